@@ -50,8 +50,12 @@ impl serde::Serialize for UnixTime {
 }
 
 impl<'de> serde::Deserialize<'de> for UnixTime {
-    /// RFC 3339 of any offset, cut to the second, or, for years beyond it, `@` and the seconds.
+    /// RFC 3339 of any offset, cut to the second, or, for years beyond it, `@` and the seconds. In a binary format, such as
+    /// a row of a database, the seconds alone.
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return u64::deserialize(deserializer).map(Self);
+        }
         let text = String::deserialize(deserializer)?;
         let seconds = match text.strip_prefix('@') {
             Some(seconds) => seconds.parse().ok(),

@@ -5,8 +5,8 @@ use std::fmt;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-/// A shared secret or a password: never printed, compared in constant time, wiped on drop.
-#[derive(Clone)]
+/// A shared secret or a password: never printed, compared in constant time, wiped on drop. The default is empty.
+#[derive(Clone, Default)]
 pub struct Secret(Zeroizing<Box<[u8]>>);
 
 impl Secret {

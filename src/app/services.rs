@@ -24,7 +24,7 @@ use crate::{
     store::{
         self, OpenError, OpenProblem, Opening, Store, StoreError,
         cached::{self, Cached},
-        feed::Feed,
+        feed::ChangeHub,
         postgres, redis,
         seal::{KeyFileError, SealKey},
     },
@@ -119,7 +119,7 @@ pub struct Services {
     /// Credentials ready for use.
     pub credentials: Arc<Cached>,
     /// Reports the changes of all processes.
-    pub feed: Arc<Feed>,
+    pub feed: Arc<ChangeHub>,
     /// Used nonces.
     pub nonces: Arc<Nonces>,
     /// Verifies signed requests.
@@ -268,7 +268,12 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
     let (counts, reads) = (Arc::clone(&throttle), clock.clone());
     let apply = move |report: &str| counts.apply_report(report, reads.now());
     let cached = Arc::clone(&credentials);
-    let feed = Arc::new(Feed::new(Arc::clone(&store), clock.clone(), cached, apply));
+    let feed = Arc::new(ChangeHub::new(
+        Arc::clone(&store),
+        clock.clone(),
+        cached,
+        apply,
+    ));
     feed.follow().await?;
     let shared = shared_window(config, &*store, clock.now()).await?;
     let nonces = Arc::new(Nonces::new(window, shared));

@@ -5,7 +5,6 @@ mod details;
 use std::{io, time::Duration};
 
 use clap::Subcommand;
-use serde_json::json;
 
 use self::details::{AddArgs, UpdateArgs};
 use super::{
@@ -14,10 +13,10 @@ use super::{
 };
 use crate::{
     config::parse_duration,
-    manage::ManageError,
+    manage::{ManageError, view},
     names::ConsumerKey,
     secret::Secret,
-    store::record::{Consumer, ConsumerUpdate},
+    store::record::Consumer,
 };
 
 /// The commands for consumers.
@@ -80,7 +79,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
     match command {
         Command::Add(args) => {
             args.details.warn(context);
-            let new = args.consumer()?;
+            let new = args.consumer(context.now)?;
             let consumer = context.manage()?.add_consumer(actor, new).await?;
             issued(context, &consumer)
         }
@@ -91,7 +90,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
                 manage.consumers(unused_for, after, limit).await
             };
             context
-                .list(page, |consumer| json!(manage.view(consumer)))
+                .list(page, |consumer| manage.view(consumer).into())
                 .await
         }
         Command::Show(KeyArg { key }) => {
@@ -103,23 +102,22 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             changes,
         } => {
             changes.details.warn(context);
-            let update = changes.update()?;
-            if update == ConsumerUpdate::default() {
+            if changes.is_empty() {
                 let problem = "nothing to change is given; see countersign consumer update --help";
                 return Err(CommandError::usage(problem));
             }
-            change(context, &key, update).await
+            let change = changes.change()?;
+            let manage = context.manage()?;
+            let consumer = manage.update_consumer(actor, &key, change).await?;
+            shown(context, &consumer)
         }
         Command::RotateSecret {
             key: KeyArg { key },
             end_grace: true,
             ..
         } => {
-            let update = ConsumerUpdate {
-                end_grace: true,
-                ..ConsumerUpdate::default()
-            };
-            change(context, &key, update).await
+            let consumer = context.manage()?.end_grace(actor, &key).await?;
+            shown(context, &consumer)
         }
         Command::RotateSecret {
             key: KeyArg { key },
@@ -152,21 +150,9 @@ async fn set_enabled(
     key: &ConsumerKey,
     enabled: bool,
 ) -> Result<String, CommandError> {
-    let update = ConsumerUpdate {
-        enabled: Some(enabled),
-        ..ConsumerUpdate::default()
-    };
-    change(context, key, update).await
-}
-
-async fn change(
-    context: &Context,
-    key: &ConsumerKey,
-    update: ConsumerUpdate,
-) -> Result<String, CommandError> {
     let manage = context.manage()?;
-    let consumer = manage.update_consumer(&context.actor, key, update).await?;
-    shown(context, &consumer)
+    let set = manage.set_consumer_enabled(&context.actor, key, enabled);
+    shown(context, &set.await?)
 }
 
 fn shown(context: &Context, consumer: &Consumer) -> Result<String, CommandError> {
@@ -175,7 +161,7 @@ fn shown(context: &Context, consumer: &Consumer) -> Result<String, CommandError>
 
 fn issued(context: &Context, consumer: &Consumer) -> Result<String, CommandError> {
     let view = context.manage()?.view(consumer);
-    Ok(context.show(&view.with_secret(consumer)))
+    Ok(context.show(&view::with_secret(view, "secret", &consumer.secret)))
 }
 
 fn read_secret(argument: Option<SecretArg>) -> Result<Option<Secret>, CommandError> {

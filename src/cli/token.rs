@@ -8,7 +8,7 @@ use serde_json::json;
 use super::context::{CommandError, Context};
 use crate::{
     config::parse_duration,
-    manage::view::TokenView,
+    manage::view,
     names::{ConsumerKey, Permission},
     store::{port::TokenFilter, record::AccessToken},
 };
@@ -96,13 +96,11 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
                 let last = last.map(|last| &*last.token);
                 manage.tokens(filter.clone(), unused_for, last, limit).await
             };
-            context
-                .list(page, |token| json!(TokenView::from(token)))
-                .await
+            context.list(page, |token| json!(token)).await
         }
         Command::Show { token } => {
             let token = manage.token(&token).await?;
-            Ok(context.show(&TokenView::from(&token)))
+            Ok(context.show(&token))
         }
         Command::Revoke {
             token: Some(token), ..
@@ -132,5 +130,6 @@ async fn issue(args: IssueArgs, context: &Context) -> Result<String, CommandErro
             consumer.key
         ));
     }
-    Ok(context.show(&TokenView::issued(&token)))
+    let issued = view::with_secret(view::members(&token), "token_secret", &token.secret);
+    Ok(context.show(&issued))
 }

@@ -11,7 +11,6 @@ mod tests;
 
 use std::{
     collections::BTreeSet,
-    fmt,
     fs::File,
     io::{self, BufReader, Read, Write},
     path::{Path, PathBuf},
@@ -20,8 +19,7 @@ use std::{
 use serde_json::{Map, json};
 
 use self::{
-    file::NewFile,
-    line::{Defaults, Head, Line, VERSION},
+    line::{Defaults, VERSION, line},
     read::{Contents, Mapping},
 };
 use super::context::{About as _, CommandError, Context, Output, RecordArgs, StoreArgs};
@@ -35,7 +33,7 @@ use crate::{
     nonce,
     store::{
         self, Backend, OpenProblem, Opening,
-        transfer::{Conflict, Export, Import, ImportList, MAX_PROBLEMS, Origin, Record},
+        transfer::{Conflict, Export, Import, ImportList, MAX_PROBLEMS, Numbered, Record},
     },
     telemetry::audit::CommandRecord,
 };
@@ -158,9 +156,7 @@ impl ExportArgs {
             if is_stdout {
                 write(&mut text, export)?;
             } else {
-                let mut file = NewFile::create(&self.file, self.force)?;
-                write(&mut file, export).map_err(|error| file.failed(error))?;
-                file.finish()?;
+                file::create(&self.file, self.force, |file| write(file, export))?;
             }
             let about = CommandRecord::counting("store_exported", []);
             context.manage()?.audit(&context.actor, about).await;
@@ -172,15 +168,16 @@ impl ExportArgs {
 
 /// Writes an export.
 fn write(to: &mut impl Write, export: Export) -> io::Result<()> {
-    let head = Line::Export(Head {
-        version: VERSION,
-        records: Some(export.records.len()),
-        store: Some(export.origin.store),
-        accepted_until: Some(export.origin.accepted_until),
+    let head = json!({
+        "kind": "export",
+        "version": VERSION,
+        "records": export.records.len(),
+        "store": export.origin.store,
+        "accepted_until": export.origin.accepted_until,
     });
-    let records = export.records.into_iter().map(Line::from);
-    for line in std::iter::once(head).chain(records) {
-        serde_json::to_writer(&mut *to, &line)?;
+    writeln!(to, "{head}")?;
+    for record in &export.records {
+        serde_json::to_writer(&mut *to, &line(record))?;
         to.write_all(b"\n")?;
     }
     Ok(())
@@ -209,21 +206,11 @@ impl ImportArgs {
         let mut contents = Contents::new(Defaults {
             now: context.now,
             token_user: self.token_user.clone(),
+            accepted_until: next_high_water_mark(context),
         });
         self.read(is_stdin, &mut contents)
             .about(format!("{name}: cannot be read"))?;
-        if contents.is_undated_export {
-            // Its store may have accepted requests until just now.
-            contents.origin = Some(Origin {
-                store: String::new(),
-                accepted_until: next_high_water_mark(context),
-            });
-        }
-        let mut warnings = ImportWarnings::default();
-        contents
-            .records
-            .iter()
-            .for_each(|(_, record)| warnings.note(record));
+        let warnings = ImportWarnings::of(&contents.records);
         let records = std::mem::take(&mut contents.records);
         let is_broken = !contents.problems.is_empty();
         let list = ImportList {
@@ -238,18 +225,10 @@ impl ImportArgs {
             Ok(Import::Imported(counts)) => Some(counts),
             Ok(Import::Rejected(problems)) => {
                 // That a line cannot be read explains that its record is unknown.
-                let follows = |conflict: &Conflict| match conflict {
-                    Conflict::ConsumerUnknown(key) => {
-                        contents.has_unnamed
-                            || contents
-                                .unread
-                                .contains(&format!("consumer {:?}", key.as_str()))
-                    }
-                    Conflict::UserUnknown(id) => {
-                        contents.has_unnamed
-                            || contents.unread.contains(&format!("user {:?}", id.as_str()))
-                    }
-                    _ => false,
+                let follows = |conflict: &Conflict| {
+                    let missing = conflict.missing();
+                    missing
+                        .is_some_and(|name| contents.has_unnamed || contents.unread.contains(&name))
                 };
                 let found = problems
                     .into_iter()
@@ -324,16 +303,9 @@ async fn import(context: &Context, list: ImportList) -> Result<Import, CommandEr
 }
 
 /// The problems of a file, a line for each.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(super) struct ImportProblems(String);
-
-impl std::error::Error for ImportProblems {}
-
-impl fmt::Display for ImportProblems {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 impl ImportProblems {
     fn new(name: &str, mut problems: Vec<(usize, String)>) -> Self {
@@ -355,8 +327,7 @@ impl ImportProblems {
     }
 }
 
-/// Settings that are valid but unwise, printed once for each kind: an import may be long.
-#[derive(Default)]
+/// Settings that are valid but unwise, each once: an import may be long.
 struct ImportWarnings {
     permissions: BTreeSet<Permission>,
     /// How many consumers have a callback that is http on another host.
@@ -364,25 +335,18 @@ struct ImportWarnings {
 }
 
 impl ImportWarnings {
-    fn note(&mut self, record: &Record) {
-        let permissions = match record {
-            Record::Consumer(consumer) => {
-                let is_warned = |callback: &String| {
-                    matches!(callback::check_registration(callback), Ok(Some(_)))
-                };
-                self.unprotected += usize::from(consumer.callbacks.iter().any(is_warned));
-                &consumer.permissions
-            }
+    fn of(records: &[Numbered]) -> Self {
+        let is_warned =
+            |callback: &String| matches!(callback::check_registration(callback), Ok(Some(_)));
+        let is_unprotected = |(_, record): &&Numbered| matches!(record, Record::Consumer(consumer) if consumer.callbacks.iter().any(is_warned));
+        let permissions = records.iter().flat_map(|(_, record)| match record {
+            Record::Consumer(consumer) => &consumer.permissions[..],
             Record::AccessToken(token) => &token.permissions,
-            Record::User(_)
-            | Record::RemovedConsumer(_)
-            | Record::RemovedUser(_)
-            | Record::RemovedToken(_) => return,
-        };
-        for permission in permissions {
-            if !self.permissions.contains(permission) {
-                self.permissions.insert(permission.clone());
-            }
+            _ => &[],
+        });
+        Self {
+            permissions: permissions.cloned().collect(),
+            unprotected: records.iter().filter(is_unprotected).count(),
         }
     }
 

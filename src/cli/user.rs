@@ -7,13 +7,7 @@ use super::{
     context::{CommandError, Confirmation, Context},
     password::PasswordArgs,
 };
-use crate::{
-    app::services,
-    issue::registration,
-    manage::{NewUser, view::UserView},
-    names::UserId,
-    store::record::User,
-};
+use crate::{app::services, issue::registration, manage, names::UserId, store::record::User};
 
 /// The commands for local accounts.
 #[derive(Debug, Subcommand)]
@@ -76,11 +70,11 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             let page = async |last: Option<&User>, limit| {
                 manage.users(last.map(|last| &last.id), limit).await
             };
-            context.list(page, |user| json!(UserView::from(user))).await
+            context.list(page, |user| json!(user)).await
         }
         Command::Show(NameArg { name }) => {
             let user = context.manage()?.user(&name).await?;
-            Ok(context.show(&UserView::from(&user)))
+            Ok(context.show(&user))
         }
         Command::Passwd {
             name: NameArg { name },
@@ -115,15 +109,10 @@ async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
     if !services::is_store_missing(&context.config) {
         context.manage()?.check_name(&args.name).await?;
     }
-    let new = NewUser {
-        id: args.id,
-        name: args.name,
-        display_name: args.display_name,
-    };
-    let mut user = new.into_user(context.now)?;
+    let mut user = manage::new_user(args.id, args.name, args.display_name, context.now)?;
     user.password_hash = Some(args.password.hash(context, &user)?);
     context.manage()?.add_user(&context.actor, &user).await?;
-    Ok(context.show(&UserView::from(&user)))
+    Ok(context.show(&user))
 }
 
 async fn set_enabled(context: &Context, name: &str, enabled: bool) -> Result<String, CommandError> {
@@ -132,5 +121,5 @@ async fn set_enabled(context: &Context, name: &str, enabled: bool) -> Result<Str
     let user = manage
         .set_user_enabled(&context.actor, user, enabled)
         .await?;
-    Ok(context.show(&UserView::from(&user)))
+    Ok(context.show(&user))
 }

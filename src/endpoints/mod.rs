@@ -21,7 +21,7 @@ use crate::{
     respond::{Failure, OwnResponse},
     route::{self, TokenCall},
     server::{buffered::API_FORMS, request::RequestBody},
-    store::{feed::Feed, record::User},
+    store::{feed::ChangeHub, record::User},
     verify::{self, Purpose, Verifier},
 };
 
@@ -66,7 +66,7 @@ pub struct Endpoints {
     /// The parameters of the access token response that describe the user.
     pub user_parameters: Vec<(String, UserField)>,
     /// Tells the cache of credentials what a call has revoked.
-    pub feed: Arc<Feed>,
+    pub feed: Arc<ChangeHub>,
     /// The public URL of the token endpoints.
     pub base: PublicUrl,
     /// The clock.

@@ -2,72 +2,45 @@
 
 use std::time::Duration;
 
-use super::{Actor, ManageError, Management, view::ConsumerView};
+use serde_json::{Map, Value};
+
+use super::{Actor, ManageError, Management, view};
 use crate::{
+    clock::UnixTime,
     issue::random,
-    names::{ConsumerKey, Permission},
+    names::ConsumerKey,
     secret::Secret,
     store::{
         port::{Added, Updated},
-        record::{Consumer, ConsumerUpdate, Dialect},
+        record::Consumer,
     },
     telemetry::audit::CommandRecord,
 };
 
-/// A consumer to register. What is not given is random, empty or off.
-#[derive(Debug, Clone, Default)]
-pub struct NewConsumer {
-    /// Its key.
-    pub key: Option<ConsumerKey>,
-    /// Its secret.
-    pub secret: Option<Secret>,
-    /// What the consent page calls it.
-    pub name: String,
-    /// What the consent page says of it.
-    pub description: Option<String>,
-    /// Its web page.
-    pub website: Option<String>,
-    /// Its callbacks, checked for registration.
-    pub callbacks: Vec<String>,
-    /// The permissions that it may ask for.
-    pub permissions: Vec<Permission>,
-    /// Its dialect; `None` follows `signature.default_dialect`.
-    pub dialect: Option<Dialect>,
-    /// Its public key for the RSA methods, as PEM.
-    pub rsa_public_key: Option<String>,
-    /// Accept only the RSA methods.
-    pub rsa_only: bool,
-    /// Enforce its calls even where the configuration only observes.
-    pub enforce: bool,
+/// A consumer that is not registered yet and has nothing else. Key and secret are random unless given.
+///
+/// # Errors
+/// [`ManageError::EmptySecret`], or a failure of the random generator.
+pub fn new_consumer(
+    key: Option<ConsumerKey>,
+    secret: Option<Secret>,
+    name: String,
+    now: UnixTime,
+) -> Result<Consumer, ManageError> {
+    let key = key.map_or_else(random::name, Ok)?;
+    Ok(Consumer::new(key, given_or_random(secret)?, name, now))
 }
 
 impl Management {
     /// Registers a consumer.
     ///
     /// # Errors
-    /// [`ManageError::ConsumerExists`], [`ManageError::ConsumerRemoved`], [`ManageError::CannotSign`], [`ManageError::EmptySecret`], a failure of the store or
-    /// of the random generator.
+    /// [`ManageError::ConsumerExists`], [`ManageError::ConsumerRemoved`], [`ManageError::CannotSign`], or the store fails.
     pub async fn add_consumer(
         &self,
         by: &Actor,
-        new: NewConsumer,
+        consumer: Consumer,
     ) -> Result<Consumer, ManageError> {
-        let consumer = Consumer {
-            key: new.key.map_or_else(random::name, Ok)?,
-            secret: given_or_random(new.secret)?,
-            previous_secret: None,
-            rsa_public_key: new.rsa_public_key,
-            name: new.name,
-            description: new.description,
-            website: new.website,
-            callbacks: distinct(new.callbacks),
-            permissions: distinct(new.permissions),
-            dialect: new.dialect,
-            enforce: new.enforce,
-            rsa_only: new.rsa_only,
-            enabled: true,
-            created_at: self.clock.now(),
-        };
         if !consumer.can_sign() {
             return Err(ManageError::CannotSign);
         }
@@ -111,7 +84,7 @@ impl Management {
         Ok(listed.await?)
     }
 
-    /// Changes a consumer.
+    /// Changes a consumer as `change` does.
     ///
     /// # Errors
     /// [`ManageError::ConsumerUnknown`], [`ManageError::CannotSign`], or the store fails.
@@ -119,32 +92,28 @@ impl Management {
         &self,
         by: &Actor,
         key: &ConsumerKey,
-        mut update: ConsumerUpdate,
+        change: impl Fn(&mut Consumer) + Sync,
     ) -> Result<Consumer, ManageError> {
-        update.callbacks = update.callbacks.map(distinct);
-        update.permissions = update.permissions.map(distinct);
-        let event = match update {
-            ConsumerUpdate {
-                end_grace: true, ..
-            } => "consumer_grace_ended",
-            ConsumerUpdate {
-                enabled: Some(true),
-                ..
-            } => "consumer_enabled",
-            ConsumerUpdate {
-                enabled: Some(false),
-                ..
-            } => "consumer_disabled",
-            _ => "consumer_changed",
+        self.change_consumer(by, key, "consumer_changed", &change)
+            .await
+    }
+
+    /// Accepts the calls of a consumer, or refuses them.
+    ///
+    /// # Errors
+    /// [`ManageError::ConsumerUnknown`], or the store fails.
+    pub async fn set_consumer_enabled(
+        &self,
+        by: &Actor,
+        key: &ConsumerKey,
+        enabled: bool,
+    ) -> Result<Consumer, ManageError> {
+        let event = match enabled {
+            true => "consumer_enabled",
+            false => "consumer_disabled",
         };
-        match self.store.update_consumer(key, update).await? {
-            Updated::Consumer(consumer) => {
-                self.audit_consumer(by, event, key).await;
-                Ok(*consumer)
-            }
-            Updated::Unknown => Err(ManageError::ConsumerUnknown(key.clone())),
-            Updated::CannotSign => Err(ManageError::CannotSign),
-        }
+        self.change_consumer(by, key, event, &|consumer| consumer.enabled = enabled)
+            .await
     }
 
     /// Gives a consumer another secret, a random one unless it is given. During `grace` the old secret verifies too.
@@ -160,12 +129,39 @@ impl Management {
     ) -> Result<Consumer, ManageError> {
         let secret = given_or_random(secret)?;
         let until = grace.map(|grace| self.clock.now().after(grace));
-        let rotated = self.store.rotate_consumer_secret(key, secret, until);
-        let consumer = rotated.await?;
-        let consumer = consumer.ok_or_else(|| ManageError::ConsumerUnknown(key.clone()))?;
-        self.audit_consumer(by, "consumer_secret_rotated", key)
-            .await;
-        Ok(consumer)
+        let rotate = |consumer: &mut Consumer| {
+            let before = std::mem::replace(&mut consumer.secret, secret.clone());
+            consumer.previous_secret = until.map(|until| (before, until));
+        };
+        self.change_consumer(by, key, "consumer_secret_rotated", &rotate)
+            .await
+    }
+
+    /// Ends the grace of the secret before the last rotation.
+    ///
+    /// # Errors
+    /// [`ManageError::ConsumerUnknown`], or the store fails.
+    pub async fn end_grace(&self, by: &Actor, key: &ConsumerKey) -> Result<Consumer, ManageError> {
+        let end = |consumer: &mut Consumer| consumer.previous_secret = None;
+        self.change_consumer(by, key, "consumer_grace_ended", &end)
+            .await
+    }
+
+    async fn change_consumer(
+        &self,
+        by: &Actor,
+        key: &ConsumerKey,
+        event: &str,
+        change: &(dyn Fn(&mut Consumer) + Sync),
+    ) -> Result<Consumer, ManageError> {
+        match self.store.update_consumer(key, change).await? {
+            Updated::Consumer(consumer) => {
+                self.audit_consumer(by, event, key).await;
+                Ok(*consumer)
+            }
+            Updated::Unknown => Err(ManageError::ConsumerUnknown(key.clone())),
+            Updated::CannotSign => Err(ManageError::CannotSign),
+        }
     }
 
     /// Removes a consumer with all its tokens. The key is never used again.
@@ -180,10 +176,10 @@ impl Management {
         Ok(())
     }
 
-    /// The view of a consumer, without its secret.
+    /// A consumer as operators see it, without its secret. See [`view::with_secret`] for one that has just got it.
     #[must_use]
-    pub fn view<'c>(&self, consumer: &'c Consumer) -> ConsumerView<'c> {
-        ConsumerView::new(consumer, self.settings.default_dialect)
+    pub fn view(&self, consumer: &Consumer) -> Map<String, Value> {
+        view::consumer(consumer, self.settings.default_dialect)
     }
 
     async fn audit_consumer(&self, by: &Actor, event: &str, key: &ConsumerKey) {
@@ -202,15 +198,4 @@ fn given_or_random(secret: Option<Secret>) -> Result<Secret, ManageError> {
         Some(secret) if secret.is_empty() => Err(ManageError::EmptySecret),
         Some(secret) => Ok(secret),
     }
-}
-
-/// Each item once, in the order of their first places.
-fn distinct<T: PartialEq>(items: Vec<T>) -> Vec<T> {
-    let mut kept = Vec::with_capacity(items.len());
-    for item in items {
-        if !kept.contains(&item) {
-            kept.push(item);
-        }
-    }
-    kept
 }

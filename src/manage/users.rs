@@ -10,32 +10,24 @@ use crate::{
     telemetry::audit::CommandRecord,
 };
 
-/// An account to make.
-#[derive(Debug, Clone)]
-pub struct NewUser {
-    /// The id that the API sees; a random one if none is given.
-    pub id: Option<UserId>,
-    /// The name to log in with.
-    pub name: String,
-    /// What pages call the user.
-    pub display_name: Option<String>,
-}
-
-impl NewUser {
-    /// The account, still without a password.
-    ///
-    /// # Errors
-    /// The random generator fails.
-    pub fn into_user(self, now: UnixTime) -> Result<User, ManageError> {
-        Ok(User {
-            id: self.id.map_or_else(random::name, Ok)?,
-            name: self.name,
-            display_name: self.display_name,
-            password_hash: None,
-            enabled: true,
-            created_at: now,
-        })
-    }
+/// An enabled account that is not in the store yet and has no password. The id is random unless given.
+///
+/// # Errors
+/// The random generator fails.
+pub fn new_user(
+    id: Option<UserId>,
+    name: String,
+    display_name: Option<String>,
+    now: UnixTime,
+) -> Result<User, ManageError> {
+    Ok(User {
+        id: id.map_or_else(random::name, Ok)?,
+        name,
+        display_name,
+        password_hash: None,
+        enabled: true,
+        created_at: now,
+    })
 }
 
 impl Management {

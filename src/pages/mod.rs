@@ -37,7 +37,7 @@ use crate::{
     server::request::RequestBody,
     store::{
         Store, StoreError,
-        feed::Feed,
+        feed::ChangeHub,
         record::{Dialect, OutsideUser, User},
     },
 };
@@ -100,7 +100,7 @@ pub struct Services {
     /// Keeps tokens, users and sessions.
     pub store: Arc<dyn Store>,
     /// Tells the cache of credentials what a page has revoked.
-    pub feed: Arc<Feed>,
+    pub feed: Arc<ChangeHub>,
     /// Checks passwords.
     pub login: Arc<dyn LoginBackend>,
     /// Hashes new passwords; `None`: the store does not have the passwords.

@@ -4,14 +4,14 @@ use std::{fmt, sync::Arc};
 
 use tokio::sync::Mutex;
 
-use super::{Store, StoreError, cached::Cached, port::Change};
+use super::{Result, Store, cached::Cached, port::Change};
 use crate::{clock::Clock, telemetry::audit::CommandRecord};
 
 /// Answers of the feed in one call at most; what is left waits for the next one.
 const ANSWERS_AT_ONCE: usize = 16;
 
 /// Follows what this and all other processes change.
-pub struct Feed {
+pub struct ChangeHub {
     store: Arc<dyn Store>,
     clock: Clock,
     credentials: Arc<Cached>,
@@ -20,7 +20,7 @@ pub struct Feed {
     position: Mutex<u64>,
 }
 
-impl Feed {
+impl ChangeHub {
     /// Tells `credentials` of changes, the audit log of commands, and `on_failed_login` of failed logins, each once.
     #[must_use]
     pub fn new(
@@ -46,7 +46,7 @@ impl Feed {
     ///
     /// # Cancel safety
     /// What was read and not passed on is read again. The cache may be told of it twice.
-    pub async fn follow(&self) -> Result<(), StoreError> {
+    pub async fn follow(&self) -> Result<()> {
         let mut position = self.position.lock().await;
         for _ in 0..ANSWERS_AT_ONCE {
             let began = self.clock.now();
@@ -79,8 +79,8 @@ impl Feed {
     }
 }
 
-impl fmt::Debug for Feed {
+impl fmt::Debug for ChangeHub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Feed").finish_non_exhaustive()
+        f.debug_struct("ChangeHub").finish_non_exhaustive()
     }
 }

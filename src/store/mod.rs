@@ -10,14 +10,13 @@ pub mod record;
 pub mod redis;
 mod remote;
 mod rows;
-mod rules;
 pub mod seal;
 pub mod sql;
 pub mod sqlite;
 pub mod transfer;
 
 pub use open::{Backend, OpenError, OpenProblem, Opening, Params, open_store};
-pub use port::StoreError;
+pub use port::{Result, StoreError};
 #[cfg(any(test, fuzzing))]
 pub use sql::tests;
 pub use sql::{Consumers, Feed, Maintenance, Sessions, Store, Tokens, Users};

@@ -41,7 +41,7 @@ use tokio::{
     time::{Instant, Sleep, sleep, timeout},
 };
 
-use super::{StoreError, port::is_of_logged_outage, remote::Remote};
+use super::{Result, StoreError, port::is_of_logged_outage, remote::Remote};
 use crate::{
     clock::UnixTime,
     nonce::{Insertion, NonceUse, OnLost, Outage, SharedInsertion, SharedWindow, Unavailable},
@@ -65,7 +65,7 @@ const TIMEOUT: Duration = Duration::from_millis(850);
 /// The engine that records nonces.
 pub(super) trait Writer: Send + Sync + 'static {
     /// Succeeds unless the engine is known to be out of reach.
-    fn check(&self) -> Result<(), StoreError>;
+    fn check(&self) -> Result<()>;
 
     /// Records those nonces that are not recorded yet, one atomic step for each. Fails when `deadline` is over, and
     /// tries again only what the engine has certainly not done.
@@ -73,7 +73,7 @@ pub(super) trait Writer: Send + Sync + 'static {
         &self,
         nonces: &[QueuedNonce],
         deadline: Pin<&mut Sleep>,
-    ) -> impl Future<Output = Result<Written, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Written>> + Send;
 }
 
 /// A nonce to be written.

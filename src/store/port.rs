@@ -1,7 +1,6 @@
 //! What the use cases of a store take and return, and its faults.
 
 use thiserror::Error;
-use tokio_postgres::error::SqlState;
 
 use super::{
     record::{AccessToken, Consumer, User},
@@ -29,6 +28,9 @@ pub enum StoreError {
     Unopened(Box<Unopened>),
 }
 
+/// The result of a use case.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 impl From<Unopened> for StoreError {
     fn from(error: Unopened) -> Self {
         Self::Unopened(error.into())
@@ -42,18 +44,15 @@ pub fn is_of_logged_outage(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<StillDown>())
 }
 
+/// The engine's disk takes no more.
+#[derive(Debug, Error)]
+#[error("the disk of the store is full, or fails")]
+pub(super) struct DiskFull(#[source] pub(super) Box<dyn std::error::Error + Send + Sync>);
+
 /// Whether the engine's disk takes no more.
 #[must_use]
 pub fn is_disk_full(error: &(dyn std::error::Error + 'static)) -> bool {
-    use rusqlite::ErrorCode::{DiskFull, SystemIoFailure};
-    let is_full = |error: &(dyn std::error::Error + 'static)| {
-        let sqlite = error.downcast_ref::<rusqlite::Error>();
-        let sqlite = sqlite.and_then(rusqlite::Error::sqlite_error_code);
-        let postgres = error.downcast_ref::<tokio_postgres::Error>();
-        matches!(sqlite, Some(DiskFull | SystemIoFailure))
-            || postgres.and_then(tokio_postgres::Error::code) == Some(&SqlState::DISK_FULL)
-    };
-    std::iter::successors(Some(error), |error| error.source()).any(is_full)
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<DiskFull>())
 }
 
 /// The outcome of registering something.

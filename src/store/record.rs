@@ -1,5 +1,7 @@
 //! The records of the store, as plain data.
 
+use serde::{Deserialize, Serialize, Serializer};
+
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, Permission, UserId},
@@ -7,7 +9,7 @@ use crate::{
 };
 
 /// Which base string a consumer signs protected calls with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
     /// RFC 5849 §3.4.1: every query and form parameter is signed.
@@ -18,39 +20,86 @@ pub enum Dialect {
 }
 
 /// An application that calls the API on a user's behalf (RFC 5849 §1.1: the client).
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// Serde writes and reads the members of an export, without the secrets, which are written and read where they are
+/// meant to be. What is registered later is a field here and a column of the same name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consumer {
     /// Its public identifier.
     pub key: ConsumerKey,
     /// The shared secret.
+    #[serde(skip)]
     pub secret: Secret,
-    /// The secret before the last rotation and the time until which it verifies too.
-    pub previous_secret: Option<(Secret, UnixTime)>,
-    /// The public key for the RSA methods, as PEM.
-    pub rsa_public_key: Option<String>,
     /// What the consent page calls it.
     pub name: String,
+    /// The registered callbacks, each an absolute URI or `oob`, as registered.
+    #[serde(default)]
+    pub callbacks: Vec<String>,
+    /// The permissions it may ask for.
+    #[serde(default)]
+    pub permissions: Vec<Permission>,
+    /// Its dialect; `None` follows `signature.default_dialect`.
+    pub dialect: Option<Dialect>,
     /// What the consent page says of it.
     pub description: Option<String>,
     /// Its web page, to which the consent page links.
     pub website: Option<String>,
-    /// The registered callbacks, each an absolute URI or `oob`, as registered.
-    pub callbacks: Vec<String>,
-    /// The permissions it may ask for.
-    pub permissions: Vec<Permission>,
-    /// Its dialect; `None` follows `signature.default_dialect`.
-    pub dialect: Option<Dialect>,
-    /// `true`: protected calls are enforced even where the configuration only observes.
-    pub enforce: bool,
+    /// The public key for the RSA methods, as PEM.
+    pub rsa_public_key: Option<String>,
     /// `true`: only the RSA methods verify, never its secret.
+    #[serde(default)]
     pub rsa_only: bool,
+    /// `true`: protected calls are enforced even where the configuration only observes.
+    #[serde(default)]
+    pub enforce: bool,
     /// A disabled consumer is refused.
+    #[serde(default = "enabled")]
     pub enabled: bool,
     /// When it was registered.
     pub created_at: UnixTime,
+    /// The secret before the last rotation and the time until which it verifies too.
+    #[serde(
+        rename = "previous_secret_until",
+        serialize_with = "until",
+        skip_deserializing
+    )]
+    pub previous_secret: Option<(Secret, UnixTime)>,
+}
+
+const fn enabled() -> bool {
+    true
+}
+
+fn until<S: Serializer>(
+    previous: &Option<(Secret, UnixTime)>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let until = previous.as_ref().map(|(_, until)| until);
+    until.serialize(serializer)
 }
 
 impl Consumer {
+    /// An enabled consumer with nothing but these.
+    #[must_use]
+    pub const fn new(key: ConsumerKey, secret: Secret, name: String, created_at: UnixTime) -> Self {
+        Self {
+            key,
+            secret,
+            name,
+            callbacks: Vec::new(),
+            permissions: Vec::new(),
+            dialect: None,
+            description: None,
+            website: None,
+            rsa_public_key: None,
+            rsa_only: false,
+            enforce: false,
+            enabled: true,
+            created_at,
+            previous_secret: None,
+        }
+    }
+
     /// A consumer with this key and the simplest value of every other field, for tests.
     ///
     /// # Panics
@@ -59,22 +108,15 @@ impl Consumer {
     #[must_use]
     #[expect(clippy::expect_used, reason = "tests write the key")]
     pub fn for_tests(key: &str) -> Self {
-        Self {
-            key: key.parse().expect("a consumer key"),
-            secret: Secret::from(format!("secret of {key}")),
-            previous_secret: None,
-            rsa_public_key: None,
-            name: key.to_owned(),
-            description: None,
-            website: None,
-            callbacks: Vec::new(),
-            permissions: Vec::new(),
-            dialect: None,
-            enforce: false,
-            rsa_only: false,
-            enabled: true,
-            created_at: UnixTime(1_700_000_000),
-        }
+        let secret = Secret::from(format!("secret of {key}"));
+        let created_at = UnixTime(1_700_000_000);
+        let name = key.to_owned();
+        Self::new(
+            key.parse().expect("a consumer key"),
+            secret,
+            name,
+            created_at,
+        )
     }
 
     /// Whether it can sign at all: one that is restricted to its RSA key needs one.
@@ -84,59 +126,8 @@ impl Consumer {
     }
 }
 
-/// A change of a consumer; `None` leaves a field as it is.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ConsumerUpdate {
-    /// The new name.
-    pub name: Option<String>,
-    /// The description, or `Some(None)` to remove it.
-    pub description: Option<Option<String>>,
-    /// The web page, or `Some(None)` to remove it.
-    pub website: Option<Option<String>>,
-    /// The new list of callbacks.
-    pub callbacks: Option<Vec<String>>,
-    /// The new list of permissions.
-    pub permissions: Option<Vec<Permission>>,
-    /// The dialect, or `Some(None)` to follow the default.
-    pub dialect: Option<Option<Dialect>>,
-    /// The RSA key as PEM, or `Some(None)` to remove it.
-    pub rsa_public_key: Option<Option<String>>,
-    /// Whether protected calls are always enforced.
-    pub enforce: Option<bool>,
-    /// Whether only the RSA methods verify.
-    pub rsa_only: Option<bool>,
-    /// Whether it is accepted at all.
-    pub enabled: Option<bool>,
-    /// `true`: the secret before the last rotation verifies no longer.
-    pub end_grace: bool,
-}
-
-impl ConsumerUpdate {
-    /// Changes `consumer` as asked.
-    pub fn apply(self, consumer: &mut Consumer) {
-        fn set<T>(field: &mut T, value: Option<T>) {
-            if let Some(value) = value {
-                *field = value;
-            }
-        }
-        set(&mut consumer.name, self.name);
-        set(&mut consumer.description, self.description);
-        set(&mut consumer.website, self.website);
-        set(&mut consumer.callbacks, self.callbacks);
-        set(&mut consumer.permissions, self.permissions);
-        set(&mut consumer.dialect, self.dialect);
-        set(&mut consumer.rsa_public_key, self.rsa_public_key);
-        set(&mut consumer.enforce, self.enforce);
-        set(&mut consumer.rsa_only, self.rsa_only);
-        set(&mut consumer.enabled, self.enabled);
-        if self.end_grace {
-            consumer.previous_secret = None;
-        }
-    }
-}
-
-/// A person with a local account (RFC 5849 §1.1: the resource owner).
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A person with a local account (RFC 5849 §1.1: the resource owner). Serde leaves the password hash out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     /// The id that the API sees.
     pub id: UserId,
@@ -145,8 +136,10 @@ pub struct User {
     /// What pages call the user.
     pub display_name: Option<String>,
     /// The hash of the password: argon2id in PHC form, or one that another system made; `None` for a user that an outside login made known.
+    #[serde(skip)]
     pub password_hash: Option<Secret>,
     /// A disabled user can neither log in nor be acted for.
+    #[serde(default = "enabled")]
     pub enabled: bool,
     /// When the account was made.
     pub created_at: UnixTime,
@@ -211,7 +204,8 @@ pub fn pbkdf2_iterations(text: &str) -> Option<u32> {
 }
 
 /// Where the user is sent after deciding.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<String>", into = "Option<String>")]
 pub enum Callback {
     /// Out of band: the verifier is shown to the user.
     Oob,
@@ -219,8 +213,24 @@ pub enum Callback {
     Uri(String),
 }
 
-/// What has become of a request token.
-#[derive(Debug, Clone, PartialEq, Eq)]
+impl From<Option<String>> for Callback {
+    fn from(uri: Option<String>) -> Self {
+        uri.map_or(Self::Oob, Self::Uri)
+    }
+}
+
+impl From<Callback> for Option<String> {
+    fn from(callback: Callback) -> Self {
+        match callback {
+            Callback::Oob => None,
+            Callback::Uri(uri) => Some(uri),
+        }
+    }
+}
+
+/// The state of a request token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "lowercase")]
 pub enum RequestTokenState {
     /// Given out; the user has not decided.
     Issued,
@@ -229,6 +239,7 @@ pub enum RequestTokenState {
         /// The user who agreed.
         user: UserId,
         /// What the consumer must show.
+        #[serde(skip)]
         verifier: Secret,
         /// Dialect `legacy`: the other token by which the exchange may name it.
         redirect_token: Option<String>,
@@ -241,12 +252,13 @@ pub enum RequestTokenState {
     Voided,
 }
 
-/// A request token (RFC 5849 §1.1: temporary credentials).
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A request token (RFC 5849 §1.1: temporary credentials). Serde leaves the secrets out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestToken {
     /// The identifier.
     pub token: String,
     /// The shared secret.
+    #[serde(skip)]
     pub secret: Secret,
     /// The one consumer that it belongs to.
     pub consumer: ConsumerKey,
@@ -258,24 +270,27 @@ pub struct RequestToken {
     pub issued_at: UnixTime,
     /// From this time on it is expired; counted again when the user agrees.
     pub expires_at: UnixTime,
-    /// What has become of it.
+    /// The user's decision, and what followed.
+    #[serde(flatten)]
     pub state: RequestTokenState,
     /// Wrong verifiers shown so far, under a right signature.
     pub wrong_verifiers: u32,
 }
 
-/// An access token (RFC 5849 §1.1: token credentials).
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An access token (RFC 5849 §1.1: token credentials). Serde leaves the secret out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessToken {
     /// The identifier.
     pub token: String,
     /// The shared secret.
+    #[serde(skip)]
     pub secret: Secret,
     /// The one consumer that it belongs to.
     pub consumer: ConsumerKey,
     /// The user it acts for.
     pub user: UserId,
     /// What it grants.
+    #[serde(default)]
     pub permissions: Vec<Permission>,
     /// When it was given out.
     pub issued_at: UnixTime,

@@ -8,7 +8,7 @@ use std::{
     hash::{BuildHasher, RandomState},
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -21,7 +21,7 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-use super::StoreError;
+use super::{Result, StoreError};
 use crate::{
     clock::{Clock, UnixTime},
     telemetry::causes::causes,
@@ -66,26 +66,14 @@ impl Remote {
     /// Runs `work` on the thread; dropping the future drops `work`.
     pub(super) async fn run<T: Send + 'static>(
         &self,
-        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
-    ) -> Result<T, StoreError> {
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
         let mut task = JoinSet::new();
         task.spawn_on(work, &self.handle);
         match task.join_next().await {
             Some(Ok(result)) => result,
             Some(Err(_)) | None => Err(StoreError::Unavailable(Box::new(Ended))),
         }
-    }
-
-    /// Runs `work` on the thread and blocks this one until it ends; `None`: it panicked.
-    pub(super) fn wait_for<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Option<T> {
-        let (sender, receiver) = mpsc::channel();
-        self.handle.spawn(async move {
-            let _ = sender.send(work.await);
-        });
-        receiver.recv().ok()
     }
 
     /// The runtime of the thread.
@@ -145,7 +133,7 @@ impl Outage {
     }
 
     /// Succeeds unless there is an outage.
-    pub(super) fn check(&self) -> Result<(), StoreError> {
+    pub(super) fn check(&self) -> Result<()> {
         match &*self.state() {
             None => Ok(()),
             Some(down) => Err(StoreError::Unavailable(Box::new(StillDown {

@@ -3,22 +3,25 @@
 //! Columns have the names of the record's fields. Times are seconds since 1970, lists are JSON, secrets are what
 //! [`Seal`] keeps.
 
-use std::{str::FromStr, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use aws_lc_rs::digest::{SHA256, digest as hash};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error as _, IntoDeserializer, Visitor, value::Error, value::MapDeserializer},
+    forward_to_deserialize_any,
+};
+use serde_json::Value as Json;
 
 use super::{
-    StoreError,
+    Result, StoreError,
     port::{Change, OpenSessions},
-    record::{
-        AccessToken, Callback, Consumer, Dialect, RequestToken, RequestTokenState, Session, User,
-    },
+    record::{AccessToken, Consumer, RequestToken, RequestTokenState, Session, User},
     seal::{Seal, field},
 };
 use crate::{clock::UnixTime, secret::Secret};
 
-/// A value of a column.
+/// A value of a column, or of a parameter of a statement.
 #[derive(Debug, Clone)]
 pub enum Value {
     /// The value that is not there.
@@ -31,10 +34,52 @@ pub enum Value {
     Bytes(Vec<u8>),
 }
 
-/// A row, read by column; `None` is the value that is not there.
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Integer(number)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Self {
+        Self::Integer(flag.into())
+    }
+}
+
+impl From<UnixTime> for Value {
+    fn from(time: UnixTime) -> Self {
+        Self::Integer(seconds(time))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+/// A row, read by column.
 ///
 /// # Errors
-/// Every method: [`StoreError::Broken`] if the column has a value of another type.
+/// Every method: [`StoreError::Broken`] if a column is missing or has a value of another type.
 #[derive(Debug)]
 pub struct Row {
     /// The names of the columns.
@@ -43,46 +88,114 @@ pub struct Row {
     pub values: Vec<Value>,
 }
 
-const OTHER_TYPE: StoreError = StoreError::Broken("a column has a value of another type");
-
 impl Row {
-    fn value(&self, column: &str) -> Option<&Value> {
-        let place = self.columns.iter().position(|name| name == column)?;
-        self.values.get(place)
+    fn value(&self, column: &str) -> Result<&Value> {
+        let place = self.columns.iter().position(|name| name == column);
+        let value = place.and_then(|place| self.values.get(place));
+        value.ok_or(StoreError::Broken("a column is missing"))
     }
 
-    pub(super) fn text(&self, column: &str) -> Result<Option<String>, StoreError> {
-        match self.value(column) {
-            Some(Value::Text(text)) => Ok(Some(text.clone())),
-            Some(Value::Null) => Ok(None),
-            _ => Err(OTHER_TYPE),
+    /// A value that is not bytes; that of an `Option` may be missing.
+    pub(super) fn get<'de, T: Deserialize<'de>>(&'de self, column: &str) -> Result<T> {
+        T::deserialize(Cell(self.value(column)?)).map_err(broken)
+    }
+
+    pub(super) fn bytes(&self, column: &str) -> Result<Option<Vec<u8>>> {
+        match self.value(column)? {
+            Value::Bytes(bytes) => Ok(Some(bytes.clone())),
+            Value::Null => Ok(None),
+            _ => Err(StoreError::Broken("a column has a value of another type")),
         }
     }
 
-    pub(super) fn bytes(&self, column: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        match self.value(column) {
-            Some(Value::Bytes(bytes)) => Ok(Some(bytes.clone())),
-            Some(Value::Null) => Ok(None),
-            _ => Err(OTHER_TYPE),
+    /// A record whose fields have the names of columns; secrets are not among them.
+    fn record<'de, T: Deserialize<'de>>(&'de self) -> Result<T> {
+        let cells = self.columns.iter().zip(&self.values);
+        let cells = cells.map(|(name, value)| (name.as_str(), Cell(value)));
+        T::deserialize(MapDeserializer::new(cells)).map_err(broken)
+    }
+
+    fn secret(
+        &self,
+        seal: &Seal,
+        column: &str,
+        field: &'static str,
+        record: &str,
+    ) -> Result<Option<Secret>> {
+        let kept = self.bytes(column)?;
+        kept.map(|kept| seal.open(field, record, &kept)).transpose()
+    }
+}
+
+fn broken(_: Error) -> StoreError {
+    StoreError::Broken("a column has a value of another type")
+}
+
+/// A value as serde reads it: times are seconds, lists are JSON, texts are what [`kept_text`] has made.
+struct Cell<'de>(&'de Value);
+
+impl<'de> IntoDeserializer<'de, Error> for Cell<'de> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+impl<'de> Deserializer<'de> for Cell<'de> {
+    type Error = Error;
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.0 {
+            Value::Null => visitor.visit_unit(),
+            Value::Integer(number) => visitor.visit_i64(*number),
+            Value::Text(text) => visitor.visit_str(&free_text(text)),
+            Value::Bytes(bytes) => visitor.visit_bytes(bytes),
         }
     }
 
-    pub(super) fn integer(&self, column: &str) -> Result<Option<i64>, StoreError> {
-        match self.value(column) {
-            Some(Value::Integer(number)) => Ok(Some(*number)),
-            Some(Value::Null) => Ok(None),
-            _ => Err(OTHER_TYPE),
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.0 {
+            Value::Integer(number) => visitor.visit_bool(*number != 0),
+            _ => self.deserialize_any(visitor),
         }
     }
 
-    fn flag(&self, column: &str) -> Result<bool, StoreError> {
-        Ok(needed(self.integer(column)?)? != 0)
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.0 {
+            Value::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
     }
 
-    /// A text that [`kept_text`] has made.
-    pub(super) fn free_text(&self, column: &str) -> Result<Option<String>, StoreError> {
-        let unescape = |kept: String| kept.replace("\u{1}0", "\0").replace("\u{1}1", "\u{1}");
-        Ok(self.text(column)?.map(unescape))
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.0 {
+            Value::Text(list) => serde_json::Deserializer::from_str(list)
+                .deserialize_seq(visitor)
+                .map_err(Error::custom),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match self.0 {
+            Value::Text(word) => visitor.visit_enum(word.as_str().into_deserializer()),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct newtype_struct
+        tuple tuple_struct map struct identifier ignored_any
     }
 }
 
@@ -92,124 +205,115 @@ pub(super) fn kept_text(text: &str) -> String {
     text.replace('\u{1}', "\u{1}1").replace('\0', "\u{1}0")
 }
 
+/// The text that [`kept_text`] was given.
+fn free_text(kept: &str) -> Cow<'_, str> {
+    match kept.contains('\u{1}') {
+        true => Cow::Owned(kept.replace("\u{1}0", "\0").replace("\u{1}1", "\u{1}")),
+        false => Cow::Borrowed(kept),
+    }
+}
+
+/// The columns of a record, without its secrets.
+pub(super) fn columns(record: &impl Serialize) -> Result<Vec<(String, Value)>> {
+    const UNWRITABLE: StoreError = StoreError::Broken("a record cannot be written");
+    let Ok(Json::Object(members)) = serde_json::to_value(record) else {
+        return Err(UNWRITABLE);
+    };
+    let column = |(name, member): (String, Json)| {
+        let value = match member {
+            Json::Null => Value::Null,
+            Json::Bool(flag) => flag.into(),
+            Json::Number(number) => number.as_i64().ok_or(UNWRITABLE)?.into(),
+            Json::String(_) if name.ends_with("_at") => {
+                let time: UnixTime = serde_json::from_value(member).map_err(|_| UNWRITABLE)?;
+                time.into()
+            }
+            Json::String(text) => kept_text(&text).into(),
+            list => list.to_string().into(),
+        };
+        Ok((name, value))
+    };
+    members.into_iter().map(column).collect()
+}
+
 /// Reads a row as a record.
-pub(super) type Read<T> = fn(&Row, &Seal) -> Result<T, StoreError>;
+pub(super) type Read<T> = fn(&Row, &Seal) -> Result<T>;
 
 /// Reads a row of `consumers`.
-pub(super) fn consumer(row: &Row, seal: &Seal) -> Result<Consumer, StoreError> {
-    let key = text(row, "key")?;
-    let previous = secret(row, seal, "previous_secret", field::CONSUMER_PREVIOUS, &key)?;
+pub(super) fn consumer(row: &Row, seal: &Seal) -> Result<Consumer> {
+    let read: Consumer = row.record()?;
+    let secret = |column, field| row.secret(seal, column, field, read.key.as_str());
+    let previous = secret("previous_secret", field::CONSUMER_PREVIOUS)?;
     Ok(Consumer {
-        secret: needed(secret(row, seal, "secret", field::CONSUMER, &key)?)?,
-        previous_secret: previous.zip(time(row, "previous_until")?),
-        rsa_public_key: row.text("rsa_public_key")?,
-        name: needed(row.free_text("name")?)?,
-        description: row.free_text("description")?,
-        website: row.text("website")?,
-        callbacks: list(row, "callbacks")?,
-        permissions: list(row, "permissions")?,
-        dialect: dialect(row)?,
-        enforce: row.flag("enforce")?,
-        rsa_only: row.flag("rsa_only")?,
-        enabled: row.flag("enabled")?,
-        created_at: needed(time(row, "created_at")?)?,
-        key: name(&key)?,
+        secret: needed(secret("secret", field::CONSUMER)?)?,
+        previous_secret: previous.zip(row.get("previous_until")?),
+        ..read
     })
 }
 
 /// Reads a row of `users`.
-pub(super) fn user(row: &Row, seal: &Seal) -> Result<User, StoreError> {
-    let id = text(row, "id")?;
+pub(super) fn user(row: &Row, seal: &Seal) -> Result<User> {
+    let read: User = row.record()?;
     Ok(User {
-        name: needed(row.free_text("name")?)?,
-        display_name: row.free_text("display_name")?,
-        password_hash: secret(row, seal, "password_hash", field::USER, &id)?,
-        enabled: row.flag("enabled")?,
-        created_at: needed(time(row, "created_at")?)?,
-        id: name(&id)?,
+        password_hash: row.secret(seal, "password_hash", field::USER, read.id.as_str())?,
+        ..read
     })
 }
 
 /// Reads a row of `access_tokens`.
-pub(super) fn access_token(row: &Row, seal: &Seal) -> Result<AccessToken, StoreError> {
-    let token = text(row, "token")?;
+pub(super) fn access_token(row: &Row, seal: &Seal) -> Result<AccessToken> {
+    let read: AccessToken = row.record()?;
+    let secret = row.secret(seal, "secret", field::ACCESS_TOKEN, &read.token)?;
     Ok(AccessToken {
-        secret: needed(secret(row, seal, "secret", field::ACCESS_TOKEN, &token)?)?,
-        consumer: name(&text(row, "consumer")?)?,
-        user: name(&text(row, "user")?)?,
-        permissions: list(row, "permissions")?,
-        issued_at: needed(time(row, "issued_at")?)?,
-        expires_at: time(row, "expires_at")?,
-        last_used_at: time(row, "last_used_at")?,
-        revoked_at: time(row, "revoked_at")?,
-        token,
+        secret: needed(secret)?,
+        ..read
     })
 }
 
 /// Reads the identifier of a token.
-pub(super) fn token(row: &Row, _: &Seal) -> Result<String, StoreError> {
-    text(row, "token")
+pub(super) fn token(row: &Row, _: &Seal) -> Result<String> {
+    row.get("token")
 }
 
 /// Reads a row of `request_tokens`.
-pub(super) fn request_token(row: &Row, seal: &Seal) -> Result<RequestToken, StoreError> {
-    let token = text(row, "token")?;
-    let state = match text(row, "state")?.as_str() {
-        "issued" => RequestTokenState::Issued,
-        "authorized" => RequestTokenState::Authorized {
-            user: name(&text(row, "user")?)?,
-            verifier: needed(secret(row, seal, "verifier", field::VERIFIER, &token)?)?,
-            redirect_token: row.text("redirect_token")?,
-        },
-        "denied" => RequestTokenState::Denied,
-        "exchanged" => RequestTokenState::Exchanged,
-        "voided" => RequestTokenState::Voided,
-        _ => return Err(StoreError::Broken("a request token is in no known state")),
-    };
-    let wrong_verifiers = u32::try_from(needed(row.integer("wrong_verifiers")?)?);
-    Ok(RequestToken {
-        secret: needed(secret(row, seal, "secret", field::REQUEST_TOKEN, &token)?)?,
-        consumer: name(&text(row, "consumer")?)?,
-        callback: row.text("callback")?.map_or(Callback::Oob, Callback::Uri),
-        permissions: list(row, "permissions")?,
-        issued_at: needed(time(row, "issued_at")?)?,
-        expires_at: needed(time(row, "expires_at")?)?,
-        state,
-        wrong_verifiers: wrong_verifiers.map_err(|_| StoreError::Broken("a count is negative"))?,
-        token,
-    })
+pub(super) fn request_token(row: &Row, seal: &Seal) -> Result<RequestToken> {
+    let mut read: RequestToken = row.record()?;
+    let secret = row.secret(seal, "secret", field::REQUEST_TOKEN, &read.token)?;
+    read.secret = needed(secret)?;
+    if let RequestTokenState::Authorized { verifier, .. } = &mut read.state {
+        *verifier = needed(row.secret(seal, "verifier", field::VERIFIER, &read.token)?)?;
+    }
+    Ok(read)
 }
 
 /// Reads a row of `sessions`.
-pub(super) fn session(row: &Row, _: &Seal) -> Result<Session, StoreError> {
+pub(super) fn session(row: &Row, _: &Seal) -> Result<Session> {
     let id_hash = needed(row.bytes("id_hash")?)?;
+    let other_length = |_| StoreError::Broken("the hash of a session id does not have 32 bytes");
     Ok(Session {
-        id_hash: id_hash
-            .try_into()
-            .map_err(|_| StoreError::Broken("the hash of a session id has another length"))?,
-        user: name(&text(row, "user")?)?,
-        created_at: needed(time(row, "created_at")?)?,
-        expires_at: needed(time(row, "expires_at")?)?,
+        id_hash: id_hash.try_into().map_err(other_length)?,
+        user: row.get("user")?,
+        created_at: row.get("created_at")?,
+        expires_at: row.get("expires_at")?,
     })
 }
 
 /// Reads a count of sessions, and when the oldest of them was opened.
-pub(super) fn open_sessions(row: &Row, _: &Seal) -> Result<OpenSessions, StoreError> {
+pub(super) fn open_sessions(row: &Row, _: &Seal) -> Result<OpenSessions> {
     Ok(OpenSessions {
-        count: needed(row.integer("count")?)?.unsigned_abs(),
-        since: time(row, "since")?,
+        count: row.get("count")?,
+        since: row.get("since")?,
     })
 }
 
 /// Reads a row of `changes`.
-pub(super) fn change(row: &Row, _: &Seal) -> Result<Change, StoreError> {
-    let key = text(row, "key")?;
-    match text(row, "kind")?.as_str() {
-        "consumer" => Ok(Change::Consumer(name(&key)?)),
-        "access_token" => Ok(Change::AccessToken(key)),
-        "user" => Ok(Change::User(name(&key)?)),
-        "command" => Ok(Change::Command(key)),
-        "failed_login" => Ok(Change::FailedLogin(key)),
+pub(super) fn change(row: &Row, _: &Seal) -> Result<Change> {
+    match row.get::<String>("kind")?.as_str() {
+        "consumer" => Ok(Change::Consumer(row.get("key")?)),
+        "access_token" => Ok(Change::AccessToken(row.get("key")?)),
+        "user" => Ok(Change::User(row.get("key")?)),
+        "command" => Ok(Change::Command(row.get("key")?)),
+        "failed_login" => Ok(Change::FailedLogin(row.get("key")?)),
         _ => Err(StoreError::Broken("a change is of no known kind")),
     }
 }
@@ -225,41 +329,14 @@ pub(super) fn change_columns(change: &Change) -> (&'static str, &str) {
     }
 }
 
-/// A state as a column holds it.
-pub(super) const fn state_word(state: &RequestTokenState) -> &'static str {
-    match state {
-        RequestTokenState::Issued => "issued",
-        RequestTokenState::Authorized { .. } => "authorized",
-        RequestTokenState::Denied => "denied",
-        RequestTokenState::Exchanged => "exchanged",
-        RequestTokenState::Voided => "voided",
-    }
-}
-
-/// A callback as a column holds it.
-pub(super) fn callback_text(callback: &Callback) -> Option<&str> {
-    match callback {
-        Callback::Oob => None,
-        Callback::Uri(uri) => Some(uri),
-    }
-}
-
 /// A time as a column holds it; the greatest signed integer for later times, which is far after every real date.
 pub(super) fn seconds(time: UnixTime) -> i64 {
     i64::try_from(time.0).unwrap_or(i64::MAX)
 }
 
 /// A list as a column holds it.
-pub(super) fn json<T: Serialize>(list: &[T]) -> Result<String, StoreError> {
+pub(super) fn json<T: Serialize>(list: &[T]) -> Result<String> {
     serde_json::to_string(list).map_err(|_| StoreError::Broken("a list cannot be written"))
-}
-
-/// A dialect as a column holds it.
-pub(super) fn dialect_word(dialect: Option<Dialect>) -> Option<&'static str> {
-    dialect.map(|dialect| match dialect {
-        Dialect::Rfc5849 => "rfc5849",
-        Dialect::Legacy => "legacy",
-    })
 }
 
 /// The SHA-256 of a replaced password hash, as a column holds it.
@@ -267,53 +344,7 @@ pub(super) fn digest(replaced: &Secret) -> Vec<u8> {
     hash(&SHA256, replaced.expose()).as_ref().to_vec()
 }
 
-/// Parses a key or an id of the store.
-pub(super) fn name<T: FromStr>(text: &str) -> Result<T, StoreError> {
-    text.parse()
-        .map_err(|_| StoreError::Broken("a key or an id is no name"))
-}
-
 /// A value that every record has.
-pub(super) fn needed<T>(value: Option<T>) -> Result<T, StoreError> {
+pub(super) fn needed<T>(value: Option<T>) -> Result<T> {
     value.ok_or(StoreError::Broken("a value is missing"))
-}
-
-/// A time that a column holds.
-pub(super) fn unix_time(seconds: i64) -> Result<UnixTime, StoreError> {
-    u64::try_from(seconds)
-        .map(UnixTime)
-        .map_err(|_| StoreError::Broken("a time lies before 1970"))
-}
-
-fn secret(
-    row: &Row,
-    seal: &Seal,
-    column: &str,
-    field: &'static str,
-    record: &str,
-) -> Result<Option<Secret>, StoreError> {
-    let kept = row.bytes(column)?;
-    kept.map(|kept| seal.open(field, record, &kept)).transpose()
-}
-
-fn text(row: &Row, column: &str) -> Result<String, StoreError> {
-    needed(row.text(column)?)
-}
-
-fn time(row: &Row, column: &str) -> Result<Option<UnixTime>, StoreError> {
-    row.integer(column)?.map(unix_time).transpose()
-}
-
-fn dialect(row: &Row) -> Result<Option<Dialect>, StoreError> {
-    match row.text("dialect")?.as_deref() {
-        None => Ok(None),
-        Some("rfc5849") => Ok(Some(Dialect::Rfc5849)),
-        Some("legacy") => Ok(Some(Dialect::Legacy)),
-        Some(_) => Err(StoreError::Broken("a consumer has no known dialect")),
-    }
-}
-
-fn list<T: DeserializeOwned>(row: &Row, column: &str) -> Result<Vec<T>, StoreError> {
-    serde_json::from_str(&text(row, column)?)
-        .map_err(|_| StoreError::Broken("a list cannot be read"))
 }

@@ -24,7 +24,7 @@ use base64::{Engine, engine::general_purpose};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use super::StoreError;
+use super::{Result, StoreError};
 use crate::{secret::Secret, telemetry::redact::RedactedToken};
 
 /// The length of a sealing key.
@@ -198,7 +198,7 @@ impl Seal {
     ///
     /// # Errors
     /// [`StoreError::Broken`] if the cryptographic library refuses a key.
-    pub fn sealed(keys: &[SealKey], accepts_clear: bool) -> Result<Self, StoreError> {
+    pub fn sealed(keys: &[SealKey], accepts_clear: bool) -> Result<Self> {
         let keys = keys.iter().map(|SealKey(key)| {
             let mut hash = digest::Context::new(&SHA256);
             hash.update(b"countersign sealing key\0");
@@ -254,12 +254,7 @@ impl Seal {
     ///
     /// # Errors
     /// [`StoreError::Broken`] if there is no randomness for the nonce.
-    pub fn close(
-        &self,
-        field: &'static str,
-        record: &str,
-        secret: &Secret,
-    ) -> Result<Vec<u8>, StoreError> {
+    pub fn close(&self, field: &'static str, record: &str, secret: &Secret) -> Result<Vec<u8>> {
         let Some(key) = self.keys.first() else {
             let mut kept = Vec::with_capacity(1 + secret.expose().len());
             kept.push(PLAIN);
@@ -280,12 +275,7 @@ impl Seal {
     /// # Errors
     /// [`StoreError::Unopened`] if none of the keys has sealed it, or it is in clear and there is a key.
     /// [`StoreError::Broken`] if it was not kept for this field of this record.
-    pub fn open(
-        &self,
-        field: &'static str,
-        record: &str,
-        kept: &[u8],
-    ) -> Result<Secret, StoreError> {
+    pub fn open(&self, field: &'static str, record: &str, kept: &[u8]) -> Result<Secret> {
         let unopened = |mismatch| StoreError::from(Unopened::new(field, record, &mismatch));
         if let Some(mismatch) = self.mismatch(kept) {
             return Err(unopened(mismatch));

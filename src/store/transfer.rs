@@ -49,26 +49,41 @@ impl Record {
         }
     }
 
-    /// What messages call it: its kind and its key.
+    /// Its name in messages, by which no two records are the same.
     #[must_use]
     pub fn name(&self) -> String {
         let (kind, key) = self.identity();
-        format!("{kind} {key:?}")
+        name(kind, key)
     }
 
-    /// The consumer, the user and the access token that it is or names.
-    pub(super) const fn names(&self) -> (Option<&ConsumerKey>, Option<&UserId>, Option<&String>) {
+    /// The keys of records that it is or names, each with the column that has it.
+    pub(super) fn keys(&self) -> Vec<(&'static str, &str)> {
         match self {
             Self::Consumer(Consumer { key, .. }) | Self::RemovedConsumer(key) => {
-                (Some(key), None, None)
+                vec![("key", key.as_str())]
             }
-            Self::User(User { id, .. }) | Self::RemovedUser(id) => (None, Some(id), None),
-            Self::AccessToken(token) => {
-                (Some(&token.consumer), Some(&token.user), Some(&token.token))
+            Self::User(User { id, .. }) | Self::RemovedUser(id) => vec![("id", id.as_str())],
+            Self::AccessToken(AccessToken {
+                token,
+                consumer,
+                user,
+                ..
+            }) => {
+                vec![
+                    ("key", consumer.as_str()),
+                    ("id", user.as_str()),
+                    ("token", token),
+                ]
             }
-            Self::RemovedToken(token) => (None, None, Some(token)),
+            Self::RemovedToken(token) => vec![("token", token)],
         }
     }
+}
+
+/// The name of a record in messages.
+#[must_use]
+pub fn name(kind: &str, key: &str) -> String {
+    format!("{kind} {key:?}")
 }
 
 /// Which store an export is from, and which requests it may have accepted.
@@ -197,28 +212,14 @@ pub enum Conflict {
     UserDisabled,
 }
 
-/// Whether two consumers are the same but for the time of registration.
-#[must_use]
-pub fn same_consumer(left: &Consumer, right: &Consumer) -> bool {
-    let mut left = left.clone();
-    left.created_at = right.created_at;
-    left == *right
-}
-
-/// Whether two users are the same but for the time of registration.
-#[must_use]
-pub fn same_user(left: &User, right: &User) -> bool {
-    let mut left = left.clone();
-    left.created_at = right.created_at;
-    left == *right
-}
-
-/// Whether two access tokens are the same but for the times of issue, last use and revocation.
-#[must_use]
-pub fn same_access_token(left: &AccessToken, right: &AccessToken) -> bool {
-    let mut left = left.clone();
-    left.issued_at = right.issued_at;
-    left.last_used_at = right.last_used_at;
-    left.revoked_at = right.revoked_at;
-    left == *right
+impl Conflict {
+    /// The name of the record that is missing, if it is that.
+    #[must_use]
+    pub fn missing(&self) -> Option<String> {
+        match self {
+            Self::ConsumerUnknown(key) => Some(name("consumer", key.as_str())),
+            Self::UserUnknown(id) => Some(name("user", id.as_str())),
+            _ => None,
+        }
+    }
 }

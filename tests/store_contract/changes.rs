@@ -7,7 +7,6 @@ use countersign::{
     store::{
         Store,
         port::{Change, Exchanged},
-        record::ConsumerUpdate,
         transfer::Record,
     },
 };
@@ -80,12 +79,9 @@ pub(crate) async fn tells_every_kind_once_and_in_order<B: Backend>() {
         follower.news(&*store).await,
         [of_token("access-r"), of_token("a"), of_token("a")]
     );
+    store.update_consumer(&c, &|_| {}).await.unwrap();
     store
-        .update_consumer(&c, ConsumerUpdate::default())
-        .await
-        .unwrap();
-    store
-        .rotate_consumer_secret(&c, "s".into(), None)
+        .update_consumer(&c, &|consumer| consumer.secret = "s".into())
         .await
         .unwrap();
     assert_eq!(
@@ -153,10 +149,7 @@ pub(crate) async fn says_nothing_of_what_did_not_change<B: Backend>() {
     issue(&store, "a").await;
     store.revoke_access_token("a", later(1)).await.unwrap();
     store.revoke_access_token("none", NOW).await.unwrap();
-    store
-        .update_consumer(&d, ConsumerUpdate::default())
-        .await
-        .unwrap();
+    store.update_consumer(&d, &|_| {}).await.unwrap();
     store.remove_consumer(&d).await.unwrap();
     store.set_password(&w, "h".into()).await.unwrap();
     store.set_user_enabled(&w, false, NOW).await.unwrap();

@@ -4,7 +4,7 @@ use countersign::{
     names::ConsumerKey,
     store::{
         port::{Added, Exchanged, Updated},
-        record::{Consumer, ConsumerUpdate, Dialect},
+        record::{Consumer, Dialect},
     },
 };
 
@@ -43,42 +43,34 @@ pub(crate) async fn takes_a_key_once<B: Backend>() {
 pub(crate) async fn changes_only_what_is_asked<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
     let key: ConsumerKey = id("c");
-    let none = ConsumerUpdate::default();
     assert_eq!(
-        store.update_consumer(&key, none.clone()).await.unwrap(),
+        store.update_consumer(&key, &|_| {}).await.unwrap(),
         Updated::Unknown
     );
     let mut expected = consumer("c");
     store.add_consumer(expected.clone()).await.unwrap();
     store.add_consumer(consumer("d")).await.unwrap();
-    let updates: [fn(&mut ConsumerUpdate); 14] = [
-        |_| (),
-        |update| update.name = Some("new".to_owned()),
-        |update| update.description = Some(Some("text".to_owned())),
-        |update| update.website = Some(Some("https://a.test/".to_owned())),
-        |update| update.description = Some(None),
-        |update| update.website = Some(None),
-        |update| update.callbacks = Some(vec!["oob".to_owned()]),
-        |update| update.permissions = Some(vec![]),
-        |update| update.dialect = Some(Some(Dialect::Legacy)),
-        |update| update.dialect = Some(None),
-        |update| update.rsa_public_key = Some(Some("PEM".to_owned())),
-        |update| update.rsa_only = Some(true),
-        |update| {
-            update.rsa_only = Some(false);
-            update.rsa_public_key = Some(None);
+    let changes: [fn(&mut Consumer); 12] = [
+        |_| {},
+        |consumer| consumer.name = "new".to_owned(),
+        |consumer| consumer.description = Some("text".to_owned()),
+        |consumer| consumer.website = Some("https://a.test/".to_owned()),
+        |consumer| (consumer.description, consumer.website) = (None, None),
+        |consumer| consumer.callbacks = vec!["oob".to_owned()],
+        |consumer| consumer.permissions = vec![],
+        |consumer| consumer.dialect = Some(Dialect::Legacy),
+        |consumer| consumer.dialect = None,
+        |consumer| {
+            consumer.rsa_public_key = Some("PEM".to_owned());
+            consumer.rsa_only = true;
         },
-        |update| {
-            update.enforce = Some(true);
-            update.enabled = Some(false);
-        },
+        |consumer| consumer.enforce = true,
+        |consumer| consumer.enabled = false,
     ];
-    for change in updates {
-        let mut update = none.clone();
-        change(&mut update);
-        update.clone().apply(&mut expected);
+    for change in changes {
+        change(&mut expected);
         assert_eq!(
-            store.update_consumer(&key, update).await.unwrap(),
+            store.update_consumer(&key, &change).await.unwrap(),
             Updated::Consumer(Box::new(expected.clone()))
         );
         assert_eq!(store.consumer(&key).await.unwrap(), Some(expected.clone()));
@@ -95,43 +87,30 @@ pub(crate) async fn never_leaves_one_that_cannot_sign<B: Backend>() {
         ..consumer("c")
     };
     stores[0].add_consumer(registered.clone()).await.unwrap();
-    let back = ConsumerUpdate {
-        rsa_public_key: Some(registered.rsa_public_key.clone()),
-        rsa_only: Some(false),
-        ..ConsumerUpdate::default()
+    let key_of = registered.rsa_public_key.clone();
+    let back = |consumer: &mut Consumer| {
+        consumer.rsa_public_key.clone_from(&key_of);
+        consumer.rsa_only = false;
     };
     for _ in 0..20 {
         // Either change alone is fine; of two operators at once one is rejected.
-        let restrict = ConsumerUpdate {
-            rsa_only: Some(true),
-            ..ConsumerUpdate::default()
-        };
-        let remove = ConsumerUpdate {
-            rsa_public_key: Some(None),
-            ..ConsumerUpdate::default()
-        };
+        let restrict = |consumer: &mut Consumer| consumer.rsa_only = true;
+        let remove = |consumer: &mut Consumer| consumer.rsa_public_key = None;
         let (one, other) = tokio::join!(
-            until_answered(|| stores[0].update_consumer(&key, restrict.clone())),
-            until_answered(|| stores[1].update_consumer(&key, remove.clone())),
+            until_answered(|| stores[0].update_consumer(&key, &restrict)),
+            until_answered(|| stores[1].update_consumer(&key, &remove)),
         );
         let rejected = [&one, &other].map(|updated| *updated == Updated::CannotSign);
         assert!(rejected[0] != rejected[1], "{one:?} {other:?}");
         assert!(stores[0].consumer(&key).await.unwrap().unwrap().can_sign());
-        stores[1].update_consumer(&key, back.clone()).await.unwrap();
+        stores[1].update_consumer(&key, &back).await.unwrap();
     }
     assert_eq!(stores[0].consumer(&key).await.unwrap(), Some(registered));
 }
 
-pub(crate) async fn rotates_the_secret_with_and_without_grace<B: Backend>() {
+pub(crate) async fn keeps_the_secret_before_a_rotation<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
     let key: ConsumerKey = id("c");
-    assert_eq!(
-        store
-            .rotate_consumer_secret(&key, "s".into(), None)
-            .await
-            .unwrap(),
-        None
-    );
     let mut expected = consumer("c");
     store.add_consumer(expected.clone()).await.unwrap();
     for (secret, until) in [
@@ -139,13 +118,12 @@ pub(crate) async fn rotates_the_secret_with_and_without_grace<B: Backend>() {
         ("third", Some(later(6))),
         ("fourth", None),
     ] {
-        let before = std::mem::replace(&mut expected.secret, secret.into());
-        expected.previous_secret = until.map(|until| (before, until));
-        let rotated = store
-            .rotate_consumer_secret(&key, secret.into(), until)
-            .await
-            .unwrap();
-        assert_eq!(rotated, Some(expected.clone()));
+        let rotate = |consumer: &mut Consumer| {
+            let before = std::mem::replace(&mut consumer.secret, secret.into());
+            consumer.previous_secret = until.map(|until| (before, until));
+        };
+        rotate(&mut expected);
+        store.update_consumer(&key, &rotate).await.unwrap();
         assert_eq!(store.consumer(&key).await.unwrap(), Some(expected.clone()));
     }
 }

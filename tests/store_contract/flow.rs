@@ -2,7 +2,7 @@
 
 use countersign::store::{
     port::{Decided, Decision},
-    record::{Callback, ConsumerUpdate, RequestToken, RequestTokenState},
+    record::{Callback, Consumer, RequestToken, RequestTokenState},
 };
 
 use crate::{
@@ -129,13 +129,13 @@ pub(crate) async fn refuses_decisions_for_what_is_gone_or_disabled<B: Backend>()
     store.set_user_enabled(&v, false, NOW).await.unwrap();
     assert_eq!(decide("r", &v).await, Decided::Unknown);
     let key = id("c");
-    let enable = |enabled| ConsumerUpdate {
-        enabled: Some(enabled),
-        ..ConsumerUpdate::default()
+    let set = async |enabled| {
+        let change = |c: &mut Consumer| c.enabled = enabled;
+        store.update_consumer(&key, &change).await.unwrap();
     };
-    store.update_consumer(&key, enable(false)).await.unwrap();
+    set(false).await;
     assert_eq!(decide("r", &u).await, Decided::Unknown);
-    store.update_consumer(&key, enable(true)).await.unwrap();
+    set(true).await;
     assert_eq!(
         store.request_token("r").await.unwrap(),
         Some(request_token("r", "c"))

@@ -9,7 +9,8 @@ use countersign::{
     secret::Secret,
     store::{
         OpenError, Opening, Params, Store, StoreError, open_store,
-        port::{ResealFrom, Resealed},
+        port::{ResealFrom, Resealed, Updated},
+        record::Consumer,
         transfer::Record,
     },
 };
@@ -106,8 +107,9 @@ pub(crate) async fn keeps_what_changes_meanwhile<B: Backend>() {
             for number in 0..CONSUMERS {
                 let key = format!("c{number}").parse().unwrap();
                 let secret = Secret::from(format!("{round} of {number}"));
-                let rotated = changing.rotate_consumer_secret(&key, secret, None).await;
-                assert!(rotated.unwrap().is_some());
+                let rotate = |consumer: &mut Consumer| consumer.secret = secret.clone();
+                let rotated = changing.update_consumer(&key, &rotate).await.unwrap();
+                assert!(matches!(rotated, Updated::Consumer(_)));
             }
             if is_last {
                 return round;

@@ -2,7 +2,7 @@
 
 use countersign::store::{
     port::{Added, Change, TokenFilter},
-    record::{AccessToken, Consumer, ConsumerUpdate},
+    record::{AccessToken, Consumer},
 };
 
 use crate::{
@@ -54,11 +54,8 @@ pub(crate) async fn refuses_a_token_that_could_not_be_used<B: Backend>() {
     assert_eq!(store.access_token("a").await.unwrap(), Some(token));
     assert_eq!(store.access_token("b").await.unwrap(), None);
     // A disabled consumer's tokens wait for it.
-    let disable = ConsumerUpdate {
-        enabled: Some(false),
-        ..ConsumerUpdate::default()
-    };
-    store.update_consumer(&id("d"), disable).await.unwrap();
+    let disable = |d: &mut Consumer| d.enabled = false;
+    store.update_consumer(&id("d"), &disable).await.unwrap();
     assert_eq!(
         store
             .issue_access_token(access_token("b", "d", "u"))

@@ -34,7 +34,7 @@ use countersign::{
     store::{
         Store,
         cached::{self, Cached},
-        feed::Feed,
+        feed::ChangeHub,
         record::{AccessToken, Consumer, Session, User},
         tests::TestStore,
     },
@@ -214,7 +214,7 @@ impl World {
             max_nonces: 1_000_000,
             conditions: Arc::clone(&conditions),
         });
-        let feed = Arc::new(Feed::new(Arc::clone(&store), clock.clone(), Arc::clone(&credentials), |_| ()));
+        let feed = Arc::new(ChangeHub::new(Arc::clone(&store), clock.clone(), Arc::clone(&credentials), |_| ()));
         let services = Services {
             clock: clock.clone(),
             hop: "hop".into(),

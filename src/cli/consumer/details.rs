@@ -10,13 +10,14 @@ use super::{
 };
 use crate::{
     cli::{secret_arg::SecretArg, secrets::read_rsa_public_key},
+    clock::UnixTime,
     issue::{
         callback::{self, CallbackError},
         registration,
     },
-    manage::NewConsumer,
+    manage,
     names::{ConsumerKey, Permission},
-    store::record::{ConsumerUpdate, Dialect},
+    store::record::{Consumer, Dialect},
 };
 
 /// The options of `consumer add`.
@@ -31,22 +32,25 @@ pub(in crate::cli) struct AddArgs {
     /// Its secret, @FILE, or - for standard input [default: a random one]
     #[arg(long, allow_hyphen_values = true)]
     secret: Option<SecretArg>,
-    /// Accept only the RSA methods from it, never its secret
-    #[arg(long, requires = "rsa_public_key")]
-    rsa_only: bool,
-    /// Enforce its calls even where the configuration only observes
-    #[arg(long)]
-    enforce: bool,
     #[command(flatten)]
     pub(super) details: ConsumerDetails,
 }
 
 /// The options of `consumer update`; what is not given does not change.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, PartialEq, clap::Args)]
 pub(in crate::cli) struct UpdateArgs {
     /// What the consent page calls it
     #[arg(long, value_parser = registration::shown_name)]
     name: Option<String>,
+    #[command(flatten)]
+    removals: Removals,
+    #[command(flatten)]
+    pub(super) details: ConsumerDetails,
+}
+
+/// The options that take something away.
+#[derive(Debug, Default, PartialEq, clap::Args)]
+struct Removals {
     /// Take all callbacks away
     #[arg(long, conflicts_with = "callbacks")]
     no_callbacks: bool,
@@ -65,24 +69,16 @@ pub(in crate::cli) struct UpdateArgs {
     /// Take the RSA key away
     #[arg(long, conflicts_with = "rsa_public_key")]
     no_rsa_public_key: bool,
-    /// Accept only the RSA methods from it, never its secret
-    #[arg(long)]
-    rsa_only: bool,
     /// Accept its secret too
     #[arg(long, conflicts_with = "rsa_only")]
     no_rsa_only: bool,
-    /// Enforce its calls even where the configuration only observes
-    #[arg(long)]
-    enforce: bool,
     /// Treat its calls as the configuration says
     #[arg(long, conflicts_with = "enforce")]
     no_enforce: bool,
-    #[command(flatten)]
-    pub(super) details: ConsumerDetails,
 }
 
 /// The options of both.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, PartialEq, clap::Args)]
 pub(in crate::cli) struct ConsumerDetails {
     /// Where users may be sent after deciding, or oob; may be repeated
     #[arg(long = "callback", value_name = "URL|oob", value_parser = callback)]
@@ -102,6 +98,12 @@ pub(in crate::cli) struct ConsumerDetails {
     /// PEM file with its public key, for the RSA methods
     #[arg(long, value_name = "FILE")]
     rsa_public_key: Option<PathBuf>,
+    /// Accept only the RSA methods from it, never its secret
+    #[arg(long)]
+    rsa_only: bool,
+    /// Enforce its calls even where the configuration only observes
+    #[arg(long)]
+    enforce: bool,
 }
 
 fn dialects() -> impl TypedValueParser<Value = Dialect> {
@@ -113,59 +115,50 @@ fn dialects() -> impl TypedValueParser<Value = Dialect> {
 
 impl AddArgs {
     /// The consumer to register.
-    pub(super) fn consumer(self) -> Result<NewConsumer, CommandError> {
-        Ok(NewConsumer {
-            key: self.key,
-            rsa_public_key: self.details.rsa_public_key()?,
-            secret: read_secret(self.secret)?,
-            name: self.name,
-            description: self.details.description,
-            website: self.details.website,
-            callbacks: self.details.callbacks,
-            permissions: self.details.permissions,
-            dialect: self.details.dialect,
-            enforce: self.enforce,
-            rsa_only: self.rsa_only,
-        })
+    pub(super) fn consumer(self, now: UnixTime) -> Result<Consumer, CommandError> {
+        let change = self.details.change(Removals::default())?;
+        let secret = read_secret(self.secret)?;
+        let mut consumer = manage::new_consumer(self.key, secret, self.name, now)?;
+        change(&mut consumer);
+        Ok(consumer)
     }
 }
 
 impl UpdateArgs {
+    /// Whether nothing is given.
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// The change to make.
-    pub(super) fn update(self) -> Result<ConsumerUpdate, CommandError> {
-        let rsa_public_key = self.details.rsa_public_key()?;
-        Ok(ConsumerUpdate {
-            name: self.name,
-            description: value(self.details.description, self.no_description),
-            website: value(self.details.website, self.no_website),
-            callbacks: list(self.details.callbacks, self.no_callbacks),
-            permissions: list(self.details.permissions, self.no_permissions),
-            dialect: value(self.details.dialect, self.no_dialect),
-            rsa_public_key: value(rsa_public_key, self.no_rsa_public_key),
-            enforce: flag(self.enforce, self.no_enforce),
-            rsa_only: flag(self.rsa_only, self.no_rsa_only),
-            enabled: None,
-            end_grace: false,
+    pub(super) fn change(self) -> Result<impl Fn(&mut Consumer) + Sync, CommandError> {
+        let change = self.details.change(self.removals)?;
+        Ok(move |consumer: &mut Consumer| {
+            if let Some(name) = &self.name {
+                consumer.name.clone_from(name);
+            }
+            change(consumer);
         })
     }
 }
 
-/// The new list, or none to keep the old one.
-fn list<T>(given: Vec<T>, is_cleared: bool) -> Option<Vec<T>> {
-    (is_cleared || !given.is_empty()).then_some(given)
-}
-
-/// The new value, `Some(None)` to remove it, or none to keep the old one.
-fn value<T>(given: Option<T>, is_cleared: bool) -> Option<Option<T>> {
-    if is_cleared {
-        Some(None)
-    } else {
-        given.map(Some)
+/// Sets or removes a value.
+fn set<T: Clone>(value: &mut Option<T>, given: &Option<T>, is_removed: bool) {
+    if is_removed || given.is_some() {
+        value.clone_from(given);
     }
 }
 
-fn flag(is_set: bool, is_cleared: bool) -> Option<bool> {
-    (is_set || is_cleared).then_some(is_set)
+/// Sets or empties a list, in which each item is once, in the order of their first places.
+fn set_list<T: Clone + PartialEq>(list: &mut Vec<T>, given: &[T], is_removed: bool) {
+    if is_removed || !given.is_empty() {
+        list.clear();
+    }
+    for item in given {
+        if !list.contains(item) {
+            list.push(item.clone());
+        }
+    }
 }
 
 fn callback(text: &str) -> Result<String, CallbackError> {
@@ -183,84 +176,27 @@ impl ConsumerDetails {
         context.warn_of_undeclared("--permission", &self.permissions);
     }
 
-    /// Reads and checks the key file.
-    fn rsa_public_key(&self) -> Result<Option<String>, CommandError> {
-        read_rsa_public_key(self.rsa_public_key.as_deref(), registration::rsa_public_key)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::{Args as _, FromArgMatches as _};
-
-    use super::*;
-
-    fn update(arguments: &[&str]) -> UpdateArgs {
-        let command = UpdateArgs::augment_args(clap::Command::new("update"));
-        let all = std::iter::once("update").chain(arguments.iter().copied());
-        UpdateArgs::from_arg_matches(&command.try_get_matches_from(all).unwrap()).unwrap()
-    }
-
-    #[test]
-    fn leaves_alone_what_is_not_given() {
-        assert_eq!(update(&[]).update().unwrap(), ConsumerUpdate::default());
-        let change = update(&["--name", "New"]).update().unwrap();
-        assert_eq!(change.name.as_deref(), Some("New"));
-        assert_eq!(change.callbacks, None);
-        assert_eq!(change.permissions, None);
-        assert_eq!(change.dialect, None);
-        assert_eq!(change.rsa_public_key, None);
-        assert_eq!((change.rsa_only, change.enforce), (None, None));
-        assert_eq!(change.enabled, None);
-    }
-
-    #[test]
-    fn takes_away_what_is_to_go() {
-        let every = [
-            "--no-callbacks",
-            "--no-permissions",
-            "--no-description",
-            "--no-website",
-            "--no-dialect",
-            "--no-rsa-public-key",
-            "--no-rsa-only",
-            "--no-enforce",
-        ];
-        for flag in every {
-            let change = update(&[flag]).update().unwrap();
-            assert_ne!(change, ConsumerUpdate::default(), "{flag}");
-        }
-        let change = update(&every).update().unwrap();
-        assert_eq!(change.callbacks, Some(vec![]));
-        assert_eq!(change.permissions, Some(vec![]));
-        assert_eq!(change.dialect, Some(None));
-        assert_eq!(change.rsa_public_key, Some(None));
-        assert_eq!(
-            (change.rsa_only, change.enforce),
-            (Some(false), Some(false))
-        );
-        let change = update(&["--enforce", "--rsa-only", "--dialect", "legacy"])
-            .update()
-            .unwrap();
-        assert_eq!((change.rsa_only, change.enforce), (Some(true), Some(true)));
-        assert_eq!(change.dialect, Some(Some(Dialect::Legacy)));
-    }
-
-    #[test]
-    fn refuses_to_give_and_to_take_at_once() {
-        for arguments in [
-            ["--callback=oob", "--no-callbacks"],
-            ["--permission=a", "--no-permissions"],
-            ["--dialect=legacy", "--no-dialect"],
-            ["--description=x", "--no-description"],
-            ["--website=https://a.test/", "--no-website"],
-            ["--rsa-public-key=x", "--no-rsa-public-key"],
-            ["--enforce", "--no-enforce"],
-            ["--rsa-only", "--no-rsa-only"],
-        ] {
-            let command = UpdateArgs::augment_args(clap::Command::new("update"));
-            let all = std::iter::once("update").chain(arguments);
-            assert!(command.try_get_matches_from(all).is_err(), "{arguments:?}");
-        }
+    /// The change to make, with what is taken away. Reads and checks the key file.
+    fn change(self, removals: Removals) -> Result<impl Fn(&mut Consumer) + Sync, CommandError> {
+        let pem = self.rsa_public_key.as_deref();
+        let pem = read_rsa_public_key(pem, registration::rsa_public_key)?;
+        Ok(move |to: &mut Consumer| {
+            set_list(&mut to.callbacks, &self.callbacks, removals.no_callbacks);
+            set_list(
+                &mut to.permissions,
+                &self.permissions,
+                removals.no_permissions,
+            );
+            set(
+                &mut to.description,
+                &self.description,
+                removals.no_description,
+            );
+            set(&mut to.website, &self.website, removals.no_website);
+            set(&mut to.dialect, &self.dialect, removals.no_dialect);
+            set(&mut to.rsa_public_key, &pem, removals.no_rsa_public_key);
+            to.rsa_only = (to.rsa_only || self.rsa_only) && !removals.no_rsa_only;
+            to.enforce = (to.enforce || self.enforce) && !removals.no_enforce;
+        })
     }
 }

@@ -24,7 +24,7 @@ use crate::{
     config,
     issue::random,
     login::password,
-    manage::{Management, NewConsumer, NewUser, Settings},
+    manage::{self, Management, Settings},
     secret::Secret,
     server::{
         connection::Handler,
@@ -163,20 +163,15 @@ impl Accounts {
         let store = Arc::clone(&services.store);
         let manage = Management::new(store, services.clock.clone(), settings);
         let (actor, callback) = (actor(), format!("http://{application}/callback"));
-        let consumer = NewConsumer {
-            name: "Demo application".to_owned(),
-            callbacks: vec![callback.clone(), "oob".to_owned()],
-            permissions: vec!["members".parse()?],
-            ..NewConsumer::default()
-        };
+        let now = services.clock.now();
+        let name = "Demo application".to_owned();
+        let mut consumer = manage::new_consumer(None, None, name, now)?;
+        consumer.callbacks = vec![callback.clone(), "oob".to_owned()];
+        consumer.permissions = vec!["members".parse()?];
         let consumer = manage.add_consumer(&actor, consumer).await?;
         let password = Secret::from(random::identifier()?);
-        let user = NewUser {
-            id: None,
-            name: USER.to_owned(),
-            display_name: Some("Ada Lovelace".to_owned()),
-        };
-        let mut user = user.into_user(services.clock.now())?;
+        let shown = Some("Ada Lovelace".to_owned());
+        let mut user = manage::new_user(None, USER.to_owned(), shown, now)?;
         user.password_hash = Some(password::hash(&password)?);
         manage.add_user(&actor, &user).await?;
         let token = manage.issue_token(&actor, &consumer, &user, Vec::new());

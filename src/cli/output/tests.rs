@@ -3,35 +3,29 @@ use serde_json::json;
 use super::*;
 use crate::{
     clock::UnixTime,
-    manage::view::{ConsumerView, TokenView, UserView},
+    manage::view,
     secret::Secret,
     store::record::{AccessToken, Consumer, Dialect, User},
 };
 
 fn issued(consumer: &Consumer, default: Dialect) -> Value {
-    json!(ConsumerView::new(consumer, default).with_secret(consumer))
+    json!(view::with_secret(
+        view::consumer(consumer, default),
+        "secret",
+        &consumer.secret
+    ))
 }
 
 fn shown(consumer: &Consumer) -> Value {
-    json!(ConsumerView::new(consumer, Dialect::Rfc5849))
+    json!(view::consumer(consumer, Dialect::Rfc5849))
 }
 
 fn consumer() -> Consumer {
     Consumer {
-        key: "shop".parse().unwrap(),
         secret: Secret::from("s3cret"),
-        previous_secret: None,
-        rsa_public_key: None,
         name: "Shop".to_owned(),
         callbacks: vec!["https://a.test/x".to_owned(), "oob".to_owned()],
-        permissions: vec![],
-        description: None,
-        website: None,
-        dialect: None,
-        enforce: false,
-        rsa_only: false,
-        enabled: true,
-        created_at: UnixTime(1_700_000_000),
+        ..Consumer::for_tests("shop")
     }
 }
 
@@ -61,7 +55,14 @@ fn an_object_has_the_promised_names_in_their_order() {
         )
     );
     assert_eq!(
-        record(&json!(TokenView::issued(&token())), true),
+        record(
+            &json!(view::with_secret(
+                view::members(&token()),
+                "token_secret",
+                &token().secret
+            )),
+            true
+        ),
         concat!(
             r#"{"token":"t","token_secret":"s","consumer":"shop","user":"u-1","permissions":["read","write"],"#,
             r#""issued_at":"1970-01-01T00:00:00Z","expires_at":null,"last_used_at":"1970-01-01T00:01:00Z","revoked_at":null}"#,
@@ -77,7 +78,7 @@ fn an_object_has_the_promised_names_in_their_order() {
         created_at: UnixTime(0),
     };
     assert_eq!(
-        record(&json!(UserView::from(&user)), true),
+        record(&json!(user), true),
         concat!(
             r#"{"id":"u-1","name":"alice","display_name":null,"enabled":false,"created_at":"1970-01-01T00:00:00Z"}"#,
             "\n"
@@ -107,7 +108,7 @@ fn a_secret_that_is_no_text_is_not_shown_as_one() {
 
 #[test]
 fn people_get_a_member_a_line() {
-    let text = record(&json!(TokenView::from(&token())), false);
+    let text = record(&json!(token()), false);
     assert_eq!(
         text,
         "token         t\n\
@@ -144,8 +145,8 @@ fn people_get_lists_as_a_table() {
 #[test]
 fn programs_get_an_object_a_line() {
     let mut listing = Listing::new(true);
-    listing.push(&json!(TokenView::from(&token())));
-    listing.push(&json!(TokenView::from(&token())));
+    listing.push(&json!(token()));
+    listing.push(&json!(token()));
     let text = listing.finish();
     assert_eq!(text.lines().count(), 2);
     for line in text.lines() {

@@ -2,9 +2,9 @@
 
 use std::{
     fs::{self, File, Permissions},
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter},
     os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use tempfile::NamedTempFile;
@@ -24,65 +24,33 @@ pub(super) fn check(path: &Path, force: bool) -> Result<(), CommandError> {
     }
 }
 
-/// A file that is being written: a temporary file beside `path` with mode 0600, which takes its name once it is whole and
-/// on the disk. Another file of that name is replaced only with `force`, even one that has appeared since [`check`].
-pub(super) struct NewFile {
-    file: BufWriter<NamedTempFile>,
-    path: PathBuf,
+/// Makes a file: a temporary file beside `path` with mode 0600, which takes its name once `content` has written it and it
+/// is on the disk. Another file of that name is replaced only with `force`, even one that has appeared since [`check`].
+pub(super) fn create(
+    path: &Path,
     force: bool,
-}
-
-impl NewFile {
-    pub(super) fn create(path: &Path, force: bool) -> Result<Self, CommandError> {
+    content: impl FnOnce(&mut BufWriter<NamedTempFile>) -> io::Result<()>,
+) -> Result<(), CommandError> {
+    let created = || {
         let file = tempfile::Builder::new()
             .prefix(".countersign-export-")
             .permissions(Permissions::from_mode(0o600))
-            .tempfile_in(directory(path))
-            .map_err(|error| failed(path, force, error))?;
-        Ok(Self {
-            file: BufWriter::with_capacity(1 << 16, file),
-            path: path.to_owned(),
-            force,
-        })
-    }
-
-    /// Why the file could not be written.
-    pub(super) fn failed(&self, error: io::Error) -> CommandError {
-        failed(&self.path, self.force, error)
-    }
-
-    /// Makes the file what `path` names.
-    pub(super) fn finish(self) -> Result<(), CommandError> {
-        let Self { file, path, force } = self;
-        let finished = || {
-            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-            file.as_file().sync_all()?;
-            match force {
-                true => file.persist(&path)?,
-                false => file.persist_noclobber(&path)?,
-            };
-            // The name is on the disk once the directory is.
-            File::open(directory(&path))?.sync_all()
+            .tempfile_in(directory(path))?;
+        let mut file = BufWriter::with_capacity(1 << 16, file);
+        content(&mut file)?;
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.as_file().sync_all()?;
+        match force {
+            true => file.persist(path)?,
+            false => file.persist_noclobber(path)?,
         };
-        finished().map_err(|error| failed(&path, force, error))
-    }
-}
-
-impl Write for NewFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-fn failed(path: &Path, force: bool, error: io::Error) -> CommandError {
-    match error.kind() {
+        // The name is on the disk once the directory is.
+        File::open(directory(path))?.sync_all()
+    };
+    created().map_err(|error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists if !force => exists(path),
         _ => CommandError::from(error).about(format!("{}: cannot be written", path.display())),
-    }
+    })
 }
 
 fn exists(path: &Path) -> CommandError {

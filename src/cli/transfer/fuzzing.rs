@@ -11,8 +11,10 @@ use crate::{
 /// # Errors
 /// The text of each problem.
 pub fn read(text: &[u8], now: UnixTime) -> Result<Vec<Record>, Vec<String>> {
-    let token_user = None;
-    let mut contents = Contents::new(Defaults { now, token_user });
+    let mut contents = Contents::new(Defaults {
+        now,
+        ..Defaults::default()
+    });
     if let Err(error) = contents.read_lines(text) {
         return Err(vec![error.to_string()]);
     }

@@ -18,9 +18,14 @@
 //!
 //! An export has version 2. A file of another system has version 1, and so have exports of older versions of this program.
 
+use std::fmt;
+
 use base64::{DecodeError, Engine as _, engine::general_purpose::STANDARD};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use serde_json::{Map, Value};
+use serde::{
+    Deserialize, Deserializer as _, Serialize,
+    de::{self, DeserializeOwned},
+};
+use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::{
@@ -30,11 +35,12 @@ use crate::{
         registration::{self, InvalidText, InvalidWebPage},
     },
     login::password::{self, UnusableHash},
-    names::{ConsumerKey, Permission, UserId},
+    manage::view,
+    names::UserId,
     oauth::{RsaPublicKey, rsa::InvalidRsaKey},
     secret::Secret,
     store::{
-        record::{AccessToken, Consumer, Dialect, User},
+        record::{AccessToken, Consumer, User},
         transfer::Record,
     },
     telemetry::lines::visible,
@@ -48,6 +54,16 @@ pub(super) const VERSION: u32 = 2;
 pub(super) enum LineError {
     #[error("{0}")]
     Json(String),
+    #[error("missing field `{0}`")]
+    Missing(&'static str),
+    #[error("unknown field `{}`", escaped(.0))]
+    Unknown(String),
+    #[error(
+        "the kind {0:?} is not one of consumer, user, token, removed_consumer, removed_user, removed_token"
+    )]
+    Kind(String),
+    #[error("a secret or a hash is not in quotes")]
+    Unquoted,
     #[error("is not a JSON object")]
     NotAnObject,
     #[error("the first line of an export is {{\"kind\":\"export\",\"version\":1}}; add it")]
@@ -107,311 +123,238 @@ pub(super) enum LineError {
     NotUtf8,
 }
 
-/// A line.
-#[derive(Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Line {
-    Export(Head),
-    Consumer(Box<ConsumerLine>),
-    User(UserLine),
-    Token(Box<TokenLine>),
-    RemovedConsumer { key: ConsumerKey },
-    RemovedUser { id: UserId },
-    RemovedToken { token: String },
-}
-
-/// The first line.
-#[derive(Serialize, Deserialize)]
+/// The first line, but for its kind.
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Head {
     pub(super) version: u32,
     pub(super) records: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) store: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) accepted_until: Option<UnixTime>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ConsumerLine {
-    key: ConsumerKey,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    secret: Option<SecretText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    secret_base64: Option<SecretText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    previous_secret: Option<SecretText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    previous_secret_base64: Option<SecretText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    previous_secret_until: Option<UnixTime>,
-    rsa_public_key: Option<String>,
-    name: String,
-    description: Option<String>,
-    website: Option<String>,
-    callbacks: Option<Vec<String>>,
-    permissions: Option<Vec<Permission>>,
-    dialect: Option<Dialect>,
-    rsa_only: Option<bool>,
-    enforce: Option<bool>,
-    enabled: Option<bool>,
-    created_at: Option<UnixTime>,
-}
+/// The members of an object. A repeated one is an error.
+pub(super) fn members(text: &[u8]) -> Result<Map<String, Value>, serde_json::Error> {
+    struct Distinct;
+    impl<'de> de::Visitor<'de> for Distinct {
+        type Value = Map<String, Value>;
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct UserLine {
-    id: UserId,
-    name: String,
-    display_name: Option<String>,
-    enabled: Option<bool>,
-    created_at: Option<UnixTime>,
-    password_hash: Option<SecretText>,
-}
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a JSON object")
+        }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TokenLine {
-    token: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    token_secret: Option<SecretText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    token_secret_base64: Option<SecretText>,
-    consumer: ConsumerKey,
-    user: Option<UserId>,
-    permissions: Option<Vec<Permission>>,
-    issued_at: Option<UnixTime>,
-    expires_at: Option<UnixTime>,
-    last_used_at: Option<UnixTime>,
-    revoked_at: Option<UnixTime>,
-}
-
-/// A secret, or the base64 of one.
-struct SecretText(Secret);
-
-impl<'de> Deserialize<'de> for SecretText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Serde's message for a number repeats the number, which may be meant as the secret.
-        let text = String::deserialize(deserializer);
-        text.map(|text| Self(Secret::from(text)))
-            .map_err(|_| de::Error::custom("a secret or a hash is not in quotes"))
+        fn visit_map<A: de::MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+            let mut members = Map::new();
+            while let Some((name, value)) = access.next_entry::<String, Value>()? {
+                if members.contains_key(&name) {
+                    let problem = format_args!("duplicate field `{name}`");
+                    return Err(de::Error::custom(problem));
+                }
+                members.insert(name, value);
+            }
+            Ok(members)
+        }
     }
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let members = reader.deserialize_map(Distinct)?;
+    reader.end().map(|()| members)
 }
 
-impl Serialize for SecretText {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0.expose_text())
-    }
-}
-
-/// A secret under its own name or, if it is not UTF-8, in base64 under the other.
-fn secret_texts(secret: &Secret) -> (Option<SecretText>, Option<SecretText>) {
-    match str::from_utf8(secret.expose()) {
-        Ok(_) => (Some(SecretText(secret.clone())), None),
-        Err(_) => (
-            None,
-            Some(SecretText(STANDARD.encode(secret.expose()).into())),
-        ),
-    }
-}
-
-/// The secret that one of the two members holds; it has at least one byte.
-fn secret(
-    name: &'static str,
-    text: Option<SecretText>,
-    base64: Option<SecretText>,
-) -> Result<Option<Secret>, LineError> {
-    let secret = match (text, base64) {
-        (None, None) => return Ok(None),
-        (Some(_), Some(_)) => return Err(LineError::SecretTwice(name)),
-        (Some(SecretText(secret)), None) => secret,
-        (None, Some(SecretText(base64))) => STANDARD
-            .decode(base64.expose())
-            .map_err(|error| LineError::Base64(name, error))?
-            .into(),
+/// A record as the members of its line.
+pub(super) fn line(record: &Record) -> Map<String, Value> {
+    let of = |name: &str, value| Map::from_iter([(name.to_owned(), value)]);
+    let mut members = match record {
+        Record::Consumer(consumer) => {
+            let mut members = view::members(consumer);
+            if let Some((secret, _)) = &consumer.previous_secret {
+                members = view::with_secret(members, "previous_secret", secret);
+            }
+            view::with_secret(members, "secret", &consumer.secret)
+        }
+        Record::User(user) => match &user.password_hash {
+            Some(hash) => view::with_secret(view::members(user), "password_hash", hash),
+            None => view::members(user),
+        },
+        Record::AccessToken(token) => {
+            view::with_secret(view::members(token), "token_secret", &token.secret)
+        }
+        Record::RemovedConsumer(key) => of("key", json!(key)),
+        Record::RemovedUser(id) => of("id", json!(id)),
+        Record::RemovedToken(token) => of("token", json!(token)),
     };
-    if secret.is_empty() {
-        return Err(LineError::SecretMissing(name));
-    }
-    Ok(Some(secret))
-}
-
-impl From<Record> for Line {
-    fn from(record: Record) -> Self {
-        match record {
-            Record::Consumer(consumer) => Self::Consumer(Box::new(consumer.into())),
-            Record::User(user) => Self::User(UserLine {
-                id: user.id,
-                name: user.name,
-                display_name: user.display_name,
-                enabled: Some(user.enabled),
-                created_at: Some(user.created_at),
-                password_hash: user.password_hash.map(SecretText),
-            }),
-            Record::AccessToken(token) => Self::Token(Box::new(token.into())),
-            Record::RemovedConsumer(key) => Self::RemovedConsumer { key },
-            Record::RemovedUser(id) => Self::RemovedUser { id },
-            Record::RemovedToken(token) => Self::RemovedToken { token },
-        }
-    }
-}
-
-impl From<Consumer> for ConsumerLine {
-    fn from(consumer: Consumer) -> Self {
-        let (secret, secret_base64) = secret_texts(&consumer.secret);
-        let (previous, until) = consumer.previous_secret.unzip();
-        let (previous_secret, previous_secret_base64) =
-            previous.as_ref().map(secret_texts).unwrap_or_default();
-        Self {
-            key: consumer.key,
-            secret,
-            secret_base64,
-            previous_secret,
-            previous_secret_base64,
-            previous_secret_until: until,
-            rsa_public_key: consumer.rsa_public_key,
-            name: consumer.name,
-            description: consumer.description,
-            website: consumer.website,
-            callbacks: Some(consumer.callbacks),
-            permissions: Some(consumer.permissions),
-            dialect: consumer.dialect,
-            rsa_only: Some(consumer.rsa_only),
-            enforce: Some(consumer.enforce),
-            enabled: Some(consumer.enabled),
-            created_at: Some(consumer.created_at),
-        }
-    }
-}
-
-impl From<AccessToken> for TokenLine {
-    fn from(token: AccessToken) -> Self {
-        let (token_secret, token_secret_base64) = secret_texts(&token.secret);
-        Self {
-            token: token.token,
-            token_secret,
-            token_secret_base64,
-            consumer: token.consumer,
-            user: Some(token.user),
-            permissions: Some(token.permissions),
-            issued_at: Some(token.issued_at),
-            expires_at: token.expires_at,
-            last_used_at: token.last_used_at,
-            revoked_at: token.revoked_at,
-        }
-    }
+    members.shift_insert(0, "kind".to_owned(), record.identity().0.into());
+    members
 }
 
 /// The values that a line may leave out.
+#[derive(Default)]
 pub(super) struct Defaults {
     /// The time of registration or issue.
     pub(super) now: UnixTime,
     /// The user of tokens that name none.
     pub(super) token_user: Option<UserId>,
+    /// The last timestamp that the store of an export may have accepted.
+    pub(super) accepted_until: UnixTime,
 }
 
-impl Line {
-    /// The record on the line.
-    pub(super) fn into_record(self, defaults: &Defaults) -> Result<Record, LineError> {
-        match self {
-            Self::Export(_) => Err(LineError::SecondExport),
-            Self::Consumer(line) => line.into_consumer(defaults.now).map(Record::Consumer),
-            Self::User(line) => line.into_user(defaults.now).map(Record::User),
-            Self::Token(line) => line.into_token(defaults).map(Record::AccessToken),
-            Self::RemovedConsumer { key } => Ok(Record::RemovedConsumer(key)),
-            Self::RemovedUser { id } => Ok(Record::RemovedUser(id)),
-            Self::RemovedToken { token } => checked_token(token).map(Record::RemovedToken),
+/// The record that a line holds.
+pub(super) fn record(
+    mut members: Map<String, Value>,
+    defaults: &Defaults,
+) -> Result<Record, LineError> {
+    members.retain(|_, value| !value.is_null());
+    let kind: String = take(&mut members, "kind")?;
+    let now = || json!(defaults.now);
+    Ok(match &*kind {
+        "export" => return Err(LineError::SecondExport),
+        "consumer" => {
+            members.entry("created_at").or_insert_with(now);
+            Record::Consumer(consumer(members)?)
         }
-    }
+        "user" => {
+            members.entry("created_at").or_insert_with(now);
+            Record::User(user(members)?)
+        }
+        "token" => {
+            members.entry("issued_at").or_insert_with(now);
+            if let Some(user) = &defaults.token_user {
+                members.entry("user").or_insert_with(|| json!(user));
+            }
+            Record::AccessToken(token(members)?)
+        }
+        "removed_consumer" => Record::RemovedConsumer(only(members, "key")?),
+        "removed_user" => Record::RemovedUser(only(members, "id")?),
+        "removed_token" => Record::RemovedToken(checked_token(only(members, "token")?)?),
+        _ => return Err(LineError::Kind(kind)),
+    })
 }
 
-impl ConsumerLine {
-    fn into_consumer(self, now: UnixTime) -> Result<Consumer, LineError> {
-        registration::shown_name(&self.name).map_err(|error| LineError::Text("name", error))?;
-        if let Some(text) = &self.description {
-            registration::shown_name(text)
-                .map_err(|error| LineError::Text("description", error))?;
-        }
-        let website = self.website.as_deref().map(registration::web_page);
-        let callbacks = self.callbacks.unwrap_or_default();
-        for registered in &callbacks {
-            callback::check_registration(registered)
-                .map_err(|error| LineError::Callback(registered.clone(), error))?;
-        }
-        if let Some(pem) = &self.rsa_public_key {
-            RsaPublicKey::from_pem(pem)?;
-        }
-        let previous = (self.previous_secret, self.previous_secret_base64);
-        let previous = secret("previous_secret", previous.0, previous.1)?;
-        if previous.is_some() != self.previous_secret_until.is_some() {
-            return Err(LineError::HalfPreviousSecret);
-        }
-        let consumer = Consumer {
-            secret: secret("secret", self.secret, self.secret_base64)?
-                .ok_or(LineError::SecretMissing("secret"))?,
-            previous_secret: previous.zip(self.previous_secret_until),
-            key: self.key,
-            rsa_public_key: self.rsa_public_key,
-            name: self.name,
-            description: self.description,
-            website: website.transpose()?,
-            callbacks,
-            permissions: self.permissions.unwrap_or_default(),
-            dialect: self.dialect,
-            rsa_only: self.rsa_only.unwrap_or(false),
-            enforce: self.enforce.unwrap_or(false),
-            enabled: self.enabled.unwrap_or(true),
-            created_at: self.created_at.unwrap_or(now),
-        };
-        let can_sign = consumer.can_sign();
-        can_sign.then_some(consumer).ok_or(LineError::CannotSign)
+fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
+    let secret = take_secret(&mut members, "secret")?;
+    let previous = take_secret(&mut members, "previous_secret")?;
+    let until = members.remove("previous_secret_until");
+    let until: Option<UnixTime> = until.map(serde_json::from_value).transpose()?;
+    if previous.is_some() != until.is_some() {
+        return Err(LineError::HalfPreviousSecret);
     }
+    // A mistyped name of the secret is unknown, which says more than that the secret is missing.
+    let read: Consumer = read(members)?;
+    let mut consumer = Consumer {
+        secret: secret.ok_or(LineError::SecretMissing("secret"))?,
+        previous_secret: previous.zip(until),
+        ..read
+    };
+    registration::shown_name(&consumer.name).map_err(|error| LineError::Text("name", error))?;
+    if let Some(text) = &consumer.description {
+        registration::shown_name(text).map_err(|error| LineError::Text("description", error))?;
+    }
+    for registered in &consumer.callbacks {
+        callback::check_registration(registered)
+            .map_err(|error| LineError::Callback(registered.clone(), error))?;
+    }
+    if let Some(pem) = &consumer.rsa_public_key {
+        RsaPublicKey::from_pem(pem)?;
+    }
+    let website = consumer.website.as_deref().map(registration::web_page);
+    consumer.website = website.transpose()?;
+    let can_sign = consumer.can_sign();
+    can_sign.then_some(consumer).ok_or(LineError::CannotSign)
 }
 
-impl UserLine {
-    fn into_user(self, now: UnixTime) -> Result<User, LineError> {
-        registration::login_name(&self.name).map_err(|error| LineError::Text("name", error))?;
-        if let Some(name) = &self.display_name {
-            registration::shown_name(name)
-                .map_err(|error| LineError::Text("display_name", error))?;
-        }
-        let password_hash = self.password_hash.map(|SecretText(hash)| hash);
-        if let Some(hash) = &password_hash {
-            password::check_usable(hash)?;
-        }
-        Ok(User {
-            id: self.id,
-            name: self.name,
-            display_name: self.display_name,
-            password_hash,
-            enabled: self.enabled.unwrap_or(true),
-            created_at: self.created_at.unwrap_or(now),
-        })
+fn user(mut members: Map<String, Value>) -> Result<User, LineError> {
+    let hash = members.remove("password_hash").map(text).transpose()?;
+    let user = User {
+        password_hash: hash.map(Secret::from),
+        ..read(members)?
+    };
+    registration::login_name(&user.name).map_err(|error| LineError::Text("name", error))?;
+    if let Some(name) = &user.display_name {
+        registration::shown_name(name).map_err(|error| LineError::Text("display_name", error))?;
     }
+    if let Some(hash) = &user.password_hash {
+        password::check_usable(hash)?;
+    }
+    Ok(user)
 }
 
-impl TokenLine {
-    fn into_token(self, defaults: &Defaults) -> Result<AccessToken, LineError> {
-        let user = self.user.or_else(|| defaults.token_user.clone());
-        Ok(AccessToken {
-            token: checked_token(self.token)?,
-            secret: secret("token_secret", self.token_secret, self.token_secret_base64)?
-                .ok_or(LineError::SecretMissing("token_secret"))?,
-            consumer: self.consumer,
-            user: user.ok_or(LineError::NoUser)?,
-            permissions: self.permissions.unwrap_or_default(),
-            issued_at: self.issued_at.unwrap_or(defaults.now),
-            expires_at: self.expires_at,
-            last_used_at: self.last_used_at,
-            revoked_at: self.revoked_at,
-        })
+fn token(mut members: Map<String, Value>) -> Result<AccessToken, LineError> {
+    let secret = take_secret(&mut members, "token_secret")?;
+    if !members.contains_key("user") {
+        return Err(LineError::NoUser);
     }
+    let token: AccessToken = read(members)?;
+    Ok(AccessToken {
+        token: checked_token(token.token)?,
+        secret: secret.ok_or(LineError::SecretMissing("token_secret"))?,
+        ..token
+    })
 }
 
 fn checked_token(token: String) -> Result<String, LineError> {
     registration::token(&token).map_err(|error| LineError::Text("token", error))?;
     Ok(token)
+}
+
+/// Reads all members as a record that has no other ones.
+fn read<T: DeserializeOwned + Serialize>(members: Map<String, Value>) -> Result<T, LineError> {
+    let names: Vec<String> = members.keys().cloned().collect();
+    let record = serde_json::from_value(Value::Object(members))?;
+    let known = view::members(&record);
+    match names.into_iter().find(|name| !known.contains_key(name)) {
+        Some(unknown) => Err(LineError::Unknown(unknown)),
+        None => Ok(record),
+    }
+}
+
+/// Reads the one member that there is.
+fn only<T: DeserializeOwned>(
+    mut members: Map<String, Value>,
+    name: &'static str,
+) -> Result<T, LineError> {
+    let member = take(&mut members, name)?;
+    match members.into_iter().next() {
+        Some((unknown, _)) => Err(LineError::Unknown(unknown)),
+        None => Ok(member),
+    }
+}
+
+fn take<T: DeserializeOwned>(
+    members: &mut Map<String, Value>,
+    name: &'static str,
+) -> Result<T, LineError> {
+    let member = members.remove(name).ok_or(LineError::Missing(name))?;
+    Ok(serde_json::from_value(member)?)
+}
+
+/// The text of a secret or of a hash.
+fn text(member: Value) -> Result<String, LineError> {
+    match member {
+        Value::String(text) => Ok(text),
+        // Serde's message repeats a number, which may be meant as the secret.
+        _ => Err(LineError::Unquoted),
+    }
+}
+
+/// Takes the secret of this name, which is in the member of the same name or as base64 in another one, and has at least
+/// one byte.
+fn take_secret(
+    members: &mut Map<String, Value>,
+    name: &'static str,
+) -> Result<Option<Secret>, LineError> {
+    let base64 = members.remove(&format!("{name}_base64"));
+    let secret = match (members.remove(name), base64) {
+        (None, None) => return Ok(None),
+        (Some(_), Some(_)) => return Err(LineError::SecretTwice(name)),
+        (Some(secret), None) => Secret::from(text(secret)?),
+        (None, Some(base64)) => STANDARD
+            .decode(text(base64)?)
+            .map_err(|error| LineError::Base64(name, error))?
+            .into(),
+    };
+    let is_empty = secret.is_empty();
+    (!is_empty)
+        .then_some(Some(secret))
+        .ok_or(LineError::SecretMissing(name))
 }
 
 /// The name in messages of a record that cannot be read, if its line shows it.

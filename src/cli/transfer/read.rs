@@ -11,19 +11,18 @@ use csv::{ErrorKind, StringRecord};
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-use super::line::{Defaults, Head, Line, LineError, VERSION, name_of};
+use super::line::{Defaults, Head, LineError, VERSION, members, name_of, record};
 use crate::{
     clock::UnixTime,
     store::transfer::{Numbered, Origin},
 };
 
 /// The contents of a file.
+#[derive(Default)]
 pub(super) struct Contents {
     pub(super) records: Vec<Numbered>,
     /// Where the records are from, if the file names it.
     pub(super) origin: Option<Origin>,
-    /// It is an export from before exports named that.
-    pub(super) is_undated_export: bool,
     /// The problems, each with its line.
     pub(super) problems: Vec<(usize, String)>,
     /// The records of lines that cannot be read; a record that names one of them is not reported again.
@@ -38,14 +37,8 @@ pub(super) struct Contents {
 impl Contents {
     pub(super) fn new(defaults: Defaults) -> Self {
         Self {
-            records: Vec::new(),
-            origin: None,
-            is_undated_export: false,
-            problems: Vec::new(),
-            unread: BTreeSet::new(),
-            has_unnamed: false,
-            lines: HashMap::new(),
             defaults,
+            ..Self::default()
         }
     }
 
@@ -76,12 +69,12 @@ impl Contents {
             }
             found += 1;
             // Serde would take a list for an object whose members have lost their names.
-            let line = match text.first() {
-                Some(b'{') => serde_json::from_slice(text).map_err(LineError::from),
+            let members = match text.first() {
+                Some(b'{') => members(text).map_err(LineError::from),
                 _ => Err(LineError::NotAnObject),
             };
             let named = || name_of(&serde_json::from_slice(text).ok()?);
-            self.add(number, line, named);
+            self.add(number, members, named);
         }
         let error = match head.map(|head| head.records) {
             None => LineError::NotAnExport,
@@ -93,18 +86,15 @@ impl Contents {
     }
 
     fn read_head(&mut self, text: &[u8]) -> Result<Head, LineError> {
-        let first: Map<String, Value> =
-            serde_json::from_slice(text).map_err(|_| LineError::NotAnExport)?;
-        if first.get("kind").and_then(Value::as_str) != Some("export") {
+        let mut first = members(text).map_err(|_| LineError::NotAnExport)?;
+        if first.remove("kind") != Some("export".into()) {
             return Err(LineError::NotAnExport);
         }
         let version = first.get("version").and_then(Value::as_u64);
         if let Some(version) = version.filter(|version| *version > VERSION.into()) {
             return Err(LineError::Version(version));
         }
-        let Ok(Line::Export(head)) = Line::deserialize(Value::Object(first)) else {
-            return Err(LineError::NotAnExport);
-        };
+        let head = Head::deserialize(Value::Object(first)).map_err(|_| LineError::NotAnExport)?;
         let day_ahead = self.defaults.now.after(Duration::from_secs(86_400));
         match (head.store.clone(), head.accepted_until) {
             (_, Some(until)) if until > day_ahead => return Err(LineError::OriginAhead(until)),
@@ -115,7 +105,14 @@ impl Contents {
                 });
             }
             _ if head.version == VERSION => return Err(LineError::OriginMissing),
-            _ => self.is_undated_export = head.records.is_some(),
+            // An export from before exports named that. Its store may have accepted requests until just now.
+            _ if head.records.is_some() => {
+                self.origin = Some(Origin {
+                    store: String::new(),
+                    accepted_until: self.defaults.accepted_until,
+                });
+            }
+            _ => {}
         }
         Ok(head)
     }
@@ -140,8 +137,8 @@ impl Contents {
                 return Ok(());
             }
         };
-        let members = match members(header, map) {
-            Ok(members) => members,
+        let columns = match columns(header, map) {
+            Ok(columns) => columns,
             Err(problem) => {
                 self.problems.push((1, problem));
                 return Ok(());
@@ -160,21 +157,19 @@ impl Contents {
                     continue;
                 }
             };
-            let mut record = Map::from_iter([("kind".to_owned(), kind.into())]);
+            let mut members = Map::from_iter([("kind".to_owned(), kind.into())]);
             let mut read = Ok(());
-            for (member, column) in &members {
+            for (member, column) in &columns {
                 let cell = row.get(*column).unwrap_or_default();
                 if !cell.is_empty() && cell != null {
                     match value(member, cell) {
-                        Ok(value) => drop(record.insert(member.clone(), value)),
+                        Ok(value) => drop(members.insert(member.clone(), value)),
                         Err(error) => read = Err(error),
                     }
                 }
             }
-            let name = name_of(&record);
-            let value = Value::Object(record);
-            let read = read.and_then(|()| Line::deserialize(value).map_err(LineError::from));
-            self.add(to_usize(line), read, || name);
+            let name = name_of(&members);
+            self.add(to_usize(line), read.map(|()| members), || name);
         }
     }
 
@@ -182,10 +177,10 @@ impl Contents {
     fn add(
         &mut self,
         number: usize,
-        line: Result<Line, LineError>,
+        members: Result<Map<String, Value>, LineError>,
         named: impl FnOnce() -> Option<String>,
     ) {
-        match line.and_then(|line| line.into_record(&self.defaults)) {
+        match members.and_then(|members| record(members, &self.defaults)) {
             Ok(record) => match self.lines.entry(record.name()) {
                 Entry::Vacant(place) => {
                     place.insert(number);
@@ -233,7 +228,7 @@ impl Mapping {
 }
 
 /// Each member and the number of its column.
-fn members(header: &StringRecord, map: &[Mapping]) -> Result<Vec<(String, usize)>, String> {
+fn columns(header: &StringRecord, map: &[Mapping]) -> Result<Vec<(String, usize)>, String> {
     let all: Vec<Mapping> = match map {
         [] => header
             .iter()
@@ -243,24 +238,22 @@ fn members(header: &StringRecord, map: &[Mapping]) -> Result<Vec<(String, usize)
     };
     let mut members: Vec<(String, usize)> = Vec::new();
     for Mapping { member, column } in all {
-        let mut found = header
+        let found = header
             .iter()
             .enumerate()
             .filter(|(_, name)| *name == column);
-        let (first, second) = (found.next(), found.next());
-        let Some((index, _)) = first else {
-            let columns: Vec<&str> = header.iter().collect();
-            let columns = columns.join(", ");
-            return Err(format!(
-                "there is no column {column:?}; the columns are {columns}"
-            ));
+        let index = match found.map(|(index, _)| index).collect::<Vec<_>>()[..] {
+            [] => {
+                let columns = header.iter().collect::<Vec<_>>().join(", ");
+                let problem = format!("there is no column {column:?}; the columns are {columns}");
+                return Err(problem);
+            }
+            [_] if members.iter().any(|(known, _)| *known == member) => {
+                return Err(format!("{member} is mapped twice; remove one of the two"));
+            }
+            [index] => index,
+            _ => return Err(format!("there are two columns {column:?}; rename one")),
         };
-        if second.is_some() {
-            return Err(format!("there are two columns {column:?}; rename one"));
-        }
-        if members.iter().any(|(known, _)| *known == member) {
-            return Err(format!("{member} is mapped twice; remove one of the two"));
-        }
         members.push((member, index));
     }
     Ok(members)

@@ -4,7 +4,10 @@ use super::*;
 use crate::{
     names::ConsumerKey,
     secret::Secret,
-    store::record::{AccessToken, Consumer, Dialect, User},
+    store::{
+        record::{AccessToken, Consumer, Dialect, User},
+        transfer::Origin,
+    },
 };
 
 const NOW: UnixTime = UnixTime(1_700_000_000);
@@ -16,7 +19,7 @@ const HASH: &str =
 fn read(text: &[u8]) -> Result<Vec<(usize, Record)>, Vec<String>> {
     let mut contents = Contents::new(Defaults {
         now: NOW,
-        token_user: None,
+        ..Defaults::default()
     });
     contents.read_lines(text).unwrap();
     let problem = |(line, problem)| format!("{line}: {problem}");
@@ -131,7 +134,7 @@ fn a_line_that_is_wrong_is_named_with_its_record_and_the_reason() {
         (r#"{"kind":"user","id"#, "3: EOF while parsing"),
         (
             r#"{"kind":"consumr","key":"k"}"#,
-            "3: unknown variant `consumr`, expected one of `export`, `consumer`, `user`, `token`, `removed_consumer`, `removed_user`, `removed_token`",
+            r#"3: the kind "consumr" is not one of consumer, user, token, removed_consumer, removed_user, removed_token"#,
         ),
         (r#"{"key":"k"}"#, "3: missing field `kind`"),
         (

@@ -22,7 +22,7 @@ use permissions::PermissionLists;
 pub use records::Counts;
 use records::{Announced, RecordCache, count};
 
-use super::{Store, StoreError, port::Change};
+use super::{Result, Store, port::Change};
 use crate::{
     clock::{Clock, UnixTime},
     names::ConsumerKey,
@@ -96,10 +96,7 @@ impl Cached {
     ///
     /// # Cancel safety
     /// Others who wait for the same record are not disturbed.
-    pub async fn consumer(
-        &self,
-        key: &[u8],
-    ) -> Result<Option<Arc<ConsumerCredentials>>, StoreError> {
+    pub async fn consumer(&self, key: &[u8]) -> Result<Option<Arc<ConsumerCredentials>>> {
         let now = self.clock.now();
         if let Some(found) = self.consumers.fresh(key, now) {
             count(&self.consumers.counts.hits);
@@ -127,7 +124,7 @@ impl Cached {
     ///
     /// # Cancel safety
     /// Others who wait for the same record are not disturbed.
-    pub async fn access(&self, token: &[u8]) -> Result<Option<Arc<AccessCredentials>>, StoreError> {
+    pub async fn access(&self, token: &[u8]) -> Result<Option<Arc<AccessCredentials>>> {
         let now = self.clock.now();
         if let Some(found) = self.access.fresh(token, now) {
             // The same one unless it has changed; then the token's entry is out of date too.
@@ -162,10 +159,7 @@ impl Cached {
     ///
     /// # Errors
     /// The store's.
-    pub async fn access_anew(
-        &self,
-        token: &[u8],
-    ) -> Result<Option<Arc<AccessCredentials>>, StoreError> {
+    pub async fn access_anew(&self, token: &[u8]) -> Result<Option<Arc<AccessCredentials>>> {
         let known = self.access.fresh(token, self.clock.now());
         self.announced.advance();
         self.access.remove(token).await;
@@ -193,7 +187,7 @@ impl Cached {
     ///
     /// # Cancel safety
     /// What was not written is kept for the next call.
-    pub async fn flush_uses(&self) -> Result<(), StoreError> {
+    pub async fn flush_uses(&self) -> Result<()> {
         let mut taken = TakenUses {
             cached: self,
             entries: std::mem::take(&mut *self.uses()),

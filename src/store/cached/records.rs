@@ -19,7 +19,10 @@ use std::{
 use moka::{Expiry, future, policy::EvictionPolicy, sync};
 
 use super::Params;
-use crate::{clock::UnixTime, store::StoreError};
+use crate::{
+    clock::UnixTime,
+    store::{Result, StoreError},
+};
 
 /// Unknown keys have a tenth of the room, and it is their own: strangers evict one another and nothing else.
 const NEGATIVE_SHARE: u64 = 10;
@@ -241,9 +244,9 @@ impl<V: CacheEntry> RecordCache<V> {
         now: UnixTime,
         may_serve_stale: impl Fn(&V) -> bool,
         read: impl Fn(Stamp) -> F,
-    ) -> Result<Option<Arc<V>>, StoreError>
+    ) -> Result<Option<Arc<V>>>
     where
-        F: Future<Output = Result<Option<V>, StoreError>>,
+        F: Future<Output = Result<Option<V>>>,
     {
         if let Some(outcome) = self.reads.get(key).await
             && outcome.found.is_none()

@@ -24,9 +24,8 @@ use crate::{
     clock::{Clock, UnixTime},
     names::{ConsumerKey, InvalidName, Permission},
     store::{
-        StoreError,
+        Result, StoreError,
         record::{AccessToken, Consumer},
-        rows::{Read, needed},
         sql::{Outside, Tx},
     },
     telemetry::{causes::causes, redact::RedactedToken},
@@ -215,38 +214,20 @@ enum Names {
 
 #[async_trait]
 impl Outside for Lookup {
-    async fn consumer(
-        &self,
-        tx: &mut Tx,
-        key: &ConsumerKey,
-    ) -> Result<Option<Consumer>, StoreError> {
+    async fn consumer(&self, tx: &mut Tx, key: &ConsumerKey) -> Result<Option<Consumer>> {
         let read = |row: ConsumerRow| {
+            let name = row.name.unwrap_or_else(|| key.to_string());
             Ok(Consumer {
-                key: key.clone(),
-                secret: row.secret.into(),
-                previous_secret: None,
-                rsa_public_key: None,
-                rsa_only: false,
-                name: row.name.unwrap_or_else(|| key.to_string()),
-                description: None,
-                website: None,
-                callbacks: Vec::new(),
                 permissions: permissions(row.permissions)?,
-                dialect: None,
-                enforce: false,
                 enabled: row.enabled,
-                created_at: UnixTime(0),
+                ..Consumer::new(key.clone(), row.secret.into(), name, UnixTime(0))
             })
         };
         let found = find(tx, CONSUMER_KEY, self.consumer_sql, key.as_str()).await?;
         Ok(found.and_then(|row| used(CONSUMER_KEY, key.as_str(), &row, read)))
     }
 
-    async fn access_token(
-        &self,
-        tx: &mut Tx,
-        token: &str,
-    ) -> Result<Option<AccessToken>, StoreError> {
+    async fn access_token(&self, tx: &mut Tx, token: &str) -> Result<Option<AccessToken>> {
         // Nobody says when it was given out; idle time counts from here.
         let now = Clock::system().now();
         let read = |row: TokenRow| {
@@ -282,11 +263,12 @@ async fn find(
     key: &'static str,
     sql: Option<&str>,
     value: &str,
-) -> Result<Option<String>, StoreError> {
+) -> Result<Option<String>> {
     let Some(sql) = sql else { return Ok(None) };
     tx.batch(BEGIN).await?;
-    let read: Read<String> = |row, _| needed(row.text("found")?);
-    let mut rows = tx.rows(&wrapped(sql), &[&value], read).await?;
+    let mut rows = tx
+        .rows(&wrapped(sql), &[value.into()], |row, _| row.get("found"))
+        .await?;
     tx.batch("COMMIT").await?;
     if rows.len() > 1 {
         tracing::warn!(key, "the query finds several rows, so none is used");

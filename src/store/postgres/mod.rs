@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use bytes::BytesMut;
 use thiserror::Error;
 use tokio::{
     sync::Notify,
@@ -13,18 +14,20 @@ use tokio::{
 };
 use tokio_postgres::{
     Row as PostgresRow, SimpleQueryMessage,
-    types::{ToSql, Type},
+    error::SqlState,
+    types::{FromSql, IsNull, ToSql, Type, to_sql_checked},
 };
 
 use super::{
-    Opening, StoreError,
+    Opening, Result, StoreError,
     open::OpenProblem,
+    port::DiskFull,
     remote::Remote,
     rows::{Row, Value},
     seal::Seal,
     sql::{
-        Connection, Engine, Extensions, Limit, Mode, Pace, Param, Params, STEP_TIMEOUT, Shared,
-        Statements, TimedOut, Tx,
+        Connection, Engine, Extensions, Limit, Mode, Pace, STEP_TIMEOUT, ServerOnly, Statements,
+        TimedOut, Tx,
     },
 };
 
@@ -38,6 +41,8 @@ pub use lookup::{Lookup, LookupError};
 pub use url::{Url, UrlError};
 
 use pool::{Conn, PostgresPool, WAIT};
+
+type DynError = Box<dyn std::error::Error + Sync + Send>;
 
 /// The key of the advisory lock: `CtSn`.
 const LOCK: u32 = 0x4374_536e;
@@ -78,7 +83,7 @@ impl PostgresStore {
         let pool = Arc::new(pool);
         remote.spawn(Arc::clone(&pool).listen());
         let window = (Arc::clone(&pool), Arc::clone(&remote));
-        let shared = Shared {
+        let shared = ServerOnly {
             open_window: Box::new(move || nonces::open_window(&window.0, &window.1)),
             findings: |tx| Box::pin(findings(tx)),
             outside: Box::new(lookup),
@@ -129,13 +134,16 @@ impl From<PostgresFault> for StoreError {
 
 impl From<tokio_postgres::Error> for StoreError {
     fn from(error: tokio_postgres::Error) -> Self {
-        Self::Unavailable(Box::new(error))
+        Self::Unavailable(match error.code() {
+            Some(&SqlState::DISK_FULL) => DiskFull(error.into()).into(),
+            _ => error.into(),
+        })
     }
 }
 
 #[async_trait]
 impl Engine for PostgresStore {
-    async fn begin(&self, _: &'static str, mode: Mode, pace: Pace) -> Result<Tx, StoreError> {
+    async fn begin(&self, _: &'static str, mode: Mode, pace: Pace) -> Result<Tx> {
         let whole = match pace {
             Pace::Request => TIMEOUT,
             Pace::Command | Pace::Transfer => COMMAND_TIMEOUT,
@@ -176,10 +184,10 @@ struct PostgresConnection {
 impl PostgresConnection {
     /// Begins, in one round trip. An advisory lock, taken before the first statement sees anything, keeps those apart that
     /// could be in each other's way.
-    async fn begin(&self, mode: Mode, pace: Pace) -> Result<(), StoreError> {
+    async fn begin(&self, mode: Mode, pace: Pace) -> Result<()> {
         let (isolation, lock) = match mode {
             Mode::Single | Mode::Bare | Mode::Snapshot => ("REPEATABLE READ READ ONLY", None),
-            Mode::Shared => ("READ COMMITTED", Some("_shared")),
+            Mode::Write => ("READ COMMITTED", Some("_shared")),
             Mode::Alone | Mode::Schema => ("READ COMMITTED", Some("")),
         };
         let mut batch = format!("BEGIN ISOLATION LEVEL {isolation};");
@@ -203,7 +211,7 @@ impl PostgresConnection {
         if let Some(lock) = lock {
             batch += &format!("SELECT pg_advisory_xact_lock{lock}({LOCK});");
         }
-        if !matches!(mode, Mode::Shared | Mode::Alone) {
+        if !matches!(mode, Mode::Write | Mode::Alone) {
             return Ok(self.conn.client()?.batch_execute(&batch).await?);
         }
         // The schema may have been migrated since the store was opened.
@@ -226,31 +234,33 @@ impl Connection for PostgresConnection {
         &schema::STATEMENTS
     }
 
-    async fn execute(&mut self, sql: &str, params: Params<'_>) -> Result<u64, StoreError> {
+    async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
         let (client, statement) = self.conn.prepare(sql).await?;
         Ok(client.execute(&statement, &own(params)).await?)
     }
 
-    async fn rows(&mut self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
+    async fn rows(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
         let (client, statement) = self.conn.prepare(sql).await?;
         let found = client.query(&statement, &own(params)).await?;
         let columns = statement.columns().iter();
         let columns: Arc<[String]> = columns.map(|column| column.name().to_owned()).collect();
         let row = |row: &PostgresRow| {
-            let values = (0..columns.len()).map(|place| value(row, place));
+            let values = (0..columns.len()).map(|place| row.try_get(place));
+            let values = values.collect::<Result<_, _>>();
             Ok(Row {
-                values: values.collect::<Result<_, StoreError>>()?,
+                values: values
+                    .map_err(|_| StoreError::Broken("a column has a value of another type"))?,
                 columns: Arc::clone(&columns),
             })
         };
         found.iter().map(row).collect()
     }
 
-    async fn batch(&mut self, sql: &str) -> Result<(), StoreError> {
+    async fn batch(&mut self, sql: &str) -> Result<()> {
         Ok(self.conn.client()?.batch_execute(sql).await?)
     }
 
-    async fn commit(&mut self) -> Result<(), StoreError> {
+    async fn commit(&mut self) -> Result<()> {
         if self.has_begun {
             self.batch("COMMIT").await?;
         }
@@ -264,42 +274,60 @@ impl Connection for PostgresConnection {
 }
 
 /// Parameters as tokio-postgres takes them.
-fn own<'p>(params: Params<'p>) -> Vec<&'p (dyn ToSql + Sync)> {
-    let own = |param: &&'p dyn Param| -> &'p (dyn ToSql + Sync) { *param };
-    params.iter().map(own).collect()
+fn own(params: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
+    params.iter().map(|param| param as _).collect()
 }
 
-fn value(row: &PostgresRow, place: usize) -> Result<Value, StoreError> {
-    let value = match row.columns().get(place).map(|column| column.type_()) {
-        Some(&Type::BOOL) => row
-            .try_get::<_, Option<bool>>(place)
-            .map(|flag| flag.map(|flag| Value::Integer(flag.into()))),
-        Some(&Type::INT4) => row
-            .try_get::<_, Option<i32>>(place)
-            .map(|number| number.map(|number| Value::Integer(number.into()))),
-        Some(&Type::INT8) => row
-            .try_get(place)
-            .map(|number: Option<i64>| number.map(Value::Integer)),
-        Some(&Type::BYTEA) => row
-            .try_get(place)
-            .map(|bytes: Option<Vec<u8>>| bytes.map(Value::Bytes)),
-        // What a function returns that has no result.
-        Some(&Type::VOID) => Ok(None),
-        _ => row
-            .try_get(place)
-            .map(|text: Option<String>| text.map(Value::Text)),
-    };
-    let other = |_| StoreError::Broken("a column has a value of another type");
-    Ok(value.map_err(other)?.unwrap_or(Value::Null))
+impl ToSql for Value {
+    fn to_sql(&self, of: &Type, out: &mut BytesMut) -> Result<IsNull, DynError> {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Integer(number) if *of == Type::BOOL => (*number != 0).to_sql(of, out),
+            Self::Integer(number) => number.to_sql(of, out),
+            Self::Text(text) => text.to_sql(of, out),
+            Self::Bytes(bytes) => bytes.to_sql(of, out),
+        }
+    }
+
+    /// Statements are written for the types of their parameters.
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+impl<'r> FromSql<'r> for Value {
+    fn from_sql(of: &Type, raw: &'r [u8]) -> Result<Self, DynError> {
+        Ok(match *of {
+            Type::BOOL => bool::from_sql(of, raw)?.into(),
+            Type::INT4 => i64::from(i32::from_sql(of, raw)?).into(),
+            Type::INT8 => i64::from_sql(of, raw)?.into(),
+            Type::BYTEA => Vec::from_sql(of, raw)?.into(),
+            // The result of a function that returns nothing.
+            Type::VOID => Self::Null,
+            _ => String::from_sql(of, raw)?.into(),
+        })
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, DynError> {
+        Ok(Self::Null)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
 }
 
 /// Settings of the server that lose what was acknowledged.
-async fn findings(tx: &mut Tx) -> Result<Vec<String>, StoreError> {
+async fn findings(tx: &mut Tx) -> Result<Vec<String>> {
     let mut findings = Vec::new();
     let settings = "SELECT name FROM pg_settings
          WHERE name IN ('synchronous_commit', 'fsync', 'full_page_writes') AND setting = 'off' ORDER BY name";
-    for name in tx.rows(settings, &[], |row, _| row.text("name")).await? {
-        let name = name.unwrap_or_default();
+    for name in tx
+        .rows(settings, &[], |row, _| row.get::<String>("name"))
+        .await?
+    {
         let loses = match &*name {
             "synchronous_commit" => {
                 "the server acknowledges before it has written, so its crash revives a used token or a revoked one"

@@ -26,7 +26,7 @@ use crate::{
     clock::UnixTime,
     nonce::{Insertion, OnLost, SharedWindow},
     store::{
-        StoreError,
+        Result, StoreError,
         nonces::{self, CLOCK_SKEW, ClocksApart, QueuedNonce, Writer, Written},
         port::is_of_logged_outage,
         remote::{Remote, before, jittered},
@@ -79,15 +79,11 @@ pub(super) fn open_window(pool: &Arc<PostgresPool>, remote: &Remote) -> Box<dyn 
 }
 
 impl Writer for PostgresInserter {
-    fn check(&self) -> Result<(), StoreError> {
+    fn check(&self) -> Result<()> {
         self.pool.check()
     }
 
-    async fn write(
-        &self,
-        nonces: &[QueuedNonce],
-        deadline: Pin<&mut Sleep>,
-    ) -> Result<Written, StoreError> {
+    async fn write(&self, nonces: &[QueuedNonce], deadline: Pin<&mut Sleep>) -> Result<Written> {
         let time = nonces.last().map(|nonce| Time {
             now: seconds(nonce.now),
             length: i64::try_from(nonce.length.as_secs()).unwrap_or(i64::MAX),
@@ -105,7 +101,7 @@ impl Writer for PostgresInserter {
 }
 
 impl PostgresInserter {
-    async fn insert(&self, nonces: &[QueuedNonce], time: Time) -> Result<Written, StoreError> {
+    async fn insert(&self, nonces: &[QueuedNonce], time: Time) -> Result<Written> {
         let mut conn = self.pool.take_for_nonces().await?;
         let second = |nonce: &QueuedNonce| seconds(UnixTime(nonce.timestamp));
         let seconds: Vec<i64> = nonces.iter().map(second).collect();
@@ -174,7 +170,7 @@ impl PostgresInserter {
 
 /// Notes that the database is on another server, or on a standby that was promoted. Nonces may be missing there, so
 /// every timestamp that a replica may have accepted before is rejected, unless the operator waives that.
-async fn adopt_server(conn: &Conn, time: Time, waived: bool) -> Result<(), StoreError> {
+async fn adopt_server(conn: &Conn, time: Time, waived: bool) -> Result<()> {
     let length = time.length.saturating_add(SKEW);
     let (client, statement) = conn
         .prepare(
@@ -200,7 +196,7 @@ async fn adopt_server(conn: &Conn, time: Time, waived: bool) -> Result<(), Store
 }
 
 /// Makes the partitions that are missing. They are attached beside inserts that are under way and beside a dump.
-async fn make_slots(conn: &Conn, slots: Vec<i64>) -> Result<(), StoreError> {
+async fn make_slots(conn: &Conn, slots: Vec<i64>) -> Result<()> {
     let (client, statement) = conn
         .prepare("SELECT make_nonce_slot(slot) FROM unnest($1::bigint[]) AS slot")
         .await?;
@@ -238,7 +234,7 @@ async fn maintain(pool: Arc<PostgresPool>, mut due: watch::Receiver<Time>) {
     }
 }
 
-async fn maintain_once(pool: &PostgresPool, Time { now, length }: Time) -> Result<(), StoreError> {
+async fn maintain_once(pool: &PostgresPool, Time { now, length }: Time) -> Result<()> {
     let mut conn = pool.take_for_nonces().await?;
     let begun = Instant::now();
     // One at a time, so that no transaction is long.

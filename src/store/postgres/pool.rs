@@ -22,7 +22,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{PostgresFault, url::CONNECT_TIMEOUT};
 use crate::store::{
-    StoreError,
+    Result, StoreError,
     open::OpenProblem,
     remote::{Outage, jittered},
     sql::TimedOut,
@@ -89,10 +89,7 @@ impl Conn {
     }
 
     /// The client and a statement, prepared the first time.
-    pub(super) async fn prepare(
-        &self,
-        sql: &str,
-    ) -> Result<(&ClientWrapper, Statement), StoreError> {
+    pub(super) async fn prepare(&self, sql: &str) -> Result<(&ClientWrapper, Statement)> {
         let client = self.client()?;
         Ok((client, client.prepare_cached(sql).await?))
     }
@@ -142,21 +139,21 @@ impl PostgresPool {
     }
 
     /// Succeeds unless there is an outage.
-    pub(super) fn check(&self) -> Result<(), StoreError> {
+    pub(super) fn check(&self) -> Result<()> {
         self.outage.check()
     }
 
     /// Lends a connection for a use case.
-    pub(super) async fn take(&self) -> Result<Conn, StoreError> {
+    pub(super) async fn take(&self) -> Result<Conn> {
         self.take_from(&self.use_cases).await
     }
 
     /// Lends a connection for nonces.
-    pub(super) async fn take_for_nonces(&self) -> Result<Conn, StoreError> {
+    pub(super) async fn take_for_nonces(&self) -> Result<Conn> {
         self.take_from(&self.nonces).await
     }
 
-    async fn take_from(&self, pool: &Pool) -> Result<Conn, StoreError> {
+    async fn take_from(&self, pool: &Pool) -> Result<Conn> {
         self.outage.check()?;
         let taken = pool.get().await.map_err(|error| match error {
             PoolError::Backend(error) => PostgresFault::Connect(error).into(),
@@ -168,7 +165,7 @@ impl PostgresPool {
     }
 
     /// Makes a connection and closes it again.
-    pub(super) async fn probe(&self) -> Result<(), StoreError> {
+    pub(super) async fn probe(&self) -> Result<()> {
         let (_, connection) = self.connector.connect(&self.config).await?;
         connection.abort();
         Ok(())

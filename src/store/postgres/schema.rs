@@ -276,13 +276,6 @@ pub(super) const STATEMENTS: Statements = Statements {
             (SELECT max(second) FROM nonces),
             (SELECT nullif(greatest(floor, lost), 0) FROM nonce_state)) AS accepted_until
         FROM meta",
-    purge: [
-        "DELETE FROM request_tokens WHERE token IN
-         (SELECT token FROM request_tokens WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
-        "DELETE FROM sessions WHERE id_hash IN
-         (SELECT id_hash FROM sessions WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
-        "DELETE FROM changes WHERE id IN
-         (SELECT id FROM changes WHERE at < $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)",
-    ],
+    skip_locked: "FOR UPDATE SKIP LOCKED",
     wipe: "",
 };

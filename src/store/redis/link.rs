@@ -33,7 +33,7 @@ use super::{
     target::{RedisLogin, RedisNode, Sentinel, Target},
 };
 use crate::store::{
-    StoreError,
+    Result, StoreError,
     remote::{Outage, Remote, before, jittered},
 };
 
@@ -130,14 +130,15 @@ impl Link {
         })
     }
 
-    /// Connects, and keeps the connection from then on. Blocks the thread for a second at most.
-    pub(super) fn connect(&self) -> Result<(), RedisFault> {
+    /// Connects within a second, and keeps the connection from then on.
+    pub(super) async fn connect(&self) -> Result<()> {
         let shared = Arc::clone(&self.shared);
-        let up = self.remote.wait_for(async move { shared.put_up().await });
-        let up = up.ok_or(RedisFault::TimedOut)??;
-        let shared = Arc::clone(&self.shared);
-        self.remote.spawn(async move { shared.keep(up).await });
-        Ok(())
+        let connect = async move {
+            let up = shared.put_up().await?;
+            tokio::spawn(async move { shared.keep(up).await });
+            Ok(())
+        };
+        self.remote.run(connect).await
     }
 
     /// The thread of the connection.
@@ -149,12 +150,12 @@ impl Link {
     ///
     /// # Errors
     /// The outage, for callers.
-    pub(super) fn check(&self) -> Result<(), StoreError> {
+    pub(super) fn check(&self) -> Result<()> {
         self.shared.outage.check()
     }
 
     /// Asks the primary. A request that was sent may be carried out although nobody waits for it any more.
-    pub(super) async fn call(&self, request: impl Request) -> Result<Value, StoreError> {
+    pub(super) async fn call(&self, request: impl Request) -> Result<Value> {
         let shared = Arc::clone(&self.shared);
         let call = async move { shared.call(&request, pin!(sleep(TIMEOUT))).await };
         self.remote.run(call).await
@@ -165,17 +166,13 @@ impl Link {
         &self,
         request: &impl Request,
         deadline: Pin<&mut Sleep>,
-    ) -> Result<Value, StoreError> {
+    ) -> Result<Value> {
         self.shared.call(request, deadline).await
     }
 }
 
 impl LinkState {
-    async fn call(
-        &self,
-        request: &impl Request,
-        mut deadline: Pin<&mut Sleep>,
-    ) -> Result<Value, StoreError> {
+    async fn call(&self, request: &impl Request, mut deadline: Pin<&mut Sleep>) -> Result<Value> {
         self.outage.check()?;
         let mut connections = self.connection.subscribe();
         let up = before(deadline.as_mut(), connections.wait_for(Option::is_some)).await;

@@ -20,7 +20,7 @@ use crate::{
     clock::UnixTime,
     nonce::{Insertion, NonceUse, OnLost, SharedWindow, Unavailable},
     store::{
-        StoreError,
+        Result, StoreError,
         nonces::{self, CLOCK_SKEW, ClocksApart, QueuedNonce, Writer, Written},
         port::NoncesKept,
     },
@@ -47,15 +47,11 @@ impl RedisInserter {
 }
 
 impl Writer for RedisInserter {
-    fn check(&self) -> Result<(), StoreError> {
+    fn check(&self) -> Result<()> {
         self.link.check()
     }
 
-    async fn write(
-        &self,
-        nonces: &[QueuedNonce],
-        deadline: Pin<&mut Sleep>,
-    ) -> Result<Written, StoreError> {
+    async fn write(&self, nonces: &[QueuedNonce], deadline: Pin<&mut Sleep>) -> Result<Written> {
         let Some(last) = nonces.last() else {
             return Ok(Written::default());
         };
@@ -106,8 +102,7 @@ fn key(digest: [u8; 16]) -> Vec<u8> {
     [NONCE.as_bytes(), &digest].concat()
 }
 
-/// Opens the shared window. `kept` is what the store knows of where nonces were kept before. Blocks the thread, for a
-/// second at most.
+/// Opens the shared window. `kept` is what the store knows of where nonces were kept before.
 ///
 /// # Errors
 /// [`OpenError`]
@@ -118,7 +113,7 @@ pub async fn open_nonces(
     length: Duration,
 ) -> Result<Box<dyn SharedWindow>, OpenError> {
     let place = target.to_string();
-    let link = open_link(target)?;
+    let link = open_link(target).await?;
     let inserter = RedisInserter {
         link: Arc::clone(&link),
         known: Mutex::default(),
@@ -156,18 +151,22 @@ pub async fn open_nonces(
 /// [`OpenError`]
 pub async fn check_nonces(target: Target) -> Result<Vec<String>, OpenError> {
     let place = target.to_string();
-    let link = open_link(target)?;
+    let link = open_link(target).await?;
     let findings = probe::findings(&link).await;
     findings.map_err(|source| OpenError::Failed { place, source })
 }
 
-fn open_link(target: Target) -> Result<Arc<Link>, OpenError> {
+async fn open_link(target: Target) -> Result<Arc<Link>, OpenError> {
     let place = target.to_string();
     let tls = target.client_config()?;
     let link = Link::new(target, tls).map_err(OpenError::Thread)?;
-    link.connect().map_err(|fault| OpenError::Unreachable {
+    let connected = link.connect().await;
+    connected.map_err(|error| OpenError::Unreachable {
         place,
-        source: fault.into(),
+        source: match error {
+            StoreError::Unavailable(source) => source,
+            error => error.into(),
+        },
     })?;
     Ok(Arc::new(link))
 }
@@ -178,11 +177,11 @@ fn open_link(target: Target) -> Result<Arc<Link>, OpenError> {
 /// [`OpenError`]
 pub async fn nonce_used(target: Target, nonce: NonceUse<'_>) -> Result<bool, OpenError> {
     let place = target.to_string();
-    let found = has_nonce(&*open_link(target)?, nonce).await;
+    let found = has_nonce(&*open_link(target).await?, nonce).await;
     found.map_err(|source| OpenError::Failed { place, source })
 }
 
-async fn has_nonce(link: &Link, nonce: NonceUse<'_>) -> Result<bool, StoreError> {
+async fn has_nonce(link: &Link, nonce: NonceUse<'_>) -> Result<bool> {
     let mut look = cmd("EXISTS");
     look.arg(key(nonce.digest()));
     read(link.call(look).await?)

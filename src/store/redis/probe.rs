@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use redis::cmd;
 
 use super::{link::Link, script::read};
-use crate::store::StoreError;
+use crate::store::Result;
 
 /// Reads the settings, and returns a warning for each that loses nonces.
-pub(super) async fn findings(link: &Link) -> Result<Vec<String>, StoreError> {
+pub(super) async fn findings(link: &Link) -> Result<Vec<String>> {
     let mut command = cmd("CONFIG");
     command
         .arg("GET")

@@ -6,7 +6,7 @@ use redis::{
 use sha1::{Digest, Sha1};
 
 use super::link::Request;
-use crate::store::StoreError;
+use crate::store::{Result, StoreError};
 
 const SCRIPT: &str = include_str!("nonces.lua");
 
@@ -47,6 +47,6 @@ impl Request for Insert {
 ///
 /// # Errors
 /// [`StoreError::Broken`] if it has another type.
-pub(super) fn read<T: FromRedisValue>(reply: Value) -> Result<T, StoreError> {
+pub(super) fn read<T: FromRedisValue>(reply: Value) -> Result<T> {
     T::from_redis_value(reply).map_err(|_| StoreError::Broken("a reply has another form"))
 }

@@ -2,16 +2,15 @@
 
 use async_trait::async_trait;
 
-use super::{Engine, Mode, Pace, Param, Tx, run};
+use super::{Engine, Mode, Pace, Tx, alone, read, run};
 use crate::{
     clock::UnixTime,
     names::ConsumerKey,
-    secret::Secret,
     store::{
-        StoreError,
+        Result,
         port::{Added, Change, Updated},
-        record::{Consumer, ConsumerUpdate},
-        rows::{self, dialect_word, json, kept_text, seconds},
+        record::Consumer,
+        rows,
         seal::field,
     },
 };
@@ -20,36 +19,25 @@ use crate::{
 #[async_trait]
 pub trait Consumers: Engine {
     /// Finds a consumer, disabled ones too: one that is registered here, else one of the existing system.
-    async fn consumer(&self, key: &ConsumerKey) -> Result<Option<Consumer>, StoreError> {
-        run(
-            self,
-            "consumer",
-            Mode::Single,
-            Pace::Request,
-            async |tx| match (find(tx, key).await?, &self.extensions().shared) {
+    async fn consumer(&self, key: &ConsumerKey) -> Result<Option<Consumer>> {
+        read(self, "consumer", async |tx| {
+            match (find(tx, key).await?, &self.extensions().shared) {
                 (None, Some(shared)) => shared.outside.consumer(tx, key).await,
                 (found, _) => Ok(found),
-            },
-        )
+            }
+        })
         .await
     }
 
     /// Registers a consumer.
-    async fn add_consumer(&self, consumer: Consumer) -> Result<Added, StoreError> {
-        run(
-            self,
-            "add_consumer",
-            Mode::Alone,
-            Pace::Command,
-            async |tx| {
-                if is_removed(tx, &consumer.key).await? || find(tx, &consumer.key).await?.is_some()
-                {
-                    return Ok(Added::Taken);
-                }
-                put(tx, &consumer).await?;
-                Ok(Added::Added)
-            },
-        )
+    async fn add_consumer(&self, consumer: Consumer) -> Result<Added> {
+        alone(self, "add_consumer", async |tx| {
+            if is_removed(tx, &consumer.key).await? || find(tx, &consumer.key).await?.is_some() {
+                return Ok(Added::Taken);
+            }
+            put(tx, &consumer).await?;
+            Ok(Added::Added)
+        })
         .await
     }
 
@@ -57,65 +45,34 @@ pub trait Consumers: Engine {
     async fn update_consumer(
         &self,
         key: &ConsumerKey,
-        update: ConsumerUpdate,
-    ) -> Result<Updated, StoreError> {
-        run(
-            self,
-            "update_consumer",
-            Mode::Alone,
-            Pace::Command,
-            async |tx| {
-                let Some(mut consumer) = find(tx, key).await? else {
-                    return Ok(Updated::Unknown);
-                };
-                update.apply(&mut consumer);
-                if !consumer.can_sign() {
-                    return Ok(Updated::CannotSign);
-                }
-                put(tx, &consumer).await?;
-                Ok(Updated::Consumer(Box::new(consumer)))
-            },
-        )
-        .await
-    }
-
-    /// Replaces the secret; the old one verifies until `previous_until`, if given. `None` if there is no consumer.
-    async fn rotate_consumer_secret(
-        &self,
-        key: &ConsumerKey,
-        secret: Secret,
-        previous_until: Option<UnixTime>,
-    ) -> Result<Option<Consumer>, StoreError> {
-        run(
-            self,
-            "rotate_consumer_secret",
-            Mode::Alone,
-            Pace::Command,
-            async |tx| {
-                let Some(mut consumer) = find(tx, key).await? else {
-                    return Ok(None);
-                };
-                let previous = std::mem::replace(&mut consumer.secret, secret);
-                consumer.previous_secret = previous_until.map(|until| (previous, until));
-                put(tx, &consumer).await?;
-                Ok(Some(consumer))
-            },
-        )
+        change: &(dyn for<'c> Fn(&'c mut Consumer) + Sync),
+    ) -> Result<Updated> {
+        alone(self, "update_consumer", async |tx| {
+            let Some(mut consumer) = find(tx, key).await? else {
+                return Ok(Updated::Unknown);
+            };
+            change(&mut consumer);
+            if !consumer.can_sign() {
+                return Ok(Updated::CannotSign);
+            }
+            put(tx, &consumer).await?;
+            Ok(Updated::Consumer(Box::new(consumer)))
+        })
         .await
     }
 
     /// Removes a consumer with its request tokens and access tokens; `false` if there is none.
-    async fn remove_consumer(&self, key: &ConsumerKey) -> Result<bool, StoreError> {
-        run(self, "remove_consumer", Mode::Alone, Pace::Command, async |tx| {
+    async fn remove_consumer(&self, key: &ConsumerKey) -> Result<bool> {
+        alone(self, "remove_consumer", async |tx| {
             for statement in [
                 "INSERT INTO removed_tokens (token) SELECT token FROM access_tokens WHERE consumer = $1",
                 "DELETE FROM access_tokens WHERE consumer = $1",
                 "DELETE FROM request_tokens WHERE consumer = $1",
             ] {
-                tx.execute(statement, &[&key.as_str()]).await?;
+                tx.execute(statement, &[key.as_str().into()]).await?;
             }
             let delete = "DELETE FROM consumers WHERE key = $1";
-            let is_removed = tx.execute(delete, &[&key.as_str()]).await? > 0;
+            let is_removed = tx.execute(delete, &[key.as_str().into()]).await? > 0;
             if is_removed {
  retire(tx, key).await?;
  tx.changed(Change::Consumer(key.clone()));
@@ -126,16 +83,16 @@ pub trait Consumers: Engine {
     }
 
     /// Lists consumers in the order of their keys, after `after`, at most `limit`.
-    async fn consumers(
-        &self,
-        after: Option<&ConsumerKey>,
-        limit: u32,
-    ) -> Result<Vec<Consumer>, StoreError> {
+    async fn consumers(&self, after: Option<&ConsumerKey>, limit: u32) -> Result<Vec<Consumer>> {
         let list = "SELECT * FROM consumers WHERE key > $1 ORDER BY key LIMIT $2";
-        run(self, "consumers", Mode::Single, Pace::Request, async |tx| {
+        read(self, "consumers", async |tx| {
             let after = after.map_or("", ConsumerKey::as_str);
-            tx.rows(list, &[&after, &i64::from(limit)], rows::consumer)
-                .await
+            tx.rows(
+                list,
+                &[after.into(), i64::from(limit).into()],
+                rows::consumer,
+            )
+            .await
         })
         .await
     }
@@ -147,7 +104,7 @@ pub trait Consumers: Engine {
         since: UnixTime,
         after: Option<&ConsumerKey>,
         limit: u32,
-    ) -> Result<Vec<Consumer>, StoreError> {
+    ) -> Result<Vec<Consumer>> {
         let list = "SELECT * FROM consumers WHERE key > $1 AND created_at <= $3 AND NOT EXISTS (
                  SELECT 1 FROM access_tokens
                  WHERE consumer = consumers.key AND coalesce(last_used_at, issued_at) > $3)
@@ -159,7 +116,7 @@ pub trait Consumers: Engine {
             Pace::Command,
             async |tx| {
                 let after = after.map_or("", ConsumerKey::as_str);
-                let params: [&dyn Param; 3] = [&after, &i64::from(limit), &seconds(since)];
+                let params = [after.into(), i64::from(limit).into(), since.into()];
                 tx.rows(list, &params, rows::consumer).await
             },
         )
@@ -170,55 +127,45 @@ pub trait Consumers: Engine {
 impl<E: Engine + ?Sized> Consumers for E {}
 
 /// Finds a consumer that is registered here.
-pub(super) async fn find(tx: &mut Tx, key: &ConsumerKey) -> Result<Option<Consumer>, StoreError> {
+pub(super) async fn find(tx: &mut Tx, key: &ConsumerKey) -> Result<Option<Consumer>> {
     let find = "SELECT * FROM consumers WHERE key = $1";
-    tx.row(find, &[&key.as_str()], rows::consumer).await
+    tx.row(find, &[key.as_str().into()], rows::consumer).await
 }
 
-async fn is_removed(tx: &mut Tx, key: &ConsumerKey) -> Result<bool, StoreError> {
+async fn is_removed(tx: &mut Tx, key: &ConsumerKey) -> Result<bool> {
     let find = "SELECT 1 FROM removed_consumers WHERE key = $1";
-    tx.has_row(find, &[&key.as_str()]).await
+    tx.has_row(find, &[key.as_str().into()]).await
 }
 
 /// Marks a key as never to be used again.
-pub(super) async fn retire(tx: &mut Tx, key: &ConsumerKey) -> Result<(), StoreError> {
+pub(super) async fn retire(tx: &mut Tx, key: &ConsumerKey) -> Result<()> {
     let insert = "INSERT INTO removed_consumers (key) VALUES ($1)";
-    tx.execute(insert, &[&key.as_str()]).await.map(drop)
+    tx.execute(insert, &[key.as_str().into()]).await.map(drop)
 }
 
 /// Writes a consumer, a new one or over its former state.
-pub(super) async fn put(tx: &mut Tx, consumer: &Consumer) -> Result<(), StoreError> {
+pub(super) async fn put(tx: &mut Tx, consumer: &Consumer) -> Result<()> {
     let key = consumer.key.as_str();
-    let close = |field, secret: &Secret| tx.seal().close(field, key, secret);
-    let secret = close(field::CONSUMER, &consumer.secret)?;
+    let secret = tx.seal().close(field::CONSUMER, key, &consumer.secret)?;
     let previous = consumer.previous_secret.as_ref();
-    let previous_secret = previous.map(|(secret, _)| close(field::CONSUMER_PREVIOUS, secret));
-    let columns: [(&str, &dyn Param); 15] = [
-        ("key", &key),
-        ("secret", &secret),
-        ("previous_secret", &previous_secret.transpose()?),
+    let close = |(secret, _): &_| tx.seal().close(field::CONSUMER_PREVIOUS, key, secret);
+    let previous_secret = previous.map(close).transpose()?;
+    let mut columns = rows::columns(consumer)?;
+    columns.retain(|(name, _)| name != "previous_secret_until");
+    columns.extend([
+        ("secret".to_owned(), secret.into()),
+        ("previous_secret".to_owned(), previous_secret.into()),
         (
-            "previous_until",
-            &previous.map(|(_, until)| seconds(*until)),
+            "previous_until".to_owned(),
+            previous.map(|(_, until)| *until).into(),
         ),
-        ("rsa_public_key", &consumer.rsa_public_key),
-        ("name", &kept_text(&consumer.name)),
-        (
-            "description",
-            &consumer.description.as_deref().map(kept_text),
-        ),
-        ("website", &consumer.website),
-        ("callbacks", &json(&consumer.callbacks)?),
-        ("permissions", &json(&consumer.permissions)?),
-        ("dialect", &dialect_word(consumer.dialect)),
-        ("enforce", &consumer.enforce),
-        ("rsa_only", &consumer.rsa_only),
-        ("enabled", &consumer.enabled),
-        ("created_at", &seconds(consumer.created_at)),
-    ];
-    let replaced = columns.map(|(name, _)| format!("{name} = excluded.{name}"));
+    ]);
+    let replaced: Vec<_> = columns
+        .iter()
+        .map(|(name, _)| format!("{name} = excluded.{name}"))
+        .collect();
     let ending = format!("ON CONFLICT (key) DO UPDATE SET {}", replaced.join(", "));
-    tx.insert("consumers", &columns, &ending).await?;
+    tx.insert("consumers", columns, &ending).await?;
     tx.changed(Change::Consumer(consumer.key.clone()));
     Ok(())
 }

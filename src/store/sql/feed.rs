@@ -2,19 +2,18 @@
 
 use async_trait::async_trait;
 
-use super::{Engine, Mode, Pace, run};
+use super::{Engine, MOST_CHANGES, Mode, Pace, run, write};
 use crate::store::{
-    StoreError,
+    Result,
     port::{Change, Changes},
     rows::{self, needed},
-    rules::MOST_CHANGES,
 };
 
 /// The feed of changes, by which every process on the store learns what the others did.
 #[async_trait]
 pub trait Feed: Engine {
     /// What this and every other process changed since `position` (0: only where the feed stands now).
-    async fn changes_since(&self, position: u64) -> Result<Changes, StoreError> {
+    async fn changes_since(&self, position: u64) -> Result<Changes> {
         run(
             self,
             "changes_since",
@@ -22,7 +21,7 @@ pub trait Feed: Engine {
             Pace::Request,
             async |tx| {
                 let head = tx.row(tx.statements().feed, &[], |row, _| {
-                    needed(row.integer("position")?)
+                    row.get::<i64>("position")
                 });
                 let head = needed(head.await?)?;
                 let now = Changes {
@@ -37,7 +36,8 @@ pub trait Feed: Engine {
                 let changes = match (1..=MOST_CHANGES).contains(&missed) {
                     true => {
                         let find = "SELECT kind, key FROM changes WHERE id > $1 ORDER BY id";
-                        tx.rows(find, &[&(head - missed)], rows::change).await?
+                        tx.rows(find, &[(head - missed).into()], rows::change)
+                            .await?
                     }
                     false => Vec::new(),
                 };
@@ -59,36 +59,24 @@ pub trait Feed: Engine {
     }
 
     /// Reports what a command did to everyone who follows the feed. It is kept as long as the feed's other entries are.
-    async fn record_command(&self, record: String) -> Result<(), StoreError> {
-        run(
-            self,
-            "record_command",
-            Mode::Shared,
-            Pace::Request,
-            async |tx| {
-                tx.changed(Change::Command(record));
-                Ok(())
-            },
-        )
+    async fn record_command(&self, record: String) -> Result<()> {
+        write(self, "record_command", async |tx| {
+            tx.changed(Change::Command(record));
+            Ok(())
+        })
         .await
     }
 
     /// Reports a failed login to every process that follows the feed, this one too. A store for one machine, where one
     /// process serves, keeps nothing.
-    async fn record_failed_login(&self, report: String) -> Result<(), StoreError> {
+    async fn record_failed_login(&self, report: String) -> Result<()> {
         if self.extensions().shared.is_none() {
             return Ok(());
         }
-        run(
-            self,
-            "record_failed_login",
-            Mode::Shared,
-            Pace::Request,
-            async |tx| {
-                tx.changed(Change::FailedLogin(report));
-                Ok(())
-            },
-        )
+        write(self, "record_failed_login", async |tx| {
+            tx.changed(Change::FailedLogin(report));
+            Ok(())
+        })
         .await
     }
 }

@@ -1,25 +1,20 @@
 //! The token flow: a request token given out, decided on, exchanged.
 
-use super::{Param, Tx, consumers, sessions, tokens, users};
+use super::{Tx, consumers, sessions, tokens, users};
 use crate::{
     clock::UnixTime,
     secret::Secret,
     store::{
-        StoreError,
+        Result, StoreError,
         port::{Decided, Decision, Exchange, Exchanged, MAX_WRONG_VERIFIERS},
-        record::{RequestToken, RequestTokenState},
-        rows::{self, callback_text, json, seconds, state_word},
-        rules,
+        record::{AccessToken, RequestToken, RequestTokenState},
+        rows,
         seal::field,
     },
 };
 
 /// Finds a request token by its identifier or by the token of its redirect; `ending` ends the statement.
-pub(super) async fn find(
-    tx: &mut Tx,
-    token: &str,
-    ending: &str,
-) -> Result<Option<RequestToken>, StoreError> {
+pub(super) async fn find(tx: &mut Tx, token: &str, ending: &str) -> Result<Option<RequestToken>> {
     if !tokens::is_text(token) {
         return Ok(None);
     }
@@ -28,51 +23,31 @@ pub(super) async fn find(
         "SELECT * FROM request_tokens WHERE token = $1 OR redirect_token = $1
          ORDER BY token <> $1 LIMIT 1 {ending}"
     );
-    tx.row(&find, &[&token], rows::request_token).await
+    tx.row(&find, &[token.into()], rows::request_token).await
 }
 
 /// Finds it and keeps others from deciding on it until the transaction ends.
-async fn lock(tx: &mut Tx, token: &str) -> Result<Option<RequestToken>, StoreError> {
+async fn lock(tx: &mut Tx, token: &str) -> Result<Option<RequestToken>> {
     let ending = tx.statements().lock_token;
     find(tx, token, ending).await
 }
 
 /// Keeps a request token; `false` if its consumer is not registered here.
-pub(super) async fn issue(tx: &mut Tx, token: &RequestToken) -> Result<bool, StoreError> {
+pub(super) async fn issue(tx: &mut Tx, token: &RequestToken) -> Result<bool> {
     let consumer = token.consumer.as_str();
     let find = "SELECT 1 FROM consumers WHERE key = $1";
-    if !tx.has_row(find, &[&consumer]).await? {
+    if !tx.has_row(find, &[consumer.into()]).await? {
         return Ok(false);
     }
     let close = |field, secret: &Secret| tx.seal().close(field, &token.token, secret);
+    let mut columns = rows::columns(token)?;
     let secret = close(field::REQUEST_TOKEN, &token.secret)?;
-    let (user, verifier, redirect_token) = match &token.state {
-        RequestTokenState::Authorized {
-            user,
-            verifier,
-            redirect_token,
-        } => (
-            Some(user.as_str()),
-            Some(close(field::VERIFIER, verifier)?),
-            redirect_token.as_deref(),
-        ),
-        _ => (None, None, None),
-    };
-    let columns: [(&str, &dyn Param); 12] = [
-        ("token", &token.token),
-        ("secret", &secret),
-        ("consumer", &consumer),
-        ("callback", &callback_text(&token.callback)),
-        ("permissions", &json(&token.permissions)?),
-        ("issued_at", &seconds(token.issued_at)),
-        ("expires_at", &seconds(token.expires_at)),
-        ("state", &state_word(&token.state)),
-        (r#""user""#, &user),
-        ("verifier", &verifier),
-        ("redirect_token", &redirect_token),
-        ("wrong_verifiers", &i64::from(token.wrong_verifiers)),
-    ];
-    Ok(tx.insert("request_tokens", &columns, "").await? > 0)
+    columns.push(("secret".to_owned(), secret.into()));
+    if let RequestTokenState::Authorized { verifier, .. } = &token.state {
+        let verifier = close(field::VERIFIER, verifier)?;
+        columns.push(("verifier".to_owned(), verifier.into()));
+    }
+    Ok(tx.insert("request_tokens", columns, "").await? > 0)
 }
 
 pub(super) async fn decide(
@@ -81,7 +56,7 @@ pub(super) async fn decide(
     session: &[u8; 32],
     decision: &Decision,
     now: UnixTime,
-) -> Result<Decided, StoreError> {
+) -> Result<Decided> {
     let found = lock(tx, token).await?;
     let Some(found) = found.filter(|found| found.token == token) else {
         return Ok(Decided::Unknown);
@@ -107,54 +82,77 @@ pub(super) async fn decide(
             let allow = r#"UPDATE request_tokens SET state = 'authorized', "user" = $2, verifier = $3,
                  redirect_token = $4, expires_at = $5
                  WHERE token = $1"#;
-            let expires_at = seconds(*expires_at);
-            let user = user.id.as_str();
-            let params: [&dyn Param; 5] = [&token, &user, &verifier, redirect_token, &expires_at];
+            let params = [
+                token.into(),
+                user.id.as_str().into(),
+                verifier.into(),
+                redirect_token.as_deref().into(),
+                (*expires_at).into(),
+            ];
             tx.execute(allow, &params).await?
         }
         Decision::Deny => {
             let deny = "UPDATE request_tokens SET state = 'denied' WHERE token = $1";
-            tx.execute(deny, &[&token]).await?
+            tx.execute(deny, &[token.into()]).await?
         }
     };
     Ok(Decided::Recorded)
 }
 
-pub(super) async fn exchange(tx: &mut Tx, exchange: &Exchange) -> Result<Exchanged, StoreError> {
+pub(super) async fn exchange(tx: &mut Tx, exchange: &Exchange) -> Result<Exchanged> {
     let found = lock(tx, &exchange.token).await?;
-    let user = match found.as_ref().map(|found| &found.state) {
-        Some(RequestTokenState::Authorized { user, .. }) => users::find(tx, user).await?,
+    let Some(found) = found.filter(|found| found.consumer == exchange.consumer) else {
+        return Ok(Exchanged::Unknown);
+    };
+    let user = match &found.state {
+        RequestTokenState::Authorized { user, .. } => users::find(tx, user).await?,
         _ => None,
     };
-    let outcome = rules::exchange(found.as_ref(), user, exchange);
-    match (&outcome, found) {
-        (Exchanged::WrongVerifier, Some(found)) => {
-            let is_last = found.wrong_verifiers + 1 >= MAX_WRONG_VERIFIERS;
-            tx.execute(
-                r#"UPDATE request_tokens SET wrong_verifiers = wrong_verifiers + 1,
-                     state = CASE WHEN $2 THEN 'voided' ELSE state END,
-                     "user" = CASE WHEN $2 THEN NULL ELSE "user" END,
-                     verifier = CASE WHEN $2 THEN NULL ELSE verifier END
-                 WHERE token = $1"#,
-                &[&found.token, &is_last],
-            )
-            .await?;
+    let is_expired = exchange.now >= found.expires_at;
+    let (user, verifier) = match (&found.state, user.filter(|user| user.enabled)) {
+        (RequestTokenState::Authorized { verifier, .. }, Some(user)) => (user, verifier),
+        (RequestTokenState::Voided | RequestTokenState::Authorized { .. }, _) => {
+            return Ok(Exchanged::Unknown);
         }
-        (Exchanged::Exchanged { access_token, .. }, Some(found)) => {
-            if !tokens::insert(tx, &[access_token]).await? {
-                return Err(StoreError::Broken(
-                    "a new access token has an identifier that is taken",
-                ));
-            }
-            // The token of the redirect stays, so that a second exchange by it is `Used` as well.
-            tx.execute(
-                r#"UPDATE request_tokens SET state = 'exchanged', "user" = NULL, verifier = NULL
-                 WHERE token = $1"#,
-                &[&found.token],
-            )
-            .await?;
-        }
-        _ => {}
+        _ if is_expired => return Ok(Exchanged::Expired),
+        (RequestTokenState::Exchanged, _) => return Ok(Exchanged::Used),
+        (RequestTokenState::Issued, _) => return Ok(Exchanged::Undecided),
+        (RequestTokenState::Denied, _) => return Ok(Exchanged::Denied),
+    };
+    if is_expired {
+        return Ok(Exchanged::Expired);
     }
-    Ok(outcome)
+    let token = found.token.as_str();
+    if *verifier != exchange.verifier {
+        let is_last = found.wrong_verifiers + 1 >= MAX_WRONG_VERIFIERS;
+        let count = r#"UPDATE request_tokens SET wrong_verifiers = wrong_verifiers + 1,
+                 state = CASE WHEN $2 THEN 'voided' ELSE state END,
+                 "user" = CASE WHEN $2 THEN NULL ELSE "user" END,
+                 verifier = CASE WHEN $2 THEN NULL ELSE verifier END
+             WHERE token = $1"#;
+        tx.execute(count, &[token.into(), is_last.into()]).await?;
+        return Ok(Exchanged::WrongVerifier);
+    }
+    let access_token = AccessToken {
+        token: exchange.access_token.clone(),
+        secret: exchange.access_secret.clone(),
+        consumer: found.consumer,
+        user: user.id.clone(),
+        permissions: found.permissions,
+        issued_at: exchange.now,
+        expires_at: exchange.expires_at,
+        last_used_at: None,
+        revoked_at: None,
+    };
+    if !tokens::insert(tx, &[&access_token]).await? {
+        return Err(StoreError::Broken(
+            "a new access token has an identifier that is taken",
+        ));
+    }
+    // The token of the redirect stays, so that a second exchange by it is `Used` as well.
+    let end = r#"UPDATE request_tokens SET state = 'exchanged', "user" = NULL, verifier = NULL
+         WHERE token = $1"#;
+    tx.execute(end, &[token.into()]).await?;
+    let user = Box::new(user);
+    Ok(Exchanged::Exchanged { access_token, user })
 }

@@ -1,22 +1,27 @@
 //! Upkeep: readiness, export and import, keys at rest, nonces, and what is dropped when it is old.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 
-use super::{Engine, Mode, Pace, Tx, run, sealing, transfer};
+use super::{Engine, Mode, Pace, Tx, read, run, sealing, transfer, write};
 use crate::{
     clock::UnixTime,
     nonce::{NonceUse, SharedWindow},
     store::{
-        StoreError,
+        Result,
         port::{NoncesKept, ResealFrom, Resealed},
-        rows::{needed, seconds, unix_time},
-        rules::{KEEP_CHANGES, KEEP_ENDED},
+        rows::needed,
         transfer::{Export, Import, ImportList},
     },
 };
 
 /// Rows that one transaction of [`Maintenance::purge`] deletes at most from each table, so that it is short.
 const PURGE_ROWS: i64 = 5_000;
+/// How long a change is reported to caches.
+const KEEP_CHANGES: Duration = Duration::from_secs(3600);
+/// How long request tokens and sessions are kept past their end, so that a late caller learns what became of them.
+const KEEP_ENDED: Duration = Duration::from_secs(24 * 3600);
 /// Where nonces are kept, if not in the store, in the place of the server that recorded them last.
 const ELSEWHERE: &str = "elsewhere";
 /// The mark of [`Maintenance::local_nonces_until`].
@@ -28,27 +33,18 @@ pub(super) const IMPORTED: &str = "imported_nonces_until";
 #[async_trait]
 pub trait Maintenance: Engine {
     /// Whether the store answers; for readiness.
-    async fn ping(&self) -> Result<(), StoreError> {
-        run(self, "ping", Mode::Single, Pace::Request, async |tx| {
+    async fn ping(&self) -> Result<()> {
+        read(self, "ping", async |tx| {
             tx.has_row("SELECT 1 FROM meta", &[]).await.map(drop)
         })
         .await
     }
 
     /// Settings of the engine by which what was acknowledged may be lost, one sentence each.
-    async fn findings(&self) -> Result<Vec<String>, StoreError> {
+    async fn findings(&self) -> Result<Vec<String>> {
         match &self.extensions().shared {
             None => Ok(Vec::new()),
-            Some(shared) => {
-                run(
-                    self,
-                    "findings",
-                    Mode::Single,
-                    Pace::Request,
-                    shared.findings,
-                )
-                .await
-            }
+            Some(shared) => read(self, "findings", shared.findings).await,
         }
     }
 
@@ -60,23 +56,18 @@ pub trait Maintenance: Engine {
     }
 
     /// Whether a nonce is in [`Self::shared_window`]; `None`: the store has none.
-    async fn nonce_used(&self, nonce: NonceUse<'_>) -> Result<Option<bool>, StoreError> {
+    async fn nonce_used(&self, nonce: NonceUse<'_>) -> Result<Option<bool>> {
         if self.extensions().shared.is_none() {
             return Ok(None);
         }
-        let (second, digest) = (seconds(UnixTime(nonce.timestamp)), nonce.digest());
+        let nonce = [
+            UnixTime(nonce.timestamp).into(),
+            nonce.digest().to_vec().into(),
+        ];
         let find = "SELECT 1 FROM nonces WHERE second = $1 AND digest = $2";
-        run(
-            self,
-            "nonce_used",
-            Mode::Single,
-            Pace::Request,
-            async |tx| {
-                tx.has_row(find, &[&second, &digest.as_slice()])
-                    .await
-                    .map(Some)
-            },
-        )
+        read(self, "nonce_used", async |tx| {
+            tx.has_row(find, &nonce).await.map(Some)
+        })
         .await
     }
 
@@ -84,22 +75,18 @@ pub trait Maintenance: Engine {
     ///
     /// # Errors
     /// Also that the store has no window of its own.
-    async fn nonces_kept(&self) -> Result<NoncesKept, StoreError> {
-        run(
-            self,
-            "nonces_kept",
-            Mode::Single,
-            Pace::Request,
-            async |tx| {
-                let find = "SELECT server FROM nonce_state";
-                let server = tx.row(find, &[], |row, _| row.text("server")).await?;
-                Ok(match server.flatten().as_deref() {
-                    None => NoncesKept::Nowhere,
-                    Some(ELSEWHERE) => NoncesKept::Elsewhere,
-                    Some(_) => NoncesKept::Here,
-                })
-            },
-        )
+    async fn nonces_kept(&self) -> Result<NoncesKept> {
+        read(self, "nonces_kept", async |tx| {
+            let find = "SELECT server FROM nonce_state";
+            let server = tx
+                .row(find, &[], |row, _| row.get::<Option<String>>("server"))
+                .await?;
+            Ok(match server.flatten().as_deref() {
+                None => NoncesKept::Nowhere,
+                Some(ELSEWHERE) => NoncesKept::Elsewhere,
+                Some(_) => NoncesKept::Here,
+            })
+        })
         .await
     }
 
@@ -108,58 +95,39 @@ pub trait Maintenance: Engine {
     ///
     /// # Errors
     /// As [`Maintenance::nonces_kept`].
-    async fn keep_nonces_elsewhere(&self) -> Result<(), StoreError> {
+    async fn keep_nonces_elsewhere(&self) -> Result<()> {
         let note = "UPDATE nonce_state SET server = $1 WHERE server IS DISTINCT FROM $1";
-        run(
-            self,
-            "keep_nonces_elsewhere",
-            Mode::Shared,
-            Pace::Request,
-            async |tx| tx.execute(note, &[&ELSEWHERE]).await.map(drop),
-        )
+        write(self, "keep_nonces_elsewhere", async |tx| {
+            tx.execute(note, &[ELSEWHERE.into()]).await.map(drop)
+        })
         .await
     }
 
     /// Up to which time a process that kept its nonces in a local window may have accepted requests;
     /// `None` if there was none yet.
-    async fn local_nonces_until(&self) -> Result<Option<UnixTime>, StoreError> {
-        run(
-            self,
-            "local_nonces_until",
-            Mode::Single,
-            Pace::Request,
-            async |tx| mark(tx, LOCAL).await,
-        )
-        .await
+    async fn local_nonces_until(&self) -> Result<Option<UnixTime>> {
+        read(self, "local_nonces_until", async |tx| mark(tx, LOCAL).await).await
     }
 
     /// Writes that mark; an earlier time never replaces a later one.
-    async fn set_local_nonces_until(&self, until: UnixTime) -> Result<(), StoreError> {
-        run(
-            self,
-            "set_local_nonces_until",
-            Mode::Shared,
-            Pace::Request,
-            async |tx| raise_mark(tx, LOCAL, until).await,
-        )
+    async fn set_local_nonces_until(&self, until: UnixTime) -> Result<()> {
+        write(self, "set_local_nonces_until", async |tx| {
+            raise_mark(tx, LOCAL, until).await
+        })
         .await
     }
 
     /// Up to which timestamp another store, whose records were imported here, may have accepted requests; `None` if none
     /// was imported. Nonces up to it are unknown here.
-    async fn imported_nonces_until(&self) -> Result<Option<UnixTime>, StoreError> {
-        run(
-            self,
-            "imported_nonces_until",
-            Mode::Single,
-            Pace::Request,
-            async |tx| mark(tx, IMPORTED).await,
-        )
+    async fn imported_nonces_until(&self) -> Result<Option<UnixTime>> {
+        read(self, "imported_nonces_until", async |tx| {
+            mark(tx, IMPORTED).await
+        })
         .await
     }
 
     /// Reads all that an export holds, as of one moment.
-    async fn export(&self) -> Result<Export, StoreError> {
+    async fn export(&self) -> Result<Export> {
         run(
             self,
             "export",
@@ -171,7 +139,7 @@ pub trait Maintenance: Engine {
     }
 
     /// Imports all of the records or none. The rules are documented at [`Import`].
-    async fn import(&self, list: ImportList) -> Result<Import, StoreError> {
+    async fn import(&self, list: ImportList) -> Result<Import> {
         run(self, "import", Mode::Alone, Pace::Transfer, async |tx| {
             transfer::import(tx, &list).await
         })
@@ -180,9 +148,9 @@ pub trait Maintenance: Engine {
 
     /// Seals secrets with the first key, in one short batch; none that changes meanwhile is put back. With `look` those are
     /// counted that are not sealed with the first key.
-    async fn reseal(&self, from: ResealFrom, look: bool) -> Result<Resealed, StoreError> {
+    async fn reseal(&self, from: ResealFrom, look: bool) -> Result<Resealed> {
         // To look changes nothing, and holds up nobody.
-        let mode = if look { Mode::Snapshot } else { Mode::Shared };
+        let mode = if look { Mode::Snapshot } else { Mode::Write };
         let batch = run(self, "reseal", mode, Pace::Command, async |tx| {
             sealing::reseal(tx, &from, look).await
         });
@@ -197,17 +165,26 @@ pub trait Maintenance: Engine {
     }
 
     /// Deletes request tokens and sessions that ended over a day before `now`, and old change records.
-    async fn purge(&self, now: UnixTime) -> Result<(), StoreError> {
-        let ended = seconds(now.before(KEEP_ENDED));
-        let oldest_change = seconds(now.before(KEEP_CHANGES));
+    async fn purge(&self, now: UnixTime) -> Result<()> {
+        let (ended, changed) = (now.before(KEEP_ENDED), now.before(KEEP_CHANGES));
+        // The oldest changes first, so that the feed never has a hole that a reader takes for its end.
+        let tables = [
+            ("request_tokens", "token", "expires_at", "expires_at", ended),
+            ("sessions", "id_hash", "expires_at", "expires_at", ended),
+            ("changes", "id", "at", "id", changed),
+        ];
         let mut is_done = false;
         while !is_done {
-            is_done = run(self, "purge", Mode::Shared, Pace::Command, async |tx| {
+            is_done = run(self, "purge", Mode::Write, Pace::Command, async |tx| {
                 let mut is_done = true;
-                let before = [ended, ended, oldest_change];
-                for (statement, before) in tx.statements().purge.into_iter().zip(before) {
-                    let deleted = tx.execute(statement, &[&before, &PURGE_ROWS]).await?;
-                    is_done &= deleted < PURGE_ROWS.unsigned_abs();
+                for (table, key, time, order, before) in tables {
+                    let skip_locked = tx.statements().skip_locked;
+                    let delete = format!(
+                        "DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table}
+                         WHERE {time} < $1 ORDER BY {order} LIMIT $2 {skip_locked})"
+                    );
+                    let params = [before.into(), PURGE_ROWS.into()];
+                    is_done &= tx.execute(&delete, &params).await? < PURGE_ROWS.unsigned_abs();
                 }
                 Ok(is_done)
             })
@@ -219,14 +196,18 @@ pub trait Maintenance: Engine {
 
 impl<E: Engine + ?Sized> Maintenance for E {}
 
-async fn mark(tx: &mut Tx, name: &str) -> Result<Option<UnixTime>, StoreError> {
+async fn mark(tx: &mut Tx, name: &str) -> Result<Option<UnixTime>> {
     let find = tx.statements().mark;
-    let until = tx.row(find, &[&name], |row, _| row.integer("mark")).await?;
-    needed(until)?.map(unix_time).transpose()
+    needed(
+        tx.row(find, &[name.into()], |row, _| row.get("mark"))
+            .await?,
+    )
 }
 
 /// Raises a mark; an earlier time never replaces a later one.
-pub(super) async fn raise_mark(tx: &mut Tx, name: &str, until: UnixTime) -> Result<(), StoreError> {
+pub(super) async fn raise_mark(tx: &mut Tx, name: &str, until: UnixTime) -> Result<()> {
     let raise = tx.statements().raise_mark;
-    tx.execute(raise, &[&name, &seconds(until)]).await.map(drop)
+    tx.execute(raise, &[name.into(), until.into()])
+        .await
+        .map(drop)
 }

@@ -20,11 +20,10 @@ use tokio::{
 };
 
 use super::{
-    StoreError,
+    Result, StoreError,
     port::Change,
     record::{AccessToken, Consumer},
     rows::{self, Read, json},
-    rules::MOST_CHANGES,
     seal::Seal,
 };
 use crate::{names::ConsumerKey, nonce::SharedWindow, telemetry::metrics::Metrics};
@@ -66,8 +65,7 @@ pub trait Engine: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`]
-    async fn begin(&self, use_case: &'static str, mode: Mode, pace: Pace)
-    -> Result<Tx, StoreError>;
+    async fn begin(&self, use_case: &'static str, mode: Mode, pace: Pace) -> Result<Tx>;
 
     /// What this engine has beside transactions.
     fn extensions(&self) -> &Extensions;
@@ -82,11 +80,11 @@ pub struct Extensions {
     /// Told when another process may have changed something; never, where the engine reports nothing.
     pub changed: Arc<Notify>,
     /// What only an engine has that several machines share.
-    pub shared: Option<Shared>,
+    pub shared: Option<ServerOnly>,
 }
 
 impl Extensions {
-    pub(super) fn new(seal: Arc<Seal>, shared: Option<Shared>) -> Self {
+    pub(super) fn new(seal: Arc<Seal>, shared: Option<ServerOnly>) -> Self {
         Self {
             seal,
             metrics: OnceLock::new(),
@@ -97,7 +95,7 @@ impl Extensions {
 }
 
 /// What only an engine has that several machines share.
-pub struct Shared {
+pub struct ServerOnly {
     /// Opens the window of nonces that all processes on the store share.
     pub open_window: Box<dyn Fn() -> Box<dyn SharedWindow> + Send + Sync>,
     /// Finds settings of the engine by which what was acknowledged may be lost, one sentence each.
@@ -107,23 +105,15 @@ pub struct Shared {
 }
 
 /// The result of a function over a transaction.
-pub type TxFuture<'t, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 't>>;
+pub type TxFuture<'t, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 't>>;
 
 /// Credentials that an existing system keeps in the same database.
 #[async_trait]
 pub trait Outside: Send + Sync {
     /// Finds a consumer.
-    async fn consumer(
-        &self,
-        tx: &mut Tx,
-        key: &ConsumerKey,
-    ) -> Result<Option<Consumer>, StoreError>;
+    async fn consumer(&self, tx: &mut Tx, key: &ConsumerKey) -> Result<Option<Consumer>>;
     /// Finds an access token. Whether it was revoked here is not known to it.
-    async fn access_token(
-        &self,
-        tx: &mut Tx,
-        token: &str,
-    ) -> Result<Option<AccessToken>, StoreError>;
+    async fn access_token(&self, tx: &mut Tx, token: &str) -> Result<Option<AccessToken>>;
     /// Whether there are consumers of the existing system at all.
     fn has_consumers(&self) -> bool;
 }
@@ -137,7 +127,7 @@ pub enum Mode {
     Snapshot,
     /// Writes tokens or sessions. Several may run at once, because each locks the rows that it decides on; none runs together
     /// with [`Mode::Alone`], so consumers and users do not change meanwhile.
-    Shared,
+    Write,
     /// Changes consumers or users, or many records: alone among the writers of all processes.
     Alone,
     /// Makes or migrates the tables: as [`Mode::Alone`], whatever schema the database has.
@@ -157,6 +147,9 @@ pub enum Pace {
     Transfer,
 }
 
+/// Changes that are reported one by one at most; above that it is cheaper to read every record again.
+const MOST_CHANGES: i64 = 10_000;
+
 /// How long a statement may take under [`Pace::Transfer`].
 pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -171,13 +164,6 @@ impl From<TimedOut> for StoreError {
     }
 }
 
-/// A statement's parameter.
-pub trait Param: rusqlite::ToSql + tokio_postgres::types::ToSql + Sync {}
-impl<T: rusqlite::ToSql + tokio_postgres::types::ToSql + Sync> Param for T {}
-
-/// The parameters of a statement.
-pub type Params<'p> = &'p [&'p dyn Param];
-
 /// A connection of an engine with a transaction under way. Dropped before [`Connection::commit`] has succeeded, it
 /// changes nothing.
 #[async_trait]
@@ -185,13 +171,13 @@ pub trait Connection: Send + Sync {
     /// The statements of the engine.
     fn statements(&self) -> &'static Statements;
     /// Runs a statement; returns how many rows it touched.
-    async fn execute(&mut self, sql: &str, params: Params<'_>) -> Result<u64, StoreError>;
+    async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64>;
     /// Runs a statement and reads all rows that it returns.
-    async fn rows(&mut self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, StoreError>;
+    async fn rows(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>>;
     /// Runs statements without parameters.
-    async fn batch(&mut self, sql: &str) -> Result<(), StoreError>;
+    async fn batch(&mut self, sql: &str) -> Result<()>;
     /// Makes the changes durable.
-    async fn commit(&mut self) -> Result<(), StoreError>;
+    async fn commit(&mut self) -> Result<()>;
     /// Looks at an error, this one's or a time-out; returns what the caller is told.
     fn failed(&self, error: StoreError) -> StoreError {
         error
@@ -229,9 +215,8 @@ pub struct Statements {
     pub raise_mark: &'static str,
     /// Finds the `id` of the store and the last timestamp that may have been accepted, as `accepted_until`.
     pub origin: &'static str,
-    /// Deletes at most `$2` request tokens, sessions and changes from before `$1`; the oldest changes first, so that the
-    /// feed never has a hole that a reader takes for an end.
-    pub purge: [&'static str; 3],
+    /// Added to a statement that finds rows to delete, leaves out those that others have locked.
+    pub skip_locked: &'static str,
     /// Overwrites what the engine's files still hold of secrets that were in clear.
     pub wipe: &'static str,
 }
@@ -293,17 +278,13 @@ impl Tx {
         &self.seal
     }
 
-    fn checked<T>(&self, done: Result<Result<T, StoreError>, Elapsed>) -> Result<T, StoreError> {
+    fn checked<T>(&self, done: Result<Result<T>, Elapsed>) -> Result<T> {
         done.unwrap_or_else(|_| Err(TimedOut.into()))
             .map_err(|error| self.connection.failed(error))
     }
 
     /// Runs a statement; returns how many rows it touched.
-    pub(super) async fn execute(
-        &mut self,
-        sql: &str,
-        params: Params<'_>,
-    ) -> Result<u64, StoreError> {
+    pub(super) async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
         let work = self.connection.execute(sql, params);
         let done = timeout_at(self.limit.end(), work).await;
         self.checked(done)
@@ -313,9 +294,9 @@ impl Tx {
     pub(super) async fn rows<T>(
         &mut self,
         sql: &str,
-        params: Params<'_>,
+        params: &[Value],
         read: Read<T>,
-    ) -> Result<Vec<T>, StoreError> {
+    ) -> Result<Vec<T>> {
         let work = self.connection.rows(sql, params);
         let done = timeout_at(self.limit.end(), work).await;
         let rows = self.checked(done)?;
@@ -326,18 +307,14 @@ impl Tx {
     pub(super) async fn row<T>(
         &mut self,
         sql: &str,
-        params: Params<'_>,
+        params: &[Value],
         read: Read<T>,
-    ) -> Result<Option<T>, StoreError> {
+    ) -> Result<Option<T>> {
         Ok(self.rows(sql, params, read).await?.into_iter().next())
     }
 
     /// Whether the statement returns a row.
-    pub(super) async fn has_row(
-        &mut self,
-        sql: &str,
-        params: Params<'_>,
-    ) -> Result<bool, StoreError> {
+    pub(super) async fn has_row(&mut self, sql: &str, params: &[Value]) -> Result<bool> {
         Ok(self.row(sql, params, |_, _| Ok(())).await?.is_some())
     }
 
@@ -348,29 +325,29 @@ impl Tx {
         key: &str,
         keys: &[&str],
         read: Read<T>,
-    ) -> Result<Vec<T>, StoreError> {
+    ) -> Result<Vec<T>> {
         let each = self.statements().each;
         let find = format!("SELECT * FROM {table} WHERE {key} IN (SELECT {each})");
-        self.rows(&find, &[&json(keys)?], read).await
+        self.rows(&find, &[json(keys)?.into()], read).await
     }
 
     /// Runs statements without parameters.
-    pub(super) async fn batch(&mut self, sql: &str) -> Result<(), StoreError> {
+    pub(super) async fn batch(&mut self, sql: &str) -> Result<()> {
         let done = timeout_at(self.limit.end(), self.connection.batch(sql)).await;
         self.checked(done)
     }
 
-    /// Writes a row of these columns, of which the first is the key; `ending` says what becomes of a row that is there.
+    /// Writes a row of these columns; `ending` says what becomes of a row that is there.
     async fn insert(
         &mut self,
         table: &str,
-        columns: &[(&str, &dyn Param)],
+        columns: Vec<(String, Value)>,
         ending: &str,
-    ) -> Result<u64, StoreError> {
-        let (names, params): (Vec<&str>, Vec<&dyn Param>) = columns.iter().copied().unzip();
+    ) -> Result<u64> {
+        let (names, params): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
         let places: Vec<_> = (1..=names.len()).map(|place| format!("${place}")).collect();
-        let (names, places) = (names.join(", "), places.join(", "));
-        let insert = format!("INSERT INTO {table} ({names}) VALUES ({places}) {ending}");
+        let (names, places) = (names.join(r#"", ""#), places.join(", "));
+        let insert = format!(r#"INSERT INTO {table} ("{names}") VALUES ({places}) {ending}"#);
         self.execute(&insert, &params).await
     }
 
@@ -390,21 +367,48 @@ impl Tx {
 
     /// Commits. What was changed goes into the feed at the very end: the feed is locked until the commit, so that positions
     /// are in the order of commits and nobody reads past one that is still to come.
-    pub(super) async fn commit(mut self) -> Result<(), StoreError> {
+    pub(super) async fn commit(mut self) -> Result<()> {
         if self.skipped_changes > 0 {
             let skipped = self.skipped_changes;
-            self.execute(self.statements().skip_changes, &[&skipped])
+            self.execute(self.statements().skip_changes, &[skipped.into()])
                 .await?;
         }
         if !self.changes.is_empty() {
             let columns: Vec<_> = self.changes.iter().map(rows::change_columns).collect();
             let changes = json(&columns)?;
-            self.execute(self.statements().report_changes, &[&changes])
+            self.execute(self.statements().report_changes, &[changes.into()])
                 .await?;
         }
         let done = timeout_at(self.limit.end(), self.connection.commit()).await;
         self.checked(done)
     }
+}
+
+/// Runs a use case that reads, for a request.
+async fn read<T>(
+    engine: &(impl Engine + ?Sized),
+    use_case: &'static str,
+    work: impl AsyncFnOnce(&mut Tx) -> Result<T>,
+) -> Result<T> {
+    run(engine, use_case, Mode::Single, Pace::Request, work).await
+}
+
+/// Runs a use case that writes tokens or sessions, for a request.
+async fn write<T>(
+    engine: &(impl Engine + ?Sized),
+    use_case: &'static str,
+    work: impl AsyncFnOnce(&mut Tx) -> Result<T>,
+) -> Result<T> {
+    run(engine, use_case, Mode::Write, Pace::Request, work).await
+}
+
+/// Runs a use case that changes consumers or users, or many records, for a command.
+async fn alone<T>(
+    engine: &(impl Engine + ?Sized),
+    use_case: &'static str,
+    work: impl AsyncFnOnce(&mut Tx) -> Result<T>,
+) -> Result<T> {
+    run(engine, use_case, Mode::Alone, Pace::Command, work).await
 }
 
 /// Runs a use case, and counts its time and its faults.
@@ -413,8 +417,8 @@ pub(super) async fn run<T>(
     use_case: &'static str,
     mode: Mode,
     pace: Pace,
-    work: impl AsyncFnOnce(&mut Tx) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
+    work: impl AsyncFnOnce(&mut Tx) -> Result<T>,
+) -> Result<T> {
     let begun = SystemInstant::now();
     let attempt = async {
         let mut tx = engine.begin(use_case, mode, pace).await?;

@@ -1,11 +1,11 @@
 //! The tables of a store, and how an older database gets them, the same way on every engine.
 
 use super::{Engine, Mode, Pace, Tx, run, sealing, users};
-use crate::store::{Opening, StoreError, open::OpenProblem, rows::needed, seal::Mismatch};
+use crate::store::{Opening, Result, open::OpenProblem, rows::needed, seal::Mismatch};
 
 /// The tables of an engine.
 pub struct Schema {
-    /// The steps from an empty database to the newest schema. A step that was released is never changed.
+    /// The steps from an empty database to the newest schema, but for [`LATER`]. A step that was released is never changed.
     pub steps: &'static [&'static str],
     /// Run before the first step.
     pub create: &'static str,
@@ -19,22 +19,23 @@ pub struct Schema {
     pub is_shared: bool,
 }
 
+/// The steps after those of each engine, worded for all engines. A step that was released is never changed.
+const LATER: &[&str] = &[];
+
 impl Schema {
     /// The version that this program knows.
     pub(in crate::store) const fn known(&self) -> i64 {
-        self.steps.len() as i64
+        (self.steps.len() + LATER.len()) as i64
     }
 }
 
 /// The schema of the database; 0: there is none.
-async fn version(tx: &mut Tx) -> Result<i64, StoreError> {
+async fn version(tx: &mut Tx) -> Result<i64> {
     let schema = &tx.statements().schema;
     if !tx.has_row(schema.exists, &[]).await? {
         return Ok(0);
     }
-    let version = tx.row(schema.version, &[], |row, _| {
-        needed(row.integer("version")?)
-    });
+    let version = tx.row(schema.version, &[], |row, _| row.get("version"));
     needed(version.await?)
 }
 
@@ -93,7 +94,7 @@ pub(in crate::store) async fn prepare(
                 tx.batch(schema.create).await?;
             }
             let taken = usize::try_from(found).unwrap_or(0);
-            for step in schema.steps.iter().skip(taken) {
+            for step in schema.steps.iter().chain(LATER).skip(taken) {
                 tx.batch(step).await?;
             }
             if found < known {

@@ -2,7 +2,7 @@
 
 use super::Tx;
 use crate::store::{
-    StoreError,
+    Result, StoreError,
     port::{ResealFrom, Resealed},
     rows::needed,
     seal::{Mismatch, field},
@@ -25,7 +25,7 @@ const COLUMNS: [(&str, &str, &str, &str); 6] = [
 ];
 
 /// Looks at one secret of each kind: a wrong `store.encryption_key_file` is told at the start, if it can be.
-pub(super) async fn mismatch(tx: &mut Tx) -> Result<Option<Mismatch>, StoreError> {
+pub(super) async fn mismatch(tx: &mut Tx) -> Result<Option<Mismatch>> {
     for (_, table, _, column) in COLUMNS {
         let any =
             format!("SELECT {column} AS kept FROM {table} WHERE {column} IS NOT NULL LIMIT 1");
@@ -41,11 +41,7 @@ pub(super) async fn mismatch(tx: &mut Tx) -> Result<Option<Mismatch>, StoreError
 
 /// Encrypts a batch of secrets with the first key; with `look` only counts them. A secret that changes meanwhile is left as
 /// it is then.
-pub(super) async fn reseal(
-    tx: &mut Tx,
-    from: &ResealFrom,
-    look: bool,
-) -> Result<Resealed, StoreError> {
+pub(super) async fn reseal(tx: &mut Tx, from: &ResealFrom, look: bool) -> Result<Resealed> {
     let Some((field, table, key, column)) = COLUMNS.get(from.column) else {
         return Ok(Resealed::default());
     };
@@ -55,8 +51,8 @@ pub(super) async fn reseal(
     );
     let update = format!("UPDATE {table} SET {column} = $3 WHERE {key} = $1 AND {column} = $2");
     let batch = tx
-        .rows(&batch, &[&from.after], |row, _| {
-            Ok((needed(row.text("record")?)?, needed(row.bytes("kept")?)?))
+        .rows(&batch, &[from.after.as_str().into()], |row, _| {
+            Ok((row.get::<String>("record")?, needed(row.bytes("kept")?)?))
         })
         .await?;
     let next = match batch.last() {
@@ -79,7 +75,8 @@ pub(super) async fn reseal(
         match tx.seal().open(field, &record, &kept) {
             Ok(secret) if !look => {
                 let sealed = tx.seal().close(field, &record, &secret)?;
-                tx.execute(&update, &[&record, &kept, &sealed]).await?;
+                tx.execute(&update, &[record.into(), kept.into(), sealed.into()])
+                    .await?;
             }
             Ok(_) => {}
             Err(StoreError::Unopened(error)) => {

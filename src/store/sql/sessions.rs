@@ -4,16 +4,16 @@ use std::num::NonZeroU32;
 
 use async_trait::async_trait;
 
-use super::{Engine, Mode, Pace, Param, Tx, run, users};
+use super::{Engine, Mode, Pace, Tx, read, run, users, write};
 use crate::{
     clock::UnixTime,
     names::UserId,
     secret::Secret,
     store::{
-        StoreError,
+        Result,
         port::{Change, OpenSessions, VerifiedPassword},
         record::{Session, User},
-        rows::{self, needed, seconds},
+        rows::{self, needed},
     },
 };
 
@@ -32,39 +32,33 @@ pub trait Sessions: Engine {
         session: Session,
         verified: VerifiedPassword,
         most: NonZeroU32,
-    ) -> Result<bool, StoreError> {
-        run(
-            self,
-            "open_session",
-            Mode::Shared,
-            Pace::Request,
-            async |tx| {
-                let id = &session.user;
-                // Logins of one user are counted one after the other, and one of them replaces the hash. The user may have been
-                // removed or disabled, or the password changed, while the password was checked.
-                let find = format!(
-                    "SELECT * FROM users WHERE id = $1 {}",
-                    tx.statements().lock_user
-                );
-                let user = tx.row(&find, &[&id.as_str()], rows::user).await?;
-                if user.is_none_or(|user| !user.enabled || user.password_hash != verified.hash) {
-                    return Ok(false);
-                }
-                if let Some(rehashed) = &verified.rehashed {
-                    users::put_hash(tx, id, rehashed, verified.hash.as_ref()).await?;
-                    tx.changed(Change::User(id.clone()));
-                }
-                // Before the insertion: sessions of the same second have no order, and the new one must stay.
-                tx.execute(
-                    r#"DELETE FROM sessions WHERE id_hash IN
+    ) -> Result<bool> {
+        write(self, "open_session", async |tx| {
+            let id = &session.user;
+            // Logins of one user are counted one after the other, and one of them replaces the hash. The user may have been
+            // removed or disabled, or the password changed, while the password was checked.
+            let find = format!(
+                "SELECT * FROM users WHERE id = $1 {}",
+                tx.statements().lock_user
+            );
+            let user = tx.row(&find, &[id.as_str().into()], rows::user).await?;
+            if user.is_none_or(|user| !user.enabled || user.password_hash != verified.hash) {
+                return Ok(false);
+            }
+            if let Some(rehashed) = &verified.rehashed {
+                users::put_hash(tx, id, rehashed, verified.hash.as_ref()).await?;
+                tx.changed(Change::User(id.clone()));
+            }
+            // Before the insertion: sessions of the same second have no order, and the new one must stay.
+            tx.execute(
+                r#"DELETE FROM sessions WHERE id_hash IN
                      (SELECT id_hash FROM sessions WHERE "user" = $1
                       ORDER BY created_at DESC LIMIT 1000000 OFFSET $2)"#,
-                    &[&id.as_str(), &i64::from(most.get() - 1)],
-                )
-                .await?;
-                insert(tx, &session).await
-            },
-        )
+                &[id.as_str().into(), i64::from(most.get() - 1).into()],
+            )
+            .await?;
+            insert(tx, &session).await
+        })
         .await
     }
 
@@ -77,7 +71,7 @@ pub trait Sessions: Engine {
         session: Session,
         verified: Secret,
         hash: Secret,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         run(
             self,
             "change_password",
@@ -98,11 +92,7 @@ pub trait Sessions: Engine {
     }
 
     /// Finds the session that is not ended at `now`, with its enabled user.
-    async fn session(
-        &self,
-        id_hash: &[u8; 32],
-        now: UnixTime,
-    ) -> Result<Option<(Session, User)>, StoreError> {
+    async fn session(&self, id_hash: &[u8; 32], now: UnixTime) -> Result<Option<(Session, User)>> {
         run(self, "session", Mode::Snapshot, Pace::Request, async |tx| {
             find(tx, id_hash, now).await
         })
@@ -110,79 +100,62 @@ pub trait Sessions: Engine {
     }
 
     /// Ends a session; one that is not there is no error.
-    async fn close_session(&self, id_hash: &[u8; 32]) -> Result<(), StoreError> {
+    async fn close_session(&self, id_hash: &[u8; 32]) -> Result<()> {
         let delete = "DELETE FROM sessions WHERE id_hash = $1";
-        run(
-            self,
-            "close_session",
-            Mode::Shared,
-            Pace::Request,
-            async |tx| tx.execute(delete, &[&id_hash.as_slice()]).await.map(drop),
-        )
+        write(self, "close_session", async |tx| {
+            tx.execute(delete, &[id_hash.to_vec().into()])
+                .await
+                .map(drop)
+        })
         .await
     }
 
     /// Counts a user's sessions that are not ended at `now`.
-    async fn open_sessions(
-        &self,
-        user: &UserId,
-        now: UnixTime,
-    ) -> Result<OpenSessions, StoreError> {
+    async fn open_sessions(&self, user: &UserId, now: UnixTime) -> Result<OpenSessions> {
         let count = r#"SELECT count(*) AS count, min(created_at) AS since
              FROM sessions WHERE "user" = $1 AND expires_at > $2"#;
-        run(
-            self,
-            "open_sessions",
-            Mode::Single,
-            Pace::Request,
-            async |tx| {
-                let params: super::Params<'_> = &[&user.as_str(), &seconds(now)];
-                needed(tx.row(count, params, rows::open_sessions).await?)
-            },
-        )
+        read(self, "open_sessions", async |tx| {
+            let params = [user.as_str().into(), now.into()];
+            needed(tx.row(count, &params, rows::open_sessions).await?)
+        })
         .await
     }
 
     /// Ends all sessions of a user; no session or no such user is no error.
-    async fn close_sessions(&self, user: &UserId) -> Result<(), StoreError> {
-        run(
-            self,
-            "close_sessions",
-            Mode::Shared,
-            Pace::Request,
-            async |tx| close_all(tx, user).await,
-        )
-        .await
+    async fn close_sessions(&self, user: &UserId) -> Result<()> {
+        write(self, "close_sessions", async |tx| close_all(tx, user).await).await
     }
 }
 
 impl<E: Engine + ?Sized> Sessions for E {}
 
-pub(super) async fn insert(tx: &mut Tx, session: &Session) -> Result<bool, StoreError> {
-    let columns: [(&str, &dyn Param); 4] = [
-        ("id_hash", &session.id_hash.as_slice()),
-        (r#""user""#, &session.user.as_str()),
-        ("created_at", &seconds(session.created_at)),
-        ("expires_at", &seconds(session.expires_at)),
+pub(super) async fn insert(tx: &mut Tx, session: &Session) -> Result<bool> {
+    let insert =
+        r#"INSERT INTO sessions (id_hash, "user", created_at, expires_at) VALUES ($1, $2, $3, $4)"#;
+    let params = [
+        session.id_hash.to_vec().into(),
+        session.user.as_str().into(),
+        session.created_at.into(),
+        session.expires_at.into(),
     ];
-    Ok(tx.insert("sessions", &columns, "").await? > 0)
+    Ok(tx.execute(insert, &params).await? > 0)
 }
 
 pub(super) async fn find(
     tx: &mut Tx,
     id_hash: &[u8; 32],
     now: UnixTime,
-) -> Result<Option<(Session, User)>, StoreError> {
+) -> Result<Option<(Session, User)>> {
     let find = "SELECT * FROM sessions WHERE id_hash = $1 AND expires_at > $2";
-    let params: super::Params<'_> = &[&id_hash.as_slice(), &seconds(now)];
-    let Some(session) = tx.row(find, params, rows::session).await? else {
+    let params = [id_hash.to_vec().into(), now.into()];
+    let Some(session) = tx.row(find, &params, rows::session).await? else {
         return Ok(None);
     };
     let user = users::find(tx, &session.user).await?;
     Ok(user.filter(|user| user.enabled).map(|user| (session, user)))
 }
 
-pub(super) async fn close_all(tx: &mut Tx, user: &UserId) -> Result<(), StoreError> {
+pub(super) async fn close_all(tx: &mut Tx, user: &UserId) -> Result<()> {
     let delete = r#"DELETE FROM sessions WHERE "user" = $1"#;
-    tx.execute(delete, &[&user.as_str()]).await.map(drop)
+    tx.execute(delete, &[user.as_str().into()]).await.map(drop)
 }

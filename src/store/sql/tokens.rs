@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 
-use super::{Engine, Mode, Pace, Param, Tx, flow, run};
+use super::{Engine, Mode, Pace, Tx, Value, alone, flow, read, run, write};
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
     store::{
-        StoreError,
+        Result, StoreError,
         port::{Added, Change, Decided, Decision, Exchange, Exchanged, TokenFilter},
         record::{AccessToken, RequestToken},
         rows::{self, json, seconds},
@@ -22,38 +22,30 @@ const USES: usize = 5_000;
 #[async_trait]
 pub trait Tokens: Engine {
     /// Finds an access token, expired and revoked ones too: one that was given out here, else one of the existing system.
-    async fn access_token(&self, token: &str) -> Result<Option<AccessToken>, StoreError> {
-        run(
-            self,
-            "access_token",
-            Mode::Single,
-            Pace::Request,
-            async |tx| match (find(tx, token).await?, &self.extensions().shared) {
+    async fn access_token(&self, token: &str) -> Result<Option<AccessToken>> {
+        read(self, "access_token", async |tx| {
+            match (find(tx, token).await?, &self.extensions().shared) {
                 (None, Some(shared)) if is_text(token) => {
                     let found = shared.outside.access_token(tx, token).await?;
                     ended_here(tx, found).await
                 }
                 (found, _) => Ok(found),
-            },
-        )
+            }
+        })
         .await
     }
 
     /// Finds a request token by its identifier or by the token of its redirect, whatever its state.
-    async fn request_token(&self, token: &str) -> Result<Option<RequestToken>, StoreError> {
-        run(
-            self,
-            "request_token",
-            Mode::Single,
-            Pace::Request,
-            async |tx| flow::find(tx, token, "").await,
-        )
+    async fn request_token(&self, token: &str) -> Result<Option<RequestToken>> {
+        read(self, "request_token", async |tx| {
+            flow::find(tx, token, "").await
+        })
         .await
     }
 
     /// Keeps a new request token.
-    async fn issue_request_token(&self, token: RequestToken) -> Result<(), StoreError> {
-        run(self, "issue_request_token", Mode::Shared, Pace::Request, async |tx| {
+    async fn issue_request_token(&self, token: RequestToken) -> Result<()> {
+        write(self, "issue_request_token", async |tx| {
             let shared = self.extensions().shared.as_ref();
             match flow::issue(tx, &token).await? {
                 // Its consumer may have been removed meanwhile; then this token went with it.
@@ -76,16 +68,16 @@ pub trait Tokens: Engine {
         session: &[u8; 32],
         decision: Decision,
         now: UnixTime,
-    ) -> Result<Decided, StoreError> {
-        run(self, "decide", Mode::Shared, Pace::Request, async |tx| {
+    ) -> Result<Decided> {
+        write(self, "decide", async |tx| {
             flow::decide(tx, token, session, &decision, now).await
         })
         .await
     }
 
     /// Exchanges a request token for an access token; of two racing calls one gets it, the other `Used`.
-    async fn exchange(&self, exchange: Exchange) -> Result<Exchanged, StoreError> {
-        run(self, "exchange", Mode::Shared, Pace::Request, async |tx| {
+    async fn exchange(&self, exchange: Exchange) -> Result<Exchanged> {
+        write(self, "exchange", async |tx| {
             flow::exchange(tx, &exchange).await
         })
         .await
@@ -93,47 +85,36 @@ pub trait Tokens: Engine {
 
     /// Keeps an access token that was issued without the flow; `Taken` if the identifier is in use or was before,
     /// or the consumer is unknown, or the user is unknown or disabled.
-    async fn issue_access_token(&self, token: AccessToken) -> Result<Added, StoreError> {
+    async fn issue_access_token(&self, token: AccessToken) -> Result<Added> {
         let find = "SELECT 1 FROM consumers, users
              WHERE consumers.key = $1 AND users.id = $2 AND users.enabled";
-        run(
-            self,
-            "issue_access_token",
-            Mode::Shared,
-            Pace::Request,
-            async |tx| {
-                let owners: [&dyn Param; 2] = [&token.consumer.as_str(), &token.user.as_str()];
-                Ok(
-                    match tx.has_row(find, &owners).await? && insert(tx, &[&token]).await? {
-                        true => Added::Added,
-                        false => Added::Taken,
-                    },
-                )
-            },
-        )
+        write(self, "issue_access_token", async |tx| {
+            let owners = [token.consumer.as_str().into(), token.user.as_str().into()];
+            Ok(
+                match tx.has_row(find, &owners).await? && insert(tx, &[&token]).await? {
+                    true => Added::Added,
+                    false => Added::Taken,
+                },
+            )
+        })
         .await
     }
 
     /// Revokes an access token for good; `false` if there is none. Revoking twice keeps the first time.
-    async fn revoke_access_token(&self, token: &str, now: UnixTime) -> Result<bool, StoreError> {
+    async fn revoke_access_token(&self, token: &str, now: UnixTime) -> Result<bool> {
         if !is_text(token) {
             return Ok(false);
         }
-        let is_ours = run(
-            self,
-            "revoke_access_token",
-            Mode::Shared,
-            Pace::Request,
-            async |tx| {
-                let revoke = "UPDATE access_tokens SET revoked_at = $2 WHERE token = $1 AND revoked_at IS NULL";
-                if tx.execute(revoke, &[&token, &seconds(now)]).await? > 0 {
-                    tx.changed(Change::AccessToken(token.to_owned()));
-                    return Ok(true);
-                }
-                let find = "SELECT 1 FROM access_tokens WHERE token = $1";
-                tx.has_row(find, &[&token]).await
-            },
-        );
+        let is_ours = write(self, "revoke_access_token", async |tx| {
+            let revoke =
+                "UPDATE access_tokens SET revoked_at = $2 WHERE token = $1 AND revoked_at IS NULL";
+            if tx.execute(revoke, &[token.into(), now.into()]).await? > 0 {
+                tx.changed(Change::AccessToken(token.to_owned()));
+                return Ok(true);
+            }
+            let find = "SELECT 1 FROM access_tokens WHERE token = $1";
+            tx.has_row(find, &[token.into()]).await
+        });
         if is_ours.await? {
             return Ok(true);
         }
@@ -142,51 +123,34 @@ pub trait Tokens: Engine {
         }
         // One of the existing system: it is noted that it is revoked, whatever that system says.
         let note = "INSERT INTO removed_tokens (token) VALUES ($1) ON CONFLICT DO NOTHING";
-        run(
-            self,
-            "revoke_access_token",
-            Mode::Shared,
-            Pace::Request,
-            async |tx| {
-                if tx.execute(note, &[&token]).await? > 0 {
-                    tx.changed(Change::AccessToken(token.to_owned()));
-                }
-                Ok(true)
-            },
-        )
+        write(self, "revoke_access_token", async |tx| {
+            if tx.execute(note, &[token.into()]).await? > 0 {
+                tx.changed(Change::AccessToken(token.to_owned()));
+            }
+            Ok(true)
+        })
         .await
     }
 
     /// Revokes the access tokens of a user, a consumer or both; returns how many were not revoked before. A filter with
     /// neither revokes nothing.
-    async fn revoke_access_tokens(
-        &self,
-        filter: &TokenFilter,
-        now: UnixTime,
-    ) -> Result<u64, StoreError> {
+    async fn revoke_access_tokens(&self, filter: &TokenFilter, now: UnixTime) -> Result<u64> {
         if filter.user.is_none() && filter.consumer.is_none() {
             return Ok(0);
         }
-        run(
-            self,
-            "revoke_access_tokens",
-            Mode::Alone,
-            Pace::Command,
-            async |tx| {
-                let now = seconds(now);
-                let (condition, params) = condition(filter, vec![Box::new(now)]);
-                let revoke = format!(
-                    "UPDATE access_tokens SET revoked_at = $1
+        alone(self, "revoke_access_tokens", async |tx| {
+            let (condition, params) = condition(filter, vec![now.into()]);
+            let revoke = format!(
+                "UPDATE access_tokens SET revoked_at = $1
                  WHERE revoked_at IS NULL AND {condition} RETURNING token"
-                );
-                let revoked = tx.rows(&revoke, &borrowed(&params), rows::token).await?;
-                let count = revoked.len() as u64;
-                for token in revoked {
-                    tx.changed(Change::AccessToken(token));
-                }
-                Ok(count)
-            },
-        )
+            );
+            let revoked = tx.rows(&revoke, &params, rows::token).await?;
+            let count = revoked.len() as u64;
+            for token in revoked {
+                tx.changed(Change::AccessToken(token));
+            }
+            Ok(count)
+        })
         .await
     }
 
@@ -196,29 +160,23 @@ pub trait Tokens: Engine {
         filter: &TokenFilter,
         after: Option<&str>,
         limit: u32,
-    ) -> Result<Vec<AccessToken>, StoreError> {
-        run(
-            self,
-            "access_tokens",
-            Mode::Single,
-            Pace::Request,
-            async |tx| {
-                let after = after.unwrap_or_default();
-                let (condition, params) =
-                    condition(filter, vec![Box::new(after), Box::new(i64::from(limit))]);
-                let list = format!(
-                    "SELECT * FROM access_tokens WHERE token > $1 AND {condition}
+    ) -> Result<Vec<AccessToken>> {
+        read(self, "access_tokens", async |tx| {
+            let after = after.unwrap_or_default();
+            let (condition, params) =
+                condition(filter, vec![after.into(), i64::from(limit).into()]);
+            let list = format!(
+                "SELECT * FROM access_tokens WHERE token > $1 AND {condition}
                  ORDER BY token LIMIT $2"
-                );
-                tx.rows(&list, &borrowed(&params), rows::access_token).await
-            },
-        )
+            );
+            tx.rows(&list, &params, rows::access_token).await
+        })
         .await
     }
 
     /// Writes last uses; an earlier time never replaces a later one. Not reported by the feed. Many uses are written in
     /// several transactions: each is written or not, and all can be written again.
-    async fn record_uses(&self, uses: Vec<(String, UnixTime)>) -> Result<(), StoreError> {
+    async fn record_uses(&self, uses: Vec<(String, UnixTime)>) -> Result<()> {
         let uses: Vec<_> = uses
             .iter()
             .map(|(token, at)| (token, seconds(*at)))
@@ -227,10 +185,10 @@ pub trait Tokens: Engine {
             run(
                 self,
                 "record_uses",
-                Mode::Shared,
+                Mode::Write,
                 Pace::Command,
                 async |tx| {
-                    tx.execute(tx.statements().record_uses, &[&json(some)?])
+                    tx.execute(tx.statements().record_uses, &[json(some)?.into()])
                         .await
                         .map(drop)
                 },
@@ -248,19 +206,16 @@ pub(super) fn is_text(token: &str) -> bool {
     !token.contains('\0')
 }
 
-async fn find(tx: &mut Tx, token: &str) -> Result<Option<AccessToken>, StoreError> {
+async fn find(tx: &mut Tx, token: &str) -> Result<Option<AccessToken>> {
     if !is_text(token) {
         return Ok(None);
     }
     let find = "SELECT * FROM access_tokens WHERE token = $1";
-    tx.row(find, &[&token], rows::access_token).await
+    tx.row(find, &[token.into()], rows::access_token).await
 }
 
 /// A token of the existing system, which is revoked too if it was revoked here, or if its user is disabled or removed here.
-async fn ended_here(
-    tx: &mut Tx,
-    found: Option<AccessToken>,
-) -> Result<Option<AccessToken>, StoreError> {
+async fn ended_here(tx: &mut Tx, found: Option<AccessToken>) -> Result<Option<AccessToken>> {
     let Some(mut found) = found else {
         return Ok(None);
     };
@@ -268,7 +223,10 @@ async fn ended_here(
          OR EXISTS (SELECT 1 FROM removed_users WHERE id = $2)
          OR EXISTS (SELECT 1 FROM users WHERE id = $2 AND NOT enabled)";
     if tx
-        .has_row(find, &[&found.token, &found.user.as_str()])
+        .has_row(
+            find,
+            &[found.token.as_str().into(), found.user.as_str().into()],
+        )
         .await?
     {
         found.revoked_at = Some(found.issued_at);
@@ -276,46 +234,33 @@ async fn ended_here(
     Ok(Some(found))
 }
 
-type OwnedParams<'p> = Vec<Box<dyn Param + Send + 'p>>;
-
 /// The condition of a filter, so that each finds its index, and its parameters after `params`.
-fn condition<'p>(
-    filter: &'p TokenFilter,
-    mut params: OwnedParams<'p>,
-) -> (String, OwnedParams<'p>) {
-    params.push(Box::new(filter.unused_since.map_or(i64::MAX, seconds)));
+fn condition(filter: &TokenFilter, mut params: Vec<Value>) -> (String, Vec<Value>) {
+    params.push(filter.unused_since.map_or(i64::MAX, seconds).into());
     let mut condition = format!("coalesce(last_used_at, issued_at) <= ${}", params.len());
     let user = filter.user.as_ref().map(UserId::as_str);
     let consumer = filter.consumer.as_ref().map(ConsumerKey::as_str);
     for (column, value) in [(r#""user""#, user), ("consumer", consumer)] {
         if let Some(value) = value {
-            params.push(Box::new(value));
+            params.push(value.into());
             condition += &format!(" AND {column} = ${}", params.len());
         }
     }
     (condition, params)
 }
 
-fn borrowed<'p>(params: &'p OwnedParams<'_>) -> Vec<&'p dyn Param> {
-    params.iter().map(|param| &**param as &dyn Param).collect()
-}
-
 /// Revokes a token at the time that an import says, else now.
-pub(super) async fn revoke_at(
-    tx: &mut Tx,
-    token: &str,
-    at: Option<UnixTime>,
-) -> Result<(), StoreError> {
+pub(super) async fn revoke_at(tx: &mut Tx, token: &str, at: Option<UnixTime>) -> Result<()> {
     let now = tx.statements().now;
     let revoke =
         format!("UPDATE access_tokens SET revoked_at = coalesce($2, {now}) WHERE token = $1");
-    tx.execute(&revoke, &[&token, &at.map(seconds)]).await?;
+    tx.execute(&revoke, &[token.into(), at.into()]).await?;
     tx.changed(Change::AccessToken(token.to_owned()));
     Ok(())
 }
 
 /// Keeps tokens; `false` if an identifier is in use or was before.
-pub(super) async fn insert(tx: &mut Tx, tokens: &[&AccessToken]) -> Result<bool, StoreError> {
+pub(super) async fn insert(tx: &mut Tx, tokens: &[&AccessToken]) -> Result<bool> {
     let columns = tokens.iter().map(|token| {
         let secret = tx
             .seal()
@@ -333,9 +278,9 @@ pub(super) async fn insert(tx: &mut Tx, tokens: &[&AccessToken]) -> Result<bool,
             token.revoked_at.map(seconds),
         ))
     });
-    let columns: Vec<_> = columns.collect::<Result<_, StoreError>>()?;
+    let columns: Vec<_> = columns.collect::<Result<_>>()?;
     let inserted = tx
-        .execute(tx.statements().insert_tokens, &[&json(&columns)?])
+        .execute(tx.statements().insert_tokens, &[json(&columns)?.into()])
         .await?;
     if inserted != tokens.len() as u64 {
         return Ok(false);

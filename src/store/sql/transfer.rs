@@ -4,52 +4,47 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{Tx, consumers, maintenance, tokens, users};
 use crate::store::{
-    StoreError,
+    Result, StoreError,
     port::Change,
-    record::password_cost,
-    rows::{self, Read, digest, name, needed, unix_time},
-    rules::{self, Action, Seen, folded},
+    record::{AccessToken, Consumer, User, password_cost},
+    rows::{self, Read, needed},
     transfer::{
         BATCH, Conflict, Export, Import, ImportList, Imported, MAX_PASSWORD_MILLISECONDS,
-        MAX_PROBLEMS, Numbered, Origin, Problem, Record,
+        MAX_PROBLEMS, Numbered, Origin, Problem, Record, name,
     },
 };
 
-/// Pages of each kind of record, and how a row is read.
-const KINDS: [(&str, Read<Record>); 6] = [
-    (
-        "SELECT * FROM consumers WHERE key > $1 ORDER BY key LIMIT $2",
-        |row, seal| rows::consumer(row, seal).map(Record::Consumer),
-    ),
-    (
-        "SELECT * FROM users WHERE id > $1 ORDER BY id LIMIT $2",
-        |row, seal| rows::user(row, seal).map(Record::User),
-    ),
-    (
-        "SELECT * FROM access_tokens WHERE token > $1 ORDER BY token LIMIT $2",
-        |row, seal| rows::access_token(row, seal).map(Record::AccessToken),
-    ),
-    (
-        "SELECT key FROM removed_consumers WHERE key > $1 ORDER BY key LIMIT $2",
-        |row, _| Ok(Record::RemovedConsumer(name(&needed(row.text("key")?)?)?)),
-    ),
-    (
-        "SELECT id FROM removed_users WHERE id > $1 ORDER BY id LIMIT $2",
-        |row, _| Ok(Record::RemovedUser(name(&needed(row.text("id")?)?)?)),
-    ),
-    (
-        "SELECT token FROM removed_tokens WHERE token > $1 ORDER BY token LIMIT $2",
-        |row, _| Ok(Record::RemovedToken(needed(row.text("token")?)?)),
-    ),
+/// The tables of all kinds of records, each with the column of its key and how a row is read.
+const TABLES: [(&str, &str, Read<Record>); 6] = [
+    ("consumers", "key", |row, seal| {
+        rows::consumer(row, seal).map(Record::Consumer)
+    }),
+    ("users", "id", |row, seal| {
+        rows::user(row, seal).map(Record::User)
+    }),
+    ("access_tokens", "token", |row, seal| {
+        rows::access_token(row, seal).map(Record::AccessToken)
+    }),
+    ("removed_consumers", "key", |row, _| {
+        row.get("key").map(Record::RemovedConsumer)
+    }),
+    ("removed_users", "id", |row, _| {
+        row.get("id").map(Record::RemovedUser)
+    }),
+    ("removed_tokens", "token", |row, _| {
+        row.get("token").map(Record::RemovedToken)
+    }),
 ];
 
-pub(super) async fn export(tx: &mut Tx) -> Result<Export, StoreError> {
+pub(super) async fn export(tx: &mut Tx) -> Result<Export> {
     let origin = origin(tx).await?;
     let mut records: Vec<Record> = Vec::new();
-    for (page, read) in KINDS {
+    for (table, key, read) in TABLES {
+        let page = format!("SELECT * FROM {table} WHERE {key} > $1 ORDER BY {key} LIMIT $2");
         let mut after = String::new();
         loop {
-            let next = tx.rows(page, &[&after, &(BATCH as i64)], read).await?;
+            let params = [after.as_str().into(), (BATCH as i64).into()];
+            let next = tx.rows(&page, &params, read).await?;
             let Some(last) = next.last() else { break };
             last.identity().1.clone_into(&mut after);
             records.extend(next);
@@ -59,11 +54,11 @@ pub(super) async fn export(tx: &mut Tx) -> Result<Export, StoreError> {
 }
 
 /// Which store this is, and up to which timestamp it may have accepted requests.
-async fn origin(tx: &mut Tx) -> Result<Origin, StoreError> {
+async fn origin(tx: &mut Tx) -> Result<Origin> {
     let read: Read<_> = |row, _| {
         Ok(Origin {
-            store: needed(row.text("id")?)?,
-            accepted_until: unix_time(row.integer("accepted_until")?.unwrap_or(0))?,
+            store: row.get("id")?,
+            accepted_until: row.get::<Option<_>>("accepted_until")?.unwrap_or_default(),
         })
     };
     needed(tx.row(tx.statements().origin, &[], read).await?)
@@ -73,14 +68,14 @@ async fn origin(tx: &mut Tx) -> Result<Origin, StoreError> {
 struct State {
     imported: Imported,
     problems: Vec<Problem>,
-    /// Kind and key of records with a problem: that others name them is no further problem.
-    rejected: HashSet<(&'static str, String)>,
+    /// The names of records with a problem: that others name them is no further problem.
+    rejected: HashSet<String>,
     /// The costs of all password hashes.
     costs: BTreeSet<String>,
     milliseconds: fn(&str) -> u32,
 }
 
-pub(super) async fn import(tx: &mut Tx, list: &ImportList) -> Result<Import, StoreError> {
+pub(super) async fn import(tx: &mut Tx, list: &ImportList) -> Result<Import> {
     tx.execute("SAVEPOINT import", &[]).await?;
     if let Some(from) = &list.origin
         && from.store != origin(tx).await?.store
@@ -114,67 +109,58 @@ pub(super) async fn import(tx: &mut Tx, list: &ImportList) -> Result<Import, Sto
     })
 }
 
+/// What an import does with one record.
+#[derive(Debug, Clone, Copy)]
+enum Action {
+    /// Keep it.
+    Add,
+    /// It is here already.
+    Leave,
+    /// Revoke the token that is here, at the time of the record, else now.
+    Revoke,
+    /// It was removed here before: do not restore it.
+    Skip,
+}
+
 /// Imports some records; a problem leaves changes, which the caller rolls back.
-async fn import_batch(
-    tx: &mut Tx,
-    batch: &[Numbered],
-    state: &mut State,
-) -> Result<(), StoreError> {
+async fn import_batch(tx: &mut Tx, batch: &[Numbered], state: &mut State) -> Result<()> {
     let mut seen = look_up(tx, batch).await?;
     let mut new_tokens = Vec::new();
     for (line, record) in batch {
-        if let Record::User(user) = record {
-            if users::find_by_name(tx, &user.name).await?.is_some() {
-                seen.names.insert(folded(&user.name));
-            }
-            if let Some(hash) = &user.password_hash
-                && users::is_replaced_hash(tx, &user.id, hash).await?
-            {
-                seen.replaced_hashes.insert(user.id.clone(), digest(hash));
-            }
-        }
-        let action = rules::action(record, &seen)
-            .and_then(|action| state.check_costs(record, action).map(|()| action));
-        let action = match action {
+        let action = action(tx, record, &seen).await?;
+        let action = match action.and_then(|action| state.check_costs(record, action)) {
             Ok(action) => action,
             Err(conflict) => {
                 state.reject(*line, record, conflict);
                 continue;
             }
         };
-        state.imported.count(action);
+        let counter = match action {
+            Action::Add => &mut state.imported.added,
+            Action::Leave => &mut state.imported.unchanged,
+            Action::Revoke => &mut state.imported.revoked,
+            Action::Skip => &mut state.imported.not_restored,
+        };
+        *counter += 1;
         match (action, record) {
-            (Action::Add, Record::RemovedConsumer(key)) => {
-                consumers::retire(tx, key).await?;
-                seen.removed_consumers.insert(key.to_string());
-            }
-            (Action::Add, Record::RemovedUser(id)) => {
-                users::retire(tx, id).await?;
-                seen.removed_users.insert(id.to_string());
-            }
+            (Action::Add, Record::Consumer(consumer)) => consumers::put(tx, consumer).await?,
+            (Action::Add, Record::User(user)) => users::insert(tx, user).await?,
+            (Action::Add, Record::AccessToken(token)) => new_tokens.push(token),
+            (Action::Add, Record::RemovedConsumer(key)) => consumers::retire(tx, key).await?,
+            (Action::Add, Record::RemovedUser(id)) => users::retire(tx, id).await?,
             (Action::Add, Record::RemovedToken(token)) => {
                 let insert = "INSERT INTO removed_tokens (token) VALUES ($1)";
-                tx.execute(insert, &[token]).await?;
+                tx.execute(insert, &[token.as_str().into()]).await?;
                 tx.changed(Change::AccessToken(token.clone()));
-                seen.removed_tokens.insert(token.clone());
-            }
-            (Action::Add, Record::Consumer(consumer)) => {
-                consumers::put(tx, consumer).await?;
-                seen.consumers
-                    .insert(consumer.key.clone(), consumer.clone());
-            }
-            (Action::Add, Record::User(user)) => {
-                users::insert(tx, user).await?;
-                seen.users.insert(user.id.clone(), user.clone());
-            }
-            (Action::Add, Record::AccessToken(token)) => new_tokens.push(token),
-            (Action::Revoke, Record::RemovedToken(token)) => {
-                tokens::revoke_at(tx, token, None).await?;
             }
             (Action::Revoke, Record::AccessToken(token)) => {
                 tokens::revoke_at(tx, &token.token, token.revoked_at).await?;
             }
-            _ => {}
+            (Action::Revoke, record) => tokens::revoke_at(tx, record.identity().1, None).await?,
+            (Action::Leave | Action::Skip, _) => {}
+        }
+        if matches!(action, Action::Add) {
+            seen.insert(record.name(), record.clone());
         }
     }
     if new_tokens.is_empty() || tokens::insert(tx, &new_tokens).await? {
@@ -184,17 +170,127 @@ async fn import_batch(
     }
 }
 
+/// The records that the store has under the keys that some records of an import touch, by their names.
+type Seen = HashMap<String, Record>;
+
+async fn look_up(tx: &mut Tx, batch: &[Numbered]) -> Result<Seen> {
+    let keys: BTreeSet<_> = batch.iter().flat_map(|(_, record)| record.keys()).collect();
+    let mut seen = Seen::new();
+    for (table, column, read) in TABLES {
+        let keys = keys.iter().filter(|(of, _)| *of == column);
+        let keys: Vec<&str> = keys.map(|(_, key)| *key).collect();
+        let found = tx.rows_among(table, column, &keys, read).await?;
+        seen.extend(found.into_iter().map(|record| (record.name(), record)));
+    }
+    Ok(seen)
+}
+
+/// Decides what becomes of a record. The costs of password hashes are the caller's to count.
+async fn action(tx: &mut Tx, record: &Record, seen: &Seen) -> Result<Result<Action, Conflict>> {
+    let (kind, key) = record.identity();
+    let is_removed = |kind: &str, key: &str| {
+        let removed = name(&format!("removed_{kind}"), key);
+        seen.contains_key(&removed)
+    };
+    if let Some(found) = seen.get(&record.name()) {
+        return Ok(match (found, record) {
+            _ if !is_same(tx, found, record).await? => Err(Conflict::Differs),
+            (Record::AccessToken(found), Record::AccessToken(token))
+                if token.revoked_at.is_some() =>
+            {
+                Ok(revoke(found))
+            }
+            _ => Ok(Action::Leave),
+        });
+    }
+    if let Some(kind) = kind.strip_prefix("removed_") {
+        return Ok(match seen.get(&name(kind, key)) {
+            Some(Record::AccessToken(found)) => Ok(revoke(found)),
+            // To remove a consumer or a user is for a person to decide, not for a file.
+            Some(_) => Err(Conflict::Differs),
+            None => Ok(Action::Add),
+        });
+    }
+    Ok(match record {
+        _ if is_removed(kind, key) => Ok(Action::Skip),
+        Record::User(user) if users::find_by_name(tx, &user.name).await?.is_some() => {
+            Err(Conflict::NameTaken)
+        }
+        Record::AccessToken(AccessToken { consumer, .. })
+            if is_removed("consumer", consumer.as_str()) =>
+        {
+            Ok(Action::Skip)
+        }
+        Record::AccessToken(AccessToken { consumer, .. })
+            if !seen.contains_key(&name("consumer", consumer.as_str())) =>
+        {
+            Err(Conflict::ConsumerUnknown(consumer.clone()))
+        }
+        Record::AccessToken(token) => match seen.get(&name("user", token.user.as_str())) {
+            _ if token.revoked_at.is_some() => Ok(Action::Add),
+            Some(Record::User(user)) if user.enabled => Ok(Action::Add),
+            Some(_) => Err(Conflict::UserDisabled),
+            None if is_removed("user", token.user.as_str()) => Ok(Action::Skip),
+            None => Err(Conflict::UserUnknown(token.user.clone())),
+        },
+        _ => Ok(Action::Add),
+    })
+}
+
+fn revoke(found: &AccessToken) -> Action {
+    match found.revoked_at {
+        Some(_) => Action::Leave,
+        None => Action::Revoke,
+    }
+}
+
+/// Whether two records of one key are the same, but for the times of registration, issue, last use and revocation.
+async fn is_same(tx: &mut Tx, found: &Record, record: &Record) -> Result<bool> {
+    Ok(match (found.clone(), record) {
+        (Record::Consumer(found), Record::Consumer(consumer)) => {
+            let created_at = consumer.created_at;
+            Consumer {
+                created_at,
+                ..found
+            } == *consumer
+        }
+        (Record::User(mut found), Record::User(user)) => {
+            // A login may have replaced the hash of the same password since the export.
+            if let Some(hash) = &user.password_hash
+                && users::is_replaced_hash(tx, &user.id, hash).await?
+            {
+                found.password_hash = Some(hash.clone());
+            }
+            let created_at = user.created_at;
+            User {
+                created_at,
+                ..found
+            } == *user
+        }
+        (Record::AccessToken(found), Record::AccessToken(token)) => {
+            let found = AccessToken {
+                issued_at: token.issued_at,
+                last_used_at: token.last_used_at,
+                revoked_at: token.revoked_at,
+                ..found
+            };
+            found == *token
+        }
+        (found, record) => found == *record,
+    })
+}
+
 impl State {
     /// Adds the cost of a new user's password hash to the others, unless together they take too long.
-    fn check_costs(&mut self, record: &Record, action: Action) -> Result<(), Conflict> {
+    fn check_costs(&mut self, record: &Record, action: Action) -> Result<Action, Conflict> {
         let (Action::Add, Record::User(user)) = (action, record) else {
-            return Ok(());
+            return Ok(action);
         };
         let Some(cost) = user.password_hash.as_ref().map(password_cost) else {
-            return Ok(());
+            return Ok(action);
         };
         if self.costs.contains(&cost) {
-            return Ok(());
+            return Ok(action);
         }
         let costs = self.costs.iter().chain([&cost]);
         let all: u32 = costs.map(|cost| (self.milliseconds)(cost)).sum();
@@ -202,18 +298,13 @@ impl State {
             return Err(Conflict::PasswordCosts);
         }
         self.costs.insert(cost);
-        Ok(())
+        Ok(action)
     }
 
     fn reject(&mut self, line: usize, record: &Record, conflict: Conflict) {
-        let named = match &conflict {
-            Conflict::ConsumerUnknown(key) => Some(("consumer", key.to_string())),
-            Conflict::UserUnknown(id) => Some(("user", id.to_string())),
-            _ => None,
-        };
-        let (kind, key) = record.identity();
-        self.rejected.insert((kind, key.to_owned()));
-        if !named.is_some_and(|named| self.rejected.contains(&named)) {
+        self.rejected.insert(record.name());
+        let missing = conflict.missing();
+        if !missing.is_some_and(|missing| self.rejected.contains(&missing)) {
             self.problems.push(Problem {
                 line,
                 record: record.name(),
@@ -221,43 +312,4 @@ impl State {
             });
         }
     }
-}
-
-/// Reads what the store has under the keys of some records.
-async fn look_up<'l>(tx: &mut Tx, batch: &'l [Numbered]) -> Result<Seen, StoreError> {
-    let (mut keys, mut ids, mut tokens) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    for (_, record) in batch {
-        let (consumer, user, token) = record.names();
-        keys.extend(consumer.map(|key| key.as_str()));
-        ids.extend(user.map(|id| id.as_str()));
-        tokens.extend(token.map(String::as_str));
-    }
-    let list = |set: BTreeSet<&'l str>| set.into_iter().collect::<Vec<_>>();
-    let (keys, ids, tokens) = (list(keys), list(ids), list(tokens));
-    let consumers = tx.rows_among("consumers", "key", &keys, rows::consumer);
-    let consumers = consumers.await?;
-    let users = tx.rows_among("users", "id", &ids, rows::user).await?;
-    let read: Read<_> = |row, _| needed(row.text("key")?);
-    let removed_consumers = tx.rows_among("removed_consumers", "key", &keys, read);
-    let removed_consumers = removed_consumers.await?;
-    let read: Read<_> = |row, _| needed(row.text("id")?);
-    let removed_users = tx.rows_among("removed_users", "id", &ids, read).await?;
-    let found = tx.rows_among("access_tokens", "token", &tokens, rows::access_token);
-    let found = found.await?;
-    let removed_tokens = tx.rows_among("removed_tokens", "token", &tokens, rows::token);
-    let removed_tokens = removed_tokens.await?;
-    Ok(Seen {
-        consumers: by(consumers, |consumer| consumer.key.clone()),
-        users: by(users, |user| user.id.clone()),
-        tokens: by(found, |token| token.token.clone()),
-        removed_consumers: removed_consumers.into_iter().collect(),
-        removed_users: removed_users.into_iter().collect(),
-        removed_tokens: removed_tokens.into_iter().collect(),
-        ..Seen::default()
-    })
-}
-
-fn by<K: std::hash::Hash + Eq, T>(records: Vec<T>, key: impl Fn(&T) -> K) -> HashMap<K, T> {
-    let keyed = |record| (key(&record), record);
-    records.into_iter().map(keyed).collect()
 }

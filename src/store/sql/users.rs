@@ -2,17 +2,16 @@
 
 use async_trait::async_trait;
 
-use super::{Engine, Mode, Pace, Param, Tx, run, sessions};
+use super::{Engine, Mode, Pace, Tx, alone, read, run, sessions};
 use crate::{
     clock::UnixTime,
     names::UserId,
     secret::Secret,
     store::{
-        StoreError,
+        Result,
         port::{Account, Added, Admitted, Change},
         record::{OutsideUser, User, password_cost as cost},
-        rows::{self, digest, kept_text, needed, seconds},
-        rules,
+        rows::{self, digest, kept_text},
         seal::field,
     },
 };
@@ -21,8 +20,8 @@ use crate::{
 #[async_trait]
 pub trait Users: Engine {
     /// Registers a user; `Taken` also for the id of a removed user.
-    async fn add_user(&self, user: User) -> Result<Added, StoreError> {
-        run(self, "add_user", Mode::Alone, Pace::Command, async |tx| {
+    async fn add_user(&self, user: User) -> Result<Added> {
+        alone(self, "add_user", async |tx| {
             let is_taken = is_removed(tx, &user.id).await?
                 || find(tx, &user.id).await?.is_some()
                 || find_by_name(tx, &user.name).await?.is_some();
@@ -37,21 +36,15 @@ pub trait Users: Engine {
 
     /// Registers a user that an outside login vouches for, or brings the names of one up to date; a disabled user is left
     /// as it is.
-    async fn admit_user(&self, user: OutsideUser, now: UnixTime) -> Result<Admitted, StoreError> {
+    async fn admit_user(&self, user: OutsideUser, now: UnixTime) -> Result<Admitted> {
         // Most logins change nothing: they need not wait for, and hold up, everybody who writes.
-        let known = run(
-            self,
-            "admit_user",
-            Mode::Single,
-            Pace::Request,
-            async |tx| {
-                let Some(found) = find(tx, &user.id).await? else {
-                    return Ok(None);
-                };
-                let admitted = rules::admitted(Some(&found), user.clone(), now);
-                Ok((admitted == found).then_some(Admitted::User(found)))
-            },
-        );
+        let known = read(self, "admit_user", async |tx| {
+            let Some(found) = find(tx, &user.id).await? else {
+                return Ok(None);
+            };
+            let admitted = admitted(Some(&found), user.clone(), now);
+            Ok((admitted == found).then_some(Admitted::User(found)))
+        });
         if let Some(admitted) = known.await? {
             return Ok(admitted);
         }
@@ -62,27 +55,20 @@ pub trait Users: Engine {
     }
 
     /// Finds a user by id.
-    async fn user(&self, id: &UserId) -> Result<Option<User>, StoreError> {
-        run(self, "user", Mode::Single, Pace::Request, async |tx| {
-            find(tx, id).await
+    async fn user(&self, id: &UserId) -> Result<Option<User>> {
+        read(self, "user", async |tx| find(tx, id).await).await
+    }
+
+    /// Finds a user by login name, without regard to ASCII case.
+    async fn user_by_name(&self, name: &str) -> Result<Option<User>> {
+        read(self, "user_by_name", async |tx| {
+            find_by_name(tx, name).await
         })
         .await
     }
 
-    /// Finds a user by login name, without regard to ASCII case.
-    async fn user_by_name(&self, name: &str) -> Result<Option<User>, StoreError> {
-        run(
-            self,
-            "user_by_name",
-            Mode::Single,
-            Pace::Request,
-            async |tx| find_by_name(tx, name).await,
-        )
-        .await
-    }
-
     /// Finds the user who logs in by a name, as [`Users::user_by_name`] does, and what all passwords cost to check.
-    async fn account(&self, name: &str) -> Result<Account, StoreError> {
+    async fn account(&self, name: &str) -> Result<Account> {
         run(self, "account", Mode::Snapshot, Pace::Request, async |tx| {
             Ok(Account {
                 user: find_by_name(tx, name).await?,
@@ -93,73 +79,55 @@ pub trait Users: Engine {
     }
 
     /// Sets the password hash and ends the user's sessions; `false` if there is no such user.
-    async fn set_password(&self, id: &UserId, hash: Secret) -> Result<bool, StoreError> {
-        run(
-            self,
-            "set_password",
-            Mode::Alone,
-            Pace::Command,
-            async |tx| set_password(tx, id, &hash).await,
-        )
+    async fn set_password(&self, id: &UserId, hash: Secret) -> Result<bool> {
+        alone(self, "set_password", async |tx| {
+            set_password(tx, id, &hash).await
+        })
         .await
     }
 
     /// Enables or disables a user. Disabling ends sessions, revokes access tokens and voids request tokens that
     /// the user authorized; enabling brings none of them back. `false` if there is no such user.
-    async fn set_user_enabled(
-        &self,
-        id: &UserId,
-        enabled: bool,
-        now: UnixTime,
-    ) -> Result<bool, StoreError> {
-        run(
-            self,
-            "set_user_enabled",
-            Mode::Alone,
-            Pace::Command,
-            async |tx| {
-                let set = "UPDATE users SET enabled = $2 WHERE id = $1";
-                let is_there = tx.execute(set, &[&id.as_str(), &enabled]).await? > 0;
-                if is_there {
-                    if !enabled {
-                        end_all_of(tx, id, now).await?;
-                    }
-                    tx.changed(Change::User(id.clone()));
+    async fn set_user_enabled(&self, id: &UserId, enabled: bool, now: UnixTime) -> Result<bool> {
+        alone(self, "set_user_enabled", async |tx| {
+            let set = "UPDATE users SET enabled = $2 WHERE id = $1";
+            let is_there = tx
+                .execute(set, &[id.as_str().into(), enabled.into()])
+                .await?
+                > 0;
+            if is_there {
+                if !enabled {
+                    end_all_of(tx, id, now).await?;
                 }
-                Ok(is_there)
-            },
-        )
+                tx.changed(Change::User(id.clone()));
+            }
+            Ok(is_there)
+        })
         .await
     }
 
     /// Removes a user, as disabling does, and retires the id; `false` if there is no such user.
-    async fn remove_user(&self, id: &UserId, now: UnixTime) -> Result<bool, StoreError> {
-        run(
-            self,
-            "remove_user",
-            Mode::Alone,
-            Pace::Command,
-            async |tx| {
-                if find(tx, id).await?.is_none() {
-                    return Ok(false);
-                }
-                end_all_of(tx, id, now).await?;
-                let delete = "DELETE FROM users WHERE id = $1";
-                tx.execute(delete, &[&id.as_str()]).await?;
-                retire(tx, id).await?;
-                tx.changed(Change::User(id.clone()));
-                Ok(true)
-            },
-        )
+    async fn remove_user(&self, id: &UserId, now: UnixTime) -> Result<bool> {
+        alone(self, "remove_user", async |tx| {
+            if find(tx, id).await?.is_none() {
+                return Ok(false);
+            }
+            end_all_of(tx, id, now).await?;
+            let delete = "DELETE FROM users WHERE id = $1";
+            tx.execute(delete, &[id.as_str().into()]).await?;
+            retire(tx, id).await?;
+            tx.changed(Change::User(id.clone()));
+            Ok(true)
+        })
         .await
     }
 
     /// Lists users in the order of their ids, after `after`, at most `limit`.
-    async fn users(&self, after: Option<&UserId>, limit: u32) -> Result<Vec<User>, StoreError> {
+    async fn users(&self, after: Option<&UserId>, limit: u32) -> Result<Vec<User>> {
         let list = "SELECT * FROM users WHERE id > $1 ORDER BY id LIMIT $2";
-        run(self, "users", Mode::Single, Pace::Request, async |tx| {
+        read(self, "users", async |tx| {
             let after = after.map_or("", UserId::as_str);
-            tx.rows(list, &[&after, &i64::from(limit)], rows::user)
+            tx.rows(list, &[after.into(), i64::from(limit).into()], rows::user)
                 .await
         })
         .await
@@ -168,22 +136,42 @@ pub trait Users: Engine {
 
 impl<E: Engine + ?Sized> Users for E {}
 
-pub(super) async fn find(tx: &mut Tx, id: &UserId) -> Result<Option<User>, StoreError> {
+pub(super) async fn find(tx: &mut Tx, id: &UserId) -> Result<Option<User>> {
     let find = "SELECT * FROM users WHERE id = $1";
-    tx.row(find, &[&id.as_str()], rows::user).await
+    tx.row(find, &[id.as_str().into()], rows::user).await
 }
 
-pub(super) async fn find_by_name(tx: &mut Tx, name: &str) -> Result<Option<User>, StoreError> {
+pub(super) async fn find_by_name(tx: &mut Tx, name: &str) -> Result<Option<User>> {
     let find = tx.statements().user_by_name;
-    tx.row(find, &[&kept_text(name)], rows::user).await
+    tx.row(find, &[kept_text(name).into()], rows::user).await
 }
 
-async fn admit(tx: &mut Tx, outside: OutsideUser, now: UnixTime) -> Result<Admitted, StoreError> {
+/// The record of a user that an outside login vouches for.
+fn admitted(found: Option<&User>, outside: OutsideUser, now: UnixTime) -> User {
+    match found {
+        Some(found) if !found.enabled => found.clone(),
+        Some(found) => User {
+            name: outside.name.unwrap_or_else(|| found.name.clone()),
+            display_name: outside.display_name.or_else(|| found.display_name.clone()),
+            ..found.clone()
+        },
+        None => User {
+            name: outside.name.unwrap_or_else(|| outside.id.to_string()),
+            id: outside.id,
+            display_name: outside.display_name,
+            password_hash: None,
+            enabled: true,
+            created_at: now,
+        },
+    }
+}
+
+async fn admit(tx: &mut Tx, outside: OutsideUser, now: UnixTime) -> Result<Admitted> {
     if is_removed(tx, &outside.id).await? {
         return Ok(Admitted::Removed);
     }
     let found = find(tx, &outside.id).await?;
-    let user = rules::admitted(found.as_ref(), outside, now);
+    let user = admitted(found.as_ref(), outside, now);
     if found.as_ref() == Some(&user) {
         return Ok(Admitted::User(user));
     }
@@ -197,7 +185,11 @@ async fn admit(tx: &mut Tx, outside: OutsideUser, now: UnixTime) -> Result<Admit
         let display_name = user.display_name.as_deref().map(kept_text);
         tx.execute(
             "UPDATE users SET name = $2, display_name = $3 WHERE id = $1",
-            &[&user.id.as_str(), &kept_text(&user.name), &display_name],
+            &[
+                user.id.as_str().into(),
+                kept_text(&user.name).into(),
+                display_name.into(),
+            ],
         )
         .await?;
         tx.changed(Change::User(user.id.clone()));
@@ -205,11 +197,7 @@ async fn admit(tx: &mut Tx, outside: OutsideUser, now: UnixTime) -> Result<Admit
     Ok(Admitted::User(user))
 }
 
-pub(super) async fn set_password(
-    tx: &mut Tx,
-    id: &UserId,
-    hash: &Secret,
-) -> Result<bool, StoreError> {
+pub(super) async fn set_password(tx: &mut Tx, id: &UserId, hash: &Secret) -> Result<bool> {
     let is_there = put_hash(tx, id, hash, None).await?;
     if is_there {
         sessions::close_all(tx, id).await?;
@@ -218,41 +206,32 @@ pub(super) async fn set_password(
     Ok(is_there)
 }
 
-async fn is_removed(tx: &mut Tx, id: &UserId) -> Result<bool, StoreError> {
+async fn is_removed(tx: &mut Tx, id: &UserId) -> Result<bool> {
     let find = "SELECT 1 FROM removed_users WHERE id = $1";
-    tx.has_row(find, &[&id.as_str()]).await
+    tx.has_row(find, &[id.as_str().into()]).await
 }
 
 /// Marks an id as never to be used again.
-pub(super) async fn retire(tx: &mut Tx, id: &UserId) -> Result<(), StoreError> {
+pub(super) async fn retire(tx: &mut Tx, id: &UserId) -> Result<()> {
     let insert = "INSERT INTO removed_users (id) VALUES ($1)";
-    tx.execute(insert, &[&id.as_str()]).await.map(drop)
+    tx.execute(insert, &[id.as_str().into()]).await.map(drop)
 }
 
-pub(super) async fn insert(tx: &mut Tx, user: &User) -> Result<(), StoreError> {
+pub(super) async fn insert(tx: &mut Tx, user: &User) -> Result<()> {
     let id = user.id.as_str();
     let hash = user.password_hash.as_ref();
     let kept = hash.map(|hash| tx.seal().close(field::USER, id, hash));
-    let columns: [(&str, &dyn Param); 7] = [
-        ("id", &id),
-        ("name", &kept_text(&user.name)),
-        ("display_name", &user.display_name.as_deref().map(kept_text)),
-        ("password_hash", &kept.transpose()?),
-        ("password_cost", &hash.map(cost)),
-        ("enabled", &user.enabled),
-        ("created_at", &seconds(user.created_at)),
-    ];
-    tx.insert("users", &columns, "").await.map(drop)
+    let mut columns = rows::columns(user)?;
+    columns.push(("password_hash".to_owned(), kept.transpose()?.into()));
+    columns.push(("password_cost".to_owned(), hash.map(cost).into()));
+    tx.insert("users", columns, "").await.map(drop)
 }
 
 /// Whether a login has replaced `hash` by the one that the user has now.
-pub(super) async fn is_replaced_hash(
-    tx: &mut Tx,
-    id: &UserId,
-    hash: &Secret,
-) -> Result<bool, StoreError> {
+pub(super) async fn is_replaced_hash(tx: &mut Tx, id: &UserId, hash: &Secret) -> Result<bool> {
     let find = "SELECT 1 FROM users WHERE id = $1 AND replaced_hash = $2";
-    tx.has_row(find, &[&id.as_str(), &digest(hash)]).await
+    tx.has_row(find, &[id.as_str().into(), digest(hash).into()])
+        .await
 }
 
 /// Writes a password hash; `replaced` is the one that it replaces, if both are of the same password.
@@ -261,19 +240,19 @@ pub(super) async fn put_hash(
     id: &UserId,
     hash: &Secret,
     replaced: Option<&Secret>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let kept = tx.seal().close(field::USER, id.as_str(), hash)?;
     let rows = tx
         .execute(
             "UPDATE users SET password_hash = $2, password_cost = $3, replaced_hash = $4 WHERE id = $1",
-            &[&id.as_str(), &kept, &cost(hash), &replaced.map(digest)],
+            &[id.as_str().into(), kept.into(), cost(hash).into(), replaced.map(digest).into()],
         )
         .await?;
     Ok(rows > 0)
 }
 
 /// The costs of all password hashes, each once.
-pub(super) async fn password_costs(tx: &mut Tx) -> Result<Vec<String>, StoreError> {
+pub(super) async fn password_costs(tx: &mut Tx) -> Result<Vec<String>> {
     // From each to the next in the index: a DISTINCT would visit every user at every login.
     tx.rows(
         "WITH RECURSIVE costs (cost) AS (
@@ -284,32 +263,33 @@ pub(super) async fn password_costs(tx: &mut Tx) -> Result<Vec<String>, StoreErro
          )
          SELECT cost FROM costs WHERE cost IS NOT NULL",
         &[],
-        |row, _| needed(row.text("cost")?),
+        |row, _| row.get("cost"),
     )
     .await
 }
 
 /// Fills the column that says what a hash costs, in a store from before there was one.
-pub(super) async fn fill_costs(tx: &mut Tx) -> Result<(), StoreError> {
+pub(super) async fn fill_costs(tx: &mut Tx) -> Result<()> {
     let find = "SELECT * FROM users WHERE password_hash IS NOT NULL AND password_cost IS NULL";
     for user in tx.rows(find, &[], rows::user).await? {
         let cost = user.password_hash.as_ref().map(cost);
         let fill = "UPDATE users SET password_cost = $2 WHERE id = $1";
-        tx.execute(fill, &[&user.id.as_str(), &cost]).await?;
+        tx.execute(fill, &[user.id.as_str().into(), cost.into()])
+            .await?;
     }
     Ok(())
 }
 
 /// Ends sessions, revokes access tokens, voids request tokens that wait for the exchange.
-async fn end_all_of(tx: &mut Tx, id: &UserId, now: UnixTime) -> Result<(), StoreError> {
+async fn end_all_of(tx: &mut Tx, id: &UserId, now: UnixTime) -> Result<()> {
     sessions::close_all(tx, id).await?;
     let revoke = r#"UPDATE access_tokens SET revoked_at = $2 WHERE "user" = $1 AND revoked_at IS NULL
          RETURNING token"#;
-    let params: [&dyn Param; 2] = [&id.as_str(), &seconds(now)];
+    let params = [id.as_str().into(), now.into()];
     for token in tx.rows(revoke, &params, rows::token).await? {
         tx.changed(Change::AccessToken(token));
     }
     let void = r#"UPDATE request_tokens SET state = 'voided', "user" = NULL, verifier = NULL
          WHERE "user" = $1"#;
-    tx.execute(void, &[&id.as_str()]).await.map(drop)
+    tx.execute(void, &[id.as_str().into()]).await.map(drop)
 }

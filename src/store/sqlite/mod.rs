@@ -1,7 +1,8 @@
 //! The store in one SQLite file: for one machine, with nothing else to run.
 //!
-//! `serve` and the commands open the same file at the same time. One thread has the connection that writes, another the
-//! one that reads; who has locked a connection sends it statements.
+//! `serve` and the commands open the same file at the same time. One thread has the connection that writes, and a few
+//! have those that read. A transaction has a thread to itself, which does its statements as they are sent, and rolls it
+//! back when its task stalls between two of them.
 
 use std::{
     fmt,
@@ -14,20 +15,20 @@ use std::{
 use async_trait::async_trait;
 use rusqlite::{
     params_from_iter,
-    types::{ToSqlOutput, ValueRef},
+    types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef},
 };
 use thiserror::Error;
 use tokio::{
-    sync::{Mutex as Lock, OwnedMutexGuard, oneshot},
+    sync::{mpsc as queue, oneshot},
     time::timeout_at,
 };
 
 use super::{
-    StoreError,
+    Result, StoreError,
     open::OpenProblem,
     rows::{Row, Value},
     seal::Seal,
-    sql::{Connection, Engine, Extensions, Limit, Mode, Pace, Params, Statements, TimedOut, Tx},
+    sql::{Connection, Engine, Extensions, Limit, Mode, Pace, Statements, TimedOut, Tx},
 };
 
 mod open;
@@ -35,6 +36,8 @@ mod schema;
 
 /// How long a caller waits.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a transaction may be idle between two statements. Its task has stalled then, and others wait for the thread.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long dropping the store waits for a thread to close its connection.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -42,8 +45,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct SqliteStore {
     // Closed in this order, one after the other: of two connections that close at the same time, SQLite takes neither for
     // the last, and the write-ahead log stays.
-    reader: Thread,
-    writer: Thread,
+    readers: Threads,
+    writer: Threads,
     extensions: Extensions,
 }
 
@@ -60,10 +63,10 @@ impl SqliteStore {
     /// # Errors
     /// [`OpenProblem`] tells why; the file is as it was before then.
     pub(super) fn open(path: &Path, seal: Arc<Seal>) -> Result<Self, OpenProblem> {
-        let (writer, reader) = open::open(path, !seal.has_no_key())?;
+        let (writer, readers) = open::open(path, !seal.has_no_key())?;
         Ok(Self {
-            reader: Thread::start("store-read", reader)?,
-            writer: Thread::start("store-write", writer)?,
+            readers: Threads::start("store-read", readers)?,
+            writer: Threads::start("store-write", vec![writer])?,
             extensions: Extensions::new(seal, None),
         })
     }
@@ -78,15 +81,14 @@ impl SqliteStore {
         sql.pragma_update(None, "foreign_keys", false).unwrap();
         sql.pragma_update(None, "ignore_check_constraints", true)
             .unwrap();
-        let jobs = Jobs::Here(Arc::new(Mutex::new(sql)));
-        let jobs = Some(Arc::new(Lock::new(jobs)));
-        let thread = || Thread {
-            jobs: jobs.clone(),
+        let sql = Arc::new(tokio::sync::Mutex::new(Mutex::new(sql)));
+        let threads = || Threads {
+            transactions: Transactions::Here(Arc::clone(&sql)),
             ended: Mutex::new(mpsc::channel().1),
         };
         Self {
-            reader: thread(),
-            writer: thread(),
+            readers: threads(),
+            writer: threads(),
             extensions: Extensions::new(Arc::default(), None),
         }
     }
@@ -95,8 +97,8 @@ impl SqliteStore {
 /// Why the store did not answer, other than SQLite's own reasons.
 #[derive(Debug, Error)]
 enum SqliteFault {
-    #[error("the store's thread gave no answer")]
-    Stopped,
+    #[error("the transaction was idle for too long, or the store is closed")]
+    Ended,
     #[error("another process has migrated the store since it was opened; restart")]
     Replaced,
 }
@@ -110,56 +112,71 @@ impl From<SqliteFault> for StoreError {
 /// What a thread does with its connection.
 type Job = Box<dyn FnOnce(&rusqlite::Connection) + Send>;
 
-/// Where jobs are done.
-#[derive(Clone)]
-enum Jobs {
-    /// On the thread that has the connection.
-    Sent(mpsc::Sender<Job>),
-    /// At once, on a database in memory.
+/// Where transactions run.
+enum Transactions {
+    /// On the next free thread, each as its jobs; `None` when the store is closed. Only one waits in the queue, so that
+    /// callers who gave up do not pile up while the disk hangs.
+    Threads(Option<queue::Sender<mpsc::Receiver<Job>>>),
+    /// On the thread of the caller, one after the other, in a database in memory.
     #[cfg(any(test, fuzzing))]
-    Here(Arc<Mutex<rusqlite::Connection>>),
+    Here(Arc<tokio::sync::Mutex<Mutex<rusqlite::Connection>>>),
 }
 
-impl Jobs {
-    /// Has a job done; `false`: nobody does it.
-    fn send(&self, job: Job) -> bool {
-        match self {
-            Self::Sent(jobs) => jobs.send(job).is_ok(),
+/// Threads that have a connection each. They end when this is dropped.
+struct Threads {
+    transactions: Transactions,
+    /// Disconnected when all connections are closed.
+    ended: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Threads {
+    fn start(name: &str, connections: Vec<rusqlite::Connection>) -> std::io::Result<Self> {
+        let (transactions, waiting) = queue::channel::<mpsc::Receiver<Job>>(1);
+        let waiting = Arc::new(Mutex::new(waiting));
+        let (alive, ended) = mpsc::channel();
+        for sql in connections {
+            let (waiting, alive) = (Arc::clone(&waiting), alive.clone());
+            let thread = thread::Builder::new().name(name.to_owned());
+            thread.spawn(move || {
+                let next = || {
+                    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                    waiting.blocking_recv()
+                };
+                while let Some(jobs) = next() {
+                    while let Ok(job) = jobs.recv_timeout(IDLE_TIMEOUT) {
+                        job(&sql);
+                    }
+                    roll_back(&sql);
+                }
+                drop(sql);
+                drop(alive);
+            })?;
+        }
+        Ok(Self {
+            transactions: Transactions::Threads(Some(transactions)),
+            ended: Mutex::new(ended),
+        })
+    }
+
+    /// Waits for a thread.
+    async fn take(&self) -> Result<Jobs> {
+        match &self.transactions {
+            Transactions::Threads(transactions) => {
+                let (jobs, waiting) = mpsc::channel();
+                let transactions = transactions.as_ref().ok_or(SqliteFault::Ended)?;
+                let sent = transactions.send(waiting).await;
+                sent.map_err(|_| SqliteFault::Ended)?;
+                Ok(Jobs::Sent(jobs))
+            }
             #[cfg(any(test, fuzzing))]
-            Self::Here(sql) => sql.lock().map(|sql| job(&sql)).is_ok(),
+            Transactions::Here(sql) => Ok(Jobs::Here(Arc::clone(sql).lock_owned().await)),
         }
     }
 }
 
-/// A thread with a connection. It ends when this is dropped.
-struct Thread {
-    jobs: Option<Arc<Lock<Jobs>>>,
-    /// Disconnected when the connection is closed.
-    ended: Mutex<mpsc::Receiver<()>>,
-}
-
-impl Thread {
-    fn start(name: &str, sql: rusqlite::Connection) -> std::io::Result<Self> {
-        let (jobs, waiting) = mpsc::channel::<Job>();
-        let (alive, ended) = mpsc::channel();
-        let thread = thread::Builder::new().name(name.to_owned());
-        thread.spawn(move || {
-            for job in waiting {
-                job(&sql);
-            }
-            drop(sql);
-            drop(alive);
-        })?;
-        Ok(Self {
-            jobs: Some(Arc::new(Lock::new(Jobs::Sent(jobs)))),
-            ended: Mutex::new(ended),
-        })
-    }
-}
-
-impl Drop for Thread {
+impl Drop for Threads {
     fn drop(&mut self) {
-        self.jobs = None;
+        self.transactions = Transactions::Threads(None);
         // The last connection to close empties the write-ahead log into the file. A thread that hangs in the disk is
         // not waited for: the log is read at the next start.
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -167,31 +184,41 @@ impl Drop for Thread {
     }
 }
 
+fn roll_back(sql: &rusqlite::Connection) {
+    if !sql.is_autocommit()
+        && let Err(error) = sql.execute_batch("ROLLBACK")
+    {
+        tracing::error!(%error, "a transaction of the store cannot be rolled back");
+    }
+}
+
 #[async_trait]
 impl Engine for SqliteStore {
-    async fn begin(&self, _: &'static str, mode: Mode, pace: Pace) -> Result<Tx, StoreError> {
+    async fn begin(&self, _: &'static str, mode: Mode, pace: Pace) -> Result<Tx> {
         let limit = Limit::of(pace, TIMEOUT);
-        let (thread, begin) = match mode {
-            Mode::Single => (&self.reader, ""),
-            Mode::Snapshot => (&self.reader, "BEGIN DEFERRED"),
-            Mode::Shared | Mode::Alone | Mode::Schema => (&self.writer, "BEGIN IMMEDIATE"),
+        let (threads, begin) = match mode {
+            Mode::Single => (&self.readers, ""),
+            Mode::Snapshot => (&self.readers, "BEGIN DEFERRED"),
+            Mode::Write | Mode::Alone | Mode::Schema => (&self.writer, "BEGIN IMMEDIATE"),
             Mode::Bare => (&self.writer, ""),
         };
-        let jobs = thread.jobs.clone().ok_or(SqliteFault::Stopped)?;
-        let locked = timeout_at(limit.end(), jobs.lock_owned()).await;
-        let connection = SqliteConnection {
-            locked: Some(locked.map_err(|_| TimedOut)?),
-            has_begun: !begin.is_empty(),
+        let begun = async {
+            let connection = SqliteConnection {
+                jobs: threads.take().await?,
+                has_begun: !begin.is_empty(),
+            };
+            let begun = connection.call(move |sql| {
+                sql.execute_batch(begin)?;
+                let writes = matches!(mode, Mode::Write | Mode::Alone);
+                if writes && schema::version(sql)? != schema::SCHEMA.known() {
+                    return Err(SqliteFault::Replaced.into());
+                }
+                Ok(())
+            });
+            begun.await?;
+            Ok::<_, StoreError>(connection)
         };
-        let begun = connection.call(move |sql| {
-            sql.execute_batch(begin)?;
-            let writes = matches!(mode, Mode::Shared | Mode::Alone);
-            if writes && schema::version(sql)? != schema::SCHEMA.known() {
-                return Err(SqliteFault::Replaced.into());
-            }
-            Ok(())
-        });
-        timeout_at(limit.end(), begun)
+        let connection = timeout_at(limit.end(), begun)
             .await
             .map_err(|_| TimedOut)??;
         let seal = Arc::clone(&self.extensions.seal);
@@ -203,9 +230,16 @@ impl Engine for SqliteStore {
     }
 }
 
-/// A connection that is locked until this is dropped and what was not committed is rolled back.
+/// Where the jobs of a transaction are done.
+enum Jobs {
+    Sent(mpsc::Sender<Job>),
+    #[cfg(any(test, fuzzing))]
+    Here(tokio::sync::OwnedMutexGuard<Mutex<rusqlite::Connection>>),
+}
+
+/// A connection that nobody else has until this is dropped, and what was not committed is rolled back.
 struct SqliteConnection {
-    locked: Option<OwnedMutexGuard<Jobs>>,
+    jobs: Jobs,
     /// Whether there is a transaction.
     has_begun: bool,
 }
@@ -217,8 +251,8 @@ impl SqliteConnection {
     /// Dropped before `work` has begun, it is never begun.
     async fn call<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&rusqlite::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+        work: impl FnOnce(&rusqlite::Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let (sender, answer) = oneshot::channel();
         let job: Job = Box::new(move |sql| {
             if !sender.is_closed() {
@@ -226,29 +260,21 @@ impl SqliteConnection {
                 let _ = sender.send(work(sql));
             }
         });
-        if !self.locked.as_ref().is_some_and(|jobs| jobs.send(job)) {
-            return Err(SqliteFault::Stopped.into());
+        match &self.jobs {
+            Jobs::Sent(jobs) => jobs.send(job).map_err(|_| SqliteFault::Ended)?,
+            #[cfg(any(test, fuzzing))]
+            Jobs::Here(sql) => job(&sql.lock().unwrap_or_else(PoisonError::into_inner)),
         }
-        let stopped = |_| Err(SqliteFault::Stopped.into());
-        answer.await.unwrap_or_else(stopped)
+        answer.await.unwrap_or(Err(SqliteFault::Ended.into()))
     }
 }
 
+#[cfg(any(test, fuzzing))]
 impl Drop for SqliteConnection {
     fn drop(&mut self) {
-        let Some(locked) = self.locked.take() else {
-            return;
-        };
-        let jobs = locked.clone();
-        // Unlocked by the thread when it has come so far, so that nothing piles up before a disk that hangs.
-        jobs.send(Box::new(move |sql| {
-            if !sql.is_autocommit()
-                && let Err(error) = sql.execute_batch("ROLLBACK")
-            {
-                tracing::error!(%error, "a transaction of the store cannot be rolled back");
-            }
-            drop(locked);
-        }));
+        if let Jobs::Here(sql) = &self.jobs {
+            roll_back(&sql.lock().unwrap_or_else(PoisonError::into_inner));
+        }
     }
 }
 
@@ -258,8 +284,8 @@ impl Connection for SqliteConnection {
         &schema::STATEMENTS
     }
 
-    async fn execute(&mut self, sql: &str, params: Params<'_>) -> Result<u64, StoreError> {
-        let (statement, params) = (numbered(sql), owned(params)?);
+    async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
+        let (statement, params) = (numbered(sql), params.to_vec());
         self.call(move |sql| {
             let mut statement = sql.prepare_cached(&statement)?;
             Ok(statement.execute(params_from_iter(params))? as u64)
@@ -267,8 +293,8 @@ impl Connection for SqliteConnection {
         .await
     }
 
-    async fn rows(&mut self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
-        let (statement, params) = (numbered(sql), owned(params)?);
+    async fn rows(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
+        let (statement, params) = (numbered(sql), params.to_vec());
         self.call(move |sql| {
             let mut statement = sql.prepare_cached(&statement)?;
             let columns = statement.column_names().map(str::to_owned);
@@ -276,9 +302,11 @@ impl Connection for SqliteConnection {
             let mut found = statement.query(params_from_iter(params))?;
             let mut rows = Vec::new();
             while let Some(row) = found.next()? {
-                let values = (0..columns.len()).map(|place| value(row.get_ref(place)?));
+                let values = (0..columns.len()).map(|place| row.get(place));
+                let values = values.collect::<Result<_, _>>();
                 rows.push(Row {
-                    values: values.collect::<Result<_, _>>()?,
+                    values: values
+                        .map_err(|_| StoreError::Broken("a column has a value of another type"))?,
                     columns: Arc::clone(&columns),
                 });
             }
@@ -287,13 +315,13 @@ impl Connection for SqliteConnection {
         .await
     }
 
-    async fn batch(&mut self, sql: &str) -> Result<(), StoreError> {
+    async fn batch(&mut self, sql: &str) -> Result<()> {
         let statements = sql.to_owned();
         self.call(move |sql| Ok(sql.execute_batch(&statements)?))
             .await
     }
 
-    async fn commit(&mut self) -> Result<(), StoreError> {
+    async fn commit(&mut self) -> Result<()> {
         match self.has_begun {
             true => self.batch("COMMIT").await,
             false => Ok(()),
@@ -306,25 +334,28 @@ fn numbered(sql: &str) -> String {
     sql.replace('$', "?")
 }
 
-/// Parameters that can go to another thread.
-fn owned(params: Params<'_>) -> Result<Vec<rusqlite::types::Value>, StoreError> {
-    let own = |param: &&dyn super::sql::Param| {
-        Ok(match rusqlite::ToSql::to_sql(*param)? {
-            ToSqlOutput::Borrowed(value) => value.try_into().map_err(rusqlite::Error::from)?,
-            ToSqlOutput::Owned(value) => value,
-            _ => return Err(StoreError::Broken("a parameter is of no known type")),
-        })
-    };
-    params.iter().map(own).collect()
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Integer(number) => ValueRef::Integer(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
 }
 
-fn value(value: ValueRef<'_>) -> Result<Value, StoreError> {
-    const OTHER: StoreError = StoreError::Broken("a column has a value of another type");
-    Ok(match value {
-        ValueRef::Null => Value::Null,
-        ValueRef::Integer(number) => Value::Integer(number),
-        ValueRef::Text(text) => Value::Text(String::from_utf8(text.to_vec()).map_err(|_| OTHER)?),
-        ValueRef::Blob(bytes) => Value::Bytes(bytes.to_vec()),
-        ValueRef::Real(_) => return Err(OTHER),
-    })
+impl FromSql for Value {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        Ok(match value {
+            ValueRef::Null => Self::Null,
+            ValueRef::Integer(number) => Self::Integer(number),
+            ValueRef::Text(_) => value.as_str()?.into(),
+            ValueRef::Blob(bytes) => bytes.to_vec().into(),
+            ValueRef::Real(_) => return Err(FromSqlError::InvalidType),
+        })
+    }
 }
+
+#[cfg(test)]
+mod tests;

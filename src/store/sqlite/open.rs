@@ -12,7 +12,7 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 
 use super::schema;
-use crate::store::{StoreError, open::OpenProblem};
+use crate::store::{StoreError, open::OpenProblem, port::DiskFull};
 
 /// How long one step waits for the lock of another process: less than callers wait for an answer.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(4);
@@ -21,8 +21,14 @@ const LOG_BYTES: u32 = 16 << 20;
 /// Statements kept ready by each connection: all there are.
 const STATEMENTS: usize = 128;
 
-/// Makes or opens the file; returns the connection that writes and the one that reads.
-pub(super) fn open(path: &Path, is_sealed: bool) -> Result<(Connection, Connection), OpenProblem> {
+/// Connections that read.
+const READERS: usize = 4;
+
+/// Makes or opens the file; returns the connection that writes and those that read.
+pub(super) fn open(
+    path: &Path,
+    is_sealed: bool,
+) -> Result<(Connection, Vec<Connection>), OpenProblem> {
     // A relative name could read as `:memory:` or as a URI.
     let path = &std::path::absolute(path)?;
     create_or_check(path)?;
@@ -46,9 +52,13 @@ pub(super) fn open(path: &Path, is_sealed: bool) -> Result<(Connection, Connecti
     keep_log(&writer, false)?;
     // What sealing replaces is overwritten, not only let go.
     writer.pragma_update(None, "secure_delete", is_sealed)?;
-    let reader = connect(path)?;
-    reader.pragma_update(None, "query_only", true)?;
-    Ok((writer, reader))
+    let reader = |_| {
+        let reader = connect(path)?;
+        reader.pragma_update(None, "query_only", true)?;
+        Ok(reader)
+    };
+    let readers = (0..READERS).map(reader).collect::<rusqlite::Result<_>>()?;
+    Ok((writer, readers))
 }
 
 /// Makes an empty file that only its owner can read, before SQLite would make one that others can; its companions get
@@ -168,6 +178,9 @@ fn unwritable(error: io::Error) -> OpenProblem {
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Unavailable(Box::new(error))
+        Self::Unavailable(match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => DiskFull(error.into()).into(),
+            _ => error.into(),
+        })
     }
 }

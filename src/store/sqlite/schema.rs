@@ -205,13 +205,6 @@ pub(super) const STATEMENTS: Statements = Statements {
     origin: "
         SELECT (SELECT value FROM meta WHERE name = 'id') AS id, (SELECT max(value) FROM meta
             WHERE name IN ('local_nonces_until', 'imported_nonces_until')) AS accepted_until",
-    purge: [
-        "DELETE FROM request_tokens WHERE rowid IN
-         (SELECT rowid FROM request_tokens WHERE expires_at < $1 LIMIT $2)",
-        "DELETE FROM sessions WHERE id_hash IN
-         (SELECT id_hash FROM sessions WHERE expires_at < $1 LIMIT $2)",
-        "DELETE FROM changes WHERE id IN
-         (SELECT id FROM changes WHERE at < $1 ORDER BY id LIMIT $2)",
-    ],
+    skip_locked: "",
     wipe: "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)",
 };

@@ -11,7 +11,7 @@ use std::{
 
 use super::*;
 use crate::store::record::{AccessToken, Consumer};
-use crate::store::{feed::Feed, tests::TestStore};
+use crate::store::{StoreError, feed::ChangeHub, tests::TestStore};
 
 const START: UnixTime = UnixTime(1_000_000);
 
@@ -55,7 +55,7 @@ struct Setup {
     store: Arc<TestStore>,
     cached: Arc<Cached>,
     clock: Clock,
-    feed: Feed,
+    feed: ChangeHub,
     /// The failed logins that the feed has told of.
     failed_logins: Arc<Mutex<Vec<String>>>,
 }
@@ -71,7 +71,7 @@ fn setup_with(params: &Params) -> Setup {
     let failed = Arc::clone(&failed_logins);
     let on_failed_login = move |report: &str| failed.lock().unwrap().push(report.to_owned());
     Setup {
-        feed: Feed::new(behind, clock.clone(), Arc::clone(&cached), on_failed_login),
+        feed: ChangeHub::new(behind, clock.clone(), Arc::clone(&cached), on_failed_login),
         cached,
         store,
         clock,

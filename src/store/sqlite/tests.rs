@@ -1,0 +1,29 @@
+use super::*;
+use crate::{
+    clock::UnixTime,
+    store::{Consumers as _, Opening, record::Consumer, sql::schema::prepare},
+};
+
+/// A task may stall for long, for its thread may be blocked.
+#[tokio::test]
+async fn a_stalled_transaction_does_not_hold_up_the_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&directory.path().join("store"), Arc::default()).unwrap();
+    prepare(&store, Opening::Serve).await.unwrap();
+    let begin = || store.begin("stalled", Mode::Alone, Pace::Request);
+    let mut stalled = begin().await.unwrap();
+    let delete = "DELETE FROM consumers WHERE created_at = $1";
+    stalled
+        .execute(delete, &[UnixTime(0).into()])
+        .await
+        .unwrap();
+    let added = store.add_consumer(Consumer::for_tests("shop")).await;
+    assert!(added.is_ok(), "{added:?}");
+    assert!(
+        stalled
+            .execute(delete, &[UnixTime(0).into()])
+            .await
+            .is_err()
+    );
+    assert!(stalled.commit().await.is_err());
+}
