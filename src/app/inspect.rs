@@ -25,7 +25,7 @@ use webpki::EndEntityCert;
 
 use super::{StartError, certificates::Certificate, own::directory};
 use crate::{
-    config::{Config, ListenAddress, StoreBackend},
+    config::{Config, ListenAddress},
     origin::{Origin, Scheme},
 };
 
@@ -78,8 +78,8 @@ pub fn inspect(config: &Config, listener: SocketAddr) -> Vec<Finding> {
     for key in &config.store.encryption_key_file {
         findings.mode("store.encryption_key_file", key);
     }
-    if config.store.backend == StoreBackend::Sqlite {
-        findings.mode("store.url", &config.store.url.sqlite_path());
+    if let Some(file) = config.store_file() {
+        findings.mode("store.url", &file);
     }
     let certificates = Certificate::of(config);
     let served: Vec<_> = certificates

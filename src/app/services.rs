@@ -162,8 +162,8 @@ pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<dyn Store>, S
 #[must_use]
 pub fn is_store_missing(config: &Config) -> bool {
     // Where the path cannot be looked at, opening the store reports why.
-    config.store.backend == StoreBackend::Sqlite
-        && matches!(config.store.url.sqlite_path().try_exists(), Ok(false))
+    let file = config.store_file();
+    file.is_some_and(|file| matches!(file.try_exists(), Ok(false)))
 }
 
 /// Opens the store for a command, and creates it if there is none; then it also returns the place of the new store.
@@ -214,10 +214,9 @@ pub fn read_keys(config: &Config) -> Result<Vec<SealKey>, ServiceError> {
 /// [`ServiceError::OneFile`], and [`ServiceError::Store`] for a directory that is missing: the window, which is beside
 /// the store, would complain of a key that nobody wrote.
 pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
-    if config.store.backend != StoreBackend::Sqlite {
+    let Some(store) = config.store_file() else {
         return Ok(());
-    }
-    let store = config.store.url.sqlite_path();
+    };
     match &config.nonce.path {
         Some(path) if resolved(path) == resolved(&store) => {
             Err(ServiceError::OneFile { path: path.clone() })

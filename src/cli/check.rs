@@ -17,7 +17,7 @@ use crate::{
         services::{self, ServiceError},
     },
     clock::Clock,
-    config::{Config, LoginBackend, NonceScope, StoreBackend},
+    config::{Config, LoginBackend, NonceScope},
     forward::{Fault, pool::Pool},
     login::http,
     nonce,
@@ -176,21 +176,23 @@ fn pages(config: &Config, _: &mut Vec<String>) -> CheckResult {
 
 fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     services::check_paths(config).map_err(StartError::from)?;
-    let is_file = config.store.backend == StoreBackend::Sqlite;
-    let path = config.store.url.sqlite_path();
+    let file = config.store_file();
     // For a link that leads nowhere, opening the store reports why.
-    if is_file && !path.exists() && !path.is_symlink() {
+    if let Some(path) = &file
+        && !path.exists()
+        && !path.is_symlink()
+    {
         // The key is needed once there is a store; a wrong one is found now.
         services::read_keys(config).map_err(StartError::from)?;
-        return missing("store.url", &path);
+        return missing("store.url", path);
     }
-    let place = match is_file {
-        true => path.display().to_string(),
-        false => "the server".to_owned(),
+    let place = match &file {
+        Some(path) => path.display().to_string(),
+        None => "the server".to_owned(),
     };
     let store = match services::open_store(config, Opening::Check) {
         Err(ServiceError::Store(error))
-            if !is_file && matches!(error.problem, OpenProblem::Missing) =>
+            if file.is_none() && matches!(error.problem, OpenProblem::Missing) =>
         {
             return Ok(error.to_string());
         }

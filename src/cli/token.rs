@@ -112,7 +112,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
         Command::Revoke { token: None, whose } => {
             let TokenFilter { user, consumer, .. } = whose.filter(context).await?;
             let revoked = manage.revoke_tokens(&context.actor, user, consumer).await?;
-            Ok(context.show(&revoked))
+            Ok(context.show(&json!({ "revoked": revoked })))
         }
     }
 }

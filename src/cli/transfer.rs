@@ -20,7 +20,7 @@ use serde_json::{Map, json};
 
 use self::{
     line::{Defaults, VERSION, line},
-    read::{Contents, Mapping},
+    read::{Contents, Mapping, mapping},
 };
 use super::context::{About as _, CommandError, Context, Output, RecordArgs, StoreArgs};
 use crate::{
@@ -112,7 +112,7 @@ pub struct ImportArgs {
     csv: Option<String>,
     /// The column that holds each member, as in key=consumer_key,secret; other columns are left out [default: every
     /// column, under its own name]
-    #[arg(long, value_name = "MEMBER=COLUMN", value_delimiter = ',', value_parser = Mapping::parse, requires = "csv")]
+    #[arg(long, value_name = "MEMBER=COLUMN", value_delimiter = ',', value_parser = mapping, requires = "csv")]
     map: Vec<Mapping>,
     /// The character between the cells of CSV; \t for a tab
     #[arg(long, value_name = "C", value_parser = delimiter, default_value = ",", requires = "csv")]
@@ -224,7 +224,7 @@ impl ImportArgs {
             Err(error) => return Err(error),
             Ok(Import::Imported(counts)) => Some(counts),
             Ok(Import::Rejected(problems)) => {
-                // That a line cannot be read explains that its record is unknown.
+                // A record is unknown because its line cannot be read: reported already.
                 let follows = |conflict: &Conflict| {
                     let missing = conflict.missing();
                     missing

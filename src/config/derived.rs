@@ -72,19 +72,25 @@ impl Config {
     /// `nonce.scope`: as written, else `local` for a store of this machine alone.
     #[must_use]
     pub fn nonce_scope(&self) -> NonceScope {
-        self.nonce.scope.unwrap_or(match self.store.backend {
-            StoreBackend::Sqlite => NonceScope::Local,
-            StoreBackend::Postgres => NonceScope::Shared,
+        self.nonce.scope.unwrap_or(match self.store_file() {
+            Some(_) => NonceScope::Local,
+            None => NonceScope::Shared,
         })
+    }
+
+    /// The file of the store; `None`: it is on a server, which several machines share.
+    #[must_use]
+    pub fn store_file(&self) -> Option<PathBuf> {
+        match self.store.backend {
+            StoreBackend::Sqlite => Some(self.store.url.sqlite_path()),
+            StoreBackend::Postgres => None,
+        }
     }
 
     /// `nonce.path`: as written, else beside the SQLite file; `None` where there is no such file.
     #[must_use]
     pub fn nonce_path(&self) -> Option<PathBuf> {
-        let beside = || {
-            (self.store.backend == StoreBackend::Sqlite)
-                .then(|| with_suffix(&self.store.url.sqlite_path(), ".nonces"))
-        };
+        let beside = || Some(with_suffix(&self.store_file()?, ".nonces"));
         self.nonce.path.clone().or_else(beside)
     }
 

@@ -248,17 +248,17 @@ fn store(config: &Config, found: &mut Findings) {
     }
     report! { found;
         ["store.url"] if let Some(problem) = problem => "{problem}";
-        ["nonce.url"] if nonces.is_some() && store.backend != StoreBackend::Postgres =>
+        ["nonce.url"] if nonces.is_some() && config.store_file().is_some() =>
             "shared nonces are for store.backend = \"postgres\"; leave it out: SQLite is for one process";
         ["nonce.url"] if nonces.is_some() && !shared =>
             "nonce.scope is \"local\", so no replicas share nonces; leave it out, or set nonce.scope = \"shared\"";
         ["nonce.url"] if let Some(problem) = no_redis => "{problem}";
     }
-    if store.backend != StoreBackend::Sqlite {
+    let Some(file) = config.store_file() else {
         return;
-    }
+    };
     let problem = store.url.sqlite_problem();
-    let same = problem.is_none() && config.nonce_path() == Some(store.url.sqlite_path());
+    let same = problem.is_none() && config.nonce_path() == Some(file);
     report! { found;
         ["store.url"] if let Some(problem) = problem => "{problem}";
         ["nonce.scope"] if shared =>

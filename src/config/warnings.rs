@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Method;
 
 use super::{
-    Config, Enforcement, NonceScope, Operation, StoreBackend, Unlisted,
+    Config, Enforcement, NonceScope, Operation, Unlisted,
     rules::{Finding, Findings, report},
     units::format_duration,
 };
@@ -157,7 +157,7 @@ fn nonce(config: &Config, found: &mut Findings) {
     report! { found;
         ["nonce.on_lost"] if config.nonce.on_lost == OnLost::Accept =>
             "after used nonces are lost, requests from before can be replayed; leave it out once the service is up";
-        ["nonce.scope"] if local && config.store.backend != StoreBackend::Sqlite =>
+        ["nonce.scope"] if local && config.store_file().is_none() =>
             "each replica on this store remembers its own nonces, so a request passes once at each; set \"shared\", \
              or run one process";
         ["nonce.path"] if local && path.is_some_and(|path| path.starts_with("/tmp")) =>

@@ -15,7 +15,7 @@ use std::{
 
 use thiserror::Error;
 
-pub use self::{consumers::new_consumer, tokens::Revoked, users::new_user};
+pub use self::{consumers::new_consumer, users::new_user};
 use crate::{
     clock::{Clock, UnixTime},
     issue::random::{self, NoRandomness},

@@ -16,13 +16,6 @@ use crate::{
     },
 };
 
-/// How many access tokens were revoked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct Revoked {
-    /// Tokens that were not revoked before.
-    pub revoked: u64,
-}
-
 impl Management {
     /// Issues an access token; without `permissions` it grants all that the consumer has.
     ///
@@ -132,8 +125,8 @@ impl Management {
         Ok(())
     }
 
-    /// Revokes all access tokens of a user, of a consumer, or of both together, in one transaction. With neither, nothing is
-    /// revoked.
+    /// Revokes all access tokens of a user, of a consumer, or of both together, in one transaction; returns how many were
+    /// not revoked before. With neither, nothing is revoked.
     ///
     /// # Errors
     /// The store fails.
@@ -142,7 +135,7 @@ impl Management {
         by: &Actor,
         user: Option<UserId>,
         consumer: Option<ConsumerKey>,
-    ) -> Result<Revoked, ManageError> {
+    ) -> Result<u64, ManageError> {
         let mut about = CommandRecord::counting("tokens_revoked", []);
         about.user = user.as_ref().map(ToString::to_string);
         about.consumer = consumer.as_ref().map(ToString::to_string);
@@ -157,7 +150,7 @@ impl Management {
             .await?;
         about.counts.insert("revoked".to_owned(), revoked);
         self.audit(by, about).await;
-        Ok(Revoked { revoked })
+        Ok(revoked)
     }
 }
 

@@ -45,7 +45,7 @@ impl ChangeHub {
     /// The store's; the next call starts from the same place.
     ///
     /// # Cancel safety
-    /// What was read and not passed on is read again. The cache may be told of it twice.
+    /// Changes that were read and not passed on are read again. The cache may be told of a change twice.
     pub async fn follow(&self) -> Result<()> {
         let mut position = self.position.lock().await;
         for _ in 0..ANSWERS_AT_ONCE {

@@ -19,13 +19,13 @@ use crate::tls::TlsFileError;
 pub struct Params {
     /// The engine and the place.
     pub backend: Backend,
-    /// The keys that open secrets, the first of which seals; none: secrets are kept in clear.
+    /// The keys that open secrets. The first one seals. Without a key, secrets are kept in clear.
     pub keys: Vec<SealKey>,
-    /// What the store is opened for.
+    /// The purpose of opening it.
     pub opening: Opening,
 }
 
-/// What a store is opened for.
+/// The purpose of opening a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
     /// To serve from it: it is created or migrated.
@@ -62,7 +62,7 @@ pub enum Backend {
 pub struct OpenError {
     /// The file or the database.
     pub place: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: OpenProblem,
 }
 
@@ -82,7 +82,7 @@ impl Error for OpenError {
     }
 }
 
-/// What is wrong with a store that cannot be opened, and what to do.
+/// The problem of a store that cannot be opened, and how to solve it.
 #[derive(Debug, Error)]
 pub enum OpenProblem {
     /// The directory of the file is missing.

@@ -1,4 +1,4 @@
-//! What the use cases of a store take and return, and its faults.
+//! The arguments and results of the use cases of a store, and its faults.
 
 use thiserror::Error;
 
@@ -20,7 +20,7 @@ pub enum StoreError {
     /// The backend cannot be reached, is full, or is too slow.
     #[error("the store is unavailable")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// What the backend returned is not a record of ours.
+    /// The backend returned something that is not a record of ours.
     #[error("the store holds a broken record: {0}")]
     Broken(&'static str),
     /// A secret is sealed with a key that this process does not have.
@@ -91,7 +91,7 @@ pub enum Admitted {
 pub enum Decision {
     /// The user lets the consumer act.
     Allow {
-        /// What the consumer must show at the exchange.
+        /// The verifier that the consumer must send at the exchange.
         verifier: Secret,
         /// Dialect `legacy`: the token put on the redirect.
         redirect_token: Option<String>,
@@ -151,7 +151,7 @@ pub enum Exchanged {
     WrongVerifier,
     /// The access token is given out, the request token used up.
     Exchanged {
-        /// What was given out.
+        /// The new token.
         access_token: AccessToken,
         /// The user it acts for.
         user: Box<User>,
@@ -161,7 +161,7 @@ pub enum Exchanged {
 /// Wrong verifiers, under a right signature, after which a request token is void.
 pub const MAX_WRONG_VERIFIERS: u32 = 5;
 
-/// What has been changed in the store, for caches.
+/// A change in the store, for caches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// A consumer was added, changed or removed.
@@ -182,7 +182,7 @@ pub enum Change {
 pub struct Changes {
     /// The position to ask from next time.
     pub position: u64,
-    /// What changed, oldest first.
+    /// The changes, oldest first.
     pub changes: Vec<Change>,
     /// `true`: changes before these have been dropped already, so every cached record is in doubt.
     pub incomplete: bool,
@@ -207,7 +207,7 @@ pub struct OpenSessions {
     pub since: Option<UnixTime>,
 }
 
-/// What a login needs to know of the accounts, as of one moment.
+/// The facts about accounts that a login needs, as of one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Account {
     /// The user of that name, disabled ones too.
@@ -247,7 +247,7 @@ pub struct ResealFrom {
     pub after: String,
 }
 
-/// What one batch of [`Maintenance::reseal`](super::Maintenance::reseal) did.
+/// The result of one batch of [`Maintenance::reseal`](super::Maintenance::reseal).
 #[derive(Debug, Default)]
 pub struct Resealed {
     /// Secrets that were looked at.

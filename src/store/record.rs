@@ -22,7 +22,7 @@ pub enum Dialect {
 /// An application that calls the API on a user's behalf (RFC 5849 §1.1: the client).
 ///
 /// Serde writes and reads the members of an export, without the secrets, which are written and read where they are
-/// meant to be. What is registered later is a field here and a column of the same name.
+/// meant to be. To keep more about a consumer, add a field here and a column of the same name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consumer {
     /// Its public identifier.
@@ -30,7 +30,7 @@ pub struct Consumer {
     /// The shared secret.
     #[serde(skip)]
     pub secret: Secret,
-    /// What the consent page calls it.
+    /// Its name on the consent page.
     pub name: String,
     /// The registered callbacks, each an absolute URI or `oob`, as registered.
     #[serde(default)]
@@ -40,7 +40,7 @@ pub struct Consumer {
     pub permissions: Vec<Permission>,
     /// Its dialect; `None` follows `signature.default_dialect`.
     pub dialect: Option<Dialect>,
-    /// What the consent page says of it.
+    /// Its description on the consent page.
     pub description: Option<String>,
     /// Its web page, to which the consent page links.
     pub website: Option<String>,
@@ -133,7 +133,7 @@ pub struct User {
     pub id: UserId,
     /// The name to log in with, unique without regard to ASCII case.
     pub name: String,
-    /// What pages call the user.
+    /// The name of the user on pages.
     pub display_name: Option<String>,
     /// The hash of the password: argon2id in PHC form, or one that another system made; `None` for a user that an outside login made known.
     #[serde(skip)]
@@ -152,7 +152,7 @@ pub struct OutsideUser {
     pub id: UserId,
     /// The name; `None` keeps the one that is known, and makes the id the name of a new user.
     pub name: Option<String>,
-    /// What pages call the user; `None` keeps what is known.
+    /// The name of the user on pages; `None` keeps the known one.
     pub display_name: Option<String>,
 }
 
@@ -160,8 +160,8 @@ pub struct OutsideUser {
 /// with each release hold hashes of ten numbers, and a login does the work of every cost there is.
 pub const PBKDF2_STEPS: [u32; 3] = [75_000, 300_000, 1_200_000];
 
-/// What a hash costs to compute, as it says itself: all that is in front of its salt, in one spelling for each form. No
-/// secret; empty for what is no hash.
+/// The cost of computing a hash, as the hash itself names it: all that is in front of its salt, in one spelling for each
+/// form. Not a secret. Empty for a text that is not a hash.
 #[must_use]
 pub fn password_cost(hash: &Secret) -> String {
     let text = String::from_utf8_lossy(hash.expose());
@@ -238,7 +238,7 @@ pub enum RequestTokenState {
     Authorized {
         /// The user who agreed.
         user: UserId,
-        /// What the consumer must show.
+        /// The verifier that the consumer must send.
         #[serde(skip)]
         verifier: Secret,
         /// Dialect `legacy`: the other token by which the exchange may name it.
@@ -264,7 +264,7 @@ pub struct RequestToken {
     pub consumer: ConsumerKey,
     /// Where the user is sent after deciding.
     pub callback: Callback,
-    /// What the consent page asks for.
+    /// The permissions that the consent page asks for.
     pub permissions: Vec<Permission>,
     /// When it was given out.
     pub issued_at: UnixTime,
@@ -289,7 +289,7 @@ pub struct AccessToken {
     pub consumer: ConsumerKey,
     /// The user it acts for.
     pub user: UserId,
-    /// What it grants.
+    /// The permissions that it grants.
     #[serde(default)]
     pub permissions: Vec<Permission>,
     /// When it was given out.

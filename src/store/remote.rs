@@ -1,7 +1,7 @@
-//! What backends over a network have in common: a thread with a runtime of its own for their connections, and how
+//! The common parts of backends over a network: a thread with a runtime of its own for their connections, and how
 //! an outage begins, ends and is logged.
 //!
-//! Callers are on many runtimes, some of which end before the store does, so connections cannot be on any of them.
+//! Callers are on many runtimes, and some of these end before the store does, so connections cannot be on any of them.
 
 use std::{
     error::Error as StdError,

@@ -60,7 +60,7 @@ impl SealKey {
         Self(Zeroizing::new(bytes))
     }
 
-    /// What failed logins are hashed with, the same at every process that seals with this key.
+    /// The key for hashing failed logins, the same at every process that seals with this key.
     #[must_use]
     pub fn for_logins(&self) -> Secret {
         let mut hash = digest::Context::new(&SHA256);
@@ -250,7 +250,7 @@ impl Seal {
         }
     }
 
-    /// What to keep for `secret`, the field `field` of the record with the key `record`.
+    /// The bytes to keep for `secret`, the field `field` of the record with the key `record`.
     ///
     /// # Errors
     /// [`StoreError::Broken`] if there is no randomness for the nonce.

@@ -1,4 +1,4 @@
-//! What an export holds, and what an import does with it.
+//! The contents of an export, and the outcome of an import.
 
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ pub struct Export {
 /// A record and its line in the file that it is from.
 pub type Numbered = (usize, Record);
 
-/// What to import.
+/// The records to import.
 #[derive(Debug, Clone)]
 pub struct ImportList {
     /// The records, each key of a kind once; a record comes after those that it names.
@@ -122,7 +122,7 @@ pub struct ImportList {
 }
 
 impl ImportList {
-    /// Records in any order, of which none comes twice. `milliseconds` is the time that a password hash of a given cost
+    /// Records in any order; none comes twice. `milliseconds` is the time that a password hash of a given cost
     /// takes; a cost is what [`password_cost`](super::record::password_cost) returns.
     #[must_use]
     pub fn new(mut records: Vec<Numbered>, milliseconds: fn(&str) -> u32) -> Self {
@@ -146,7 +146,7 @@ impl ImportList {
 /// Times of registration, issue and last use are not compared; the store keeps its own. A password hash
 /// that a login has replaced by one of the same password is not compared either.
 /// Revocation goes one way: a token that is revoked here stays revoked, and one that is revoked in the list is revoked
-/// here too. What was removed here is not restored, nor is a token of a removed consumer or an active one of a removed user.
+/// here too. A record that was removed here is not restored, nor is a token of a removed consumer or an active one of a removed user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Import {
     /// All was imported, or with [`ImportList::dry_run`] could be.
@@ -156,14 +156,14 @@ pub enum Import {
     Rejected(Vec<Problem>),
 }
 
-/// What is wrong with a record.
+/// The problem of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The line of the record.
     pub line: usize,
-    /// What messages call it.
+    /// Its name in messages.
     pub record: String,
-    /// What is wrong.
+    /// The problem.
     pub conflict: Conflict,
 }
 

@@ -56,7 +56,7 @@ pub(super) enum LineError {
     Json(String),
     #[error("missing field `{0}`")]
     Missing(&'static str),
-    #[error("unknown field `{}`", escaped(.0))]
+    #[error("unknown field `{}`", visible(.0))]
     Unknown(String),
     #[error(
         "the kind {0:?} is not one of consumer, user, token, removed_consumer, removed_user, removed_token"

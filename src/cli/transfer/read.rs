@@ -207,24 +207,15 @@ impl Contents {
 }
 
 /// A member of a record and the column that holds it.
-#[derive(Debug, Clone)]
-pub(super) struct Mapping {
-    member: String,
-    column: String,
-}
+pub(super) type Mapping = (String, String);
 
-impl Mapping {
-    /// Reads `key=consumer_key`, or `key` where both have one name.
-    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
-        let (member, column) = text.split_once('=').unwrap_or((text, text));
-        if member.is_empty() || column.is_empty() {
-            return Err("write MEMBER=COLUMN, as in key=consumer_key");
-        }
-        Ok(Self {
-            member: member.to_owned(),
-            column: column.to_owned(),
-        })
+/// Reads `key=consumer_key`, or `key` where both have one name.
+pub(super) fn mapping(text: &str) -> Result<Mapping, &'static str> {
+    let (member, column) = text.split_once('=').unwrap_or((text, text));
+    if member.is_empty() || column.is_empty() {
+        return Err("write MEMBER=COLUMN, as in key=consumer_key");
     }
+    Ok((member.to_owned(), column.to_owned()))
 }
 
 /// Each member and the number of its column.
@@ -232,12 +223,12 @@ fn columns(header: &StringRecord, map: &[Mapping]) -> Result<Vec<(String, usize)
     let all: Vec<Mapping> = match map {
         [] => header
             .iter()
-            .filter_map(|name| Mapping::parse(name).ok())
+            .filter_map(|name| mapping(name).ok())
             .collect(),
         map => map.to_vec(),
     };
     let mut members: Vec<(String, usize)> = Vec::new();
-    for Mapping { member, column } in all {
+    for (member, column) in all {
         let found = header
             .iter()
             .enumerate()

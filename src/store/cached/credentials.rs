@@ -69,7 +69,7 @@ pub struct ConsumerCredentials {
     stamp: Stamp,
 }
 
-/// What few consumers have, or few calls need.
+/// The parts that few consumers have, or few calls need.
 #[derive(Debug)]
 struct Rare {
     callbacks: Box<[String]>,
@@ -325,7 +325,7 @@ impl AccessCredentials {
 
     /// Notes a use; `true` if it has to be put on the list of those to write.
     pub(super) fn touch(&self, now: UnixTime) -> bool {
-        // Whoever noted this second first has put it on the list, or is about to.
+        // The first call that noted this second has put it on the list, or is about to.
         if self.last_used.load(Ordering::SeqCst) >= now.0 {
             return false;
         }

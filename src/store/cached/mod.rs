@@ -186,7 +186,7 @@ impl Cached {
     /// The store's; what was not written is kept for the next call then.
     ///
     /// # Cancel safety
-    /// What was not written is kept for the next call.
+    /// Uses that were not written are kept for the next call.
     pub async fn flush_uses(&self) -> Result<()> {
         let mut taken = TakenUses {
             cached: self,

@@ -50,7 +50,7 @@ pub struct Counts {
     pub errors: AtomicU64,
 }
 
-/// What is known of changes, for all kinds of records.
+/// The announced changes of all kinds of records.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
     generation: AtomicU64,
@@ -126,7 +126,7 @@ fn in_32_bits(time: UnixTime) -> u32 {
     u32::try_from(time.0).unwrap_or(u32::MAX)
 }
 
-/// What is cached.
+/// A cached entry.
 pub(super) trait CacheEntry: Send + Sync + 'static {
     /// Its key.
     fn key(&self) -> &[u8];
@@ -137,7 +137,7 @@ pub(super) trait CacheEntry: Send + Sync + 'static {
     fn succeed(&self, old: &Self) -> bool;
 }
 
-/// What a read found. Only what is unknown stays in moka, for `negative_ttl`.
+/// The outcome of a read. Only that a record is unknown stays in moka, for `negative_ttl`.
 struct Outcome<V> {
     stamp: Stamp,
     found: Option<Arc<V>>,
@@ -302,7 +302,7 @@ impl<V: CacheEntry> RecordCache<V> {
                 return Ok(outcome.found.clone());
             }
         }
-        // Changes are announced faster than it can be read. What this call reads by itself is no older than this call.
+        // Changes are announced faster than it can be read. A record that this call reads by itself is not older than the call.
         let found = read(stamp()).await;
         found
             .map(|found| found.map(Arc::new))

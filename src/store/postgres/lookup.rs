@@ -1,7 +1,7 @@
 //! Credentials that an existing system keeps in the same database: found by the operator's queries, never written.
 //!
 //! A query runs in a read-only transaction of its own, in which names of tables mean what they mean for the role and not
-//! what they mean here. What it finds may be anything, so every value is checked: a row that is no credential is logged
+//! what they mean here. It may find anything, so every value is checked: a row that is no credential is logged
 //! and not used.
 
 use std::{
@@ -48,58 +48,38 @@ pub struct LookupError {
     problem: String,
 }
 
-/// What a column holds, and the types that it may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ColumnKind {
-    Text,
-    /// A text, or a number as text.
-    Id,
-    /// A list of texts, or a text with spaces between.
-    List,
-    Flag,
-    Time,
-}
-
-impl ColumnKind {
-    fn accepts(self, of: &Type) -> bool {
-        let text = <&str as ToSql>::accepts(of);
-        match self {
-            Self::Text => text,
-            Self::Id => text || INTEGERS.contains(of),
-            Self::List => text || [Type::TEXT_ARRAY, Type::VARCHAR_ARRAY].contains(of),
-            Self::Flag => *of == Type::BOOL,
-            Self::Time => *of == Type::TIMESTAMPTZ || INTEGERS.contains(of),
-        }
-    }
-
-    const fn types(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Id => "text or bigint",
-            Self::List => "text[], or text with spaces between the names",
-            Self::Flag => "boolean",
-            Self::Time => "timestamptz, or bigint for seconds since 1970",
-        }
-    }
-}
-
-const INTEGERS: [Type; 3] = [Type::INT8, Type::INT4, Type::INT2];
 const CONSUMER_KEY: &str = "store.lookup.consumer_sql";
-const CONSUMER_COLUMNS: &[(&str, ColumnKind)] = &[
-    ("secret", ColumnKind::Text),
-    ("name", ColumnKind::Text),
-    ("permissions", ColumnKind::List),
-    ("enabled", ColumnKind::Flag),
-];
+const CONSUMER_COLUMNS: &[&str] = &["secret", "name", "permissions", "enabled"];
 const TOKEN_KEY: &str = "store.lookup.token_sql";
-const TOKEN_COLUMNS: &[(&str, ColumnKind)] = &[
-    ("secret", ColumnKind::Text),
-    ("consumer", ColumnKind::Text),
-    ("user_id", ColumnKind::Id),
-    ("permissions", ColumnKind::List),
-    ("expires_at", ColumnKind::Time),
-    ("revoked", ColumnKind::Flag),
+const TOKEN_COLUMNS: &[&str] = &[
+    "secret",
+    "consumer",
+    "user_id",
+    "permissions",
+    "expires_at",
+    "revoked",
 ];
+
+/// The types that a column may have; `None`: it has one of them.
+fn expected_types(column: &str, of: &Type) -> Option<&'static str> {
+    let is_text = <&str as ToSql>::accepts(of);
+    let is_integer = [Type::INT8, Type::INT4, Type::INT2].contains(of);
+    let is_list = [Type::TEXT_ARRAY, Type::VARCHAR_ARRAY].contains(of);
+    let (is_right, types) = match column {
+        "user_id" => (is_text || is_integer, "text or bigint"),
+        "permissions" => (
+            is_text || is_list,
+            "text[], or text with spaces between the names",
+        ),
+        "enabled" | "revoked" => (*of == Type::BOOL, "boolean"),
+        "expires_at" => (
+            *of == Type::TIMESTAMPTZ || is_integer,
+            "timestamptz, or bigint for seconds since 1970",
+        ),
+        _ => (is_text, "text"),
+    };
+    (!is_right).then_some(types)
+}
 
 /// Runs each query once with a value that matches nothing, and checks its parameter and its columns.
 pub(super) async fn check(conn: &Conn, lookup: &Lookup) -> Result<(), LookupError> {
@@ -136,10 +116,10 @@ pub(super) async fn check(conn: &Conn, lookup: &Lookup) -> Result<(), LookupErro
     Ok(())
 }
 
-/// What is wrong with the parameters and columns of a query.
-fn problem(statement: &Statement, columns: &[(&str, ColumnKind)]) -> Option<String> {
+/// The problem of the parameters or columns of a query, if there is one.
+fn problem(statement: &Statement, columns: &[&str]) -> Option<String> {
     match statement.params() {
-        [one] if ColumnKind::Text.accepts(one) => {}
+        [one] if <&str as ToSql>::accepts(one) => {}
         [one] => {
             return Some(format!(
                 "$1 is compared with a column of the type {one}; write column::text = $1"
@@ -147,25 +127,20 @@ fn problem(statement: &Statement, columns: &[(&str, ColumnKind)]) -> Option<Stri
         }
         _ => return Some("the query has one parameter, $1".to_owned()),
     }
-    let names = || columns.iter().map(|(name, _)| *name).collect::<Vec<_>>();
-    columns.iter().find_map(|(name, kind)| {
+    columns.iter().find_map(|name| {
         let found = statement.columns().iter();
-        let mut found = found.filter(|column| column.name() == *name);
-        match found.next() {
-            // A row has one value for each name, and which of the two it is would be a guess.
-            Some(_) if found.next().is_some() => {
-                Some(format!("has the column {name} twice; select it once"))
-            }
-            None => Some(format!(
+        let found: Vec<_> = found.filter(|column| column.name() == *name).collect();
+        match found[..] {
+            [] => Some(format!(
                 "has no column {name}; select {}",
-                names().join(", ")
+                columns.join(", ")
             )),
-            Some(column) if !kind.accepts(column.type_()) => Some(format!(
-                "the column {name} has the type {}; make it {}",
-                column.type_(),
-                kind.types()
-            )),
-            Some(_) => None,
+            [column] => expected_types(name, column.type_()).map(|types| {
+                let of = column.type_();
+                format!("the column {name} has the type {of}; make it {types}")
+            }),
+            // A row has one value for each name, and which of the two it is would be a guess.
+            _ => Some(format!("has the column {name} twice; select it once")),
         }
     })
 }

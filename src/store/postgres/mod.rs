@@ -56,18 +56,12 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
 const MIGRATION_WAIT: Duration = Duration::from_secs(30);
 
 /// A store in PostgreSQL.
-pub struct PostgresStore {
+pub(super) struct PostgresStore {
     pool: Arc<PostgresPool>,
     lookup: Lookup,
     extensions: Extensions,
     // Connections end with it.
     _remote: Arc<Remote>,
-}
-
-impl std::fmt::Debug for PostgresStore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PostgresStore").finish_non_exhaustive()
-    }
 }
 
 impl PostgresStore {

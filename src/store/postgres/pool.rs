@@ -228,7 +228,7 @@ impl PostgresPool {
         };
         let listening = async {
             client.batch_execute("LISTEN countersign").await?;
-            // What changed before is in the table.
+            // Earlier changes are in the table.
             self.changed.notify_one();
             std::future::pending::<Result<(), Error>>().await
         };
@@ -239,7 +239,7 @@ impl PostgresPool {
     }
 }
 
-/// What every connection for use cases is set to.
+/// The settings of every connection for use cases.
 fn settings() -> String {
     let statement = STATEMENT_TIMEOUT.as_millis();
     // A process that hangs in a transaction must not hold up the others for long.

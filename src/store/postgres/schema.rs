@@ -150,7 +150,7 @@ const MIGRATIONS: &[&str] = &[
     $$;
 
     -- Drops the oldest partition if all of it is before `old` by the clock of the caller, and older than
-    -- `age` by the server's; `false`: there is none. Whoever inserts meanwhile waits, and sees the floor then.
+    -- `age` by the server's; `false`: there is none. An insertion meanwhile waits, and then sees the floor.
     CREATE FUNCTION drop_nonce_slot(old bigint, age bigint) RETURNS boolean LANGUAGE plpgsql AS $$
     DECLARE
         oldest bigint;
@@ -177,7 +177,7 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE changes ADD CONSTRAINT changes_kind_check
         CHECK (kind IN ('consumer', 'access_token', 'user', 'command'));
     ",
-    // What the consent page says of a consumer.
+    // The texts about a consumer on the consent page.
     "ALTER TABLE consumers ADD COLUMN description text, ADD COLUMN website text;",
     // The feed tells of failed logins too.
     "

@@ -27,7 +27,7 @@ pub enum OpenError {
     Unreachable {
         /// The servers.
         place: String,
-        /// What went wrong.
+        /// The cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
@@ -36,7 +36,7 @@ pub enum OpenError {
     Failed {
         /// The servers.
         place: String,
-        /// What went wrong.
+        /// The cause.
         #[source]
         source: StoreError,
     },

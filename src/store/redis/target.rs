@@ -22,7 +22,7 @@ pub struct Target {
     pub(super) nodes: Vec<RedisNode>,
     /// The nodes are Sentinels, and not servers or members of a Cluster.
     pub(super) sentinel: Option<Sentinel>,
-    /// The nodes are members of a Cluster, each of which may name the node that has the nonces.
+    /// The nodes are members of a Cluster. Each of them may name the node that has the nonces.
     pub(super) is_cluster: bool,
     tls: Option<TlsFiles>,
     pub(super) login: RedisLogin,
@@ -50,7 +50,7 @@ impl Target {
     /// `sentinel_password`, which the Sentinels get, and not the password of Redis.
     ///
     /// # Errors
-    /// What is wrong, without a part of the URL in it.
+    /// The problem, without a part of the URL in it.
     pub fn parse(url: &str) -> Result<Self, &'static str> {
         let (scheme, rest) = url.split_once("://").unwrap_or_default();
         let (tls, kind) = match scheme.split_once('+').unwrap_or((scheme, "")) {

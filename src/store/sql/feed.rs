@@ -12,7 +12,7 @@ use crate::store::{
 /// The feed of changes, by which every process on the store learns what the others did.
 #[async_trait]
 pub trait Feed: Engine {
-    /// What this and every other process changed since `position` (0: only where the feed stands now).
+    /// Lists the changes of this and every other process since `position`; 0 lists none and returns the current position.
     async fn changes_since(&self, position: u64) -> Result<Changes> {
         run(
             self,

@@ -67,11 +67,11 @@ pub trait Engine: Send + Sync + 'static {
     /// [`StoreError::Unavailable`]
     async fn begin(&self, use_case: &'static str, mode: Mode, pace: Pace) -> Result<Tx>;
 
-    /// What this engine has beside transactions.
+    /// The parts of this engine other than transactions.
     fn extensions(&self) -> &Extensions;
 }
 
-/// What an engine has beside transactions.
+/// The parts of an engine other than transactions.
 pub struct Extensions {
     /// How secrets are kept.
     pub seal: Arc<Seal>,
@@ -79,7 +79,7 @@ pub struct Extensions {
     pub metrics: OnceLock<Arc<Metrics>>,
     /// Told when another process may have changed something; never, where the engine reports nothing.
     pub changed: Arc<Notify>,
-    /// What only an engine has that several machines share.
+    /// The parts that only an engine on a server has.
     pub shared: Option<ServerOnly>,
 }
 
@@ -94,7 +94,7 @@ impl Extensions {
     }
 }
 
-/// What only an engine has that several machines share.
+/// The parts that only an engine on a server has, which several machines share.
 pub struct ServerOnly {
     /// Opens the window of nonces that all processes on the store share.
     pub open_window: Box<dyn Fn() -> Box<dyn SharedWindow> + Send + Sync>,
@@ -356,7 +356,7 @@ impl Tx {
         self.changes.push(change);
     }
 
-    /// Keeps no more changes than are reported one by one: caches that find so many, or a gap, take every record for
+    /// Keeps no more changes than are reported one by one: a cache that finds this many, or a gap, treats every record as
     /// changed.
     fn drop_changes(&mut self) {
         let most = usize::try_from(MOST_CHANGES).unwrap_or(usize::MAX);
@@ -365,7 +365,7 @@ impl Tx {
         self.skipped_changes += i64::try_from(surplus).unwrap_or(i64::MAX);
     }
 
-    /// Commits. What was changed goes into the feed at the very end: the feed is locked until the commit, so that positions
+    /// Commits. The changes go into the feed at the very end: the feed is locked until the commit, so that positions
     /// are in the order of commits and nobody reads past one that is still to come.
     pub(super) async fn commit(mut self) -> Result<()> {
         if self.skipped_changes > 0 {

@@ -29,7 +29,7 @@ impl Schema {
     }
 }
 
-/// The schema of the database; 0: there is none.
+/// The schema of the database; 0 if there is none.
 async fn version(tx: &mut Tx) -> Result<i64> {
     let schema = &tx.statements().schema;
     if !tx.has_row(schema.exists, &[]).await? {

@@ -109,7 +109,7 @@ pub(super) async fn import(tx: &mut Tx, list: &ImportList) -> Result<Import> {
     })
 }
 
-/// What an import does with one record.
+/// The action of an import for one record.
 #[derive(Debug, Clone, Copy)]
 enum Action {
     /// Keep it.

@@ -5,7 +5,6 @@
 //! back when its task stalls between two of them.
 
 use std::{
-    fmt,
     path::Path,
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread,
@@ -42,18 +41,12 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A store in an SQLite file.
-pub struct SqliteStore {
+pub(super) struct SqliteStore {
     // Closed in this order, one after the other: of two connections that close at the same time, SQLite takes neither for
     // the last, and the write-ahead log stays.
     readers: Threads,
     writer: Threads,
     extensions: Extensions,
-}
-
-impl fmt::Debug for SqliteStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteStore").finish_non_exhaustive()
-    }
 }
 
 impl SqliteStore {
@@ -109,7 +102,7 @@ impl From<SqliteFault> for StoreError {
     }
 }
 
-/// What a thread does with its connection.
+/// Work of a thread on its connection.
 type Job = Box<dyn FnOnce(&rusqlite::Connection) + Send>;
 
 /// Where transactions run.

@@ -50,7 +50,7 @@ pub(super) fn open(
     }
     use_log(&writer)?;
     keep_log(&writer, false)?;
-    // What sealing replaces is overwritten, not only let go.
+    // Secrets in clear that sealing replaces are overwritten, not only freed.
     writer.pragma_update(None, "secure_delete", is_sealed)?;
     let reader = |_| {
         let reader = connect(path)?;

@@ -100,10 +100,10 @@ const MIGRATIONS: &[&str] = &[
         key TEXT NOT NULL
     ) STRICT;
     CREATE INDEX changes_by_time ON changes (at);
-    -- The feed begins behind 1, because to ask from 0 is to ask only where it stands.
+    -- The first id is 2: a reader that asks from 0 only wants to know the newest id.
     INSERT INTO sqlite_sequence (name, seq) VALUES ('changes', 1);
     ",
-    // What each password hash costs to check, in clear: a login does the work of all costs there are. And the SHA-256 of
+    // The cost of checking each password hash, in clear: a login does the work of all costs. And the SHA-256 of
     // the hash that a login has replaced by one of the same password.
     "
     ALTER TABLE users ADD COLUMN password_cost TEXT;
@@ -129,7 +129,7 @@ const MIGRATIONS: &[&str] = &[
     DROP TABLE changes_before;
     CREATE INDEX changes_by_time ON changes (at);
     ",
-    // What the consent page says of a consumer.
+    // The texts about a consumer on the consent page.
     "
     ALTER TABLE consumers ADD COLUMN description TEXT;
     ALTER TABLE consumers ADD COLUMN website TEXT;
