@@ -230,33 +230,4 @@ mod tests {
         retain(&mut headers, |_| false);
         assert!(headers.is_empty());
     }
-
-    #[test]
-    fn reads_every_connection_line() {
-        let mut headers = HeaderMap::new();
-        for line in ["x-a, keep-alive", "keep-alive", "close,X-B"] {
-            headers.append(header::CONNECTION, HeaderValue::from_static(line));
-        }
-        let named = named_by_connection(&headers).expect("tokens");
-        assert_eq!(named, ["x-a", "x-b"]);
-        assert!(lists(&headers, &header::CONNECTION, b"CLOSE"));
-        assert!(!lists(&headers, &header::CONNECTION, b"x-c"));
-        assert_eq!(single(&headers, &header::CONNECTION), Err(Repeated));
-        assert_eq!(single(&headers, &header::HOST), Ok(None));
-    }
-
-    #[test]
-    fn rejects_a_connection_that_cannot_be_obeyed() {
-        let named = |line: String| {
-            let mut headers = HeaderMap::new();
-            let value = HeaderValue::try_from(line).expect("a value");
-            headers.append(header::CONNECTION, value.clone());
-            headers.append(header::CONNECTION, value);
-            named_by_connection(&headers)
-        };
-        assert_eq!(named("a b".to_owned()), Err(ConnectionError::Malformed));
-        let half = "a,".repeat(MAX_CONNECTION_BYTES / 4);
-        assert!(named(half.clone()).is_ok());
-        assert_eq!(named(half + ","), Err(ConnectionError::TooLong));
-    }
 }

@@ -59,5 +59,8 @@ pub mod secret;
 pub mod server;
 pub mod store;
 pub mod telemetry;
+#[cfg(test)]
+#[path = "../tests/support/text.rs"]
+mod text;
 pub mod tls;
 pub mod verify;

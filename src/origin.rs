@@ -259,52 +259,39 @@ mod tests {
 
     #[test]
     fn rejects_what_could_be_read_in_two_ways() {
-        for (text, reason) in [
-            ("api.example.com", "it must start with http:// or https://"),
-            ("ftp://h", "it must start with http:// or https://"),
-            ("http://", "it has no host"),
-            ("http://u:p@h", "it must not contain credentials"),
-            ("http://h:", "a port is a number from 1 to 65535"),
-            ("http://h:0", "a port is a number from 1 to 65535"),
-            ("http://h:65536", "a port is a number from 1 to 65535"),
-            ("http://h:+1", "a port is a number from 1 to 65535"),
-            ("http://::1", "it has no host"),
-            ("http://[::1", "invalid IPv6 address in the brackets"),
-            ("http://[::g]", "invalid IPv6 address in the brackets"),
-            ("http://[::1]x", "invalid IPv6 address in the brackets"),
-            ("http://a..b", "invalid host name"),
-            ("http://a.", "invalid host name"),
-            ("http://-a", "invalid host name"),
-            ("http://1.2.3", "invalid IPv4 address"),
-            ("http://256.1.1.1", "invalid IPv4 address"),
-            (
-                "http://bücher.example",
-                "write the host in its ASCII form (xn--…)",
-            ),
-            ("http://h\\x", "invalid host name"),
-            ("http://h/a?b", "it has a query"),
-            ("http://h#a", "it has a fragment, which is never sent"),
-            ("http://h/a/../b", "it has a dot segment"),
-            ("http://h/a//b", "it has an empty segment"),
-            (
-                "http://h/a;b",
-                "it has a ; or \\ in it, which never matches",
-            ),
-            (
-                "http://h/%2F",
-                "an encoded / \\ ; % or control byte never matches",
-            ),
-            (
-                "http://h/%41",
-                "letters, digits and - . _ ~ are written without escape",
-            ),
-            ("http://h/%c3%a9", "an escape is % and two of 0-9 A-F"),
-            (
-                "http://h/a b",
-                "it has a space or a control character in it",
-            ),
-            ("http://h/a\"b", "a byte in it must be percent-encoded"),
-        ] {
+        for [text, reason] in crate::text::rows(
+            r#"
+            api.example.com       | it must start with http:// or https://
+            ftp://h               | it must start with http:// or https://
+            http://               | it has no host
+            http://u:p@h          | it must not contain credentials
+            http://h:             | a port is a number from 1 to 65535
+            http://h:0            | a port is a number from 1 to 65535
+            http://h:65536        | a port is a number from 1 to 65535
+            http://h:+1           | a port is a number from 1 to 65535
+            http://::1            | it has no host
+            http://[::1           | invalid IPv6 address in the brackets
+            http://[::g]          | invalid IPv6 address in the brackets
+            http://[::1]x         | invalid IPv6 address in the brackets
+            http://a..b           | invalid host name
+            http://a.             | invalid host name
+            http://-a             | invalid host name
+            http://1.2.3          | invalid IPv4 address
+            http://256.1.1.1      | invalid IPv4 address
+            http://bücher.example | write the host in its ASCII form (xn--…)
+            http://h\\x           | invalid host name
+            http://h/a?b          | it has a query
+            http://h#a            | it has a fragment, which is never sent
+            http://h/a/../b       | it has a dot segment
+            http://h/a//b         | it has an empty segment
+            http://h/a;b          | it has a ; or \\ in it, which never matches
+            http://h/%2F          | an encoded / \\ ; % or control byte never matches
+            http://h/%41          | letters, digits and - . _ ~ are written without escape
+            http://h/%c3%a9       | an escape is % and two of 0-9 A-F
+            http://h/a b          | it has a space or a control character in it
+            http://h/a"b          | a byte in it must be percent-encoded
+        "#,
+        ) {
             assert_eq!(HttpUrl::parse(text), Err(InvalidUrl(reason)), "{text}");
         }
     }

@@ -274,40 +274,21 @@ mod tests {
 
     #[test]
     fn rejects_text_that_is_not_a_request() {
-        for (text, problem) in [
-            (
-                "",
-                "this begins neither with curl nor with METHOD TARGET HTTP/1.1",
-            ),
-            (
-                "curly h",
-                "this begins neither with curl nor with METHOD TARGET HTTP/1.1",
-            ),
-            (
-                "GET /x HTTP/1.1\n\n",
-                "there is no Host, which the URL needs",
-            ),
-            ("curl -s", "curl: there is no URL"),
-            ("curl h -X", "curl: -X has no value"),
-            ("curl h h", "curl: there are two URLs"),
-            (
-                "curl h -u a:b",
-                "curl: -u is not understood here; leave it out",
-            ),
-            ("curl 'h", "curl: a quote is not closed"),
-            (
-                "curl h -d $'a\\nb'",
-                "curl: $'…' is not understood here; write '…'",
-            ),
-            (
-                "curl h -d @file",
-                "curl: -d names a file; paste its content",
-            ),
-            (
-                "curl h --data-urlencode name@file",
-                "curl: --data-urlencode names a file; paste its content",
-            ),
-        ] {
+        for [text, problem] in crate::text::rows(
+            r"
+                                              | this begins neither with curl nor with METHOD TARGET HTTP/1.1
+            curly h                           | this begins neither with curl nor with METHOD TARGET HTTP/1.1
+            GET /x HTTP/1.1\n\n               | there is no Host, which the URL needs
+            curl -s                           | curl: there is no URL
+            curl h -X                         | curl: -X has no value
+            curl h h                          | curl: there are two URLs
+            curl h -u a:b                     | curl: -u is not understood here; leave it out
+            curl 'h                           | curl: a quote is not closed
+            curl h -d $'a\\nb'                | curl: $'…' is not understood here; write '…'
+            curl h -d @file                   | curl: -d names a file; paste its content
+            curl h --data-urlencode name@file | curl: --data-urlencode names a file; paste its content
+        ",
+        ) {
             assert_eq!(parse(text).err().as_deref(), Some(problem), "{text}");
         }
     }

@@ -114,14 +114,6 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
-        let error = read("@/nowhere/secret", b"").unwrap_err();
-        let shown = error.to_string();
-        let expected = "cannot read the secret from /nowhere/secret: ";
-        assert!(shown.starts_with(expected), "{shown}");
-    }
-
-    #[test]
     fn debug_prints_no_secret() {
         assert_eq!(
             format!("{:?}", "hunter2".parse::<SecretArg>().unwrap()),

@@ -61,44 +61,29 @@ mod tests {
 
     #[test]
     fn reports_wrong_usage_in_one_line() {
-        for (arguments, expected) in [
-            (
-                &["consumer", "add"][..],
-                "countersign: the following required arguments were not provided: --name <NAME>; see countersign consumer add --help",
-            ),
-            (
-                &["serve", "--nonsense"],
-                "countersign: unexpected argument '--nonsense' found; see countersign serve --help",
-            ),
-            (
-                &["user", "list", "--jsn"],
-                "countersign: unexpected argument '--jsn' found; tip: a similar argument exists: '--json'; see countersign user list --help",
-            ),
-            (
-                &["consumer", "show", "a b"],
-                "countersign: invalid value 'a b' for '<KEY>': a key or an id has only visible ASCII characters other than \" , ; and \\ in it; see countersign --help",
-            ),
-        ] {
+        for [arguments, expected] in crate::text::rows(
+            r#"
+            consumer\nadd       | countersign: the following required arguments were not provided: --name <NAME>; see countersign consumer add --help
+            serve\n--nonsense   | countersign: unexpected argument '--nonsense' found; see countersign serve --help
+            user\nlist\n--jsn   | countersign: unexpected argument '--jsn' found; tip: a similar argument exists: '--json'; see countersign user list --help
+            consumer\nshow\na b | countersign: invalid value 'a b' for '<KEY>': a key or an id has only visible ASCII characters other than " , ; and \\ in it; see countersign --help
+        "#,
+        ) {
+            let arguments = &arguments.lines().collect::<Vec<_>>()[..];
             assert_eq!(reported(arguments), expected);
         }
     }
 
     #[test]
     fn an_unexpected_argument_is_named_and_a_value_is_not_shown() {
-        for (arguments, expected) in [
-            (
-                &["user", "passwd", "bob", "alice"][..],
-                "countersign: unexpected argument 'alice' found; see countersign user passwd --help",
-            ),
-            (
-                &["user", "add", "bob", "--password-stdin=hunter2"],
-                "countersign: unexpected value for '--password-stdin' found; no more were expected; see countersign user add --help",
-            ),
-            (
-                &["consumer", "rotate-secret", "k", "--scret=hunter2"],
-                "countersign: unexpected argument '--scret' found; tip: a similar argument exists: '--secret'; see countersign consumer rotate-secret --help",
-            ),
-        ] {
+        for [arguments, expected] in crate::text::rows(
+            r"
+            user passwd bob alice                    | countersign: unexpected argument 'alice' found; see countersign user passwd --help
+            user add bob --password-stdin=hunter2    | countersign: unexpected value for '--password-stdin' found; no more were expected; see countersign user add --help
+            consumer rotate-secret k --scret=hunter2 | countersign: unexpected argument '--scret' found; tip: a similar argument exists: '--secret'; see countersign consumer rotate-secret --help
+        ",
+        ) {
+            let arguments = &crate::text::words(arguments)[..];
             assert_eq!(reported(arguments), expected);
         }
     }

@@ -115,6 +115,7 @@ impl Text for Sql {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::words;
 
     #[test]
     fn resolves_paths_of_files_and_of_certificates() {
@@ -140,25 +141,14 @@ mod tests {
     #[test]
     fn distinguishes_files_from_what_is_none() {
         let url = |text: &str| StoreUrl::parse(text).unwrap();
-        for text in [
-            "a.db",
-            "./a.db",
-            "/var/lib/a.db",
-            "sqlite:a.db",
-            "sqlite:/a.db",
-        ] {
+        for text in words("a.db ./a.db /var/lib/a.db sqlite:a.db sqlite:/a.db") {
             assert_eq!(url(text).sqlite_problem(), None, "{text}");
         }
         assert_eq!(url("sqlite:/a.db").sqlite_path(), Path::new("/a.db"));
-        for text in [
-            "postgres://h/db",
-            "sqlite://a.db",
-            "sqlite:",
-            "file:a.db?mode=ro",
-            ":memory:",
-            "sqlite::memory:",
-            "data/",
-        ] {
+        for text in words(
+            "postgres://h/db sqlite://a.db sqlite: file:a.db?mode=ro :memory: sqlite::memory:
+             data/",
+        ) {
             assert!(url(text).sqlite_problem().is_some(), "{text}");
         }
         assert_eq!(format!("{:?}", url("postgres://u:p@h/db")), "<redacted>");

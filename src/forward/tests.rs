@@ -47,57 +47,42 @@ fn a_location_at_the_api_is_made_public_and_no_other() {
     let rewrite = |value: &str, prefix_mode| {
         location::rewrite(&params(), &public, &origins(prefix_mode), value.as_bytes())
     };
-    for (value, expected) in [
-        (
-            "http://api.internal:8000/base/x?y#z",
-            Some("https://api.example/v1/x?y#z"),
-        ),
-        (
-            "HTTP://API.INTERNAL:8000/base",
-            Some("https://api.example/v1"),
-        ),
-        (
-            "http://api.internal:8000/base?y",
-            Some("https://api.example/v1?y"),
-        ),
-        // The public host under another scheme or port, written by a framework that does not know about us.
-        (
-            "http://api.example/base/x",
-            Some("https://api.example/v1/x"),
-        ),
-        (
-            "http://API.example:8000/base/x#z",
-            Some("https://api.example/v1/x#z"),
-        ),
-        (
-            "https://api.example:8000/base",
-            Some("https://api.example/v1"),
-        ),
-        ("http://api.example/other", None),
-        ("http://user@api.example/base/x", None),
-        ("http://api.example.evil.example/base/x", None),
-        ("http://api.example@evil.example/base/x", None),
-        ("ftp://api.example/base/x", None),
-        ("//api.example:8000/base/x", None),
-        // What is ours there is right.
-        ("https://api.example/base/x", None),
-        ("https://api.example:8443/base/x", None),
-        ("http://api.example:81/base/x", None),
-        // Beside what is published, elsewhere, or only looking alike.
-        ("http://api.internal:8000/other", None),
-        ("http://api.internal:8000/based", None),
-        ("http://api.internal:8001/base/x", None),
-        ("https://api.internal:8000/base/x", None),
-        ("http://api.internal:8000@evil.example/base/x", None),
-        ("http://user@api.internal:8000/base/x", None),
-        ("http://api.internal:8000.evil.example/base/x", None),
-        ("http://evil.example/?http://api.internal:8000/base/x", None),
-        ("/base/x", None),
-        ("//api.internal:8000/base/x", None),
-        ("", None),
-    ] {
+    for [value, expected] in crate::text::rows(
+        r"
+        http://api.internal:8000/base/x?y#z                   | https://api.example/v1/x?y#z
+        HTTP://API.INTERNAL:8000/base                         | https://api.example/v1
+        http://api.internal:8000/base?y                       | https://api.example/v1?y
+        # The public host under another scheme or port, written by a framework that does not know about us.
+        http://api.example/base/x                             | https://api.example/v1/x
+        http://API.example:8000/base/x#z                      | https://api.example/v1/x#z
+        https://api.example:8000/base                         | https://api.example/v1
+        http://api.example/other                              | as it is
+        http://user@api.example/base/x                        | as it is
+        http://api.example.evil.example/base/x                | as it is
+        http://api.example@evil.example/base/x                | as it is
+        ftp://api.example/base/x                              | as it is
+        //api.example:8000/base/x                             | as it is
+        # What is ours there is right.
+        https://api.example/base/x                            | as it is
+        https://api.example:8443/base/x                       | as it is
+        http://api.example:81/base/x                          | as it is
+        # Beside what is published, elsewhere, or only looking alike.
+        http://api.internal:8000/other                        | as it is
+        http://api.internal:8000/based                        | as it is
+        http://api.internal:8001/base/x                       | as it is
+        https://api.internal:8000/base/x                      | as it is
+        http://api.internal:8000@evil.example/base/x          | as it is
+        http://user@api.internal:8000/base/x                  | as it is
+        http://api.internal:8000.evil.example/base/x          | as it is
+        http://evil.example/?http://api.internal:8000/base/x  | as it is
+        /base/x                                               | as it is
+        //api.internal:8000/base/x                            | as it is
+                                                              | as it is
+    ",
+    ) {
+        let rewritten = rewrite(value, PrefixMode::Strip);
         assert_eq!(
-            rewrite(value, PrefixMode::Strip).as_deref(),
+            rewritten.as_deref().unwrap_or("as it is"),
             expected,
             "{value}"
         );

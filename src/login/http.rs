@@ -315,18 +315,6 @@ mod tests {
     }
 
     #[test]
-    fn maps_a_response_to_a_user() {
-        let user = |body| read_ok(body, &fields()).unwrap().unwrap();
-        let full = user(r#"{"user":{"id":4711,"name":"ada","full":" Ada L. "}}"#);
-        assert_eq!(full.id.as_str(), "4711");
-        assert_eq!(full.name.as_deref(), Some("ada"));
-        assert_eq!(full.display_name.as_deref(), Some("Ada L."));
-        let bare = user(r#"{"user":{"id":"a@b","name":null,"full":"\u202e"},"error":null}"#);
-        assert_eq!(bare.id.as_str(), "a@b");
-        assert_eq!((bare.name, bare.display_name), (None, None));
-    }
-
-    #[test]
     fn nothing_else_is_a_login() {
         for body in [
             "{}",

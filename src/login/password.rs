@@ -137,6 +137,7 @@ fn parse(hash: &Secret) -> Result<Stored, UnusableHash> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::words;
 
     fn verify(hash: &Secret, password: &Secret) -> bool {
         verify_evenly(Some(hash), &[], password)
@@ -236,17 +237,13 @@ mod tests {
     #[test]
     fn of_argon2_takes_only_argon2id_of_affordable_cost() {
         let tail = "$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
-        for head in [
-            "$argon2i$v=19$m=65536,t=2,p=1",
-            "$argon2d$v=19$m=65536,t=2,p=1",
-            "$argon2id$v=19$m=4194304,t=2,p=1",
-            "$argon2id$v=19$m=131073,t=1,p=1",
-            "$argon2id$v=19$m=65536,t=5,p=1",
-            "$argon2id$v=19$m=8,t=4294967295,p=1",
-            "$argon2id$v=18$m=65536,t=2,p=1",
-            "$argon2id$v=19$m=65536,t=2,p=100",
-            "$scrypt$ln=18,r=8,p=1",
-        ] {
+        for head in words(
+            "$argon2i$v=19$m=65536,t=2,p=1 $argon2d$v=19$m=65536,t=2,p=1
+             $argon2id$v=19$m=4194304,t=2,p=1 $argon2id$v=19$m=131073,t=1,p=1
+             $argon2id$v=19$m=65536,t=5,p=1 $argon2id$v=19$m=8,t=4294967295,p=1
+             $argon2id$v=18$m=65536,t=2,p=1 $argon2id$v=19$m=65536,t=2,p=100
+             $scrypt$ln=18,r=8,p=1",
+        ) {
             let hash = Secret::from(format!("{head}{tail}"));
             assert!(check_usable(&hash).is_err(), "{head}");
             assert!(!verify_evenly(Some(&hash), &[], &Secret::from("password")));

@@ -79,24 +79,6 @@ mod tests {
     }
 
     #[test]
-    fn writes_the_method_in_upper_case_and_encoded() {
-        let of = |method| base_string(method, "/", "", Selection::Rfc5849);
-        assert_eq!(of("get"), "GET&http%3A%2F%2Fh%2F&");
-        assert_eq!(of("M-SEARCH"), "M-SEARCH&http%3A%2F%2Fh%2F&");
-        assert_eq!(of("a+b"), "A%2BB&http%3A%2F%2Fh%2F&");
-    }
-
-    #[test]
-    fn takes_the_path_as_sent() {
-        let of = |path| base_string("GET", path, "", Selection::Rfc5849);
-        assert_eq!(of(""), "GET&http%3A%2F%2Fh%2F&");
-        assert_eq!(
-            of("/a%2fb/../c;d"),
-            "GET&http%3A%2F%2Fh%2Fa%252fb%2F..%2Fc%3Bd&"
-        );
-    }
-
-    #[test]
     fn description_leaves_the_query_out_but_for_oauth_parameters() {
         let of = |selection| base_string("GET", "/", "z=1&oauth_nonce=n&a=2", selection);
         assert_eq!(

@@ -85,27 +85,17 @@ mod tests {
 
     #[test]
     fn rejects_what_cannot_be_sent() {
-        for (text, expected) in [
-            ("example.com/x", "it must start with http:// or https://"),
-            (
-                "ftp://example.com/",
-                "it must start with http:// or https://",
-            ),
-            (
-                "http://example.com/#top",
-                "it has a fragment, which is never sent",
-            ),
-            (
-                "http://example.com/a b",
-                "it has a space or a control character in it",
-            ),
-            (
-                "http://example.com/a\r\nb",
-                "it has a space or a control character in it",
-            ),
-            ("http:///x", "it has no host"),
-            ("http://u:p@example.com/", "it must not contain credentials"),
-        ] {
+        for [text, expected] in crate::text::rows(
+            r"
+            example.com/x             | it must start with http:// or https://
+            ftp://example.com/        | it must start with http:// or https://
+            http://example.com/#top   | it has a fragment, which is never sent
+            http://example.com/a b    | it has a space or a control character in it
+            http://example.com/a\r\nb | it has a space or a control character in it
+            http:///x                 | it has no host
+            http://u:p@example.com/   | it must not contain credentials
+        ",
+        ) {
             let expected = InvalidUrl(expected);
             assert_eq!(RequestUri::parse(text), Err(expected), "{text}");
         }

@@ -326,6 +326,7 @@ pub(super) fn decode(path: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use crate::text::words;
     use std::collections::BTreeSet;
 
     use proptest::prelude::*;
@@ -419,13 +420,8 @@ mod tests {
 
     #[test]
     fn a_parameter_may_stand_beside_all_that_is_left() {
-        let list = [
-            "/{*all}",
-            "/{kind}/{id}",
-            "/files/{*rest}",
-            "/files/{id}/meta",
-        ];
-        let list = list.map(|path| operation(path, &[])).to_vec();
+        let list = words("/{*all} /{kind}/{id} /files/{*rest} /files/{id}/meta");
+        let list = list.iter().map(|path| operation(path, &[])).collect();
         let operations = Operations::new(list, Access::NOBODY, true);
         for (path, expected) in [
             ("/", None),
@@ -506,27 +502,12 @@ mod tests {
 
     #[test]
     fn rejects_paths_that_the_api_could_read_as_others() {
-        for path in [
-            "/members/1;x",
-            "/members\\1",
-            "/members/a%2fb",
-            "/members/a%2Fb",
-            "/members/a%5cb",
-            "/members/a%3Bb",
-            "/members/a%25b",
-            "/members//1",
-            "//members/1",
-            "/members/./1",
-            "/members/../1",
-            "/members/%2e%2e/1",
-            "/members/.%2E",
-            "/members/%",
-            "/members/%4",
-            "/members/%zz",
-            "/members/%00",
-            "/members/%0a",
-            "/members/%7f",
-        ] {
+        for path in words(
+            r"/members/1;x /members\1 /members/a%2fb /members/a%2Fb /members/a%5cb /members/a%3Bb
+             /members/a%25b /members//1 //members/1 /members/./1 /members/../1 /members/%2e%2e/1
+             /members/.%2E /members/% /members/%4 /members/%zz /members/%00 /members/%0a
+             /members/%7f",
+        ) {
             assert_eq!(found(path, "GET"), "400", "{path}");
         }
     }

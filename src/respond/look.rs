@@ -287,20 +287,3 @@ fn css_type(content: &[u8]) -> Result<(&'static str, &'static str), &'static str
         Err(_) => Err("not valid UTF-8; save the file as UTF-8"),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quotes_a_realm_so_that_it_cannot_leave_its_quotes() {
-        let look = Look::read(Params {
-            realm: "a \"b\" \\ c\r\nd\u{e9}".to_owned(),
-            ..Params::default()
-        });
-        assert_eq!(
-            look.unwrap().challenge("token_used"),
-            "OAuth realm=\"a \\\"b\\\" \\\\ cd\", oauth_problem=\"token_used\""
-        );
-    }
-}

@@ -332,6 +332,7 @@ fn context(field: &'static str, record: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::has;
 
     fn seal(byte: u8) -> Seal {
         sealed(&[byte])
@@ -420,9 +421,9 @@ mod tests {
             .open(field::ACCESS_TOKEN, token, &without_id(&kept))
             .unwrap_err();
         let text = error.to_string();
-        assert!(
-            text.contains("access_token.secret of 01234567…, which is sealed with an unknown key"),
-            "{text}"
+        has(
+            &text,
+            &["access_token.secret of 01234567…, which is sealed with an unknown key"],
         );
     }
 

@@ -168,49 +168,23 @@ const WRONG: Rejection = Rejection::SignatureWrong {
 #[tokio::test]
 async fn a_token_opens_nothing_to_another_consumer() {
     let setup = Setup::new();
+    use Rejection::{ConsumerUnknown, TokenUnknown};
+
+    let [shop, other, t, o] = ["shop", "other", "t", "o"].map(|name| format!("secret of {name}"));
+    let [shop, other, t, o] = [&*shop, &*other, &*t, &*o];
     for (consumer, token, secrets, expected) in [
-        ("shop", "t", ["secret of shop", "secret of t"], None),
+        ("shop", "t", [shop, t], None),
         // Rightly signed with everything that the other consumer can know.
-        (
-            "shop",
-            "o",
-            ["secret of shop", "secret of o"],
-            Some(Rejection::TokenUnknown),
-        ),
-        (
-            "other",
-            "t",
-            ["secret of other", "secret of t"],
-            Some(Rejection::TokenUnknown),
-        ),
-        (
-            "other",
-            "t",
-            ["secret of shop", "secret of t"],
-            Some(Rejection::TokenUnknown),
-        ),
-        (
-            "none",
-            "t",
-            ["secret of shop", "secret of t"],
-            Some(Rejection::ConsumerUnknown),
-        ),
-        (
-            "Shop",
-            "t",
-            ["secret of shop", "secret of t"],
-            Some(Rejection::ConsumerUnknown),
-        ),
-        (
-            "shop",
-            "T",
-            ["secret of shop", "secret of t"],
-            Some(Rejection::TokenUnknown),
-        ),
+        ("shop", "o", [shop, o], Some(TokenUnknown)),
+        ("other", "t", [other, t], Some(TokenUnknown)),
+        ("other", "t", [shop, t], Some(TokenUnknown)),
+        ("none", "t", [shop, t], Some(ConsumerUnknown)),
+        ("Shop", "t", [shop, t], Some(ConsumerUnknown)),
+        ("shop", "T", [shop, t], Some(TokenUnknown)),
         // A key with a part left out, swapped or shifted over the `&`.
-        ("shop", "t", ["secret of shop", ""], Some(WRONG)),
-        ("shop", "t", ["", "secret of t"], Some(WRONG)),
-        ("shop", "t", ["secret of t", "secret of shop"], Some(WRONG)),
+        ("shop", "t", [shop, ""], Some(WRONG)),
+        ("shop", "t", ["", t], Some(WRONG)),
+        ("shop", "t", [t, shop], Some(WRONG)),
         ("shop", "t", ["", ""], Some(WRONG)),
     ] {
         let call = Call {

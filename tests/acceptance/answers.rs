@@ -41,10 +41,14 @@ fn requests_of_a_wrong_shape_are_400_and_name_the_parameter() {
     let two = call().without("oauth_nonce").without("oauth_timestamp");
     let absent = proxy.send(two).form("oauth_parameters_absent").unwrap();
     assert!(["oauth_timestamp&oauth_nonce", "oauth_nonce&oauth_timestamp"].contains(&&*absent));
-    for [name, value] in &rows(
+    for [name, value] in rows(
         r"
         oauth_timestamp | abc
         oauth_timestamp | 0
+        oauth_timestamp | 00
+        oauth_timestamp | 1\x20
+        oauth_timestamp | 0x5f
+        oauth_timestamp | 18446744073709551616
         oauth_timestamp | -1
         oauth_timestamp | +1
         oauth_timestamp | \x201
@@ -53,6 +57,8 @@ fn requests_of_a_wrong_shape_are_400_and_name_the_parameter() {
         oauth_timestamp | 99999999999999999999999
         oauth_nonce     | a b
         oauth_nonce     | a\nb
+        oauth_nonce     | a\0b
+        oauth_nonce     | a\u{7f}
         oauth_nonce     | \u{e9}
     ",
     ) {
@@ -63,8 +69,10 @@ fn requests_of_a_wrong_shape_are_400_and_name_the_parameter() {
     proxy.rejects(nonce(256), 400, "parameter_rejected");
     proxy.passes(nonce(255));
     let version = |version| call().parameter("oauth_version", version);
-    let answer = proxy.rejects(version("2.0"), 400, "version_rejected");
-    answer.tells("oauth_acceptable_versions", "1.0-1.0");
+    for wrong in ["2.0", "1", "1.0 ", "1.0b", "01.0"] {
+        let answer = proxy.rejects(version(wrong), 400, "version_rejected");
+        answer.tells("oauth_acceptable_versions", "1.0-1.0");
+    }
     proxy.passes(version("1.0a"));
     proxy.passes(call().without("oauth_version"));
     for method in ["HMAC-SHA3-256", "PLAINTEXT"] {
@@ -136,7 +144,7 @@ fn credentials_that_do_not_hold_are_401_and_say_which() {
 
 #[test]
 fn a_challenge_goes_with_every_401() {
-    let Scene { proxy, caller, .. } = Scene::with("service.realm = 'The \"Shop\"'");
+    let Scene { proxy, caller, .. } = Scene::with("service.realm = 'The \"Shop\" \\'");
     for (call, problem) in [
         (Call::get("/"), "parameter_absent"),
         (Call::get("/").of(&caller).key("x"), "signature_invalid"),
@@ -145,7 +153,7 @@ fn a_challenge_goes_with_every_401() {
         let answer = proxy.send(call);
         let challenge = answer.header("www-authenticate").expect("a challenge");
         assert!(
-            challenge.starts_with("OAuth realm=\"The \\\"Shop\\\"\", "),
+            challenge.starts_with("OAuth realm=\"The \\\"Shop\\\" \\\\\", "),
             "{challenge}"
         );
         has(challenge, &[&format!("oauth_problem=\"{problem}\"")]);

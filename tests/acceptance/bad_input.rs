@@ -28,7 +28,7 @@ fn the_line(ended: &Ended) -> String {
 
 #[test]
 fn an_unknown_key_is_2_and_suggests_the_nearest() {
-    for [text, key, nearest] in &rows(
+    for [text, key, nearest] in rows(
         r"
         listen.adress = 'x'                             | listen.adress             | address
         [signature]\ntimestamp_windw = '1s'             | signature.timestamp_windw | timestamp_window

@@ -6,11 +6,15 @@ use crate::support::{Proxy, Upstream, has, legs::asks, proxy::CALLBACK, words};
 fn callback_is_checked_against_the_registered_one() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let options = "--callback https://shop.example/ready --callback http://127.0.0.1/back \
-                   --callback http://localhost:1/back --callback com.example.shop:/done";
+                   --callback http://localhost:1/back --callback com.example.shop:/done \
+                   --callback http://[::1]:3000/back --callback myapp://host/cb --callback https://root.example";
     let consumer = proxy.consumer_with("Shop", options);
     for good in words(
         "https://shop.example/ready https://shop.example/ready?any=query http://127.0.0.1/back
-         http://127.0.0.1:49152/back?x=1 http://localhost:49152/back com.example.shop:/done?x=1",
+         http://127.0.0.1:49152/back?x=1 http://localhost:49152/back com.example.shop:/done?x=1
+         https://shop.example/ready? https://shop.example/ready?next=https://else.example/?a
+         https://shop.example:443/ready HTTPS://SHOP.example/ready http://[::1]/back
+         http://[::1]:65535/back myapp://host/cb?x=1 https://root.example/ https://root.example?x",
     ) {
         proxy.send(asks(&consumer, good)).has_status(200);
     }
@@ -34,7 +38,20 @@ fn callback_is_checked_against_the_registered_one() {
         "ready",
         "http://127.0.0.1:49152/else",
         "http://127.0.0.2/back",
-        "http://[::1]:49152/back",
+        "https://127.0.0.1/back",
+        "myapp://HOST/cb",
+        "myapp://host:1/cb",
+        "com.example.shop:done",
+        "com.example.shop:///done",
+        "https://shop.example./ready",
+        "https://evil-shop.example/ready",
+        "https://shop.example/ready/x",
+        "https://shop.example//ready",
+        "https://shop.example/%72eady",
+        "https://shop.example/ready;x",
+        "https://evil.example/?https://shop.example/ready",
+        "https://[::ffff:1.2.3.4]/ready",
+        "https+x://shop.example/ready",
         "com.example.shop:/else",
         "javascript:alert(1)",
         "data:text/html,x",
@@ -43,6 +60,9 @@ fn callback_is_checked_against_the_registered_one() {
         "vbscript:x",
         "OOB",
         "oob ",
+        " oob",
+        "o%6fb",
+        "oob:",
         "oob",
     ] {
         let answer = proxy.send(asks(&consumer, bad));
@@ -54,7 +74,11 @@ fn callback_is_checked_against_the_registered_one() {
 #[test]
 fn oob_needs_to_be_registered_or_nothing_else_to_be() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
-    proxy.passes(asks(&proxy.consumer("nothing"), "oob"));
+    let nothing = proxy.consumer("nothing");
+    proxy.passes(asks(&nothing, "oob"));
+    for callback in ["OOB", "oob:", CALLBACK] {
+        proxy.rejects(asks(&nothing, callback), 400, "parameter_rejected");
+    }
     proxy
         .send(asks(&proxy.consumer_with("oob", "--callback oob"), "oob"))
         .has_status(200);

@@ -13,6 +13,7 @@ use crate::support::{
     signer::encode,
     until,
     visitor::unescape,
+    words,
 };
 
 #[test]
@@ -81,7 +82,7 @@ fn scope_narrows_the_permissions_of_the_token() {
             .to_owned()
     };
 
-    let narrowed = asks(&consumer, CALLBACK).form("scope=read");
+    let narrowed = asks(&consumer, CALLBACK).form("scope=read++read");
     let request_token = token_of(&proxy.send(narrowed));
     let (mut visitor, consent) = proxy.consent(&request_token, &user);
     let text = consent.answer.text();
@@ -109,7 +110,8 @@ fn scope_narrows_the_permissions_of_the_token() {
     for call in [spoiled, scoped("unknown")] {
         token_of(&proxy.send(call.signed_as_described()));
     }
-    for scope in ["admin", "unknown", "read%20admin"] {
+    let none = "admin unknown read%20admin READ rea read,write read%09write r%E9ad %FF %20 %20%20";
+    for scope in words(none).into_iter().chain([""]) {
         proxy.rejects(scoped(scope), 400, "parameter_rejected");
     }
 }

@@ -101,11 +101,15 @@ fn the_operators_messages_are_shown_and_a_reload_reads_them_again() {
 
 #[test]
 fn messages_that_cannot_be_used_are_an_invalid_configuration() {
-    for [name, text, place] in &rows(
+    for [name, text, place] in rows(
         r"
         nl.ftl         | \nlogin-titel = a\n | nl.ftl line 2: no page shows `login-titel`
         nl.ftl         | login-title a\n     | nl.ftl line 1: not a Fluent message
         to-day.txt.ftl | login-title = a\n   | the name is not a language
+        no language.ftl | login-title = a\n  | the name is not a language
+        nl.ftl | login-title = a { $b }\n | nl.ftl line 1: `login-title` has no variable $b
+        nl.ftl | login-title = a\nduration-hours = { $count ->\n   *[other] { $hours }\n}\n | nl.ftl line 2: `duration-hours` has no variable $hours
+        nl.ftl | login-title =\n    .a = b\n | `login-title`
     ",
     ) {
         let builder = with_messages(&Upstream::start(), &[(name, text)]);

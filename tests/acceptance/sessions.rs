@@ -1,8 +1,9 @@
 //! A user logged in directly: the other kind of caller.
 
 use crate::support::{
-    Call, Proxy, Reply, Upstream, Visitor, has, legs::APPLICATIONS, legs::LOGIN,
-    legs::REVOKE_TOKEN, proxy::Builder,
+    Call, Proxy, Reply, Upstream, Visitor, has,
+    legs::{APPLICATIONS, LOGIN, REVOKE_TOKEN},
+    proxy::Builder,
 };
 
 fn with_user_operations(api: &Upstream) -> Builder {

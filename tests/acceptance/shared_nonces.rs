@@ -239,6 +239,7 @@ fn one_of_a_hundred_passes(replicas: &Replicas) {
 fn a_hung_server_is_503_within_a_second_and_nothing_is_forwarded() {
     let server = Postgres::start();
     let replicas = Replicas::on(&server);
+    one_of_a_hundred_passes(&replicas);
     server.hang();
     replicas.are_unavailable();
     sleep(Duration::from_secs(1));

@@ -193,7 +193,7 @@ fn an_answer_with_its_oddities_is_passed_on() {
 /// A connection to the API that ends unanswered: once more where that can do no harm (RFC 9110 §9.2.2), else 502.
 #[test]
 fn a_request_is_sent_again_only_where_that_is_safe() {
-    for [request, seen, status] in &rows(
+    for [request, seen, status] in rows(
         r"
         GET /twice HTTP/1.1\r\nHost: $H\r\n$A[GET /twice]\r\n\r\n                                                    | 2 | 200
         HEAD /twice HTTP/1.1\r\nHost: $H\r\n$A[HEAD /twice]\r\n\r\n                                                  | 2 | 200
@@ -233,28 +233,15 @@ fn a_request_is_sent_again_only_where_that_is_safe() {
 /// HTTP/1.0 has no chunks: the end of the connection is the end of a body, so one that broke off is reset, not closed.
 #[test]
 fn a_caller_of_http_1_0_can_tell_what_broke_off() {
-    for (name, sent, whole) in [
-        (
-            "chunks",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
-            true,
-        ),
-        (
-            "no last chunk",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
-            false,
-        ),
-        (
-            "a size that is none",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n",
-            false,
-        ),
-        (
-            "fewer bytes than its length",
-            "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
-            false,
-        ),
-    ] {
+    for [name, sent, whole] in rows(
+        r"
+        chunks                      | HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n | true
+        no last chunk               | HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n | false
+        a size that is none         | HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n | false
+        fewer bytes than its length | HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc | false
+    ",
+    ) {
+        let whole = whole == "true";
         let api = Upstream::replying(move |_| Reply::raw(sent).closing());
         let stage = Stage::before(api, "");
         let mut connection = stage.proxy.connect();

@@ -26,7 +26,7 @@ fn credentials_stand_once_and_in_one_place() {
     .iter()
     .map(|[name, lines]| refused(name, "RFC 9110 §11.6.2, §5.3", 400, request("/x", lines)))
     .collect();
-    for [name, lines] in &rows(
+    for [name, lines] in rows(
         r#"
         two OAuth schemes with a comma | Authorization: $V[GET /x], $V[GET /x]
         OAuth, then Basic with a comma | Authorization: $V[GET /x], Basic YTpi
@@ -46,6 +46,15 @@ fn credentials_stand_once_and_in_one_place() {
         the scheme alone               | Authorization: OAuth
         the scheme and a comma         | Authorization: OAuth ,
         two schemes                    | Authorization: OAuth OAuth oauth_token="x"
+        a space after the equals sign  | Authorization: $V[GET /x], oauth_x= "1"
+        a realm without quotes         | Authorization: $V[GET /x], realm=x
+        an open realm                  | Authorization: $V[GET /x], realm="1
+        a realm that ends in an escape | Authorization: $V[GET /x], realm="1\\
+        one quote too many             | Authorization: $V[GET /x], oauth_x="1""
+        a bracket in a name            | Authorization: $V[GET /x], oauth(x="1"
+        a name in quotes               | Authorization: $V[GET /x], "oauth_x"
+        an invalid escape in a name    | Authorization: $V[GET /x], oauth_%4="1"
+        an escaped quote               | Authorization: $V[GET /x], oauth_x="1\\""
     "#,
     ) {
         cases.push(answered(name, "RFC 5849 §3.5.1", 400, request("/x", lines)));
@@ -110,7 +119,7 @@ fn credentials_stand_once_and_in_one_place() {
             request("/x", &lines),
         ));
     }
-    stage.play(43, &cases);
+    stage.play(52, &cases);
 }
 
 #[test]
@@ -156,7 +165,7 @@ fn a_form_that_the_signature_does_not_cover_never_passes() {
     let unsigned =
         |content_type: &str| post(&format!("{content_type}\r\nContent-Length: $L"), "admin=1");
     let mut cases = Vec::new();
-    for [name, source, lines] in &rows(
+    for [name, source, lines] in rows(
         r#"
         plain | RFC 5849 §3.4.1.3.1 | Content-Type: application/x-www-form-urlencoded
         capitals | RFC 9110 §8.3.1 | Content-Type: APPLICATION/X-WWW-FORM-URLENCODED
@@ -189,7 +198,7 @@ fn a_form_that_the_signature_does_not_cover_never_passes() {
     ) {
         cases.push(answered(name, source, 401, unsigned(lines)));
     }
-    for [name, lines] in &rows(
+    for [name, lines] in rows(
         r"
         two lines, the form first | Content-Type: application/x-www-form-urlencoded\r\nContent-Type: text/plain
         two lines, the form last  | Content-Type: text/plain\r\nContent-Type: application/x-www-form-urlencoded

@@ -212,7 +212,7 @@ fn a_fault_later_in_a_chunked_body_breaks_the_upstream_body_off() {
 #[test]
 fn a_body_that_the_caller_breaks_off_is_not_passed_off_as_whole() {
     let stage = Stage::new("");
-    for [name, framing, part] in &rows(
+    for [name, framing, part] in rows(
         r"
         a length                   | Content-Length: 10         | abc
         a chunk                    | Transfer-Encoding: chunked | a\r\nabc
@@ -254,7 +254,7 @@ fn what_chunks_may_have_is_taken_off_and_not_forwarded() {
     )
     .iter()
     .map(|[name, body]| {
-        let data = match name.as_str() {
+        let data = match *name {
             "capital digits" => "POST /x | abcdefghij",
             "chunks within data" => "POST /x | 0\r\n\r\n",
             _ => "POST /x | abc",

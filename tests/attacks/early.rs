@@ -66,7 +66,7 @@ fn nothing_in_the_body_of_a_refused_request_is_a_request() {
             .closed(),
         );
     }
-    for [name, status, line] in &rows(
+    for [name, status, line] in rows(
         r"
         405                    | 405 | PUT /x HTTP/1.1\r\nHost: $H\r\n$A[PUT /x]
         404                    | 404 | POST /unlisted HTTP/1.1\r\nHost: $H\r\n$A[POST /unlisted]
@@ -118,7 +118,7 @@ fn nothing_in_the_body_of_a_refused_request_is_a_request() {
 fn a_body_is_asked_for_only_when_it_is_wanted() {
     let stage = Stage::new("");
     let mut cases = Vec::new();
-    for [name, status, request] in &rows(
+    for [name, status, request] in rows(
         r"
         no credentials    | 401 | POST /x HTTP/1.1\r\nHost: $H\r\n
         a wrong signature | 401 | POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /y]\r\n
@@ -165,7 +165,7 @@ fn an_expectation_that_is_met_ends_here() {
     let stage = Stage::new("");
     // RFC 9110 §10.1.1: a server MAY omit the 100 where the body has begun to arrive. This one sends it to whoever asked,
     // unless there is no body or the caller speaks HTTP/1.0.
-    for [name, version, fields, body, interim] in &rows(
+    for [name, version, fields, body, interim] in rows(
         r"
         a body that is there  | 1.1 | Content-Length: 3                         | abc                   | 1
         chunks that are there | 1.1 | Transfer-Encoding: chunked                | 3\r\nabc\r\n0\r\n\r\n | 1

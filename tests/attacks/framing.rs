@@ -55,7 +55,7 @@ fn a_content_length_that_two_could_read_differently_is_refused() {
             post(&format!("Content-Length: {value}"), "abc"),
         ));
     }
-    for [name, fields] in &rows(
+    for [name, fields] in rows(
         r"
         two lengths               | Content-Length: 3\r\nContent-Length: 0
         two lengths, 0 first      | Content-Length: 0\r\nContent-Length: 3
@@ -68,7 +68,7 @@ fn a_content_length_that_two_could_read_differently_is_refused() {
     // RFC 9112 §6.3 has a recipient replace equal lengths by a single valid one, and RFC 9110 §8.6 any number of digits: the
     // API gets `Content-Length: 3`, once.
     let from = stage.api.count();
-    for [name, fields] in &rows(
+    for [name, fields] in rows(
         r"
         the same length twice              | Content-Length: 3\r\nContent-Length: 3
         a length, a field, the same length | Content-Length: 3\r\nX-A: b\r\nCONTENT-LENGTH: 3
@@ -139,7 +139,7 @@ fn transfer_encoding_is_one_chunked_or_refused() {
             post(&format!("Transfer-Encoding: {value}"), CHUNKED),
         ));
     }
-    for [name, source, fields] in &rows(
+    for [name, source, fields] in rows(
         r"
         chunked twice                   | RFC 9112 §6.1          | Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked
         chunked, then another           | Kettle 2019, TE.TE     | Transfer-Encoding: chunked\r\nTransfer-Encoding: cow
@@ -176,7 +176,7 @@ fn content_length_beside_chunked_is_dropped() {
     let mut cases = Vec::new();
     // RFC 9112 §6.3: "the Transfer-Encoding overrides the Content-Length", which must be removed before the message goes on;
     // §6.1: the connection is closed after the response. Nothing behind the body is served.
-    for [name, fields] in &rows(
+    for [name, fields] in rows(
         r"
         length, then chunked           | Content-Length: 3\r\nTransfer-Encoding: chunked
         chunked, then length           | Transfer-Encoding: chunked\r\nContent-Length: 3
@@ -197,7 +197,7 @@ fn content_length_beside_chunked_is_dropped() {
             .seen(&["POST /x | abc"]),
         );
     }
-    for [name, fields] in &rows(
+    for [name, fields] in rows(
         r"
         identity          | Content-Length: 3\r\nTransfer-Encoding: identity
         an empty coding   | Content-Length: 3\r\nTransfer-Encoding:
@@ -246,7 +246,7 @@ fn transfer_encoding_in_http_1_0_is_refused() {
         format!("POST /x HTTP/1.0\r\nHost: $H\r\n$A[POST /x]\r\n{fields}\r\n\r\n{body}")
     };
     let mut cases = Vec::new();
-    for [name, fields] in &rows(
+    for [name, fields] in rows(
         r"
         chunked                      | Transfer-Encoding: chunked
         chunked on a kept connection | Connection: keep-alive\r\nTransfer-Encoding: chunked

@@ -133,7 +133,7 @@ fn an_absolute_target_agrees_with_host_or_is_refused() {
     let request =
         |target: &str, host: &str| format!("GET {target} HTTP/1.1\r\n{host}$A[GET /x]\r\n\r\n");
     let mut cases = Vec::new();
-    for [name, target, host] in &rows(
+    for [name, target, host] in rows(
         r"
         another host in Host          | http://$H/x                     | Host: evil.test\r\n
         another host in the target    | http://evil.test/x              | Host: $H\r\n

@@ -13,7 +13,7 @@ const FIELDS: &str = "Host: $H\r\n$A[GET /x]\r\n\r\n";
 fn a_request_line_that_is_not_three_words_is_refused() {
     let stage = Stage::new("");
     let mut cases = Vec::new();
-    for [name, source, line] in &rows(
+    for [name, source, line] in rows(
         r#"
         HTTP/0.9                            | RFC 9112 §3                          | GET /x
         HTTP/0.9 with a space               | RFC 9112 §3                          | GET /x\x20
@@ -52,7 +52,7 @@ fn a_request_line_that_is_not_three_words_is_refused() {
     }
     // RFC 9112 §2.2: "a recipient MAY recognize a single LF as a line terminator", and a server "SHOULD ignore at least one
     // empty line (CRLF) received prior to the request-line". What goes on to the API has CRLF and no empty line in front.
-    for [name, lines] in &rows(
+    for [name, lines] in rows(
         r"
         LF alone behind the request line | GET /x HTTP/1.1\nHost: $H\r\n$A[GET /x]\r\n\r\n
         LF alone everywhere              | GET /x HTTP/1.1\nHost: $H\n$A[GET /x]\n\n

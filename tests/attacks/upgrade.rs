@@ -13,7 +13,7 @@ use crate::{
 fn an_upgrade_is_dropped_and_the_request_served() {
     let stage = Stage::new("");
     let mut cases: Vec<Case> = Vec::new();
-    for [name, source, fields] in &rows(
+    for [name, source, fields] in rows(
         r"
         h2c | RFC 9113 §3.1 | Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA
         h2c, the settings not named | RFC 9113 §3.1 | Connection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA

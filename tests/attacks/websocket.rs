@@ -45,7 +45,7 @@ fn an_api_that_declines_leaves_requests_that_are_verified() {
     ) {
         let status: u16 = status.parse().unwrap();
         let api = Upstream::replying(move |seen| match seen.target.as_str() {
-            "/ws" => Reply::raw(&answer),
+            "/ws" => Reply::raw(answer),
             target => Reply::ok(target),
         });
         let stage = Stage::before(api, OPERATIONS);
@@ -132,7 +132,7 @@ fn only_the_right_101_opens_a_tunnel() {
 fn a_handshake_is_verified_before_anything_is_piped() {
     let stage = Stage::new(OPERATIONS);
     let upgrade = "Connection: Upgrade\r\nUpgrade: websocket";
-    for [name, source, status, credentials] in &rows(
+    for [name, source, status, credentials] in rows(
         r"
         no credentials         | RFC 5849 §3                 | 401 | X-A: b
         another path's         | RFC 5849 §3.4.1.2           | 401 | $A[GET /plain]
@@ -161,65 +161,24 @@ fn a_handshake_is_verified_before_anything_is_piped() {
 #[test]
 fn the_api_is_asked_for_websocket_or_for_nothing() {
     let stage = Stage::new(OPERATIONS);
-    for (name, fields, asked) in [
-        ("plain", "Connection: Upgrade\r\nUpgrade: websocket", true),
-        (
-            "capitals",
-            "CONNECTION: UPGRADE\r\nUPGRADE: WEBSOCKET",
-            true,
-        ),
-        (
-            "among others",
-            "Connection: Upgrade\r\nUpgrade: h2c, websocket",
-            true,
-        ),
-        (
-            "in two lines",
-            "Connection: Upgrade\r\nUpgrade: h2c\r\nUpgrade: websocket",
-            true,
-        ),
-        (
-            "Connection twice",
-            "Connection: X-B\r\nConnection: Upgrade\r\nUpgrade: websocket",
-            true,
-        ),
-        (
-            "naming others",
-            "Connection: Upgrade, X-Auth-User, Sec-WebSocket-Key, Host\r\nUpgrade: websocket",
-            true,
-        ),
-        (
-            "h2c",
-            "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk",
-            false,
-        ),
-        (
-            "h2c beside",
-            "Connection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk",
-            false,
-        ),
-        (
-            "nearly",
-            "Connection: Upgrade\r\nUpgrade: websockets",
-            false,
-        ),
-        (
-            "a version of it",
-            "Connection: Upgrade\r\nUpgrade: websocket/13",
-            false,
-        ),
-        ("not named", "Upgrade: websocket", false),
-        (
-            "named nearly",
-            "Connection: Upgrades\r\nUpgrade: websocket",
-            false,
-        ),
-        (
-            "a lookalike",
-            "Connection: Upgrade\r\nX_Upgrade: websocket",
-            false,
-        ),
-    ] {
+    for [name, fields, asked] in rows(
+        r"
+        plain            | Connection: Upgrade\r\nUpgrade: websocket        | true
+        capitals         | CONNECTION: UPGRADE\r\nUPGRADE: WEBSOCKET        | true
+        among others     | Connection: Upgrade\r\nUpgrade: h2c, websocket   | true
+        in two lines     | Connection: Upgrade\r\nUpgrade: h2c\r\nUpgrade: websocket | true
+        Connection twice | Connection: X-B\r\nConnection: Upgrade\r\nUpgrade: websocket | true
+        naming others    | Connection: Upgrade, X-Auth-User, Sec-WebSocket-Key, Host\r\nUpgrade: websocket | true
+        h2c              | Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk | false
+        h2c beside       | Connection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk | false
+        nearly           | Connection: Upgrade\r\nUpgrade: websockets       | false
+        a version of it  | Connection: Upgrade\r\nUpgrade: websocket/13     | false
+        not named        | Upgrade: websocket                               | false
+        named nearly     | Connection: Upgrades\r\nUpgrade: websocket       | false
+        a lookalike      | Connection: Upgrade\r\nX_Upgrade: websocket      | false
+    ",
+    ) {
+        let asked = asked == "true";
         let mut connection = stage.proxy.connect();
         let before = stage.api.count();
         connection.send(&stage.bytes(&format!("{}{UNSIGNED}", handshake("$A[GET /ws]", fields))));

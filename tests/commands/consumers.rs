@@ -157,7 +157,7 @@ fn update_changes_what_is_given_and_nothing_else() {
         "dialect": "rfc5849", "has_rsa_public_key": false, "rsa_only": false, "enforce": false, "enabled": true,
         "previous_secret_until": null,
     });
-    for [options, member, value] in &rows(
+    for [options, member, value] in rows(
         r#"
         --name New                                  | name               | "New"
         --callback https://a.test/ --callback oob   | callbacks          | ["https://a.test/", "oob"]

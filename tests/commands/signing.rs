@@ -63,6 +63,14 @@ fn a_request_that_was_pasted_is_explained() {
     let command = place.run(&sign(&token, &["--curl"])).done().stdout;
     let explain = place.run_with("explain --request -", &command);
     assert!(explain.done().stdout.contains("the signature matches"));
+    let header = place.run(&sign(&token, &[])).done().stdout;
+    let http = format!("GET /members/1?a=b HTTP/1.1\r\nHost: api.test\r\n{header}\r\n\r\n");
+    let http = http.replace("GET /members", "GET https://api.test/members");
+    let explain = place.run_with("explain --request -", &http).done();
+    has(&explain.stdout, &["the signature matches"]);
+    let wrong = place.run_with("explain --request -", "x");
+    has(&wrong.failed(2), &["begins neither with curl"]);
+    assert_eq!(place.run("explain GET http://h/ --request -").code, Some(2));
 }
 
 /// The keys are those of `openssl`, and `explain` verifies with the public one alone.
@@ -84,6 +92,12 @@ fn signs_with_a_private_rsa_key() {
         let public = ["--rsa-public-key", "public.pem"];
         let explain = [&["explain", "GET", URL, "--header", header][..], &public].concat();
         assert_eq!(place.json(&explain)["matches"], true, "{method}");
+        has(&place.run(&explain).stdout, &["RSA key of 2048 bits"]);
+        let other = [&["explain", "POST"], &explain[2..], &["--json"]].concat();
+        has(&place.run(&other).stdout, &["other_method: "]);
+        let none = [&explain[..6], &["config.toml"]].concat();
+        let line = place.run(&none).failed(1);
+        has(&line, &["no PEM block (-----BEGIN PUBLIC KEY-----) found"]);
     }
     let line = place.run(&sign("t", &["--method", "RSA-SHA1"])).failed(2);
     assert!(line.contains("give --rsa-private-key FILE"), "{line}");

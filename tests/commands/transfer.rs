@@ -249,7 +249,7 @@ fn an_import_takes_all_or_nothing() {
     place.user("alice");
     place.run("user disable alice").done();
     let before = export(&place);
-    for [line, expected] in &rows(
+    for [line, expected] in rows(
         r#"
         nonsense                                                                            | bad:3: is not a JSON object
         {"kind":"user","id":"a b","name":"x"}                                               | bad:3: user "a b": a key or an id has only

@@ -289,7 +289,7 @@ fn responses_that_nobody_takes_hold_little_memory() {
         assert!(logo.ends_with(".svg"), "{logo}");
         // What 6,000 streams take by themselves, and the bodies of those requests that are let in.
         for (path, bound) in [
-            (logo, 40),
+            (logo, 64),
             ("/service.oauth?mode=login", 48),
             ("/open", 110),
         ] {

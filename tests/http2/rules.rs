@@ -45,9 +45,9 @@ fn what_http_1_1_refuses_is_refused() {
             400 | GET   | /                   |                | Expect: 200-ok
             ",
         ) {
-            let mut call = Call::new(&method, &target).of(&caller);
+            let mut call = Call::new(method, target).of(&caller);
             if !host.is_empty() {
-                call = call.host(&host);
+                call = call.host(host);
             }
             if let Some((name, value)) = field.split_once(": ") {
                 call = call.header(name, value);
@@ -138,7 +138,7 @@ fn what_only_http_2_can_get_wrong_is_refused() {
         Some(b"ok")
     ));
     let served = api.count();
-    for [what, name, value] in &rows(
+    for [what, name, value] in rows(
         r"
         RFC 9113 §8.2.2              | connection        | x-auth-user
         RFC 9113 §8.2.2              | keep-alive        | timeout=5

@@ -23,12 +23,13 @@ pub fn words(text: &str) -> Vec<&str> {
 /// A cell may have the escapes `\r`, `\n`, `\t`, `\0`, `\\`, `\|`, `\xNN` and `\u{N}`. A line that begins with `# ` is a
 /// comment.
 #[track_caller]
-pub fn rows<const N: usize>(table: &str) -> Vec<[String; N]> {
+pub fn rows<const N: usize>(table: &str) -> Vec<[&'static str; N]> {
     let lines = table.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("# "));
     let row = |line: &str| {
         let line = line.replace("\\|", "\\x7c");
-        let cells: Vec<String> = line.split('|').map(|cell| unescape(cell.trim())).collect();
+        let cell = |cell: &str| unescape(cell.trim()).leak() as &str;
+        let cells: Vec<&str> = line.split('|').map(cell).collect();
         cells
             .try_into()
             .unwrap_or_else(|_| panic!("{N} cells: {line}"))

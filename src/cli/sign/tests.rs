@@ -1,3 +1,4 @@
+use crate::text::words;
 use clap::Parser;
 
 use super::*;
@@ -167,15 +168,8 @@ fn signs_bodies_as_they_will_be_sent() {
 
 #[test]
 fn signs_with_each_shared_secret_method_and_its_spellings() {
-    for method in [
-        "HMAC-SHA1",
-        "HMAC-MD5",
-        "HMAC-SHA256",
-        "HMAC-SHA512",
-        "PLAINTEXT",
-        "hmac_sha1",
-        "HMACSHA256",
-    ] {
+    for method in words("HMAC-SHA1 HMAC-MD5 HMAC-SHA256 HMAC-SHA512 PLAINTEXT hmac_sha1 HMACSHA256")
+    {
         let (code, printed, errors) = run(&[&PHOTOS[..], &["--method", method]].concat(), "");
         let name: SignatureMethod = method.parse().unwrap();
         assert_eq!(code, 0, "{errors}");
@@ -256,15 +250,7 @@ fn prints_the_curl_command_that_sends_it() {
         r"--header 'Content-Type: text/plain' --header 'X-Empty;' --data-raw '@not a file' 'http://[::1]:8080/a/../b?x=it'\''s'"
     );
     let head = line(
-        &[
-            "HEAD",
-            "http://h/",
-            "--consumer-key",
-            "k",
-            "--consumer-secret",
-            "s",
-            "--curl",
-        ],
+        &words("HEAD http://h/ --consumer-key k --consumer-secret s --curl"),
         "n",
     );
     assert!(
@@ -276,14 +262,7 @@ fn prints_the_curl_command_that_sends_it() {
 #[test]
 fn secrets_come_from_files_from_standard_input_or_from_the_store() {
     let with = |consumer_secret: &[&str], stdin: &str| {
-        let arguments = [
-            "GET",
-            "http://h/",
-            "--consumer-key",
-            "k",
-            "--method",
-            "PLAINTEXT",
-        ];
+        let arguments = words("GET http://h/ --consumer-key k --method PLAINTEXT");
         run(&[&arguments[..], consumer_secret].concat(), stdin)
     };
     assert!(
@@ -310,16 +289,7 @@ fn secrets_come_from_files_from_standard_input_or_from_the_store() {
         missing.2
     );
 
-    let arguments = [
-        "GET",
-        "http://h/",
-        "--consumer-key",
-        "k",
-        "--token",
-        "t",
-        "--method",
-        "PLAINTEXT",
-    ];
+    let arguments = words("GET http://h/ --consumer-key k --token t --method PLAINTEXT");
     let found = run_with_store(&arguments, "", &mut |asked| {
         let names = (asked.consumer_key, asked.token);
         assert_eq!(names, (&b"k"[..], Some(&b"t"[..])));
@@ -341,18 +311,9 @@ fn secrets_come_from_files_from_standard_input_or_from_the_store() {
 
 #[test]
 fn a_token_secret_that_is_not_given_is_the_stores_and_never_empty() {
-    let arguments = [
-        "GET",
-        "http://h/",
-        "--consumer-key",
-        "k",
-        "--consumer-secret",
-        "given",
-        "--token",
-        "t",
-        "--method",
-        "PLAINTEXT",
-    ];
+    let arguments = words(
+        "GET http://h/ --consumer-key k --consumer-secret given --token t --method PLAINTEXT",
+    );
     let found = run_with_store(&arguments, "", &mut |asked| {
         let names = (asked.consumer_key, asked.token);
         assert_eq!(names, (&b"k"[..], Some(&b"t"[..])));
@@ -380,33 +341,17 @@ fn a_token_secret_that_is_not_given_is_the_stores_and_never_empty() {
 #[test]
 fn tells_what_cannot_be_signed() {
     let secret = ["--consumer-key", "k", "--consumer-secret", "s"];
-    for (arguments, code, message) in [
-        (
-            &["GET", "h/x"][..],
-            2,
-            "countersign: URL: it must start with http:// or https://\n",
-        ),
-        (
-            &["GET", "http://h/", "--method", "RSA-SHA1"],
-            2,
-            "countersign: --method RSA-SHA1 needs the consumer's private key",
-        ),
-        (
-            &["GET", "http://h/?oauth_token=t"],
-            1,
-            "countersign: the request cannot be signed: not in one place with the other oauth_ parameters: oauth_token\n",
-        ),
-        (
-            &["GET", "http://h/?a=%zz"],
-            1,
-            "countersign: the request cannot be signed: malformed query",
-        ),
-        (
-            &["GET", "http://h/", "--callback", ""],
-            1,
-            "countersign: the request cannot be signed: empty: oauth_callback\n",
-        ),
-    ] {
+    for [arguments, code, message] in crate::text::rows(
+        r"
+        GET\nh/x                           | 2 | countersign: URL: it must start with http:// or https://\n
+        GET\nhttp://h/\n--method\nRSA-SHA1 | 2 | countersign: --method RSA-SHA1 needs the consumer's private key
+        GET\nhttp://h/?oauth_token=t       | 1 | countersign: the request cannot be signed: not in one place with the other oauth_ parameters: oauth_token\n
+        GET\nhttp://h/?a=%zz               | 1 | countersign: the request cannot be signed: malformed query
+        GET\nhttp://h/\n--callback\n       | 1 | countersign: the request cannot be signed: empty: oauth_callback\n
+    ",
+    ) {
+        let arguments = &arguments.split('\n').collect::<Vec<_>>()[..];
+        let code = code.parse().unwrap();
         let (found, printed, errors) = run(&[arguments, &secret].concat(), "");
         assert_eq!((found, printed.as_str()), (code, ""), "{arguments:?}");
         assert!(errors.starts_with(message), "{errors}");

@@ -121,129 +121,41 @@ fn times_are_rfc_3339_of_any_offset() {
 #[test]
 fn a_line_that_is_wrong_is_named_with_its_record_and_the_reason() {
     const FIRST: &str = r#"{"kind":"user","id":"first","name":"first"}"#;
-    let consumer =
-        |members: &str| format!(r#"{{"kind":"consumer","key":"k","name":"K"{members}}}"#);
-    let key = serde_json::to_string("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----")
-        .unwrap();
-    for (line, expected) in [
-        ("nonsense", "3: is not a JSON object"),
-        (
-            r#"["user",{"id":"u","name":"u"}]"#,
-            "3: is not a JSON object",
-        ),
-        (r#"{"kind":"user","id"#, "3: EOF while parsing"),
-        (
-            r#"{"kind":"consumr","key":"k"}"#,
-            r#"3: the kind "consumr" is not one of consumer, user, token, removed_consumer, removed_user, removed_token"#,
-        ),
-        (r#"{"key":"k"}"#, "3: missing field `kind`"),
-        (
-            &consumer(""),
-            r#"3: consumer "k": secret is missing or empty"#,
-        ),
-        (
-            &consumer(r#","secret":"""#),
-            r#"3: consumer "k": secret is missing or empty"#,
-        ),
-        (
-            &consumer(r#","secret":20482048"#),
-            r#"3: consumer "k": a secret or a hash is not in quotes"#,
-        ),
-        (
-            &consumer(r#","secret":"s","secret_base64":"cw==""#),
-            r#"3: consumer "k": secret and secret_base64 are both given; remove one"#,
-        ),
-        (
-            &consumer(r#","secret_base64":"c""#),
-            r#"3: consumer "k": secret_base64: "#,
-        ),
-        (
-            &consumer(r#","secret":"s","enabld":false"#),
-            r#"3: consumer "k": unknown field `enabld`"#,
-        ),
-        (
-            &consumer(r#","secret":"s","enabled":true,"enabled":false"#),
-            r#"3: consumer "k": duplicate field `enabled`"#,
-        ),
-        (
-            &consumer(r#","secret":"s","previous_secret":"p""#),
-            r#"3: consumer "k": previous_secret and previous_secret_until need each other"#,
-        ),
-        (
-            &consumer(
-                r#","secret":"s","previous_secret":"","previous_secret_until":"2026-01-01T00:00:00Z""#,
-            ),
-            r#"3: consumer "k": previous_secret is missing or empty"#,
-        ),
-        (
-            &consumer(r#","secret":"s","previous_secret_until":"2026-01-01T00:00:00Z""#),
-            r#"3: consumer "k": previous_secret and previous_secret_until need each other"#,
-        ),
-        (
-            &consumer(r#","secret":"s","callbacks":["javascript:x"]"#),
-            r#"3: consumer "k": callback "javascript:x": the callback's scheme is forbidden"#,
-        ),
-        (
-            &consumer(r#","secret":"s","permissions":["a b"]"#),
-            r#"3: consumer "k": a name has only"#,
-        ),
-        (
-            &consumer(r#","secret":"s","dialect":"rfc""#),
-            r#"3: consumer "k": unknown variant `rfc`"#,
-        ),
-        (
-            &consumer(&format!(r#","secret":"s","rsa_public_key":{key}"#)),
-            r#"3: consumer "k": rsa_public_key: this is a private key"#,
-        ),
-        (
-            r#"{"kind":"consumer","key":"a,b","secret":"s","name":"x"}"#,
-            r#"3: consumer "a,b": a key or an id has only"#,
-        ),
-        (
-            r#"{"kind":"consumer","key":"k","secret":"s","name":"a\nb"}"#,
-            r#"3: consumer "k": name: it has a control character in it"#,
-        ),
-        (
-            r#"{"kind":"user","id":"u","name":" "}"#,
-            r#"3: user "u": name: it begins or ends with white space"#,
-        ),
-        (
-            r#"{"kind":"user","id":"u","name":"u","display_name":""}"#,
-            r#"3: user "u": display_name: it is empty"#,
-        ),
-        (
-            r#"{"kind":"user","id":"u","name":"u","password_hash":"$2y$10$abc"}"#,
-            r#"3: user "u": password_hash is not a hash of a known form"#,
-        ),
-        (
-            r#"{"kind":"user","id":"first","name":"other"}"#,
-            r#"3: user "first": is on line 2 already"#,
-        ),
-        (
-            r#"{"kind":"token","token":"a b","token_secret":"s","consumer":"k","user":"u"}"#,
-            r#"3: token "a b": token: it has other than visible ASCII characters in it"#,
-        ),
-        (
-            r#"{"kind":"token","token":"t","token_secret":"s","consumer":"k"}"#,
-            r#"3: token "t": names no user"#,
-        ),
-        (
-            r#"{"kind":"token","token":"t","token_secret":"","consumer":"k","user":"u"}"#,
-            r#"3: token "t": token_secret is missing or empty"#,
-        ),
-        (
-            r#"{"kind":"removed_token","token":""}"#,
-            r#"3: removed_token "": token: it is empty"#,
-        ),
-        (
-            r#"{"kind":"removed_user","id":""}"#,
-            r#"3: removed_user "": a name needs at least one character"#,
-        ),
-        (
-            r#"{"kind":"export","version":1}"#,
-            "3: a second export begins here",
-        ),
-    ] {
+    for [line, expected] in crate::text::rows(
+        r#"
+        nonsense | 3: is not a JSON object
+        ["user",{"id":"u","name":"u"}] | 3: is not a JSON object
+        {"kind":"user","id | 3: EOF while parsing
+        {"kind":"consumr","key":"k"} | 3: the kind "consumr" is not one of consumer, user, token, removed_consumer, removed_user, removed_token
+        {"key":"k"} | 3: missing field `kind`
+        {"kind":"consumer","key":"k","name":"K"} | 3: consumer "k": secret is missing or empty
+        {"kind":"consumer","key":"k","name":"K","secret":""} | 3: consumer "k": secret is missing or empty
+        {"kind":"consumer","key":"k","name":"K","secret":20482048} | 3: consumer "k": a secret or a hash is not in quotes
+        {"kind":"consumer","key":"k","name":"K","secret":"s","secret_base64":"cw=="} | 3: consumer "k": secret and secret_base64 are both given; remove one
+        {"kind":"consumer","key":"k","name":"K","secret_base64":"c"} | 3: consumer "k": secret_base64:\x20
+        {"kind":"consumer","key":"k","name":"K","secret":"s","enabld":false} | 3: consumer "k": unknown field `enabld`
+        {"kind":"consumer","key":"k","name":"K","secret":"s","enabled":true,"enabled":false} | 3: consumer "k": duplicate field `enabled`
+        {"kind":"consumer","key":"k","name":"K","secret":"s","previous_secret":"p"} | 3: consumer "k": previous_secret and previous_secret_until need each other
+        {"kind":"consumer","key":"k","name":"K","secret":"s","previous_secret":"","previous_secret_until":"2026-01-01T00:00:00Z"} | 3: consumer "k": previous_secret is missing or empty
+        {"kind":"consumer","key":"k","name":"K","secret":"s","previous_secret_until":"2026-01-01T00:00:00Z"} | 3: consumer "k": previous_secret and previous_secret_until need each other
+        {"kind":"consumer","key":"k","name":"K","secret":"s","callbacks":["javascript:x"]} | 3: consumer "k": callback "javascript:x": the callback's scheme is forbidden
+        {"kind":"consumer","key":"k","name":"K","secret":"s","permissions":["a b"]} | 3: consumer "k": a name has only
+        {"kind":"consumer","key":"k","name":"K","secret":"s","dialect":"rfc"} | 3: consumer "k": unknown variant `rfc`
+        {"kind":"consumer","key":"k","name":"K","secret":"s","rsa_public_key":"-----BEGIN PRIVATE KEY-----\\nAAAA\\n-----END PRIVATE KEY-----"} | 3: consumer "k": rsa_public_key: this is a private key
+        {"kind":"consumer","key":"a,b","secret":"s","name":"x"} | 3: consumer "a,b": a key or an id has only
+        {"kind":"consumer","key":"k","secret":"s","name":"a\\nb"} | 3: consumer "k": name: it has a control character in it
+        {"kind":"user","id":"u","name":" "} | 3: user "u": name: it begins or ends with white space
+        {"kind":"user","id":"u","name":"u","display_name":""} | 3: user "u": display_name: it is empty
+        {"kind":"user","id":"u","name":"u","password_hash":"$2y$10$abc"} | 3: user "u": password_hash is not a hash of a known form
+        {"kind":"user","id":"first","name":"other"} | 3: user "first": is on line 2 already
+        {"kind":"token","token":"a b","token_secret":"s","consumer":"k","user":"u"} | 3: token "a b": token: it has other than visible ASCII characters in it
+        {"kind":"token","token":"t","token_secret":"s","consumer":"k"} | 3: token "t": names no user
+        {"kind":"token","token":"t","token_secret":"","consumer":"k","user":"u"} | 3: token "t": token_secret is missing or empty
+        {"kind":"removed_token","token":""} | 3: removed_token "": token: it is empty
+        {"kind":"removed_user","id":""} | 3: removed_user "": a name needs at least one character
+        {"kind":"export","version":1} | 3: a second export begins here
+    "#,
+    ) {
         let error = records(&[FIRST, line]).expect_err(line);
         assert!(error.starts_with(expected), "{line}: {error}");
         assert!(!error.contains('\n'), "{line}: {error}");
@@ -266,38 +178,23 @@ fn an_error_is_one_line_whatever_the_file_has_in_it() {
 #[test]
 fn the_first_line_tells_version_and_count() {
     const USER: &str = r#"{"kind":"user","id":"u","name":"u"}"#;
-    for (text, expected) in [
-        ("", "1: the first line of an export is"),
-        ("\n\n", "1: the first line of an export is"),
-        (USER, "1: the first line of an export is"),
-        ("\nnonsense", "2: the first line of an export is"),
-        (r#"{"kind":"export"}"#, "1: the first line of an export is"),
-        (
-            r#"{"kind":"export","version":2}"#,
-            "1: the export does not say with store and accepted_until",
-        ),
-        (
-            r#"{"kind":"export","version":2,"store":"a","accepted_until":"3000-01-01T00:00:00Z"}"#,
-            "1: accepted_until is 3000-01-01T00:00:00Z, more than a day from now",
-        ),
-        (
-            r#"{"kind":"export","version":3,"more":{}}"#,
-            "1: the export is of version 3 and this program reads 2",
-        ),
-        (
-            r#"{"kind":"export","version":1,"more":{}}"#,
-            "1: the first line of an export is",
-        ),
-        (
-            &format!("{{\"kind\":\"export\",\"version\":1,\"records\":2}}\n{USER}\n"),
-            "2: the file ends after 1 of 2 records",
-        ),
-        (
-            &format!("{{\"kind\":\"export\",\"version\":1,\"records\":0}}\n{USER}\n"),
-            "2: the file ends after 1 of 0 records",
-        ),
-    ] {
-        let error = read(text.as_bytes()).expect_err(text).join("\n");
+    for [text, expected] in crate::text::rows(
+        r#"
+        | 1: the first line of an export is
+        \n\n | 1: the first line of an export is
+        {USER} | 1: the first line of an export is
+        \nnonsense | 2: the first line of an export is
+        {"kind":"export"} | 1: the first line of an export is
+        {"kind":"export","version":2} | 1: the export does not say with store and accepted_until
+        {"kind":"export","version":2,"store":"a","accepted_until":"3000-01-01T00:00:00Z"} | 1: accepted_until is 3000-01-01T00:00:00Z, more than a day from now
+        {"kind":"export","version":3,"more":{}} | 1: the export is of version 3 and this program reads 2
+        {"kind":"export","version":1,"more":{}} | 1: the first line of an export is
+        {"kind":"export","version":1,"records":2}\n{USER}\n | 2: the file ends after 1 of 2 records
+        {"kind":"export","version":1,"records":0}\n{USER}\n | 2: the file ends after 1 of 0 records
+    "#,
+    ) {
+        let text = text.replace("{USER}", USER);
+        let error = read(text.as_bytes()).expect_err(&text).join("\n");
         assert!(error.starts_with(expected), "{text}: {error}");
     }
     let text = format!("{{\"kind\":\"export\",\"version\":1,\"records\":1}}\r\n{USER}\r\n");

@@ -59,51 +59,21 @@ fn takes_the_environment_over_the_file() {
 
 #[test]
 fn rejects_variables_that_set_nothing() {
-    for (variables, line) in [
-        (
-            &[("COUNTERSIGN__LISTEN__ADDRES", "x")][..],
-            "COUNTERSIGN__LISTEN__ADDRES: unknown variable, did you mean COUNTERSIGN__LISTEN__ADDRESS?",
-        ),
-        (
-            &[("COUNTERSIGN__LISTEN__CERTIFICATE", "x")],
-            "COUNTERSIGN__LISTEN__CERTIFICATE: unknown variable, did you mean COUNTERSIGN__LISTEN__TLS__CERTIFICATE?",
-        ),
-        (
-            &[("COUNTERSIGN__listen__address", "x")],
-            "COUNTERSIGN__listen__address: unknown variable, did you mean COUNTERSIGN__LISTEN__ADDRESS?",
-        ),
-        (
-            &[("COUNTERSIGN__OPERATION__PATH", "/a")],
-            "COUNTERSIGN__OPERATION__PATH: unknown variable, did you mean COUNTERSIGN__SERVICE__PATH?",
-        ),
-        (
-            &[(
-                "COUNTERSIGN__OPERATION",
-                "[{ path = \"/a\", permision = \"b\" }]",
-            )],
-            "COUNTERSIGN__OPERATION: operation.permision: unknown key, did you mean operation.permission?",
-        ),
-        (
-            &[("COUNTERSIGN__", "x")],
-            "COUNTERSIGN__: unknown variable; its name is COUNTERSIGN__SECTION__KEY, with the keys of config.example.toml",
-        ),
-        (
-            &[
-                ("COUNTERSIGN__LOG__LEVEL", "info"),
-                ("COUNTERSIGN__LOG__LEVEL_FILE", "x"),
-            ],
-            "COUNTERSIGN__LOG__LEVEL_FILE: COUNTERSIGN__LOG__LEVEL is set too; unset one of the two",
-        ),
-        (
-            &[("COUNTERSIGN__LOG__LEVEL_FILE", "/nowhere/x")],
-            "COUNTERSIGN__LOG__LEVEL_FILE: the file /nowhere/x cannot be read: No such file or directory (os error 2); name a readable one",
-        ),
-        (
-            &[("COUNTERSIGN__LISTEN__WORKERS", "many")],
-            "COUNTERSIGN__LISTEN__WORKERS: listen.workers: expected a whole number above 0",
-        ),
-    ] {
-        assert_eq!(errors_with("", variables), [line]);
+    for [variables, line] in crate::text::rows(
+        r#"
+        COUNTERSIGN__LISTEN__ADDRES=x | COUNTERSIGN__LISTEN__ADDRES: unknown variable, did you mean COUNTERSIGN__LISTEN__ADDRESS?
+        COUNTERSIGN__LISTEN__CERTIFICATE=x | COUNTERSIGN__LISTEN__CERTIFICATE: unknown variable, did you mean COUNTERSIGN__LISTEN__TLS__CERTIFICATE?
+        COUNTERSIGN__listen__address=x | COUNTERSIGN__listen__address: unknown variable, did you mean COUNTERSIGN__LISTEN__ADDRESS?
+        COUNTERSIGN__OPERATION__PATH=/a | COUNTERSIGN__OPERATION__PATH: unknown variable, did you mean COUNTERSIGN__SERVICE__PATH?
+        COUNTERSIGN__OPERATION=[{ path = "/a", permision = "b" }] | COUNTERSIGN__OPERATION: operation.permision: unknown key, did you mean operation.permission?
+        COUNTERSIGN__=x | COUNTERSIGN__: unknown variable; its name is COUNTERSIGN__SECTION__KEY, with the keys of config.example.toml
+        COUNTERSIGN__LOG__LEVEL=info\nCOUNTERSIGN__LOG__LEVEL_FILE=x | COUNTERSIGN__LOG__LEVEL_FILE: COUNTERSIGN__LOG__LEVEL is set too; unset one of the two
+        COUNTERSIGN__LOG__LEVEL_FILE=/nowhere/x | COUNTERSIGN__LOG__LEVEL_FILE: the file /nowhere/x cannot be read: No such file or directory (os error 2); name a readable one
+        COUNTERSIGN__LISTEN__WORKERS=many | COUNTERSIGN__LISTEN__WORKERS: listen.workers: expected a whole number above 0
+    "#,
+    ) {
+        let variables = variables.lines().filter_map(|line| line.split_once('='));
+        assert_eq!(errors_with("", &Vec::from_iter(variables)), [line]);
     }
 }
 

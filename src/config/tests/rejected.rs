@@ -4,49 +4,21 @@ use super::*;
 
 #[test]
 fn names_unknown_keys_and_the_nearest_known_one() {
-    for (text, line) in [
-        (
-            "listen.addres = \"127.0.0.1:1\"",
-            "listen.addres: unknown key, did you mean listen.address?",
-        ),
-        (
-            "[listen]\nrealm = \"x\"",
-            "listen.realm: unknown key, did you mean service.realm?",
-        ),
-        (
-            "realm = \"x\"",
-            "realm: unknown key, did you mean service.realm?",
-        ),
-        (
-            "[listen]\ncertificate = \"x\"",
-            "listen.certificate: unknown key, did you mean listen.tls.certificate?",
-        ),
-        (
-            "[lisen]\naddress = \"127.0.0.1:1\"",
-            "lisen.address: unknown key, did you mean listen.address?",
-        ),
-        (
-            "[[operations]]\npath = \"/a\"",
-            "operations: unknown key; see config.example.toml",
-        ),
-        (
-            "[operation]\npath = \"/a\"",
-            "operation: write [[operation]] above the keys of each",
-        ),
-        (
-            "[[operation]]\npath = \"/a\"\nmethod = \"GET\"",
-            "operation.method: unknown key, did you mean operation.methods?",
-        ),
-        (
-            "\"log.level\" = \"debug\"",
-            "\"log.level\": unknown key, did you mean log.level?",
-        ),
-        (
-            "[log]\nbanana = 2",
-            "log.banana: unknown key; see config.example.toml",
-        ),
-        ("[banana]", "banana: unknown key; see config.example.toml"),
-    ] {
+    for [text, line] in crate::text::rows(
+        r#"
+        listen.addres = "127.0.0.1:1"              | listen.addres: unknown key, did you mean listen.address?
+        [listen]\nrealm = "x"                      | listen.realm: unknown key, did you mean service.realm?
+        realm = "x"                                | realm: unknown key, did you mean service.realm?
+        [listen]\ncertificate = "x"                | listen.certificate: unknown key, did you mean listen.tls.certificate?
+        [lisen]\naddress = "127.0.0.1:1"           | lisen.address: unknown key, did you mean listen.address?
+        [[operations]]\npath = "/a"                | operations: unknown key; see config.example.toml
+        [operation]\npath = "/a"                   | operation: write [[operation]] above the keys of each
+        [[operation]]\npath = "/a"\nmethod = "GET" | operation.method: unknown key, did you mean operation.methods?
+        "log.level" = "debug"                      | "log.level": unknown key, did you mean log.level?
+        [log]\nbanana = 2                          | log.banana: unknown key; see config.example.toml
+        [banana]                                   | banana: unknown key; see config.example.toml
+    "#,
+    ) {
         rejects(text, &[&format!("config.toml: {line}")]);
     }
     assert_eq!(errors("log = 5").len(), 1);
@@ -54,88 +26,30 @@ fn names_unknown_keys_and_the_nearest_known_one() {
 
 #[test]
 fn names_key_and_what_is_expected() {
-    for (text, line) in [
-        (
-            "listen.workers = 0",
-            "listen.workers: expected a whole number above 0",
-        ),
-        (
-            "listen.workers = \"4\"",
-            "listen.workers: expected a whole number above 0",
-        ),
-        (
-            "listen.address = []",
-            "listen.address: the list is empty; name one at least, or leave the key out",
-        ),
-        (
-            "listen.trusted_proxies = [\"10.0.0.1/8\"]",
-            "listen.trusted_proxies: expected a network such as \"10.0.0.0/8\": host bits are set; did you mean 10.0.0.0/8?",
-        ),
-        (
-            "service.allow_http = \"true\"",
-            "service.allow_http: expected true or false",
-        ),
-        (
-            "service.realm = \"é\"",
-            "service.realm: expected visible ASCII and spaces",
-        ),
-        (
-            "service.path = \"/\"",
-            "service.path: expected a path such as \"/service.oauth\": it has an empty segment",
-        ),
-        (
-            "upstream.connect_timeout = 2",
-            "upstream.connect_timeout: expected a duration such as \"300s\", \"10m\" or \"7d\", in quotes",
-        ),
-        (
-            "upstream.connect_timeout = \"never\"",
-            "upstream.connect_timeout: expected a duration such as \"300s\", \"10m\" or \"7d\": write a whole number and ms, s, m, h or d, 36500d at most",
-        ),
-        (
-            "upstream.connect_timeout = \"0s\"",
-            "upstream.connect_timeout: expected \"1ms\" to \"36500d\"",
-        ),
-        (
-            "signature.timestamp_window = \"1500ms\"",
-            "signature.timestamp_window: expected whole seconds",
-        ),
-        (
-            "signature.methods = [\"HMAC-SHA1\", \"hmac_sha1\"]",
-            "signature.methods: two items of the list are the same; leave one out",
-        ),
-        (
-            "signature.advice = \"ful\"",
-            "signature.advice: expected one of `off`, `hint`, `full`",
-        ),
-        (
-            "operations.forbidden_status = 500",
-            "operations.forbidden_status: expected 404 or 403",
-        ),
-        (
-            "limits.form_bytes = \"1MB\"",
-            "limits.form_bytes: expected a size such as \"32KiB\" or \"1MiB\": write a whole number and B, KiB, MiB or GiB",
-        ),
-        (
-            "store.backend = \"redis\"\nstore.url = \"redis://u:secret@h/1\"",
-            "store.backend: expected \"sqlite\" or \"postgres\": Redis keeps shared nonces only (nonce.url): records live in SQLite or PostgreSQL",
-        ),
-        (
-            "listen.tls.key = \"-----BEGIN PRIVATE KEY-----\\nMII\\n\"",
-            "listen.tls.key: it has a control character in it",
-        ),
-        (
-            "nonce.path = \"\"",
-            "nonce.path: it is empty; name the file",
-        ),
-        (
-            "[[permission]]\ntitle = \"a\"",
-            "permission[1].name: missing; write name = \"members.read\", or what it is for you",
-        ),
-        (
-            "[[operation]]\npath = \"/a\"\nmethods = [\"get\", \"TRACE\"]",
-            "operation[1].methods: expected a method such as \"GET\": write \"GET\"",
-        ),
-    ] {
+    for [text, line] in crate::text::rows(
+        r#"
+        listen.workers = 0                               | listen.workers: expected a whole number above 0
+        listen.workers = "4"                             | listen.workers: expected a whole number above 0
+        listen.address = []                              | listen.address: the list is empty; name one at least, or leave the key out
+        listen.trusted_proxies = ["10.0.0.1/8"]          | listen.trusted_proxies: expected a network such as "10.0.0.0/8": host bits are set; did you mean 10.0.0.0/8?
+        service.allow_http = "true"                      | service.allow_http: expected true or false
+        service.realm = "é"                              | service.realm: expected visible ASCII and spaces
+        service.path = "/"                               | service.path: expected a path such as "/service.oauth": it has an empty segment
+        upstream.connect_timeout = 2                     | upstream.connect_timeout: expected a duration such as "300s", "10m" or "7d", in quotes
+        upstream.connect_timeout = "never"               | upstream.connect_timeout: expected a duration such as "300s", "10m" or "7d": write a whole number and ms, s, m, h or d, 36500d at most
+        upstream.connect_timeout = "0s"                  | upstream.connect_timeout: expected "1ms" to "36500d"
+        signature.timestamp_window = "1500ms"            | signature.timestamp_window: expected whole seconds
+        signature.methods = ["HMAC-SHA1", "hmac_sha1"]   | signature.methods: two items of the list are the same; leave one out
+        signature.advice = "ful"                         | signature.advice: expected one of `off`, `hint`, `full`
+        operations.forbidden_status = 500                | operations.forbidden_status: expected 404 or 403
+        limits.form_bytes = "1MB"                        | limits.form_bytes: expected a size such as "32KiB" or "1MiB": write a whole number and B, KiB, MiB or GiB
+        store.backend = "redis"\nstore.url = "redis://u:secret@h/1" | store.backend: expected "sqlite" or "postgres": Redis keeps shared nonces only (nonce.url): records live in SQLite or PostgreSQL
+        listen.tls.key = "-----BEGIN PRIVATE KEY-----\\nMII\\n" | listen.tls.key: it has a control character in it
+        nonce.path = ""                                  | nonce.path: it is empty; name the file
+        [[permission]]\ntitle = "a"                      | permission[1].name: missing; write name = "members.read", or what it is for you
+        [[operation]]\npath = "/a"\nmethods = ["get", "TRACE"] | operation[1].methods: expected a method such as "GET": write "GET"
+    "#,
+    ) {
         rejects(text, &[&format!("config.toml: {line}")]);
     }
 }
@@ -194,99 +108,44 @@ fn reports_syntax_errors_on_one_line() {
 
 #[test]
 fn rejects_what_does_not_fit_together() {
-    for (text, key) in [
-        ("admin.listen = \"127.0.0.1:8080\"", "admin.listen"),
-        (
-            "admin.probe_listen = \"127.0.0.1:8081\"",
-            "admin.probe_listen",
-        ),
-        (
-            "listen.address = [\"127.0.0.1:1\", \"0.0.0.0:1\"]\nservice.base_url = \"https://a\"",
-            "listen.address",
-        ),
-        (
-            "listen.tls.certificate = [\"a\", \"b\"]\nlisten.tls.key = \"a\"",
-            "listen.tls.key",
-        ),
-        ("listen.tls.client_ca = \"a\"", "listen.tls.client_ca"),
-        ("listen.address = \"0.0.0.0:80\"", "service.base_url"),
-        (
-            "service.base_url = \"http://auth.example.com\"",
-            "service.base_url",
-        ),
-        (
-            "service.prefix = \"restore\"\nservice.public_api_urls = [\"https://a/x\", \"https://a/y\"]",
-            "service.public_api_urls",
-        ),
-        (
-            "service.public_api_urls = \"https://a/%C3%A9\"",
-            "service.public_api_urls",
-        ),
-        ("service.path = \"/oauth/authorize\"", "service.path"),
-        (
-            "tokens.user_id_parameter = \"screen_name\"",
-            "tokens.user_id_parameter",
-        ),
-        ("tokens.profile = [\"user_id=name\"]", "tokens.profile"),
-        ("upstream.tls.ca = \"a\"", "upstream.tls.ca"),
-        (
-            "upstream.drop_headers = [\"default\", \"Con*\"]",
-            "upstream.drop_headers",
-        ),
-        ("store.url = \":memory:\"", "store.url"),
-        ("store.url = \"postgres://u:secret@h/db\"", "store.url"),
-        (
-            "store.backend = \"postgres\"\nnonce.scope = \"local\"",
-            "store.url",
-        ),
-        (
-            "store.lookup.token_sql = \"SELECT 1\"",
-            "store.lookup.token_sql",
-        ),
-        ("nonce.path = \"countersign.db\"", "nonce.path"),
-        ("nonce.scope = \"shared\"", "nonce.scope"),
-        ("nonce.url = \"redis://h\"", "nonce.url"),
-        (
-            "nonce.url = \"redis://u:secret@h/x\"\nstore.backend = \"postgres\"\nstore.url = \"postgres://h/d\"",
-            "nonce.url",
-        ),
-        ("login.backend = \"http\"", "login.url"),
-        (
-            "login.backend = \"http\"\nlogin.url = \"http://a/check/\"",
-            "login.url",
-        ),
-        ("login.url = \"https://a\"", "login.url"),
-        (
-            "login.backend = \"header\"\nlogin.user_header = \"X-User\"",
-            "listen.trusted_proxies",
-        ),
-        (
-            "identity.user_header = \"X_Auth_Kind\"",
-            "identity.kind_header",
-        ),
-        (
-            "identity.user_header = \"Content_Length\"",
-            "identity.user_header",
-        ),
-        ("limits.target_bytes = \"64KiB\"", "limits.target_bytes"),
-        ("limits.form_bytes = \"17MiB\"", "limits.form_bytes"),
-        (
-            "[[permission]]\nname = \"a\"\n[[permission]]\nname = \"a\"",
-            "permission[2].name",
-        ),
-        (
-            "[[operation]]\npath = \"/a\"\npermission = \"b\"",
-            "operation[1].permission",
-        ),
-        (
-            "[[operation]]\npath = \"/a/{id}\"\nmethods = [\"GET\", \"PUT\"]\n[[operation]]\npath = \"/a/{name}\"\nmethods = \"PUT\"",
-            "operation[2].path",
-        ),
-        (
-            "[[operation]]\npath = \"/@a\"\n[[operation]]\npath = \"/%40a\"\nmethods = \"PUT\"",
-            "operation[2].path",
-        ),
-    ] {
+    for [text, key] in crate::text::rows(
+        r#"
+        admin.listen = "127.0.0.1:8080"                  | admin.listen
+        admin.probe_listen = "127.0.0.1:8081"            | admin.probe_listen
+        listen.address = ["127.0.0.1:1", "0.0.0.0:1"]\nservice.base_url = "https://a" | listen.address
+        listen.tls.certificate = ["a", "b"]\nlisten.tls.key = "a" | listen.tls.key
+        listen.tls.client_ca = "a"                       | listen.tls.client_ca
+        listen.address = "0.0.0.0:80"                    | service.base_url
+        service.base_url = "http://auth.example.com"     | service.base_url
+        service.prefix = "restore"\nservice.public_api_urls = ["https://a/x", "https://a/y"] | service.public_api_urls
+        service.public_api_urls = "https://a/%C3%A9"     | service.public_api_urls
+        service.path = "/oauth/authorize"                | service.path
+        tokens.user_id_parameter = "screen_name"         | tokens.user_id_parameter
+        tokens.profile = ["user_id=name"]                | tokens.profile
+        upstream.tls.ca = "a"                            | upstream.tls.ca
+        upstream.drop_headers = ["default", "Con*"]      | upstream.drop_headers
+        store.url = ":memory:"                           | store.url
+        store.url = "postgres://u:secret@h/db"           | store.url
+        store.backend = "postgres"\nnonce.scope = "local" | store.url
+        store.lookup.token_sql = "SELECT 1"              | store.lookup.token_sql
+        nonce.path = "countersign.db"                    | nonce.path
+        nonce.scope = "shared"                           | nonce.scope
+        nonce.url = "redis://h"                          | nonce.url
+        nonce.url = "redis://u:secret@h/x"\nstore.backend = "postgres"\nstore.url = "postgres://h/d" | nonce.url
+        login.backend = "http"                           | login.url
+        login.backend = "http"\nlogin.url = "http://a/check/" | login.url
+        login.url = "https://a"                          | login.url
+        login.backend = "header"\nlogin.user_header = "X-User" | listen.trusted_proxies
+        identity.user_header = "X_Auth_Kind"             | identity.kind_header
+        identity.user_header = "Content_Length"          | identity.user_header
+        limits.target_bytes = "64KiB"                    | limits.target_bytes
+        limits.form_bytes = "17MiB"                      | limits.form_bytes
+        [[permission]]\nname = "a"\n[[permission]]\nname = "a" | permission[2].name
+        [[operation]]\npath = "/a"\npermission = "b"     | operation[1].permission
+        [[operation]]\npath = "/a/{id}"\nmethods = ["GET", "PUT"]\n[[operation]]\npath = "/a/{name}"\nmethods = "PUT" | operation[2].path
+        [[operation]]\npath = "/@a"\n[[operation]]\npath = "/%40a"\nmethods = "PUT" | operation[2].path
+    "#,
+    ) {
         let lines = errors(text);
         let start = format!("config.toml: {key}: ");
         assert!(

@@ -16,88 +16,37 @@ fn warned(text: &str) -> Vec<String> {
 #[test]
 fn warns_of_what_is_valid_and_unwise() {
     let public = "service.base_url = \"https://a\"\n";
-    for (text, keys) in [
-        ("", &[][..]),
-        (
-            "service.base_url = \"https://a\"",
-            &["service.base_url", "service.public_api_urls"],
-        ),
-        (
-            "service.base_url = \"https://a\"\nservice.public_api_urls = [\"https://b\"]\nlisten.trusted_proxies = \"10.0.0.0/8\"",
-            &[],
-        ),
-        (
-            "service.base_url = \"https://a\"\nservice.public_api_urls = \"https://b\"\nlisten.trusted_proxies = \"10.0.0.0/8\"\n[[operation]]\npath = \"/x\"\naccess = [\"user\"]",
-            &["service.public_api_urls"],
-        ),
-        (
-            "service.base_url = \"https://a\"\nservice.public_api_urls = [\"http://b\", \"https://a/x\"]",
-            &["service.base_url", "service.public_api_urls"],
-        ),
-        (
-            "service.public_api_urls = [\"http://127.0.0.1:9000\", \"http://127.0.0.1:9001\"]",
-            &["service.public_api_urls"],
-        ),
-        (
-            "service.base_url = \"http://a\"\nservice.allow_http = true\nservice.public_api_urls = \"https://b\"",
-            &["service.base_url"],
-        ),
-        (
-            "listen.trusted_proxies = \"0.0.0.0/0\"",
-            &["listen.trusted_proxies"],
-        ),
-        (
-            "signature.methods = [\"HMAC-SHA1\", \"PLAINTEXT\"]",
-            &["signature.methods"],
-        ),
-        ("signature.methods = [\"HMAC-MD5\"]", &["signature.methods"]),
-        (
-            "signature.timestamp_window = \"2h\"",
-            &["signature.timestamp_window"],
-        ),
-        (
-            "signature.default_dialect = \"legacy\"",
-            &["signature.default_dialect"],
-        ),
-        (
-            "signature.enforcement = \"observe\"",
-            &["signature.enforcement"],
-        ),
-        ("signature.advice = \"full\"", &["signature.advice"]),
-        ("nonce.on_lost = \"accept\"", &["nonce.on_lost"]),
-        ("nonce.path = \"/tmp/n\"", &["nonce.path"]),
-        ("cache.stale_if_error = \"1h\"", &["cache.stale_if_error"]),
-        (
-            "operations.unlisted = \"anonymous\"",
-            &["operations.unlisted"],
-        ),
-        (
-            "operations.unlisted = \"consumer\"\n[[operation]]\npath = \"/a\"",
-            &["operations.unlisted"],
-        ),
-        ("admin.listen = \"0.0.0.0:1\"", &["admin.listen"]),
-        ("log.access = false", &["log.access"]),
-        (
-            "[[operation]]\npath = \"/a\"\nenforcement = \"observe\"",
-            &["operation[1].enforcement"],
-        ),
-        (
-            "[[permission]]\nname = \"a\"\n[[operation]]\npath = \"/a\"\npermission = \"a\"\naccess = [\"consumer\", \"anonymous\"]",
-            &["operation[1].access"],
-        ),
-        (
-            "[[permission]]\nname = \"a\"\n[[operation]]\npath = \"/u/{id}\"\npermission = \"a\"\n[[operation]]\npath = \"/u/%40me\"",
-            &["operation[2].path"],
-        ),
-        (
-            "[[operation]]\npath = \"/u/me\"\nmethods = \"HEAD\"\naccess = \"user\"\n[[operation]]\npath = \"/u/{*rest}\"\nmethods = [\"POST\", \"GET\"]",
-            &["operation[2].path"],
-        ),
-        (
-            "[[operation]]\npath = \"/u/me\"\nmethods = \"PUT\"\naccess = \"user\"\n[[operation]]\npath = \"/u/{id}\"\nmethods = \"GET\"",
-            &[],
-        ),
-    ] {
+    for [text, keys] in crate::text::rows(
+        r#"
+                                                         |
+        service.base_url = "https://a"                   | service.base_url service.public_api_urls
+        service.base_url = "https://a"\nservice.public_api_urls = ["https://b"]\nlisten.trusted_proxies = "10.0.0.0/8" |
+        service.base_url = "https://a"\nservice.public_api_urls = "https://b"\nlisten.trusted_proxies = "10.0.0.0/8"\n[[operation]]\npath = "/x"\naccess = ["user"] | service.public_api_urls
+        service.base_url = "https://a"\nservice.public_api_urls = ["http://b", "https://a/x"] | service.base_url service.public_api_urls
+        service.public_api_urls = ["http://127.0.0.1:9000", "http://127.0.0.1:9001"] | service.public_api_urls
+        service.base_url = "http://a"\nservice.allow_http = true\nservice.public_api_urls = "https://b" | service.base_url
+        listen.trusted_proxies = "0.0.0.0/0"             | listen.trusted_proxies
+        signature.methods = ["HMAC-SHA1", "PLAINTEXT"]   | signature.methods
+        signature.methods = ["HMAC-MD5"]                 | signature.methods
+        signature.timestamp_window = "2h"                | signature.timestamp_window
+        signature.default_dialect = "legacy"             | signature.default_dialect
+        signature.enforcement = "observe"                | signature.enforcement
+        signature.advice = "full"                        | signature.advice
+        nonce.on_lost = "accept"                         | nonce.on_lost
+        nonce.path = "/tmp/n"                            | nonce.path
+        cache.stale_if_error = "1h"                      | cache.stale_if_error
+        operations.unlisted = "anonymous"                | operations.unlisted
+        operations.unlisted = "consumer"\n[[operation]]\npath = "/a" | operations.unlisted
+        admin.listen = "0.0.0.0:1"                       | admin.listen
+        log.access = false                               | log.access
+        [[operation]]\npath = "/a"\nenforcement = "observe" | operation[1].enforcement
+        [[permission]]\nname = "a"\n[[operation]]\npath = "/a"\npermission = "a"\naccess = ["consumer", "anonymous"] | operation[1].access
+        [[permission]]\nname = "a"\n[[operation]]\npath = "/u/{id}"\npermission = "a"\n[[operation]]\npath = "/u/%40me" | operation[2].path
+        [[operation]]\npath = "/u/me"\nmethods = "HEAD"\naccess = "user"\n[[operation]]\npath = "/u/{*rest}"\nmethods = ["POST", "GET"] | operation[2].path
+        [[operation]]\npath = "/u/me"\nmethods = "PUT"\naccess = "user"\n[[operation]]\npath = "/u/{id}"\nmethods = "GET" |
+    "#,
+    ) {
+        let keys = &crate::text::words(keys)[..];
         assert_eq!(warned(text), keys, "{text}");
     }
     let open =

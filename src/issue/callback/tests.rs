@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use url::Url;
 
 use super::*;
+use crate::text::words;
 
 fn registered(callbacks: &[&str]) -> Vec<String> {
     callbacks
@@ -10,36 +11,14 @@ fn registered(callbacks: &[&str]) -> Vec<String> {
         .collect()
 }
 
-fn accepts(registration: &str, requested: &str) -> bool {
-    let callback = accept(&registered(&[registration]), requested.as_bytes());
-    if let Ok(callback) = &callback {
-        assert_eq!(
-            *callback,
-            Callback::Uri(requested.to_owned()),
-            "kept as it came"
-        );
-    }
-    callback.is_ok()
-}
-
 #[test]
 fn registers_absolute_uris_and_oob() {
-    for callback in [
-        "oob",
-        "https://app.example/cb",
-        "https://app.example",
-        "https://app.example:8443/cb?x=1&y=%20",
-        "https://xn--bcher-kva.example/cb",
-        "https://[2001:db8::1]:8443/cb",
-        "http://127.0.0.1/cb",
-        "http://[::1]:3000/cb",
-        "http://localhost/cb",
-        "com.example.app:/cb",
-        "com.example.app://cb/path",
-        "myapp:",
-        "myapp:///cb",
-        "urn:example:cb",
-    ] {
+    for callback in words(
+        "oob https://app.example/cb https://app.example https://app.example:8443/cb?x=1&y=%20
+         https://xn--bcher-kva.example/cb https://[2001:db8::1]:8443/cb http://127.0.0.1/cb
+         http://[::1]:3000/cb http://localhost/cb com.example.app:/cb com.example.app://cb/path
+         myapp: myapp:///cb urn:example:cb",
+    ) {
         assert_eq!(check_registration(callback), Ok(None), "{callback}");
     }
 }
@@ -64,25 +43,56 @@ fn never_registers_what_is_no_callback() {
     use CallbackError::{
         Character, DotSegment, Fragment, Host, NotAbsolute, Port, Scheme, TooLong, UserInfo,
     };
-    for (callback, error) in [
+    let plain = [
+        (
+            "OOB Oob /cb //app.example/cb app.example/cb 1https://app.example/ :https://app.example/",
+            NotAbsolute,
+        ),
+        (
+            "javascript:alert(1) JavaScript:alert(1) javascript://app.example/%0aalert(1)
+             data:text/html,x DATA:,x file:///etc/passwd blob:https://app.example/x vbscript:x
+             view-source:https://app.example/",
+            Scheme,
+        ),
+        (
+            "https://app.example/<x> https://app.example/{x} https://app.example/a%2
+             https://app.example/a% https://app.example/a%zz https://app.example/[x]
+             https://app.example/?a[]=1",
+            Character,
+        ),
+        (
+            "https://app.example/cb/../evil https://app.example/%2e/cb",
+            DotSegment,
+        ),
+        ("https://app.example/# https://app.example/#top", Fragment),
+        (
+            "https://user@app.example/ https://user:pw@app.example/ https://@app.example/",
+            UserInfo,
+        ),
+        (
+            "https: https:app.example/cb https:/app.example/cb https:// https:///app.example/cb
+             https://:443/ ftp:app.example https://app%2eexample/
+             https://app.example%2f.evil.example/ https://a,b/ https://[::1 https://::1]/
+             https://[::1]x/ https://[fe80::1%25eth0]/ https://[v1.x]/ https://[127.0.0.1]/
+             http://127.1/ http://127.0.0.01/ http://0x7f.1/ http://2130706433/ http://127.0.0.1./
+             http://127.0.0.256/ http://app.example.0X/",
+            Host,
+        ),
+        (
+            "https://app.example:/ https://app.example:0/ https://app.example:080/
+             https://app.example:+80/ https://app.example:65536/ https://app.example:80:80/
+             https://app.example:8x/",
+            Port,
+        ),
+    ];
+    let plain = plain.iter().flat_map(|(callbacks, error)| {
+        words(callbacks)
+            .into_iter()
+            .map(|callback| (callback, *error))
+    });
+    let odd = [
         ("", NotAbsolute),
-        ("OOB", NotAbsolute),
-        ("Oob", NotAbsolute),
         ("oob ", Character),
-        ("/cb", NotAbsolute),
-        ("//app.example/cb", NotAbsolute),
-        ("app.example/cb", NotAbsolute),
-        ("1https://app.example/", NotAbsolute),
-        (":https://app.example/", NotAbsolute),
-        ("javascript:alert(1)", Scheme),
-        ("JavaScript:alert(1)", Scheme),
-        ("javascript://app.example/%0aalert(1)", Scheme),
-        ("data:text/html,x", Scheme),
-        ("DATA:,x", Scheme),
-        ("file:///etc/passwd", Scheme),
-        ("blob:https://app.example/x", Scheme),
-        ("vbscript:x", Scheme),
-        ("view-source:https://app.example/", Scheme),
         ("java\tscript:alert(1)", Character),
         ("\u{1}javascript:alert(1)", Character),
         (" https://app.example/", Character),
@@ -92,51 +102,8 @@ fn never_registers_what_is_no_callback() {
         ("https://app.example/\u{e9}", Character),
         ("https://app.example\\@evil.example/", Character),
         ("https:\\\\evil.example/", Character),
-        ("https://app.example/<x>", Character),
-        ("https://app.example/{x}", Character),
-        ("https://app.example/a%2", Character),
-        ("https://app.example/a%", Character),
-        ("https://app.example/a%zz", Character),
-        ("https://app.example/[x]", Character),
-        ("https://app.example/?a[]=1", Character),
-        ("https://app.example/cb/../evil", DotSegment),
-        ("https://app.example/%2e/cb", DotSegment),
-        ("https://app.example/#", Fragment),
-        ("https://app.example/#top", Fragment),
-        ("https://user@app.example/", UserInfo),
-        ("https://user:pw@app.example/", UserInfo),
-        ("https://@app.example/", UserInfo),
-        ("https:", Host),
-        ("https:app.example/cb", Host),
-        ("https:/app.example/cb", Host),
-        ("https://", Host),
-        ("https:///app.example/cb", Host),
-        ("https://:443/", Host),
-        ("ftp:app.example", Host),
-        ("https://app%2eexample/", Host),
-        ("https://app.example%2f.evil.example/", Host),
-        ("https://a,b/", Host),
-        ("https://[::1", Host),
-        ("https://::1]/", Host),
-        ("https://[::1]x/", Host),
-        ("https://[fe80::1%25eth0]/", Host),
-        ("https://[v1.x]/", Host),
-        ("https://[127.0.0.1]/", Host),
-        ("http://127.1/", Host),
-        ("http://127.0.0.01/", Host),
-        ("http://0x7f.1/", Host),
-        ("http://2130706433/", Host),
-        ("http://127.0.0.1./", Host),
-        ("http://127.0.0.256/", Host),
-        ("http://app.example.0X/", Host),
-        ("https://app.example:/", Port),
-        ("https://app.example:0/", Port),
-        ("https://app.example:080/", Port),
-        ("https://app.example:+80/", Port),
-        ("https://app.example:65536/", Port),
-        ("https://app.example:80:80/", Port),
-        ("https://app.example:8x/", Port),
-    ] {
+    ];
+    for (callback, error) in plain.chain(odd) {
         assert_eq!(check_registration(callback), Err(error), "{callback:?}");
         let requested = accept(
             &registered(&[callback, "https://app.example/cb"]),
@@ -153,132 +120,6 @@ fn never_registers_what_is_no_callback() {
     assert_eq!(
         accept(&registered(&["https://app.example/"]), long.as_bytes()),
         Err(TooLong)
-    );
-}
-
-#[test]
-fn accepts_what_is_registered_with_any_query() {
-    let registration = "https://app.example/cb";
-    for requested in [
-        "https://app.example/cb",
-        "https://app.example/cb?",
-        "https://app.example/cb?state=1&next=https://elsewhere.example/?a",
-        "https://app.example:443/cb",
-        "HTTPS://APP.example/cb",
-    ] {
-        assert!(accepts(registration, requested), "{requested}");
-    }
-    assert!(accepts(
-        "https://app.example/cb?registered=1",
-        "https://app.example/cb?other=2"
-    ));
-    assert!(accepts("https://app.example", "https://app.example/"));
-    assert!(accepts("http://app.example:80/", "http://app.example?x"));
-    assert!(accepts("myapp://Host/cb", "myapp://Host/cb?x=1"));
-    assert!(accepts("com.example.app:/cb", "com.example.app:/cb"));
-}
-
-#[test]
-fn rejects_what_is_not_registered() {
-    let registration = "https://good.example/cb";
-    for requested in [
-        "https://evil.example/cb",
-        "https://good.example.evil/cb",
-        "http://good.example.evil/cb",
-        "https://evil-good.example/cb",
-        "https://good.example./cb",
-        "https://goodXexample/cb",
-        "http://good.example/cb",
-        "https://good.example:8443/cb",
-        "https://good.example:80/cb",
-        "https://good.example/",
-        "https://good.example",
-        "https://good.example/cb/",
-        "https://good.example/CB",
-        "https://good.example/cb/x",
-        "https://good.example//cb",
-        "https://good.example/%63b",
-        "https://good.example/cb;x",
-        "https://evil.example/?https://good.example/cb",
-        "https://[::ffff:1.2.3.4]/cb",
-        "custom://good.example/cb",
-        "https+x://good.example/cb",
-    ] {
-        assert_eq!(
-            accept(&registered(&[registration]), requested.as_bytes()),
-            Err(CallbackError::NotRegistered),
-            "{requested}"
-        );
-    }
-    assert!(!accepts("myapp://host/cb", "myapp://HOST/cb"));
-    assert!(!accepts("myapp:/cb", "myapp:cb"));
-    assert!(!accepts("myapp:/cb", "myapp:///cb"));
-    assert!(!accepts("myapp://localhost/cb", "myapp://localhost:1/cb"));
-}
-
-#[test]
-fn loopback_takes_any_port_and_nothing_else() {
-    for host in ["127.0.0.1", "[::1]", "localhost"] {
-        for (registered, requested) in [("", ":1"), (":3000", ""), (":3000", ":65535")] {
-            let registration = format!("http://{host}{registered}/cb");
-            assert!(accepts(
-                &registration,
-                &format!("http://{host}{requested}/cb?x=1")
-            ));
-            assert!(!accepts(
-                &registration,
-                &format!("http://{host}{requested}/other")
-            ));
-            assert!(!accepts(
-                &registration,
-                &format!("https://{host}{requested}/cb")
-            ));
-        }
-    }
-    assert!(!accepts("http://localhost/cb", "http://127.0.0.1/cb"));
-    assert!(!accepts("http://127.0.0.1/cb", "http://127.0.0.2/cb"));
-    assert!(!accepts("http://127.0.0.2/cb", "http://127.0.0.2:1/cb"));
-    assert!(!accepts(
-        "http://localhost.evil.example/cb",
-        "http://localhost.evil.example:99/cb"
-    ));
-}
-
-#[test]
-fn oob_needs_registration_or_none_at_all() {
-    assert_eq!(accept(&[], b"oob"), Ok(Callback::Oob));
-    assert_eq!(accept(&registered(&["oob"]), b"oob"), Ok(Callback::Oob));
-    let url = "https://app.example/cb";
-    assert_eq!(
-        accept(&registered(&[url, "oob"]), b"oob"),
-        Ok(Callback::Oob)
-    );
-    assert_eq!(
-        accept(&registered(&[url]), b"oob"),
-        Err(CallbackError::NotRegistered)
-    );
-    for spelling in [
-        "OOB", "Oob", "oob ", " oob", "oob\0", "o%6fb", "oob:", "oob:x",
-    ] {
-        assert!(accept(&[], spelling.as_bytes()).is_err(), "{spelling:?}");
-        assert!(
-            accept(&registered(&["oob"]), spelling.as_bytes()).is_err(),
-            "{spelling:?}"
-        );
-    }
-}
-
-#[test]
-fn a_uri_without_any_registration_is_rejected() {
-    let url = b"https://app.example/cb";
-    assert_eq!(accept(&[], url), Err(CallbackError::NotRegistered));
-    assert_eq!(
-        accept(&registered(&["oob"]), url),
-        Err(CallbackError::NotRegistered)
-    );
-    assert_eq!(
-        accept(&registered(&[""]), url),
-        Err(CallbackError::NotRegistered)
     );
 }
 

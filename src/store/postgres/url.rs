@@ -163,6 +163,7 @@ fn is_here(host: &Host) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::words;
 
     #[test]
     fn encrypts_unless_told_otherwise_or_on_this_machine() {
@@ -187,17 +188,13 @@ mod tests {
 
     #[test]
     fn rejects_what_would_not_protect_or_not_work() {
-        for url in [
-            "countersign.db",
-            "mysql://localhost/c",
-            "postgres://localhost/c?unknown=1",
-            "postgres://localhost:port/c",
-            "postgres://localhost/c?sslmode=prefer",
-            "postgres://localhost/c?sslmode=allow",
-            "postgres://localhost/c?sslmode=disable&sslrootcert=/ca.pem",
-            "postgres://localhost/c?sslcert=/cert.pem",
-            "postgres://localhost/c?sslkey=/key.pem",
-        ] {
+        for url in words(
+            "countersign.db mysql://localhost/c postgres://localhost/c?unknown=1
+             postgres://localhost:port/c postgres://localhost/c?sslmode=prefer
+             postgres://localhost/c?sslmode=allow
+             postgres://localhost/c?sslmode=disable&sslrootcert=/ca.pem
+             postgres://localhost/c?sslcert=/cert.pem postgres://localhost/c?sslkey=/key.pem",
+        ) {
             let error = Url::parse(url).err();
             assert!(error.is_some(), "{url}");
         }

@@ -197,6 +197,7 @@ fn decode(text: &str) -> Result<String, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::words;
 
     #[test]
     fn reads_every_form() {
@@ -228,28 +229,12 @@ mod tests {
 
     #[test]
     fn rejects_what_it_does_not_understand() {
-        for url in [
-            "h:6379",
-            "http://h",
-            "redis+other://h",
-            "redis://",
-            "redis://h:x",
-            "redis://h:65536",
-            "redis://h/x",
-            "redis://h/-1",
-            "redis://a,b",
-            "redis://password@h",
-            "redis://h?x=y",
-            "redis://h?ca=a",
-            "redis://h?sentinel_password=p",
-            "rediss://h?key=a",
-            "redis://[::1",
-            "redis://:%ff@h",
-            "redis+sentinel://h",
-            "redis+sentinel://h/s?x=y",
-            "redis+cluster://h/1",
-            "redis+cluster://a,,b",
-        ] {
+        for url in words(
+            "h:6379 http://h redis+other://h redis:// redis://h:x redis://h:65536 redis://h/x
+             redis://h/-1 redis://a,b redis://password@h redis://h?x=y redis://h?ca=a
+             redis://h?sentinel_password=p rediss://h?key=a redis://[::1 redis://:%ff@h
+             redis+sentinel://h redis+sentinel://h/s?x=y redis+cluster://h/1 redis+cluster://a,,b",
+        ) {
             assert!(Target::parse(url).is_err(), "{url}");
         }
     }
