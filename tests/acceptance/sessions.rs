@@ -1,8 +1,8 @@
 //! A user logged in directly: the other kind of caller.
 
 use crate::support::{
-    Call, Proxy, Reply, Upstream, Visitor, has,
-    legs::{APPLICATIONS, LOGIN, REVOKE_TOKEN},
+    Call, Proxy, Reply, Token, Upstream, Visitor, has,
+    legs::{APPLICATIONS, LOGIN, PASSWORD, REVOKE_TOKEN, authorization, exchanges},
     proxy::Builder,
 };
 
@@ -674,4 +674,73 @@ fn a_rejection_as_a_page_is_escaped_guarded_and_never_kept() {
     }
     let answer = proxy.send(Call::new("HEAD", "/orders").header("Accept", CHROMIUM));
     assert_eq!((answer.status, answer.body.len()), (401, 0));
+}
+
+/// The audit log has one line of each act, with these fields and no others.
+#[test]
+fn each_act_on_a_page_is_one_line_of_the_audit_log() {
+    let api = Upstream::start();
+    let permission = "permission = [{ name = 'read', title = 'Read' }]";
+    let proxy = Proxy::with(&api, permission);
+    let consumer = proxy.consumer_with("Shop", "--callback oob --permission read");
+    let user = proxy.user("alice");
+    let mut visitor = Visitor::to(&proxy);
+    let asked = [
+        proxy.request_token(&consumer, "oob"),
+        proxy.request_token(&consumer, "oob"),
+    ];
+    let page = visitor.open(LOGIN);
+    let wrong = page
+        .form_with("password")
+        .set("username", &user.name)
+        .set("password", "x");
+    visitor.submit(&page, &wrong).answer.has_status(403);
+    let page = visitor.open(&authorization(&asked[0]));
+    let consent = visitor.log_in(&page, &user);
+    let granted = visitor.decide(&consent, "allow");
+    let verifier = granted.element("verifier").unwrap();
+    proxy.passes(exchanges(&consumer, &asked[0], &verifier));
+    let consent = visitor.open(&authorization(&asked[1]));
+    visitor.decide(&consent, "deny");
+    let question = visitor.open(&format!("{APPLICATIONS}&withdraw={}", consumer.key));
+    let revoke = question.form_with("revoke").press("revoke", &consumer.key);
+    visitor.submit(&question, &revoke).answer.has_status(200);
+    let page = visitor.open(PASSWORD);
+    let form = page
+        .form_with("new_password")
+        .set("current_password", &user.password);
+    let form = form
+        .set("new_password", "another phrase 7")
+        .set("new_password_again", "another phrase 7");
+    visitor.submit(&page, &form).answer.has_status(200);
+    let page = visitor.open(APPLICATIONS);
+    let forms = page.forms().into_iter();
+    let mut logout = forms.filter(|form| form.action.contains("mode=logout"));
+    visitor.submit(&page, &logout.next().unwrap());
+
+    let (id, key) = (&user.id, &consumer.key);
+    let shown = |token: &Token| format!("{}…", &token.token[..8]);
+    let by = format!("user={id} address=127.0.0.1");
+    let decided = |event: &str, token, permissions: &str| {
+        let token = shown(token);
+        format!(
+            "event=\"{event}\" consumer={key} user={id} token={token} permissions=\"{permissions}\" address=127.0.0.1"
+        )
+    };
+    let expected = [
+        format!("event=\"login_failed\" user=\"{id}\" address=127.0.0.1"),
+        format!("event=\"login_succeeded\" {by}"),
+        decided("consent_granted", &asked[0], "read"),
+        decided("consent_denied", &asked[1], "read"),
+        format!("event=\"tokens_revoked\" consumer={key} user={id} count=1 address=127.0.0.1"),
+        format!("event=\"password_changed\" {by}"),
+        format!("event=\"logged_out\" {by}"),
+    ];
+    proxy.logs(&["logged_out"]);
+    let lines = proxy.log().lines();
+    let audits = lines.iter().filter_map(|line| line.split_once(" audit: "));
+    let of_pages = audits
+        .filter(|(_, fields)| fields.contains("address=127.0.0.1") && !fields.contains("_issued"));
+    let found: Vec<&str> = of_pages.map(|(_, fields)| fields).collect();
+    assert_eq!(found, expected);
 }
