@@ -17,13 +17,11 @@ pub struct UnixTime(pub u64);
 
 impl UnixTime {
     /// This time plus `duration`, in whole seconds, at the latest the end of time.
-    #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration.as_secs()))
     }
 
     /// This time less `duration`, in whole seconds, at the earliest 1970.
-    #[must_use]
     pub fn before(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(duration.as_secs()))
     }
@@ -83,19 +81,16 @@ enum TimeSource {
 
 impl Clock {
     /// The system's wall clock.
-    #[must_use]
     pub fn system() -> Self {
         Self(TimeSource::System)
     }
 
     /// A clock that stands still until [`Clock::set`] moves it; clones move together.
-    #[must_use]
     pub fn manual(start: UnixTime) -> Self {
         Self(TimeSource::Manual(Arc::new(AtomicU64::new(start.0))))
     }
 
     /// The time now; 1970 if the system's clock stands before it.
-    #[must_use]
     pub fn now(&self) -> UnixTime {
         match &self.0 {
             TimeSource::System => UnixTime(

@@ -25,7 +25,6 @@ pub struct Names(u64);
 
 impl Names {
     /// The names of all fields of a head.
-    #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
         Self(headers.keys().fold(0, |names, name| names | bit(name)))
     }
@@ -115,7 +114,6 @@ pub fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// `bytes` without the spaces and tabs around it (RFC 9110 §5.6.3: `OWS`).
-#[must_use]
 pub fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
         bytes = rest;

@@ -93,7 +93,6 @@ pub struct Languages {
 
 impl Languages {
     /// The languages that are built in.
-    #[must_use]
     pub fn built_in() -> Self {
         let languages = BUILT_IN.into_iter().map(|(tag, source)| {
             // The tests parse each of them.
@@ -181,14 +180,12 @@ impl Languages {
     }
 
     /// The first of these languages that there is: `ui_locales` of OpenID Connect, tags separated by spaces.
-    #[must_use]
     pub fn of_ui_locales(&self, tags: &str) -> Option<Texts<'_>> {
         let tags = tags.split(' ').filter_map(|tag| tag.parse().ok());
         self.first(&tags.take(MAX_WANTED).collect::<Vec<_>>())
     }
 
     /// The language that an Accept-Language prefers (RFC 9110 §12.5.4), else English.
-    #[must_use]
     pub fn accepted(&self, field: Option<&[u8]>) -> Texts<'_> {
         let field = field.and_then(|field| std::str::from_utf8(field).ok());
         let mut wanted: Vec<(f32, LanguageIdentifier)> = field
@@ -215,7 +212,6 @@ impl Languages {
     }
 
     /// English.
-    #[must_use]
     pub fn english(&self) -> Texts<'_> {
         self.in_language(&self.all[0])
     }
@@ -251,13 +247,11 @@ pub struct MessagePart {
 
 impl<'a> Texts<'a> {
     /// The value of `lang` in HTML.
-    #[must_use]
     pub fn tag(self) -> &'a str {
         &self.language.tag
     }
 
     /// The value of `dir` in HTML.
-    #[must_use]
     pub fn direction(self) -> &'static str {
         match self.language.id.character_direction() {
             CharacterDirection::RTL => "rtl",
@@ -266,20 +260,17 @@ impl<'a> Texts<'a> {
     }
 
     /// A message without variables.
-    #[must_use]
     pub fn text(self, id: &str) -> Cow<'a, str> {
         self.format(id, None)
     }
 
     /// A message with a number, which decides about its plural.
-    #[must_use]
     pub fn counted(self, id: &str, count: u64) -> String {
         let args = [("count", count)].into_iter().collect();
         self.format(id, Some(&args)).into_owned()
     }
 
     /// A message with values, which are set apart from the text around them.
-    #[must_use]
     pub fn filled(self, id: &str, values: &[(&str, impl AsRef<str>)]) -> String {
         let isolated = |value: &str| {
             let value = value.replace([ISOLATE, ISOLATE_END], "");
@@ -292,7 +283,6 @@ impl<'a> Texts<'a> {
     }
 
     /// A message with values, in parts, for a template that puts an element around each value.
-    #[must_use]
     pub fn parts(self, id: &str, values: &[(&str, impl AsRef<str>)]) -> Vec<MessagePart> {
         let text = self.filled(id, values);
         let parts = text.split(ISOLATE).flat_map(|piece| {

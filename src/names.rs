@@ -71,7 +71,6 @@ macro_rules! name {
 
         impl $type {
             /// The name as text.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }

@@ -38,7 +38,6 @@ impl Origin {
     }
 
     /// The origin of a listener that is bound to `address`.
-    #[must_use]
     pub fn of_listener(address: SocketAddr, tls: bool) -> Self {
         Self {
             scheme: if tls { Scheme::Https } else { Scheme::Http },
@@ -51,7 +50,6 @@ impl Origin {
     }
 
     /// Host and port as a Host field carries them: without the port if it is the scheme's own.
-    #[must_use]
     pub fn authority(&self) -> String {
         if self.port == self.scheme.default_port() {
             self.host.clone()
@@ -73,7 +71,6 @@ impl Origin {
     }
 
     /// The host without the brackets of an IPv6 address, as a resolver or a certificate has it.
-    #[must_use]
     pub fn bare_host(&self) -> &str {
         without_brackets(&self.host)
     }
@@ -86,7 +83,6 @@ impl fmt::Display for Origin {
 }
 
 /// The host without the brackets of an IPv6 address.
-#[must_use]
 pub fn without_brackets(host: &str) -> &str {
     host.trim_start_matches('[').trim_end_matches(']')
 }

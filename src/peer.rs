@@ -12,7 +12,6 @@ pub struct Peer {
 }
 
 /// The network that counts as one caller: an IPv4 address, or the /64 of an IPv6 address, which is what one host gets.
-#[must_use]
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -34,7 +34,6 @@ pub struct Problem {
 
 impl Problem {
     /// A problem without a code.
-    #[must_use]
     pub const fn plain(status: u16, verdict: Verdict) -> Self {
         Self {
             status,
@@ -49,7 +48,6 @@ impl Problem {
     }
 
     /// A problem whose code is the word of its verdict.
-    #[must_use]
     pub fn coded(status: u16, verdict: Verdict) -> Self {
         let mut problem = Self::plain(status, verdict);
         problem.code = Some(verdict.as_str());
@@ -58,7 +56,6 @@ impl Problem {
 
     /// HTTP that two recipients could read differently: a caller who sends it may have sent more of it, so the connection
     /// is closed.
-    #[must_use]
     pub fn malformed(what: impl ToString) -> Self {
         let mut problem = Self::plain(400, Verdict::BadRequest);
         problem.code = Some(Verdict::ParameterRejected.as_str());
@@ -68,7 +65,6 @@ impl Problem {
     }
 
     /// Parameters that are not acceptable, joined by `&`.
-    #[must_use]
     pub fn rejected(names: impl Into<String>, why: impl Into<Cow<'static, str>>) -> Self {
         Self::coded(400, Verdict::ParameterRejected)
             .advise(why)
@@ -76,40 +72,34 @@ impl Problem {
     }
 
     /// 405 with this value of `Allow`.
-    #[must_use]
     pub fn method_not_allowed(allow: &str) -> Self {
         Self::plain(405, Verdict::MethodNotAllowed).field("Allow", allow)
     }
 
     /// 503, and when to try again.
-    #[must_use]
     pub fn unavailable(retry_after: Duration) -> Self {
         Self::plain(503, Verdict::Unavailable).retry_after(retry_after)
     }
 
     /// With this advice in place of the usual one.
-    #[must_use]
     pub fn advise(mut self, advice: impl Into<Cow<'static, str>>) -> Self {
         self.advice = Some(advice.into());
         self
     }
 
     /// With this further member.
-    #[must_use]
     pub fn detail(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.detail = Some((name, value.into()));
         self
     }
 
     /// With this further field.
-    #[must_use]
     pub fn field(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.field = Some((name, value.into()));
         self
     }
 
     /// With `Retry-After`, in whole seconds, at least one.
-    #[must_use]
     pub fn retry_after(self, after: Duration) -> Self {
         let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
         self.field("Retry-After", seconds.max(1).to_string())

@@ -123,7 +123,6 @@ impl From<forward::ExchangeError> for Failure {
 }
 
 /// The response to a failure. Every rejection has advice; `request_id` may be empty.
-#[must_use]
 pub fn failure(
     failure: &Failure,
     frame: Frame<'_>,
@@ -137,7 +136,6 @@ pub fn failure(
 }
 
 /// The word of a failure in metrics and logs.
-#[must_use]
 pub fn verdict(failure: &Failure) -> Verdict {
     failure.problem().verdict
 }

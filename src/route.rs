@@ -50,7 +50,6 @@ pub enum Rejection {
 
 impl Rejection {
     /// The content of the response.
-    #[must_use]
     pub fn problem(&self) -> Problem {
         match self {
             Self::Misdirected { .. } => {
@@ -118,7 +117,6 @@ pub struct ApiCall<'o, 'r> {
 
 impl ApiCall<'_, '_> {
     /// The path for which a call with this received path was signed.
-    #[must_use]
     pub fn signed_path<'r>(&self, received: &'r [u8]) -> Cow<'r, [u8]> {
         match self.restored_prefix {
             "" => received.into(),

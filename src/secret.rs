@@ -11,13 +11,11 @@ pub struct Secret(Zeroizing<Box<[u8]>>);
 
 impl Secret {
     /// The bytes themselves, for a key or for the one answer that issues them.
-    #[must_use]
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
 
     /// The secret as text, lossily if it is not UTF-8; for the one answer that issues it.
-    #[must_use]
     pub fn expose_text(&self) -> Zeroizing<String> {
         Zeroizing::new(String::from_utf8_lossy(&self.0).into_owned())
     }

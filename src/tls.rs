@@ -27,7 +27,6 @@ pub struct TlsFileError {
 
 impl TlsFileError {
     /// A problem of a file.
-    #[must_use]
     pub fn new(path: &Path, problem: String) -> Self {
         Self {
             path: path.to_owned(),

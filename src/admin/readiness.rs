@@ -89,7 +89,6 @@ impl Readiness {
     }
 
     /// The conditions that last, one a line, and whether one of them stops signed calls.
-    #[must_use]
     pub fn report(&self) -> (bool, String) {
         let (mut is_ready, mut lines) = (true, String::new());
         for (condition, active) in self.conditions.active() {

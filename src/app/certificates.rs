@@ -41,7 +41,6 @@ pub struct Certificate {
 
 impl Certificate {
     /// Those that the configuration names. A file that cannot be read is skipped: the part that needs it reports it.
-    #[must_use]
     pub fn of(config: &Config) -> Vec<Self> {
         let served = config.listen.tls.certificate.iter();
         let served = served.map(|path| ("listen.tls.certificate", path));
@@ -68,19 +67,16 @@ impl Certificate {
     }
 
     /// Seconds until it ends, 0 from then on.
-    #[must_use]
     pub const fn seconds_left(&self, now: UnixTime) -> u64 {
         (self.not_after.0 + 1).saturating_sub(now.0)
     }
 
     /// Whole days until it ends.
-    #[must_use]
     pub const fn days_left(&self, now: UnixTime) -> u64 {
         self.seconds_left(now) / DAY
     }
 
     /// Why it is valid at no time at all, if that is so.
-    #[must_use]
     pub fn never_valid(&self) -> Option<String> {
         let Self {
             key,
@@ -96,7 +92,6 @@ impl Certificate {
     }
 
     /// Why callers reject it at `now`, if they do.
-    #[must_use]
     pub fn problem(&self, now: UnixTime) -> Option<String> {
         let (key, path) = (self.key, self.path.display());
         self.never_valid().or_else(|| match (self.not_before, self.not_after) {

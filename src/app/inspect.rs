@@ -65,7 +65,6 @@ pub(super) fn log(config: &Config, listener: SocketAddr) {
 
 /// Checks the modes of secret files, and the names of certificates. A file that cannot be read is skipped: the
 /// part that needs it reports it. `listener` is where the first public listener is bound.
-#[must_use]
 pub fn inspect(config: &Config, listener: SocketAddr) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
     let (listen, upstream) = (&config.listen.tls, &config.upstream.tls);

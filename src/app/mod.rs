@@ -247,14 +247,12 @@ impl App {
     }
 
     /// Where the admin listener is bound.
-    #[must_use]
     pub fn admin_address(&self) -> String {
         let bound = self.admin.first().map(|(_, listener)| listener.bound());
         bound.map(|at| at.to_string()).unwrap_or_default()
     }
 
     /// The services, for a caller that has something to put into them first.
-    #[must_use]
     pub const fn services(&self) -> &Arc<Services> {
         &self.services
     }
@@ -471,7 +469,6 @@ impl App {
 }
 
 /// The first public listener's address.
-#[must_use]
 pub fn first(addresses: &[SocketAddr]) -> SocketAddr {
     let first = addresses.first().copied();
     first.unwrap_or(([127, 0, 0, 1], 0).into())
@@ -494,7 +491,6 @@ fn connections(config: &Config) -> usize {
 }
 
 /// The TLS of the public listener, if it has any.
-#[must_use]
 pub fn tls_params(config: &Config) -> Option<tls::Params> {
     config.listens_with_tls().then(|| tls::Params {
         certificates: config.listen.tls.certificate.clone(),

@@ -72,7 +72,6 @@ fn leads_to(address: SocketAddr, listener: SocketAddr) -> bool {
 }
 
 /// The address that a connection to `ip` reaches: the unspecified address means this machine.
-#[must_use]
 pub fn reached(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -104,7 +103,6 @@ pub(super) fn resolved(path: &Path) -> PathBuf {
 }
 
 /// The directory of a file.
-#[must_use]
 pub fn directory(path: &Path) -> &Path {
     match path.parent() {
         Some(directory) if !directory.as_os_str().is_empty() => directory,

@@ -50,7 +50,6 @@ pub struct ConfigArgs {
 
 impl ConfigArgs {
     /// The file: as given, else `$COUNTERSIGN_CONFIG`, else `./config.toml`.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         let named = || std::env::var_os("COUNTERSIGN_CONFIG").filter(|name| !name.is_empty());
         let given = self.config.clone().or_else(|| named().map(PathBuf::from));
@@ -180,7 +179,6 @@ impl CommandError {
     }
 
     /// Puts what the error is about in front of it.
-    #[must_use]
     pub fn about(mut self, subject: impl fmt::Display) -> Self {
         self.about = format!("{subject}: {}", self.about);
         self
@@ -346,7 +344,6 @@ impl Context {
     }
 
     /// A record as the person or program that runs the command reads it.
-    #[must_use]
     pub fn show(&self, view: &impl Serialize) -> String {
         output::record(&json!(view), self.json)
     }
@@ -409,7 +406,6 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CommandError> {
 }
 
 /// Writes what a command printed or why it failed, and gives the exit code.
-#[must_use]
 pub fn finish(result: Result<Output, CommandError>) -> ExitCode {
     let output = match result {
         Ok(output) => output,

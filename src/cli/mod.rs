@@ -117,7 +117,6 @@ enum Command {
 }
 
 /// Runs the program with the arguments of the process.
-#[must_use]
 pub fn main() -> ExitCode {
     match Cli::try_parse() {
         Ok(cli) => finish(cli.command.run()),

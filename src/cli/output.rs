@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 /// A record: as one line of JSON, or a line for each field.
-#[must_use]
 pub fn record(record: &Value, as_json: bool) -> String {
     if as_json {
         return json_line(record);
@@ -16,7 +15,6 @@ pub fn record(record: &Value, as_json: bool) -> String {
 }
 
 /// A record as one line of JSON.
-#[must_use]
 pub fn json_line(record: &Value) -> String {
     format!("{record}\n")
 }
@@ -45,7 +43,6 @@ pub struct Listing {
 
 impl Listing {
     /// A list without records: an object a line, or a table with its heads first.
-    #[must_use]
     pub fn new(as_json: bool) -> Self {
         Self {
             as_json,
@@ -70,7 +67,6 @@ impl Listing {
     }
 
     /// The whole text; empty for a list without records.
-    #[must_use]
     pub fn finish(self) -> String {
         if self.as_json {
             return self.json;

@@ -155,7 +155,6 @@ pub(super) fn read_rsa_public_key<T>(
 }
 
 /// Finds secrets in the store of the configuration, opened on first use.
-#[must_use]
 pub fn lookup(config: ConfigArgs) -> Box<Lookup<'static>> {
     let args = StoreArgs { config, log: false };
     Box::new(move |asked| {

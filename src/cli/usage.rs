@@ -16,7 +16,6 @@ pub fn is_help(error: &clap::Error) -> bool {
 }
 
 /// The one line for wrong usage.
-#[must_use]
 pub fn line(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let mut sentences = Vec::new();

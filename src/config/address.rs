@@ -26,7 +26,6 @@ pub type ListenAddress = TcpOrUnix<SocketAddr>;
 
 impl<N> TcpOrUnix<N> {
     /// The place on the network, if it is one.
-    #[must_use]
     pub const fn tcp(&self) -> Option<&N> {
         match self {
             Self::Tcp(place) => Some(place),

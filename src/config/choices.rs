@@ -98,7 +98,6 @@ impl Text for ProfileParameter {
 
 impl Tokens {
     /// All parameters of the access token response that describe the user, by their names.
-    #[must_use]
     pub fn user_parameters(&self) -> Vec<(String, UserField)> {
         let always = [
             (self.user_id_parameter.clone(), UserField::Id),

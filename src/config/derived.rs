@@ -15,7 +15,6 @@ use crate::{
 
 impl Config {
     /// `listen.workers`: as written, else one for each core.
-    #[must_use]
     pub fn workers(&self) -> NonZeroUsize {
         match self.listen.workers {
             Some(workers) => workers.into(),
@@ -24,14 +23,12 @@ impl Config {
     }
 
     /// `service.base_url`: as written, else the origin of the first public listener, which is bound to `listener`.
-    #[must_use]
     pub fn base_url(&self, listener: SocketAddr) -> Origin {
         let of_listener = || Origin::of_listener(listener, self.listens_with_tls());
         self.service.base_url.clone().unwrap_or_else(of_listener)
     }
 
     /// `service.public_api_urls`: as written, else [`Config::base_url`] alone.
-    #[must_use]
     pub fn public_api_urls(&self, listener: SocketAddr) -> Vec<HttpUrl> {
         if !self.service.public_api_urls.is_empty() {
             return self.service.public_api_urls.clone();
@@ -40,7 +37,6 @@ impl Config {
     }
 
     /// The fields by which a proxy in front names the user, if `login.backend` is `header`.
-    #[must_use]
     pub fn user_headers(&self) -> Option<UserHeaders> {
         let login = &self.login;
         let user = login.user_header.clone();
@@ -52,7 +48,6 @@ impl Config {
     }
 
     /// Every listener and its key; those on port 0 have no address yet.
-    #[must_use]
     pub fn listeners(&self) -> Vec<(&'static str, ListenAddress)> {
         let public = self.listen.address.iter().copied();
         let public = public.map(|address| ("listen.address", ListenAddress::Tcp(address)));
@@ -70,7 +65,6 @@ impl Config {
     }
 
     /// `nonce.scope`: as written, else `local` for a store of this machine alone.
-    #[must_use]
     pub fn nonce_scope(&self) -> NonceScope {
         self.nonce.scope.unwrap_or(match self.store_file() {
             Some(_) => NonceScope::Local,
@@ -79,7 +73,6 @@ impl Config {
     }
 
     /// The file of the store; `None`: it is on a server, which several machines share.
-    #[must_use]
     pub fn store_file(&self) -> Option<PathBuf> {
         match self.store.backend {
             StoreBackend::Sqlite => Some(self.store.url.sqlite_path()),
@@ -88,14 +81,12 @@ impl Config {
     }
 
     /// `nonce.path`: as written, else beside the SQLite file; `None` where there is no such file.
-    #[must_use]
     pub fn nonce_path(&self) -> Option<PathBuf> {
         let beside = || Some(with_suffix(&self.store_file()?, ".nonces"));
         self.nonce.path.clone().or_else(beside)
     }
 
     /// `operations.unlisted`: as written, else `consumer` while there is no `[[operation]]`, and `nobody` from then on.
-    #[must_use]
     pub fn unlisted(&self) -> Option<Kind> {
         match self.operations.unlisted {
             Some(Unlisted(kind)) => kind,

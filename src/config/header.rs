@@ -30,7 +30,6 @@ pub struct HeaderPattern(String);
 
 impl HeaderPattern {
     /// The pattern in lower case, as it was written otherwise.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -65,7 +65,6 @@ macro_rules! config {
 
             /// Takes from `running` what only a restart can change, so that this configuration is what the process does,
             /// and returns the keys that differed. A listener neither begins nor ceases to use TLS.
-            #[must_use]
             pub fn keep_fixed(&mut self, running: &Self) -> Vec<&'static str> {
                 let mut kept = Vec::new();
                 $($(<$type as Section>::keep_fixed(&mut self.$field, &running.$field, &mut kept);)?)+

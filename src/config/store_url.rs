@@ -15,13 +15,11 @@ pub struct StoreUrl(pub(super) String);
 
 impl StoreUrl {
     /// The URL as written.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
     /// The path of the SQLite file; `sqlite:` may be in front of it.
-    #[must_use]
     pub fn sqlite_path(&self) -> PathBuf {
         Path::new(self.0.strip_prefix("sqlite:").unwrap_or(&self.0)).to_owned()
     }

@@ -20,7 +20,6 @@ use crate::{
 
 impl Config {
     /// The warnings of `check` and `serve`, in the order of the sections.
-    #[must_use]
     pub fn warnings(&self) -> Vec<Finding> {
         let mut found = Findings::default();
         for warn in [

@@ -35,7 +35,6 @@ pub struct Download {
 
 impl Download {
     /// The body that comes by `lease`.
-    #[must_use]
     pub fn new(incoming: Incoming, lease: Lease, pool: Rc<Pool>, caller: Rc<Caller>) -> Self {
         Self {
             incoming,

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use crate::oauth::percent;
 
 /// `pairs` without those whose name begins with `oauth_`, each with its `&`; `None` if there are none.
-#[must_use]
 pub fn strip(pairs: &[u8]) -> Option<Vec<u8>> {
     if !pairs.split(|&byte| byte == b'&').any(is_credential) {
         return None;

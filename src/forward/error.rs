@@ -23,7 +23,6 @@ pub enum Rejection {
 
 impl Rejection {
     /// The problem that the response describes.
-    #[must_use]
     pub fn problem(&self) -> Problem {
         match self {
             Self::Handshake(_) => Problem::malformed(self),
@@ -51,7 +50,6 @@ pub enum Fault {
 
 impl Fault {
     /// The problem that the response describes.
-    #[must_use]
     pub fn problem(&self) -> Problem {
         match self {
             Self::Unreachable(_) | Self::BrokenResponse(_) => {

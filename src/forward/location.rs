@@ -9,7 +9,6 @@ use crate::parse::origin::{Origins, PrefixMode, PublicUrl};
 /// `None`: it stays as it is.
 ///
 /// The value is parsed as a browser parses it; comparing the text's beginning would take `http://api@elsewhere` for ours.
-#[must_use]
 pub fn rewrite(
     params: &Params,
     public: &PublicUrl,

@@ -182,7 +182,6 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for OnWorker {
 
 impl Pool {
     /// A pool without connections.
-    #[must_use]
     pub fn new(params: Params) -> Self {
         Self {
             params,

@@ -132,7 +132,6 @@ pub(super) fn cookie_name(value: &[u8]) -> &[u8] {
 }
 
 /// The response with its body, if it has one; the connection goes back to its pool where nothing more is to come.
-#[must_use]
 pub fn with_body(
     parts: Parts,
     method: &Method,

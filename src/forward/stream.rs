@@ -49,7 +49,6 @@ impl Control {
     }
 
     /// The bytes written since [`Control::record`].
-    #[must_use]
     pub(super) fn recorded(&self) -> Vec<u8> {
         match self.replay.take() {
             Replay::Recording(written) => written,

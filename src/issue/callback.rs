@@ -123,7 +123,6 @@ pub fn accept(registered: &[String], requested: &[u8]) -> Result<Callback, Callb
 ///
 /// The values are percent-encoded. The result is safe in a `Location` field whatever `callback` is: what a URI cannot
 /// have is escaped there too.
-#[must_use]
 pub fn redirect(callback: &str, parameters: &[(&str, &str)]) -> String {
     let mut location = String::with_capacity(callback.len() + 128);
     for character in callback.chars() {
@@ -159,7 +158,6 @@ pub struct Destination {
 }
 
 /// Returns where a callback leads; `None` if it is invalid.
-#[must_use]
 pub fn destination(callback: &str) -> Option<Destination> {
     let url = parse(callback.as_bytes()).ok()?;
     let host = url.host_str().filter(|_| is_web(&url));

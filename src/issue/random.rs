@@ -74,7 +74,6 @@ pub fn oob_verifier() -> Result<Secret, NoRandomness> {
 }
 
 /// Writes an out-of-band verifier in two groups: `1234 5678`.
-#[must_use]
 pub fn shown(verifier: &Secret) -> Zeroizing<String> {
     let digits = verifier.expose_text();
     match digits.split_at_checked(OOB_VERIFIER_LENGTH / 2) {
@@ -84,7 +83,6 @@ pub fn shown(verifier: &Secret) -> Zeroizing<String> {
 }
 
 /// Reads an out-of-band verifier as a user may have typed it: spaces and hyphens are dropped.
-#[must_use]
 pub fn typed(verifier: &[u8]) -> Secret {
     let kept = verifier
         .iter()

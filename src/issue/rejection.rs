@@ -36,7 +36,6 @@ pub enum Rejection {
 
 impl Rejection {
     /// The content of the response.
-    #[must_use]
     pub fn problem(&self) -> Problem {
         let unauthorized = |verdict| Problem::coded(401, verdict);
         match self {

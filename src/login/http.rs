@@ -100,7 +100,6 @@ pub struct HttpLogin {
 
 impl HttpLogin {
     /// Asks the endpoint of `params`.
-    #[must_use]
     pub fn new(params: Params, store: Arc<dyn Store>, clock: Clock) -> Self {
         Self {
             params,

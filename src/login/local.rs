@@ -17,7 +17,6 @@ pub struct LocalLogin {
 
 impl LocalLogin {
     /// Checks against the users of `store`, hashing on `pool`.
-    #[must_use]
     pub fn new(store: Arc<dyn Store>, pool: Arc<PasswordPool>) -> Self {
         Self { store, pool }
     }

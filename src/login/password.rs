@@ -115,7 +115,6 @@ pub fn check_usable(hash: &Secret) -> Result<(), UnusableHash> {
 
 /// The time that a login takes for a cost, as [`password_cost`] writes it, in milliseconds of a processor of 2020; 0 for
 /// one that verifies nothing, and for ours, which every login takes.
-#[must_use]
 pub fn milliseconds(cost: &str) -> u32 {
     match Stored::dummy(cost) {
         Ok(dummy) if cost != OURS => dummy.milliseconds().max(1),

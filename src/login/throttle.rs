@@ -81,7 +81,6 @@ pub struct Attempt {
 
 impl Attempt {
     /// The report to other processes if the attempt fails: this process, a hash of account and address, and one of the address.
-    #[must_use]
     pub fn report(&self) -> &str {
         &self.report
     }
@@ -90,7 +89,6 @@ impl Attempt {
 impl Throttle {
     /// Counts nothing yet. `limit` has the failures of one account from one address and the time in which they count,
     /// which is the longest pause too. Processes with the same `shared_key` can read each other's reports.
-    #[must_use]
     pub fn new(limit: Rate, shared_key: &Secret) -> Self {
         let sets = std::iter::repeat_with(Vec::new).take(SETS).collect();
         Self {

@@ -177,7 +177,6 @@ impl Management {
     }
 
     /// A consumer as operators see it, without its secret. See [`view::with_secret`] for one that has just got it.
-    #[must_use]
     pub fn view(&self, consumer: &Consumer) -> Map<String, Value> {
         view::consumer(consumer, self.settings.default_dialect)
     }

@@ -124,7 +124,6 @@ pub struct Management {
 
 impl Management {
     /// Manages the records of `store`.
-    #[must_use]
     pub fn new(store: Arc<dyn Store>, clock: Clock, settings: Settings) -> Self {
         Self {
             store,

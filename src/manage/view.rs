@@ -20,7 +20,6 @@ pub fn members(record: &impl Serialize) -> Map<String, Value> {
 }
 
 /// A consumer; `default` is the dialect of one that was registered without.
-#[must_use]
 pub fn consumer(consumer: &Consumer, default: Dialect) -> Map<String, Value> {
     let view = members(consumer)
         .into_iter()
@@ -34,7 +33,6 @@ pub fn consumer(consumer: &Consumer, default: Dialect) -> Map<String, Value> {
 
 /// Adds a secret after the first member: only where it has just been made or given, and to an export. One that is not
 /// UTF-8 is written as base64 under another name, so that the base64 is not taken for the secret.
-#[must_use]
 pub fn with_secret(
     mut members: Map<String, Value>,
     name: &str,

@@ -397,7 +397,6 @@ fn log_path(path: &Path, number: u64) -> PathBuf {
 
 /// Whether a nonce was used, by the files of a local window; `None` if they cannot be read. It takes no lock and reads
 /// all files, so it is for people who ask about one request. A nonce that is inserted meanwhile may be missed.
-#[must_use]
 pub fn was_used(path: &Path, nonce: NonceUse<'_>) -> Option<bool> {
     let state = state::read(path).ok()??.ok()?;
     let wanted = (nonce.timestamp, state.key.fingerprint(&nonce));

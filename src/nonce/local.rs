@@ -378,7 +378,6 @@ impl LocalWindow {
     }
 
     /// How far a timestamp may be from the clock, either way.
-    #[must_use]
     pub fn length(&self) -> Duration {
         // A thread that sees a longer one also sees `not_before`, which was raised earlier.
         Duration::from_secs(self.length.load(Ordering::Acquire))
@@ -446,27 +445,23 @@ impl LocalWindow {
     }
 
     /// Timestamps up to this one may have been accepted with nonces that are not here; 1970 if none may.
-    #[must_use]
     pub fn lost_until(&self) -> UnixTime {
         UnixTime(self.journal.state(|state| state.lost_until))
     }
 
     /// Until this time the caller must not accept any timestamp: until those that a lost run may have accepted have left the
     /// window. 1970 if no run was lost.
-    #[must_use]
     pub fn closed_until(&self) -> UnixTime {
         UnixTime(self.closed_until.load(Ordering::Relaxed))
     }
 
     /// Timestamps up to this one have left the window for good; 1970 if none has. If it is ahead of the clock, the clock
     /// was wrong for longer than a window and is right again, or the other way round.
-    #[must_use]
     pub fn dropped_until(&self) -> UnixTime {
         UnixTime(self.journal.state(|state| state.dropped_until))
     }
 
     /// How long until the oldest nonces leave, at least a second.
-    #[must_use]
     pub fn frees_after(&self, now: UnixTime) -> Duration {
         let oldest = self.oldest.load(Ordering::Relaxed).min(now.0);
         let leaves = UnixTime(oldest).after(self.length());
@@ -475,13 +470,11 @@ impl LocalWindow {
     }
 
     /// Nonces held.
-    #[must_use]
     pub fn entries(&self) -> u64 {
         self.entries.load(Ordering::Relaxed)
     }
 
     /// Bytes of memory that the nonces take, less what the allocator adds.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         let shard = |shard: &Shard| {
             // A byte beside each fingerprint, and one place in eight is free.

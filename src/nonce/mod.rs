@@ -74,7 +74,6 @@ pub struct NonceUse<'a> {
 impl NonceUse<'_> {
     /// What a shared window keeps: half of a SHA-256. It reveals nothing, and nobody can find another use with the same
     /// one.
-    #[must_use]
     pub fn digest(&self) -> [u8; 16] {
         let mut hash = digest::Context::new(&digest::SHA256);
         hash.update(b"countersign nonce\0");
@@ -101,7 +100,6 @@ pub enum OnLost {
 
 /// The high-water mark to write into the store at `now`: a timestamp above any that is accepted within [`MARK_AHEAD`].
 /// Write it before the first request is accepted and then every [`MARK_EVERY`].
-#[must_use]
 pub fn next_high_water_mark(now: UnixTime, window: Duration) -> UnixTime {
     now.after(window).after(MARK_AHEAD)
 }

@@ -42,7 +42,6 @@ impl BaseString<'_> {
     }
 
     /// The base string whole.
-    #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
         let mut whole = Vec::with_capacity(512);
         self.write_to(&mut whole);

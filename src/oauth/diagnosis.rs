@@ -83,7 +83,6 @@ pub const MAX_URLS: usize = 8;
 pub const MAX_CALLBACKS: usize = 4;
 
 /// The parameters of a request as [`Attempt::parameters`] holds them.
-#[must_use]
 pub fn pairs(parameters: &Parameters) -> Vec<Pair> {
     let signature = ProtocolParameter::Signature.as_str().as_bytes();
     let signed = parameters.iter().filter(|it| it.name != signature);
@@ -149,7 +148,6 @@ pub fn diagnose(
 }
 
 /// Finds one mistake, or else two that were made together; takes some fifty times as long as [`diagnose`].
-#[must_use]
 pub fn diagnose_thoroughly(attempt: &Attempt) -> Option<Diagnosis> {
     /// How many ways to make a mistake are tried together with another mistake.
     const WAYS: usize = 3;

@@ -43,7 +43,6 @@ impl SignatureMethod {
     ];
 
     /// Looks a name up without regard to case, `-` and `_`, as consumers in the field spell it.
-    #[must_use]
     pub fn from_wire(name: &[u8]) -> Option<Self> {
         // The registered spelling of the usual method comes with nearly every request.
         if name == b"HMAC-SHA1" {
@@ -58,7 +57,6 @@ impl SignatureMethod {
     }
 
     /// The registered spelling, such as `HMAC-SHA1`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::HmacSha1 => "HMAC-SHA1",
@@ -78,7 +76,6 @@ impl SignatureMethod {
     }
 
     /// The hash of the method over `message`; SHA-1 for PLAINTEXT, which has none.
-    #[must_use]
     pub fn digest(self, message: &[u8]) -> Vec<u8> {
         match self {
             Self::HmacMd5 => Md5::digest(message).to_vec(),
@@ -126,7 +123,6 @@ impl MethodSet {
     pub const ALL: Self = Self(u8::MAX);
 
     /// The set with `method` in it too.
-    #[must_use]
     pub const fn with(self, method: SignatureMethod) -> Self {
         Self(self.0 | method.bit())
     }

@@ -48,7 +48,6 @@ impl ProtocolParameter {
     ];
 
     /// The name on the wire.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ConsumerKey => "oauth_consumer_key",

@@ -17,7 +17,6 @@ pub enum Scheme {
 
 impl Scheme {
     /// Reads `http` or `https`, in any case.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let schemes = [Self::Http, Self::Https];
         schemes
@@ -26,7 +25,6 @@ impl Scheme {
     }
 
     /// The scheme in lower case, without `:`.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -35,7 +33,6 @@ impl Scheme {
     }
 
     /// The port that the base string URI leaves out.
-    #[must_use]
     pub const fn default_port(self) -> u16 {
         match self {
             Self::Http => 80,
@@ -101,7 +98,6 @@ impl<'a> Authority<'a> {
 }
 
 /// Splits `host`, `host:port`, `[v6]` or `[v6]:port`. Neither part is checked; of other texts some part is not valid.
-#[must_use]
 pub fn split_port(authority: &str) -> (&str, Option<&str>) {
     let brackets = authority.rfind(']').map_or(0, |end| end + 1);
     match authority[brackets..].split_once(':') {
@@ -124,7 +120,6 @@ pub struct EncodedOrigin(String);
 
 impl EncodedOrigin {
     /// Makes one of a host (an IPv6 address in its brackets) and a port, the scheme's if there is none.
-    #[must_use]
     pub fn new(scheme: Scheme, host: &str, port: Option<u16>) -> Self {
         let mut plain = format!("{scheme}://{}", host.to_ascii_lowercase());
         if let Some(port) = port.filter(|&port| port != scheme.default_port()) {
@@ -134,7 +129,6 @@ impl EncodedOrigin {
     }
 
     /// The percent-encoded text, such as `http%3A%2F%2Fexample.com`.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }

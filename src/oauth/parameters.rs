@@ -81,13 +81,11 @@ const ENCODED_EQUALS: &[u8] = b"%3D";
 
 impl Parameters {
     /// No parameters.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// How many bytes of memory this request needed beyond those that [`Parameters::clear`] keeps.
-    #[must_use]
     pub fn extra_bytes(&self) -> usize {
         let entries = |capacity: usize| capacity.saturating_sub(KEPT_ENTRIES);
         self.text.capacity().saturating_sub(KEPT_BYTES)
@@ -136,7 +134,6 @@ impl Parameters {
     }
 
     /// The realm of the Authorization value, which is never signed (§3.4.1.3.1).
-    #[must_use]
     pub fn realm(&self) -> Option<&[u8]> {
         self.realm.clone().map(|range| &self.text[range])
     }
@@ -157,7 +154,6 @@ impl Parameters {
     }
 
     /// The normalized parameters, §3.4.1.3.2.
-    #[must_use]
     pub fn normalized(&self, selection: Selection) -> Vec<u8> {
         let mut normalized = Vec::with_capacity(self.text.len());
         for entry in self.signed(selection) {

@@ -16,7 +16,6 @@ use super::sink::Sink;
 pub struct InvalidEscape;
 
 /// The encoded form of `bytes`.
-#[must_use]
 pub fn encode(bytes: &[u8]) -> String {
     let mut out = Vec::with_capacity(bytes.len());
     encode_to(&mut out, bytes);

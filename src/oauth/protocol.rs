@@ -59,7 +59,6 @@ pub struct Timestamp(u64);
 
 impl Timestamp {
     /// Reads ASCII digits without sign, space or leading zero, at most [`u64::MAX`].
-    #[must_use]
     pub fn from_wire(value: &[u8]) -> Option<Self> {
         if value.is_empty() || value.starts_with(b"0") {
             return None;
@@ -70,7 +69,6 @@ impl Timestamp {
     }
 
     /// The seconds.
-    #[must_use]
     pub fn seconds(self) -> u64 {
         self.0
     }
@@ -85,7 +83,6 @@ impl<'a> Nonce<'a> {
     pub const MAX_LENGTH: usize = 255;
 
     /// Checks a decoded value.
-    #[must_use]
     pub fn from_wire(value: &'a [u8]) -> Option<Self> {
         let length = (1..=Self::MAX_LENGTH).contains(&value.len());
         // No early end: so the compiler can look at many bytes at once.
@@ -96,7 +93,6 @@ impl<'a> Nonce<'a> {
     }
 
     /// The bytes.
-    #[must_use]
     pub fn as_bytes(self) -> &'a [u8] {
         self.0
     }
@@ -164,7 +160,6 @@ fn rejected(parameter: ProtocolParameter, reason: &'static str) -> ShapeError {
 
 impl<'a> Protocol<'a> {
     /// The value of a parameter, decoded. `oauth_token` may be empty, and each call says what that means.
-    #[must_use]
     pub fn value(&self, parameter: ProtocolParameter) -> Option<&'a [u8]> {
         self.parameters.protocol_value(parameter)
     }

@@ -50,7 +50,6 @@ impl<'a> RequestUri<'a> {
     }
 
     /// The origin part of the base string URI.
-    #[must_use]
     pub fn origin(&self) -> EncodedOrigin {
         EncodedOrigin::new(self.scheme, self.authority.host, self.authority.port)
     }

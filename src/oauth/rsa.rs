@@ -102,7 +102,6 @@ impl RsaPublicKey {
     }
 
     /// The length of the modulus in bits.
-    #[must_use]
     pub fn bits(&self) -> usize {
         self.bits
     }

@@ -53,7 +53,6 @@ pub fn verify<'k>(
 }
 
 /// Makes the signature of an RSA method, not encoded for its place yet; nothing for other methods and for RSA-SHA1.
-#[must_use]
 pub fn sign_rsa(
     method: SignatureMethod,
     key: &RsaPrivateKey,
@@ -63,7 +62,6 @@ pub fn sign_rsa(
 }
 
 /// Makes the signature, not encoded for its place yet; nothing for the RSA methods, which need a private key.
-#[must_use]
 pub fn sign<'k>(
     method: SignatureMethod,
     key: impl Into<Key<'k>>,
@@ -73,7 +71,6 @@ pub fn sign<'k>(
 }
 
 /// [`sign`] for a base string that is there as text.
-#[must_use]
 pub fn sign_text<'k>(
     method: SignatureMethod,
     key: impl Into<Key<'k>>,

@@ -67,7 +67,6 @@ pub struct SigningKey {
 
 impl SigningKey {
     /// The key of RFC 5849 §3.4.2. Without a token its secret is empty.
-    #[must_use]
     pub fn new(consumer_secret: &Secret, token_secret: &Secret) -> Self {
         Self {
             token_secret: Some(token_secret.clone()),
@@ -76,7 +75,6 @@ impl SigningKey {
     }
 
     /// The key that the service's description gives the request token call: the consumer secret as it is, and nothing else.
-    #[must_use]
     pub fn consumer_secret_alone(consumer_secret: &Secret) -> Self {
         Self {
             consumer_secret: consumer_secret.clone(),

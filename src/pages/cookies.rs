@@ -23,7 +23,6 @@ pub struct CookieNames {
 }
 
 /// The names under https (`secure`), where a browser takes them from this host alone, or under plain http.
-#[must_use]
 pub const fn cookie_names(secure: bool) -> CookieNames {
     let (session, login) = match secure {
         true => ("__Host-countersign", "__Host-countersign-login"),

@@ -15,14 +15,12 @@ pub fn form<'n>(body: &[u8], names: impl Iterator<Item = &'n str>) -> Option<Vec
 }
 
 /// The value of the one good cookie of this name.
-#[must_use]
 pub fn cookie(headers: &HeaderMap, name: &str) -> Option<Vec<u8>> {
     let id = cookies::read(headers, name).ok()?;
     id.map(|id| id.expose().to_vec())
 }
 
 /// Where a direct login leads.
-#[must_use]
 pub fn local_path(wanted: &str, origin: &str) -> Option<String> {
     return_to::local_path(wanted, origin)
 }

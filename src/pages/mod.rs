@@ -120,7 +120,6 @@ pub struct Pages {
 
 impl Pages {
     /// Pages for this configuration.
-    #[must_use]
     pub fn new(params: Params, services: Services) -> Self {
         Self {
             cookies: cookie_names(params.origin.is_https()),

@@ -20,14 +20,12 @@ pub struct Claimed {
 
 impl Claimed {
     /// The names that a signed call gives; `None` for another call.
-    #[must_use]
     pub fn by_signed(collected: &Collected) -> Option<Box<Self>> {
         let claimed = || Box::new(Self::by(&collected.parameters));
         collected.signed.then(claimed)
     }
 
     /// Reads the names from the parameters of a call.
-    #[must_use]
     pub fn by(parameters: &Parameters) -> Self {
         let first = |name: ProtocolParameter| {
             let sent = parameters.find(name.as_str()).next()?;

@@ -40,7 +40,6 @@ impl<'r> Head<'r> {
     }
 
     /// The fields, if a trusted proxy sent them.
-    #[must_use]
     pub fn trusted_fields(&self) -> Option<&'r HeaderMap> {
         self.received.trusted.then_some(&self.parts.headers)
     }

@@ -269,7 +269,6 @@ impl Origins {
 
     /// The public URL for which a protected call was signed: of those at the host, the one of the connection's scheme
     /// first, and then the one with the longest prefix; `None` if none matches.
-    #[must_use]
     pub fn choose(&self, received: &RequestOrigin<'_>, path: &[u8]) -> Option<&PublicUrl> {
         self.public
             .iter()
@@ -279,7 +278,6 @@ impl Origins {
     }
 
     /// The URLs that a request to another host may have been meant for, separated by commas.
-    #[must_use]
     pub fn all_urls(&self) -> String {
         let mut urls: Vec<String> = Vec::new();
         for PublicUrl { origin, prefix, .. } in self.public.iter().chain([&self.base]) {

@@ -41,7 +41,6 @@ pub enum Rejection {
 
 impl Rejection {
     /// The content of the response.
-    #[must_use]
     pub fn problem(&self) -> Problem {
         match self {
             Self::Malformed(what) => Problem::malformed(what),
@@ -58,7 +57,6 @@ impl Rejection {
 }
 
 /// The response to protocol parameters of a wrong shape.
-#[must_use]
 pub fn shape_problem(error: &ShapeError) -> Problem {
     match error {
         ShapeError::Malformed { place, fault } => Problem::coded(400, Verdict::ParameterRejected)

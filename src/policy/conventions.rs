@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use crate::oauth::percent;
 
 /// Returns the first rule that `path` breaks, its escapes decoded.
-#[must_use]
 pub fn broken_rule(path: &[u8]) -> Option<&'static str> {
     let inner = path.strip_prefix(b"/").unwrap_or(path);
     if inner.is_empty() {

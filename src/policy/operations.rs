@@ -34,7 +34,6 @@ impl Kind {
     ];
 
     /// The word that the API and the configuration use.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Consumer => "consumer",
@@ -58,7 +57,6 @@ impl Access {
     pub const NOBODY: Self = Self(0);
 
     /// These kinds.
-    #[must_use]
     pub fn of(kinds: &[Kind]) -> Self {
         Self(kinds.iter().fold(0, |bits, kind| bits | kind.bit()))
     }
@@ -180,7 +178,6 @@ pub enum Found<'a> {
 
 impl Found<'_> {
     /// The kinds of caller that may call it; for another method, those that may use one of the listed ones.
-    #[must_use]
     pub const fn access(&self) -> Access {
         match self {
             Self::Operation(operation) => operation.access,
@@ -212,7 +209,6 @@ impl Found<'_> {
 
 impl Operations {
     /// Prepares the operations for matching.
-    #[must_use]
     pub fn new(operations: Vec<Operation>, unlisted: Access, hide: bool) -> Self {
         let labels = operations.iter().map(Operation::label).collect();
         let mut root = PathNode::default();
@@ -229,13 +225,11 @@ impl Operations {
     }
 
     /// The label of each operation in logs and metrics: its path, with the methods in front where it lists any.
-    #[must_use]
     pub fn labels(&self) -> &[String] {
         &self.labels
     }
 
     /// The rejection of an operation that is not permitted, because of the `missing` permission if one is.
-    #[must_use]
     pub fn forbidden(&self, missing: Option<&Permission>) -> Rejection {
         Rejection::NotPermitted {
             hide: self.hide,

@@ -103,13 +103,11 @@ impl Permit {
     }
 
     /// Permits a call that is only observed: without an identity, whatever verification found.
-    #[must_use]
     pub fn danger_for_observed_call() -> Self {
         Self(Bearer::Observed)
     }
 
     /// The kind of caller; `None` for an observed call, which is sent without an identity.
-    #[must_use]
     pub fn kind(&self) -> Option<Kind> {
         match self.0 {
             Bearer::Observed => None,
@@ -118,7 +116,6 @@ impl Permit {
     }
 
     /// The user that the call acts for.
-    #[must_use]
     pub fn user(&self) -> Option<&str> {
         match &self.0 {
             Bearer::Consumer(access) => Some(access.user()),
@@ -128,7 +125,6 @@ impl Permit {
     }
 
     /// The consumer that signed.
-    #[must_use]
     pub fn consumer(&self) -> Option<&ConsumerKey> {
         match &self.0 {
             Bearer::Consumer(access) => Some(&access.consumer.key),
@@ -138,7 +134,6 @@ impl Permit {
     }
 
     /// The access token that signed.
-    #[must_use]
     pub fn token(&self) -> Option<&str> {
         match &self.0 {
             Bearer::Consumer(access) => Some(access.token()),
@@ -147,7 +142,6 @@ impl Permit {
     }
 
     /// The values of the identity headers of a signed call; `Some(None)` if they are not valid in a field.
-    #[must_use]
     pub fn identity(&self) -> Option<Option<&FieldValues>> {
         match &self.0 {
             Bearer::Consumer(access) => Some(access.field_values()),

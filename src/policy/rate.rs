@@ -32,7 +32,6 @@ pub struct ConsumerRate {
 
 impl ConsumerRate {
     /// The same limit for every consumer.
-    #[must_use]
     pub fn new(rate: Rate) -> Self {
         // A consumer without requests for a period has its full rate again: dropping its entry changes nothing.
         let buckets = Cache::builder().time_to_idle(rate.period).build();

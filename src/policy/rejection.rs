@@ -54,7 +54,6 @@ pub enum Rejection {
 
 impl Rejection {
     /// The content of the response.
-    #[must_use]
     pub fn problem(&self) -> Problem {
         match self {
             Self::Path(what) => Problem::malformed(what),

@@ -107,7 +107,6 @@ impl Current {
 
 impl Worker {
     /// A worker without connections.
-    #[must_use]
     pub fn new(shared: Arc<Shared>) -> Self {
         let current = RefCell::new(Current::of(&shared));
         Self {

@@ -18,7 +18,6 @@ impl fmt::Display for Colour {
 
 impl Colour {
     /// Reads `#1f4fd8`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix('#')?;
         let is_six = digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());

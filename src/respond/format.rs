@@ -27,7 +27,6 @@ pub enum Format {
 impl Format {
     /// The format that a request's Accept prefers: HTML if it is named and nothing else is preferred to it, or JSON if it is
     /// named and the form is not named with a greater weight.
-    #[must_use]
     pub fn preferred_by(headers: &HeaderMap) -> Self {
         let (mut json, mut form, mut html, mut any) = (None, None, None, None);
         for element in all(headers, &header::ACCEPT).flat_map(list) {

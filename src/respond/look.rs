@@ -64,7 +64,6 @@ pub struct Asset {
 
 impl Asset {
     /// The response that it is. A file is its operator's, but an image can have scripts in it: none may run.
-    #[must_use]
     pub fn response(&self) -> OwnResponse {
         OwnResponse::new(200, self.content_type, self.body.clone(), Verdict::Page)
             .field(
@@ -150,7 +149,6 @@ impl Look {
     }
 
     /// The fields of every page. Its forms come back to this origin and then lead on to `further`, a list of CSP sources.
-    #[must_use]
     pub fn fields(&self, further: &str) -> Vec<(&'static str, String)> {
         let policy = format!(
             "{}{further}; frame-ancestors 'none'; base-uri 'none'",
@@ -168,7 +166,6 @@ impl Look {
 
     /// The value of `WWW-Authenticate` with a code of Problem Reporting. The realm is a quoted-string (RFC 9110 §5.6.4),
     /// without what cannot be in a field.
-    #[must_use]
     pub fn challenge(&self, code: &str) -> String {
         let visible = self
             .params
@@ -181,14 +178,12 @@ impl Look {
     }
 
     /// The frame of a page in English.
-    #[must_use]
     pub fn in_english(&self) -> Frame<'_> {
         self.frame(None, None)
     }
 
     /// The frame of a page in the language that a request asks for: by `ui_locales` in its query (as in OpenID Connect, best
     /// first), else by Accept-Language.
-    #[must_use]
     pub fn frame(&self, query: Option<&str>, accept_language: Option<&HeaderValue>) -> Frame<'_> {
         let tags = query.and_then(|query| parameter(query.as_bytes(), UI_LOCALES).ok()?);
         let asked = tags.and_then(|tags| self.languages.of_ui_locales(&tags));
@@ -214,13 +209,11 @@ pub struct Frame<'a> {
 
 impl Frame<'_> {
     /// The path and query of the page that `mode` names, in the same language.
-    #[must_use]
     pub fn link(&self, mode: &str) -> String {
         self.in_same_language(format!("{}?mode={mode}", self.look.params.path))
     }
 
     /// A path of ours, its query begun, in the same language.
-    #[must_use]
     pub fn in_same_language(&self, mut path: String) -> String {
         if self.is_asked {
             path.extend(["&", UI_LOCALES, "=", self.texts.tag()]);

@@ -24,7 +24,6 @@ pub struct OwnResponse {
 
 impl OwnResponse {
     /// A response with a body of the given type.
-    #[must_use]
     pub fn new(status: u16, content_type: &str, body: impl Into<Bytes>, verdict: Verdict) -> Self {
         Self {
             status,
@@ -51,7 +50,6 @@ impl OwnResponse {
     }
 
     /// 303: the browser goes on with GET (RFC 9110 §15.4.4).
-    #[must_use]
     pub fn see_other(location: String) -> Self {
         Self {
             status: 303,
@@ -63,26 +61,22 @@ impl OwnResponse {
     }
 
     /// A token response (RFC 5849 §2.1, §2.3): form-encoded, never stored.
-    #[must_use]
     pub fn form(pairs: &[(&str, &str)], verdict: Verdict) -> Self {
         Self::new(200, FORM, form(pairs.iter().copied()), verdict).never_stored()
     }
 
     /// The response with the field that keeps it out of caches.
-    #[must_use]
     pub fn never_stored(self) -> Self {
         self.field("Cache-Control", "no-store")
     }
 
     /// The response with this field.
-    #[must_use]
     pub fn field(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.fields.push((name, value.into()));
         self
     }
 
     /// The response as HTTP; to HEAD without the body.
-    #[must_use]
     pub fn into_response(self, method: &Method) -> Response<ResponseBody> {
         let body = if *method == Method::HEAD {
             ResponseBody::announced(self.body.len() as u64)

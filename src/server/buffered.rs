@@ -46,7 +46,6 @@ pub struct Shares {
 impl Shares {
     /// The shares of `limits.form_memory`. Each caller has a sixteenth, or eight times `limits.form_bytes` if that is more
     /// (parameters can take several times the form that they are read from), but never more than a quarter.
-    #[must_use]
     pub fn of(form_memory: usize, form_bytes: usize) -> Self {
         let least = form_bytes.saturating_mul(8).max(form_memory / 16);
         Self {

@@ -129,7 +129,6 @@ pub struct Caller {
 
 impl Caller {
     /// The caller at the other end of a new connection or stream.
-    #[must_use]
     pub fn new(peer: Peer, limits: Limits) -> Self {
         Self {
             peer,
@@ -144,7 +143,6 @@ impl Caller {
     }
 
     /// The address of the other end as fields have it, an IPv4-mapped IPv6 address as the IPv4 address.
-    #[must_use]
     pub fn address(&self) -> Option<HeaderValue> {
         let address = self.peer.address?;
         let written = self.address.get_or_init(|| {
@@ -155,7 +153,6 @@ impl Caller {
     }
 
     /// The bounds of the request being served.
-    #[must_use]
     pub const fn limits(&self) -> Limits {
         self.limits.get()
     }
@@ -177,13 +174,11 @@ impl Caller {
     }
 
     /// A reservation in `memory` for the request being served.
-    #[must_use]
     pub fn reserve(&self, memory: &'static FormMemory) -> Reservation {
         memory.reserve(self.counted_as.get())
     }
 
     /// How far the body of the request has come.
-    #[must_use]
     pub const fn upload(&self) -> Upload {
         self.upload.get()
     }

@@ -3,7 +3,6 @@
 use super::guard::Position;
 
 /// The frames after the preface in bytes that arrive in pieces, by type, flags and length; and whether one is unfinished.
-#[must_use]
 pub fn frames(pieces: &[&[u8]]) -> (Vec<(u8, u8, usize)>, bool) {
     let mut position = Position::default();
     let mut found = Vec::new();

@@ -57,7 +57,6 @@ impl Default for Frames {
 
 impl Frames {
     /// Since when a header block or another frame than DATA has been incomplete.
-    #[must_use]
     pub(super) const fn unfinished_since(&self) -> Option<Instant> {
         self.unfinished_since.get()
     }

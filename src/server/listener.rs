@@ -70,7 +70,6 @@ struct Counts {
 
 impl Bounds {
     /// Bounds for all workers together.
-    #[must_use]
     pub fn new(limit: usize, limit_per_address: Option<u32>) -> Self {
         Self(Mutex::new(Counts {
             limit,
@@ -93,7 +92,6 @@ impl Bounds {
     }
 
     /// How many connections are open.
-    #[must_use]
     pub fn open(&self) -> usize {
         self.counts().open
     }

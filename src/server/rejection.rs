@@ -27,7 +27,6 @@ pub enum BodyRejection {
 
 impl BodyRejection {
     /// The problem that the response describes.
-    #[must_use]
     pub fn problem(&self) -> Problem {
         match self {
             Self::TooLarge => Problem::plain(413, Verdict::PayloadTooLarge),

@@ -32,7 +32,6 @@ impl RequestBody {
     }
 
     /// The caller of the request.
-    #[must_use]
     pub const fn caller(&self) -> &Rc<Caller> {
         &self.caller
     }

@@ -118,19 +118,16 @@ impl ResponseBody {
     }
 
     /// No body.
-    #[must_use]
     pub const fn none() -> Self {
         Self::of(Pieces::Empty, None)
     }
 
     /// No body where one of this many bytes is announced: for HEAD and 304.
-    #[must_use]
     pub const fn announced(bytes: u64) -> Self {
         Self::of(Pieces::Empty, Some(bytes))
     }
 
     /// A whole body. It is not copied.
-    #[must_use]
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         match bytes.into() {
             bytes if bytes.is_empty() => Self::none(),
@@ -139,13 +136,11 @@ impl ResponseBody {
     }
 
     /// A body that is made while it is sent.
-    #[must_use]
     pub const fn streamed(stream: Stream) -> Self {
         Self::of(Pieces::Streamed(stream), None)
     }
 
     /// Calls `ended` once, when the connection has taken the body or has dropped it.
-    #[must_use]
     pub fn when_ended(mut self, ended: impl FnOnce(BodyEnd) + 'static) -> Self {
         self.ended = Some(Box::new(ended));
         self

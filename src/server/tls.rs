@@ -66,7 +66,6 @@ impl TlsError {
     }
 
     /// A problem of a certificate or its private key, whose file is `key`; `names` are the keys of the configuration.
-    #[must_use]
     pub fn of_pair(names: [&'static str; 2], key: &Path, source: TlsFileError) -> Self {
         Self::of(names[usize::from(source.path == key)], source)
     }
@@ -159,7 +158,6 @@ impl Tls {
 }
 
 /// Why a handshake failed.
-#[must_use]
 pub fn handshake_failure(error: &io::Error) -> HandshakeFailure {
     use rustls::{AlertDescription as Alert, Error};
     match error.get_ref().and_then(|error| error.downcast_ref()) {

@@ -36,7 +36,6 @@ pub enum Stream {
 
 impl Stream {
     /// The TCP connection below, if there is one.
-    #[must_use]
     pub fn tcp(&self) -> Option<&TcpStream> {
         match self {
             Self::Tcp(stream) => Some(stream),
@@ -65,19 +64,16 @@ pub struct Watch {
 
 impl Watch {
     /// How many bytes have arrived.
-    #[must_use]
     pub fn arrived(&self) -> u64 {
         self.arrived.get()
     }
 
     /// How many bytes have arrived or been written.
-    #[must_use]
     pub fn moved(&self) -> u64 {
         self.arrived.get() + self.written.get()
     }
 
     /// Since when a write has been waiting for the other side to take bytes.
-    #[must_use]
     pub fn blocked_since(&self) -> Option<Instant> {
         self.blocked_since.get()
     }
@@ -127,7 +123,6 @@ pub struct Wire {
 
 impl Wire {
     /// Watches a stream.
-    #[must_use]
     pub fn new(stream: Stream) -> Self {
         Self {
             stream,
@@ -138,13 +133,11 @@ impl Wire {
     }
 
     /// Counts HTTP/2 frames from now on; reading fails when there are too many.
-    #[must_use]
     pub(super) fn count_frames(&mut self) -> Rc<Frames> {
         Rc::clone(self.frames.get_or_insert_default())
     }
 
     /// Whether ALPN agreed on HTTP/2; `None` without TLS.
-    #[must_use]
     pub fn alpn_http2(&self) -> Option<bool> {
         match &self.stream {
             Stream::Tls(stream) => Some(stream.get_ref().1.alpn_protocol() == Some(HTTP2)),
@@ -161,7 +154,6 @@ impl Wire {
     }
 
     /// The observations of the stream.
-    #[must_use]
     pub fn watch(&self) -> Rc<Watch> {
         Rc::clone(&self.watch)
     }

@@ -22,7 +22,6 @@ pub struct ChangeHub {
 
 impl ChangeHub {
     /// Tells `credentials` of changes, the audit log of commands, and `on_failed_login` of failed logins, each once.
-    #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
         clock: Clock,

@@ -80,7 +80,6 @@ fn until<S: Serializer>(
 
 impl Consumer {
     /// An enabled consumer with nothing but these.
-    #[must_use]
     pub const fn new(key: ConsumerKey, secret: Secret, name: String, created_at: UnixTime) -> Self {
         Self {
             key,
@@ -105,7 +104,6 @@ impl Consumer {
     /// # Panics
     /// `key` is not a consumer key.
     #[doc(hidden)]
-    #[must_use]
     #[expect(clippy::expect_used, reason = "tests write the key")]
     pub fn for_tests(key: &str) -> Self {
         let secret = Secret::from(format!("secret of {key}"));
@@ -162,7 +160,6 @@ pub const PBKDF2_STEPS: [u32; 3] = [75_000, 300_000, 1_200_000];
 
 /// The cost of computing a hash, as the hash itself names it: all that is in front of its salt, in one spelling for each
 /// form. Not a secret. Empty for a text that is not a hash.
-#[must_use]
 pub fn password_cost(hash: &Secret) -> String {
     let text = String::from_utf8_lossy(hash.expose());
     let parts: Vec<&str> = text.split('$').collect();
@@ -194,7 +191,6 @@ pub fn password_cost(hash: &Secret) -> String {
 }
 
 /// Reads `29000`, or `i=29000` with or without `l=32` after it.
-#[must_use]
 pub fn pbkdf2_iterations(text: &str) -> Option<u32> {
     let digits = match text.strip_prefix("i=") {
         Some(params) => params.split(",l=").next()?,

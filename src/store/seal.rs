@@ -55,13 +55,11 @@ pub enum KeyFileError {
 
 impl SealKey {
     /// Takes 32 bytes as a key.
-    #[must_use]
     pub fn new(bytes: [u8; KEY_BYTES]) -> Self {
         Self(Zeroizing::new(bytes))
     }
 
     /// The key for hashing failed logins, the same at every process that seals with this key.
-    #[must_use]
     pub fn for_logins(&self) -> Secret {
         let mut hash = digest::Context::new(&SHA256);
         hash.update(b"countersign failed logins\0");
@@ -188,7 +186,6 @@ impl fmt::Debug for Seal {
 
 impl Seal {
     /// Keeps secrets as they are.
-    #[must_use]
     pub fn plain() -> Self {
         Self::default()
     }

@@ -37,7 +37,6 @@ pub enum Record {
 
 impl Record {
     /// Its kind, and its key, id or identifier.
-    #[must_use]
     pub fn identity(&self) -> (&'static str, &str) {
         match self {
             Self::Consumer(consumer) => ("consumer", consumer.key.as_str()),
@@ -50,7 +49,6 @@ impl Record {
     }
 
     /// Its name in messages, by which no two records are the same.
-    #[must_use]
     pub fn name(&self) -> String {
         let (kind, key) = self.identity();
         name(kind, key)
@@ -81,7 +79,6 @@ impl Record {
 }
 
 /// The name of a record in messages.
-#[must_use]
 pub fn name(kind: &str, key: &str) -> String {
     format!("{kind} {key:?}")
 }
@@ -124,7 +121,6 @@ pub struct ImportList {
 impl ImportList {
     /// Records in any order; none comes twice. `milliseconds` is the time that a password hash of a given cost
     /// takes; a cost is what [`password_cost`](super::record::password_cost) returns.
-    #[must_use]
     pub fn new(mut records: Vec<Numbered>, milliseconds: fn(&str) -> u32) -> Self {
         records.sort_by_key(|(_, record)| match record {
             Record::RemovedConsumer(_) | Record::RemovedUser(_) | Record::RemovedToken(_) => 0,
@@ -214,7 +210,6 @@ pub enum Conflict {
 
 impl Conflict {
     /// The name of the record that is missing, if it is that.
-    #[must_use]
     pub fn missing(&self) -> Option<String> {
         match self {
             Self::ConsumerUnknown(key) => Some(name("consumer", key.as_str())),

@@ -34,7 +34,6 @@ pub struct CommandRecord {
 
 impl CommandRecord {
     /// A record of `event` with what the command counted, under the names that [`Self::log`] knows.
-    #[must_use]
     pub fn counting<const N: usize>(event: &str, counts: [(&str, u64); N]) -> Self {
         Self {
             event: event.to_owned(),
@@ -44,7 +43,6 @@ impl CommandRecord {
     }
 
     /// The record as the feed holds it.
-    #[must_use]
     pub fn to_text(&self) -> String {
         // Strings and numbers under fixed names: all of them can be written.
         serde_json::to_string(self).unwrap_or_default()

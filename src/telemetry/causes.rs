@@ -3,7 +3,6 @@
 use std::error::Error;
 
 /// An error with its causes, each once: a transparent error repeats the text of its source.
-#[must_use]
 pub fn causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let below = std::iter::successors(error.source(), |cause| (*cause).source());

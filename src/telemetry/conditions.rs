@@ -47,7 +47,6 @@ pub enum Condition {
 
 impl Condition {
     /// Its word in metrics, logs and `/readyz`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -95,7 +94,6 @@ pub struct Conditions {
 
 impl Conditions {
     /// No condition lasts.
-    #[must_use]
     pub const fn new(clock: Clock) -> Self {
         Self {
             clock,
@@ -154,7 +152,6 @@ impl Conditions {
     }
 
     /// All that last, those that stop signed calls first.
-    #[must_use]
     pub fn active(&self) -> Vec<(Condition, Active)> {
         let active = self.lock();
         let pairs = active.iter();

@@ -58,7 +58,6 @@ impl<W: fmt::Write> Visit for Fields<W> {
 struct Visible<W>(W);
 
 /// The text with control characters escaped: it stays one line and steers no terminal.
-#[must_use]
 pub fn visible(text: &str) -> String {
     let mut line = Visible(String::with_capacity(text.len()));
     // Writing to a `String` never fails.

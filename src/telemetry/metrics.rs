@@ -329,7 +329,6 @@ impl Metrics {
     }
 
     /// Everything in the Prometheus text format ([`CONTENT_TYPE`]).
-    #[must_use]
     pub fn render(&self) -> String {
         if let Some(refresh) = self.refresh.get() {
             refresh();

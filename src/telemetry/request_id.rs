@@ -25,7 +25,6 @@ pub struct RequestIds {
 
 impl RequestIds {
     /// Ids that begin with the first characters of `random`, which consists of letters and digits.
-    #[must_use]
     pub fn new(random: &str) -> Rc<Self> {
         Rc::new(Self {
             prefix: random.chars().take(PREFIX_LENGTH).collect(),
@@ -51,7 +50,6 @@ pub struct RequestId {
 
 impl RequestId {
     /// The id of a request; `kept` is the id that a trusted proxy sent.
-    #[must_use]
     pub fn new(ids: &Rc<RequestIds>, kept: Option<HeaderValue>) -> Self {
         Self {
             ids: Rc::clone(ids),
@@ -60,13 +58,11 @@ impl RequestId {
     }
 
     /// The id.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         self.value().to_str().unwrap_or_default()
     }
 
     /// The id as a field value.
-    #[must_use]
     pub fn value(&self) -> &HeaderValue {
         self.value.get_or_init(|| self.ids.next())
     }
@@ -74,7 +70,6 @@ impl RequestId {
 
 /// The id that a trusted proxy sent, if it is a single one of 1 to 64 letters, digits, `-`, `_` and `.`: any other could
 /// change the meaning of a log line.
-#[must_use]
 pub fn acceptable(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut sent = headers.get_all(&X_REQUEST_ID).iter();
     let (Some(id), None) = (sent.next(), sent.next()) else {

@@ -13,7 +13,6 @@ pub struct Stopwatch {
 
 impl Stopwatch {
     /// Begins now.
-    #[must_use]
     pub fn start() -> Self {
         let now = Instant::now();
         Self {
@@ -29,13 +28,11 @@ impl Stopwatch {
     }
 
     /// When the last part ended.
-    #[must_use]
     pub fn last(&self) -> Instant {
         self.last.get()
     }
 
     /// How long it took from the beginning to the end of the last part.
-    #[must_use]
     pub fn total(&self) -> Duration {
         self.last().duration_since(self.begun)
     }

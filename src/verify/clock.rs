@@ -21,7 +21,6 @@ pub const OURS: &str = "the clocks of several consumers differ from the clock of
 
 /// Tells how to correct the clock that made the timestamp `sent`. Both times are seconds since 1970; `accepted` is the window,
 /// either way.
-#[must_use]
 pub fn advice(sent: u64, now: u64, accepted: Duration) -> String {
     for (parts, unit) in UNITS {
         if (sent / parts).abs_diff(now) < DAY {

@@ -70,7 +70,6 @@ pub struct RequestTokenCredentials {
 
 impl Credential {
     /// The consumer, alone or with its token.
-    #[must_use]
     pub fn consumer(&self) -> &Arc<ConsumerCredentials> {
         match self {
             Self::AccessToken(access) => &access.consumer,

@@ -63,7 +63,6 @@ pub enum Rejection {
 
 impl Rejection {
     /// The content of the response.
-    #[must_use]
     pub fn problem(&self) -> Problem {
         let unauthorized = |verdict| Problem::coded(401, verdict);
         match self {
@@ -123,7 +122,6 @@ pub enum Fault {
 
 impl Fault {
     /// The content of the response.
-    #[must_use]
     pub fn problem(&self) -> Problem {
         Problem::unavailable(match self {
             Self::NoncesLost { retry_after } | Self::NonceWindowFull { retry_after } => {

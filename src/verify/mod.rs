@@ -78,13 +78,11 @@ pub struct Verified {
 
 impl Verified {
     /// The credentials that signed.
-    #[must_use]
     pub const fn credential(&self) -> &Credential {
         &self.credential
     }
 
     /// The credentials that signed, by value: the proof is used up.
-    #[must_use]
     pub fn into_credential(self) -> Credential {
         self.credential
     }
@@ -110,7 +108,6 @@ struct Proof {
 
 impl Verifier {
     /// A verifier over credentials and nonces.
-    #[must_use]
     pub fn new(
         credentials: Arc<Cached>,
         store: Arc<dyn Store>,
@@ -128,25 +125,21 @@ impl Verifier {
     }
 
     /// The cache of credentials.
-    #[must_use]
     pub const fn credentials(&self) -> &Arc<Cached> {
         &self.credentials
     }
 
     /// The store under the cache.
-    #[must_use]
     pub const fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
     /// Why all signed requests are rejected at present, if they are.
-    #[must_use]
     pub fn outage(&self) -> Option<Outage> {
         self.nonces.outage(self.clock.now())
     }
 
     /// How many seconds the clocks of consumers are ahead of ours, if several agree that ours is wrong.
-    #[must_use]
     pub fn clock_consensus(&self) -> Option<i64> {
         self.skews.consensus(Instant::now())
     }

@@ -27,7 +27,6 @@ pub struct Nonces {
 
 impl Nonces {
     /// Records in this window, and then in the shared one if there is one.
-    #[must_use]
     pub fn new(window: LocalWindow, shared: Option<Box<dyn SharedWindow>>) -> Self {
         // The high-water mark is for a start that finds the nonces of this process lost. Shared nonces are not lost with
         // a process.
@@ -65,7 +64,6 @@ impl Nonces {
     }
 
     /// How far a timestamp may be from now, either way.
-    #[must_use]
     pub fn length(&self) -> Duration {
         self.window.length()
     }
@@ -98,7 +96,6 @@ impl Nonces {
     }
 
     /// The window of this process, for upkeep and metrics.
-    #[must_use]
     pub const fn window(&self) -> &LocalWindow {
         &self.window
     }
@@ -148,7 +145,6 @@ impl Nonces {
     }
 
     /// Why all signed requests are rejected at `now`, if they are.
-    #[must_use]
     pub fn outage(&self, now: UnixTime) -> Option<Outage> {
         let (lost, dropped) = (self.lost_until(), self.window.dropped_until());
         if now <= lost {

@@ -1,4 +1,4 @@
-//! The Debian package and the container image, made of this build, installed and run.
+//! The Debian package and the container image, made of this build, installed and run: `tests/run packages`.
 
 use std::{fs, path::Path, process::Command, sync::Mutex};
 
@@ -26,6 +26,7 @@ fn script(path: &str) -> Command {
 }
 
 #[test]
+#[ignore = "needs root and boots a container: tests/run packages"]
 fn the_debian_package_installs_starts_upgrades_and_goes() {
     let directory = tempfile::TempDir::new().unwrap();
     let place = PLACE.lock();
@@ -80,6 +81,7 @@ fn the_debian_package_installs_starts_upgrades_and_goes() {
 }
 
 #[test]
+#[ignore = "needs root and boots a container: tests/run packages"]
 fn a_release_is_whole_and_its_image_runs_read_only_without_root() {
     let directory = tempfile::TempDir::new().unwrap();
     let at = |name: &str| directory.path().join(name);

@@ -33,7 +33,6 @@ pub fn read(text: &[u8], now: UnixTime) -> Result<Vec<Record>, Vec<String>> {
 }
 
 /// The export of these records, made at `now`.
-#[must_use]
 pub fn write(records: Vec<Record>, now: UnixTime) -> Vec<u8> {
     let origin = Origin {
         store: "store".to_owned(),

@@ -123,26 +123,22 @@ impl ConsumerCredentials {
     }
 
     /// The values of the identity headers of a call without a token; `None` if they are not valid in a field.
-    #[must_use]
     pub fn field_values(&self) -> Option<&FieldValues> {
         let make = || FieldValues::new(None, &self.key, self.permissions.iter());
         self.field_values.get_or_init(make).as_deref()
     }
 
     /// The registered callbacks.
-    #[must_use]
     pub fn callbacks(&self) -> &[String] {
         self.rare.as_ref().map_or(&[], |rare| &rare.callbacks)
     }
 
     /// The RSA key, if there is one that can be read.
-    #[must_use]
     pub fn rsa(&self) -> Option<&RsaPublicKey> {
         self.rare.as_ref()?.rsa.as_ref()
     }
 
     /// The secret before the last rotation and the time until which it verifies too.
-    #[must_use]
     pub fn previous_secret(&self) -> Option<&(Secret, UnixTime)> {
         self.rare.as_ref()?.previous.as_ref()
     }
@@ -264,19 +260,16 @@ impl AccessCredentials {
     }
 
     /// The identifier.
-    #[must_use]
     pub fn token(&self) -> &str {
         std::str::from_utf8(self.key()).unwrap_or_default()
     }
 
     /// The id of the user it acts for.
-    #[must_use]
     pub fn user(&self) -> &str {
         std::str::from_utf8(self.part(self.user_at, None)).unwrap_or_default()
     }
 
     /// The shared secret.
-    #[must_use]
     pub fn secret(&self) -> &[u8] {
         self.part(0, Some(self.token_at))
     }
@@ -290,14 +283,12 @@ impl AccessCredentials {
     }
 
     /// The values of the identity headers of a call with this token; `None` if they are not valid in a field.
-    #[must_use]
     pub fn field_values(&self) -> Option<&FieldValues> {
         let make = || FieldValues::new(Some(self.user()), &self.consumer.key, self.granted());
         self.field_values.get_or_init(make).as_deref()
     }
 
     /// From when on it is expired; `None`: never.
-    #[must_use]
     pub fn expires_at(&self) -> Option<UnixTime> {
         Some(self.expires_at).filter(|at| *at != NEVER)
     }
@@ -315,7 +306,6 @@ impl AccessCredentials {
     }
 
     /// The last use known here, written or not.
-    #[must_use]
     pub fn last_used(&self) -> Option<UnixTime> {
         match self.last_used.load(Ordering::SeqCst) {
             0 => None,

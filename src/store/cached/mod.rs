@@ -61,7 +61,6 @@ pub struct Cached {
 
 impl Cached {
     /// An empty cache in front of `store`.
-    #[must_use]
     pub fn new(store: Arc<dyn Store>, params: &Params, clock: Clock) -> Self {
         let announced = Arc::<Announced>::default();
         Self {
@@ -78,13 +77,11 @@ impl Cached {
     }
 
     /// The key that is used in place of an unknown one.
-    #[must_use]
     pub const fn dummy(&self) -> &SigningKey {
         &self.dummy
     }
 
     /// How look-ups went: of consumers, and of access tokens.
-    #[must_use]
     pub const fn counts(&self) -> (&Counts, &Counts) {
         (&self.consumers.counts, &self.access.counts)
     }

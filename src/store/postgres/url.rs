@@ -131,7 +131,6 @@ impl Url {
     }
 
     /// The hosts and the database, for messages.
-    #[must_use]
     pub fn place(&self) -> String {
         // One port is for all hosts.
         let ports = self.config.get_ports();

@@ -95,7 +95,6 @@ pub enum Verdict {
 
 impl Verdict {
     /// The word of the verdict.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
