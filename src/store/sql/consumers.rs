@@ -65,7 +65,8 @@ pub trait Consumers: Engine {
     async fn remove_consumer(&self, key: &ConsumerKey) -> Result<bool> {
         alone(self, "remove_consumer", async |tx| {
             for statement in [
-                "INSERT INTO removed_tokens (token) SELECT token FROM access_tokens WHERE consumer = $1",
+                "INSERT INTO removed_tokens (token)
+                 SELECT token FROM access_tokens WHERE consumer = $1",
                 "DELETE FROM access_tokens WHERE consumer = $1",
                 "DELETE FROM request_tokens WHERE consumer = $1",
             ] {
@@ -74,8 +75,8 @@ pub trait Consumers: Engine {
             let delete = "DELETE FROM consumers WHERE key = $1";
             let is_removed = tx.execute(delete, &[key.as_str().into()]).await? > 0;
             if is_removed {
- retire(tx, key).await?;
- tx.changed(Change::Consumer(key.clone()));
+                retire(tx, key).await?;
+                tx.changed(Change::Consumer(key.clone()));
             }
             Ok(is_removed)
         })
