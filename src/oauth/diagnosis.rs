@@ -1,8 +1,8 @@
 //! Finds the known mistake of a consumer that makes the signature that was sent.
 //!
 //! A wrong signature looks like random bytes, and the consumer's author cannot see what was expected. But the mistakes are few:
-//! each of them is made here on purpose, one after the other, and the one that leads to the signature that was sent is the one that
-//! was made. This takes as long as several hundred checks, so it is for rejected requests only, and the caller bounds its time.
+//! each of them is tried here, one after the other, and the one that makes the signature that was sent is reported.
+//! This takes as long as several hundred checks, so it is for rejected requests only, and the caller bounds its time.
 
 mod recipe;
 mod table;

@@ -293,8 +293,8 @@ impl<V: CacheEntry> RecordCache<V> {
                 shared(error)
             })?;
             let is_current = self.announced.is_unchanged_since(&outcome.stamp);
-            // It has expired; removed, it takes no memory until moka finds that out. And what was read may be from before a
-            // change, and this call from after it.
+            // What was found expires at once: it is removed here, so that it takes no memory until moka does so. Also, a read
+            // may be older than a change that came before this call.
             if !is_current || outcome.found.is_some() {
                 self.reads.invalidate(key).await;
             }
@@ -302,7 +302,7 @@ impl<V: CacheEntry> RecordCache<V> {
                 return Ok(outcome.found.clone());
             }
         }
-        // Changes are announced faster than it can be read. A record that this call reads by itself is not older than the call.
+        // Each shared read met a change. A read of this call alone is at least as new as the call.
         let found = read(stamp()).await;
         found
             .map(|found| found.map(Arc::new))

@@ -176,8 +176,8 @@ struct PostgresConnection {
 }
 
 impl PostgresConnection {
-    /// Begins, in one round trip. An advisory lock, taken before the first statement sees anything, keeps those apart that
-    /// could be in each other's way.
+    /// Begins, in one round trip. An advisory lock, taken before the first statement sees anything, serializes
+    /// transactions that could conflict.
     async fn begin(&self, mode: Mode, pace: Pace) -> Result<()> {
         let (isolation, lock) = match mode {
             Mode::Single | Mode::Bare | Mode::Snapshot => ("REPEATABLE READ READ ONLY", None),

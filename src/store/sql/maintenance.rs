@@ -146,8 +146,8 @@ pub trait Maintenance: Engine {
         .await
     }
 
-    /// Seals secrets with the first key, in one short batch; none that changes meanwhile is put back. With `look` those are
-    /// counted that are not sealed with the first key.
+    /// Seals secrets with the first key, in one short batch. A secret that changes meanwhile is not overwritten by its older
+    /// value. With `look`, secrets that are sealed with another key are only counted.
     async fn reseal(&self, from: ResealFrom, look: bool) -> Result<Resealed> {
         // To look changes nothing, and holds up nobody.
         let mode = if look { Mode::Snapshot } else { Mode::Write };

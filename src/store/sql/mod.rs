@@ -2,7 +2,7 @@
 //!
 //! A use case is a function over [`Tx`], one transaction. The traits [`Consumers`], [`Users`], [`Tokens`], [`Sessions`],
 //! [`Feed`] and [`Maintenance`] have a method for each; all of them are written over [`Engine`], so that another
-//! database implements that and nothing else. Statements have their parameters as `$1`, in all engines; those that the
+//! database with the same SQL (`ON CONFLICT`, `RETURNING`) implements that and nothing else. Statements have their parameters as `$1`, in all engines; those that the
 //! engines word differently are in [`Statements`].
 
 use std::{

@@ -5,7 +5,7 @@ use crate::store::{Opening, Result, open::OpenProblem, rows::needed, seal::Misma
 
 /// The tables of an engine.
 pub struct Schema {
-    /// The steps from an empty database to the newest schema, but for [`LATER`]. A step that was released is never changed.
+    /// The steps from an empty database to the newest schema. A step that was released is never changed.
     pub steps: &'static [&'static str],
     /// Run before the first step.
     pub create: &'static str,
@@ -19,13 +19,10 @@ pub struct Schema {
     pub is_shared: bool,
 }
 
-/// The steps after those of each engine, worded for all engines. A step that was released is never changed.
-const LATER: &[&str] = &[];
-
 impl Schema {
     /// The version that this program knows.
     pub(in crate::store) const fn known(&self) -> i64 {
-        (self.steps.len() + LATER.len()) as i64
+        self.steps.len() as i64
     }
 }
 
@@ -94,7 +91,7 @@ pub(in crate::store) async fn prepare(
                 tx.batch(schema.create).await?;
             }
             let taken = usize::try_from(found).unwrap_or(0);
-            for step in schema.steps.iter().chain(LATER).skip(taken) {
+            for step in schema.steps.iter().skip(taken) {
                 tx.batch(step).await?;
             }
             if found < known {

@@ -21,8 +21,8 @@ use crate::{
 #[async_trait]
 pub trait Sessions: Engine {
     /// Keeps a session, if its user is enabled and still has the password hash that was verified; else changes nothing
-    /// and returns `false`. Together with it, the hash is replaced by [`VerifiedPassword::rehashed`]: sessions go on, and
-    /// an import takes the replaced hash for the same content until another password is set.
+    /// and returns `false`. Also keeps [`VerifiedPassword::rehashed`], if there is one, without ending sessions. Until
+    /// another password is set, an import regards the replaced hash as the same content.
     ///
     /// The user has at most `most` sessions afterwards: the oldest are ended.
     ///
