@@ -200,6 +200,8 @@ fn parse(text: &[u8]) -> Result<Url, CallbackError> {
         // `https:host` means https://host/ to a browser.
         return if url.has_host() {
             Err(CallbackError::Host)
+        } else if after_scheme.split('?').next() != Some(url.path()) {
+            Err(CallbackError::DotSegment)
         } else {
             Ok(url)
         };

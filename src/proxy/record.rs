@@ -208,10 +208,14 @@ impl RequestRecord {
         failures.filter_map(Option::as_deref)
     }
 
-    /// Whether the signature holds. A call that succeeds with an identity has its permit instead of the claim.
+    /// Whether the signature holds. A call that succeeds with an identity has its permit instead of the claim. A call whose
+    /// head already shows that it is not permitted is rejected before its signature is checked.
     fn is_verified(&self) -> bool {
         let failure = self.failures().next();
-        failure.map_or(self.status != 0, has_valid_signature)
+        failure.map_or(self.status != 0, |failure| {
+            let is_checked = self.facts.verify.is_some() || !matches!(failure, Failure::Policy(_));
+            is_checked && has_valid_signature(failure)
+        })
     }
 
     /// Counts it for its consumer, if it is signed and neither a fault nor given up.

@@ -109,10 +109,18 @@ impl Row {
     }
 
     /// A record whose fields have the names of columns; secrets are not among them.
-    fn record<'de, T: Deserialize<'de>>(&'de self) -> Result<T> {
+    ///
+    /// A field without its column is an error, also one that an import may leave out.
+    fn record<'de, T: Deserialize<'de> + Serialize>(&'de self) -> Result<T> {
         let cells = self.columns.iter().zip(&self.values);
         let cells = cells.map(|(name, value)| (name.as_str(), Cell(value)));
-        T::deserialize(MapDeserializer::new(cells)).map_err(broken)
+        let record = T::deserialize(MapDeserializer::new(cells)).map_err(broken)?;
+        for (field, _) in columns(&record)? {
+            if field != "previous_secret_until" {
+                self.value(&field)?;
+            }
+        }
+        Ok(record)
     }
 
     fn secret(

@@ -61,7 +61,8 @@ fn never_registers_what_is_no_callback() {
             Character,
         ),
         (
-            "https://app.example/cb/../evil https://app.example/%2e/cb",
+            "https://app.example/cb/../evil https://app.example/%2e/cb com.example.app:/other/../cb
+             com.example.app:/other/%2e%2e/cb",
             DotSegment,
         ),
         ("https://app.example/# https://app.example/#top", Fragment),
