@@ -238,7 +238,9 @@ impl<H: Handler> Waits<'_, H> {
                 .into_iter()
                 .for_each(Waker::wake);
         }
-        let idle_limit = match (self.draining, self.streams.begun.get()) {
+        let begun = self.streams.begun.get();
+        let unfinished_since = self.frames.unfinished_since();
+        let idle_limit = match (self.draining, begun) {
             (true, _) => SHUTDOWN_TIMEOUT,
             (false, true) => limits.idle_timeout,
             (false, false) => limits.head_timeout,
@@ -250,7 +252,7 @@ impl<H: Handler> Waits<'_, H> {
         let waits = [
             (self.idle_since, idle_limit, None),
             (
-                self.frames.unfinished_since(),
+                unfinished_since,
                 limits.head_timeout,
                 Some("a frame took too long"),
             ),
@@ -272,7 +274,8 @@ impl<H: Handler> Waits<'_, H> {
                 tracing::debug!(reason, "an HTTP/2 connection is closed");
                 End::Now
             }
-            None if self.draining => End::Now,
+            // The head of the first request is not whole: there is nothing to finish.
+            None if self.draining || !begun && unfinished_since.is_some() => End::Now,
             None => {
                 self.idle_since = None;
                 End::Draining
