@@ -1,14 +1,28 @@
-//! The admin listener: health, readiness and metrics, for the operator and not for the public.
+//! The admin listener, for operators and not for the public: health, readiness and metrics, the admin API under `/v1/`, and
+//! the console everywhere else.
 
+mod api;
 pub mod readiness;
+pub mod tokens;
 
-use std::{net::IpAddr, rc::Rc, sync::Arc};
+use std::{
+    net::IpAddr,
+    rc::Rc,
+    sync::{Arc, OnceLock},
+};
 
+use arc_swap::ArcSwapOption;
 use http::{HeaderMap, Method, Request, Response, header};
 
-use self::readiness::Readiness;
+use self::{
+    readiness::Readiness,
+    tokens::{Gate, Tokens},
+};
 use crate::{
+    clock::Clock,
     fields::single,
+    login::PasswordPool,
+    manage::Management,
     oauth::Authority,
     origin::without_brackets,
     parse::{Rejection, origin::INVALID_HOST},
@@ -31,33 +45,72 @@ pub struct Admin {
     pub shared: Arc<Shared>,
     /// Reports health and readiness alone.
     pub is_probe: bool,
-    /// Answers under any Host: the listener is reached from other machines, whose names for it vary.
+    /// Health and metrics answer under any Host: the listener is reached from other machines, whose names for it vary.
     pub any_host: bool,
+    /// The admin API and the console.
+    pub control: Arc<Control>,
+}
+
+/// The state of the admin API and the console.
+pub struct Control {
+    /// What they work with, which a reload replaces; `None`: they are off.
+    pub backend: ArcSwapOption<Backend>,
+    /// Hashes new passwords, apart from those of logins.
+    pub passwords: PasswordPool,
+    gate: OnceLock<Gate>,
+    clock: Clock,
+}
+
+impl Control {
+    /// API and console are off until there is a backend.
+    pub fn new(clock: Clock, passwords: PasswordPool) -> Self {
+        Self {
+            backend: ArcSwapOption::empty(),
+            passwords,
+            gate: OnceLock::new(),
+            clock,
+        }
+    }
+
+    /// Limits the wrong tokens of each address.
+    pub fn gate(&self) -> &Gate {
+        self.gate.get_or_init(|| Gate::new(self.clock.clone()))
+    }
+}
+
+/// What the admin API and the console work with.
+pub struct Backend {
+    /// The tokens that are accepted.
+    pub tokens: Tokens,
+    /// The use cases.
+    pub manage: Management,
 }
 
 impl Admin {
-    async fn page(&self, request: &Request<RequestBody>) -> Result<OwnResponse, Rejection> {
-        if !self.any_host && request.body().caller().peer.address.is_some() {
+    async fn page(&self, mut request: Request<RequestBody>) -> Result<OwnResponse, Rejection> {
+        let path = request.uri().path();
+        let is_open = matches!(path, "/healthz" | "/readyz") || path == "/metrics" && !self.is_probe;
+        let is_network = request.body().caller().peer.address.is_some();
+        if !is_open || !self.any_host && is_network {
             self.check_host(request.headers())?;
         }
-        let path = request.uri().path();
-        let known = matches!(path, "/healthz" | "/readyz") || path == "/metrics" && !self.is_probe;
-        if !known {
-            return Ok(text(404, "not found\n"));
-        }
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return Err(Rejection::MethodNotAllowed { allow: "GET, HEAD" });
-        }
-        Ok(match path {
-            "/healthz" => text(200, "ok\n"),
-            "/readyz" => self.ready().await,
-            _ => {
+        match path {
+            _ if is_open && !matches!(*request.method(), Method::GET | Method::HEAD) => {
+                Err(Rejection::MethodNotAllowed { allow: "GET, HEAD" })
+            }
+            "/healthz" => Ok(text(200, "ok\n")),
+            "/readyz" => Ok(self.ready().await),
+            "/metrics" if is_open => {
                 let metrics = &self.shared.metrics;
                 let is_ready = !self.is_draining() && self.readiness.report().0;
                 metrics.ready.set(is_ready.into());
-                OwnResponse::new(200, CONTENT_TYPE, metrics.render(), Verdict::Page)
+                Ok(OwnResponse::new(200, CONTENT_TYPE, metrics.render(), Verdict::Page))
             }
-        })
+            _ => match self.control.backend.load_full().filter(|_| !self.is_probe) {
+                Some(backend) if is_api(path) => Ok(api::respond(self, &backend, &mut request).await),
+                _ => Ok(text(404, "not found\n")),
+            },
+        }
     }
 
     fn is_draining(&self) -> bool {
@@ -102,6 +155,10 @@ fn text(status: u16, text: &str) -> OwnResponse {
     OwnResponse::new(status, kind, text.to_owned(), Verdict::Page).never_stored()
 }
 
+fn is_api(path: &str) -> bool {
+    path == "/v1" || path.starts_with("/v1/")
+}
+
 impl Handler for Admin {
     fn limits(&self) -> Limits {
         Limits::SMALL
@@ -111,10 +168,14 @@ impl Handler for Admin {
         self: Rc<Self>,
         request: Request<RequestBody>,
     ) -> Result<Response<ResponseBody>, Gone> {
-        let answer = self.page(&request).await.unwrap_or_else(|rejection| {
-            let format = Format::preferred_by(request.headers());
+        let method = request.method().clone();
+        let format = match is_api(request.uri().path()) {
+            true => Format::Json,
+            false => Format::preferred_by(request.headers()),
+        };
+        let answer = self.page(request).await.unwrap_or_else(|rejection| {
             respond::failure(&rejection.into(), Look::plain().in_english(), format, "")
         });
-        Ok(answer.into_response(request.method()))
+        Ok(answer.into_response(&method))
     }
 }

@@ -80,6 +80,9 @@ pub fn inspect(config: &Config, listener: SocketAddr) -> Vec<Finding> {
     if let Some(file) = config.store_file() {
         findings.mode("store.url", &file);
     }
+    for (key, file) in config.admin_tokens() {
+        findings.mode(key, file);
+    }
     let certificates = Certificate::of(config);
     let served: Vec<_> = certificates
         .into_iter()

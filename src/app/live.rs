@@ -6,11 +6,16 @@ use http::HeaderValue;
 
 use super::{StartError, descriptors, services::Services};
 use crate::{
+    admin::{
+        Backend,
+        tokens::{TokenFileError, Tokens},
+    },
     authorize::Authorizer,
     config::{self, ApiUrl, Config, Enforcement, Preflight, UpstreamHost},
     endpoints::{Endpoints, Lifetimes},
     forward::{self, FoldedNames, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, pool, tls},
     language::PageFileError,
+    manage::{self, Management},
     oauth::{MethodSet, diagnosis::OtherUrl},
     origin::{HttpUrl, Scheme},
     pages::{self, Pages, PermissionText, cookie_names},
@@ -93,6 +98,34 @@ pub fn live(
         ),
         origins,
     })
+}
+
+/// Makes what the admin API and the console work with, if they are on.
+///
+/// # Errors
+/// The files of the tokens.
+pub(super) fn backend(
+    config: &Config,
+    services: &Services,
+) -> Result<Option<Backend>, TokenFileError> {
+    let admin = &config.admin;
+    let Some(write) = &admin.token_file else {
+        return Ok(None);
+    };
+    let (store, feed) = (Arc::clone(&services.store), Arc::clone(&services.feed));
+    let settings = manage_settings(config);
+    Ok(Some(Backend {
+        tokens: Tokens::read(write, admin.read_token_file.as_deref())?,
+        manage: Management::new(store, services.clock.clone(), settings, Some(feed)),
+    }))
+}
+
+/// The settings for new records.
+pub const fn manage_settings(config: &Config) -> manage::Settings {
+    manage::Settings {
+        default_dialect: config.signature.default_dialect,
+        access_ttl: config.tokens.access_ttl,
+    }
 }
 
 fn limits(config: &Config) -> Limits {

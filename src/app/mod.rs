@@ -42,10 +42,11 @@ use self::{
     workers::{Common, Listeners},
 };
 use crate::{
-    admin::Admin,
+    admin::{Admin, Backend, Control, tokens::TokenFileError},
     clock::Clock,
     config::{Config, ListenAddress},
     language::PageFileError,
+    login::PasswordPool,
     proxy::{Live, Phase, Shared},
     server::{
         listener::Bounds,
@@ -66,6 +67,9 @@ pub enum StartError {
     /// The files of the pages.
     #[error(transparent)]
     Look(#[from] PageFileError),
+    /// The files of the admin tokens.
+    #[error(transparent)]
+    AdminToken(#[from] TokenFileError),
     /// The API is a listener of this process.
     #[error(transparent)]
     Own(#[from] ApiIsOurs),
@@ -119,6 +123,7 @@ impl StartError {
             self,
             Self::Tls(_)
                 | Self::Look(_)
+                | Self::AdminToken(_)
                 | Self::Own(_)
                 | Self::Certificate(_)
                 | Self::Service(
@@ -146,6 +151,7 @@ pub struct App {
     listeners: Listeners,
     /// The admin listener, and the probe listener if there is one.
     admin: Vec<(&'static str, AdminListener)>,
+    control: Arc<Control>,
     /// The state of the certificates' files when they were read.
     stamps: Stamps,
     dates: Dates,
@@ -161,6 +167,7 @@ const CERTIFICATES_EVERY: Duration = Duration::from_secs(5);
 /// The parts that are made of a configuration and its files, and that a reload swaps as a whole.
 struct Swap {
     live: Live,
+    backend: Option<Backend>,
     /// `None` where the listener has no TLS.
     tls: Option<Tls>,
     certificates: Vec<Certificate>,
@@ -209,6 +216,10 @@ impl App {
         }
         let services = Arc::new(services::open(&config, Clock::system()).await?);
         let live = live::live(&config, first, &services)?;
+        let passwords = PasswordPool::start(1, PasswordPool::QUEUE).map_err(StartError::System)?;
+        let control = Arc::new(Control::new(services.clock.clone(), passwords));
+        let backend = live::backend(&config, &services)?.map(Arc::new);
+        control.backend.store(backend);
         inspect::log(&config, first);
         services.certificates.store(Arc::new(certificates));
         let (phase, receiver) = channel::channel(Phase::Serving);
@@ -237,6 +248,7 @@ impl App {
             signals,
             listeners,
             admin,
+            control,
             stamps,
             dates: Dates::default(),
             own,
@@ -277,6 +289,7 @@ impl App {
                 shared: Arc::clone(&self.common.shared),
                 is_probe,
                 any_host: is_probe || !listener.bound().is_loopback(),
+                control: Arc::clone(&self.control),
             };
             listener.serve(Rc::new(handler), self.phase.subscribe());
         }
@@ -396,6 +409,7 @@ impl App {
         let tls = tls_params(config).zip(self.common.tls.as_ref());
         Ok(Swap {
             live: live::live(config, first(&self.addresses), &self.services)?,
+            backend: live::backend(config, &self.services)?,
             tls: tls
                 .map(|(params, shown)| Tls::read(&params, Some(&shown.load())))
                 .transpose()?,
@@ -415,6 +429,7 @@ impl App {
             }
         }
         shared.generation.fetch_add(1, Ordering::Release);
+        self.control.backend.store(made.backend.map(Arc::new));
         if let (Some(shown), Some(tls)) = (&self.common.tls, made.tls) {
             shown.store(Arc::new(tls));
         }

@@ -30,12 +30,12 @@ use super::{
 };
 use crate::{
     app::{
-        StartError,
+        StartError, live,
         services::{self, ServiceError},
     },
     clock::{Clock, UnixTime},
     config::{self, Config, ConfigErrors},
-    manage::{Actor, ManageError, Management, Settings},
+    manage::{Actor, ManageError, Management},
     store::{Opening, Store, StoreError},
     telemetry::{causes::causes, log},
 };
@@ -312,12 +312,8 @@ impl Context {
             // Also if the command fails after this.
             say(&format!("countersign: created the store {place}"));
         }
-        let settings = Settings {
-            default_dialect: self.config.signature.default_dialect,
-            access_ttl: self.config.tokens.access_ttl,
-            follows_feed: false,
-        };
-        let manage = Management::new(Arc::clone(&store), Clock::system(), settings);
+        let settings = live::manage_settings(&self.config);
+        let manage = Management::new(Arc::clone(&store), Clock::system(), settings, None);
         Ok(self.store.get_or_init(|| (store, manage)))
     }
 
@@ -378,9 +374,11 @@ impl Context {
 /// The person who runs the program.
 pub(super) fn actor() -> Actor {
     Actor {
-        os_user: os_user(),
+        by: "command".to_owned(),
+        os_user: Some(os_user()),
         host: uname().nodename().to_string_lossy().into_owned(),
         pid: std::process::id(),
+        ..Actor::default()
     }
 }
 

@@ -428,7 +428,7 @@ section! {
 }
 
 section! {
-    /// Health, metrics, forward-auth and the admin API: not for the public.
+    /// Health, metrics, the admin API and the console: not for the public.
     Admin["admin"] {
         /// An IP address and a port, or unix:/path.sock. Loopback, because metrics show who calls.
         listen: ListenAddress = "127.0.0.1:8081", restart;
@@ -436,6 +436,10 @@ section! {
         probe_listen: Option<ListenAddress> [else "none": "0.0.0.0:8082"], restart;
         /// Names that the Host of a request may have, in addition to addresses and localhost. On an address that is not loopback, /healthz, /readyz and /metrics answer under any Host.
         #[serde(deserialize_with = "distinct")] hosts: Vec<ServerName> = [], reload;
+        /// The file of the bearer token that reads and changes everything by the admin API and the console: one line, as openssl rand -hex 32 makes it. A reload reads it again.
+        token_file: Option<PathBuf> [else "none: the admin API and the console are off": "admin.token"], reload;
+        /// The file of a second token, which can only read.
+        read_token_file: Option<PathBuf> [else "none": "admin-read.token"], reload;
     }
 }
 

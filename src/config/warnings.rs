@@ -242,6 +242,10 @@ fn admin(config: &Config, found: &mut Findings) {
         ["admin.listen"] if let Some(address) = open =>
             "{address} shows metrics to other machines; use loopback or a Unix socket, and admin.probe_listen for \
              health checks";
+        ["admin.token_file"] if let Some(address) = open.filter(|_| config.admin.token_file.is_some()) =>
+            "the token crosses the network to {address} in clear; use loopback or a Unix socket, or a proxy with TLS in front";
+        ["admin.read_token_file"] if config.admin.token_file.is_none() && config.admin.read_token_file.is_some() =>
+            "without admin.token_file the admin API and the console are off; set that too";
         ["log.access"] if !config.log.access =>
             "rejected requests leave no trace; set it to true unless something in front logs them";
     }

@@ -20,20 +20,10 @@ use crate::{
     clock::{Clock, UnixTime},
     issue::random::{self, NoRandomness},
     names::{ConsumerKey, Permission, UserId},
-    store::{Store, StoreError, record::Dialect},
+    store::{Store, StoreError, feed::ChangeHub, record::Dialect},
     telemetry::audit::CommandRecord,
 };
-
-/// The person who acts, for the audit record.
-#[derive(Debug, Clone, Default)]
-pub struct Actor {
-    /// The account that runs the command.
-    pub os_user: String,
-    /// The machine.
-    pub host: String,
-    /// The process.
-    pub pid: u32,
-}
+pub use crate::telemetry::audit::Actor;
 
 /// The settings of the configuration for new records.
 #[derive(Debug, Clone, Copy)]
@@ -42,8 +32,6 @@ pub struct Settings {
     pub default_dialect: Dialect,
     /// `tokens.access_ttl`; `None`: tokens do not expire.
     pub access_ttl: Option<Duration>,
-    /// Whether this process logs the audit records of the store's feed, and so its own among them.
-    pub follows_feed: bool,
 }
 
 /// Why something cannot be done. Nothing was changed then.
@@ -56,34 +44,32 @@ pub enum ManageError {
     #[error(transparent)]
     Randomness(#[from] NoRandomness),
     /// The key of a new consumer is taken.
-    #[error(
-        "there is a consumer with the key {0:?}; give another --key, or change that one with countersign consumer update"
-    )]
+    #[error("there is a consumer with the key {0:?}; give another key, or change that consumer")]
     ConsumerExists(ConsumerKey),
     /// The key of a new consumer belonged to a removed one.
     #[error(
-        "the key {0:?} belonged to a removed consumer and is never used again; give another --key, or none for a random one"
+        "the key {0:?} belonged to a removed consumer and is never used again; give another key, or none for a random one"
     )]
     ConsumerRemoved(ConsumerKey),
     /// No consumer has this key.
-    #[error("no consumer has the key {0:?}; list them with countersign consumer list")]
+    #[error("no consumer has the key {0:?}; list the consumers to find it")]
     ConsumerUnknown(ConsumerKey),
     /// The consumer would be restricted to the RSA methods and has no RSA key.
     #[error(
-        "a consumer that is restricted to the RSA methods needs an RSA key; give --rsa-public-key, or --no-rsa-only"
+        "a consumer that is restricted to the RSA methods needs an RSA key; give the key, or lift the restriction"
     )]
     CannotSign,
     /// The given secret is empty.
-    #[error("an empty secret proves nothing; leave --secret out for a random one")]
+    #[error("an empty secret proves nothing; leave it out for a random one")]
     EmptySecret,
     /// The login name of a new user is taken.
     #[error("there is a user {0:?}; choose another name (upper and lower case count as the same)")]
     UserExists(String),
     /// The id of a new user is taken, or belonged to a removed user.
-    #[error("the id {0:?} is taken or was before; give another --id, or none for a random one")]
+    #[error("the id {0:?} is taken or was before; give another id, or none for a random one")]
     UserIdTaken(UserId),
     /// No user has this name or id.
-    #[error("there is no user {0:?}; list them with countersign user list")]
+    #[error("there is no user {0:?}; list the users to find the name")]
     UserUnknown(String),
     /// One user has this name and another one this id.
     #[error(
@@ -91,11 +77,11 @@ pub enum ManageError {
     )]
     UserAmbiguous(String),
     /// The user is disabled.
-    #[error("the user {0:?} is disabled; enable it with countersign user enable")]
+    #[error("the user {0:?} is disabled; enable the user first")]
     UserDisabled(String),
     /// The consumer does not have a permission that a token should grant.
     #[error(
-        "the consumer {consumer:?} does not have the permission {permission}; leave --permission out, or give it with countersign consumer update"
+        "the consumer {consumer:?} does not have the permission {permission}; ask for another one, or give it to the consumer first"
     )]
     PermissionMissing {
         /// The consumer.
@@ -107,7 +93,7 @@ pub enum ManageError {
     #[error("the consumer or the user has just been removed or disabled; look again")]
     Gone,
     /// There is no such access token.
-    #[error("there is no such access token; list them with countersign token list")]
+    #[error("there is no such access token; list the tokens to find it")]
     TokenUnknown,
     /// The first characters of a token are those of several tokens.
     #[error("several access tokens begin with {0:?}; give the whole token")]
@@ -119,16 +105,24 @@ pub struct Management {
     store: Arc<dyn Store>,
     clock: Clock,
     settings: Settings,
+    feed: Option<Arc<ChangeHub>>,
     unrecorded: Mutex<Option<StoreError>>,
 }
 
 impl Management {
-    /// Manages the records of `store`.
-    pub fn new(store: Arc<dyn Store>, clock: Clock, settings: Settings) -> Self {
+    /// Manages the records of `store`. `feed`: this process follows the store's feed, which logs the audit records, its own
+    /// among them, and makes changes take effect here at once.
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Clock,
+        settings: Settings,
+        feed: Option<Arc<ChangeHub>>,
+    ) -> Self {
         Self {
             store,
             clock,
             settings,
+            feed,
             unrecorded: Mutex::default(),
         }
     }
@@ -145,12 +139,10 @@ impl Management {
     pub async fn audit(&self, by: &Actor, about: CommandRecord) {
         let record = CommandRecord {
             id: random::identifier().unwrap_or_default(),
-            os_user: by.os_user.clone(),
-            host: by.host.clone(),
-            pid: by.pid,
+            actor: by.clone(),
             ..about
         };
-        if !self.settings.follows_feed {
+        if self.feed.is_none() {
             record.log();
         }
         if let Err(error) = self.store.record_command(record.to_text()).await {
@@ -159,6 +151,11 @@ impl Management {
                 .unrecorded
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+        if let Some(feed) = &self.feed
+            && let Err(error) = feed.follow().await
+        {
+            tracing::debug!(%error, "the change is noticed a little later");
         }
     }
 

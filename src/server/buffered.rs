@@ -25,6 +25,9 @@ pub static API_FORMS: LazyLock<FormMemory> = LazyLock::new(FormMemory::default);
 /// The memory of the pages' forms; [`PAGE_SHARES`] bounds it.
 pub static PAGE_FORMS: LazyLock<FormMemory> = LazyLock::new(FormMemory::default);
 
+/// The memory of bodies of the admin API.
+pub static ADMIN_BODIES: LazyLock<FormMemory> = LazyLock::new(FormMemory::default);
+
 /// The size of one page form, in bytes: a user name, a password and two random values are far below it.
 pub const PAGE_BYTES: usize = 16 * 1024;
 

@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::{
-    buffered::{API_FORMS, BufferedBody, FormMemory, PAGE_BYTES, PAGE_FORMS, PAGE_SHARES, Shares},
+    buffered::{ADMIN_BODIES, API_FORMS, BufferedBody, FormMemory, PAGE_BYTES, PAGE_FORMS, PAGE_SHARES, Shares},
     caller::{Caller, Upload, UploadError},
     rejection::BodyRejection,
 };
@@ -56,6 +56,17 @@ impl RequestBody {
     pub async fn read_page_form(&mut self) -> Result<BufferedBody, BodyRejection> {
         let timeout = self.caller.limits().page_form_timeout;
         self.buffer(&PAGE_FORMS, PAGE_BYTES, PAGE_SHARES, timeout)
+            .await
+    }
+
+    /// Reads the body of a request to the admin API, which has memory of its own.
+    ///
+    /// # Errors
+    /// As [`RequestBody::read_whole`].
+    pub async fn read_admin_body(&mut self) -> Result<BufferedBody, BodyRejection> {
+        let limits = self.caller.limits();
+        let (bytes, shares) = (limits.form_bytes, limits.form_shares);
+        self.buffer(&ADMIN_BODIES, bytes, shares, limits.form_timeout)
             .await
     }
 

@@ -1,10 +1,10 @@
-//! Audit records of commands, which every `serve` logs as well.
+//! Audit records of what operators do, by a command, the admin API or the console. Every `serve` on the store logs them.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The act of a command and the account that ran it. The feed of changes brings it to every `serve` on the store, and each
+/// An act and who did it. The feed of changes brings it to every `serve` on the store, and each
 /// logs it; copies of one record have one id. It holds no secret, and only the part of a token that a log may show.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRecord {
@@ -21,11 +21,28 @@ pub struct CommandRecord {
     /// The beginning of the token concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// How many records the command has added, left unchanged, and so on.
+    /// How many records were added, left unchanged, and so on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, u64>,
+    /// Who did it.
+    #[serde(flatten)]
+    pub actor: Actor,
+}
+
+/// Who acts, and by what.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Actor {
+    /// `command`, `api` or `console`.
+    pub by: String,
     /// The account that ran the command.
-    pub os_user: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub os_user: Option<String>,
+    /// The kind of the admin token, `write`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admin_token: Option<String>,
+    /// The address that the request came from; none by a Unix socket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
     /// The machine.
     pub host: String,
     /// The process.
@@ -52,22 +69,24 @@ impl CommandRecord {
     pub fn log_text(text: &str) {
         match serde_json::from_str::<Self>(text) {
             Ok(record) => record.log(),
-            Err(error) => tracing::warn!(%error, "an audit record of a command cannot be read"),
+            Err(error) => tracing::warn!(%error, "an audit record cannot be read"),
         }
     }
 
     /// Logs the record.
     pub fn log(&self) {
         let count = |name: &str| self.counts.get(name).copied();
+        let text = tracing::field::display::<&String>;
+        let actor = &self.actor;
         // Those that the store holds are checked names. What the machine says of itself may be anything.
         tracing::info!(
-            target: "audit", event = self.event.as_str(), by = "command",
-            consumer = self.consumer.as_ref().map(tracing::field::display),
-            user = self.user.as_ref().map(tracing::field::display),
-            token = self.token.as_ref().map(tracing::field::display),
+            target: "audit", event = self.event.as_str(), by = actor.by.as_str(),
+            consumer = self.consumer.as_ref().map(text), user = self.user.as_ref().map(text),
+            token = self.token.as_ref().map(text),
             added = count("added"), unchanged = count("unchanged"), revoked = count("revoked"),
             not_restored = count("not_restored"), rekeyed = count("rekeyed"), unopened = count("unopened"),
-            os_user = self.os_user.as_str(), host = self.host.as_str(), pid = self.pid, audit_id = %self.id,
+            os_user = actor.os_user.as_deref(), admin_token = actor.admin_token.as_deref(), peer = actor.peer.as_ref().map(text),
+            host = actor.host.as_str(), pid = actor.pid, audit_id = %self.id,
         );
     }
 }

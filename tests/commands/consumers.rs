@@ -277,7 +277,7 @@ fn the_key_of_a_removed_consumer_is_never_used_again() {
     place.run("consumer remove shop").done();
     let line = place.run("consumer add --name Shop --key shop").failed(1);
     assert!(
-        line.contains("belonged to a removed consumer") && line.contains("give another --key"),
+        line.contains("belonged to a removed consumer") && line.contains("give another key"),
         "{line}"
     );
     let imported = place.json("import before");

@@ -173,9 +173,9 @@ fn what_is_unknown_is_1_and_says_where_to_look() {
     let place = Place::new();
     place.consumer("c");
     place.user("u");
-    let consumer = "no consumer has the key \"x\"; list them with countersign consumer list";
-    let user = "there is no user \"x\"; list them with countersign user list";
-    let token = "there is no such access token; list them with countersign token list";
+    let consumer = "no consumer has the key \"x\"; list the consumers to find it";
+    let user = "there is no user \"x\"; list the users to find the name";
+    let token = "there is no such access token; list the tokens to find it";
     for (arguments, expected) in [
         ("consumer show x", consumer),
         ("consumer update x --enforce", consumer),

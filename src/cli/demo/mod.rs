@@ -158,10 +158,10 @@ impl Accounts {
         let settings = Settings {
             default_dialect: Dialect::default(),
             access_ttl: None,
-            follows_feed: true,
         };
         let store = Arc::clone(&services.store);
-        let manage = Management::new(store, services.clock.clone(), settings);
+        let feed = Some(Arc::clone(&services.feed));
+        let manage = Management::new(store, services.clock.clone(), settings, feed);
         let (actor, callback) = (actor(), format!("http://{application}/callback"));
         let now = services.clock.now();
         let name = "Demo application".to_owned();
