@@ -4,12 +4,9 @@ mod problem;
 
 use http::Request;
 
-use super::{
-    Admin, Backend,
-    tokens::{Denied, TokenKind},
-};
-use crate::{respond::OwnResponse, server::request::RequestBody};
 use self::problem::ApiError;
+use super::{Admin, Backend, tokens::Denied};
+use crate::{respond::OwnResponse, server::request::RequestBody};
 
 /// Responds to a request under `/v1/`.
 pub(super) async fn respond(

@@ -89,7 +89,8 @@ pub struct Backend {
 impl Admin {
     async fn page(&self, mut request: Request<RequestBody>) -> Result<OwnResponse, Rejection> {
         let path = request.uri().path();
-        let is_open = matches!(path, "/healthz" | "/readyz") || path == "/metrics" && !self.is_probe;
+        let is_open =
+            matches!(path, "/healthz" | "/readyz") || path == "/metrics" && !self.is_probe;
         let is_network = request.body().caller().peer.address.is_some();
         if !is_open || !self.any_host && is_network {
             self.check_host(request.headers())?;
@@ -104,10 +105,17 @@ impl Admin {
                 let metrics = &self.shared.metrics;
                 let is_ready = !self.is_draining() && self.readiness.report().0;
                 metrics.ready.set(is_ready.into());
-                Ok(OwnResponse::new(200, CONTENT_TYPE, metrics.render(), Verdict::Page))
+                Ok(OwnResponse::new(
+                    200,
+                    CONTENT_TYPE,
+                    metrics.render(),
+                    Verdict::Page,
+                ))
             }
             _ => match self.control.backend.load_full().filter(|_| !self.is_probe) {
-                Some(backend) if is_api(path) => Ok(api::respond(self, &backend, &mut request).await),
+                Some(backend) if is_api(path) => {
+                    Ok(api::respond(self, &backend, &mut request).await)
+                }
                 _ => Ok(text(404, "not found\n")),
             },
         }

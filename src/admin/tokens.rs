@@ -15,11 +15,7 @@ use moka::sync::Cache;
 use thiserror::Error;
 
 use crate::{
-    clock::Clock,
-    fields::single,
-    login::Throttle,
-    peer::network,
-    policy::rate::Rate,
+    clock::Clock, fields::single, login::Throttle, peer::network, policy::rate::Rate,
     secret::Secret,
 };
 
@@ -54,7 +50,9 @@ enum FileProblem {
         "expected one line of 1 to 1024 visible ASCII characters; make one with openssl rand -hex 32"
     )]
     Shape,
-    #[error("has the token of admin.token_file, with which everything can be changed; write another")]
+    #[error(
+        "has the token of admin.token_file, with which everything can be changed; write another"
+    )]
     Same,
 }
 
@@ -91,7 +89,10 @@ impl Tokens {
     pub fn check(&self, presented: &[u8]) -> Option<TokenKind> {
         let presented = hash(presented);
         // Both are compared, whatever the first comparison finds.
-        let (is_write, is_read) = (presented == self.write, Some(&presented) == self.read.as_ref());
+        let (is_write, is_read) = (
+            presented == self.write,
+            Some(&presented) == self.read.as_ref(),
+        );
         match (is_write, is_read) {
             (true, _) => Some(TokenKind::Write),
             (_, true) => Some(TokenKind::Read),
@@ -248,7 +249,12 @@ mod tests {
         let tokens = tokens();
         assert_eq!(tokens.check(WRITE), Some(TokenKind::Write));
         assert_eq!(tokens.check(READ), Some(TokenKind::Read));
-        for wrong in [&b""[..], b"the token", b"the token that writes ", &READ[1..]] {
+        for wrong in [
+            &b""[..],
+            b"the token",
+            b"the token that writes ",
+            &READ[1..],
+        ] {
             assert_eq!(tokens.check(wrong), None);
         }
     }
@@ -300,7 +306,10 @@ mod tests {
             assert!(matches!(guess(last), Err(Denied::Throttled(_))));
         }
         assert_eq!(right(1), Ok(TokenKind::Read));
-        assert!(matches!(right(2), Err(Denied::Throttled(_))), "not even the right one");
+        assert!(
+            matches!(right(2), Err(Denied::Throttled(_))),
+            "not even the right one"
+        );
         assert_eq!(right(3), Ok(TokenKind::Read), "another address");
         clock.advance(Duration::from_secs(31));
         assert_eq!(right(2), Ok(TokenKind::Read));

@@ -13,6 +13,7 @@ use crate::{
     authorize::Authorizer,
     config::{self, ApiUrl, Config, Enforcement, Preflight, UpstreamHost},
     endpoints::{Endpoints, Lifetimes},
+    explain,
     forward::{self, FoldedNames, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, pool, tls},
     language::PageFileError,
     manage::{self, Management},
@@ -186,6 +187,20 @@ pub fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
         access_idle: config.tokens.access_idle,
         advice: config.signature.advice,
         other_urls: other_urls(public, &config.upstream.api_url),
+    }
+}
+
+/// The rules by which a request is explained.
+pub fn explain_rules(config: &Config, listener: SocketAddr) -> explain::Rules {
+    let service = &config.service;
+    let mut token_calls = vec![service.path.clone()];
+    if service.aliases {
+        token_calls.extend(["/oauth/request_token", "/oauth/access_token"].map(str::to_owned));
+    }
+    explain::Rules {
+        verify: verify_params(config, listener),
+        token_calls,
+        window: config.signature.timestamp_window,
     }
 }
 

@@ -11,7 +11,6 @@ pub mod explain;
 pub mod health;
 pub mod output;
 pub mod password;
-mod pasted;
 mod rekey;
 pub mod request;
 pub mod secret_arg;

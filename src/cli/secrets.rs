@@ -1,6 +1,6 @@
 //! The secrets by which `sign` and `explain` work: from the command line, else from the store.
 
-use std::{fs::File, io::Read, path::Path, time::Duration};
+use std::{fs::File, io::Read, path::Path};
 
 use clap::Args;
 
@@ -10,55 +10,12 @@ use super::{
 };
 use crate::{
     app::{self, live, services},
-    clock::UnixTime,
     config::NonceScope,
-    names::ConsumerKey,
+    explain::{Asked, KnownSecrets, find},
     nonce::{self, NonceUse},
     oauth::{RsaPublicKey, rsa::InvalidRsaKey},
-    secret::Secret,
-    store::{Opening, record::Consumer, redis},
-    verify,
+    store::{Opening, redis},
 };
-
-/// The secrets of a consumer and a token, and the consumer's public key.
-pub struct KnownSecrets {
-    /// The consumer's secret.
-    pub consumer_secret: Secret,
-    /// The token's; empty without a token.
-    pub token_secret: Secret,
-    /// The key for the RSA methods.
-    pub rsa_public_key: Option<RsaPublicKey>,
-    /// The other facts that decide; `None` where neither configuration nor store was read.
-    pub server: Option<ServerView>,
-}
-
-/// The facts other than secrets for which the server rejects a request.
-pub struct ServerView {
-    /// The time of the command.
-    pub now: UnixTime,
-    /// `signature.timestamp_window`
-    pub window: Duration,
-    /// The rules of verification.
-    pub rules: verify::Params,
-    /// The paths of the token calls.
-    pub token_calls: Vec<String>,
-    /// The consumer.
-    pub consumer: Consumer,
-    /// Why the consumer or the token is rejected, under a right signature too: the code, and a reason.
-    pub state: Option<(&'static str, &'static str)>,
-    /// Whether the nonce of the request was used; `None` where that cannot be known.
-    pub nonce_used: Option<bool>,
-}
-
-/// The names in a request by which its secrets are found.
-pub struct Asked<'a> {
-    /// `oauth_consumer_key`
-    pub consumer_key: &'a [u8],
-    /// `oauth_token`, not empty.
-    pub token: Option<&'a [u8]>,
-    /// The nonce, to learn whether it was used.
-    pub nonce: Option<NonceUse<'a>>,
-}
 
 /// Finds the secrets of a request where they are kept.
 pub type Lookup<'a> = dyn FnMut(&Asked<'_>) -> Result<KnownSecrets, CommandError> + 'a;
@@ -159,7 +116,9 @@ pub fn lookup(config: ConfigArgs) -> Box<Lookup<'static>> {
     let args = StoreArgs { config, log: false };
     Box::new(move |asked| {
         let context = Context::load(&args, false, Opening::Existing)?;
-        let mut found = block_on(find(&context, asked))??;
+        let rules =
+            live::explain_rules(&context.config, app::first(&context.config.listen.address));
+        let mut found = block_on(find(context.store()?, rules, context.now, asked))??;
         if let (Some(server), Some(nonce)) = (&mut found.server, asked.nonce) {
             server.nonce_used = nonce_used(&context, nonce);
         }
@@ -177,61 +136,4 @@ fn nonce_used(context: &Context, nonce: NonceUse<'_>) -> Option<bool> {
                 .ok()?,
         },
     }
-}
-
-async fn find(context: &Context, asked: &Asked<'_>) -> Result<KnownSecrets, CommandError> {
-    let (store, config, now) = (context.store()?, &context.config, context.now);
-    let unknown = |what| CommandError::failed(format!("the store has no such {what}"));
-    let key = std::str::from_utf8(asked.consumer_key).ok();
-    let key: Option<ConsumerKey> = key.and_then(|key| key.parse().ok());
-    let key = key.ok_or_else(|| unknown("consumer"))?;
-    let consumer = store.consumer(&key).await?;
-    let consumer = consumer.ok_or_else(|| unknown("consumer"))?;
-    let rules = live::verify_params(config, app::first(&config.listen.address));
-    let mut state = None;
-    let token_secret = match asked.token.map(String::from_utf8_lossy) {
-        None => Secret::from(""),
-        Some(token) => match store.access_token(&token).await? {
-            Some(access) if access.consumer == key => {
-                let last_use = access.last_used_at.unwrap_or(access.issued_at);
-                let idle = rules
-                    .access_idle
-                    .is_some_and(|idle| now >= last_use.after(idle));
-                if idle || access.expires_at.is_some_and(|at| now >= at) {
-                    state = Some(("token_expired", "the token is expired"));
-                } else if access.revoked_at.is_some() {
-                    state = Some(("token_revoked", "the token was revoked"));
-                }
-                access.secret
-            }
-            _ => {
-                let request = store.request_token(&token).await?;
-                let request = request.filter(|request| request.consumer == key);
-                request.ok_or_else(|| unknown("token"))?.secret
-            }
-        },
-    };
-    if !consumer.enabled {
-        state = Some(("consumer_key_refused", "the consumer is disabled"));
-    }
-    let service = &config.service;
-    let mut token_calls = vec![service.path.clone()];
-    if service.aliases {
-        token_calls.extend(["/oauth/request_token", "/oauth/access_token"].map(str::to_owned));
-    }
-    let pem = consumer.rsa_public_key.as_deref();
-    Ok(KnownSecrets {
-        rsa_public_key: pem.map(RsaPublicKey::from_pem).transpose()?,
-        consumer_secret: consumer.secret.clone(),
-        token_secret,
-        server: Some(ServerView {
-            now,
-            window: config.signature.timestamp_window,
-            rules,
-            token_calls,
-            consumer,
-            state,
-            nonce_used: None,
-        }),
-    })
 }

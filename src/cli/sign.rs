@@ -7,11 +7,12 @@ use zeroize::Zeroizing;
 
 use super::{
     context::{About as _, CommandError, Output},
-    request::{ParsedRequest, RequestArgs},
-    secrets::{Asked, Lookup, SecretArgs, read_pem},
+    request::RequestArgs,
+    secrets::{Lookup, SecretArgs, read_pem},
 };
 use crate::{
     clock::{Clock, UnixTime},
+    explain::{Asked, Request},
     issue::random,
     oauth::{
         BaseString, MethodSet, Parameters, RsaPrivateKey, ShapeError, SignatureMethod, SigningKey,
@@ -151,7 +152,7 @@ impl SignArgs {
 }
 
 /// All parameters, but for a request that the server would reject: `oauth_` parameters in the URL too, an empty callback.
-fn collected(request: &ParsedRequest<'_>, header: &str) -> Result<Parameters, ShapeError> {
+fn collected(request: &Request<'_>, header: &str) -> Result<Parameters, ShapeError> {
     let mut parameters = Parameters::new();
     parameters.read_header(header.as_bytes())?;
     request.read_into(&mut parameters)?;
@@ -160,7 +161,7 @@ fn collected(request: &ParsedRequest<'_>, header: &str) -> Result<Parameters, Sh
 }
 
 /// The command that sends the request exactly as it was signed.
-fn curl(request: &ParsedRequest<'_>, authorization: &str) -> String {
+fn curl(request: &Request<'_>, authorization: &str) -> String {
     let uri = &request.uri;
     let query = uri.query.map(|query| format!("?{query}"));
     let port = uri.authority.port.map(|port| format!(":{port}"));

@@ -61,8 +61,13 @@ impl Config {
     /// The files of the admin tokens, with their keys.
     pub fn admin_tokens(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         let write = ("admin.token_file", self.admin.token_file.as_deref());
-        let read = ("admin.read_token_file", self.admin.read_token_file.as_deref());
-        [write, read].into_iter().filter_map(|(key, file)| Some((key, file?)))
+        let read = (
+            "admin.read_token_file",
+            self.admin.read_token_file.as_deref(),
+        );
+        [write, read]
+            .into_iter()
+            .filter_map(|(key, file)| Some((key, file?)))
     }
 
     /// Whether the public listener speaks TLS.

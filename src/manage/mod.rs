@@ -16,6 +16,7 @@ use std::{
 use thiserror::Error;
 
 pub use self::{consumers::new_consumer, users::new_user};
+pub use crate::telemetry::audit::Actor;
 use crate::{
     clock::{Clock, UnixTime},
     issue::random::{self, NoRandomness},
@@ -23,7 +24,6 @@ use crate::{
     store::{Store, StoreError, feed::ChangeHub, record::Dialect},
     telemetry::audit::CommandRecord,
 };
-pub use crate::telemetry::audit::Actor;
 
 /// The settings of the configuration for new records.
 #[derive(Debug, Clone, Copy)]

@@ -15,7 +15,10 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::{
-    buffered::{ADMIN_BODIES, API_FORMS, BufferedBody, FormMemory, PAGE_BYTES, PAGE_FORMS, PAGE_SHARES, Shares},
+    buffered::{
+        ADMIN_BODIES, API_FORMS, BufferedBody, FormMemory, PAGE_BYTES, PAGE_FORMS, PAGE_SHARES,
+        Shares,
+    },
     caller::{Caller, Upload, UploadError},
     rejection::BodyRejection,
 };

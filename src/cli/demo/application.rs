@@ -11,14 +11,11 @@ use url::form_urlencoded;
 use super::{Accounts, BoxedError};
 use crate::{
     cli::{
-        context::CommandError,
-        health,
-        request::RequestArgs,
-        secret_arg::SecretArg,
-        secrets::{Asked, SecretArgs},
-        sign::SignArgs,
+        context::CommandError, health, request::RequestArgs, secret_arg::SecretArg,
+        secrets::SecretArgs, sign::SignArgs,
     },
     clock::Clock,
+    explain::Asked,
     issue::callback,
     respond::OwnResponse,
     secret::Secret,

@@ -6,7 +6,9 @@ use serde_json::Value;
 use super::*;
 use crate::{
     clock::UnixTime,
-    store::record::Consumer,
+    explain::{KnownSecrets, ServerView},
+    oauth::{MethodSet, SignatureMethod},
+    store::record::{Consumer, Dialect},
     verify::{Advice, Params},
 };
 

@@ -1,7 +1,7 @@
 //! An explanation for people.
 
-use super::{Examined, Explanation, mask::Mask, readable};
 use crate::{
+    explain::{Examined, Explanation, Mask, readable},
     oauth::{ProtocolParameter, Selection, SignatureMethod, diagnosis::Mistake},
     telemetry::lines::visible,
 };
@@ -28,7 +28,7 @@ pub(super) fn written(explanation: &Explanation) -> String {
         + &section("Normalized parameters", [normalized])
         + &section("Signature base string", [base_string]);
     if let Some(examined) = examined {
-        text += &signature(examined, mask, &explanation.base_string);
+        text += &signature(examined, mask, explanation.consumer_base_string());
     }
     if let Some(problem) = &explanation.problem {
         let title = "Rejected before the signature is checked";
@@ -52,7 +52,7 @@ fn section(title: &str, lines: impl IntoIterator<Item = impl AsRef<str>>) -> Str
     format!("{title}\n{}", lines.collect::<String>())
 }
 
-fn signature(examined: &Examined, mask: &Mask, base_string: &[u8]) -> String {
+fn signature(examined: &Examined, mask: &Mask, signed: Option<String>) -> String {
     let expected = examined.expected.as_ref();
     let expected = expected.map_or(
         "only the consumer's private key can make it".into(),
@@ -77,8 +77,7 @@ fn signature(examined: &Examined, mask: &Mask, base_string: &[u8]) -> String {
     };
     let mistakes = diagnosis.mistakes.iter();
     text += &section("Diagnosis", mistakes.map(ToString::to_string));
-    if diagnosis.base_string != base_string {
-        let signed = mask.base_string(&diagnosis.base_string);
+    if let Some(signed) = signed {
         text += &section("The consumer signed", [signed]);
     }
     let described =

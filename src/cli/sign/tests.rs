@@ -3,7 +3,7 @@ use clap::Parser;
 
 use super::*;
 use crate::{
-    cli::secrets::KnownSecrets,
+    explain::KnownSecrets,
     oauth::{RequestUri, Selection, is_form_content_type, verify},
     secret::Secret,
 };

@@ -1,37 +1,13 @@
 //! Parses a pasted request: a `curl` command line, or HTTP/1.1 as it is on the wire.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::Path,
-};
-
-use super::{
-    context::{About as _, CommandError},
-    request::RequestArgs,
-};
+use super::request::Message;
 use crate::oauth::percent;
 
-/// The most bytes of a pasted request.
-const LONGEST: u64 = 1 << 20;
-
-/// Reads the request from a file, or from standard input for `-`.
+/// Reads the request from its text.
 ///
 /// # Errors
-/// The file cannot be read, or its text is neither form of a request.
-pub(super) fn read(path: &Path, stdin: &mut dyn Read) -> Result<RequestArgs, CommandError> {
-    let mut text = String::new();
-    let read: io::Result<usize> = if path.as_os_str() == "-" {
-        stdin.take(LONGEST).read_to_string(&mut text)
-    } else {
-        File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text))
-    };
-    let option = format!("--request {}", path.display());
-    read.about(&option)?;
-    parse(&text).map_err(|problem| CommandError::usage(problem).about(option))
-}
-
-fn parse(text: &str) -> Result<RequestArgs, String> {
+/// The text is neither form of a request.
+pub fn parse(text: &str) -> Result<Message, String> {
     let text = text.trim_start();
     match text.strip_prefix("curl") {
         Some(rest) if rest.starts_with(char::is_whitespace) => curl(rest),
@@ -39,23 +15,39 @@ fn parse(text: &str) -> Result<RequestArgs, String> {
     }
 }
 
-fn http(text: &str) -> Result<RequestArgs, String> {
-    let parts = text.split_once("\r\n\r\n");
-    let parts = parts.or_else(|| text.split_once("\n\n"));
-    let (head, body) = parts.unwrap_or((text.trim_end(), ""));
-    let mut lines = head.lines();
-    let line: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
-    let (method, target) = match line[..] {
-        [method, target, version] if version.starts_with("HTTP/") => (method, target),
-        _ => {
-            return Err("this begins neither with curl nor with METHOD TARGET HTTP/1.1".to_owned());
-        }
+/// Reads HTTP/1.1 as it goes over the wire; the lines may end with a bare line feed, and the empty line may be missing.
+///
+/// # Errors
+/// The text is not a request.
+pub fn http(text: &str) -> Result<Message, String> {
+    const NOT_HTTP: &str = "this begins neither with curl nor with METHOD TARGET HTTP/1.1";
+    let mut fields = [httparse::EMPTY_HEADER; 100];
+    let mut request = httparse::Request::new(&mut fields);
+    let line = text.lines().next().unwrap_or_default();
+    // Tools show the requests of later versions in the same form.
+    let version = line.rsplit(' ').next().unwrap_or_default();
+    let is_later = ["HTTP/2", "HTTP/2.0", "HTTP/3"].contains(&version);
+    let version = if is_later { version } else { "HTTP/1.1" };
+    let whole = text.replacen(version, "HTTP/1.1", 1) + "\r\n\r\n";
+    let head = match request.parse(whole.as_bytes()) {
+        Ok(httparse::Status::Complete(head)) => head,
+        Ok(httparse::Status::Partial) => return Err(NOT_HTTP.to_owned()),
+        Err(httparse::Error::Token | httparse::Error::Version) => return Err(NOT_HTTP.to_owned()),
+        Err(error) => return Err(format!("this is not HTTP: {error}")),
     };
-    let mut headers: Vec<String> = lines.map(str::to_owned).collect();
+    let (Some(method), Some(target)) = (request.method, request.path) else {
+        return Err(NOT_HTTP.to_owned());
+    };
+    let body = whole.get(head..).unwrap_or_default();
+    let body = body.strip_suffix("\r\n\r\n").unwrap_or_default();
+    let field = |field: &httparse::Header<'_>| {
+        format!("{}: {}", field.name, String::from_utf8_lossy(field.value))
+    };
+    let mut headers: Vec<String> = request.headers.iter().map(field).collect();
     let named = |name: &str| {
-        let mut fields = headers.iter().filter_map(|line| line.split_once(':'));
-        let field = fields.find(|(other, _)| other.eq_ignore_ascii_case(name));
-        field.map(|(_, value)| value.trim().to_owned())
+        let mut fields = request.headers.iter();
+        let field = fields.find(|field| field.name.eq_ignore_ascii_case(name))?;
+        Some(String::from_utf8_lossy(field.value).into_owned())
     };
     let mut url = target.to_owned();
     if target.starts_with('/') {
@@ -78,7 +70,7 @@ fn http(text: &str) -> Result<RequestArgs, String> {
         // Without a Content-Type, the proxy does not read a body as a form.
         headers.push("Content-Type:".to_owned());
     }
-    Ok(RequestArgs {
+    Ok(Message {
         method: method.to_owned(),
         url,
         data: (!body.is_empty()).then(|| body.to_owned()),
@@ -94,7 +86,7 @@ const IGNORED: &str = "-s --silent -S --show-error -v --verbose -k --insecure -L
 const IGNORED_VALUES: &str = "-A --user-agent -b --cookie -c --cookie-jar -e --referer -m --max-time -o --output -w --write-out \
     --cacert --cert --connect-timeout --key --resolve --retry";
 
-fn curl(text: &str) -> Result<RequestArgs, String> {
+fn curl(text: &str) -> Result<Message, String> {
     if text.contains(" $'") {
         return Err("curl: $'…' is not understood here; write '…'".to_owned());
     }
@@ -180,7 +172,7 @@ fn curl(text: &str) -> Result<RequestArgs, String> {
             header.push(':');
         }
     }
-    Ok(RequestArgs {
+    Ok(Message {
         method: method.unwrap_or_else(|| usual.to_owned()),
         url,
         data,
@@ -202,7 +194,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> (String, String, Option<String>, Vec<String>) {
-        let RequestArgs {
+        let Message {
             method,
             url,
             data,

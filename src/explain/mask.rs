@@ -19,7 +19,7 @@ const PUBLIC: [&[u8]; 3] = [
 ];
 
 /// Hides secrets in what is printed; with `--show-secrets` it hides nothing.
-pub(super) struct Mask {
+pub struct Mask {
     show: bool,
     /// The secrets that are known, and what is printed instead.
     secrets: Vec<(Secret, &'static str)>,
@@ -27,7 +27,7 @@ pub(super) struct Mask {
 
 impl Mask {
     /// Hides `secrets`, if they are known.
-    pub(super) fn new(show: bool, secrets: Option<&KnownSecrets>) -> Self {
+    pub fn new(show: bool, secrets: Option<&KnownSecrets>) -> Self {
         let named = secrets.into_iter().flat_map(|known| {
             let token = (&known.token_secret, "<token secret>");
             [(&known.consumer_secret, "<consumer secret>"), token]
@@ -38,7 +38,7 @@ impl Mask {
     }
 
     /// The value of a parameter, decoded, unless it is a secret.
-    pub(super) fn value(&self, name: &[u8], value: &[u8]) -> String {
+    pub fn value(&self, name: &[u8], value: &[u8]) -> String {
         match self.hidden(name, value) {
             Some(instead) => instead.to_owned(),
             None => readable(value),
@@ -46,12 +46,12 @@ impl Mask {
     }
 
     /// Normalized parameters without the values that are secrets.
-    pub(super) fn normalized(&self, text: &[u8]) -> String {
+    pub fn normalized(&self, text: &[u8]) -> String {
         self.pairs(text, &["&"], "=")
     }
 
     /// A base string without the values that are secrets.
-    pub(super) fn base_string(&self, text: &[u8]) -> String {
+    pub fn base_string(&self, text: &[u8]) -> String {
         match memchr::memmem::find(text, b"%3D") {
             Some(_) => self.pairs(text, &["&", "%26", "%3F"], "%3D"),
             None => self.pairs(text, &["&", "?"], "="),
@@ -97,7 +97,7 @@ impl Mask {
 
     /// The signature that was sent. With PLAINTEXT it is the secrets themselves, and a consumer that confuses the methods
     /// may send them under another: it is shown only where it can be nothing but a signature.
-    pub(super) fn sent(&self, method: Option<SignatureMethod>, signature: &[u8]) -> String {
+    pub fn sent(&self, method: Option<SignatureMethod>, signature: &[u8]) -> String {
         let plain = matches!(method, None | Some(SignatureMethod::Plaintext))
             || signature.contains(&b'&')
             || memchr::memmem::find(signature, b"%26").is_some()
@@ -109,7 +109,7 @@ impl Mask {
     }
 
     /// The signature that is expected.
-    pub(super) fn expected(&self, method: SignatureMethod, signature: &str) -> String {
+    pub fn expected(&self, method: SignatureMethod, signature: &str) -> String {
         if method == SignatureMethod::Plaintext && !self.show {
             return "<consumer secret>&<token secret>".to_owned();
         }

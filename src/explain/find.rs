@@ -1,0 +1,101 @@
+//! Finds in the store what a request is checked with.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::{Asked, KnownSecrets, ServerView};
+use crate::{
+    clock::UnixTime,
+    names::ConsumerKey,
+    oauth::{RsaPublicKey, rsa::InvalidRsaKey},
+    secret::Secret,
+    store::{Store, StoreError},
+    verify,
+};
+
+/// Why nothing is found.
+#[derive(Debug, Error)]
+pub enum FindError {
+    /// No consumer has the key.
+    #[error("the store has no such consumer")]
+    Consumer,
+    /// The consumer has no such token, of either kind.
+    #[error("the store has no such token")]
+    Token,
+    /// The store fails.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The key of the consumer in the store is broken.
+    #[error(transparent)]
+    RsaKey(#[from] InvalidRsaKey),
+}
+
+/// The rules of the server.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// The rules of verification.
+    pub verify: verify::Params,
+    /// The paths of the token calls.
+    pub token_calls: Vec<String>,
+    /// `signature.timestamp_window`
+    pub window: Duration,
+}
+
+/// Finds the secrets and states of consumer and token. Whether the nonce was used is not known here.
+///
+/// # Errors
+/// [`FindError`]
+pub async fn find(
+    store: &dyn Store,
+    rules: Rules,
+    now: UnixTime,
+    asked: &Asked<'_>,
+) -> Result<KnownSecrets, FindError> {
+    let key = std::str::from_utf8(asked.consumer_key).ok();
+    let key: Option<ConsumerKey> = key.and_then(|key| key.parse().ok());
+    let key = key.ok_or(FindError::Consumer)?;
+    let consumer = store.consumer(&key).await?.ok_or(FindError::Consumer)?;
+    let mut state = None;
+    let token_secret = match asked.token.map(String::from_utf8_lossy) {
+        None => Secret::from(""),
+        Some(token) => match store.access_token(&token).await? {
+            Some(access) if access.consumer == key => {
+                let last_use = access.last_used_at.unwrap_or(access.issued_at);
+                let idle = rules
+                    .verify
+                    .access_idle
+                    .is_some_and(|idle| now >= last_use.after(idle));
+                if idle || access.expires_at.is_some_and(|at| now >= at) {
+                    state = Some(("token_expired", "the token is expired"));
+                } else if access.revoked_at.is_some() {
+                    state = Some(("token_revoked", "the token was revoked"));
+                }
+                access.secret
+            }
+            _ => {
+                let request = store.request_token(&token).await?;
+                let request = request.filter(|request| request.consumer == key);
+                request.ok_or(FindError::Token)?.secret
+            }
+        },
+    };
+    if !consumer.enabled {
+        state = Some(("consumer_key_refused", "the consumer is disabled"));
+    }
+    let pem = consumer.rsa_public_key.as_deref();
+    Ok(KnownSecrets {
+        rsa_public_key: pem.map(RsaPublicKey::from_pem).transpose()?,
+        consumer_secret: consumer.secret.clone(),
+        token_secret,
+        server: Some(ServerView {
+            now,
+            window: rules.window,
+            rules: rules.verify,
+            token_calls: rules.token_calls,
+            consumer,
+            state,
+            nonce_used: None,
+        }),
+    })
+}
