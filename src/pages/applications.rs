@@ -124,15 +124,16 @@ impl Visit<'_> {
             let name = self.consumer_name(key.as_str()).await?;
             applications.push(self.application(key, name, &tokens));
         }
-        let store = self.store();
-        let open = store.open_sessions(&caller.user.id, self.now).await?;
+        let open = self.store().sessions_of(&caller.user.id, self.now);
+        let open = open.await?;
+        let oldest = open.last().map(|session| session.created_at);
         Ok(self.page(&ApplicationsPage {
             frame: self.frame,
             user: &caller.user,
             logout_csrf: &csrf::value(&caller.id, FormPurpose::LogOut, ""),
             everywhere_csrf: &csrf::value(&caller.id, FormPurpose::LogOutEverywhere, ""),
-            open_sessions: open.count,
-            oldest_session: shown(open.since.unwrap_or(self.now)),
+            open_sessions: open.len() as u64,
+            oldest_session: shown(oldest.unwrap_or(self.now)),
             has_password: self.pages.services.passwords.is_some(),
             notice: notice.as_deref(),
             applications: &applications,

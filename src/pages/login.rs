@@ -7,7 +7,7 @@ use percent_encoding::utf8_percent_encode;
 use thiserror::Error;
 
 use super::{
-    LoggedIn, PageError, Visit,
+    LoggedIn, PageError, Visit, browser,
     consent::in_words,
     cookies,
     csrf::{self, FormPurpose},
@@ -128,7 +128,7 @@ impl Visit<'_> {
         }
         let sender = self.sender(FormPurpose::LogOutEverywhere, "", &applications);
         let user = sender.await?.user.id;
-        self.store().close_sessions(&user).await?;
+        self.store().close_sessions(&user, None).await?;
         self.audit("logged_out_everywhere", &user);
         self.forget_session();
         Ok(OwnResponse::see_other(next))
@@ -342,11 +342,15 @@ impl Visit<'_> {
     /// A session under a new id, which is not yet stored.
     pub(super) fn new_session(&self, user: &UserId) -> Result<(Secret, Session), Failure> {
         let id = random::secret()?;
+        let named = browser::named(&self.head.parts.headers);
+        let [browser, system] = named.map(|name| name.map(str::to_owned));
         let session = Session {
             id_hash: cookies::id_hash(&id),
             user: user.clone(),
             created_at: self.now,
             expires_at: self.now.after(self.pages.params.session_ttl),
+            browser,
+            system,
         };
         Ok((id, session))
     }

@@ -43,6 +43,7 @@ use crate::{
 };
 
 mod applications;
+mod browser;
 mod consent;
 mod cookies;
 mod csrf;

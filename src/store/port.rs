@@ -198,15 +198,6 @@ pub struct VerifiedPassword {
     pub rehashed: Option<Secret>,
 }
 
-/// The sessions of one user that are not ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OpenSessions {
-    /// How many there are.
-    pub count: u64,
-    /// When the oldest was opened; `None` if there is none.
-    pub since: Option<UnixTime>,
-}
-
 /// The facts about accounts that a login needs, as of one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Account {

@@ -309,4 +309,8 @@ pub struct Session {
     pub created_at: UnixTime,
     /// From this time on it is ended.
     pub expires_at: UnixTime,
+    /// The browser that logged in, one of a few names; `None`: it is not known.
+    pub browser: Option<String>,
+    /// The system on which the browser runs, one of a few names.
+    pub system: Option<String>,
 }

@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 
 use super::{
     Result, StoreError,
-    port::{Change, OpenSessions},
+    port::Change,
     record::{AccessToken, Consumer, RequestToken, RequestTokenState, Session, User},
     seal::{Seal, field},
 };
@@ -303,14 +303,8 @@ pub(super) fn session(row: &Row, _: &Seal) -> Result<Session> {
         user: row.get("user")?,
         created_at: row.get("created_at")?,
         expires_at: row.get("expires_at")?,
-    })
-}
-
-/// Reads a count of sessions, and when the oldest of them was opened.
-pub(super) fn open_sessions(row: &Row, _: &Seal) -> Result<OpenSessions> {
-    Ok(OpenSessions {
-        count: row.get("count")?,
-        since: row.get("since")?,
+        browser: row.get("browser")?,
+        system: row.get("system")?,
     })
 }
 

@@ -111,6 +111,8 @@ pub(crate) fn session(byte: u8, user: &str) -> Session {
         user: user.parse().unwrap(),
         created_at: NOW,
         expires_at: later(1000),
+        browser: Some("Firefox".to_owned()),
+        system: None,
     }
 }
 

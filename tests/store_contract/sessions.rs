@@ -73,21 +73,21 @@ pub(crate) async fn keeps_the_newest_sessions_of_a_user<B: Backend>() {
     for opened in opened.collect::<Vec<_>>() {
         assert!(opened.await.unwrap());
     }
-    let open = store.open_sessions(&id("u"), NOW).await.unwrap();
-    assert_eq!(open.count, 3);
+    let open = store.sessions_of(&id("u"), NOW).await.unwrap();
+    assert_eq!(open.len(), 3);
 }
 
-pub(crate) async fn counts_and_closes_all_of_one_user<B: Backend>() {
+pub(crate) async fn lists_and_closes_those_of_one_user<B: Backend>() {
     let (_backend, stores) = populated_twice::<B>().await;
     stores[0].add_user(user("other")).await.unwrap();
     let id: UserId = id("u");
     let open = async |now| {
-        let open = stores[1].open_sessions(&id, now).await.unwrap();
-        (open.count, open.since)
+        let open = stores[1].sessions_of(&id, now).await.unwrap();
+        Vec::from_iter(open.iter().map(|session| session.id_hash[0]))
     };
-    assert_eq!(open(NOW).await, (0, None));
+    assert_eq!(open(NOW).await, [0_u8; 0]);
     // No session is no error.
-    stores[0].close_sessions(&id).await.unwrap();
+    stores[0].close_sessions(&id, None).await.unwrap();
     for (byte, opened_at) in [(1, 20), (2, 10), (3, 30)] {
         let session = Session {
             created_at: later(opened_at),
@@ -103,20 +103,27 @@ pub(crate) async fn counts_and_closes_all_of_one_user<B: Backend>() {
         );
     }
     assert!(open_session(&stores[0], 4, "other").await);
-    assert_eq!(open(later(1009)).await, (3, Some(later(10))));
-    assert_eq!(open(later(1010)).await, (2, Some(later(20))));
-    assert_eq!(open(later(1030)).await, (0, None));
-    stores[0].close_sessions(&id).await.unwrap();
+    assert_eq!(open(later(1009)).await, [3, 1, 2], "the newest first");
+    assert_eq!(open(later(1010)).await, [3, 1]);
+    assert_eq!(open(later(1030)).await, [0_u8; 0]);
+    // One of them, and none of another user.
+    let close = async |byte| stores[0].close_session_of(&id, &[byte; 32]).await.unwrap();
+    assert!(close(1).await && !close(1).await && !close(4).await);
+    assert_eq!(open(NOW).await, [3, 2]);
+    stores[0].close_sessions(&id, Some(&[2; 32])).await.unwrap();
+    assert_eq!(open(NOW).await, [2]);
+    // Whose session is kept does not matter to those of the user.
+    stores[0].close_sessions(&id, Some(&[4; 32])).await.unwrap();
     for byte in [1, 2, 3] {
         let found = stores[1].session(&[byte; 32], later(40)).await.unwrap();
         assert_eq!(found, None, "{byte}");
     }
-    assert_eq!(open(later(40)).await, (0, None));
+    assert_eq!(open(later(40)).await, [0_u8; 0]);
     assert!(stores[1].session(&[4; 32], NOW).await.unwrap().is_some());
     // The user can log in again.
     assert!(open_session(&stores[1], 1, "u").await);
     let nobody = "nobody".parse().unwrap();
-    stores[0].close_sessions(&nobody).await.unwrap();
+    stores[0].close_sessions(&nobody, None).await.unwrap();
 }
 
 pub(crate) async fn ends_in_time<B: Backend>() {
@@ -389,7 +396,7 @@ pub(crate) async fn of_racing_password_changes_one_succeeds<B: Backend>() {
             changed.extend(task.await.unwrap().then_some(number));
         }
         let now = verified(&stores[0], "u").await.hash.unwrap();
-        let open = stores[0].open_sessions(&id, NOW).await.unwrap().count;
+        let open = stores[0].sessions_of(&id, NOW).await.unwrap().len();
         if round % 2 == 1 {
             // It came first and no change took place, or it came last and ended what one had opened.
             assert!(changed.len() <= 1, "{changed:?}");

@@ -197,6 +197,8 @@ const MIGRATIONS: &[&str] = &[
     r#"
     CREATE TABLE removed_consumers (key text COLLATE "C" PRIMARY KEY);
     "#,
+    // The browser of a session, by which its user recognizes it.
+    "ALTER TABLE sessions ADD COLUMN browser text, ADD COLUMN system text;",
 ];
 
 /// The tables.

@@ -11,9 +11,9 @@ use crate::{
     secret::Secret,
     store::{
         Result,
-        port::{Change, OpenSessions, VerifiedPassword},
+        port::{Change, VerifiedPassword},
         record::{Session, User},
-        rows::{self, needed},
+        rows,
     },
 };
 
@@ -110,33 +110,48 @@ pub trait Sessions: Engine {
         .await
     }
 
-    /// Counts a user's sessions that are not ended at `now`.
-    async fn open_sessions(&self, user: &UserId, now: UnixTime) -> Result<OpenSessions> {
-        let count = r#"SELECT count(*) AS count, min(created_at) AS since
-             FROM sessions WHERE "user" = $1 AND expires_at > $2"#;
-        read(self, "open_sessions", async |tx| {
+    /// Lists a user's sessions that are not ended at `now`, the newest first.
+    async fn sessions_of(&self, user: &UserId, now: UnixTime) -> Result<Vec<Session>> {
+        let list = r#"SELECT * FROM sessions WHERE "user" = $1 AND expires_at > $2
+             ORDER BY created_at DESC, id_hash"#;
+        read(self, "sessions_of", async |tx| {
             let params = [user.as_str().into(), now.into()];
-            needed(tx.row(count, &params, rows::open_sessions).await?)
+            tx.rows(list, &params, rows::session).await
         })
         .await
     }
 
-    /// Ends all sessions of a user; no session or no such user is no error.
-    async fn close_sessions(&self, user: &UserId) -> Result<()> {
-        write(self, "close_sessions", async |tx| close_all(tx, user).await).await
+    /// Ends the session with this hash if it is one of the user's; `false`: it is not.
+    async fn close_session_of(&self, user: &UserId, id_hash: &[u8; 32]) -> Result<bool> {
+        let delete = r#"DELETE FROM sessions WHERE "user" = $1 AND id_hash = $2"#;
+        write(self, "close_session_of", async |tx| {
+            let params = [user.as_str().into(), id_hash.to_vec().into()];
+            Ok(tx.execute(delete, &params).await? > 0)
+        })
+        .await
+    }
+
+    /// Ends all sessions of a user, but for the one with the hash `kept`; no session or no such user is no error.
+    async fn close_sessions(&self, user: &UserId, kept: Option<&[u8; 32]>) -> Result<()> {
+        write(self, "close_sessions", async |tx| {
+            close_all(tx, user, kept).await
+        })
+        .await
     }
 }
 
 impl<E: Engine + ?Sized> Sessions for E {}
 
 pub(super) async fn insert(tx: &mut Tx, session: &Session) -> Result<bool> {
-    let insert =
-        r#"INSERT INTO sessions (id_hash, "user", created_at, expires_at) VALUES ($1, $2, $3, $4)"#;
+    let insert = r#"INSERT INTO sessions (id_hash, "user", created_at, expires_at, browser, system)
+             VALUES ($1, $2, $3, $4, $5, $6)"#;
     let params = [
         session.id_hash.to_vec().into(),
         session.user.as_str().into(),
         session.created_at.into(),
         session.expires_at.into(),
+        session.browser.as_deref().into(),
+        session.system.as_deref().into(),
     ];
     Ok(tx.execute(insert, &params).await? > 0)
 }
@@ -155,7 +170,10 @@ pub(super) async fn find(
     Ok(user.filter(|user| user.enabled).map(|user| (session, user)))
 }
 
-pub(super) async fn close_all(tx: &mut Tx, user: &UserId) -> Result<()> {
-    let delete = r#"DELETE FROM sessions WHERE "user" = $1"#;
-    tx.execute(delete, &[user.as_str().into()]).await.map(drop)
+pub(super) async fn close_all(tx: &mut Tx, user: &UserId, kept: Option<&[u8; 32]>) -> Result<()> {
+    let delete = r#"DELETE FROM sessions WHERE "user" = $1 AND id_hash <> $2"#;
+    // No hash is empty.
+    let kept = kept.map_or_else(Vec::new, |kept| kept.to_vec());
+    let params = [user.as_str().into(), kept.into()];
+    tx.execute(delete, &params).await.map(drop)
 }

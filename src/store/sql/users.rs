@@ -200,7 +200,7 @@ async fn admit(tx: &mut Tx, outside: OutsideUser, now: UnixTime) -> Result<Admit
 pub(super) async fn set_password(tx: &mut Tx, id: &UserId, hash: &Secret) -> Result<bool> {
     let is_there = put_hash(tx, id, hash, None).await?;
     if is_there {
-        sessions::close_all(tx, id).await?;
+        sessions::close_all(tx, id, None).await?;
         tx.changed(Change::User(id.clone()));
     }
     Ok(is_there)
@@ -282,7 +282,7 @@ pub(super) async fn fill_costs(tx: &mut Tx) -> Result<()> {
 
 /// Ends sessions, revokes access tokens, voids request tokens that wait for the exchange.
 async fn end_all_of(tx: &mut Tx, id: &UserId, now: UnixTime) -> Result<()> {
-    sessions::close_all(tx, id).await?;
+    sessions::close_all(tx, id, None).await?;
     let revoke = r#"UPDATE access_tokens SET revoked_at = $2 WHERE "user" = $1 AND revoked_at IS NULL
          RETURNING token"#;
     let params = [id.as_str().into(), now.into()];

@@ -144,6 +144,11 @@ const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE removed_consumers (key TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
     ",
+    // The browser of a session, by which its user recognizes it.
+    "
+    ALTER TABLE sessions ADD COLUMN browser TEXT;
+    ALTER TABLE sessions ADD COLUMN system TEXT;
+    ",
 ];
 
 /// The schema of the file: 0 for an empty one.
