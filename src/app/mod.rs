@@ -230,6 +230,7 @@ impl App {
             in_flight: AtomicUsize::new(0),
             metrics: Arc::clone(&services.metrics),
             conditions: Arc::clone(&services.conditions),
+            rejections: Arc::clone(&services.rejections),
             phase: receiver,
         });
         let per_address = config.limits.connections_per_address.map(NonZeroU32::get);

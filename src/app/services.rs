@@ -28,7 +28,7 @@ use crate::{
         postgres, redis,
         seal::{KeyFileError, SealKey},
     },
-    telemetry::{conditions::Conditions, metrics::Metrics},
+    telemetry::{charts::Charts, conditions::Conditions, metrics::Metrics, rejections::Rejections},
     tls::TlsFiles,
     verify::{Verifier, nonces::Nonces},
 };
@@ -130,6 +130,10 @@ pub struct Services {
     pub metrics: Arc<Metrics>,
     /// The conditions that last.
     pub conditions: Arc<Conditions>,
+    /// The last calls that were rejected or failed.
+    pub rejections: Arc<Rejections>,
+    /// What was counted in each minute of the last hour, and in each quarter of an hour of the last day.
+    pub charts: Arc<Charts>,
     /// The certificates of the listeners.
     pub certificates: Arc<ArcSwap<Vec<Certificate>>>,
     /// Checks whether signed calls can be served.
@@ -302,6 +306,7 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         conditions: Arc::clone(&conditions),
     });
     let certificates = Arc::<ArcSwap<_>>::default();
+    let rejections = Arc::new(Rejections::new(clock.clone()));
     let services = Services {
         clock,
         hop: random::identifier()?.into(),
@@ -313,6 +318,8 @@ pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceErro
         pages,
         metrics,
         conditions,
+        rejections,
+        charts: Arc::default(),
         certificates,
         readiness,
     };

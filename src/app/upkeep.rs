@@ -12,7 +12,7 @@ use crate::{
     memory,
     nonce::MARK_EVERY,
     store::port::{ResealFrom, is_disk_full, is_of_logged_outage},
-    telemetry::{causes::causes, conditions::Condition},
+    telemetry::{causes::causes, charts::SAMPLE_EVERY, conditions::Condition},
 };
 
 /// How soon a change that another process made in the store is noticed, if the store reports none.
@@ -54,6 +54,11 @@ pub(super) fn start(services: &Arc<Services>) {
     let purge = Some(Condition::Purge);
     every(PURGE_EVERY, services, purge, async |services| {
         Ok(services.store.purge(services.clock.now()).await?)
+    });
+    every(SAMPLE_EVERY, services, None, async |services| {
+        let counts = services.metrics.counts();
+        services.charts.sample(counts, services.clock.now());
+        Ok(())
     });
     every(TRIM_EVERY, services, None, async |_| {
         Ok(spawn_blocking(memory::return_free_pages).await?)

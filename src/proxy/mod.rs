@@ -41,6 +41,7 @@ use crate::{
         conditions::{Condition, Conditions, WINDOW_FULL},
         lines::ACCESS,
         metrics::{HandshakeFailure, Metrics, Verdict},
+        rejections::{Rejection, Rejections},
         request_id::{self, RequestId, RequestIds, X_REQUEST_ID},
     },
     verify::{self, Verifier},
@@ -66,6 +67,8 @@ pub struct Shared {
     pub metrics: Arc<Metrics>,
     /// The conditions that last, such as a full disk.
     pub conditions: Arc<Conditions>,
+    /// The last calls that were rejected or failed.
+    pub rejections: Arc<Rejections>,
     /// The phase of the process.
     pub phase: watch::Receiver<Phase>,
 }
@@ -147,6 +150,7 @@ impl Worker {
         }
         let head = Head::read(parts, &live.origins, caller.peer)?;
         caller.count_as(head.received.address);
+        record.address = head.received.address;
         match route::route(&live.route, &live.origins, &head)? {
             // Boxed: the futures of calls to the API stay small.
             Target::Token(named) => Box::pin(token(live, named, &head, body, record)).await,
@@ -315,6 +319,14 @@ impl Handler for Worker {
         let operations = &current.live.authorizer.operations;
         let operation = Served::Unknown.label(operations);
         self.metrics().operation(operation, status);
+        self.shared.rejections.add(Rejection {
+            operation: operation.to_owned(),
+            verdict: verdict.as_str(),
+            reason: verdict.as_str(),
+            status,
+            address: peer.address.map(|address| address.to_string()),
+            ..Rejection::default()
+        });
         if current.live.access_log {
             tracing::info!(
                 target: ACCESS, status, verdict = verdict.as_str(),

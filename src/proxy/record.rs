@@ -1,14 +1,15 @@
 //! Counts and logs a request once it is over, however it ends.
 
-use std::{net::IpAddr, rc::Rc, sync::Arc, sync::atomic::Ordering, time::Duration};
+use std::{borrow::Cow, net::IpAddr, rc::Rc, sync::Arc, sync::atomic::Ordering, time::Duration};
 
 use http::{Method, Uri, request::Parts};
 
 use super::{Current, Shared, Worker};
 use crate::{
     authorize::Facts,
+    clock::UnixTime,
     forward::Fault,
-    names::ConsumerKey,
+    names::{ConsumerKey, Permission},
     policy::{
         self,
         operations::{Found, Operations},
@@ -19,7 +20,7 @@ use crate::{
     server::response::BodyEnd,
     telemetry::{
         causes::causes, lines::ACCESS, metrics::Verdict, redact::RedactedToken,
-        request_id::RequestId, stopwatch::Stopwatch,
+        rejections::Rejection, request_id::RequestId, stopwatch::Stopwatch,
     },
     verify,
 };
@@ -102,6 +103,14 @@ const fn skew_seconds(failure: &Failure) -> Option<i64> {
     }
 }
 
+/// The permission that consumer or token do not have.
+const fn missing_permission(failure: &Failure) -> Option<&Permission> {
+    match failure {
+        Failure::Policy(policy::Rejection::NotPermitted { missing, .. }) => missing.as_ref(),
+        _ => None,
+    }
+}
+
 fn diagnosis(failure: &Failure) -> Option<&'static str> {
     match failure {
         Failure::Verify(verify::Rejection::SignatureWrong { mistake, .. }) => {
@@ -136,6 +145,8 @@ pub(super) struct RequestRecord {
     /// The target as sent.
     pub(super) target: Uri,
     peer: Option<IpAddr>,
+    /// The address of the caller, as trusted proxies name it, once that is known.
+    pub(super) address: Option<IpAddr>,
     /// Its id.
     pub(super) request_id: RequestId,
     /// How long its parts took.
@@ -175,6 +186,7 @@ impl RequestRecord {
             method: parts.method.clone(),
             target: parts.uri.clone(),
             peer,
+            address: peer,
             request_id,
             stopwatch: Stopwatch::start(),
             verdict: Verdict::Aborted,
@@ -218,6 +230,59 @@ impl RequestRecord {
         })
     }
 
+    /// Whether it was rejected, has failed, or would have been rejected if it was not only observed.
+    fn is_rejected(&self) -> bool {
+        self.facts.observed.is_some()
+            || self.failure.is_some() && self.verdict != Verdict::LoginNeeded
+            || self.permit.is_none() && self.status >= 400
+    }
+
+    /// The consumer and the beginning of the token that it names, and whether the signature holds.
+    fn named(&self) -> (Option<&str>, Option<Cow<'_, str>>, bool) {
+        let permit = self.permit.as_ref();
+        if let Some(consumer) = permit.and_then(Permit::consumer) {
+            let token = permit.and_then(Permit::token);
+            let token = token.map(|token| RedactedToken(token).to_string().into());
+            return (Some(consumer.as_str()), token, true);
+        }
+        let claimed = self.facts.claimed.as_deref();
+        (
+            claimed.and_then(|by| by.consumer.as_deref()),
+            claimed
+                .and_then(|by| by.token.as_deref())
+                .map(Cow::Borrowed),
+            self.is_verified(),
+        )
+    }
+
+    /// Keeps it for the operator.
+    #[cold]
+    fn keep(&self, operation: &str) {
+        let (consumer, token, is_verified) = self.named();
+        let (failure, verdict) = (self.failures().next(), self.verdict.as_str());
+        let observed = self.facts.observed.as_deref();
+        let reason = observed.map_or(verdict, |failure| respond::verdict(failure).as_str());
+        let diagnosis = failure.and_then(diagnosis);
+        self.worker.shared.rejections.add(Rejection {
+            time: UnixTime::default(),
+            request_id: Some(self.request_id.as_str().to_owned()),
+            method: Some(self.method.as_str().to_owned()),
+            operation: operation.to_owned(),
+            consumer: consumer.map(str::to_owned),
+            verified: consumer.is_some() && is_verified,
+            token: token.map(|token| token.trim_end_matches('…').to_owned()),
+            verdict,
+            diagnosis: diagnosis.or_else(|| observed.map(|_| reason)),
+            status: self.status,
+            address: self.address.map(|address| address.to_string()),
+            reason,
+            skew_seconds: failure.and_then(skew_seconds),
+            missing_permission: failure
+                .and_then(missing_permission)
+                .map(ToString::to_string),
+        });
+    }
+
     /// Counts it for its consumer, if it is signed and neither a fault nor given up.
     fn count_consumer(&self) {
         let is_rejected = match self.verdict {
@@ -240,15 +305,17 @@ impl RequestRecord {
 
     /// Writes the line of the access log.
     fn log(&self, operation: &str, took: Duration) {
-        let (permit, claimed) = (self.permit.as_ref(), self.facts.claimed.as_deref());
-        let failure = self.failures().next();
-        let is_verified = self.is_verified();
-        let verified = claimed.filter(|_| is_verified);
-        let unverified = claimed.filter(|_| !is_verified);
-        let consumer = permit.and_then(Permit::consumer).map(ConsumerKey::as_str);
-        let token = permit
-            .and_then(Permit::token)
-            .map(|token| RedactedToken(token).to_string());
+        let (permit, failure) = (self.permit.as_ref(), self.failures().next());
+        let (consumer, token, is_verified) = self.named();
+        let shown = |is_shown: bool| {
+            let token = token.as_deref().filter(|_| is_shown);
+            use tracing::field::display;
+            (
+                consumer.filter(|_| is_shown).map(display),
+                token.map(display),
+            )
+        };
+        let (verified, unverified) = (shown(is_verified), shown(!is_verified));
         let is_observed = permit.is_some_and(|permit| permit.kind().is_none());
         let mut faults = self.failures().filter(|failure| failure.is_fault());
         let is_of_api = |failure: &Failure| matches!(failure, Failure::Upstream(fault) if !matches!(fault, Fault::Internal(_)));
@@ -261,10 +328,10 @@ impl RequestRecord {
             path = self.current.live.access_log.then(|| self.target.path()),
             status = self.status,
             verdict = self.verdict.as_str(),
-            consumer = consumer.or(verified.and_then(|by| by.consumer.as_deref())).map(display),
-            token = token.as_deref().or(verified.and_then(|by| by.token.as_deref())).map(display),
-            unverified_consumer = unverified.and_then(|by| by.consumer.as_deref()).map(display),
-            unverified_token = unverified.and_then(|by| by.token.as_deref()).map(display),
+            consumer = verified.0,
+            token = verified.1,
+            unverified_consumer = unverified.0,
+            unverified_token = unverified.1,
             user = permit.and_then(Permit::user).map(display),
             peer = self.peer.map(display),
             request_id = %self.request_id.as_str(),
@@ -276,10 +343,7 @@ impl RequestRecord {
                 _ => None,
             }),
             reason = self.facts.observed.as_deref().map(|observed| respond::verdict(observed).as_str()),
-            missing_permission = failure.and_then(|failure| match failure {
-                Failure::Policy(policy::Rejection::NotPermitted { missing, .. }) => missing.as_ref().map(display),
-                _ => None,
-            }),
+            missing_permission = failure.and_then(missing_permission).map(display),
             diagnosis = failure.and_then(diagnosis),
             skew_seconds = failure.and_then(skew_seconds),
             upstream = upstream.map(|_| self.current.live.upstream.address.to_string()),
@@ -317,6 +381,9 @@ impl Drop for RequestRecord {
             metrics.observed(respond::verdict(observed));
         }
         self.count_consumer();
+        if self.is_rejected() {
+            self.keep(operation);
+        }
         // The findings of observe mode are logged even where other requests are not.
         if live.access_log || facts.observed.is_some() {
             self.log(operation, took);

@@ -15,14 +15,15 @@ use std::{
 use arc_swap::ArcSwap;
 use prometheus::{
     Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, PullingGauge, Registry, Result,
-    TextEncoder, histogram_opts, opts, process_collector::ProcessCollector,
+    TextEncoder, core::Collector as _, histogram_opts, opts, process_collector::ProcessCollector,
     register_histogram_vec_with_registry, register_histogram_with_registry,
     register_int_counter_vec_with_registry, register_int_counter_with_registry,
     register_int_gauge_vec_with_registry, register_int_gauge_with_registry,
 };
 use strum::VariantArray as _;
 
-pub use self::verdict::Verdict;
+pub use self::verdict::{Outcome, Verdict};
+use super::charts::Counts;
 
 /// The media type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -32,8 +33,8 @@ const VERIFY_BOUNDS: &[f64] = &[
     1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2.5e-4, 1e-3, 5e-3, 2.5e-2, 0.1, 0.5, 2.0,
 ];
 
-/// Upper bounds in seconds, from an API on the same machine to the longest time-outs.
-const REQUEST_BOUNDS: &[f64] = &[
+/// Upper bounds of [`Metrics::request`], in seconds, from an API on the same machine to the longest time-outs.
+pub const REQUEST_BOUNDS: &[f64] = &[
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     60.0,
 ];
@@ -328,6 +329,30 @@ impl Metrics {
         errors.inc_by(failed.into());
     }
 
+    /// The counters of requests as they are now.
+    pub fn counts(&self) -> Counts {
+        let families = self.request.collect();
+        let metrics = families.first().map(|family| family.get_metric());
+        let request = metrics
+            .and_then(<[_]>::first)
+            .map(|one| one.get_histogram());
+        let mut below = 0;
+        let mut apart = |sum: u64| sum - std::mem::replace(&mut below, sum);
+        let latency = request.map_or_else(Vec::new, |request| {
+            let sums = request
+                .get_bucket()
+                .iter()
+                .map(|bucket| bucket.cumulative_count());
+            sums.chain([request.get_sample_count()])
+                .map(&mut apart)
+                .collect()
+        });
+        Counts {
+            verdicts: self.requests.iter().map(IntCounter::get).collect(),
+            latency,
+        }
+    }
+
     /// Everything in the Prometheus text format ([`CONTENT_TYPE`]).
     pub fn render(&self) -> String {
         if let Some(refresh) = self.refresh.get() {
@@ -384,6 +409,22 @@ mod tests {
         ] {
             assert!(shows(&metrics, line), "{line}\n{}", metrics.render());
         }
+    }
+
+    #[test]
+    fn counts_are_those_of_verdicts_and_of_each_bound_alone() {
+        let metrics = Metrics::new().unwrap();
+        metrics.request(Verdict::Anonymous);
+        for seconds in [0.0001, 0.0005, 0.002, 100.0] {
+            metrics.request.observe(seconds);
+        }
+        let counts = metrics.counts();
+        assert_eq!(counts.verdicts[Verdict::Anonymous as usize], 1);
+        assert_eq!(counts.total(), 1);
+        assert_eq!(counts.latency.len(), REQUEST_BOUNDS.len() + 1);
+        assert_eq!(counts.latency[..3], [2, 0, 1]);
+        assert_eq!(counts.latency.last(), Some(&1));
+        assert_eq!(counts.latency.iter().sum::<u64>(), 4);
     }
 
     #[test]

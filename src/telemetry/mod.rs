@@ -2,11 +2,13 @@
 
 pub mod audit;
 pub mod causes;
+pub mod charts;
 pub mod conditions;
 pub mod lines;
 pub mod log;
 pub mod metrics;
 pub mod redact;
+pub mod rejections;
 pub mod request_id;
 pub mod stopwatch;
 #[cfg(test)]

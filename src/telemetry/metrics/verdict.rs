@@ -93,7 +93,68 @@ pub enum Verdict {
     Aborted,
 }
 
+/// The kind of a verdict, for charts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
+pub enum Outcome {
+    /// It was served.
+    Served,
+    /// It was served although enforcing would reject it.
+    Observed,
+    /// The caller was at fault.
+    Rejected,
+    /// This program or the API was at fault, or nobody was left for the response.
+    Failed,
+}
+
 impl Verdict {
+    /// Its kind.
+    pub const fn outcome(self) -> Outcome {
+        match self {
+            Self::Forwarded
+            | Self::Anonymous
+            | Self::RequestTokenIssued
+            | Self::AccessTokenIssued
+            | Self::AccessTokenRevoked
+            | Self::Page
+            | Self::LoginNeeded => Outcome::Served,
+            Self::Observed => Outcome::Observed,
+            Self::InternalError
+            | Self::BadGateway
+            | Self::Unavailable
+            | Self::GatewayTimeout
+            | Self::Aborted => Outcome::Failed,
+            Self::ParameterAbsent
+            | Self::ParameterRejected
+            | Self::SignatureMethodRejected
+            | Self::VersionRejected
+            | Self::ConsumerKeyUnknown
+            | Self::ConsumerKeyRefused
+            | Self::TokenRejected
+            | Self::TokenExpired
+            | Self::TokenUsed
+            | Self::TokenRevoked
+            | Self::VerifierInvalid
+            | Self::SignatureInvalid
+            | Self::NonceUsed
+            | Self::TimestampRefused
+            | Self::PermissionDenied
+            | Self::PermissionUnknown
+            | Self::BadRequest
+            | Self::Forbidden
+            | Self::NotFound
+            | Self::MethodNotAllowed
+            | Self::RequestTimeout
+            | Self::PayloadTooLarge
+            | Self::UriTooLong
+            | Self::Misdirected
+            | Self::RateLimited
+            | Self::LoginThrottled
+            | Self::HeadersTooLarge
+            | Self::LoopDetected => Outcome::Rejected,
+        }
+    }
+
     /// The word of the verdict.
     pub fn as_str(self) -> &'static str {
         self.into()

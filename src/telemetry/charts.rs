@@ -1,0 +1,200 @@
+//! What the metrics counted in each of the last 60 minutes and 96 quarters of an hour, in memory. A task samples the
+//! counters once a minute, so no request pays for it.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use crate::clock::UnixTime;
+
+/// How often the counters are to be sampled.
+pub const SAMPLE_EVERY: Duration = Duration::from_secs(MINUTE);
+
+const MINUTE: u64 = 60;
+const QUARTER: u64 = 15 * MINUTE;
+const MINUTES: usize = 60;
+const QUARTERS: usize = 96;
+
+/// Counters at one moment, or what they counted in a period.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Requests by verdict, in the order of [`Verdict::VARIANTS`](strum::VariantArray).
+    pub verdicts: Vec<u64>,
+    /// Requests by how long they took: one number for each bound of the histogram, and one for those above all.
+    pub latency: Vec<u64>,
+}
+
+impl Counts {
+    /// What was counted since `before`.
+    fn since(&self, before: &Self) -> Self {
+        let minus = |now: &[u64], before: &[u64]| {
+            let before = before.iter().chain(std::iter::repeat(&0));
+            let pairs = now.iter().zip(before);
+            pairs
+                .map(|(now, before)| now.saturating_sub(*before))
+                .collect()
+        };
+        Self {
+            verdicts: minus(&self.verdicts, &before.verdicts),
+            latency: minus(&self.latency, &before.latency),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        let pairs = [
+            (&mut self.verdicts, &other.verdicts),
+            (&mut self.latency, &other.latency),
+        ];
+        for (sums, counts) in pairs {
+            sums.resize(sums.len().max(counts.len()), 0);
+            sums.iter_mut()
+                .zip(counts)
+                .for_each(|(sum, count)| *sum += count);
+        }
+    }
+
+    /// All requests.
+    pub fn total(&self) -> u64 {
+        self.verdicts.iter().sum()
+    }
+
+    /// The index of the bound below which this part of the requests was served; `None` without requests.
+    pub fn percentile(&self, percent: u64) -> Option<usize> {
+        let total: u64 = self.latency.iter().sum();
+        let wanted = (total * percent).div_ceil(100).max(1);
+        let mut seen = 0;
+        self.latency.iter().position(|count| {
+            seen += count;
+            seen >= wanted
+        })
+    }
+}
+
+/// What was counted in one period.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// When it ended, or for the last one, now.
+    pub end: UnixTime,
+    /// What was counted.
+    pub counts: Counts,
+}
+
+/// The samples of a day.
+#[derive(Debug, Default)]
+pub struct Charts(Mutex<Samples>);
+
+#[derive(Debug, Default)]
+struct Samples {
+    /// The counters at the end of the last minute.
+    before: Counts,
+    /// The oldest first.
+    minutes: VecDeque<Sample>,
+    quarters: VecDeque<Sample>,
+}
+
+impl Charts {
+    /// Ends a minute, at whose end the counters are `now`.
+    pub fn sample(&self, now: Counts, end: UnixTime) {
+        let mut samples = self.lock();
+        let counts = now.since(&samples.before);
+        samples.before = now;
+        let sample = Sample { end, counts };
+        add_to_quarters(&mut samples.quarters, &sample);
+        samples.minutes.push_back(sample);
+        if samples.minutes.len() > MINUTES {
+            samples.minutes.pop_front();
+        }
+    }
+
+    /// The last 60 minutes and the one that runs, the oldest first.
+    pub fn minutes(&self, now: &Counts, end: UnixTime) -> Vec<Sample> {
+        let samples = self.lock();
+        let counts = now.since(&samples.before);
+        let running = Sample { end, counts };
+        samples.minutes.iter().cloned().chain([running]).collect()
+    }
+
+    /// The last 96 quarters of an hour, the oldest first; the last one runs.
+    pub fn quarters(&self, now: &Counts, end: UnixTime) -> Vec<Sample> {
+        let samples = self.lock();
+        let counts = now.since(&samples.before);
+        let mut quarters = samples.quarters.clone();
+        drop(samples);
+        add_to_quarters(&mut quarters, &Sample { end, counts });
+        quarters.into()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Samples> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn add_to_quarters(quarters: &mut VecDeque<Sample>, sample: &Sample) {
+    // A minute belongs to the quarter in which its last second is.
+    let quarter = |end: UnixTime| end.0.saturating_sub(1) / QUARTER;
+    match quarters.back_mut() {
+        Some(last) if quarter(last.end) == quarter(sample.end) => {
+            last.counts.add(&sample.counts);
+            last.end = sample.end;
+        }
+        _ => quarters.push_back(sample.clone()),
+    }
+    if quarters.len() > QUARTERS {
+        quarters.pop_front();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(requests: u64) -> Counts {
+        Counts {
+            verdicts: vec![requests, 0],
+            latency: vec![0, requests, 0],
+        }
+    }
+
+    #[test]
+    fn keeps_an_hour_by_minutes_and_a_day_by_quarters() {
+        let charts = Charts::default();
+        // One request more in each minute than in the one before.
+        let sums = (1..=2_000_u64).scan(0, |sum, minute| {
+            *sum += minute;
+            Some((minute, *sum))
+        });
+        for (minute, sum) in sums {
+            charts.sample(counts(sum), UnixTime(minute * MINUTE));
+        }
+        let (sum, now) = (2_000 * 2_001 / 2, UnixTime(2_000 * MINUTE + 30));
+        let minutes = charts.minutes(&counts(sum + 7), now);
+        let totals: Vec<u64> = minutes.iter().map(|one| one.counts.total()).collect();
+        assert_eq!(totals.len(), MINUTES + 1);
+        assert_eq!((totals[0], totals[59], totals[60]), (1_941, 2_000, 7));
+        let quarters = charts.quarters(&counts(sum + 7), now);
+        assert_eq!(quarters.len(), QUARTERS);
+        // Minutes 1,996 to 2,000 are of the last quarter.
+        let last = (1_996..=2_000).sum::<u64>() + 7;
+        assert_eq!(quarters[95].counts, counts(last));
+        let before = (1_981..=1_995).sum::<u64>();
+        assert_eq!(quarters[94].counts.total(), before);
+        assert_eq!(quarters[94].end, UnixTime(1_995 * MINUTE));
+    }
+
+    #[test]
+    fn finds_the_bound_of_a_percentile() {
+        let of = |latency: &[u64], percent| {
+            let latency = latency.to_vec();
+            let verdicts = Vec::new();
+            Counts { verdicts, latency }.percentile(percent)
+        };
+        assert_eq!(of(&[0, 0], 50), None);
+        assert_eq!(of(&[50, 50], 50), Some(0));
+        assert_eq!(of(&[49, 51], 50), Some(1));
+        assert_eq!(of(&[94, 5, 1], 95), Some(1));
+        assert_eq!(of(&[94, 5, 1], 100), Some(2));
+        assert_eq!(of(&[0, 1], 1), Some(1));
+    }
+}

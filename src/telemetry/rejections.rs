@@ -1,0 +1,141 @@
+//! The last calls that were rejected or failed, in memory, for the operator.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use serde::Serialize;
+
+use crate::clock::{Clock, UnixTime};
+
+/// How many rejections are kept.
+const KEPT: usize = 1_000;
+
+/// The longest text of a rejection, in bytes. With [`KEPT`] it bounds the memory of all.
+const MAX_TEXT: usize = 256;
+
+/// A call that was rejected or failed, or that enforcing would reject. Serde writes the members of `/v1/rejections`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Rejection {
+    /// When the response ended.
+    pub time: UnixTime,
+    /// The id of the request; `None` if its head could not be read.
+    pub request_id: Option<String>,
+    /// The method; `None` if the head could not be read.
+    pub method: Option<String>,
+    /// The operation, as in the access log.
+    pub operation: String,
+    /// The consumer that the call names.
+    pub consumer: Option<String>,
+    /// Whether the signature proves that it is this consumer.
+    pub verified: bool,
+    /// The first 8 characters of the token that the call names.
+    pub token: Option<String>,
+    /// The verdict of the access log: `observed` if the call went to the API although enforcing would reject it.
+    pub verdict: &'static str,
+    /// The known mistake that makes the wrong signature. Of an observed call without one, the verdict that enforcing would give.
+    pub diagnosis: Option<&'static str>,
+    /// The status of the response; 0 without one.
+    pub status: u16,
+    /// The address of the caller, as trusted proxies name it.
+    pub address: Option<String>,
+    /// The verdict, of an observed call the one that enforcing would give.
+    #[serde(skip)]
+    pub reason: &'static str,
+    /// How far the consumer's clock is ahead, if that is the reason.
+    #[serde(skip)]
+    pub skew_seconds: Option<i64>,
+    /// The permission that is missing, if that is the reason.
+    #[serde(skip)]
+    pub missing_permission: Option<String>,
+}
+
+/// The last rejections of this process.
+#[derive(Debug)]
+pub struct Rejections {
+    clock: Clock,
+    /// The newest first.
+    kept: Mutex<VecDeque<Rejection>>,
+}
+
+impl Rejections {
+    /// Nothing was rejected yet.
+    pub const fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            kept: Mutex::new(VecDeque::new()),
+        }
+    }
+
+    /// Adds a rejection of this moment, and forgets the oldest one if there are 1,000. Long texts are cut.
+    pub fn add(&self, mut rejection: Rejection) {
+        rejection.time = self.clock.now();
+        let Rejection {
+            request_id,
+            method,
+            operation,
+            consumer,
+            token,
+            missing_permission,
+            ..
+        } = &mut rejection;
+        let texts = [request_id, method, consumer, token, missing_permission];
+        for text in texts.into_iter().flatten().chain([operation]) {
+            text.truncate(text.floor_char_boundary(MAX_TEXT));
+            text.shrink_to_fit();
+        }
+        let mut kept = self.lock();
+        let oldest = (kept.len() == KEPT).then(|| kept.pop_back());
+        kept.push_front(rejection);
+        drop(kept);
+        // Freed without the lock.
+        drop(oldest);
+    }
+
+    /// Those that are kept, the newest first.
+    pub fn newest(&self) -> Vec<Rejection> {
+        self.lock().iter().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Rejection>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn keeps_the_newest_thousand_and_cuts_long_texts() {
+        let clock = Clock::manual(UnixTime(1_000));
+        let rejections = Rejections::new(clock.clone());
+        for number in 0..KEPT + 5 {
+            clock.advance(Duration::from_secs(1));
+            rejections.add(Rejection {
+                request_id: Some(format!("id-{number}")),
+                method: Some("é".repeat(1_000)),
+                operation: "o".repeat(257),
+                ..Rejection::default()
+            });
+        }
+        let newest = rejections.newest();
+        assert_eq!(newest.len(), KEPT);
+        let ids = [&newest[0], &newest[KEPT - 1]].map(|one| one.request_id.as_deref());
+        assert_eq!(ids, [Some("id-1004"), Some("id-5")]);
+        assert_eq!(newest[0].time, UnixTime(1_000 + KEPT as u64 + 5));
+        assert_eq!(newest[0].method.as_ref().unwrap(), &"é".repeat(128));
+        assert_eq!(newest[0].operation.len(), MAX_TEXT);
+    }
+
+    #[test]
+    fn has_the_members_of_the_api_alone() {
+        let members = serde_json::to_value(Rejection::default()).unwrap();
+        let names: Vec<&String> = members.as_object().unwrap().keys().collect();
+        let expected = "time request_id method operation consumer verified token verdict diagnosis status address";
+        assert_eq!(names, expected.split(' ').collect::<Vec<_>>());
+    }
+}
