@@ -26,7 +26,7 @@ pub(super) enum Command {
     Add(Box<AddArgs>),
     /// Lists all consumers
     List {
-        /// Only those registered at least this long ago, such as 90d, whose tokens were not used or issued since; calls without a token are not recorded
+        /// Only those registered at least this long ago, such as 90d, that signed no call and got no token since
         #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
         unused_for: Option<Duration>,
     },
@@ -85,17 +85,17 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
         }
         Command::List { unused_for } => {
             let manage = context.manage()?;
-            let page = async |last: Option<&Consumer>, limit| {
-                let after = last.map(|last| &last.key);
-                manage.consumers(unused_for, after, limit).await
+            let page = async |last: Option<&(Consumer, _)>, limit| {
+                let after = last.map(|(last, _)| &last.key);
+                let consumers = manage.consumers(unused_for, after, limit).await?;
+                manage.views(consumers).await
             };
-            context
-                .list(page, |consumer| manage.view(consumer).into())
-                .await
+            context.list(page, |(_, view)| view.clone().into()).await
         }
         Command::Show(KeyArg { key }) => {
-            let consumer = context.manage()?.consumer(&key).await?;
-            shown(context, &consumer)
+            let manage = context.manage()?;
+            let views = manage.views(vec![manage.consumer(&key).await?]).await?;
+            Ok(views.iter().map(|(_, view)| context.show(view)).collect())
         }
         Command::Update {
             key: KeyArg { key },

@@ -66,8 +66,8 @@ impl Management {
         found.ok_or_else(|| ManageError::ConsumerUnknown(key.clone()))
     }
 
-    /// Lists consumers by their keys, from after `after`, at most `limit`; with `unused_for` only those that were registered
-    /// and whose access tokens were last used or issued at least that long ago.
+    /// Lists consumers by their keys, from after `after`, at most `limit`; with `unused_for` only those that were registered,
+    /// signed their last call, and were issued their last access token at least that long ago.
     ///
     /// # Errors
     /// The store fails.
@@ -179,6 +179,24 @@ impl Management {
     /// A consumer as operators see it, without its secret. See [`view::with_secret`] for one that has just got it.
     pub fn view(&self, consumer: &Consumer) -> Map<String, Value> {
         view::consumer(consumer, self.settings.default_dialect)
+    }
+
+    /// Consumers as operators see them, each with its last use.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn views(
+        &self,
+        consumers: Vec<Consumer>,
+    ) -> Result<Vec<(Consumer, Map<String, Value>)>, ManageError> {
+        let keys: Vec<_> = consumers.iter().map(|one| one.key.clone()).collect();
+        let uses = self.store.consumer_uses(&keys).await?;
+        let with_use = |consumer: Consumer| {
+            let used = uses.iter().find(|used| used.consumer == consumer.key);
+            let view = view::with_use(self.view(&consumer), used);
+            (consumer, view)
+        };
+        Ok(consumers.into_iter().map(with_use).collect())
     }
 
     async fn audit_consumer(&self, by: &Actor, event: &str, key: &ConsumerKey) {

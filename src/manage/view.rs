@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     secret::Secret,
-    store::record::{Consumer, Dialect},
+    store::record::{Consumer, ConsumerUse, Dialect},
 };
 
 /// The members that serde writes of a record.
@@ -29,6 +29,18 @@ pub fn consumer(consumer: &Consumer, default: Dialect) -> Map<String, Value> {
             _ => (name, value),
         });
     view.collect()
+}
+
+/// Adds the last verified call of a consumer.
+pub fn with_use(mut members: Map<String, Value>, used: Option<&ConsumerUse>) -> Map<String, Value> {
+    for (name, value) in [
+        ("last_used_at", json!(used.map(|used| used.last_used_at))),
+        ("last_method", json!(used.map(|used| &used.method))),
+        ("last_dialect", json!(used.map(|used| used.dialect))),
+    ] {
+        members.insert(name.to_owned(), value);
+    }
+    members
 }
 
 /// Adds a secret after the first member: only where it has just been made or given, and to an export. One that is not

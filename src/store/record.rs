@@ -124,6 +124,19 @@ impl Consumer {
     }
 }
 
+/// The last verified call of a consumer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConsumerUse {
+    /// The consumer.
+    pub consumer: ConsumerKey,
+    /// When it was; uses are written in batches.
+    pub last_used_at: UnixTime,
+    /// The signature method, in its registered spelling.
+    pub method: String,
+    /// The base string that was signed.
+    pub dialect: Dialect,
+}
+
 /// A person with a local account (RFC 5849 §1.1: the resource owner). Serde leaves the password hash out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {

@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 use super::{
     Result, StoreError,
     port::Change,
-    record::{AccessToken, Consumer, RequestToken, RequestTokenState, Session, User},
+    record::{AccessToken, Consumer, ConsumerUse, RequestToken, RequestTokenState, Session, User},
     seal::{Seal, field},
 };
 use crate::{clock::UnixTime, secret::Secret};
@@ -257,6 +257,11 @@ pub(super) fn consumer(row: &Row, seal: &Seal) -> Result<Consumer> {
         previous_secret: previous.zip(row.get("previous_until")?),
         ..read
     })
+}
+
+/// Reads a row of `consumer_uses`.
+pub(super) fn consumer_use(row: &Row, _: &Seal) -> Result<ConsumerUse> {
+    row.record()
 }
 
 /// Reads a row of `users`.

@@ -106,6 +106,16 @@ struct Proof {
     key: usize,
 }
 
+impl Proof {
+    /// The base string that was signed.
+    const fn dialect(&self) -> Dialect {
+        match self.selection {
+            Selection::Rfc5849 => Dialect::Rfc5849,
+            Selection::Description => Dialect::Legacy,
+        }
+    }
+}
+
 impl Verifier {
     /// A verifier over credentials and nonces.
     pub fn new(
@@ -198,6 +208,10 @@ impl Verifier {
         if let Credential::AccessToken(access) = &credential {
             self.credentials.touch(access, now);
         }
+        let method = request.credentials.signature_method;
+        let dialect = signature.dialect();
+        self.credentials
+            .touch_consumer(credential.consumer(), now, method, dialect);
         // Keys are tried in the order of the consumer's secrets, some of them in two forms.
         let secrets = credential.consumer().secrets(now).count();
         self.skews.accepted(&credential.consumer().key);

@@ -4,7 +4,7 @@ use countersign::{
     names::ConsumerKey,
     store::{
         port::{Added, Exchanged, Updated},
-        record::{Consumer, Dialect},
+        record::{Consumer, ConsumerUse, Dialect},
     },
 };
 
@@ -185,4 +185,53 @@ pub(crate) async fn lists_in_pages<B: Backend>() {
     assert_eq!(keys, ["+", "D", "a", "c", "e"]);
     assert_eq!(seen[1], consumer("D"));
     assert!(store.consumers(None, 0).await.unwrap().is_empty());
+}
+
+pub(crate) async fn keeps_the_latest_use<B: Backend>() {
+    let (_backend, store) = opened::<B>().await;
+    for key in ["a", "b"] {
+        store.add_consumer(consumer(key)).await.unwrap();
+    }
+    let used = |key, at, method: &str, dialect| ConsumerUse {
+        consumer: id(key),
+        last_used_at: later(at),
+        method: method.to_owned(),
+        dialect,
+    };
+    let keys = [id("a"), id("b"), id("gone")];
+    let found = async || {
+        let mut found = store.consumer_uses(&keys).await.unwrap();
+        found.sort_by(|one, other| one.consumer.cmp(&other.consumer));
+        found
+    };
+    let (rfc5849, legacy) = (Dialect::Rfc5849, Dialect::Legacy);
+    store.record_consumer_uses(Vec::new()).await.unwrap();
+    assert_eq!(found().await, []);
+    let latest = used("a", 7, "HMAC-SHA256", legacy);
+    let first = vec![
+        used("a", 5, "HMAC-SHA1", rfc5849),
+        latest.clone(),
+        used("gone", 9, "HMAC-SHA1", rfc5849),
+        used("a", 6, "HMAC-SHA1", rfc5849),
+    ];
+    store.record_consumer_uses(first).await.unwrap();
+    assert_eq!(found().await, [latest]);
+    let again = used("a", 8, "RSA-SHA1", rfc5849);
+    let second = vec![used("b", 3, "HMAC-MD5", legacy), again.clone()];
+    store.record_consumer_uses(second).await.unwrap();
+    let earlier = vec![used("a", 7, "PLAINTEXT", legacy)];
+    store.record_consumer_uses(earlier).await.unwrap();
+    assert_eq!(found().await, [again, used("b", 3, "HMAC-MD5", legacy)]);
+
+    // A call without a token is a use too.
+    let unused = store.unused_consumers(later(4), None, 9).await.unwrap();
+    let unused: Vec<_> = unused.iter().map(|found| found.key.as_str()).collect();
+    assert_eq!(unused, ["b"]);
+
+    // What is changed keeps its use, and what is removed does not.
+    let change = |consumer: &mut Consumer| consumer.name = "other".to_owned();
+    store.update_consumer(&id("b"), &change).await.unwrap();
+    assert_eq!(found().await.len(), 2);
+    assert!(store.remove_consumer(&id("a")).await.unwrap());
+    assert_eq!(found().await.len(), 1);
 }

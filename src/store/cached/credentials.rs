@@ -10,13 +10,16 @@ use std::sync::{
 
 use http::HeaderValue;
 
-use super::records::{CacheEntry, Stamp};
+use super::{
+    Used,
+    records::{CacheEntry, Stamp},
+};
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, Permission},
-    oauth::{Key, KeyStates, RsaPublicKey},
+    oauth::{Key, KeyStates, RsaPublicKey, SignatureMethod},
     secret::Secret,
-    store::record::{AccessToken, Consumer, Dialect},
+    store::record::{AccessToken, Consumer, ConsumerUse, Dialect},
 };
 
 /// The values of the identity headers of a call, which every request clones.
@@ -66,7 +69,11 @@ pub struct ConsumerCredentials {
     keys: OnceLock<Box<ConsumerKeys>>,
     field_values: OnceLock<Option<Box<FieldValues>>>,
     rare: Option<Box<Rare>>,
+    /// The last use as [`packed`]; 0: none.
+    last_use: AtomicU64,
     stamp: Stamp,
+    /// A use has not been taken for writing yet.
+    unwritten: AtomicBool,
 }
 
 /// The parts that few consumers have, or few calls need.
@@ -118,6 +125,8 @@ impl ConsumerCredentials {
             rsa_only: consumer.rsa_only,
             keys: OnceLock::new(),
             field_values: OnceLock::new(),
+            last_use: AtomicU64::new(0),
+            unwritten: AtomicBool::new(false),
             stamp,
         }
     }
@@ -162,9 +171,52 @@ impl ConsumerCredentials {
         secrets.map(|(secret, states)| kept(secret.expose(), None, &states.alone))
     }
 
+    /// Notes a use; `true` if it has to be put on the list of those to write. Of several in one second the first counts.
+    pub(super) fn touch(&self, now: UnixTime, method: SignatureMethod, dialect: Dialect) -> bool {
+        if self.last_use.load(Ordering::SeqCst) >> METHOD_BITS >= now.0 {
+            return false;
+        }
+        let used = packed(now, method, dialect);
+        self.last_use.fetch_max(used, Ordering::SeqCst);
+        !self.unwritten.swap(true, Ordering::SeqCst)
+    }
+
+    /// Takes the use for writing, as [`AccessCredentials::take_use`].
+    pub(super) fn take_use(&self) -> Option<ConsumerUse> {
+        self.unwritten.store(false, Ordering::SeqCst);
+        let used = self.last_use.load(Ordering::SeqCst);
+        let methods = SignatureMethod::ALL.into_iter();
+        let mut packings = methods.flat_map(|method| DIALECTS.map(|dialect| (method, dialect)));
+        let last_used_at = UnixTime(used >> METHOD_BITS);
+        let (method, dialect) =
+            packings.find(|(method, dialect)| packed(last_used_at, *method, *dialect) == used)?;
+        Some(ConsumerUse {
+            consumer: self.key.clone(),
+            last_used_at,
+            method: method.as_str().to_owned(),
+            dialect,
+        })
+    }
+
     fn states(&self) -> impl Iterator<Item = &ConsumerKeys> {
         let current = &**self.keys.get_or_init(Box::default);
         std::iter::once(current).chain(self.rare.as_ref().map(|rare| &rare.previous_keys))
+    }
+}
+
+/// The bits of a packed use that hold method and dialect.
+const METHOD_BITS: u32 = 8;
+
+const DIALECTS: [Dialect; 2] = [Dialect::Rfc5849, Dialect::Legacy];
+
+/// A use in one number: the seconds since 1970, the method, the dialect.
+const fn packed(at: UnixTime, method: SignatureMethod, dialect: Dialect) -> u64 {
+    at.0 << METHOD_BITS | (method as u64) << 1 | dialect as u64
+}
+
+impl Used for ConsumerCredentials {
+    fn untake_use(&self) -> bool {
+        !self.unwritten.swap(true, Ordering::SeqCst)
     }
 }
 
@@ -328,9 +380,10 @@ impl AccessCredentials {
         self.unwritten.store(false, Ordering::SeqCst);
         Some((self.token().to_owned(), self.last_used()?))
     }
+}
 
-    /// A use that was taken was not written; `true` if it has to be put on the list again.
-    pub(super) fn untake_use(&self) -> bool {
+impl Used for AccessCredentials {
+    fn untake_use(&self) -> bool {
         !self.unwritten.swap(true, Ordering::SeqCst)
     }
 }

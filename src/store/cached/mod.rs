@@ -22,11 +22,11 @@ use permissions::PermissionLists;
 pub use records::Counts;
 use records::{Announced, RecordCache, count};
 
-use super::{Result, Store, port::Change};
+use super::{Result, Store, port::Change, record::Dialect};
 use crate::{
     clock::{Clock, UnixTime},
     names::ConsumerKey,
-    oauth::SigningKey,
+    oauth::{SignatureMethod, SigningKey},
     secret::Secret,
 };
 
@@ -56,7 +56,8 @@ pub struct Cached {
     announced: Arc<Announced>,
     permissions: PermissionLists,
     dummy: SigningKey,
-    uses: Mutex<Vec<Arc<AccessCredentials>>>,
+    uses: UseList<AccessCredentials>,
+    consumer_uses: UseList<ConsumerCredentials>,
 }
 
 impl Cached {
@@ -72,7 +73,8 @@ impl Cached {
             permissions: PermissionLists::default(),
             // As long as those that are given out, so that it takes as long to work with. Nothing is accepted by it.
             dummy: SigningKey::new(&Secret::from("u".repeat(43)), &Secret::from("u".repeat(43))),
-            uses: Mutex::default(),
+            uses: UseList::default(),
+            consumer_uses: UseList::default(),
         }
     }
 
@@ -165,15 +167,28 @@ impl Cached {
             && let Some(used) = known.last_used()
             && found.touch(used)
         {
-            self.uses().push(Arc::clone(found));
+            self.uses.push(found);
         }
         Ok(found)
     }
 
-    /// Notes a use; it is written with the next [`Self::flush_uses`].
+    /// Notes a use of a token; it is written with the next [`Self::flush_uses`].
     pub fn touch(&self, access: &Arc<AccessCredentials>, now: UnixTime) {
         if access.touch(now) {
-            self.uses().push(Arc::clone(access));
+            self.uses.push(access);
+        }
+    }
+
+    /// Notes a verified call of a consumer; it is written in the same way.
+    pub fn touch_consumer(
+        &self,
+        consumer: &Arc<ConsumerCredentials>,
+        now: UnixTime,
+        method: SignatureMethod,
+        dialect: Dialect,
+    ) {
+        if consumer.touch(now, method, dialect) {
+            self.consumer_uses.push(consumer);
         }
     }
 
@@ -185,18 +200,15 @@ impl Cached {
     /// # Cancel safety
     /// Uses that were not written are kept for the next call.
     pub async fn flush_uses(&self) -> Result<()> {
-        let mut taken = TakenUses {
-            cached: self,
-            entries: std::mem::take(&mut *self.uses()),
-        };
+        let mut taken = self.uses.take();
         let uses = taken.entries.iter().filter_map(|entry| entry.take_use());
         self.store.record_uses(uses.collect()).await?;
         taken.entries.clear();
+        let mut taken = self.consumer_uses.take();
+        let uses = taken.entries.iter().filter_map(|entry| entry.take_use());
+        self.store.record_consumer_uses(uses.collect()).await?;
+        taken.entries.clear();
         Ok(())
-    }
-
-    fn uses(&self) -> MutexGuard<'_, Vec<Arc<AccessCredentials>>> {
-        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets what has changed: from here on nothing read before is used.
@@ -225,17 +237,49 @@ impl Cached {
     }
 }
 
-/// Uses that were taken from the list; those left when this is dropped go back.
-struct TakenUses<'a> {
-    cached: &'a Cached,
-    entries: Vec<Arc<AccessCredentials>>,
+/// An entry whose uses are written in batches.
+trait Used {
+    /// A use that was taken was not written; `true` if it has to be put on the list again.
+    fn untake_use(&self) -> bool;
 }
 
-impl Drop for TakenUses<'_> {
+/// The entries with a use that is not written yet.
+struct UseList<E>(Mutex<Vec<Arc<E>>>);
+
+impl<E> Default for UseList<E> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<E: Used> UseList<E> {
+    fn push(&self, entry: &Arc<E>) {
+        self.lock().push(Arc::clone(entry));
+    }
+
+    fn take(&self) -> TakenUses<'_, E> {
+        TakenUses {
+            entries: std::mem::take(&mut *self.lock()),
+            list: self,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<E>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Uses that were taken from the list; those left when this is dropped go back.
+struct TakenUses<'a, E: Used> {
+    list: &'a UseList<E>,
+    entries: Vec<Arc<E>>,
+}
+
+impl<E: Used> Drop for TakenUses<'_, E> {
     fn drop(&mut self) {
         if !self.entries.is_empty() {
             let left = self.entries.drain(..).filter(|entry| entry.untake_use());
-            self.cached.uses().extend(left);
+            self.list.lock().extend(left);
         }
     }
 }

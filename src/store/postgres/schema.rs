@@ -199,6 +199,15 @@ const MIGRATIONS: &[&str] = &[
     "#,
     // The browser of a session, by which its user recognizes it.
     "ALTER TABLE sessions ADD COLUMN browser text, ADD COLUMN system text;",
+    // The last verified call of each consumer.
+    r#"
+    CREATE TABLE consumer_uses (
+        consumer text COLLATE "C" PRIMARY KEY REFERENCES consumers (key),
+        last_used_at bigint NOT NULL,
+        method text NOT NULL,
+        dialect text NOT NULL CHECK (dialect IN ('rfc5849', 'legacy'))
+    );
+    "#,
 ];
 
 /// The tables.
@@ -247,6 +256,15 @@ pub(super) const STATEMENTS: Statements = Statements {
         )
         UPDATE access_tokens SET last_used_at = locked.at FROM locked
         WHERE access_tokens.token = locked.token",
+    // As above.
+    record_consumer_uses: "
+        INSERT INTO consumer_uses (consumer, last_used_at, method, dialect)
+        SELECT DISTINCT ON (key) key, (used ->> 1)::bigint, used ->> 2, used ->> 3
+        FROM json_array_elements($1::text::json) AS used JOIN consumers ON key = used ->> 0
+        ORDER BY key, (used ->> 1)::bigint DESC
+        ON CONFLICT (consumer) DO UPDATE SET last_used_at = excluded.last_used_at,
+            method = excluded.method, dialect = excluded.dialect
+        WHERE consumer_uses.last_used_at < excluded.last_used_at",
     skip_changes: "UPDATE feed SET position = position + $1",
     // The row of the feed is locked until the commit.
     report_changes: "

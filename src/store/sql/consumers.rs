@@ -9,8 +9,8 @@ use crate::{
     store::{
         Result,
         port::{Added, Change, Updated},
-        record::Consumer,
-        rows,
+        record::{Consumer, ConsumerUse},
+        rows::{self, json, seconds},
         seal::field,
     },
 };
@@ -69,6 +69,7 @@ pub trait Consumers: Engine {
                  SELECT token FROM access_tokens WHERE consumer = $1",
                 "DELETE FROM access_tokens WHERE consumer = $1",
                 "DELETE FROM request_tokens WHERE consumer = $1",
+                "DELETE FROM consumer_uses WHERE consumer = $1",
             ] {
                 tx.execute(statement, &[key.as_str().into()]).await?;
             }
@@ -98,8 +99,8 @@ pub trait Consumers: Engine {
         .await
     }
 
-    /// Lists those consumers, in the same way, that were registered at `since` or before and have no access token that was
-    /// used or issued later. Calls without a token leave no trace in the store.
+    /// Lists those consumers, in the same way, that were registered at `since` or before, have signed no call later, and
+    /// have no access token that was used or issued later.
     async fn unused_consumers(
         &self,
         since: UnixTime,
@@ -109,6 +110,8 @@ pub trait Consumers: Engine {
         let list = "SELECT * FROM consumers WHERE key > $1 AND created_at <= $3 AND NOT EXISTS (
                  SELECT 1 FROM access_tokens
                  WHERE consumer = consumers.key AND coalesce(last_used_at, issued_at) > $3)
+             AND NOT EXISTS (
+                 SELECT 1 FROM consumer_uses WHERE consumer = consumers.key AND last_used_at > $3)
              ORDER BY key LIMIT $2";
         run(
             self,
@@ -123,9 +126,46 @@ pub trait Consumers: Engine {
         )
         .await
     }
+
+    /// Finds the last uses of consumers; one that was never used has none.
+    async fn consumer_uses(&self, keys: &[ConsumerKey]) -> Result<Vec<ConsumerUse>> {
+        let keys: Vec<_> = keys.iter().map(ConsumerKey::as_str).collect();
+        read(self, "consumer_uses", async |tx| {
+            tx.rows_among("consumer_uses", "consumer", &keys, rows::consumer_use)
+                .await
+        })
+        .await
+    }
+
+    /// Writes last uses of consumers that are registered here; an earlier time never replaces a later one. Not reported by
+    /// the feed. Many uses are written in several transactions: each is written or not, and all can be written again.
+    async fn record_consumer_uses(&self, uses: Vec<ConsumerUse>) -> Result<()> {
+        let columns = |used: &ConsumerUse| {
+            let ConsumerUse {
+                consumer,
+                last_used_at,
+                method,
+                dialect,
+            } = used.clone();
+            (consumer, seconds(last_used_at), method, dialect)
+        };
+        let uses: Vec<_> = uses.iter().map(columns).collect();
+        for some in uses.chunks(USES) {
+            let write = async |tx: &mut Tx| {
+                let sql = tx.statements().record_consumer_uses;
+                tx.execute(sql, &[json(some)?.into()]).await.map(drop)
+            };
+            let (mode, pace) = (Mode::Write, Pace::Command);
+            run(self, "record_consumer_uses", mode, pace, write).await?;
+        }
+        Ok(())
+    }
 }
 
 impl<E: Engine + ?Sized> Consumers for E {}
+
+/// Uses that are written in one transaction: others are not held up for long.
+const USES: usize = 5_000;
 
 /// Finds a consumer that is registered here.
 pub(super) async fn find(tx: &mut Tx, key: &ConsumerKey) -> Result<Option<Consumer>> {

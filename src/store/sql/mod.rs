@@ -203,6 +203,8 @@ pub struct Statements {
     pub insert_tokens: &'static str,
     /// Writes the last uses `$1`, a list of tokens and times.
     pub record_uses: &'static str,
+    /// Writes the last uses `$1` of consumers, a list of lists of the columns of `consumer_uses`.
+    pub record_consumer_uses: &'static str,
     /// Moves the feed on by `$1` changes that are not reported one by one.
     pub skip_changes: &'static str,
     /// Reports the changes `$1`, a list of kinds and keys, in the feed.

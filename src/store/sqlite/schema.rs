@@ -149,6 +149,15 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE sessions ADD COLUMN browser TEXT;
     ALTER TABLE sessions ADD COLUMN system TEXT;
     ",
+    // The last verified call of each consumer.
+    "
+    CREATE TABLE consumer_uses (
+        consumer TEXT PRIMARY KEY NOT NULL REFERENCES consumers (key),
+        last_used_at INTEGER NOT NULL,
+        method TEXT NOT NULL,
+        dialect TEXT NOT NULL CHECK (dialect IN ('rfc5849', 'legacy'))
+    ) STRICT, WITHOUT ROWID;
+    ",
 ];
 
 /// The schema of the file: 0 for an empty one.
@@ -197,6 +206,13 @@ pub(super) const STATEMENTS: Statements = Statements {
         UPDATE access_tokens SET last_used_at = used.at
         FROM (SELECT value ->> 0 AS token, max(value ->> 1) AS at FROM json_each($1) GROUP BY 1) AS used
         WHERE access_tokens.token = used.token AND (last_used_at IS NULL OR last_used_at < used.at)",
+    record_consumer_uses: "
+        INSERT INTO consumer_uses (consumer, last_used_at, method, dialect)
+        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each($1)
+        WHERE EXISTS (SELECT 1 FROM consumers WHERE key = value ->> 0)
+        ON CONFLICT (consumer) DO UPDATE SET last_used_at = excluded.last_used_at,
+            method = excluded.method, dialect = excluded.dialect
+        WHERE consumer_uses.last_used_at < excluded.last_used_at",
     skip_changes: "UPDATE sqlite_sequence SET seq = seq + $1 WHERE name = 'changes'",
     // Not the caller's clock but the system's: this time is only compared with those of other processes.
     report_changes: "

@@ -1,6 +1,13 @@
 //! Last uses.
 
 use super::*;
+use crate::{
+    oauth::SignatureMethod,
+    store::{
+        record::{ConsumerUse, Dialect},
+        sql::Consumers as _,
+    },
+};
 
 fn written(setup: &Setup) -> Option<UnixTime> {
     setup.store.access_token_of("t").unwrap().last_used_at
@@ -126,4 +133,40 @@ async fn asking_anew_loses_no_use() {
     setup.cached.touch(&setup.access().await.unwrap(), at(10));
     let found = setup.cached.access_anew(b"t").await.unwrap().unwrap();
     assert_eq!(found.last_used(), Some(at(10)));
+}
+
+#[tokio::test]
+async fn the_use_of_a_consumer_is_written_with_its_method_and_dialect() {
+    let setup = setup();
+    let consumer = setup.cached.consumer(b"c").await.unwrap().unwrap();
+    let touch = |later, method, dialect| {
+        setup
+            .cached
+            .touch_consumer(&consumer, at(later), method, dialect);
+    };
+    for method in SignatureMethod::ALL {
+        for (number, dialect) in [(0, Dialect::Rfc5849), (1, Dialect::Legacy)] {
+            let later = 10 * (method as u64 + 1) + number;
+            touch(later, method, dialect);
+            // Of several in one second the first counts, and an earlier one does not.
+            touch(later, SignatureMethod::HmacSha1, Dialect::Rfc5849);
+            touch(later - 5, SignatureMethod::HmacSha1, Dialect::Rfc5849);
+            setup.store.fail(true);
+            assert!(setup.cached.flush_uses().await.is_err());
+            setup.store.fail(false);
+            setup.cached.flush_uses().await.unwrap();
+            let keys = ["c".parse().unwrap()];
+            let uses = setup.store.consumer_uses(&keys).await.unwrap();
+            let expected = ConsumerUse {
+                consumer: "c".parse().unwrap(),
+                last_used_at: at(later),
+                method: method.as_str().to_owned(),
+                dialect,
+            };
+            assert_eq!(uses, [expected]);
+        }
+    }
+    let written = setup.store.calls_of("record_consumer_uses");
+    setup.cached.flush_uses().await.unwrap();
+    assert_eq!(setup.store.calls_of("record_consumer_uses"), written);
 }
