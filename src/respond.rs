@@ -59,6 +59,9 @@ pub enum Failure {
     /// A rejection: as many requests as `limits.concurrent_requests` are being served.
     #[error("too many requests at once")]
     Busy,
+    /// A rejection: this process is ending, and takes no more requests.
+    #[error("this process is ending")]
+    Ending,
     /// A fault: it cannot be verified.
     #[error(transparent)]
     Unverifiable(#[from] verify::Fault),
@@ -87,7 +90,8 @@ impl Failure {
             | Self::Issue(_)
             | Self::Forward(_)
             | Self::Page(_)
-            | Self::Busy => false,
+            | Self::Busy
+            | Self::Ending => false,
             Self::Unverifiable(_) | Self::Upstream(_) | Self::Store(_) | Self::NoRandomness(_) => {
                 true
             }
@@ -153,7 +157,7 @@ impl Failure {
             Self::Issue(rejection) => rejection.problem(),
             Self::Forward(rejection) => rejection.problem(),
             Self::Page(problem) => Problem::clone(problem),
-            Self::Busy => Problem::unavailable(problem::SOON),
+            Self::Busy | Self::Ending => Problem::unavailable(problem::SOON),
             Self::Unverifiable(fault) => fault.problem(),
             Self::Upstream(fault) => fault.problem(),
             Self::Store(StoreError::Unavailable(_) | StoreError::Unopened(_)) => {

@@ -45,6 +45,8 @@ pub struct Admin {
     pub shared: Arc<Shared>,
     /// Reports health and readiness alone.
     pub is_probe: bool,
+    /// From this phase on it is another process that answers, or none.
+    pub until: Phase,
     /// Health and metrics answer under any Host: the listener is reached from other machines, whose names for it vary.
     pub any_host: bool,
     /// The admin API and the console.
@@ -103,7 +105,7 @@ impl Admin {
             "/readyz" => Ok(self.ready().await),
             "/metrics" if is_open => {
                 let metrics = &self.shared.metrics;
-                let is_ready = !self.is_draining() && self.readiness.report().0;
+                let is_ready = !self.is_announced() && self.readiness.report().0;
                 metrics.ready.set(is_ready.into());
                 Ok(OwnResponse::new(
                     200,
@@ -121,12 +123,12 @@ impl Admin {
         }
     }
 
-    fn is_draining(&self) -> bool {
+    fn is_announced(&self) -> bool {
         *self.shared.phase.borrow() > Phase::Serving
     }
 
     async fn ready(&self) -> OwnResponse {
-        if self.is_draining() {
+        if self.is_announced() {
             return text(503, "not ready: draining\n");
         }
         let readiness = &self.readiness;
@@ -170,6 +172,16 @@ fn is_api(path: &str) -> bool {
 impl Handler for Admin {
     fn limits(&self) -> Limits {
         Limits::SMALL
+    }
+
+    fn is_draining(&self) -> bool {
+        *self.shared.phase.borrow() >= self.until
+    }
+
+    async fn draining(&self) {
+        let mut phase = self.shared.phase.clone();
+        // An error means that the process is gone.
+        let _ = phase.wait_for(|phase| *phase >= self.until).await;
     }
 
     async fn answer(

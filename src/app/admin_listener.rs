@@ -1,22 +1,24 @@
 //! The admin and the probe listener, on an address or a Unix socket.
 
-use std::{os::unix::fs::FileTypeExt, path::PathBuf, rc::Rc, sync::Arc};
+use std::{io, os::unix::fs::FileTypeExt, path::PathBuf, rc::Rc, sync::Arc};
 
 use tokio::{
     net::{TcpListener, UnixListener, UnixStream},
-    sync::watch as channel,
     task::spawn_local,
 };
 
-use super::StartError;
+use super::{StartError, sockets::Passed};
 use crate::{
     admin::Admin,
     config::ListenAddress,
-    proxy::Phase,
-    server::listener::{self, Bounds},
+    server::{
+        connection::Handler as _,
+        listener::{self, Bounds},
+    },
 };
 
 /// A bound listener.
+#[derive(Debug)]
 pub(super) enum AdminListener {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
@@ -52,6 +54,17 @@ impl AdminListener {
         }
     }
 
+    /// Takes the socket that was passed for it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn of(socket: Passed) -> io::Result<Self> {
+        Ok(match socket {
+            Passed::Tcp(listener) => Self::Tcp(TcpListener::from_std(listener)?),
+            Passed::Unix(listener, path) => Self::Unix(UnixListener::from_std(listener)?, path),
+        })
+    }
+
     /// Where it is bound.
     pub(super) fn bound(&self) -> ListenAddress {
         match self {
@@ -64,21 +77,22 @@ impl AdminListener {
         }
     }
 
-    /// Serves until the process ends, so that health is reported while it drains, too.
-    pub(super) fn serve(self, handler: Rc<Admin>, mut phase: channel::Receiver<Phase>) {
+    /// Serves until the handler's last phase, so that health is reported while the process drains, too.
+    pub(super) fn serve(self, handler: Rc<Admin>) {
         spawn_local(async move {
+            let stopping = Rc::clone(&handler);
+            let stop = async move { stopping.draining().await };
             match self {
                 Self::Tcp(listener) => {
                     let tcp = listener::Tcp {
                         bounds: Arc::new(Bounds::new(ADMIN_CONNECTIONS, None)),
                         tls: None,
-                    };
-                    let stop = async move {
-                        let _ = phase.wait_for(|phase| *phase == Phase::Ended).await;
+                        // A connection too many is no loss here.
+                        is_passed: true,
                     };
                     listener::accept(listener, tcp, handler, stop).await;
                 }
-                Self::Unix(listener, _) => listener::accept_unix(listener, handler).await,
+                Self::Unix(listener, _) => listener::accept_unix(listener, handler, stop).await,
             }
         });
     }

@@ -6,9 +6,11 @@ pub mod certificates;
 mod descriptors;
 pub mod inspect;
 pub mod live;
+mod manager;
 pub mod own;
 pub mod services;
 mod signals;
+pub mod sockets;
 mod upkeep;
 mod watch;
 pub mod workers;
@@ -20,17 +22,19 @@ use std::{
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
 use rustix::io::Errno;
+use sd_notify::NotifyState;
 use thiserror::Error;
 use tokio::{
     sync::watch as channel,
-    time::{sleep, timeout},
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until},
 };
 
 use self::{
@@ -39,6 +43,7 @@ use self::{
     own::{ApiIsOurs, OwnListener},
     services::{ServiceError, Services},
     signals::{Signal, Signals},
+    sockets::{Addresses, PUBLIC, SocketError, Sockets},
     workers::{Common, Listeners},
 };
 use crate::{
@@ -49,6 +54,7 @@ use crate::{
     login::PasswordPool,
     proxy::{Live, Phase, Shared},
     server::{
+        connection::LAST_REQUEST,
         listener::Bounds,
         tls::{self, Tls, TlsError},
     },
@@ -70,6 +76,9 @@ pub enum StartError {
     /// The files of the admin tokens.
     #[error(transparent)]
     AdminToken(#[from] TokenFileError),
+    /// The sockets that the service manager passes.
+    #[error(transparent)]
+    Sockets(#[from] SocketError),
     /// The API is a listener of this process.
     #[error(transparent)]
     Own(#[from] ApiIsOurs),
@@ -125,6 +134,7 @@ impl StartError {
                 | Self::Look(_)
                 | Self::AdminToken(_)
                 | Self::Own(_)
+                | Self::Sockets(_)
                 | Self::Certificate(_)
                 | Self::Service(
                     ServiceError::Key { .. }
@@ -157,12 +167,28 @@ pub struct App {
     dates: Dates,
     /// Where every listener is bound, with its key.
     own: Vec<OwnListener>,
+    /// Where passed sockets listen.
+    passed: Addresses,
     /// Where the public listeners are bound.
     pub addresses: Vec<SocketAddr>,
 }
 
 /// How often certificates are checked for a change.
 const CERTIFICATES_EVERY: Duration = Duration::from_secs(5);
+
+/// How long after `listen.drain_delay` a start waits for the process before it to give up what only one can have.
+const HANDOVER: Duration = Duration::from_secs(8);
+
+/// While draining, connections that wait for a request are closed after [`LAST_REQUEST`]; a request that came last may take
+/// this much longer to arrive.
+const LAST_ARRIVAL: Duration = Duration::from_millis(100);
+
+/// How often it is checked whether others are done.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How long the last requests may take to be decided, such as those whose signed form is slow to arrive, before the nonce
+/// window is given up: they get 503 then.
+const LAST_DECISION: Duration = Duration::from_secs(2);
 
 /// The parts that are made of a configuration and its files, and that a reload swaps as a whole.
 struct Swap {
@@ -180,12 +206,17 @@ impl App {
     /// # Errors
     /// [`StartError`]; nothing incomplete is left behind.
     pub async fn prepare(
-        config: Config,
+        mut config: Config,
         log: LogControl,
         reload: Option<Reload>,
+        mut sockets: Sockets,
     ) -> Result<Self, StartError> {
         // Before anything that takes time: until then a signal to reload ends the process.
         let signals = Signals::new().map_err(StartError::System)?;
+        let deadline = Instant::now() + config.listen.drain_delay + HANDOVER;
+        let passed = sockets.addresses()?;
+        passed.replace(&mut config)?;
+        passed.log();
         // Everything that only reads comes first, so that a mistake there changes nothing.
         let stamps = Stamps::of(&config);
         let tls = tls_params(&config)
@@ -198,13 +229,24 @@ impl App {
         own::check(&config, &config.listeners()).await?;
         descriptors::raise_limit();
         let workers = config.workers().get();
-        let listeners = Listeners::bind(&config.listen.address, workers)
-            .map_err(|(address, error)| StartError::listen("listen.address", address, error))?;
+        let public = sockets.take_public();
+        let listeners = match &public[..] {
+            [] => Listeners::bind(&config.listen.address, workers)
+                .map_err(|(address, error)| StartError::listen(PUBLIC, address, error))?,
+            public => Listeners::share(public, workers).map_err(StartError::System)?,
+        };
+        drop(public);
         let addresses = listeners.addresses.clone();
         let first = first(&addresses);
         let mut admin = Vec::new();
         for (key, address) in config.listeners().into_iter().skip(addresses.len()) {
-            admin.push((key, AdminListener::bind(&address, key).await?));
+            let bound = match sockets.take(key) {
+                Some(socket) => AdminListener::of(socket).map_err(StartError::System)?,
+                // The process before has it until it is about to end.
+                None if !passed.is_empty() => bind_until(deadline, &address, key).await?,
+                None => AdminListener::bind(&address, key).await?,
+            };
+            admin.push((key, bound));
         }
         // Once more if the system chose a port.
         let public = addresses.iter().copied().map(ListenAddress::Tcp);
@@ -214,7 +256,7 @@ impl App {
         if own != config.listeners() {
             own::check(&config, &own).await?;
         }
-        let services = Arc::new(services::open(&config, Clock::system()).await?);
+        let services = Arc::new(services::open(&config, Clock::system(), deadline).await?);
         let live = live::live(&config, first, &services)?;
         let passwords = PasswordPool::start(1, PasswordPool::QUEUE).map_err(StartError::System)?;
         let control = Arc::new(Control::new(services.clock.clone(), passwords));
@@ -232,12 +274,16 @@ impl App {
             conditions: Arc::clone(&services.conditions),
             rejections: Arc::clone(&services.rejections),
             phase: receiver,
+            is_leaving: AtomicBool::new(false),
         });
         let per_address = config.limits.connections_per_address.map(NonZeroU32::get);
         let common = Common {
             shared,
             bounds: Arc::new(Bounds::new(connections(&config), per_address)),
             tls: tls.map(|tls| Arc::new(ArcSwap::from_pointee(tls))),
+            beat: manager::beat(),
+            beats: (0..workers).map(|_| AtomicBool::new(true)).collect(),
+            staying: Arc::new(AtomicUsize::new(workers)),
         };
         let mut app = Self {
             config: Box::new(config),
@@ -253,6 +299,7 @@ impl App {
             stamps,
             dates: Dates::default(),
             own,
+            passed,
             addresses,
         };
         app.look_at_dates();
@@ -275,7 +322,7 @@ impl App {
     /// # Errors
     /// [`StartError::System`]
     pub async fn run(mut self) -> Result<(), StartError> {
-        upkeep::start(&self.services);
+        let upkeep = upkeep::start(&self.services);
         let listeners = std::mem::take(&mut self.listeners);
         let threads = workers::start(&self.common, listeners).map_err(StartError::System)?;
         for address in &self.addresses {
@@ -289,11 +336,19 @@ impl App {
                 readiness: Arc::clone(&self.services.readiness),
                 shared: Arc::clone(&self.common.shared),
                 is_probe,
+                // The next process listens on the passed sockets, or needs the addresses.
+                until: if self.passed.is_empty() {
+                    Phase::Ended
+                } else {
+                    Phase::Leaving
+                },
                 any_host: is_probe || !listener.bound().is_loopback(),
                 control: Arc::clone(&self.control),
             };
-            listener.serve(Rc::new(handler), self.phase.subscribe());
+            listener.serve(Rc::new(handler));
         }
+        manager::feed_watchdog(Arc::clone(&self.common.beats));
+        manager::tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
 
         loop {
             tokio::select! {
@@ -304,12 +359,12 @@ impl App {
                 () = sleep(CERTIFICATES_EVERY) => self.look_at_certificates(),
             }
         }
-        self.drain().await;
+        self.drain(upkeep).await;
         for thread in threads {
             // The panic of a worker has been logged already.
             let _ = thread.join();
         }
-        self.finish().await;
+        tracing::info!("ended");
         Ok(())
     }
 
@@ -318,6 +373,7 @@ impl App {
         let Some(read) = &self.reload else {
             return;
         };
+        manager::tell_reloading();
         let problem = match read() {
             Ok(config) => self
                 .apply(config)
@@ -326,6 +382,11 @@ impl App {
                 .map(|error| error.to_string()),
             Err(problems) => Some(problems),
         };
+        let status = match problem {
+            None => "serving",
+            Some(_) => "serving with the configuration before: the last reload failed",
+        };
+        manager::tell(&[NotifyState::Ready, NotifyState::Status(status)]);
         self.services.metrics.reloaded(problem.is_none());
         for problem in problem.iter().flat_map(|problems| problems.lines()) {
             tracing::error!(problem, "reload failed, keeping the current configuration");
@@ -334,6 +395,7 @@ impl App {
 
     /// Applies another configuration, as far as that needs no restart.
     async fn apply(&mut self, mut config: Config) -> Result<(), StartError> {
+        self.passed.replace(&mut config)?;
         let mut kept = config.keep_fixed(&self.config);
         // Everything that can fail comes first, so that a mistake changes nothing.
         own::check(&config, &self.own).await?;
@@ -440,36 +502,56 @@ impl App {
         self.stamps = made.stamps;
     }
 
-    /// Reports not ready, after the delay accepts no more connections, and waits for what is running.
-    async fn drain(&mut self) {
-        let (listen, signals) = (&self.config.listen, &mut self.signals);
-        tracing::info!(delay = ?listen.drain_delay, limit = ?listen.drain, "draining");
+    /// Reports not ready, after the delay accepts no more connections, gives up what only one process can have once no more
+    /// requests come, and waits for what is running.
+    async fn drain(&mut self, upkeep: JoinSet<()>) {
+        let (drain, delay) = (self.config.listen.drain, self.config.listen.drain_delay);
+        tracing::info!(?delay, limit = ?drain, "draining");
+        manager::tell(&[NotifyState::Stopping, NotifyState::Status("draining")]);
         let _ = self.phase.send(Phase::Announced);
-        if !listen.drain_delay.is_zero() {
+        if !delay.is_zero() {
             tokio::select! {
-                () = sleep(listen.drain_delay) => {}
-                () = signals.ended() => {}
+                () = sleep(delay) => {}
+                () = self.signals.ended() => {}
             }
         }
+        let deadline = Instant::now() + drain;
         let _ = self.phase.send(Phase::Draining);
-        let empty = async {
-            // Each worker first accepts the connections that are still in the kernel's queue.
-            while !self.common.bounds.is_over() {
-                sleep(Duration::from_millis(20)).await;
-            }
+        // The operator who sends a second signal does not want to wait.
+        let mut is_urgent = tokio::select! {
+            () = leave(&self.common, &self.phase, deadline) => false,
+            () = self.signals.ended() => true,
         };
-        tokio::select! {
-            result = timeout(listen.drain, empty) => if result.is_err() {
-                tracing::warn!(connections = self.common.bounds.open(), "drain timeout: closing remaining connections");
-            },
-            // The operator who sends a second signal does not want to wait.
-            () = signals.ended() => tracing::warn!("second signal: exiting immediately"),
+        self.common.shared.is_leaving.store(true, Ordering::Relaxed);
+        let _ = self.phase.send(Phase::Leaving);
+        drop(upkeep);
+        self.hand_over().await;
+        let connections = self.common.bounds.open();
+        if !is_urgent && connections > 0 {
+            tracing::info!(
+                connections,
+                "finishing what is running: another process may serve already"
+            );
+            manager::tell(&[NotifyState::Status("finishing what is running")]);
+            tokio::select! {
+                () = emptied(&self.common.bounds, deadline) => {
+                    let connections = self.common.bounds.open();
+                    if connections > 0 {
+                        tracing::warn!(connections, "drain timeout: closing remaining connections");
+                    }
+                }
+                () = self.signals.ended() => is_urgent = true,
+            }
+        }
+        if is_urgent {
+            tracing::warn!("second signal: exiting immediately");
         }
         let _ = self.phase.send(Phase::Ended);
     }
 
-    /// Writes what the next start needs.
-    async fn finish(&self) {
+    /// Writes what the next process needs, and gives up the nonce window. From here on this process neither accepts a signed
+    /// request nor changes the store.
+    async fn hand_over(&self) {
         if let Err(error) = self.services.credentials.flush_uses().await {
             tracing::error!(%error, "could not write the last uses of tokens");
         }
@@ -480,7 +562,43 @@ impl App {
         if let Err(error) = nonces.window().close() {
             tracing::error!(%error, "could not close the nonce window cleanly");
         }
-        tracing::info!("ended");
+    }
+}
+
+/// Waits until no more requests come to this process and the last ones are decided, or until both have had their time.
+async fn leave(common: &Common, phase: &channel::Sender<Phase>, deadline: Instant) {
+    let last = Instant::now() + LAST_REQUEST + LAST_ARRIVAL;
+    emptied(&common.bounds, deadline.min(last)).await;
+    common.shared.is_leaving.store(true, Ordering::Relaxed);
+    let _ = phase.send(Phase::Leaving);
+    let deadline = deadline.min(Instant::now() + LAST_DECISION);
+    while common.staying.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Waits until there are no connections. Each worker first accepts those that are still in the kernel's queue.
+async fn emptied(bounds: &Bounds, deadline: Instant) {
+    while !bounds.is_over() && Instant::now() < deadline {
+        sleep_until(deadline.min(Instant::now() + LOOK_EVERY)).await;
+    }
+}
+
+/// Binds an admin listener, as soon as the process before has given up its address.
+async fn bind_until(
+    deadline: Instant,
+    address: &ListenAddress,
+    key: &'static str,
+) -> Result<AdminListener, StartError> {
+    loop {
+        match AdminListener::bind(address, key).await {
+            Err(StartError::Listen { source, .. })
+                if source.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline =>
+            {
+                sleep(LOOK_EVERY).await;
+            }
+            bound => return bound,
+        }
     }
 }
 

@@ -3,12 +3,15 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
+use sd_notify::NotifyState;
 use thiserror::Error;
+use tokio::time::{Instant, sleep};
 
-use super::{certificates::Certificate, own::resolved, watch};
+use super::{certificates::Certificate, manager, own::resolved, watch};
 use crate::{
     admin::readiness::Readiness,
     clock::{Clock, UnixTime},
@@ -16,7 +19,7 @@ use crate::{
     forward,
     issue::random::{self, NoRandomness},
     login::{self, HttpLogin, LocalLogin, PasswordPool, Throttle},
-    nonce::{self, LocalWindow, SharedWindow},
+    nonce::{self, LocalWindow, Opened, SharedWindow},
     origin::Scheme,
     pages,
     secret::Secret,
@@ -32,6 +35,9 @@ use crate::{
     tls::TlsFiles,
     verify::{Verifier, nonces::Nonces},
 };
+
+/// How often a locked nonce window is tried again.
+const LOCK_EVERY: Duration = Duration::from_millis(20);
 
 /// Why a service cannot be opened.
 #[derive(Debug, Error)]
@@ -239,16 +245,46 @@ pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
     }
 }
 
-/// Opens all services.
+/// Opens the nonce window. The process before, if it is ending, gives up the lock about a second after its SIGTERM and
+/// `listen.drain_delay`: until `deadline` this waits for it.
+async fn open_window(
+    params: &nonce::Params,
+    deadline: Instant,
+) -> Result<Opened, nonce::OpenError> {
+    let mut is_logged = false;
+    loop {
+        match LocalWindow::open(params) {
+            Err(nonce::OpenError::Locked { path }) if Instant::now() < deadline => {
+                if !std::mem::replace(&mut is_logged, true) {
+                    let path = tracing::field::display(path.display());
+                    tracing::info!(
+                        path,
+                        "another process has the nonce window: waiting until it ends"
+                    );
+                    let status = "waiting for another process to give up the nonce window";
+                    manager::tell(&[NotifyState::Status(status)]);
+                }
+                sleep(LOCK_EVERY).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// Opens all services. Until `deadline` it waits for a process that ends to give up the nonce window.
 ///
 /// # Errors
 /// [`ServiceError`] names key and file.
-pub async fn open(config: &Config, clock: Clock) -> Result<Services, ServiceError> {
+pub async fn open(
+    config: &Config,
+    clock: Clock,
+    deadline: Instant,
+) -> Result<Services, ServiceError> {
     check_paths(config)?;
     // The window first: one process locks it, and another one must not migrate the store of that process.
     let params = window_params(config);
     let made = params.path.clone().filter(|path| !path.exists());
-    let opened = LocalWindow::open(&params)?;
+    let opened = open_window(&params, deadline).await?;
     let store = open_store(config, Opening::Serve).inspect_err(|_| {
         // A start that failed leaves nothing behind.
         if let Some(path) = &made {

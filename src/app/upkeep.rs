@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    task::{spawn_blocking, spawn_local},
+    task::{JoinSet, spawn_blocking},
     time::{MissedTickBehavior, interval, timeout},
 };
 
@@ -33,38 +33,39 @@ const PURGE_EVERY: Duration = Duration::from_secs(3600);
 /// which it is at once after a jump of the clock.
 const MARK_CHECK: Duration = Duration::from_secs(1);
 
-/// Starts all of it on the current local set.
-pub(super) fn start(services: &Arc<Services>) {
+/// Starts all of it on the current local set. Dropping the returned value stops it.
+pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
+    let tasks = &mut JoinSet::new();
     let changes = Some(Condition::StoreChanges);
-    every(FOLLOW_PAUSE, services, changes, async |services| {
+    every(tasks, FOLLOW_PAUSE, services, changes, async |services| {
         // Asked regularly as well: a report may be lost, and not every store reports changes.
         let _ = timeout(FOLLOW_EVERY, services.store.notified()).await;
         Ok(services.feed.follow().await?)
     });
     let imports = Some(Condition::Imports);
-    every(LOOK_EVERY, services, imports, async |services| {
+    every(tasks, LOOK_EVERY, services, imports, async |services| {
         let noted = services::note_imported(&services.nonces, &*services.store).await;
         services.readiness.look().await;
         Ok(noted?)
     });
     let uses = Some(Condition::LastUses);
-    every(FLUSH_EVERY, services, uses, async |services| {
+    every(tasks, FLUSH_EVERY, services, uses, async |services| {
         Ok(services.credentials.flush_uses().await?)
     });
     let purge = Some(Condition::Purge);
-    every(PURGE_EVERY, services, purge, async |services| {
+    every(tasks, PURGE_EVERY, services, purge, async |services| {
         Ok(services.store.purge(services.clock.now()).await?)
     });
-    every(SAMPLE_EVERY, services, None, async |services| {
+    every(tasks, SAMPLE_EVERY, services, None, async |services| {
         let counts = services.metrics.counts();
         services.charts.sample(counts, services.clock.now());
         Ok(())
     });
-    every(TRIM_EVERY, services, None, async |_| {
+    every(tasks, TRIM_EVERY, services, None, async |_| {
         Ok(spawn_blocking(memory::return_free_pages).await?)
     });
     let (mut from, mut missing) = (ResealFrom::default(), false);
-    every(KEYS_EVERY, services, None, async move |services| {
+    every(tasks, KEYS_EVERY, services, None, async move |services| {
         let batch = services.store.reseal(from.clone(), true).await?;
         if let Some((_, error)) = batch.unopened {
             missing = true;
@@ -80,7 +81,7 @@ pub(super) fn start(services: &Arc<Services>) {
     let mut due = 0;
     let checks = MARK_EVERY.as_secs() / MARK_CHECK.as_secs();
     let mark = Some(Condition::NonceMark);
-    every(MARK_CHECK, services, mark, async move |services| {
+    every(tasks, MARK_CHECK, services, mark, async move |services| {
         let now = services.clock.now();
         // Deleting files may take long: nobody waits for this thread.
         let nonces = Arc::clone(&services.nonces);
@@ -95,19 +96,21 @@ pub(super) fn start(services: &Arc<Services>) {
         due -= 1;
         Ok(maintained?)
     });
+    std::mem::take(tasks)
 }
 
 type TaskError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Runs `task` at each tick. A failure sets `condition`, or the one of a full disk.
 fn every(
+    tasks: &mut JoinSet<()>,
     period: Duration,
     services: &Arc<Services>,
     condition: Option<Condition>,
     mut task: impl AsyncFnMut(&Services) -> Result<(), TaskError> + 'static,
 ) {
     let services = Arc::clone(services);
-    spawn_local(async move {
+    tasks.spawn_local(async move {
         let mut ticks = interval(period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

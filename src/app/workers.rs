@@ -4,13 +4,21 @@ use std::{
     io,
     net::{SocketAddr, TcpListener},
     rc::Rc,
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
+    },
     thread::{self, JoinHandle},
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
-use tokio::{runtime::LocalOptions, task::spawn_local, time::interval};
+use tokio::{
+    runtime::LocalOptions,
+    task::spawn_local,
+    time::{interval, sleep},
+};
 
 use crate::{
     proxy::{Phase, Shared, Worker},
@@ -23,6 +31,9 @@ use crate::{
 /// How often unused connections to the API are checked.
 const EVICT_EVERY: Duration = Duration::from_secs(1);
 
+/// How often it is checked whether the last requests are decided.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
 /// The parts that every worker uses.
 #[derive(Clone)]
 pub struct Common {
@@ -32,12 +43,19 @@ pub struct Common {
     pub bounds: Arc<Bounds>,
     /// TLS as it is now; `None`: the listener speaks plain HTTP.
     pub tls: Option<Arc<ArcSwap<Tls>>>,
+    /// How often each worker shows that it runs.
+    pub beat: Duration,
+    /// Set by each worker at each beat.
+    pub beats: Arc<[AtomicBool]>,
+    /// Workers that may still use nonces or the store.
+    pub staying: Arc<AtomicUsize>,
 }
 
 /// The listeners of all workers, bound.
 #[derive(Default)]
 pub struct Listeners {
     by_worker: Vec<Vec<TcpListener>>,
+    is_passed: bool,
     /// Where they are bound, in the order of the configuration.
     pub addresses: Vec<SocketAddr>,
 }
@@ -63,7 +81,24 @@ impl Listeners {
         }
         Ok(Self {
             by_worker,
+            is_passed: false,
             addresses: bound,
+        })
+    }
+
+    /// Shares passed sockets among the workers, which accept from one queue.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn share(passed: &[TcpListener], workers: usize) -> io::Result<Self> {
+        let copies = || passed.iter().map(TcpListener::try_clone).collect();
+        Ok(Self {
+            by_worker: (0..workers).map(|_| copies()).collect::<io::Result<_>>()?,
+            is_passed: true,
+            addresses: passed
+                .iter()
+                .map(TcpListener::local_addr)
+                .collect::<io::Result<_>>()?,
         })
     }
 }
@@ -74,8 +109,8 @@ impl Listeners {
 /// The system's, if it gives no more threads or descriptors.
 pub fn start(common: &Common, listeners: Listeners) -> io::Result<Vec<JoinHandle<()>>> {
     let mut threads = Vec::new();
-    for (index, listeners) in listeners.by_worker.into_iter().enumerate() {
-        let common = common.clone();
+    for (index, own) in listeners.by_worker.into_iter().enumerate() {
+        let (common, is_passed) = (common.clone(), listeners.is_passed);
         let thread = thread::Builder::new().name(format!("worker-{index}"));
         let (started, starts) = mpsc::sync_channel(1);
         threads.push(thread.spawn(move || {
@@ -85,7 +120,7 @@ pub fn start(common: &Common, listeners: Listeners) -> io::Result<Vec<JoinHandle
             match runtime {
                 Ok(runtime) => {
                     let _ = started.send(Ok(()));
-                    runtime.block_on(run(common, listeners));
+                    runtime.block_on(run(common, index, own, is_passed));
                     // DNS lookups may still run on the runtime's own threads: nothing waits for them.
                     runtime.shutdown_background();
                 }
@@ -97,7 +132,7 @@ pub fn start(common: &Common, listeners: Listeners) -> io::Result<Vec<JoinHandle
     Ok(threads)
 }
 
-async fn run(common: Common, listeners: Vec<TcpListener>) {
+async fn run(common: Common, index: usize, listeners: Vec<TcpListener>, is_passed: bool) {
     let worker = Rc::new(Worker::new(Arc::clone(&common.shared)));
     for listener in listeners {
         let listener = match tokio::net::TcpListener::from_std(listener) {
@@ -110,6 +145,7 @@ async fn run(common: Common, listeners: Vec<TcpListener>) {
         let tcp = Tcp {
             bounds: Arc::clone(&common.bounds),
             tls: common.tls.clone(),
+            is_passed,
         };
         let mut phase = common.shared.phase.clone();
         let stop = async move {
@@ -118,6 +154,8 @@ async fn run(common: Common, listeners: Vec<TcpListener>) {
         spawn_local(listener::accept(listener, tcp, Rc::clone(&worker), stop));
     }
     let mut evict = interval(EVICT_EVERY);
+    let mut beat = interval(common.beat);
+    let mut is_staying = true;
     let mut phase = common.shared.phase.clone();
     let ended = phase.wait_for(|phase| *phase == Phase::Ended);
     let mut ended = std::pin::pin!(ended);
@@ -125,6 +163,20 @@ async fn run(common: Common, listeners: Vec<TcpListener>) {
         tokio::select! {
             _ = &mut ended => return,
             _ = evict.tick() => worker.evict_idle(),
+            _ = beat.tick() => common.beats[index].store(true, Ordering::Relaxed),
+            () = left(&worker, &common.shared), if is_staying => {
+                is_staying = false;
+                common.staying.fetch_sub(1, Ordering::Release);
+            }
         }
+    }
+}
+
+/// Ready once no request of the worker is left that may use nonces or the store.
+async fn left(worker: &Worker, shared: &Shared) {
+    let mut phase = shared.phase.clone();
+    let _ = phase.wait_for(|phase| *phase >= Phase::Leaving).await;
+    while !worker.has_left() {
+        sleep(LOOK_EVERY).await;
     }
 }

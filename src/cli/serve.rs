@@ -4,7 +4,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use super::context::{CommandError, ConfigArgs, Output, block_on};
 use crate::{
-    app::{App, Reload},
+    app::{App, Reload, StartError, sockets::Sockets},
     telemetry::log,
 };
 
@@ -19,6 +19,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Output, CommandError> {
     // A core dump would hold keys, secrets and passwords.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(std::io::Error::from)?;
+    let sockets = Sockets::passed().map_err(StartError::from)?;
     let config = args.config.load()?;
     let log = log::start(config.log.format, &config.log.level)?;
     for warning in config.warnings() {
@@ -26,7 +27,10 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     }
     let file = args.config.clone();
     let reload: Reload = Box::new(move || file.load().map_err(|problems| problems.to_string()));
-    let served = block_on(async { App::prepare(config, log, Some(reload)).await?.run().await })?;
+    let served = block_on(async {
+        let app = App::prepare(config, log, Some(reload), sockets).await?;
+        app.run().await
+    })?;
     served.map_err(|error| CommandError::from(error).about(args.config.path().display()))?;
     Ok(Output::default())
 }

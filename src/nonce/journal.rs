@@ -352,15 +352,18 @@ impl Journal {
         part(&self.files().state)
     }
 
-    /// Brings everything to the disk, so that it is good after a power loss as well. No nonce may be appended from then
-    /// on.
+    /// Brings everything to the disk, so that it is good after a power loss as well, and gives up the lock, also if the disk
+    /// does not take it. No nonce may be appended from then on, and changes of the state stay in memory.
     pub(super) fn close(&self) -> io::Result<()> {
         let mut files = self.files();
-        for number in files.state.logs.clone() {
-            File::open(self.log(number))?.sync_all()?;
-        }
-        files.update(|state| state.is_closed = true)?;
-        files.sync()
+        let logs = files.state.logs.clone();
+        let synced = logs.map(|number| File::open(self.log(number))?.sync_all());
+        let closed = synced.collect::<io::Result<()>>().and_then(|()| {
+            files.update(|state| state.is_closed = true)?;
+            files.sync()
+        });
+        files.file = None;
+        closed
     }
 
     fn log(&self, number: u64) -> PathBuf {

@@ -7,7 +7,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering, fence},
     },
     time::{Duration, Instant},
 };
@@ -271,7 +271,7 @@ impl LocalWindow {
         if second > not_before && second <= MAX_SECOND {
             None
         } else if not_before == CLOSED {
-            Some(Insertion::Full)
+            Some(Insertion::Closed)
         } else if second <= self.lost_until().0 {
             Some(Insertion::Lost)
         } else {
@@ -298,6 +298,8 @@ impl LocalWindow {
                 idle_since: AtomicU64::new(0),
             })
         });
+        // With the one in `close`: either the close sees this bucket, or no insertion into it misses the close.
+        fence(Ordering::SeqCst);
         recent.store(Some(Arc::clone(&bucket)));
         work(&bucket)
     }
@@ -484,8 +486,9 @@ impl LocalWindow {
         self.buckets.iter().map(bucket).sum::<usize>() as u64
     }
 
-    /// Ends the window: brings everything to the disk, so that it is good after a power loss as well. Insertions are
-    /// rejected from here on. Dropping the window does the same.
+    /// Ends the window: brings everything to the disk, so that it is good after a power loss as well, and gives up the lock
+    /// on the files: another process may go on with them at once. Insertions are [`Insertion::Closed`] from here on, and no
+    /// call changes the files. Dropping the window does the same.
     ///
     /// # Errors
     ///
@@ -495,6 +498,7 @@ impl LocalWindow {
         if self.not_before.swap(CLOSED, Ordering::Relaxed) == CLOSED {
             return Ok(());
         }
+        fence(Ordering::SeqCst);
         // An insertion that did not see it has ended once its shard's lock was had.
         for (_, bucket) in &self.buckets {
             bucket.shards.iter().for_each(|shard| drop(lock(&shard.0)));

@@ -49,8 +49,10 @@ pub enum Insertion {
     Fresh,
     /// It is there: the request is a repetition (401 `nonce_used`).
     Used,
-    /// There is no room, or the window is closed; nothing was changed (503).
+    /// There is no room; nothing was changed (503).
     Full,
+    /// The window was closed, because this process ends; nothing was changed (503).
+    Closed,
     /// Nonces of this timestamp may be missing (503).
     Lost,
     /// Nonces of this timestamp have been dropped (401 `timestamp_refused`). Only after a change of the clock or of the

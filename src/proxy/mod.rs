@@ -5,11 +5,11 @@ mod live;
 mod record;
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -71,6 +71,8 @@ pub struct Shared {
     pub rejections: Arc<Rejections>,
     /// The phase of the process.
     pub phase: watch::Receiver<Phase>,
+    /// Whether the phase is [`Phase::Leaving`] or a later one; cheaper to read, and set first.
+    pub is_leaving: AtomicBool,
 }
 
 /// The phases of the process, in their order.
@@ -82,6 +84,8 @@ pub enum Phase {
     Announced,
     /// It accepts no more connections and finishes what it has.
     Draining,
+    /// It takes no more requests, and gives up what another process needs; responses and tunnels go on.
+    Leaving,
     /// It drops what is left.
     Ended,
 }
@@ -91,6 +95,8 @@ pub struct Worker {
     shared: Arc<Shared>,
     request_ids: Rc<RequestIds>,
     current: RefCell<(u64, Rc<Current>)>,
+    /// Requests that are not decided yet: they may still use nonces and the store.
+    undecided: Cell<usize>,
 }
 
 /// The live configuration as one worker uses it.
@@ -117,12 +123,18 @@ impl Worker {
             // Without randomness nothing else starts; the ids of workers would only look alike.
             request_ids: RequestIds::new(&random::identifier().unwrap_or_default()),
             current,
+            undecided: Cell::new(0),
         }
     }
 
     /// Closes connections to the API that are no longer usable.
     pub fn evict_idle(&self) {
         self.current().pool.evict_idle();
+    }
+
+    /// Whether no request is left that may use nonces or the store, and none will come.
+    pub fn has_left(&self) -> bool {
+        self.shared.is_leaving.load(Ordering::Relaxed) && self.undecided.get() == 0
     }
 
     fn current(&self) -> Rc<Current> {
@@ -142,6 +154,7 @@ impl Worker {
         body: RequestBody,
         record: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Failure> {
+        let undecided = Undecided::begin(&self.undecided);
         let live = &*current.live;
         let caller = Rc::clone(body.caller());
         let names = head::check(parts, body.size_hint().lower(), &caller.limits())?;
@@ -158,6 +171,7 @@ impl Worker {
             Target::Api(call) => {
                 let url = call.url;
                 let call = call::admit(live, &head, call, names, body, record).await?;
+                drop(undecided);
                 // They choose the form of a response to a failure, and the fields go to the API.
                 let kept = [header::ACCEPT, header::ACCEPT_LANGUAGE]
                     .map(|name| Some((parts.headers.get(&name)?.clone(), name)));
@@ -186,7 +200,7 @@ impl Worker {
         log_failure(&failure, request_id, &self.shared.conditions);
         let format = match (&failure, record.operation) {
             // A page would take memory for a request that is not counted.
-            (Failure::Busy, _) => Format::Form,
+            (Failure::Busy | Failure::Ending, _) => Format::Form,
             (_, Served::Page) => Format::Html,
             _ => Format::preferred_by(&parts.headers),
         };
@@ -207,6 +221,22 @@ impl Worker {
 
     fn metrics(&self) -> &Metrics {
         &self.shared.metrics
+    }
+}
+
+/// A request of a worker that is not decided yet.
+struct Undecided<'w>(&'w Cell<usize>);
+
+impl<'w> Undecided<'w> {
+    fn begin(count: &'w Cell<usize>) -> Self {
+        count.set(count.get() + 1);
+        Self(count)
+    }
+}
+
+impl Drop for Undecided<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
     }
 }
 
@@ -265,6 +295,10 @@ impl Handler for Worker {
         *self.shared.phase.borrow() >= Phase::Draining
     }
 
+    fn is_leaving(&self) -> bool {
+        self.shared.is_leaving.load(Ordering::Relaxed)
+    }
+
     async fn draining(&self) {
         let mut phase = self.shared.phase.clone();
         // An error means that the process is gone.
@@ -295,7 +329,9 @@ impl Handler for Worker {
         let kept = is_trusted.then(|| request_id::acceptable(&parts.headers));
         let request_id = RequestId::new(&self.request_ids, kept.flatten());
         let mut record = RequestRecord::begin(&self, &current, &parts, peer, request_id, in_flight);
-        let outcome = if count > current.live.concurrent_requests {
+        let outcome = if self.is_leaving() {
+            Err(Failure::Ending)
+        } else if count > current.live.concurrent_requests {
             Err(Failure::Busy)
         } else {
             self.pass(&current, &mut parts, body, &mut record).await

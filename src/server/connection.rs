@@ -41,6 +41,10 @@ pub trait Handler: 'static {
     fn draining(&self) -> impl Future<Output = ()> {
         std::future::pending()
     }
+    /// Whether no more requests are taken: connections that wait for one are closed at once.
+    fn is_leaving(&self) -> bool {
+        false
+    }
     /// A connection has begun.
     fn opened(&self) {}
     /// A connection has ended.
@@ -66,7 +70,7 @@ const LINGER: Duration = Duration::from_secs(5);
 /// While draining, a connection without a request is kept for this long. Its caller may have sent the next one before it
 /// could learn of the end, and HTTP/1.1 can tell it only with a response that says `Connection: close`; closed at once, that
 /// request would be lost (RFC 9112 §9.3.1 lets callers repeat only some). A head that has begun has the same time.
-const LAST_REQUEST: Duration = Duration::from_secs(1);
+pub const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 /// Idle time after which a connection releases its buffers. The value is not critical.
 const PARK_AFTER: Duration = Duration::from_millis(500);
@@ -171,12 +175,15 @@ enum End {
     HeadTooSlow,
     /// The caller does not read its response.
     Stalled,
+    /// No more requests are taken.
+    Left,
     /// It does not end: its buffers are released until more arrives.
     Parked,
 }
 
 /// The progress of a connection, and the deadline of each state.
-struct Progress<'c> {
+struct Progress<'c, H> {
+    handler: &'c H,
     caller: &'c Caller,
     serving: &'c Rc<Serving>,
     watch: Rc<Watch>,
@@ -184,7 +191,7 @@ struct Progress<'c> {
     draining_since: Option<Instant>,
 }
 
-impl Progress<'_> {
+impl<H: Handler> Progress<'_, H> {
     /// Ready when the connection has been in its state for too long. Call it after the connection has been polled.
     fn poll(
         &mut self,
@@ -242,6 +249,7 @@ impl Progress<'_> {
             State::Idle { since, .. } => (since, limits.idle_timeout, End::Idle),
         };
         Some(match self.draining_since {
+            Some(draining) if self.handler.is_leaving() => (draining, End::Left),
             // The caller can send the request elsewhere: nothing is answered.
             Some(draining) => (draining.max(since) + limit.min(LAST_REQUEST), End::Idle),
             None => (since + limit, end),
@@ -271,6 +279,7 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
         }
     };
     let mut progress = Progress {
+        handler: &*handler,
         caller: &caller,
         serving: &serving,
         watch: wire.watch(),
@@ -361,6 +370,8 @@ async fn finish<H: Handler>(
                 wire.reset();
             }
         }
+        // A request may have arrived behind the last response, which a reset could destroy.
+        End::Left => linger(wire).await,
         End::HeadTooSlow => {
             handler.rejected(caller.peer, 408, "the head took too long");
             if let Ok(Ok(())) = timeout(LINGER, wire.write_all(TOO_SLOW)).await {

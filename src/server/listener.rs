@@ -165,6 +165,8 @@ pub struct Tcp {
     /// TLS, read again for each connection so that certificates can change. A listener that began with TLS never falls
     /// back to plain HTTP.
     pub tls: Option<Arc<ArcSwap<Tls>>>,
+    /// The socket outlives this process: when accepting stops, the connections in its queue are left to the next one.
+    pub is_passed: bool,
 }
 
 /// Accepts until `stop` is ready. Connections continue after it returns.
@@ -192,7 +194,9 @@ pub async fn accept<H: Handler>(
             Err(error) => pause.wait(&error).await,
         }
     }
-    accept_queued(listener, &tcp, &handler);
+    if !tcp.is_passed {
+        accept_queued(listener, &tcp, &handler);
+    }
 }
 
 /// Accepts what the kernel has queued and closes the listener: closing alone would reset those connections, and their
@@ -303,15 +307,25 @@ async fn handshake<H: Handler>(
     None
 }
 
-/// Accepts on a Unix socket until dropped.
-pub async fn accept_unix<H: Handler>(listener: UnixListener, handler: Rc<H>) {
+/// Accepts on a Unix socket until `stop` is ready. Connections continue after it returns.
+pub async fn accept_unix<H: Handler>(
+    listener: UnixListener,
+    handler: Rc<H>,
+    stop: impl Future<Output = ()>,
+) {
+    let mut stop = std::pin::pin!(stop);
     let mut pause = Pause::default();
     let peer = Peer {
         address: None,
         secure: false,
     };
     loop {
-        match listener.accept().await {
+        let accepted = tokio::select! {
+            biased;
+            () = &mut stop => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
             Ok((stream, _)) => {
                 pause.end();
                 let wire = Wire::new(Stream::Unix(stream));

@@ -106,6 +106,9 @@ pub enum Fault {
         /// When the oldest nonces leave the window.
         retry_after: Duration,
     },
+    /// This process ends and has given its nonce window up: another one records nonces now.
+    #[error("this process is ending and records no more nonces")]
+    WindowClosed,
     /// The store has failed for too long: a restart would not know the nonces recorded now.
     #[error("the mark of the nonce window could not be written to the store for too long")]
     NonceMarkStale,
@@ -128,6 +131,7 @@ impl Fault {
                 *retry_after
             }
             Self::Store(_) | Self::NonceMarkStale | Self::SharedNonces(_) => problem::OUTAGE,
+            Self::WindowClosed => problem::SOON,
         })
     }
 
@@ -138,7 +142,8 @@ impl Fault {
             Self::NonceMarkStale
             | Self::NonceWindowFull { .. }
             | Self::NoncesLost { .. }
-            | Self::SharedNonces(_) => true,
+            | Self::SharedNonces(_)
+            | Self::WindowClosed => true,
             Self::Store(_) => is_of_logged_outage(self),
         }
     }

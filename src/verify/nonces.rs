@@ -197,6 +197,7 @@ impl Nonces {
         match insertion {
             Insertion::Fresh => Ok(()),
             Insertion::Used => Err(Rejection::NonceUsed.into()),
+            Insertion::Closed => Err(Fault::WindowClosed.into()),
             Insertion::Full => {
                 let retry_after = self.window.frees_after(now);
                 Err(Fault::NonceWindowFull { retry_after }.into())

@@ -21,6 +21,29 @@ as_service consumer add --name Shop --key shop
 test "$(stat -c '%U %a' /var/lib/countersign/countersign.db)" = 'countersign 600'
 zcat /usr/share/man/man1/countersign-serve.1.gz | grep -q configuration
 bash -c '. /usr/share/bash-completion/completions/countersign; complete -p countersign'
+# systemd holds the sockets: while one process follows the other, nobody is refused.
+systemctl is-enabled countersign.socket countersign-admin.socket
+calls() {
+    while [ ! -e /tmp/stop ]; do
+        { printf 'GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nConnection: close\r\n\r\n' >&4 && head -n 1 <&4 | grep -q '^HTTP/1.1 401'; } \
+            4<>/dev/tcp/127.0.0.1/8080 || echo "not answered" >>/tmp/lost
+        echo call >>/tmp/calls
+    done
+}
+calls &
+becomes() { timeout 30 sh -c "until [ \"\$(systemctl is-active $1)\" = $2 ]; do sleep 0.1; done"; }
+go_on() { local before; before=$(wc -l </tmp/calls); timeout 30 sh -c "until [ \$(wc -l </tmp/calls) -gt $((before + 20)) ]; do sleep 0.1; done"; }
+go_on
+systemctl restart countersign
+go_on
+systemctl start countersign-next
+becomes countersign inactive
+go_on
+systemctl start countersign
+becomes countersign-next inactive
+go_on
+process=$(systemctl show -P MainPID countersign)
+
 exec 3<>/dev/tcp/127.0.0.1/8081; printf "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" >&3
 grep "^process_start_time_seconds" <&3
 
@@ -30,11 +53,16 @@ timeout 30 sh -c 'until journalctl -u countersign | grep configuration_reloaded;
 dpkg -i "$2"
 ready
 test "$process" != "$(systemctl show -P MainPID countersign)"
+go_on
+touch /tmp/stop
+wait
+test ! -e /tmp/lost
 grep '# mine' $COUNTERSIGN_CONFIG
 as_service consumer show shop
 
 dpkg -r countersign
 test "$(systemctl is-active countersign)" != active
+test "$(systemctl is-active countersign.socket)" != active
 test -e /var/lib/countersign/countersign.db
 dpkg -P countersign
 test ! -e /var/lib/countersign

@@ -32,6 +32,7 @@ mod connections;
 mod descriptors;
 mod disk;
 mod drain;
+mod handover;
 mod kill;
 mod logins;
 mod reload;

@@ -57,6 +57,37 @@ fn sigterm_lets_what_is_under_way_finish_and_says_that_no_more_is_taken() {
 }
 
 #[test]
+fn a_caller_that_ignores_the_end_gets_503_once_the_nonces_are_given_up() {
+    let (go, proceed) = std::sync::mpsc::channel::<()>();
+    let proceed = std::sync::Mutex::new(proceed);
+    let api = Upstream::replying(move |_| {
+        proceed.lock().unwrap().recv().unwrap();
+        Reply::ok("finished")
+    });
+    let mut proxy = Proxy::with(&api, "operations.unlisted = 'anonymous'");
+    let mut caller = Raw::to(proxy.address());
+    let request = head(&proxy, "GET", "/held", &[]);
+    caller
+        .frame(HEADERS, END_HEADERS | END_STREAM, 1, &request)
+        .unwrap();
+    api.wait_for(1);
+    proxy.signal(Signal::TERM);
+    proxy.logs(&["finishing what is running"]);
+    // Without an answer to the PING behind the GOAWAY, h2 goes on taking requests.
+    caller
+        .frame(HEADERS, END_HEADERS | END_STREAM, 3, &request)
+        .unwrap();
+    assert_eq!(caller.next_of(HEADERS).stream, 3);
+    let unavailable = "countersign_requests_total{verdict=\"unavailable\"}";
+    assert_eq!(proxy.metric(unavailable), 1.0);
+    go.send(()).unwrap();
+    assert_eq!(caller.next_of(HEADERS).stream, 1);
+    drop(caller);
+    assert!(proxy.wait().success());
+    assert_eq!(api.count(), 1);
+}
+
+#[test]
 fn idle_connections_are_told_and_closed() {
     let api = Upstream::start();
     let proxy = Proxy::with(

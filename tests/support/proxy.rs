@@ -1,8 +1,8 @@
 //! Runs the real program on a configuration in a directory of its own, and its commands beside it.
 
 use std::{
-    net::SocketAddr,
-    os::unix::process::ExitStatusExt,
+    net::{SocketAddr, TcpListener},
+    os::{fd::OwnedFd, unix::process::ExitStatusExt},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
@@ -15,7 +15,7 @@ use super::{
     PATIENCE,
     call::Call,
     http::{self, Answer, Connection},
-    program::{Ended, Log, ended, listening_address, program, run, spawn},
+    program::{Ended, Log, ended, listening_address, program, run},
     until,
     upstream::Upstream,
     within,
@@ -121,6 +121,7 @@ pub struct Builder {
     table: toml::Table,
     environment: Vec<(String, String)>,
     descriptors: Option<u32>,
+    sockets: Option<[OwnedFd; 2]>,
 }
 
 impl Builder {
@@ -137,6 +138,7 @@ impl Builder {
             table,
             environment: Vec::new(),
             descriptors: None,
+            sockets: None,
         };
         builder.set("upstream.api_url", url.into());
         builder.set("store.url", store.display().to_string().into());
@@ -177,6 +179,19 @@ impl Builder {
         self
     }
 
+    /// Passes this socket and this one of the admin listener to each `serve`, as systemd does.
+    pub fn sockets(mut self, public: impl Into<OwnedFd>, admin: impl Into<OwnedFd>) -> Self {
+        self.sockets = Some([public.into(), admin.into()]);
+        self
+    }
+
+    /// Opens the sockets of both listeners and passes them to each `serve`.
+    pub fn activated(self) -> Self {
+        let open = || TcpListener::bind("127.0.0.1:0").unwrap();
+        self.environment("LISTEN_FDNAMES", "public:admin")
+            .sockets(open(), open())
+    }
+
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -211,7 +226,7 @@ impl Builder {
     /// Writes the configuration and runs `serve`, which is expected to end by itself.
     pub fn serve_fails(&self) -> Ended {
         self.write();
-        let mut child = spawn(&mut self.command(&["serve"]), "");
+        let mut child = self.serve().spawn().unwrap();
         within(PATIENCE, "serve ends", || child.try_wait().unwrap());
         ended(child)
     }
@@ -232,19 +247,24 @@ impl Builder {
         let Some(descriptors) = self.descriptors else {
             return command;
         };
-        let mut shell = Command::new("sh");
-        shell
-            .args(["-c", "ulimit -n \"$0\" && exec \"$@\""])
-            .arg(descriptors.to_string())
-            .arg(command.get_program())
-            .args(command.get_args())
-            .current_dir(self.directory.path());
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => shell.env(name, value),
-                None => shell.env_remove(name),
-            };
-        }
+        let script = "ulimit -n \"$0\" && exec \"$@\"";
+        within_shell(&["-c", script, &descriptors.to_string()], &command)
+    }
+
+    /// `serve` with what is passed to it.
+    fn serve(&self) -> Command {
+        let mut command = self.limited(&["serve"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(Stdio::piped());
+        let Some([public, admin]) = &self.sockets else {
+            return command;
+        };
+        let passed = |socket: &OwnedFd| Stdio::from(socket.try_clone().unwrap());
+        let script =
+            "export LISTEN_PID=$$ LISTEN_FDS=2; exec \"$0\" \"$@\" 3<&0 4<&1 </dev/null >/dev/null";
+        let mut shell = within_shell(&["-c", script], &command);
+        shell.stdin(passed(public)).stdout(passed(admin));
+        shell.stderr(Stdio::piped());
         shell
     }
 
@@ -258,6 +278,23 @@ impl Builder {
         command.current_dir(self.directory.path());
         command
     }
+}
+
+/// A command that a shell executes at the end of what its own arguments say.
+fn within_shell(arguments: &[&str], command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell
+        .args(arguments)
+        .arg(command.get_program())
+        .args(command.get_args())
+        .current_dir(command.get_current_dir().expect("a directory"));
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell
 }
 
 fn merge(into: &mut toml::Table, from: toml::Table) {
@@ -295,6 +332,34 @@ struct Running {
     admin: SocketAddr,
 }
 
+/// A process that is ending, whose sockets another one serves.
+pub struct Predecessor(Running);
+
+impl Predecessor {
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.0.process.try_wait().unwrap().is_some()
+    }
+
+    /// Waits until it ends.
+    pub fn wait(&mut self) -> ExitStatus {
+        let process = &mut self.0.process;
+        within(Duration::from_secs(60), "the process ends", || {
+            process.try_wait().unwrap()
+        })
+    }
+}
+
+impl Drop for Predecessor {
+    fn drop(&mut self) {
+        drop(self.0.process.kill());
+        drop(self.0.process.wait());
+        if std::thread::panicking() {
+            eprintln!("log of the process before:\n{}", self.0.log);
+        }
+    }
+}
+
 /// The program, serving. Dropping it kills it, and shows its log if the test failed.
 pub struct Proxy {
     home: Builder,
@@ -311,6 +376,11 @@ impl Proxy {
     /// A proxy in front of this API, to be configured further and started.
     pub fn in_front_of(api: &Upstream) -> Builder {
         Builder::in_front_of_url(api.url())
+    }
+
+    /// A proxy in front of this `upstream.api_url`, to be configured further and started.
+    pub fn in_front_of_url(url: &str) -> Builder {
+        Builder::in_front_of_url(url)
     }
 
     /// Starts a proxy in front of this API with this configuration in addition to the defaults.
@@ -330,14 +400,22 @@ impl Proxy {
     #[track_caller]
     pub fn start_unready(&mut self) {
         self.home.write();
-        let mut process = self
-            .home
-            .limited(&["serve"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
+        let process = self.home.serve().spawn().expect("the program starts");
+        self.running = Some(Self::listening(process));
+    }
+
+    /// Starts the program once more on the same sockets, and has the running one end. Returns that one as soon as the new one
+    /// is ready.
+    #[track_caller]
+    pub fn succeed(&mut self) -> Predecessor {
+        let old = self.running.take().expect("the proxy runs");
+        kill_process(Pid::from_child(&old.process), Signal::TERM).unwrap();
+        self.start();
+        Predecessor(old)
+    }
+
+    #[track_caller]
+    fn listening(mut process: Child) -> Running {
         let log = Log::read_from(process.stderr.take().unwrap());
         let mut listening = |listener: &str| {
             within(PATIENCE, &format!("a {listener} listener"), || {
@@ -349,12 +427,12 @@ impl Proxy {
             })
         };
         let (public, admin) = (listening("public"), listening("admin"));
-        self.running = Some(Running {
+        Running {
             process,
             log,
             public,
             admin,
-        });
+        }
     }
 
     /// Writes a changed configuration; what runs keeps the old one until it reloads or is started again.

@@ -20,7 +20,7 @@ use super::{
     sign::quoted,
 };
 use crate::{
-    app::{App, StartError, services::Services},
+    app::{App, StartError, services::Services, sockets::Sockets},
     config,
     issue::random,
     login::password,
@@ -67,7 +67,7 @@ async fn demonstrate(listen: SocketAddr, directory: &Path) -> Result<(), BoxedEr
     let text = configuration(listen, api_address, directory);
     let config = config::parse(&text, "demo", std::iter::empty())?;
     let log = log::start(config.log.format, &config.log.level)?;
-    let app = App::prepare(config, log, None).await;
+    let app = App::prepare(config, log, None, Sockets::default()).await;
     let app = app.map_err(|error| match error {
         StartError::Listen { .. } => {
             format!("{error}: demo --listen 127.0.0.1:0 takes a free port")
@@ -99,6 +99,7 @@ async fn local_listener() -> Result<(TcpListener, SocketAddr), BoxedError> {
 
 fn serve(listener: TcpListener, handler: impl Handler) {
     let tcp = Tcp {
+        is_passed: false,
         bounds: Arc::new(Bounds::new(1000, None)),
         tls: None,
     };

@@ -110,7 +110,9 @@ fn follow(steps: Vec<Step>) {
                     }
                     Insertion::Used => assert!(model.accepted.contains(&known)),
                     Insertion::Forgotten => assert!(timestamp <= model.droppable, "dropped early"),
-                    Insertion::Full | Insertion::Lost => panic!("{insertion:?}"),
+                    Insertion::Full | Insertion::Closed | Insertion::Lost => {
+                        panic!("{insertion:?}")
+                    }
                 }
             }
             Step::Pass(seconds) => {

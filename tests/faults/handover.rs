@@ -1,0 +1,338 @@
+//! One process takes over from another on sockets that were passed to both (`LISTEN_FDS`), and what the service manager is
+//! told.
+
+use std::{
+    net::{TcpListener, TcpStream, UdpSocket},
+    os::{
+        fd::OwnedFd,
+        unix::net::{UnixDatagram, UnixListener},
+    },
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use rustix::process::Signal;
+
+use crate::{
+    load::{Load, Target},
+    process::connections_become,
+    support::{Call, Connection, PATIENCE, Proxy, Upstream, until, upstream::After},
+};
+
+const CONFIG: &str = "service.base_url = 'https://api.test'\nlog.access = false\n\
+                      [[operation]]\npath = '/{*rest}'\n\
+                      [[operation]]\npath = '/socket'\nupgrade = ['websocket']\n";
+
+const SWITCHING: &str = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                         Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+
+/// How many pieces a download has at least; there are ten in a second.
+const PIECES: usize = 60;
+
+/// An API with downloads, which end once `may_end`, and sockets that echo.
+fn api(may_end: &Arc<AtomicBool>) -> Upstream {
+    let may_end = Arc::clone(may_end);
+    Upstream::handling(move |exchange| {
+        exchange.whole_body()?;
+        if exchange.seen.target == "/socket" {
+            exchange.write(SWITCHING)?;
+            while let Some(bytes) = exchange.raw_piece()? {
+                exchange.write(bytes)?;
+            }
+            return Ok(After::Close);
+        }
+        if exchange.seen.target == "/download" {
+            exchange.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+            let mut sent = 0;
+            while sent < PIECES || !may_end.load(Ordering::SeqCst) {
+                exchange.write("5\r\npiece\r\n")?;
+                sent += 1;
+                thread::sleep(Duration::from_millis(100));
+            }
+            exchange.write("0\r\n\r\n")?;
+            return Ok(After::Keep);
+        }
+        exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
+        Ok(After::Keep)
+    })
+}
+
+/// Requests that were accepted, which somebody sends again and again.
+struct Replays {
+    stop: Arc<AtomicBool>,
+    accepted: Arc<Mutex<Vec<Vec<u8>>>>,
+    rejected: Arc<AtomicUsize>,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Replays {
+    fn begin(target: &Target) -> Self {
+        let (stop, rejected) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+        let accepted = Arc::<Mutex<Vec<Vec<u8>>>>::default();
+        let send = {
+            let (stop, accepted, target) = (stop.clone(), accepted.clone(), target.clone());
+            move || {
+                while !stop.load(Ordering::SeqCst) {
+                    let (method, wire) = target.wire(Call::get("/once"));
+                    let mut connection = Connection::to(target.address);
+                    connection.send(&wire);
+                    connection.answer(&method).has_status(200);
+                    accepted.lock().unwrap().push(wire);
+                    thread::sleep(Duration::from_millis(5));
+                }
+            }
+        };
+        let replay = {
+            let (stop, accepted, rejected) = (stop.clone(), accepted.clone(), rejected.clone());
+            let address = target.address;
+            move || {
+                while !stop.load(Ordering::SeqCst) {
+                    // The last one, and those before it in turn.
+                    let wires = accepted.lock().unwrap();
+                    let turn = rejected.load(Ordering::SeqCst) % (wires.len() + 1);
+                    let chosen = wires.last().into_iter().chain(wires.get(turn));
+                    let chosen: Vec<Vec<u8>> = chosen.cloned().collect();
+                    drop(wires);
+                    for wire in chosen {
+                        let mut connection = Connection::to(address);
+                        connection.send(&wire);
+                        connection.answer("GET").is(401, "nonce_used");
+                        rejected.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+            }
+        };
+        Self {
+            threads: vec![thread::spawn(send), thread::spawn(replay)],
+            stop,
+            accepted,
+            rejected,
+        }
+    }
+
+    fn go_on_for(&self, count: usize) {
+        let enough = self.rejected.load(Ordering::SeqCst) + count;
+        until("replays go on", || {
+            self.threads.iter().any(thread::JoinHandle::is_finished)
+                || self.rejected.load(Ordering::SeqCst) >= enough
+        });
+    }
+
+    /// Ends them; what was accepted.
+    fn end(self) -> Vec<Vec<u8>> {
+        self.stop.store(true, Ordering::SeqCst);
+        for thread in self.threads {
+            thread.join().unwrap();
+        }
+        std::mem::take(&mut self.accepted.lock().unwrap())
+    }
+}
+
+#[test]
+fn a_successor_takes_over_under_load_without_a_gap_and_nothing_passes_twice() {
+    let may_end = Arc::default();
+    let api = api(&may_end);
+    let mut proxy = Proxy::in_front_of(&api).config(CONFIG).activated().start();
+    let caller = proxy.somebody();
+    let target = Target::of(&proxy, &caller.consumer, &caller.token);
+
+    let handshake = Call::get("/socket")
+        .header("Upgrade", "websocket")
+        .header("Connection", "Upgrade")
+        .header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+        .header("Sec-WebSocket-Version", "13");
+    let mut socket = proxy.connect();
+    socket.send(&proxy.wire(&handshake.of(&caller)));
+    assert_eq!(socket.head().status(), 101);
+    let mut echoes = |bytes: &[u8]| {
+        socket.send(bytes);
+        assert_eq!(socket.wire().exactly(bytes.len()).unwrap(), bytes);
+    };
+    echoes(b"before");
+    let mut download = proxy.connect();
+    download.send(&proxy.wire(&Call::get("/download").of(&caller)));
+    api.wait_for(2);
+
+    let load = Load::begin(&target, 32);
+    let replays = Replays::begin(&target);
+    load.goes_on_for(320);
+    replays.go_on_for(20);
+    let mut old = proxy.succeed();
+    load.goes_on_for(320);
+    replays.go_on_for(20);
+    assert!(!old.has_ended(), "it finishes the download");
+    echoes(b"after");
+    let tally = load.end();
+    assert_eq!(tally.failures, [""; 0]);
+    assert!(tally.told_to_close > 0, "{tally:?}");
+    // Of every second before and after.
+    let accepted = replays.end();
+    for wire in &accepted {
+        let mut connection = proxy.connect();
+        connection.send(wire);
+        connection.answer("GET").is(401, "nonce_used");
+    }
+    // Nor by the old process, which closes the connection behind the download.
+    may_end.store(true, Ordering::SeqCst);
+    let answer = download.answer("GET");
+    assert!(answer.has_status(200).body.len() >= PIECES * "piece".len());
+    let seen = api.count();
+    for wire in [&accepted[0], &proxy.wire(&Call::get("/late").of(&caller))] {
+        let late = download
+            .try_send(wire)
+            .and_then(|()| download.try_answer("GET"));
+        assert!(!matches!(late, Ok(Some(answer)) if answer.status != 503));
+    }
+    assert_eq!(api.count(), seen);
+    drop(socket);
+    assert!(old.wait().success());
+    proxy.passes(Call::get("/new").of(&caller));
+}
+
+#[test]
+fn a_form_that_is_too_slow_for_the_handover_is_the_successors() {
+    let api = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&api).config(CONFIG).activated().start();
+    let caller = proxy.somebody();
+    let wire = proxy.wire(&Call::post("/form").form("a=thing").of(&caller));
+    let mut slow = proxy.connect();
+    slow.send(&wire[..wire.len() - 1]);
+    connections_become(&proxy, 1.0);
+    let mut old = proxy.succeed();
+    slow.send(&wire[wire.len() - 1..]);
+    let answer = slow.answer("POST");
+    answer.has_status(503);
+    assert_eq!(answer.header("connection"), Some("close"));
+    assert!(old.wait().success());
+    for (status, problem) in [(200, None), (401, Some("nonce_used"))] {
+        let mut connection = proxy.connect();
+        connection.send(&wire);
+        let answer = connection.answer("POST");
+        assert_eq!(answer.has_status(status).problem().as_deref(), problem);
+    }
+    assert_eq!(api.count(), 1);
+}
+
+#[test]
+fn connections_in_the_queue_of_a_passed_socket_wait_for_the_next_process() {
+    let api = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&api).config(CONFIG).activated().start();
+    let caller = proxy.somebody();
+    let address = proxy.address();
+    let wire = proxy.wire(&Call::get("/queued").of(&caller));
+    assert!(proxy.stop().success());
+    let mut queued = Connection::over(TcpStream::connect(address).unwrap());
+    queued.send(&wire);
+    proxy.start();
+    queued.answer("GET").has_status(200);
+}
+
+#[test]
+fn sockets_of_another_kind_are_rejected_with_the_fix() {
+    let tcp = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").unwrap());
+    let directory = tempfile::TempDir::new().unwrap();
+    let unix = || OwnedFd::from(UnixListener::bind(directory.path().join("s")).unwrap());
+    let connected = TcpListener::bind("127.0.0.1:0").unwrap();
+    let connected = TcpStream::connect(connected.local_addr().unwrap()).unwrap();
+    for (names, public, admin, told) in [
+        (
+            "public:admin",
+            UdpSocket::bind("127.0.0.1:0").unwrap().into(),
+            tcp(),
+            "'public' is not a listening TCP socket",
+        ),
+        (
+            "public:admin",
+            unix(),
+            tcp(),
+            "'public' is not a listening TCP socket",
+        ),
+        (
+            "public:admin",
+            tcp(),
+            connected.into(),
+            "'admin' is not a listening TCP or Unix stream socket",
+        ),
+        (
+            "public:admin",
+            tcp(),
+            UnixDatagram::unbound().unwrap().into(),
+            "'admin' is not a listening",
+        ),
+        (
+            "countersign.socket:admin",
+            tcp(),
+            tcp(),
+            "no listener is called 'countersign.socket'; set FileDescriptorName=",
+        ),
+        ("public", tcp(), tcp(), "no listener is called 'unknown'"),
+        (
+            "admin:admin",
+            tcp(),
+            tcp(),
+            "several sockets are called 'admin'",
+        ),
+        (
+            "public:probe",
+            tcp(),
+            tcp(),
+            "admin.probe_listen is not set",
+        ),
+    ] {
+        let ended = Proxy::in_front_of_url("http://127.0.0.1:9")
+            .environment("LISTEN_FDNAMES", names)
+            .sockets(public, admin)
+            .serve_fails();
+        assert_eq!(ended.code(), Some(2), "{names}: {ended:?}");
+        assert!(ended.stderr.contains(told), "{names}: {ended:?}");
+    }
+    let any = TcpListener::bind("0.0.0.0:0").unwrap();
+    let ended = Proxy::in_front_of_url("http://127.0.0.1:9")
+        .environment("LISTEN_FDNAMES", "public:admin")
+        .sockets(any, tcp())
+        .serve_fails();
+    assert!(
+        ended.stderr.contains("service.base_url: missing"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn the_service_manager_is_told_of_each_step() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let path = directory.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let told = |wanted: &[&str]| {
+        loop {
+            let mut message = [0; 1024];
+            let length = manager.recv(&mut message).expect("the manager is told");
+            let message = String::from_utf8_lossy(&message[..length]).into_owned();
+            if wanted.iter().all(|part| message.contains(part)) {
+                return;
+            }
+        }
+    };
+    let api = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&api)
+        .environment("NOTIFY_SOCKET", &path.display().to_string())
+        .environment("WATCHDOG_USEC", "400000")
+        .start();
+    told(&["READY=1\n", "STATUS=serving\n"]);
+    told(&["WATCHDOG=1\n"]);
+    told(&["WATCHDOG=1\n"]);
+    proxy.signal(Signal::HUP);
+    told(&["RELOADING=1\nMONOTONIC_USEC="]);
+    told(&["READY=1\n", "STATUS=serving\n"]);
+    std::fs::write(proxy.directory().join("config.toml"), "nothing = 1").unwrap();
+    proxy.signal(Signal::HUP);
+    told(&["RELOADING=1\nMONOTONIC_USEC="]);
+    told(&["READY=1\n", "STATUS=serving with the configuration before"]);
+    proxy.signal(Signal::TERM);
+    told(&["STOPPING=1\n"]);
+    assert!(proxy.wait().success());
+}
