@@ -20,7 +20,7 @@
 //! | 5 | `app` | the composition root: opens, runs, reloads and drains; knows every concrete type |
 //! | 4 | `config` | what the operator wrote |
 //! | 3 | `proxy` `authorize` `endpoints` `pages` `admin` | what responds: the way of a request, the decision on a call to the API, the token calls, what a browser sees, health and metrics |
-//! | 2 | `route` `parse` `verify` `policy` `forward` `issue` `login` `manage` `explain` `respond` | the steps, what operators do, and the responses to rejections and faults |
+//! | 2 | `route` `parse` `verify` `policy` `identity` `forward` `issue` `login` `manage` `explain` `respond` | the steps, what operators do, and the responses to rejections and faults |
 //! | 1 | `server` `store` `nonce` | the outside world: callers' connections, records and the cache in front of them, used nonces |
 //! | 0 | `oauth` `origin` `telemetry` `clock` `fields` `language` `memory` `names` `peer` `problem` `secret` `tls` | RFC 5849 as pure functions, URLs and origins, logs and metrics, languages, certificates and keys, the ground |
 //!
@@ -39,6 +39,7 @@ pub mod endpoints;
 pub mod explain;
 pub mod fields;
 pub mod forward;
+pub mod identity;
 pub mod issue;
 pub mod language;
 pub mod login;

@@ -14,7 +14,7 @@ use thiserror::Error;
 pub use self::{format::Format, own::OwnResponse};
 use self::{format::render, look::Frame};
 use crate::{
-    forward,
+    forward, identity,
     issue::{self, random::NoRandomness},
     oauth::ShapeError,
     parse, policy,
@@ -114,6 +114,12 @@ impl From<verify::Error> for Failure {
             verify::Error::Rejection(rejection) => Self::Verify(rejection),
             verify::Error::Fault(fault) => Self::Unverifiable(fault),
         }
+    }
+}
+
+impl From<identity::Fault> for Failure {
+    fn from(fault: identity::Fault) -> Self {
+        Self::Upstream(fault.into())
     }
 }
 

@@ -72,6 +72,8 @@ pub enum TokenCall {
     AccessToken,
     /// `mode=revoke_token`: revokes the access token that signs the call.
     RevokeToken,
+    /// `mode=exchange`: gives out an OAuth 2 access token for the access token that signs the call.
+    Exchange,
 }
 
 /// A page for a user's browser.
@@ -100,6 +102,8 @@ pub enum Target<'o, 'r> {
     Token(Option<TokenCall>),
     /// A page.
     Page(Page),
+    /// The public keys of what is signed here.
+    JwkSet,
     /// The API, if the call is permitted.
     Api(ApiCall<'o, 'r>),
 }
@@ -132,6 +136,10 @@ pub struct Params {
     pub path: String,
     /// `/oauth/request_token`, `/oauth/authorize` and `/oauth/access_token` too.
     pub aliases: bool,
+    /// `mode=exchange` too.
+    pub exchange: bool,
+    /// `/.well-known/jwks.json` too.
+    pub jwk_set: bool,
     /// The paths of the files that pages refer to.
     pub assets: Vec<String>,
 }
@@ -181,10 +189,22 @@ impl Params {
     /// The `mode` of a form. Under the other paths, which name the call themselves, it is a parameter like any other.
     fn mode_of_form(&self, head: &Head<'_>, form: &[u8]) -> Result<Option<Mode>, Rejection> {
         if head.target.path == self.path.as_bytes() {
-            by_mode(form)
+            self.by_mode(form)
         } else {
             Ok(None)
         }
+    }
+
+    /// The call or the page that `mode` names in a query or a form; `None` if it is not there.
+    fn by_mode(&self, pairs: &[u8]) -> Result<Option<Mode>, Rejection> {
+        let mode = fields::parameter(pairs, "mode").map_err(|_| Rejection::ModeNotOnce)?;
+        let is_on = |named| self.exchange || !matches!(named, Mode::Token(TokenCall::Exchange));
+        let known = |mode| {
+            let mut modes = MODES.into_iter();
+            let named = modes.find(|(name, named)| *name == mode && is_on(*named));
+            named.map(|(_, named)| named).ok_or(Rejection::ModeUnknown)
+        };
+        mode.map(known).transpose()
     }
 
     /// The call or the page that path and query name; `None` under other paths.
@@ -192,7 +212,7 @@ impl Params {
         let target = &head.target;
         let mode = match target.path {
             path if path == self.path.as_bytes() => {
-                match by_mode(target.query.unwrap_or_default())? {
+                match self.by_mode(target.query.unwrap_or_default())? {
                     None => return Ok(Some(Target::Token(None))),
                     Some(mode) => mode,
                 }
@@ -200,6 +220,10 @@ impl Params {
             b"/oauth/request_token" if self.aliases => Mode::Token(TokenCall::RequestToken),
             b"/oauth/authorize" if self.aliases => Mode::Page(Page::Authorize),
             b"/oauth/access_token" if self.aliases => Mode::Token(TokenCall::AccessToken),
+            b"/.well-known/jwks.json" if self.jwk_set => {
+                Mode::Page(Page::Asset).check_method(&head.parts.method)?;
+                return Ok(Some(Target::JwkSet));
+            }
             path if self.assets.iter().any(|asset| asset.as_bytes() == path) => {
                 Mode::Page(Page::Asset)
             }
@@ -276,7 +300,7 @@ impl Mode {
     fn check_method(self, method: &Method) -> Result<(), Rejection> {
         let allow = match self {
             Self::Token(TokenCall::RequestToken | TokenCall::AccessToken) => "GET, POST",
-            Self::Token(TokenCall::RevokeToken) => "POST",
+            Self::Token(TokenCall::RevokeToken | TokenCall::Exchange) => "POST",
             Self::Page(Page::Home | Page::Asset) => "GET, HEAD",
             Self::Page(_) => "GET, HEAD, POST",
         };
@@ -288,25 +312,14 @@ impl Mode {
 }
 
 /// The values of `mode`.
-const MODES: [(&str, Mode); 8] = [
+const MODES: [(&str, Mode); 9] = [
     ("req_req_token", Mode::Token(TokenCall::RequestToken)),
     ("auth_req_token", Mode::Page(Page::Authorize)),
     ("req_acc_token", Mode::Token(TokenCall::AccessToken)),
     ("revoke_token", Mode::Token(TokenCall::RevokeToken)),
+    ("exchange", Mode::Token(TokenCall::Exchange)),
     ("applications", Mode::Page(Page::Applications)),
     ("login", Mode::Page(Page::Login)),
     ("logout", Mode::Page(Page::Logout)),
     ("password", Mode::Page(Page::Password)),
 ];
-
-/// The call or the page that `mode` names in a query or a form; `None` if it is not there.
-fn by_mode(pairs: &[u8]) -> Result<Option<Mode>, Rejection> {
-    let mode = fields::parameter(pairs, "mode").map_err(|_| Rejection::ModeNotOnce)?;
-    let known = |mode| MODES.into_iter().find(|(name, _)| *name == mode);
-    let named = mode.map(|mode| {
-        known(mode)
-            .map(|(_, named)| named)
-            .ok_or(Rejection::ModeUnknown)
-    });
-    named.transpose()
-}

@@ -95,8 +95,7 @@ pub fn client_config(
 /// [`TlsFileError`] names the file at fault.
 pub fn certified_key(certificate: &Path, key: &Path) -> Result<CertifiedKey, TlsFileError> {
     let chain = certificates(certificate)?;
-    let private =
-        PrivateKeyDer::from_pem_file(key).map_err(|error| TlsFileError::unreadable(key, &error))?;
+    let private = private_key(key)?;
     CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider()).map_err(|error| {
         let certificate = certificate.display();
         TlsFileError::new(
@@ -104,6 +103,14 @@ pub fn certified_key(certificate: &Path, key: &Path) -> Result<CertifiedKey, Tls
             format!("{error}; it must be the private key of {certificate}"),
         )
     })
+}
+
+/// Reads a private key.
+///
+/// # Errors
+/// [`TlsFileError`] names the file.
+pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| TlsFileError::unreadable(path, &error))
 }
 
 /// Reads the certificates of trusted authorities.

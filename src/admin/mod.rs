@@ -26,7 +26,7 @@ use crate::{
     oauth::Authority,
     origin::without_brackets,
     parse::{Rejection, origin::INVALID_HOST},
-    proxy::{Phase, Shared},
+    proxy::{Phase, Shared, jwk_set},
     respond::{self, Format, OwnResponse, look::Look},
     server::{
         caller::Limits,
@@ -97,8 +97,11 @@ impl Admin {
         if !is_open || !self.any_host && is_network {
             self.check_host(request.headers())?;
         }
+        let is_jwk_set = path == "/jwks.json" && !self.is_probe;
         match path {
-            _ if is_open && !matches!(*request.method(), Method::GET | Method::HEAD) => {
+            _ if (is_open || is_jwk_set)
+                && !matches!(*request.method(), Method::GET | Method::HEAD) =>
+            {
                 Err(Rejection::MethodNotAllowed { allow: "GET, HEAD" })
             }
             "/healthz" => Ok(text(200, "ok\n")),
@@ -113,6 +116,10 @@ impl Admin {
                     metrics.render(),
                     Verdict::Page,
                 ))
+            }
+            _ if is_jwk_set => {
+                let set = jwk_set(&self.shared.live.load());
+                Ok(set.unwrap_or_else(|| text(404, "nothing is signed\n")))
             }
             _ => match self.control.backend.load_full().filter(|_| !self.is_probe) {
                 Some(backend) if is_api(path) => {

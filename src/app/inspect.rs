@@ -74,6 +74,9 @@ pub fn inspect(config: &Config, listener: SocketAddr) -> Vec<Finding> {
     if let Some(key) = &upstream.key {
         findings.mode("upstream.tls.key", key);
     }
+    for key in &config.identity.assertion.key_files {
+        findings.mode("identity.assertion.key_files", key);
+    }
     for key in &config.store.encryption_key_file {
         findings.mode("store.encryption_key_file", key);
     }

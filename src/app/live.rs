@@ -11,14 +11,16 @@ use crate::{
         tokens::{TokenFileError, Tokens},
     },
     authorize::Authorizer,
+    clock::Clock,
     config::{self, ApiUrl, Config, Enforcement, Preflight, UpstreamHost},
-    endpoints::{Endpoints, Lifetimes},
+    endpoints::{Endpoints, Exchange, Lifetimes},
     explain,
-    forward::{self, FoldedNames, HTTPOXY, HostMode, IdentityNames, LOOKALIKES, pool, tls},
+    forward::{self, FoldedNames, HTTPOXY, HostMode, LOOKALIKES, pool, tls},
+    identity::{Assertion, Identity, IdentityNames, keys::Keys},
     language::PageFileError,
     manage::{self, Management},
     oauth::{MethodSet, diagnosis::OtherUrl},
-    origin::{HttpUrl, Scheme},
+    origin::{HttpUrl, Origin, Scheme},
     pages::{self, Pages, PermissionText, cookie_names},
     parse::origin::{Origins, PublicUrl},
     policy::{
@@ -46,6 +48,7 @@ pub fn live(
     services: &Services,
 ) -> Result<Live, StartError> {
     let origins = Arc::new(origins(config, listener));
+    let keys = Keys::read(&config.identity.assertion.key_files)?;
     let verify = verify_params(config, listener);
     let look = Arc::new(look(config, listener)?);
     let endpoints = Endpoints {
@@ -58,6 +61,7 @@ pub fn live(
         user_parameters: config.tokens.user_parameters(),
         feed: Arc::clone(&services.pages.feed),
         base: origins.base.clone(),
+        exchange: keys.as_ref().and_then(|keys| exchange(config, keys)),
         clock: services.clock.clone(),
     };
     let pages = page_params(config, &origins, Arc::clone(&look));
@@ -78,12 +82,14 @@ pub fn live(
         route: route::Params {
             path: config.service.path.clone(),
             aliases: config.service.aliases,
+            exchange: endpoints.exchange.is_some(),
+            jwk_set: keys.is_some(),
             assets: look.assets().map(|asset| asset.path.clone()).collect(),
         },
         endpoints,
         authorizer,
         conventions: config.paths.policy,
-        forward: forward_params(config, origins.base.origin.is_https(), services),
+        forward: forward_params(config, &origins.base.origin, keys.as_ref(), services),
         upstream: upstream_params(config)?,
         look,
         admin_hosts: config
@@ -97,8 +103,37 @@ pub fn live(
             config.limits.concurrent_requests.get() as usize,
             descriptors::limit(),
         ),
+        jwk_set: keys.map(|keys| keys.set),
         origins,
     })
+}
+
+/// The exchange, if there is one.
+fn exchange(config: &Config, keys: &Keys) -> Option<Exchange> {
+    Some(Exchange {
+        audience: config.exchange.audience.clone()?,
+        ttl: config.exchange.ttl,
+        signer: keys.signer("at+jwt"),
+    })
+}
+
+/// The fields that identify the caller; `base` is the origin of the token endpoints.
+fn identity(config: &Config, base: &Origin, keys: Option<&Keys>, clock: &Clock) -> Identity {
+    let (identity, signed) = (&config.identity, &config.identity.assertion);
+    let assertion = || {
+        let parties = (base.to_string(), config.assertion_audience()?);
+        let (header, bound) = (signed.header.clone()?, (signed.ttl, signed.bind));
+        Some(Assertion::new(header, keys?, parties, bound, clock.clone()))
+    };
+    Identity {
+        names: IdentityNames {
+            user: identity.user_header.clone(),
+            consumer: identity.consumer_header.clone(),
+            permissions: identity.permissions_header.clone(),
+            kind: identity.kind_header.clone(),
+        },
+        assertion: assertion(),
+    }
 }
 
 /// Makes what the admin API and the console work with, if they are on.
@@ -270,17 +305,16 @@ fn operations(config: &Config) -> Operations {
     Operations::new(listed, unlisted, hide)
 }
 
-fn forward_params(config: &Config, secure: bool, services: &Services) -> forward::Params {
+fn forward_params(
+    config: &Config,
+    base: &Origin,
+    keys: Option<&Keys>,
+    services: &Services,
+) -> forward::Params {
     let upstream = &config.upstream;
-    let identity = &config.identity;
-    let names = [
-        &identity.user_header,
-        &identity.consumer_header,
-        &identity.permissions_header,
-        &identity.kind_header,
-    ];
+    let identity = identity(config, base, keys, &services.clock);
     let user = config.user_headers().map(|headers| headers.user);
-    let names = names.into_iter().chain(&user).map(ToString::to_string);
+    let names = identity.names().chain(&user).map(ToString::to_string);
     let dropped = names
         .chain(
             config
@@ -300,7 +334,7 @@ fn forward_params(config: &Config, secure: bool, services: &Services) -> forward
         ),
         ApiUrl::Unix(_) => (String::new(), None, "localhost".to_owned()),
     };
-    let cookies = cookie_names(secure);
+    let cookies = cookie_names(base.is_https());
     forward::Params {
         api_path,
         api_origin,
@@ -312,13 +346,8 @@ fn forward_params(config: &Config, secure: bool, services: &Services) -> forward
         forwarded: upstream.forwarded,
         dropped: FoldedNames::new(dropped),
         lookalikes: FoldedNames::new(LOOKALIKES),
-        identity: IdentityNames {
-            user: identity.user_header.clone(),
-            consumer: identity.consumer_header.clone(),
-            permissions: identity.permissions_header.clone(),
-            kind: identity.kind_header.clone(),
-        },
-        forward_authorization: identity.forward_authorization,
+        identity,
+        forward_authorization: config.identity.forward_authorization,
         cookies: [cookies.session, cookies.login],
         hop: field_value(&services.hop),
         response_timeout: upstream.response_timeout,

@@ -59,6 +59,7 @@ use crate::{
         tls::{self, Tls, TlsError},
     },
     telemetry::log::LogControl,
+    tls::TlsFileError,
 };
 
 /// Why the program cannot start; each names the key at fault and the fix.
@@ -70,6 +71,9 @@ pub enum StartError {
     /// The files of TLS, on the public listener or to the API.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The keys that sign JWTs.
+    #[error("identity.assertion.key_files: {0}")]
+    Keys(#[from] TlsFileError),
     /// The files of the pages.
     #[error(transparent)]
     Look(#[from] PageFileError),
@@ -131,6 +135,7 @@ impl StartError {
         matches!(
             self,
             Self::Tls(_)
+                | Self::Keys(_)
                 | Self::Look(_)
                 | Self::AdminToken(_)
                 | Self::Own(_)

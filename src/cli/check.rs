@@ -19,6 +19,7 @@ use crate::{
     clock::Clock,
     config::{Config, LoginBackend, NonceScope},
     forward::{Fault, pool::Pool},
+    identity::keys::Keys,
     login::http,
     nonce,
     server::tls,
@@ -44,9 +45,10 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Output, CommandError> {
     let config = args.config.load()?;
     let name = args.config.path().display().to_string();
-    let checks: [(&str, Check); 8] = [
+    let checks: [(&str, Check); 9] = [
         ("listeners", listeners),
         ("certificates", certificates),
+        ("keys", keys),
         ("operations", operations),
         ("pages", pages),
         ("store", store),
@@ -159,6 +161,17 @@ fn certificates(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
         }
     }
     Ok(text)
+}
+
+fn keys(config: &Config, _: &mut Vec<String>) -> CheckResult {
+    let keys = Keys::read(&config.identity.assertion.key_files).map_err(StartError::from)?;
+    Ok(match keys.as_ref().map(|keys| keys.ids.as_slice()) {
+        None | Some([]) => "none: nothing is signed".to_owned(),
+        Some([first]) => format!("{first} signs"),
+        Some([first, others @ ..]) => {
+            format!("{first} signs; {} are published too", others.join(" "))
+        }
+    })
 }
 
 fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {

@@ -36,6 +36,12 @@ impl Config {
         vec![self.base_url(listener).into()]
     }
 
+    /// `identity.assertion.audience`: as written, else the origin of the API; `None` for a Unix socket, which has none.
+    pub fn assertion_audience(&self) -> Option<String> {
+        let of_api = || Some(self.upstream.api_url.tcp()?.origin.to_string());
+        self.identity.assertion.audience.clone().or_else(of_api)
+    }
+
     /// The fields by which a proxy in front names the user, if `login.backend` is `header`.
     pub fn user_headers(&self) -> Option<UserHeaders> {
         let login = &self.login;

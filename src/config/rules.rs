@@ -77,6 +77,7 @@ pub(super) fn problems(config: &Config) -> Vec<Finding> {
         store,
         login,
         identity_headers,
+        signed_identity,
         token_response,
         permissions,
         operations,
@@ -294,18 +295,51 @@ fn login(config: &Config, found: &mut Findings) {
 fn identity_headers(config: &Config, found: &mut Findings) {
     let identity = &config.identity;
     let names = [
-        ("identity.user_header", &identity.user_header),
-        ("identity.consumer_header", &identity.consumer_header),
-        ("identity.permissions_header", &identity.permissions_header),
-        ("identity.kind_header", &identity.kind_header),
+        ("identity.user_header", Some(&identity.user_header)),
+        ("identity.consumer_header", Some(&identity.consumer_header)),
+        (
+            "identity.permissions_header",
+            Some(&identity.permissions_header),
+        ),
+        ("identity.kind_header", Some(&identity.kind_header)),
+        (
+            "identity.assertion.header",
+            identity.assertion.header.as_ref(),
+        ),
     ];
-    for (index, (key, name)) in names.into_iter().enumerate() {
+    let names = names.into_iter();
+    let names: Vec<_> = names.filter_map(|(key, name)| Some((key, name?))).collect();
+    for (index, (key, name)) in names.iter().enumerate() {
         let is_same = |other: &&(&str, &HeaderName)| fold(other.1.as_str()) == fold(name.as_str());
         report! { found;
             [key] if is_reserved(name) => "HTTP uses {name} itself; write another name";
             [key] if let Some((other, _)) = names[..index].iter().find(is_same) =>
                 "an API may take {name} for the header of {other}; write names that differ in letters or digits";
         }
+    }
+}
+
+/// What is signed has a key and an audience.
+fn signed_identity(config: &Config, found: &mut Findings) {
+    let (assertion, exchange) = (&config.identity.assertion, &config.exchange);
+    let (is_on, has_keys) = (assertion.header.is_some(), !assertion.key_files.is_empty());
+    let audiences = [
+        ("identity.assertion.audience", &assertion.audience),
+        ("exchange.audience", &exchange.audience),
+    ];
+    for (key, audience) in audiences {
+        report! { found;
+            [key] if audience.as_ref().is_some_and(String::is_empty) => "it is empty; name who is to believe it";
+        }
+    }
+    report! { found;
+        ["identity.assertion.key_files"] if is_on && !has_keys =>
+            "missing, since identity.assertion.header is set; name the file of a private key, which openssl genpkey \
+             -algorithm ed25519 makes";
+        ["identity.assertion.audience"] if is_on && config.assertion_audience().is_none() =>
+            "missing, since upstream.api_url has no origin; name who is to believe the assertion";
+        ["exchange.audience"] if exchange.audience.is_some() && !has_keys =>
+            "nothing signs the tokens of the exchange; name a key in identity.assertion.key_files";
     }
 }
 

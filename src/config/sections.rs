@@ -22,6 +22,7 @@ use super::{
     units::{DAY, KIB, LONGEST, MIB, count, duration, lifetime, seconds, size},
 };
 use crate::{
+    identity::Bind,
     login::http::Encoding,
     names::Permission,
     nonce::OnLost,
@@ -328,6 +329,38 @@ section! {
         #[serde(deserialize_with = "text")] kind_header: HeaderName = "X-Auth-Kind", reload;
         /// Lets the oauth_ credentials go on to the API untouched, for one that verifies them itself.
         forward_authorization: bool = false, reload;
+    }
+    with {
+        /// The signed form of the identity.
+        assertion: IdentityAssertion,
+    }
+}
+
+section! {
+    /// A JWT that tells the API who calls, and that nobody else can make; see docs/assertion.md. Anonymous calls have none.
+    #[derive(Default)]
+    IdentityAssertion["identity.assertion"] {
+        /// The field that has it. A caller's own is dropped, as are the names above.
+        #[serde(default, deserialize_with = "optional")] header: Option<HeaderName> [else "none": "X-Auth-Assertion"], reload;
+        /// Files with a private key each, Ed25519 or P-256, PEM. The first signs; the public keys of all are at /jwks.json of the admin listener and /.well-known/jwks.json of service.base_url, where APIs keep them for 5 minutes: add a key some time before it signs, and keep the old one as long after. Read again on SIGHUP.
+        #[serde(default, deserialize_with = "distinct")] key_files: Vec<PathBuf> [else "none": ["assertion.pem"]], reload;
+        /// Who is to believe it: the claim aud. The API has to check it.
+        audience: Option<String> [else "the origin of upstream.api_url": "https://api.internal"], reload;
+        /// How long one is valid.
+        #[serde(deserialize_with = "seconds::<DAY, _>")] ttl: Duration = "60s", reload;
+        /// "request": each is signed for the method and the URL of one request; "none": one serves a token for half its life, which costs less.
+        bind: Bind = "request", reload;
+    }
+}
+
+section! {
+    /// The exchange of OAuth 1.0a for OAuth 2: with mode=exchange a consumer gets an access token (RFC 9068) for the next gateway.
+    #[derive(Default)]
+    Exchange["exchange"] {
+        /// Who is to believe it: the claim aud. Without it there is no exchange. It needs identity.assertion.key_files.
+        audience: Option<String> [else "none: no exchange": "https://api.example.com"], reload;
+        /// How long such a token is valid, at most as long as the token that signs.
+        #[serde(deserialize_with = "seconds::<LONGEST, _>")] ttl: Duration = "15m", reload;
     }
 }
 

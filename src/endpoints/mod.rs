@@ -1,6 +1,7 @@
 //! The token calls, one file for each.
 
 pub mod access_token;
+pub mod exchange;
 pub mod request_token;
 pub mod revoke_token;
 
@@ -8,6 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use http_body::Body as _;
 
+pub use self::exchange::Exchange;
 use crate::{
     clock::Clock,
     oauth::ProtocolParameter,
@@ -69,6 +71,8 @@ pub struct Endpoints {
     pub feed: Arc<ChangeHub>,
     /// The public URL of the token endpoints.
     pub base: PublicUrl,
+    /// The exchange for OAuth 2, if it is on.
+    pub exchange: Option<Exchange>,
     /// The clock.
     pub clock: Clock,
 }
@@ -124,7 +128,9 @@ impl Endpoints {
                 Purpose::AccessToken,
                 &[ProtocolParameter::Token, ProtocolParameter::Verifier],
             ),
-            TokenCall::RevokeToken => (Purpose::Revocation, &[ProtocolParameter::Token]),
+            TokenCall::RevokeToken | TokenCall::Exchange => {
+                (Purpose::OwnToken, &[ProtocolParameter::Token])
+            }
         };
         let request = SignedRequest {
             method: head.parts.method.as_str().as_bytes(),
@@ -146,6 +152,7 @@ impl Endpoints {
             TokenCall::RequestToken => request_token::respond(self, &request, &verified).await,
             TokenCall::AccessToken => access_token::respond(self, &request, &verified).await,
             TokenCall::RevokeToken => revoke_token::respond(self, &verified).await,
+            TokenCall::Exchange => exchange::respond(self, &verified),
         }
     }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use thiserror::Error;
 
 use crate::{
+    identity,
     problem::Problem,
     server::{caller::UploadError, rejection::BodyRejection},
     telemetry::metrics::Verdict,
@@ -58,6 +59,12 @@ impl Fault {
             Self::ApiTooSlow => Problem::plain(504, Verdict::GatewayTimeout),
             Self::Internal(_) => Problem::plain(500, Verdict::InternalError),
         }
+    }
+}
+
+impl From<identity::Fault> for Fault {
+    fn from(identity::Fault(what): identity::Fault) -> Self {
+        Self::Internal(what)
     }
 }
 

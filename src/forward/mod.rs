@@ -16,15 +16,15 @@ pub mod websocket;
 
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue};
+use http::HeaderValue;
 
 pub use self::{
     error::{ExchangeError, Fault, Rejection},
     folded::FoldedNames,
 };
+use crate::identity::Identity;
 
 /// The rules by which heads are rewritten.
-#[derive(Debug)]
 pub struct Params {
     /// The path of `upstream.api_url`, without a slash at its end.
     pub api_path: String,
@@ -40,8 +40,8 @@ pub struct Params {
     /// Those that are dropped unless they are the field itself: names that only differ from HTTP's own by `_` and the
     /// like.
     pub lookalikes: FoldedNames,
-    /// The names of the identity headers.
-    pub identity: IdentityNames,
+    /// The fields that identify the caller.
+    pub identity: Identity,
     /// The OAuth credentials go on to the API.
     pub forward_authorization: bool,
     /// The names of our own cookies: they are no business of the API's, and it sets none of that name.
@@ -60,19 +60,6 @@ impl Params {
     pub fn is_own_cookie(&self, name: &[u8]) -> bool {
         self.cookies.iter().any(|own| own.as_bytes() == name)
     }
-}
-
-/// Field names under which the API learns who calls.
-#[derive(Debug, Clone)]
-pub struct IdentityNames {
-    /// The user's id.
-    pub user: HeaderName,
-    /// The consumer key.
-    pub consumer: HeaderName,
-    /// The permissions, separated by spaces.
-    pub permissions: HeaderName,
-    /// The kind of caller.
-    pub kind: HeaderName,
 }
 
 /// The `Host` that the API sees.

@@ -116,6 +116,8 @@ pub(super) fn is_written(authority: &Authority<'_>, host: &[u8]) -> bool {
 pub struct Call {
     /// The proof that it may be forwarded.
     pub permit: Permit,
+    /// The signed statement of who calls.
+    pub assertion: Option<HeaderValue>,
     /// Path and query to ask for, with the API's own path in front.
     pub target: PathAndQuery,
     /// The names of the fields that came.
@@ -187,7 +189,10 @@ pub fn rewrite(
     // Not `Via`: nginx and others do not compress responses to requests that have it.
     headers.append(&COUNTERSIGN_HOP, params.hop.clone());
     set(headers, &X_REQUEST_ID, call.request_id.clone());
-    identity(headers, params, permit)?;
+    // Only ours: callers' copies in any spelling have been dropped.
+    let assertion = call.assertion.take();
+    let put = |name: &HeaderName, value| set(headers, name, value);
+    params.identity.fields(permit, assertion, put)?;
     Ok(request)
 }
 
@@ -325,27 +330,6 @@ pub(super) fn without_ours(value: &[u8], params: &Params) -> Option<Vec<u8>> {
     let kept = fields::cookies(value).filter(|(name, _)| !params.is_own_cookie(name));
     let kept: Vec<&[u8]> = kept.map(|(_, cookie)| cookie).collect();
     Some(kept.join(&b"; "[..]))
-}
-
-/// The identity headers, and only ours: callers' copies in any spelling have been dropped.
-fn identity(headers: &mut HeaderMap, params: &Params, permit: &Permit) -> Result<(), Fault> {
-    let names = &params.identity;
-    match (permit.identity(), permit.user()) {
-        (Some(identity), _) => {
-            let identity = identity.ok_or(Fault::Internal("a consumer has no field value"))?;
-            if let Some(user) = &identity.user {
-                set(headers, &names.user, user.clone());
-            }
-            set(headers, &names.consumer, identity.consumer.clone());
-            set(headers, &names.permissions, identity.permissions.clone());
-        }
-        (None, Some(user)) => set(headers, &names.user, value(user)?),
-        (None, None) => {}
-    }
-    if let Some(kind) = permit.kind() {
-        set(headers, &names.kind, constant(kind.as_str()));
-    }
-    Ok(())
 }
 
 /// Sets a field.

@@ -1,7 +1,10 @@
 //! What passes between caller and API besides the request itself.
 
+use http::HeaderName;
+
 use super::{body::UpstreamBody, *};
 use crate::{
+    identity::IdentityNames,
     oauth::Authority,
     origin::HttpUrl,
     parse::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl},
@@ -16,11 +19,14 @@ pub(super) fn params() -> Params {
         forwarded: true,
         dropped: FoldedNames::new(["X-Auth-User"]),
         lookalikes: FoldedNames::new(LOOKALIKES),
-        identity: IdentityNames {
-            user: HeaderName::from_static("x-auth-user"),
-            consumer: HeaderName::from_static("x-auth-consumer"),
-            permissions: HeaderName::from_static("x-auth-permissions"),
-            kind: HeaderName::from_static("x-auth-kind"),
+        identity: Identity {
+            names: IdentityNames {
+                user: HeaderName::from_static("x-auth-user"),
+                consumer: HeaderName::from_static("x-auth-consumer"),
+                permissions: HeaderName::from_static("x-auth-permissions"),
+                kind: HeaderName::from_static("x-auth-kind"),
+            },
+            assertion: None,
         },
         forward_authorization: false,
         cookies: ["__Host-countersign", "__Host-countersign-login"],

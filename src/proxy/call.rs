@@ -1,6 +1,6 @@
 //! A call to the API: it is decided, rewritten, sent, and its response goes on as it comes.
 
-use std::{pin::Pin, rc::Rc};
+use std::{borrow::Cow, pin::Pin, rc::Rc};
 
 use bytes::Bytes;
 use http::{Response, StatusCode, header, request::Parts, response, uri::PathAndQuery};
@@ -22,6 +22,7 @@ use crate::{
         tunnel,
         websocket::Handshake,
     },
+    identity::AssertedCall,
     oauth::Place,
     parse::{
         claimed::Claimed,
@@ -90,12 +91,13 @@ pub(super) async fn admit(
         body: &mut body,
         held: None,
     };
+    let signed_path = call.signed_path(head.target.path);
     let subject = Subject {
         method: &parts.method,
         headers: &parts.headers,
         received: head.received,
         url: call.url,
-        path: call.signed_path(head.target.path),
+        path: Cow::Borrowed(&signed_path),
         query: head.target.query,
         collected: &collected,
         has_body,
@@ -115,6 +117,12 @@ pub(super) async fn admit(
         collected.held = Some(held?);
     }
     let permit = permitted?;
+    let asserted = AssertedCall {
+        method: &parts.method,
+        origin: &call.url.origin,
+        path: &signed_path,
+    };
+    let assertion = params.identity.assertion(&permit, &asserted)?;
     let handshake = match found {
         Found::Operation(operation) if operation.websocket => {
             Handshake::begun_by(parts, !body.is_end_stream())?
@@ -131,6 +139,7 @@ pub(super) async fn admit(
         handshake,
         body: body_of(collected, body, strip),
         permit,
+        assertion,
     })
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::{
     authorize::Authorizer,
     endpoints::Endpoints,
@@ -32,6 +34,8 @@ pub struct Live {
     pub upstream: pool::Params,
     /// The common parts of pages, and the realm of challenges.
     pub look: Arc<Look>,
+    /// The public keys of what is signed, as JSON.
+    pub jwk_set: Option<Bytes>,
     /// Names, in addition to addresses and `localhost`, that Host may have on a loopback admin listener.
     pub admin_hosts: Vec<String>,
     /// A log line for each request.

@@ -167,6 +167,11 @@ impl Worker {
         match route::route(&live.route, &live.origins, &head)? {
             // Boxed: the futures of calls to the API stay small.
             Target::Token(named) => Box::pin(token(live, named, &head, body, record)).await,
+            Target::JwkSet => {
+                record.operation = Served::Page;
+                let set = jwk_set(live).ok_or(route::Rejection::NotFound)?;
+                Ok(own_response(set, &head.parts.method, record))
+            }
             Target::Page(page) => Box::pin(self::page(live, page, &head, body, record)).await,
             Target::Api(call) => {
                 let url = call.url;
@@ -256,6 +261,13 @@ async fn token(
     record.facts.claimed = facts.claimed;
     record.facts.previous_secret = facts.previous_secret;
     Ok(own_response(response?, &head.parts.method, record))
+}
+
+/// The public keys by which others verify what is signed here, if anything is.
+pub fn jwk_set(live: &Live) -> Option<OwnResponse> {
+    let set = live.jwk_set.clone()?;
+    let set = OwnResponse::new(200, "application/jwk-set+json", set, Verdict::Page);
+    Some(set.field("Cache-Control", "max-age=300"))
 }
 
 /// Responds with a page.

@@ -60,6 +60,7 @@ impl Served {
             Self::Token(TokenCall::RequestToken) => "request_token",
             Self::Token(TokenCall::AccessToken) => "access_token",
             Self::Token(TokenCall::RevokeToken) => "revoke_token",
+            Self::Token(TokenCall::Exchange) => "exchange",
             Self::Page => "page",
             Self::Operation(index) => operations
                 .labels()
@@ -289,7 +290,8 @@ impl RequestRecord {
             Verdict::Forwarded
             | Verdict::RequestTokenIssued
             | Verdict::AccessTokenIssued
-            | Verdict::AccessTokenRevoked => false,
+            | Verdict::AccessTokenRevoked
+            | Verdict::TokenExchanged => false,
             Verdict::Observed => self.facts.observed.is_some(),
             _ if (400..500).contains(&self.status) => true,
             _ => return,

@@ -66,6 +66,7 @@ pub(super) const fn usual(verdict: Verdict) -> Option<&'static str> {
         | Verdict::RequestTokenIssued
         | Verdict::AccessTokenIssued
         | Verdict::AccessTokenRevoked
+        | Verdict::TokenExchanged
         | Verdict::Page
         | Verdict::LoginNeeded
         | Verdict::SignatureInvalid

@@ -17,8 +17,8 @@ use crate::{
 pub enum Purpose {
     /// A call to the API, with an access token or without a token.
     Api,
-    /// The revocation of the access token that signs the call.
-    Revocation,
+    /// The revocation or the exchange of the access token that signs the call.
+    OwnToken,
     /// A request token call (RFC 5849 §2.1).
     RequestToken,
     /// An access token call (RFC 5849 §2.3).
@@ -34,7 +34,7 @@ impl Purpose {
     ) -> &'static [Selection] {
         let either = match self {
             Self::Api => dialect.unwrap_or(params.default_dialect) == Dialect::Legacy,
-            Self::Revocation => false,
+            Self::OwnToken => false,
             Self::RequestToken | Self::AccessToken => params.accept_description,
         };
         if either {
@@ -48,7 +48,7 @@ impl Purpose {
 /// The credentials that sign a call.
 #[derive(Debug)]
 pub enum Credential {
-    /// A consumer with an access token, for [`Purpose::Api`] and [`Purpose::Revocation`].
+    /// A consumer with an access token, for [`Purpose::Api`] and [`Purpose::OwnToken`].
     AccessToken(Arc<AccessCredentials>),
     /// A consumer alone, for [`Purpose::Api`].
     Application(Arc<ConsumerCredentials>),

@@ -241,7 +241,7 @@ impl Verifier {
     async fn find(&self, purpose: Purpose, named: &Credentials<'_>) -> Result<Credential, Error> {
         let key = named.consumer_key;
         match (purpose, named.token) {
-            (Purpose::Api | Purpose::Revocation, Some(token)) => {
+            (Purpose::Api | Purpose::OwnToken, Some(token)) => {
                 let access = self.credentials.access(token).await?;
                 let is_of_key =
                     |it: &Arc<AccessCredentials>| it.consumer.key.as_str().as_bytes() == key;
@@ -266,7 +266,7 @@ impl Verifier {
                 let credentials = RequestTokenCredentials { token, consumer };
                 Ok(Credential::RequestToken(Box::new(credentials)))
             }
-            (Purpose::Revocation, None) => Err(Rejection::TokenUnknown.into()),
+            (Purpose::OwnToken, None) => Err(Rejection::TokenUnknown.into()),
         }
     }
 

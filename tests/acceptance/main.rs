@@ -17,6 +17,7 @@ mod support;
 mod accessibility;
 mod advice;
 mod answers;
+mod assertion;
 mod bad_input;
 mod bodies;
 mod callbacks;

@@ -28,6 +28,7 @@ fn each_problem_and_each_mistake_has_a_heading_with_the_advice() {
         "request_token_issued",
         "access_token_issued",
         "access_token_revoked",
+        "token_exchanged",
         "page",
         "login_needed",
     ] {

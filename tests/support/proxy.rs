@@ -442,6 +442,17 @@ impl Proxy {
         self.home.write();
     }
 
+    /// Changes the configuration, and waits until the program has applied it.
+    #[track_caller]
+    pub fn reload(&mut self, text: &str) {
+        let before = self.logged(&["configuration_reloaded"]);
+        self.reconfigure(text);
+        self.signal(Signal::HUP);
+        until("the new configuration is applied", || {
+            self.logged(&["configuration_reloaded"]) > before
+        });
+    }
+
     fn running(&self) -> &Running {
         self.running.as_ref().expect("the proxy runs")
     }

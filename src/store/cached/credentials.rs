@@ -3,11 +3,15 @@
 //! There may be a million of each, so they hold what verification needs of a record and no more: together with what
 //! the cache itself takes, a consumer and a token stay below 1,200 bytes.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    ops::Range,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
+use arc_swap::ArcSwapOption;
 use http::HeaderValue;
 
 use super::{
@@ -31,6 +35,19 @@ pub struct FieldValues {
     pub consumer: HeaderValue,
     /// The permissions, separated by spaces.
     pub permissions: HeaderValue,
+    /// The last assertion of the same, where one serves several calls.
+    pub assertion: ArcSwapOption<KeptAssertion>,
+}
+
+/// A signed assertion that serves several calls.
+#[derive(Debug)]
+pub struct KeptAssertion {
+    /// The value of its field.
+    pub value: HeaderValue,
+    /// The number of the signer that made it.
+    pub signer: u64,
+    /// When it may be used.
+    pub usable: Range<UnixTime>,
 }
 
 impl FieldValues {
@@ -44,6 +61,7 @@ impl FieldValues {
             user: user.map(HeaderValue::from_str).transpose().ok()?,
             consumer: HeaderValue::from_str(consumer.as_str()).ok()?,
             permissions: HeaderValue::try_from(permissions.join(" ")).ok()?,
+            assertion: ArcSwapOption::empty(),
         }))
     }
 }

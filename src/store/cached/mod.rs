@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-pub use credentials::{AccessCredentials, ConsumerCredentials, FieldValues};
+pub use credentials::{AccessCredentials, ConsumerCredentials, FieldValues, KeptAssertion};
 use permissions::PermissionLists;
 pub use records::Counts;
 use records::{Announced, RecordCache, count};

@@ -19,6 +19,8 @@ pub enum Verdict {
     AccessTokenIssued,
     /// An access token was revoked by its consumer.
     AccessTokenRevoked,
+    /// An OAuth 2 access token was given out for an access token.
+    TokenExchanged,
     /// A page was shown, or its form led on.
     Page,
     /// A browser without a session was sent to the login.
@@ -116,6 +118,7 @@ impl Verdict {
             | Self::RequestTokenIssued
             | Self::AccessTokenIssued
             | Self::AccessTokenRevoked
+            | Self::TokenExchanged
             | Self::Page
             | Self::LoginNeeded => Outcome::Served,
             Self::Observed => Outcome::Observed,

@@ -1,0 +1,64 @@
+//! `exchange`: gives a consumer an OAuth 2 access token (RFC 9068) for the access token that signs the call, which stays valid.
+
+use std::time::Duration;
+
+use super::Endpoints;
+use crate::{
+    identity::{Claims, keys::Signer},
+    issue::random,
+    names::Permission,
+    respond::{Failure, OwnResponse},
+    route,
+    telemetry::{metrics::Verdict, redact::RedactedToken},
+    verify::{Credential, Rejection, Verified},
+};
+
+/// How tokens are exchanged.
+pub struct Exchange {
+    /// `exchange.audience`
+    pub audience: String,
+    /// `exchange.ttl`
+    pub ttl: Duration,
+    /// Signs the new tokens.
+    pub signer: Signer,
+}
+
+/// Gives out a token that ends with the one that signed the call, or before.
+///
+/// # Errors
+/// No key can sign, or there is no randomness.
+pub(super) fn respond(endpoints: &Endpoints, verified: &Verified) -> Result<OwnResponse, Failure> {
+    let exchange = endpoints.exchange.as_ref();
+    let exchange = exchange.ok_or(route::Rejection::ModeUnknown)?;
+    let Credential::AccessToken(access) = verified.credential() else {
+        return Err(Rejection::TokenUnknown.into());
+    };
+    let now = endpoints.clock.now();
+    let end = now.after(exchange.ttl);
+    let end = access.expires_at().map_or(end, |expiry| end.min(expiry));
+    let scope: Vec<_> = access.granted().map(Permission::as_str).collect();
+    let scope = scope.join(" ");
+    let (consumer, id) = (&access.consumer.key, random::identifier()?);
+    let jwt = exchange.signer.sign(&Claims {
+        iss: &endpoints.base.origin.to_string(),
+        aud: &exchange.audience,
+        sub: Some(access.user()),
+        client_id: Some(consumer.as_str()),
+        scope: &scope,
+        kind: None,
+        iat: now.0,
+        exp: end.0,
+        jti: &id,
+        htm: None,
+        htu: None,
+    })?;
+    tracing::info!(
+        target: "audit", event = "token_exchanged", %consumer, user = %access.user(),
+        token = %RedactedToken(access.token()), id, expires_at = %end,
+    );
+    let body = serde_json::json!({
+        "access_token": jwt, "token_type": "Bearer", "expires_in": end.0 - now.0, "scope": scope,
+    });
+    let (body, json) = (body.to_string(), "application/json");
+    Ok(OwnResponse::new(200, json, body, Verdict::TokenExchanged).never_stored())
+}

@@ -1,0 +1,787 @@
+//! The identity assertion, verified by the code of `docs/assertion.md` as an API would do it; and the exchange.
+
+use std::{path::Path, process::Command};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{
+    Answer, Call, Placement, Proxy, Reply, Scene, Upstream, User, Visitor, fresh, http, now,
+    program::run, soon, until,
+};
+
+const AUDIENCE: &str = "https://api.internal";
+
+/// The configuration with these keys, and this in addition to the section of the assertion.
+fn config(keys: &[&str], more: &str) -> String {
+    format!(
+        "[identity.assertion]\nheader = 'X-Auth-Assertion'\naudience = '{AUDIENCE}'\nkey_files = {keys:?}\n{more}\n"
+    )
+}
+
+/// Makes a private key in the directory of a proxy, by the arguments of `openssl`.
+fn make_key(directory: &Path, name: &str, openssl: &str) {
+    let mut command = Command::new("openssl");
+    command.args(openssl.split(' ')).arg("-out").arg(name);
+    run(command.current_dir(directory), "").done();
+}
+
+const ED25519: &str = "genpkey -algorithm ed25519";
+const P256: &str = "genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256";
+const P256_SEC1: &str = "ecparam -name prime256v1 -genkey -noout";
+
+/// A scene with the keys a.pem (Ed25519), b.pem and c.pem (P-256), of which these are configured.
+fn scene(keys: &[&str], more: &str) -> Scene {
+    let api = Upstream::start();
+    let builder = Proxy::in_front_of(&api);
+    for (name, openssl) in [("a.pem", ED25519), ("b.pem", P256), ("c.pem", P256_SEC1)] {
+        make_key(builder.directory(), name, openssl);
+    }
+    let proxy = builder.config(&config(keys, more)).start();
+    let caller = proxy.somebody();
+    Scene { api, proxy, caller }
+}
+
+impl Scene {
+    /// The assertion of a call that has to pass.
+    #[track_caller]
+    fn asserted(&self, call: Call) -> String {
+        self.proxy.passes(call);
+        let seen = self.api.last_request();
+        let all = seen.fields.all("x-auth-assertion");
+        assert_eq!(all.len(), 1, "{seen:?}");
+        all[0].to_owned()
+    }
+}
+
+/// A part of a JWT.
+fn part(jwt: &str, number: usize) -> Value {
+    let part = jwt.split('.').nth(number).unwrap();
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+}
+
+fn claims(jwt: &str) -> Value {
+    part(jwt, 1)
+}
+
+/// The verifiers of the guide, each with what it needs to run: it reads an assertion, a method and a URL from its arguments,
+/// and prints `yes` with the claims, or `no` with the reason.
+struct Guide {
+    python: String,
+    node: String,
+    perl: String,
+}
+
+impl Guide {
+    fn of(proxy: &Proxy) -> Self {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/assertion.md");
+        let text = std::fs::read_to_string(file).unwrap();
+        let text = text.replace("https://auth.example.com", &proxy.origin());
+        assert!(text.contains(AUDIENCE));
+        let block = |language: &str| {
+            let (_, rest) = text.split_once(&format!("```{language}\n")).unwrap();
+            rest.split_once("```").unwrap().0.to_owned()
+        };
+        Self {
+            python: block("python")
+                + "
+import json, sys
+try:
+    print('yes', json.dumps(claims(*sys.argv[1:])))
+except jwt.InvalidTokenError as error:
+    print('no', type(error).__name__, error)
+except jwt.PyJWKClientError as error:
+    print('no', type(error).__name__, error)
+",
+            node: block("js")
+                + "
+claims(...process.argv.slice(1)).then(
+  (found) => console.log('yes', JSON.stringify(found)),
+  (error) => console.log('no', error.name, error.message),
+);
+",
+            perl: block("perl")
+                + "
+use JSON::PP;
+my $found = eval { claims(@ARGV) };
+print $found ? 'yes ' . encode_json($found) : \"no $@\";
+",
+        }
+    }
+
+    /// The verdicts in Python, JavaScript and Perl.
+    fn verdicts(&self, assertion: &str, method: &str, url: &str) -> [String; 3] {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+        let python = tests.join(".tools/venv/bin/python");
+        let commands: [(&Path, &[&str], &str); 3] = [
+            (&python, &["-c"], &self.python),
+            (
+                Path::new("node"),
+                &["--input-type=module", "-e"],
+                &self.node,
+            ),
+            (Path::new("perl"), &["-e"], &self.perl),
+        ];
+        commands.map(|(program, arguments, script)| {
+            let mut command = Command::new(program);
+            command.current_dir(tests.join("clients/node"));
+            command.args(arguments).arg(script);
+            if program == Path::new("node") {
+                command.arg("--");
+            }
+            let ended = run(command.args([assertion, method, url]), "").done();
+            let told = ended.stdout.trim().to_owned();
+            assert!(
+                told.starts_with("yes") || told.starts_with("no"),
+                "{told} {}",
+                ended.stderr
+            );
+            told
+        })
+    }
+
+    /// All accept it, and read these claims.
+    #[track_caller]
+    fn accept(&self, assertion: &str, method: &str, url: &str) {
+        for verdict in self.verdicts(assertion, method, url) {
+            let read = verdict.strip_prefix("yes ").expect(&verdict);
+            assert_eq!(
+                serde_json::from_str::<Value>(read).unwrap(),
+                claims(assertion)
+            );
+        }
+    }
+
+    /// All reject it.
+    #[track_caller]
+    fn reject(&self, assertion: &str, method: &str, url: &str) {
+        for verdict in self.verdicts(assertion, method, url) {
+            assert!(verdict.starts_with("no "), "{verdict}: {assertion}");
+        }
+    }
+}
+
+#[test]
+fn apis_in_three_languages_verify_it_and_reject_every_other_one() {
+    let exchange = format!("exchange.audience = '{AUDIENCE}'\n");
+    for (key, alg) in [("a.pem", "EdDSA"), ("b.pem", "ES256"), ("c.pem", "ES256")] {
+        let mut scene = scene(&[key], "");
+        scene.proxy.reload(&exchange);
+        let guide = Guide::of(&scene.proxy);
+        let call = || Call::get("/photos/a%20b%2Fc?size=1&x=%20").of(&scene.caller);
+        let assertion = scene.asserted(call());
+        assert_eq!(part(&assertion, 0)["alg"], alg);
+        let url = format!("{}/photos/a%20b%2Fc", scene.proxy.origin());
+        guide.accept(&assertion, "GET", &url);
+        guide.reject(&assertion, "POST", &url);
+        guide.reject(&assertion, "GET", &url.replace("%20", "+"));
+        guide.reject(&assertion, "GET", &format!("{url}?size=1&x=%20"));
+        // A changed one, and one for another purpose with the same audience, keys and issuer.
+        let (signed, signature) = assertion.rsplit_once('.').unwrap();
+        let other = signature.replacen(
+            &signature[..1],
+            if signature.starts_with('A') { "B" } else { "A" },
+            1,
+        );
+        guide.reject(&format!("{signed}.{other}"), "GET", &url);
+        let exchanged = scene.proxy.passes(exchanges(&scene));
+        guide.reject(
+            exchanged.json()["access_token"].as_str().unwrap(),
+            "GET",
+            &url,
+        );
+
+        let mut expiring = scene.proxy;
+        expiring.reload(&config(&[key], "ttl = '1s'"));
+        expiring.passes(Call::get("/").of(&scene.caller));
+        let assertion = scene
+            .api
+            .last_request()
+            .header("x-auth-assertion")
+            .unwrap()
+            .to_owned();
+        until("the assertion expires", || {
+            now() > claims(&assertion)["exp"].as_u64().unwrap()
+        });
+        guide.reject(&assertion, "GET", &format!("{}/", expiring.origin()));
+
+        expiring.reload(&config(&[key], "").replace(AUDIENCE, "https://other.internal"));
+        expiring.passes(Call::get("/").of(&scene.caller));
+        let assertion = scene
+            .api
+            .last_request()
+            .header("x-auth-assertion")
+            .unwrap()
+            .to_owned();
+        guide.reject(&assertion, "GET", &format!("{}/", expiring.origin()));
+    }
+}
+
+#[test]
+fn its_claims_say_who_calls_and_for_what() {
+    let more = "[[permission]]\nname = 'read'\n[[permission]]\nname = 'write'\n\
+        [[operation]]\npath = '/open'\naccess = ['anonymous', 'application', 'consumer', 'user']\n\
+        [[operation]]\npath = '/{*rest}'\n";
+    let mut scene = scene(&["a.pem"], "");
+    scene.proxy.reload(more);
+    let options = "--key k:{1}/='<&>%2F# --permission read --permission write";
+    let consumer = scene.proxy.consumer_with("Shop", options);
+    let user = scene.caller.user.clone();
+    let token = scene
+        .proxy
+        .token_with(&consumer, &user, "--permission write");
+    let origin = scene.proxy.origin();
+
+    let assertion = scene.asserted(Call::new("PATCH", "/a:b,c").by(&consumer).with(&token));
+    let head = part(&assertion, 0);
+    let set = scene.proxy.ask_admin("/jwks.json").json();
+    assert_eq!(
+        head,
+        json!({"typ": "countersign+jwt", "alg": "EdDSA", "kid": set["keys"][0]["kid"]})
+    );
+    let mut found = claims(&assertion);
+    let members = found.as_object_mut().unwrap();
+    let iat = members.remove("iat").unwrap().as_u64().unwrap();
+    assert!(now() - iat < 30);
+    assert_eq!(members.remove("exp").unwrap(), iat + 60);
+    assert!(members.remove("jti").unwrap().as_str().unwrap().len() >= 22);
+    let expected = json!({
+        "iss": origin, "aud": AUDIENCE, "sub": user.id, "client_id": "k:{1}/='<&>%2F#", "scope": "write",
+        "kind": "consumer", "htm": "PATCH", "htu": format!("{origin}/a:b,c"),
+    });
+    assert_eq!(found, expected);
+
+    let application = claims(&scene.asserted(Call::get("/open").by(&consumer)));
+    assert_eq!(application["kind"], "application");
+    assert_eq!(application["scope"], "read write");
+    assert!(application.get("sub").is_none());
+
+    let mut visitor = Visitor::logged_in(&scene.proxy, &user);
+    visitor.send(Call::get("/open")).has_status(200);
+    let seen = scene.api.last_request();
+    let of_user = claims(seen.header("x-auth-assertion").unwrap());
+    assert_eq!(
+        (&of_user["kind"], &of_user["sub"]),
+        (&json!("user"), &json!(user.id))
+    );
+    assert!(of_user.get("client_id").is_none());
+
+    scene.proxy.passes(Call::get("/open"));
+    assert!(!scene.api.last_request().fields.has("x-auth-assertion"));
+    let ids = [&application, &of_user].map(|claims| claims["jti"].clone());
+    assert_ne!(ids[0], ids[1]);
+}
+
+#[test]
+fn its_url_is_the_one_that_was_signed() {
+    for (mode, target, signed) in [
+        ("strip", "/v1/a?b", "https://api.example.com:8443/v1/a"),
+        ("keep", "/v1/a?b", "https://api.example.com:8443/v1/a"),
+        ("restore", "/a?b", "https://api.example.com:8443/v1/a"),
+    ] {
+        let mut scene = scene(&["a.pem"], "");
+        scene.proxy.reload(&format!(
+            "service = {{ public_api_urls = ['https://api.example.com:8443/v1'], prefix = '{mode}' }}"
+        ));
+        let call = Call::get(target)
+            .of(&scene.caller)
+            .host("API.example.com:8443")
+            .for_origin("https://api.example.com:8443")
+            .signs_target("/v1/a?b");
+        assert_eq!(claims(&scene.asserted(call))["htu"], signed, "{mode}");
+    }
+}
+
+#[test]
+fn keys_change_without_a_gap() {
+    let mut scene = scene(&["a.pem"], "");
+    let url = format!("{}/", scene.proxy.origin());
+    let guide = Guide::of(&scene.proxy);
+    let call = |scene: &Scene| Call::get("/").of(&scene.caller);
+    let first = scene.asserted(call(&scene));
+    let kids = |scene: &Scene| -> Vec<String> {
+        let public = scene.proxy.send(Call::get("/.well-known/jwks.json"));
+        public.has_status(200);
+        assert_eq!(public.header("cache-control"), Some("max-age=300"));
+        let admin = scene.proxy.ask_admin("/jwks.json");
+        assert_eq!(admin.header("cache-control"), Some("max-age=300"));
+        assert_eq!(public.body, admin.body);
+        assert!(!public.text().contains("\"d\""));
+        let set = public.json();
+        let keys = set["keys"].as_array().unwrap().iter();
+        keys.map(|key| key["kid"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let [old] = &kids(&scene)[..] else { panic!() };
+    let old = old.clone();
+    scene.proxy.reload(&config(&["a.pem", "b.pem"], ""));
+    let both = kids(&scene);
+    assert_eq!((both.len(), &both[0]), (2, &old));
+    let second = scene.asserted(call(&scene));
+    assert_eq!(part(&second, 0)["kid"], old);
+    scene.proxy.reload(&config(&["b.pem", "a.pem"], ""));
+    let third = scene.asserted(call(&scene));
+    assert_eq!(part(&third, 0)["kid"], both[1]);
+    for assertion in [&first, &second, &third] {
+        guide.accept(assertion, "GET", &url);
+    }
+    scene.proxy.reload(&config(&["b.pem"], ""));
+    assert_eq!(kids(&scene), [both[1].clone()]);
+    guide.reject(&first, "GET", &url);
+    guide.accept(&third, "GET", &url);
+    // A bad key changes nothing.
+    std::fs::write(scene.proxy.directory().join("bad.pem"), "nothing").unwrap();
+    scene.proxy.reconfigure(&config(&["bad.pem", "b.pem"], ""));
+    scene.proxy.signal(Signal::HUP);
+    scene
+        .proxy
+        .logs(&["reload failed", "identity.assertion.key_files", "bad.pem"]);
+    assert_eq!(part(&scene.asserted(call(&scene)), 0)["kid"], both[1]);
+}
+
+#[test]
+fn one_serves_several_calls_until_its_credential_changes() {
+    let mut scene = scene(&["a.pem"], "bind = 'none'\nttl = '2h'");
+    let consumer = scene
+        .proxy
+        .consumer_with("Shop", "--permission read --permission write");
+    let user = scene.caller.user.clone();
+    let token = scene.proxy.token(&consumer, &user);
+    let call = |path: &str| Call::post(path).by(&consumer).with(&token);
+    let first = scene.asserted(call("/a"));
+    let found = claims(&first);
+    assert!(found.get("htm").is_none() && found.get("htu").is_none());
+    assert_eq!(found["scope"], "read write");
+    assert_eq!(scene.asserted(call("/b")), first);
+    // Another credential has another one, and so has the consumer alone.
+    let other = scene.asserted(Call::get("/").of(&scene.caller));
+    assert_ne!(claims(&other)["jti"], found["jti"]);
+    // A change of permissions arrives within a second.
+    scene.proxy.run(&format!(
+        "consumer update {} --permission write",
+        consumer.key
+    ));
+    soon("the permissions change", || {
+        claims(&scene.asserted(call("/c")))["scope"] == "write"
+    });
+    // Another key signs at once.
+    scene
+        .proxy
+        .reload(&config(&["b.pem", "a.pem"], "bind = 'none'\nttl = '2h'"));
+    assert_eq!(part(&scene.asserted(call("/d")), 0)["alg"], "ES256");
+    // A revoked token has none.
+    scene.proxy.run(&format!("token revoke {}", token.token));
+    soon("the token is revoked", || {
+        scene.proxy.status(call("/e")) == 401
+    });
+    let seen = scene.api.count();
+    scene.proxy.rejects(call("/f"), 401, "token_revoked");
+    assert_eq!(scene.api.count(), seen);
+    // Half of a second is none: each is signed.
+    scene
+        .proxy
+        .reload(&config(&["a.pem"], "bind = 'none'\nttl = '1s'"));
+    let call = || Call::get("/").of(&scene.caller);
+    assert_ne!(scene.asserted(call()), scene.asserted(call()));
+}
+
+#[test]
+fn no_caller_sends_one_of_its_own() {
+    let mut scene = scene(&["a.pem"], "");
+    scene.proxy.reload(
+        "[[operation]]\npath = '/open'\naccess = ['anonymous', 'user', 'application', 'consumer']\n\
+         [[operation]]\npath = '/watched'\nenforcement = 'observe'\n",
+    );
+    let spellings = [
+        "X-Auth-Assertion",
+        "x_auth_assertion",
+        "X-Auth.Assertion",
+        "X_AUTH-ASSERTION",
+    ];
+    let forged = |call: Call| {
+        spellings
+            .iter()
+            .fold(call, |call, name| call.header(name, "forged"))
+    };
+    let mut visitor = Visitor::logged_in(&scene.proxy, &scene.caller.user);
+    let calls: [(Call, usize); 4] = [
+        (Call::get("/open"), 0),
+        (Call::get("/open").of(&scene.caller), 1),
+        (Call::get("/open").by(&scene.caller.consumer), 1),
+        (Call::get("/watched"), 0),
+    ];
+    for (call, count) in calls {
+        scene.proxy.passes(forged(call));
+        let seen = scene.api.last_request();
+        assert!(
+            !seen.head.windows(6).any(|bytes| bytes == b"forged"),
+            "{seen:?}"
+        );
+        assert_eq!(seen.fields.all("x-auth-assertion").len(), count, "{seen:?}");
+    }
+    visitor.send(forged(Call::get("/open"))).has_status(200);
+    let seen = scene.api.last_request();
+    assert!(
+        !seen.head.windows(6).any(|bytes| bytes == b"forged"),
+        "{seen:?}"
+    );
+    assert_eq!(seen.fields.all("x-auth-assertion").len(), 1, "{seen:?}");
+    // Connection cannot remove it.
+    let call = Call::get("/open")
+        .of(&scene.caller)
+        .header("Connection", "X-Auth-Assertion, close");
+    scene.asserted(call);
+}
+
+#[test]
+fn without_keys_nothing_is_published_and_the_api_keeps_its_path() {
+    let scene = Scene::start();
+    scene.proxy.ask_admin("/jwks.json").has_status(404);
+    scene
+        .proxy
+        .passes(Call::get("/.well-known/jwks.json").of(&scene.caller));
+    assert_eq!(scene.api.only_request().target, "/.well-known/jwks.json");
+    assert!(!scene.api.only_request().fields.has("x-auth-assertion"));
+    let with_keys = self::scene(&["a.pem"], "");
+    let posted = with_keys
+        .proxy
+        .send(Call::post("/.well-known/jwks.json").of(&with_keys.caller));
+    posted.has_status(405);
+    assert_eq!(
+        http::get(with_keys.proxy.admin(), "/jwks.json").header("content-type"),
+        Some("application/jwk-set+json")
+    );
+    with_keys.api.saw_nothing();
+}
+
+#[test]
+fn a_configuration_that_could_not_sign_is_invalid() {
+    let api = Upstream::start();
+    let directory_of = |config: &str, api_url: Option<&str>| {
+        let mut builder = Proxy::in_front_of(&api).config(config);
+        for (name, openssl) in [
+            ("a.pem", ED25519),
+            ("rsa.pem", "genpkey -algorithm RSA"),
+            (
+                "p384.pem",
+                "genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-384",
+            ),
+        ] {
+            make_key(builder.directory(), name, openssl);
+        }
+        std::fs::copy(
+            builder.directory().join("a.pem"),
+            builder.directory().join("same.pem"),
+        )
+        .unwrap();
+        if let Some(url) = api_url {
+            builder.set("upstream.api_url", url.into());
+        }
+        builder
+    };
+    let signed = |rest: &str| format!("[identity.assertion]\nheader = 'X-Auth-Assertion'\n{rest}");
+    for (config, api_url, parts) in [
+        (
+            signed(""),
+            None,
+            ["identity.assertion.key_files", "openssl genpkey"],
+        ),
+        (
+            signed("key_files = ['no.pem']"),
+            None,
+            ["identity.assertion.key_files", "no.pem"],
+        ),
+        (
+            signed("key_files = ['rsa.pem']"),
+            None,
+            ["rsa.pem", "neither an Ed25519 nor a P-256 key"],
+        ),
+        (
+            signed("key_files = ['p384.pem']"),
+            None,
+            ["p384.pem", "neither an Ed25519 nor a P-256 key"],
+        ),
+        (
+            signed("key_files = ['a.pem', 'same.pem']"),
+            None,
+            ["same.pem", "name it once"],
+        ),
+        (
+            signed("key_files = ['a.pem']"),
+            Some("unix:/run/api.sock"),
+            ["identity.assertion.audience", "has no origin"],
+        ),
+        (
+            signed("key_files = ['a.pem']\naudience = ''"),
+            None,
+            ["identity.assertion.audience", "empty"],
+        ),
+        (
+            "exchange.audience = 'x'".to_owned(),
+            None,
+            ["exchange.audience", "identity.assertion.key_files"],
+        ),
+        (
+            "identity.assertion = { header = 'x_auth_user', key_files = ['a.pem'] }".to_owned(),
+            None,
+            ["identity.assertion.header", "identity.user_header"],
+        ),
+        (
+            "identity.assertion = { header = 'Authorization', key_files = ['a.pem'] }".to_owned(),
+            None,
+            ["identity.assertion.header", "HTTP uses"],
+        ),
+    ] {
+        let builder = directory_of(&config, api_url);
+        for ended in [builder.serve_fails(), builder.run(&["check"], "")] {
+            assert_eq!(ended.code(), Some(2), "{config}: {}", ended.stderr);
+            assert!(
+                parts.iter().all(|part| ended.stderr.contains(part)),
+                "{config}: {}",
+                ended.stderr
+            );
+            assert!(!ended.stderr.contains("BEGIN"), "{}", ended.stderr);
+        }
+    }
+    let fine = directory_of(&signed("key_files = ['a.pem']"), None);
+    let ended = fine.run(&["check"], "").done();
+    assert!(ended.stdout.contains(" signs"), "{}", ended.stdout);
+    let others = ["unix:/run/api.sock"]
+        .map(|url| directory_of(&signed("key_files = ['a.pem']\naudience = 'x'"), Some(url)));
+    for builder in others {
+        assert_ne!(builder.run(&["check"], "").code(), Some(2));
+    }
+}
+
+/// A call of the exchange.
+fn exchanges(scene: &Scene) -> Call {
+    Call::post("/service.oauth?mode=exchange").of(&scene.caller)
+}
+
+fn exchanged(answer: &Answer) -> Value {
+    answer.has_status(200);
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    answer.json()
+}
+
+#[test]
+fn an_access_token_is_exchanged_for_one_of_oauth_2() {
+    let mut scene = scene(&["a.pem"], "");
+    // The header is not needed, and neither is the audience of the assertion.
+    let gateway = "https://gateway.example.com";
+    scene.proxy.reload(&format!(
+        "exchange = {{ audience = '{gateway}', ttl = '5m' }}"
+    ));
+    let consumer = scene
+        .proxy
+        .consumer_with("Shop", "--permission b --permission a --permission c");
+    let user = scene.caller.user.clone();
+    let token = scene
+        .proxy
+        .token_with(&consumer, &user, "--permission a --permission b");
+    scene.proxy.run(&format!(
+        "consumer update {} --permission b --permission c",
+        consumer.key
+    ));
+    let call = || {
+        Call::post("/service.oauth?mode=exchange")
+            .by(&consumer)
+            .with(&token)
+    };
+    soon("the permission is gone", || {
+        exchanged(&scene.proxy.send(call()))["scope"] == "b"
+    });
+    let answer = exchanged(&scene.proxy.send(call()));
+    let jwt = answer["access_token"].as_str().unwrap();
+    assert_eq!(
+        answer,
+        json!({"access_token": jwt, "token_type": "Bearer", "expires_in": 300, "scope": "b"})
+    );
+    let kid = &scene.proxy.ask_admin("/jwks.json").json()["keys"][0]["kid"];
+    assert_eq!(
+        part(jwt, 0),
+        json!({"typ": "at+jwt", "alg": "EdDSA", "kid": kid})
+    );
+    let mut found = claims(jwt);
+    let members = found.as_object_mut().unwrap();
+    let iat = members.remove("iat").unwrap().as_u64().unwrap();
+    assert_eq!(members.remove("exp").unwrap(), iat + 300);
+    members.remove("jti").unwrap();
+    assert_eq!(
+        found,
+        json!({"iss": scene.proxy.origin(), "aud": gateway, "sub": user.id, "client_id": consumer.key, "scope": "b"})
+    );
+    // The gateway verifies it by the JWK set, as it does with those of any authorization server.
+    let script = "import jwt, sys\n\
+        keys = jwt.PyJWKClient(sys.argv[1])\n\
+        token = sys.argv[2]\n\
+        print(jwt.decode(token, keys.get_signing_key_from_jwt(token), algorithms=['EdDSA'], audience=sys.argv[3], issuer=sys.argv[4])['sub'])";
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/.tools/venv/bin/python");
+    let set = format!("{}/.well-known/jwks.json", scene.proxy.origin());
+    let verified = run(
+        Command::new(python).args(["-c", script, &set, jwt, gateway, &scene.proxy.origin()]),
+        "",
+    );
+    assert_eq!(verified.done().stdout.trim(), user.id);
+    // The first token lives on, in every placement, until it is revoked.
+    for placement in [Placement::Header, Placement::Query, Placement::Body] {
+        exchanged(&scene.proxy.send(call().placed(placement)));
+    }
+    scene
+        .proxy
+        .passes(Call::get("/").by(&consumer).with(&token));
+    scene.proxy.logs(&[
+        "token_exchanged",
+        &consumer.key,
+        &user.id,
+        &token.token[..8],
+    ]);
+    assert!(
+        !scene
+            .proxy
+            .log()
+            .lines()
+            .iter()
+            .any(|line| line.contains(jwt))
+    );
+    scene.proxy.run(&format!("token revoke {}", token.token));
+    soon("the token is revoked", || scene.proxy.status(call()) == 401);
+    scene.proxy.rejects(call(), 401, "token_revoked");
+}
+
+#[test]
+fn the_exchange_takes_nothing_but_a_post_signed_with_an_access_token() {
+    let mut scene = scene(&["a.pem"], "");
+    scene
+        .proxy
+        .rejects(exchanges(&scene), 400, "parameter_rejected");
+    let unknown = scene
+        .proxy
+        .send(Call::get("/service.oauth?mode=exchange").of(&scene.caller));
+    unknown.is(400, "parameter_rejected");
+    scene
+        .proxy
+        .reload("exchange.audience = 'https://gateway.example.com'");
+    let get = scene
+        .proxy
+        .send(Call::get("/service.oauth?mode=exchange").of(&scene.caller));
+    get.has_status(405);
+    assert_eq!(get.header("allow"), Some("POST"));
+    let consumer = &scene.caller.consumer;
+    let target = "/service.oauth?mode=exchange";
+    scene
+        .proxy
+        .rejects(Call::post(target), 401, "parameter_absent");
+    scene
+        .proxy
+        .rejects(Call::post(target).by(consumer), 400, "parameter_absent");
+    scene
+        .proxy
+        .rejects(exchanges(&scene).key("wrong"), 401, "signature_invalid");
+    scene.proxy.rejects(
+        exchanges(&scene).signs_method("GET"),
+        401,
+        "signature_invalid",
+    );
+    // The base string of the service's description leaves the query out.
+    scene.proxy.rejects(
+        exchanges(&scene).signed_as_described(),
+        401,
+        "signature_invalid",
+    );
+    let nonce = fresh("n");
+    let again = || {
+        exchanges(&scene)
+            .parameter("oauth_nonce", &nonce)
+            .parameter("oauth_timestamp", &now().to_string())
+    };
+    let first = again();
+    exchanged(&scene.proxy.send(first.clone()));
+    scene.proxy.rejects(first, 401, "nonce_used");
+    let callback = "--callback https://shop.example/ready";
+    let asking = scene.proxy.consumer_with("Asks", callback);
+    let request_token = scene
+        .proxy
+        .request_token(&asking, "https://shop.example/ready");
+    scene.proxy.rejects(
+        Call::post(target).by(&asking).with(&request_token),
+        401,
+        "token_rejected",
+    );
+    let other = scene.proxy.consumer("Other");
+    scene.proxy.rejects(
+        Call::post(target).by(&other).with(&scene.caller.token),
+        401,
+        "token_rejected",
+    );
+    scene
+        .proxy
+        .run(&format!("consumer disable {}", consumer.key));
+    soon("the consumer is disabled", || {
+        scene.proxy.status(exchanges(&scene)) == 401
+    });
+    scene
+        .proxy
+        .rejects(exchanges(&scene), 401, "consumer_key_refused");
+    scene.api.saw_nothing();
+}
+
+#[test]
+fn an_exchanged_token_ends_with_the_first_one() {
+    let mut scene = scene(&["a.pem"], "");
+    scene
+        .proxy
+        .reload("tokens.access_ttl = '100s'\nexchange = { audience = 'x', ttl = '1h' }");
+    let user: &User = &scene.caller.user;
+    let token = scene.proxy.token(&scene.caller.consumer, user);
+    let call = Call::post("/service.oauth?mode=exchange")
+        .by(&scene.caller.consumer)
+        .with(&token);
+    let answer = exchanged(&scene.proxy.send(call));
+    assert!(answer["expires_in"].as_u64().unwrap() <= 100, "{answer}");
+}
+
+/// An API that takes OAuth 2 and what countersign forwards.
+#[test]
+fn one_api_serves_both_ways() {
+    let api = Upstream::replying(|seen| {
+        let signed = seen.header("x-auth-assertion");
+        let bearer = seen
+            .header("authorization")
+            .and_then(|field| field.strip_prefix("Bearer "));
+        let (jwt, typ) = match (signed, bearer) {
+            (Some(jwt), None) => (jwt, "countersign+jwt"),
+            (None, Some(jwt)) => (jwt, "at+jwt"),
+            _ => return Reply::status("401 Unauthorized"),
+        };
+        match part(jwt, 0)["typ"] == typ {
+            true => Reply::ok(claims(jwt)["sub"].as_str().unwrap_or_default()),
+            false => Reply::status("401 Unauthorized"),
+        }
+    });
+    let builder = Proxy::in_front_of(&api);
+    make_key(builder.directory(), "a.pem", ED25519);
+    let both = config(&["a.pem"], "") + "[exchange]\naudience = 'https://api.internal'";
+    let proxy = builder.config(&both).start();
+    let caller = proxy.somebody();
+    let scene = Scene { api, proxy, caller };
+    let user = &scene.caller.user.id;
+    assert_eq!(
+        &scene.proxy.passes(Call::get("/").of(&scene.caller)).text(),
+        user
+    );
+    let token = exchanged(&scene.proxy.send(exchanges(&scene)));
+    let bearer = format!("Bearer {}", token["access_token"].as_str().unwrap());
+    let wire = format!("GET / HTTP/1.1\r\nHost: api\r\nAuthorization: {bearer}\r\n\r\n");
+    let mut direct = crate::support::Connection::to(scene.api.authority().parse().unwrap());
+    direct.send(wire.as_bytes());
+    assert_eq!(&direct.answer("GET").text(), user);
+    // Through countersign a bearer token is no credential.
+    scene.proxy.rejects(
+        Call::get("/").header("Authorization", &bearer),
+        401,
+        "parameter_absent",
+    );
+}
