@@ -19,7 +19,7 @@ use crate::{
     parse::{
         claimed::Claimed,
         origin::{Origins, PublicUrl, RequestOrigin},
-        signed::{Collected, SignedRequest},
+        signed::{Collected, SignedRequest, is_form},
     },
     policy::{
         Rejection,
@@ -53,6 +53,8 @@ pub struct Subject<'a> {
     pub collected: &'a Collected,
     /// It has a body.
     pub has_body: bool,
+    /// Another proxy describes it, and its body is never seen here.
+    pub is_described: bool,
 }
 
 /// The decision on a call.
@@ -202,20 +204,23 @@ impl Authorizer {
         facts: &mut Facts,
     ) -> Result<Permit, Failure> {
         let collected = subject.collected;
-        let credentials = collected
-            .parameters
-            .protocol(self.verify.methods)?
-            .demand(&[])?;
+        let parameters = &collected.parameters;
+        let credentials = parameters.protocol(self.verify.methods)?.demand(&[])?;
         if credentials.token.is_some_and(<[u8]>::is_empty) {
             let names = [ProtocolParameter::Token].into_iter().collect();
             return Err(ShapeError::Absent(names).into());
+        }
+        if subject.is_described
+            && (is_form(subject.headers)? || parameters.was_sent(ProtocolParameter::BodyHash))
+        {
+            return Err(verify::Rejection::BodyNotSeen.into());
         }
         let request = SignedRequest {
             method: subject.method.as_str().as_bytes(),
             url: subject.url,
             path: &subject.path,
             query: subject.query.unwrap_or_default(),
-            parameters: &collected.parameters,
+            parameters,
             credentials,
             body: collected.held.as_deref(),
             secure: subject.received.secure,
@@ -248,7 +253,14 @@ impl Authorizer {
             } else {
                 Permit::for_anonymous(found)
             };
-            return Ok(permit.map_err(|rejection| self.or_login(subject, found, rejection))?);
+            let mut permit = permit.map_err(|rejection| self.or_login(subject, found, rejection));
+            if subject.is_described
+                && matches!(permit, Err(Rejection::NoCredentials))
+                && is_form(subject.headers)?
+            {
+                permit = Err(Rejection::CredentialsNotSeen);
+            }
+            return Ok(permit?);
         }
         self.check_same_origin(subject)?;
         let trusted = subject.received.trusted;

@@ -10,7 +10,8 @@
 //!
 //! `proxy::Worker::pass` calls them in this order. Each step takes the value of the step before, so none can be left
 //! out: [`parse`] makes a `SignedRequest`, [`verify`] turns it into `Verified`, [`policy`] into a `Permit`, and
-//! [`forward`] takes nothing but a `Permit`.
+//! [`forward`] takes nothing but a `Permit`. [`forward_auth`] takes the same steps, up to the `Permit`, for a request that
+//! another proxy describes and forwards.
 //!
 //! # Layers: a module uses only its own layer and those below
 //!
@@ -19,7 +20,7 @@
 //! | 6 | `main` `cli` | arguments in, exit code out |
 //! | 5 | `app` | the composition root: opens, runs, reloads and drains; knows every concrete type |
 //! | 4 | `config` | what the operator wrote |
-//! | 3 | `proxy` `authorize` `endpoints` `pages` `admin` | what responds: the way of a request, the decision on a call to the API, the token calls, what a browser sees, health and metrics |
+//! | 3 | `proxy` `forward_auth` `authorize` `endpoints` `pages` `admin` | what responds: the way of a request, decisions for another proxy, the decision on a call to the API, the token calls, what a browser sees, health and metrics |
 //! | 2 | `route` `parse` `verify` `policy` `identity` `forward` `issue` `login` `manage` `explain` `respond` | the steps, what operators do, and the responses to rejections and faults |
 //! | 1 | `server` `store` `nonce` | the outside world: callers' connections, records and the cache in front of them, used nonces |
 //! | 0 | `oauth` `origin` `telemetry` `clock` `fields` `language` `memory` `names` `peer` `problem` `secret` `tls` | RFC 5849 as pure functions, URLs and origins, logs and metrics, languages, certificates and keys, the ground |
@@ -39,6 +40,7 @@ pub mod endpoints;
 pub mod explain;
 pub mod fields;
 pub mod forward;
+pub mod forward_auth;
 pub mod identity;
 pub mod issue;
 pub mod language;

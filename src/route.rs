@@ -34,6 +34,11 @@ pub enum Rejection {
     /// The host is that of the pages alone, and has none at this path.
     #[error("no such page")]
     NotFound,
+    /// Another proxy describes a token call or a page.
+    #[error(
+        "token calls and pages are on the public listener: the proxy in front has to send this path there"
+    )]
+    NotForApi,
     /// `mode` is missing or repeated.
     #[error("parameter 'mode' is missing or repeated")]
     ModeNotOnce,
@@ -57,6 +62,7 @@ impl Rejection {
             }
             Self::PathAbovePrefix => Problem::malformed(self),
             Self::NotFound => Problem::plain(404, Verdict::NotFound),
+            Self::NotForApi => Problem::plain(404, Verdict::NotFound).advise(self.to_string()),
             Self::ModeNotOnce | Self::ModeUnknown => Problem::rejected("mode", self.to_string()),
             Self::MethodNotAllowed { allow } => Problem::method_not_allowed(allow),
         }

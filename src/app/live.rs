@@ -197,7 +197,7 @@ fn origins(config: &Config, listener: SocketAddr) -> Origins {
 }
 
 /// The URLs that a consumer may sign in place of the one that it calls: the public ones, and that of the API.
-fn other_urls(public: impl IntoIterator<Item = HttpUrl>, api: &ApiUrl) -> Vec<OtherUrl> {
+fn other_urls(public: impl IntoIterator<Item = HttpUrl>, api: Option<&HttpUrl>) -> Vec<OtherUrl> {
     let other = |HttpUrl { origin, path }: HttpUrl, internal| OtherUrl {
         scheme: origin.scheme,
         host: origin.host,
@@ -205,9 +205,10 @@ fn other_urls(public: impl IntoIterator<Item = HttpUrl>, api: &ApiUrl) -> Vec<Ot
         prefix: path,
         internal,
     };
-    let api = api.tcp().cloned();
     let public = public.into_iter().map(|url| other(url, false));
-    public.chain(api.map(|url| other(url, true))).collect()
+    public
+        .chain(api.map(|url| other(url.clone(), true)))
+        .collect()
 }
 
 /// The rules of verification.
@@ -221,7 +222,7 @@ pub fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
         accept_description: config.signature.accept_description,
         access_idle: config.tokens.access_idle,
         advice: config.signature.advice,
-        other_urls: other_urls(public, &config.upstream.api_url),
+        other_urls: other_urls(public, config.api_on_network()),
     }
 }
 
@@ -325,14 +326,14 @@ fn forward_params(
         )
         .chain([HTTPOXY.to_owned()]);
     let (api_path, api_origin, api_host) = match &upstream.api_url {
-        ApiUrl::Tcp(url) => (
+        Some(ApiUrl::Tcp(url)) => (
             url.path.clone(),
             url::Url::parse(&url.to_string())
                 .ok()
                 .map(|url| url.origin()),
             url.origin.authority(),
         ),
-        ApiUrl::Unix(_) => (String::new(), None, "localhost".to_owned()),
+        Some(ApiUrl::Unix(_)) | None => (String::new(), None, "localhost".to_owned()),
     };
     let cookies = cookie_names(base.is_https());
     forward::Params {
@@ -360,13 +361,16 @@ fn field_value(host: &str) -> HeaderValue {
     HeaderValue::from_str(host).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// How to connect to the API.
+/// How to connect to the API; `None`: there is none.
 ///
 /// # Errors
 /// The files of its TLS.
-pub fn upstream_params(config: &Config) -> Result<pool::Params, TlsError> {
+pub fn upstream_params(config: &Config) -> Result<Option<pool::Params>, TlsError> {
     let upstream = &config.upstream;
-    let (address, tls) = match &upstream.api_url {
+    let Some(url) = &upstream.api_url else {
+        return Ok(None);
+    };
+    let (address, tls) = match url {
         ApiUrl::Unix(path) => (pool::Address::Unix(path.clone()), None),
         ApiUrl::Tcp(url) => {
             let origin = &url.origin;
@@ -390,7 +394,7 @@ pub fn upstream_params(config: &Config) -> Result<pool::Params, TlsError> {
             (pool::Address::Tcp(host, origin.port), tls)
         }
     };
-    Ok(pool::Params {
+    Ok(Some(pool::Params {
         address,
         header_case: upstream.header_case,
         tls,
@@ -400,5 +404,5 @@ pub fn upstream_params(config: &Config) -> Result<pool::Params, TlsError> {
         // Kept connections of all workers together leave callers theirs.
         max_idle: (upstream.max_idle as usize)
             .min(descriptors::at_most(usize::MAX, descriptors::limit()) / config.workers()),
-    })
+    }))
 }

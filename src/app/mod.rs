@@ -1,7 +1,7 @@
 //! The composition root: configuration -> services -> listeners; run; reload; drain. It knows every concrete type, and
 //! nothing else does.
 
-mod admin_listener;
+mod bound;
 pub mod certificates;
 mod descriptors;
 pub mod inspect;
@@ -38,7 +38,7 @@ use tokio::{
 };
 
 use self::{
-    admin_listener::AdminListener,
+    bound::BoundListener,
     certificates::{Certificate, Dates, Stamps},
     own::{ApiIsOurs, OwnListener},
     services::{ServiceError, Services},
@@ -49,7 +49,7 @@ use self::{
 use crate::{
     admin::{Admin, Backend, Control, tokens::TokenFileError},
     clock::Clock,
-    config::{Config, ListenAddress},
+    config::{Config, FORWARD_AUTH, ListenAddress},
     language::PageFileError,
     login::PasswordPool,
     proxy::{Live, Phase, Shared},
@@ -165,7 +165,7 @@ pub struct App {
     signals: Signals,
     listeners: Listeners,
     /// The admin listener, and the probe listener if there is one.
-    admin: Vec<(&'static str, AdminListener)>,
+    admin: Vec<(&'static str, BoundListener)>,
     control: Arc<Control>,
     /// The state of the certificates' files when they were read.
     stamps: Stamps,
@@ -235,7 +235,7 @@ impl App {
         descriptors::raise_limit();
         let workers = config.workers().get();
         let public = sockets.take_public();
-        let listeners = match &public[..] {
+        let mut listeners = match &public[..] {
             [] => Listeners::bind(&config.listen.address, workers)
                 .map_err(|(address, error)| StartError::listen(PUBLIC, address, error))?,
             public => Listeners::share(public, workers).map_err(StartError::System)?,
@@ -246,16 +246,23 @@ impl App {
         let mut admin = Vec::new();
         for (key, address) in config.listeners().into_iter().skip(addresses.len()) {
             let bound = match sockets.take(key) {
-                Some(socket) => AdminListener::of(socket).map_err(StartError::System)?,
+                Some(socket) => BoundListener::of(socket).map_err(StartError::System)?,
                 // The process before has it until it is about to end.
                 None if !passed.is_empty() => bind_until(deadline, &address, key).await?,
-                None => AdminListener::bind(&address, key).await?,
+                None => BoundListener::bind(&address, key)?,
             };
-            admin.push((key, bound));
+            if key == FORWARD_AUTH {
+                listeners.forward_auth = Some(bound);
+            } else {
+                admin.push((key, bound));
+            }
         }
         // Once more if the system chose a port.
         let public = addresses.iter().copied().map(ListenAddress::Tcp);
-        let others = admin.iter().map(|(_, listener)| listener.bound());
+        let others = admin.iter().map(|(_, bound)| bound);
+        let others = others
+            .chain(&listeners.forward_auth)
+            .map(|bound| bound.at.clone());
         let keys = config.listeners().into_iter().map(|(key, _)| key);
         let own: Vec<OwnListener> = keys.zip(public.chain(others)).collect();
         if own != config.listeners() {
@@ -282,9 +289,12 @@ impl App {
             is_leaving: AtomicBool::new(false),
         });
         let per_address = config.limits.connections_per_address.map(NonZeroU32::get);
+        let connections = connections(&config);
         let common = Common {
             shared,
-            bounds: Arc::new(Bounds::new(connections(&config), per_address)),
+            bounds: Arc::new(Bounds::new(connections, per_address)),
+            // They are those of the proxy in front.
+            gate_bounds: Arc::new(Bounds::new(connections, None)),
             tls: tls.map(|tls| Arc::new(ArcSwap::from_pointee(tls))),
             beat: manager::beat(),
             beats: (0..workers).map(|_| AtomicBool::new(true)).collect(),
@@ -313,8 +323,10 @@ impl App {
 
     /// Where the admin listener is bound.
     pub fn admin_address(&self) -> String {
-        let bound = self.admin.first().map(|(_, listener)| listener.bound());
-        bound.map(|at| at.to_string()).unwrap_or_default()
+        let first = self.admin.first();
+        first
+            .map(|(_, bound)| bound.at.to_string())
+            .unwrap_or_default()
     }
 
     /// The services, for a caller that has something to put into them first.
@@ -329,14 +341,21 @@ impl App {
     pub async fn run(mut self) -> Result<(), StartError> {
         let upkeep = upkeep::start(&self.services);
         let listeners = std::mem::take(&mut self.listeners);
+        let gate = listeners
+            .forward_auth
+            .as_ref()
+            .map(|bound| bound.at.clone());
         let threads = workers::start(&self.common, listeners).map_err(StartError::System)?;
         for address in &self.addresses {
             tracing::info!(listener = "public", %address, "listening");
         }
-        for (key, listener) in std::mem::take(&mut self.admin) {
+        if let Some(address) = gate {
+            tracing::info!(listener = "forward-auth", %address, "listening");
+        }
+        for (key, bound) in std::mem::take(&mut self.admin) {
             let is_probe = key == "admin.probe_listen";
             let name = if is_probe { "probe" } else { "admin" };
-            tracing::info!(listener = name, address = %listener.bound(), "listening");
+            tracing::info!(listener = name, address = %bound.at, "listening");
             let handler = Admin {
                 readiness: Arc::clone(&self.services.readiness),
                 shared: Arc::clone(&self.common.shared),
@@ -347,10 +366,10 @@ impl App {
                 } else {
                     Phase::Leaving
                 },
-                any_host: is_probe || !listener.bound().is_loopback(),
+                any_host: is_probe || !bound.at.is_loopback(),
                 control: Arc::clone(&self.control),
             };
-            listener.serve(Rc::new(handler));
+            bound.serve(Rc::new(handler));
         }
         manager::feed_watchdog(Arc::clone(&self.common.beats));
         manager::tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
@@ -419,7 +438,9 @@ impl App {
         let throttle = &self.services.pages.throttle;
         throttle.set_limit(config.login.max_failures);
         let per_address = config.limits.connections_per_address.map(NonZeroU32::get);
-        self.common.bounds.set(connections(&config), per_address);
+        let connections = connections(&config);
+        self.common.bounds.set(connections, per_address);
+        self.common.gate_bounds.set(connections, None);
         self.swap(made);
         let (nonces, window) = (&self.services.nonces, config.signature.timestamp_window);
         if let Err(error) = nonces.ask_for_length(self.services.clock.now(), window) {
@@ -531,7 +552,7 @@ impl App {
         let _ = self.phase.send(Phase::Leaving);
         drop(upkeep);
         self.hand_over().await;
-        let connections = self.common.bounds.open();
+        let connections = self.common.open_connections();
         if !is_urgent && connections > 0 {
             tracing::info!(
                 connections,
@@ -539,8 +560,8 @@ impl App {
             );
             manager::tell(&[NotifyState::Status("finishing what is running")]);
             tokio::select! {
-                () = emptied(&self.common.bounds, deadline) => {
-                    let connections = self.common.bounds.open();
+                () = emptied(&self.common, deadline) => {
+                    let connections = self.common.open_connections();
                     if connections > 0 {
                         tracing::warn!(connections, "drain timeout: closing remaining connections");
                     }
@@ -573,7 +594,7 @@ impl App {
 /// Waits until no more requests come to this process and the last ones are decided, or until both have had their time.
 async fn leave(common: &Common, phase: &channel::Sender<Phase>, deadline: Instant) {
     let last = Instant::now() + LAST_REQUEST + LAST_ARRIVAL;
-    emptied(&common.bounds, deadline.min(last)).await;
+    emptied(common, deadline.min(last)).await;
     common.shared.is_leaving.store(true, Ordering::Relaxed);
     let _ = phase.send(Phase::Leaving);
     let deadline = deadline.min(Instant::now() + LAST_DECISION);
@@ -583,8 +604,8 @@ async fn leave(common: &Common, phase: &channel::Sender<Phase>, deadline: Instan
 }
 
 /// Waits until there are no connections. Each worker first accepts those that are still in the kernel's queue.
-async fn emptied(bounds: &Bounds, deadline: Instant) {
-    while !bounds.is_over() && Instant::now() < deadline {
+async fn emptied(common: &Common, deadline: Instant) {
+    while !common.all_bounds().all(Bounds::is_over) && Instant::now() < deadline {
         sleep_until(deadline.min(Instant::now() + LOOK_EVERY)).await;
     }
 }
@@ -594,9 +615,9 @@ async fn bind_until(
     deadline: Instant,
     address: &ListenAddress,
     key: &'static str,
-) -> Result<AdminListener, StartError> {
+) -> Result<BoundListener, StartError> {
     loop {
-        match AdminListener::bind(address, key).await {
+        match BoundListener::bind(address, key) {
             Err(StartError::Listen { source, .. })
                 if source.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline =>
             {

@@ -29,7 +29,10 @@ pub struct ApiIsOurs {
 
 /// Checks that the API is not one of `listeners`. A name that does not resolve now passes: the API may start later.
 pub async fn check(config: &Config, listeners: &[OwnListener]) -> Result<(), ApiIsOurs> {
-    let found = match &config.upstream.api_url {
+    let Some(url) = &config.upstream.api_url else {
+        return Ok(());
+    };
+    let found = match url {
         ApiUrl::Unix(path) => {
             let path = resolved(path);
             listeners.iter().find(
@@ -53,7 +56,7 @@ pub async fn check(config: &Config, listeners: &[OwnListener]) -> Result<(), Api
     match found {
         None => Ok(()),
         Some((key, listener)) => Err(ApiIsOurs {
-            url: config.upstream.api_url.to_string(),
+            url: url.to_string(),
             key,
             listener: listener.clone(),
         }),

@@ -14,15 +14,16 @@ use socket2::SockRef;
 use thiserror::Error;
 
 use crate::{
-    config::{Config, ListenAddress},
+    config::{Config, FORWARD_AUTH, ListenAddress},
     origin::is_loopback,
 };
 
 /// The name of each socket, and the key whose address it replaces.
-const NAMES: [(&str, &str); 3] = [
+const NAMES: [(&str, &str); 4] = [
     ("public", PUBLIC),
     ("admin", "admin.listen"),
     ("probe", "admin.probe_listen"),
+    ("forward-auth", FORWARD_AUTH),
 ];
 
 /// The key of the public listener.
@@ -33,7 +34,8 @@ pub(super) const PUBLIC: &str = "listen.address";
 pub enum SocketError {
     /// No listener has this name.
     #[error(
-        "LISTEN_FDNAMES: no listener is called '{0}'; set FileDescriptorName= of the socket unit to public, admin or probe"
+        "LISTEN_FDNAMES: no listener is called '{0}'; set FileDescriptorName= of the socket unit to public, admin, probe or \
+         forward-auth"
     )]
     Name(String),
     /// It is something else than a listening socket of a kind that the listener can have.
@@ -75,7 +77,8 @@ pub enum Passed {
 }
 
 impl Passed {
-    fn address(&self) -> io::Result<ListenAddress> {
+    /// Where it listens.
+    pub(super) fn address(&self) -> io::Result<ListenAddress> {
         Ok(match self {
             Self::Tcp(listener) => ListenAddress::Tcp(listener.local_addr()?),
             Self::Unix(_, path) => ListenAddress::Unix(path.clone()),
@@ -200,6 +203,10 @@ impl Addresses {
                 "admin.probe_listen" => match &mut config.admin.probe_listen {
                     Some(listen) => *listen = address.clone(),
                     None => return Err(SocketError::Unused("probe", key)),
+                },
+                FORWARD_AUTH => match &mut config.forward_auth.listen {
+                    Some(listen) => *listen = address.clone(),
+                    None => return Err(SocketError::Unused("forward-auth", key)),
                 },
                 _ => {}
             }

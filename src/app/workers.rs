@@ -20,10 +20,12 @@ use tokio::{
     time::{interval, sleep},
 };
 
+use super::bound::BoundListener;
 use crate::{
+    forward_auth::Gate,
     proxy::{Phase, Shared, Worker},
     server::{
-        listener::{self, Bounds, Tcp},
+        listener::{self, Bounds, Listener, Rules},
         tls::Tls,
     },
 };
@@ -41,6 +43,8 @@ pub struct Common {
     pub shared: Arc<Shared>,
     /// How many connections there may be.
     pub bounds: Arc<Bounds>,
+    /// How many there may be to the listener for forward-auth.
+    pub gate_bounds: Arc<Bounds>,
     /// TLS as it is now; `None`: the listener speaks plain HTTP.
     pub tls: Option<Arc<ArcSwap<Tls>>>,
     /// How often each worker shows that it runs.
@@ -51,6 +55,18 @@ pub struct Common {
     pub staying: Arc<AtomicUsize>,
 }
 
+impl Common {
+    /// The connections that are open to the workers.
+    pub fn open_connections(&self) -> usize {
+        self.all_bounds().map(Bounds::open).sum()
+    }
+
+    /// The bounds of every listener of the workers.
+    pub fn all_bounds(&self) -> impl Iterator<Item = &Bounds> {
+        [&*self.bounds, &*self.gate_bounds].into_iter()
+    }
+}
+
 /// The listeners of all workers, bound.
 #[derive(Default)]
 pub struct Listeners {
@@ -58,6 +74,8 @@ pub struct Listeners {
     is_passed: bool,
     /// Where they are bound, in the order of the configuration.
     pub addresses: Vec<SocketAddr>,
+    /// The one for forward-auth, which all workers share.
+    pub forward_auth: Option<BoundListener>,
 }
 
 impl Listeners {
@@ -83,6 +101,7 @@ impl Listeners {
             by_worker,
             is_passed: false,
             addresses: bound,
+            forward_auth: None,
         })
     }
 
@@ -99,6 +118,7 @@ impl Listeners {
                 .iter()
                 .map(TcpListener::local_addr)
                 .collect::<io::Result<_>>()?,
+            forward_auth: None,
         })
     }
 }
@@ -109,8 +129,10 @@ impl Listeners {
 /// The system's, if it gives no more threads or descriptors.
 pub fn start(common: &Common, listeners: Listeners) -> io::Result<Vec<JoinHandle<()>>> {
     let mut threads = Vec::new();
-    for (index, own) in listeners.by_worker.into_iter().enumerate() {
+    for (index, public) in listeners.by_worker.into_iter().enumerate() {
         let (common, is_passed) = (common.clone(), listeners.is_passed);
+        let gate = listeners.forward_auth.as_ref();
+        let gate = gate.map(BoundListener::try_clone).transpose()?;
         let thread = thread::Builder::new().name(format!("worker-{index}"));
         let (started, starts) = mpsc::sync_channel(1);
         threads.push(thread.spawn(move || {
@@ -120,7 +142,7 @@ pub fn start(common: &Common, listeners: Listeners) -> io::Result<Vec<JoinHandle
             match runtime {
                 Ok(runtime) => {
                     let _ = started.send(Ok(()));
-                    runtime.block_on(run(common, index, own, is_passed));
+                    runtime.block_on(run(common, index, public, is_passed, gate));
                     // DNS lookups may still run on the runtime's own threads: nothing waits for them.
                     runtime.shutdown_background();
                 }
@@ -132,26 +154,37 @@ pub fn start(common: &Common, listeners: Listeners) -> io::Result<Vec<JoinHandle
     Ok(threads)
 }
 
-async fn run(common: Common, index: usize, listeners: Vec<TcpListener>, is_passed: bool) {
+async fn run(
+    common: Common,
+    index: usize,
+    public: Vec<TcpListener>,
+    is_passed: bool,
+    gate: Option<BoundListener>,
+) {
     let worker = Rc::new(Worker::new(Arc::clone(&common.shared)));
-    for listener in listeners {
-        let listener = match tokio::net::TcpListener::from_std(listener) {
-            Ok(listener) => listener,
-            Err(error) => {
-                tracing::error!(%error, "a listener cannot be used");
-                continue;
-            }
-        };
-        let tcp = Tcp {
+    let stop = || {
+        let mut phase = common.shared.phase.clone();
+        async move {
+            let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
+        }
+    };
+    for listener in public {
+        let rules = Rules {
             bounds: Arc::clone(&common.bounds),
             tls: common.tls.clone(),
             is_passed,
         };
-        let mut phase = common.shared.phase.clone();
-        let stop = async move {
-            let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
+        let (listener, handler) = (Listener::Tcp(listener), Rc::clone(&worker));
+        spawn_local(listener::accept(listener, rules, handler, stop()));
+    }
+    if let Some(gate) = gate {
+        let rules = Rules {
+            bounds: Arc::clone(&common.gate_bounds),
+            tls: None,
+            is_passed: gate.is_passed,
         };
-        spawn_local(listener::accept(listener, tcp, Rc::clone(&worker), stop));
+        let handler = Rc::new(Gate::new(Rc::clone(&worker)));
+        spawn_local(listener::accept(gate.listener, rules, handler, stop()));
     }
     let mut evict = interval(EVICT_EVERY);
     let mut beat = interval(common.beat);

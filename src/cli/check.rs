@@ -288,7 +288,10 @@ fn nonces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
 
 fn api(config: &Config, _: &mut Vec<String>) -> CheckResult {
     let params = live::upstream_params(config).map_err(StartError::from)?;
-    let (name, address) = (&config.upstream.api_url, params.address.to_string());
+    let Some((name, params)) = config.upstream.api_url.as_ref().zip(params) else {
+        return Ok("none: the proxy in front forwards what forward-auth permits".to_owned());
+    };
+    let address = params.address.to_string();
     block_on(async {
         let own = own::check(config, &config.listeners()).await;
         own.map_err(StartError::from)?;

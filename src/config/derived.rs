@@ -13,6 +13,9 @@ use crate::{
     policy::operations::Kind,
 };
 
+/// The key of the listener for forward-auth.
+pub const FORWARD_AUTH: &str = "forward_auth.listen";
+
 impl Config {
     /// `listen.workers`: as written, else one for each core.
     pub fn workers(&self) -> NonZeroUsize {
@@ -38,7 +41,7 @@ impl Config {
 
     /// `identity.assertion.audience`: as written, else the origin of the API; `None` for a Unix socket, which has none.
     pub fn assertion_audience(&self) -> Option<String> {
-        let of_api = || Some(self.upstream.api_url.tcp()?.origin.to_string());
+        let of_api = || Some(self.api_on_network()?.origin.to_string());
         self.identity.assertion.audience.clone().or_else(of_api)
     }
 
@@ -58,9 +61,11 @@ impl Config {
         let public = self.listen.address.iter().copied();
         let public = public.map(|address| ("listen.address", ListenAddress::Tcp(address)));
         let probe = self.admin.probe_listen.clone();
+        let gate = self.forward_auth.listen.clone();
         public
             .chain([("admin.listen", self.admin.listen.clone())])
             .chain(probe.map(|address| ("admin.probe_listen", address)))
+            .chain(gate.map(|address| (FORWARD_AUTH, address)))
             .collect()
     }
 
@@ -74,6 +79,11 @@ impl Config {
         [write, read]
             .into_iter()
             .filter_map(|(key, file)| Some((key, file?)))
+    }
+
+    /// `upstream.api_url`, if it is on the network.
+    pub fn api_on_network(&self) -> Option<&HttpUrl> {
+        self.upstream.api_url.as_ref()?.tcp()
     }
 
     /// Whether the public listener speaks TLS.

@@ -29,6 +29,7 @@ use std::{ffi::OsString, fs, io, path::Path};
 pub use self::{
     address::*,
     choices::*,
+    derived::FORWARD_AUTH,
     header::HeaderPattern,
     read::ConfigErrors,
     rules::Finding,
@@ -96,6 +97,7 @@ config! {
     operations: Operations,
     paths: Paths,
     limits: Limits,
+    forward_auth: ForwardAuth,
     admin: Admin,
     log: Log,
 }

@@ -175,6 +175,11 @@ impl<'f> Written<'f> {
         }
     }
 
+    fn is_written(&self, section: &str, key: &str) -> bool {
+        let table = self.table.get(section).and_then(Value::as_table);
+        table.is_some_and(|table| table.contains_key(key))
+    }
+
     /// Reads a section that is written once.
     pub(super) fn section<S: Section>(&mut self) -> Option<S> {
         let mut names = S::SCHEMA.name.split('.');
@@ -241,6 +246,11 @@ impl<'f> Written<'f> {
                 }
                 (Some(value), _) => value,
                 (None, Unwritten::Default(text)) => value_of(text),
+                (None, Unwritten::Required(_))
+                    if full == "upstream.api_url" && self.is_written("forward_auth", "listen") =>
+                {
+                    continue;
+                }
                 (None, Unwritten::Required(example)) => {
                     let message = format!(
                         "missing; write {} = {example}, or what it is for you",

@@ -196,7 +196,7 @@ fn token_response(config: &Config, found: &mut Findings) {
 fn upstream(config: &Config, found: &mut Findings) {
     let upstream = &config.upstream;
     let tls = &upstream.tls;
-    let origin = upstream.api_url.tcp().map(|url| &url.origin);
+    let origin = config.api_on_network().map(|url| &url.origin);
     let over_tls = origin.is_some_and(|origin| origin.scheme == Scheme::Https);
     let written = [
         ("upstream.tls.ca", !tls.ca.is_empty()),

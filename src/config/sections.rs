@@ -101,8 +101,8 @@ section! {
 section! {
     /// The API. One process serves one API; run several processes on one store for several APIs.
     Upstream["upstream"] {
-        /// http://, https:// or unix:/path.sock; a path goes in front of what is forwarded. The one key without a default.
-        api_url: ApiUrl [required: "http://127.0.0.1:9000"], reload;
+        /// http://, https:// or unix:/path.sock; a path goes in front of what is forwarded. The one key without a default. With forward_auth.listen it may be left out: then countersign decides and forwards nothing.
+        api_url: Option<ApiUrl> [required: "http://127.0.0.1:9000"], reload;
         /// To open a connection. An API that takes longer is down.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] connect_timeout: Duration = "2s", reload;
         /// From the end of the request to the head of the response.
@@ -457,6 +457,15 @@ section! {
         sessions_per_user: NonZeroU32 = 100, reload;
         /// Requests of one consumer; 429 past it.
         requests_per_consumer: Option<Rate> [else "no limit": "100 per 1s"], reload;
+    }
+}
+
+section! {
+    /// Decisions for another proxy (nginx auth_request, Traefik, Caddy, HAProxy, Envoy), which forwards the requests itself. See docs/gateways.md.
+    #[derive(Default)]
+    ForwardAuth["forward_auth"] {
+        /// An IP address and a port, or unix:/path.sock, that only this proxy reaches: what it describes is believed.
+        listen: Option<ListenAddress> [else "none": "127.0.0.1:8083"], restart;
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Method;
 
 use super::{
-    Config, Enforcement, NonceScope, Operation, Unlisted,
+    Config, Enforcement, FORWARD_AUTH, NonceScope, Operation, Unlisted,
     rules::{Finding, Findings, report},
     units::format_duration,
 };
@@ -23,7 +23,16 @@ impl Config {
     pub fn warnings(&self) -> Vec<Finding> {
         let mut found = Findings::default();
         for warn in [
-            listener, service, sessions, upstream, signature, nonce, store, operations, admin,
+            listener,
+            service,
+            sessions,
+            upstream,
+            signature,
+            nonce,
+            store,
+            operations,
+            forward_auth,
+            admin,
         ] {
             warn(self, &mut found);
         }
@@ -76,7 +85,7 @@ fn service(config: &Config, found: &mut Findings) {
              unencrypted, and all come from the proxy's address; set listen.tls, or listen.trusted_proxies";
     }
     for url in &service.public_api_urls {
-        let api = config.upstream.api_url.tcp();
+        let api = config.api_on_network();
         let of_api = api.is_some_and(|api| api.origin == url.origin);
         report! { found;
             ["service.public_api_urls"] if of_api =>
@@ -116,7 +125,7 @@ fn sessions(config: &Config, found: &mut Findings) {
 }
 
 fn upstream(config: &Config, found: &mut Findings) {
-    let origin = config.upstream.api_url.tcp().map(|url| &url.origin);
+    let origin = config.api_on_network().map(|url| &url.origin);
     let origin = origin.filter(|origin| in_clear(origin));
     report! { found;
         ["upstream.api_url"] if let Some(origin) = origin =>
@@ -233,6 +242,17 @@ fn have_same_rules(config: &Config, one: &Operation, other: &Operation) -> bool 
         && within(other, one)
         && enforcement(one) == enforcement(other)
         && one.upgrade == other.upgrade
+}
+
+/// Only the proxy in front may describe requests.
+fn forward_auth(config: &Config, found: &mut Findings) {
+    let listen = config.forward_auth.listen.as_ref();
+    let open = listen.filter(|at| at.tcp().is_some() && !at.is_loopback());
+    report! { found;
+        [FORWARD_AUTH] if let Some(address) = open =>
+            "{address} is reached from other machines, and anybody who reaches it can describe any request, with any host \
+             and address of a caller; use loopback or a Unix socket, or a network that only the proxy in front can enter";
+    }
 }
 
 fn admin(config: &Config, found: &mut Findings) {

@@ -2,14 +2,9 @@
 
 use http::{HeaderMap, HeaderName, header, request::Parts};
 
-use super::{
-    Rejection,
-    origin::{Origins, RequestOrigin},
-    target::Target,
-};
+use super::{Rejection, origin::RequestOrigin, target::Target};
 use crate::{
     fields::{Names, all, named_by_connection, single},
-    peer::Peer,
     server::caller::Limits,
 };
 
@@ -25,13 +20,16 @@ pub struct Head<'r> {
 }
 
 impl<'r> Head<'r> {
-    /// Reads the head of a request that came from `peer`.
+    /// Reads the head of a request; `receive` tells where it came from.
     ///
     /// # Errors
-    /// [`Rejection::Malformed`]: the target, Host or a forwarded field.
-    pub fn read(parts: &'r Parts, origins: &Origins, peer: Peer) -> Result<Self, Rejection> {
+    /// [`Rejection::Malformed`]: the target, and the error of `receive`.
+    pub fn read(
+        parts: &'r Parts,
+        receive: impl FnOnce(&Target<'r>) -> Result<RequestOrigin<'r>, Rejection>,
+    ) -> Result<Self, Rejection> {
         let target = Target::of(&parts.uri)?;
-        let received = origins.receive(parts, &target, peer)?;
+        let received = receive(&target)?;
         Ok(Self {
             parts,
             target,

@@ -169,7 +169,9 @@ impl Origins {
             self.warn_of_other_family(&parts.headers);
             match self.family {
                 ForwardedFamily::XForwarded => self.believe_x_forwarded(parts, &mut received)?,
-                ForwardedFamily::Forwarded => self.believe_forwarded(parts, &mut received)?,
+                ForwardedFamily::Forwarded => {
+                    self.believe_forwarded(&parts.headers, &mut received)?
+                }
             }
         }
         Ok(received)
@@ -205,25 +207,72 @@ impl Origins {
         let last = |name| all(headers, name).flat_map(list).last();
         set_host(received, last(&X_FORWARDED_HOST))?;
         set_proto(received, last(&X_FORWARDED_PROTO))?;
-        // From the right: each trusted proxy reports the address to its left.
+        self.believe_x_forwarded_for(headers, received);
+        Ok(())
+    }
+
+    /// From the right: each trusted proxy reports the address to its left.
+    fn believe_x_forwarded_for(&self, headers: &HeaderMap, received: &mut RequestOrigin<'_>) {
         let hops: Vec<&[u8]> = all(headers, &X_FORWARDED_FOR).flat_map(list).collect();
         for hop in hops.into_iter().rev() {
             if !self.goes_on_from(hop, received) {
                 break;
             }
         }
-        Ok(())
+    }
+
+    /// The origin of a request that the proxy at `peer` describes, for this authority and scheme. A trusted proxy, or one at
+    /// the other end of a Unix socket, also reports the caller's address.
+    ///
+    /// # Errors
+    /// [`Rejection::Malformed`]: a forwarded field that counts.
+    pub fn describe<'a>(
+        &self,
+        headers: &'a HeaderMap,
+        peer: Peer,
+        authority: Authority<'a>,
+        secure: bool,
+    ) -> Result<RequestOrigin<'a>, Rejection> {
+        let mut received = RequestOrigin {
+            authority,
+            secure,
+            address: peer.address,
+            trusted: self.may_describe_caller(peer),
+            family: self.family,
+        };
+        match self.family {
+            _ if !received.trusted => {}
+            ForwardedFamily::XForwarded => self.believe_x_forwarded_for(headers, &mut received),
+            ForwardedFamily::Forwarded => {
+                self.believe_forwarded(headers, &mut received)?;
+                (received.authority, received.secure) = (authority, secure);
+            }
+        }
+        Ok(received)
+    }
+
+    /// Whether the caller's address in a description is believed: of a trusted proxy, and over a Unix socket.
+    #[must_use]
+    pub fn may_describe_caller(&self, peer: Peer) -> bool {
+        peer.address.is_none_or(|address| self.is_trusted(address))
+    }
+
+    /// The scheme of the public URLs at this authority; `None` if there are two. Where there is no URL, that of the base URL.
+    pub fn only_scheme(&self, authority: &Authority<'_>) -> Option<Scheme> {
+        let mut urls = self.public.iter().filter(|url| url.is_at(authority));
+        let first = urls.next().unwrap_or(&self.base).origin.scheme;
+        urls.all(|url| url.origin.scheme == first).then_some(first)
     }
 
     /// Reads `Forwarded` from the right. The peer wrote the last element; a trusted proxy wrote an element if all elements
     /// to its right name trusted proxies. Elements further to the left are never read.
     fn believe_forwarded<'a>(
         &self,
-        parts: &'a Parts,
+        headers: &'a HeaderMap,
         received: &mut RequestOrigin<'a>,
     ) -> Result<(), Rejection> {
         let (mut host, mut proto) = (None, None);
-        let lines: Vec<&[u8]> = all(&parts.headers, &header::FORWARDED).collect();
+        let lines: Vec<&[u8]> = all(headers, &header::FORWARDED).collect();
         'lines: for line in lines.into_iter().rev() {
             let elements = forwarded::elements(line).ok_or(INVALID_FORWARDED)?;
             for element in elements.into_iter().rev() {

@@ -18,6 +18,9 @@ pub enum Rejection {
     /// No credentials, or those of another scheme.
     #[error("no credentials")]
     NoCredentials,
+    /// No credentials but perhaps in a form, which another proxy does not show.
+    #[error("no credentials outside the form")]
+    CredentialsNotSeen,
     /// A browser without a session opens what a user may open: it is sent to the login.
     #[error("not logged in")]
     LoginNeeded {
@@ -60,6 +63,10 @@ impl Rejection {
             Self::Convention(rule) => Problem::rejected("", *rule),
             Self::NoCredentials => Problem::coded(401, Verdict::ParameterAbsent)
                 .advise("this needs a request signed with OAuth 1.0a"),
+            Self::CredentialsNotSeen => Problem::coded(401, Verdict::ParameterAbsent).advise(
+                "this gateway does not see the body: send the OAuth credentials in the Authorization header, and the \
+                 body as another type than a form",
+            ),
             Self::LoginNeeded { location } => {
                 let mut problem = Problem::plain(303, Verdict::LoginNeeded);
                 problem.again = Some(location.clone());

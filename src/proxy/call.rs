@@ -3,7 +3,9 @@
 use std::{borrow::Cow, pin::Pin, rc::Rc};
 
 use bytes::Bytes;
-use http::{Response, StatusCode, header, request::Parts, response, uri::PathAndQuery};
+use http::{
+    HeaderValue, Response, StatusCode, header, request::Parts, response, uri::PathAndQuery,
+};
 use http_body::Body as _;
 
 use super::{
@@ -34,6 +36,7 @@ use crate::{
     policy::{
         self, conventions,
         operations::{Found, Kind},
+        permit::Permit,
     },
     respond::Failure,
     route::{self, ApiCall},
@@ -44,21 +47,42 @@ use crate::{
         request::RequestBody,
         response::ResponseBody,
     },
-    telemetry::metrics::Verdict,
     verify::UnreadBody,
 };
 
-/// Takes a call through the steps before it is forwarded.
-pub(super) async fn admit(
-    live: &Live,
+/// A call that is permitted.
+pub struct Permitted<'l> {
+    /// The proof.
+    pub permit: Permit,
+    /// The value of the field with the assertion, if it has one.
+    pub assertion: Option<HeaderValue>,
+    /// The operation that it is.
+    pub found: Found<'l>,
+    /// Its parameters, and its body where that was read.
+    collected: Collected,
+}
+
+/// Takes a call through the steps up to the decision, which it notes in the record. Without a `body` the call is one that
+/// another proxy describes and forwards.
+///
+/// # Errors
+/// Why it is not permitted.
+pub async fn decide<'l>(
+    live: &'l Live,
     head: &Head<'_>,
-    call: ApiCall<'_, '_>,
-    names: FieldNames,
-    mut body: RequestBody,
+    call: &ApiCall<'_, '_>,
+    names: &FieldNames,
+    caller: &Caller,
+    mut body: Option<&mut RequestBody>,
     record: &mut RequestRecord,
-) -> Result<request::Call, Failure> {
-    let (params, parts) = (&live.forward, head.parts);
-    if !params.api_path.is_empty() && target::climbs(call.path) {
+) -> Result<Permitted<'l>, Failure> {
+    let parts = head.parts;
+    // The path of the API, or that of the public URL where the other proxy keeps it.
+    let below = match body {
+        Some(_) => &live.forward.api_path,
+        None => &call.url.prefix,
+    };
+    if !below.is_empty() && target::climbs(call.path) {
         return Err(route::Rejection::PathAbovePrefix.into());
     }
     if live.conventions != Conventions::Off
@@ -73,10 +97,11 @@ pub(super) async fn admit(
     let method = parts.method.as_str().as_bytes();
     let found = live.authorizer.operations.find(call.path, method)?;
     record.operation = Served::by(&found);
-    let caller = Rc::clone(body.caller());
     let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
     let mut collected = Collected::of(&parts.headers, &head.target, memory, &limits)?;
-    if let Err(failure) = read_body(live, head, &found, &mut collected, &mut body).await {
+    if let Some(body) = body.as_deref_mut()
+        && let Err(failure) = read_body(live, head, &found, &mut collected, body).await
+    {
         record.facts.claimed = Claimed::by_signed(&collected);
         return Err(failure);
     }
@@ -84,13 +109,15 @@ pub(super) async fn admit(
         // The time until now was spent on the body.
         record.stopwatch.lap();
     }
-    let has_body = !body.is_end_stream();
+    let is_described = body.is_none();
+    let has_body = match &body {
+        Some(body) => !body.is_end_stream(),
+        // Its length is not described.
+        None => parts.headers.contains_key(header::CONTENT_TYPE),
+    };
     // A caller that waits for `100 Continue` is not asked for a body that would be dropped.
     let is_readable = has_body && !names.present.may_have(&header::EXPECT);
-    let mut unsigned = UnsignedBody {
-        body: &mut body,
-        held: None,
-    };
+    let mut unsigned = body.map(|body| UnsignedBody { body, held: None });
     let signed_path = call.signed_path(head.target.path);
     let subject = Subject {
         method: &parts.method,
@@ -101,8 +128,10 @@ pub(super) async fn admit(
         query: head.target.query,
         collected: &collected,
         has_body,
+        is_described,
     };
-    let unread = is_readable.then_some(&mut unsigned as &mut dyn UnreadBody);
+    let unread = unsigned.as_mut().filter(|_| is_readable);
+    let unread = unread.map(|unread| unread as &mut dyn UnreadBody);
     let deciding = live
         .authorizer
         .decide(&subject, &found, unread, &record.stopwatch);
@@ -113,7 +142,7 @@ pub(super) async fn admit(
     }
     record.facts = facts;
     // In observe mode the call goes on to the API: with its whole body, or not at all.
-    if let Some(held) = unsigned.held {
+    if let Some(held) = unsigned.and_then(|unsigned| unsigned.held) {
         collected.held = Some(held?);
     }
     let permit = permitted?;
@@ -122,7 +151,33 @@ pub(super) async fn admit(
         origin: &call.url.origin,
         path: &signed_path,
     };
-    let assertion = params.identity.assertion(&permit, &asserted)?;
+    let assertion = live.forward.identity.assertion(&permit, &asserted)?;
+    Ok(Permitted {
+        permit,
+        assertion,
+        found,
+        collected,
+    })
+}
+
+/// Takes a call through the steps before it is forwarded.
+pub(super) async fn admit(
+    live: &Live,
+    head: &Head<'_>,
+    call: ApiCall<'_, '_>,
+    names: FieldNames,
+    mut body: RequestBody,
+    record: &mut RequestRecord,
+) -> Result<request::Call, Failure> {
+    let (params, parts) = (&live.forward, head.parts);
+    let caller = Rc::clone(body.caller());
+    let deciding = decide(live, head, &call, &names, &caller, Some(&mut body), record);
+    let Permitted {
+        permit,
+        assertion,
+        found,
+        collected,
+    } = deciding.await?;
     let handshake = match found {
         Found::Operation(operation) if operation.websocket => {
             Handshake::begun_by(parts, !body.is_end_stream())?
@@ -236,7 +291,8 @@ impl Worker {
         url: &PublicUrl,
         record: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Failure> {
-        let (params, pool) = (&current.live.forward, &current.pool);
+        let (live, pool) = (&current.live, current.pool.as_ref());
+        let (params, pool) = (&live.forward, pool.ok_or(route::Rejection::NotFound)?);
         let handshake = call.handshake.take();
         let present = call.names.present;
         record.dropped_upgrade = handshake.is_none()
@@ -252,15 +308,10 @@ impl Worker {
         self.metrics().upstream.observe(took.as_secs_f64());
         let (mut response, incoming) = answered.into_parts();
         api_response::check_framing(&response)?;
-        record.status = response.status.as_u16();
-        record.verdict = match kind {
-            None => Verdict::Observed,
-            Some(Kind::Anonymous) => Verdict::Anonymous,
-            Some(_) => Verdict::Forwarded,
-        };
+        record.passed(response.status.as_u16());
         let context = Context {
             url,
-            origins: &current.live.origins,
+            origins: &live.origins,
             of_user: kind == Some(Kind::User),
         };
         if response.status == StatusCode::SWITCHING_PROTOCOLS {

@@ -30,8 +30,8 @@ pub struct Live {
     pub conventions: Conventions,
     /// The rules by which heads are rewritten.
     pub forward: forward::Params,
-    /// The rules by which the API is connected to.
-    pub upstream: pool::Params,
+    /// The rules by which the API is connected to; `None`: this process forwards nothing.
+    pub upstream: Option<pool::Params>,
     /// The common parts of pages, and the realm of challenges.
     pub look: Arc<Look>,
     /// The public keys of what is signed, as JSON.

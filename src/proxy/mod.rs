@@ -6,6 +6,7 @@ mod record;
 
 use std::{
     cell::{Cell, RefCell},
+    net::IpAddr,
     rc::Rc,
     sync::{
         Arc,
@@ -14,7 +15,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use http::{Method, Request, Response, header, request::Parts};
+use http::{HeaderMap, Method, Request, Response, header, request::Parts};
 use http_body::Body as _;
 use tokio::sync::watch;
 
@@ -22,12 +23,16 @@ use crate::{
     endpoints::TokenFacts,
     forward::{self, pool::Pool, request},
     issue::random,
-    parse::head::{self, Head},
+    parse::{
+        self,
+        head::{self, FieldNames, Head},
+        origin::RequestOrigin,
+    },
     peer::Peer,
     respond::{self, Failure, Format, OwnResponse},
     route::{self, Page, Target, TokenCall},
     server::{
-        caller::Limits,
+        caller::{Caller, Limits},
         connection::Handler,
         request::RequestBody,
         response::{Gone, ResponseBody},
@@ -47,10 +52,11 @@ use crate::{
     verify::{self, Verifier},
 };
 
-use self::record::{InFlight, RequestRecord};
+use self::record::InFlight;
 pub use self::{
+    call::{Permitted, decide},
     live::{Conventions, Live},
-    record::Served,
+    record::{RequestRecord, Served},
 };
 
 /// The state that all workers share.
@@ -100,16 +106,21 @@ pub struct Worker {
 }
 
 /// The live configuration as one worker uses it.
-struct Current {
-    live: Arc<Live>,
-    pool: Rc<Pool>,
+pub struct Current {
+    /// The configuration of requests.
+    pub live: Arc<Live>,
+    /// `None` where there is no API.
+    pool: Option<Rc<Pool>>,
 }
 
 impl Current {
     fn of(shared: &Shared) -> (u64, Rc<Self>) {
         let generation = shared.generation.load(Ordering::Acquire);
         let live = shared.live.load_full();
-        let pool = Rc::new(Pool::new(live.upstream.clone()));
+        let pool = live
+            .upstream
+            .clone()
+            .map(|params| Rc::new(Pool::new(params)));
         (generation, Rc::new(Self { live, pool }))
     }
 }
@@ -129,7 +140,9 @@ impl Worker {
 
     /// Closes connections to the API that are no longer usable.
     pub fn evict_idle(&self) {
-        self.current().pool.evict_idle();
+        if let Some(pool) = &self.current().pool {
+            pool.evict_idle();
+        }
     }
 
     /// Whether no request is left that may use nonces or the store, and none will come.
@@ -137,7 +150,13 @@ impl Worker {
         self.shared.is_leaving.load(Ordering::Relaxed) && self.undecided.get() == 0
     }
 
-    fn current(&self) -> Rc<Current> {
+    /// Counts a request that is not decided yet, until this is dropped.
+    pub fn undecided(&self) -> impl Drop {
+        Undecided::begin(&self.undecided)
+    }
+
+    /// The live configuration.
+    pub fn current(&self) -> Rc<Current> {
         let generation = self.shared.generation.load(Ordering::Relaxed);
         let mut current = self.current.borrow_mut();
         if current.0 != generation {
@@ -157,14 +176,10 @@ impl Worker {
         let undecided = Undecided::begin(&self.undecided);
         let live = &*current.live;
         let caller = Rc::clone(body.caller());
-        let names = head::check(parts, body.size_hint().lower(), &caller.limits())?;
-        if request::is_back(&parts.headers, &names, &live.forward) {
-            return Err(forward::Rejection::LoopDetected.into());
-        }
-        let head = Head::read(parts, &live.origins, caller.peer)?;
-        caller.count_as(head.received.address);
-        record.address = head.received.address;
-        match route::route(&live.route, &live.origins, &head)? {
+        let body_bytes = body.size_hint().lower();
+        let receive = |target: &_| live.origins.receive(parts, target, caller.peer);
+        let (names, head, target) = routed(live, parts, body_bytes, &caller, record, receive)?;
+        match target {
             // Boxed: the futures of calls to the API stay small.
             Target::Token(named) => Box::pin(token(live, named, &head, body, record)).await,
             Target::JwkSet => {
@@ -173,6 +188,7 @@ impl Worker {
                 Ok(own_response(set, &head.parts.method, record))
             }
             Target::Page(page) => Box::pin(self::page(live, page, &head, body, record)).await,
+            Target::Api(_) if current.pool.is_none() => Err(route::Rejection::NotFound.into()),
             Target::Api(call) => {
                 let url = call.url;
                 let call = call::admit(live, &head, call, names, body, record).await?;
@@ -192,36 +208,60 @@ impl Worker {
         }
     }
 
-    /// Logs a failure and responds to it.
+    /// Logs a failure and responds to it, in this format or else in the one that the request prefers.
     #[cold]
     #[inline(never)]
-    fn respond_to_failure(
+    pub fn respond_to_failure(
         &self,
         failure: Failure,
-        parts: &Parts,
+        headers: &HeaderMap,
+        format: Option<Format>,
         record: &mut RequestRecord,
-    ) -> Response<ResponseBody> {
+    ) -> OwnResponse {
         let request_id = record.request_id.as_str();
         log_failure(&failure, request_id, &self.shared.conditions);
         let format = match (&failure, record.operation) {
+            _ if let Some(format) = format => format,
             // A page would take memory for a request that is not counted.
             (Failure::Busy | Failure::Ending, _) => Format::Form,
             (_, Served::Page) => Format::Html,
-            _ => Format::preferred_by(&parts.headers),
+            _ => Format::preferred_by(headers),
         };
         let (query, language) = match format {
-            Format::Html => (
-                record.target.query(),
-                parts.headers.get(header::ACCEPT_LANGUAGE),
-            ),
-            Format::Form | Format::Json => (None, None),
+            Format::Html => (record.target.query(), headers.get(header::ACCEPT_LANGUAGE)),
+            Format::Form | Format::Json | Format::Challenge => (None, None),
         };
         let current = self.current();
         let frame = current.live.look.frame(query, language);
         let own = respond::failure(&failure, frame, format, request_id);
         (record.verdict, record.status) = (own.verdict, own.status);
         record.failure = Some(Box::new(failure));
-        own.into_response(&parts.method)
+        own
+    }
+
+    /// Begins the record of a request that came from `peer`, which may be a trusted proxy.
+    ///
+    /// # Errors
+    /// [`Failure::Ending`] and [`Failure::Busy`], with the record.
+    pub fn begin(
+        self: &Rc<Self>,
+        current: &Rc<Current>,
+        parts: &Parts,
+        peer: Option<IpAddr>,
+        is_trusted: bool,
+    ) -> (Box<RequestRecord>, Result<(), Failure>) {
+        let (in_flight, count) = InFlight::begin(&self.shared);
+        let kept = is_trusted.then(|| request_id::acceptable(&parts.headers));
+        let request_id = RequestId::new(&self.request_ids, kept.flatten());
+        let record = RequestRecord::begin(self, current, parts, peer, request_id, in_flight);
+        let admitted = if self.is_leaving() {
+            Err(Failure::Ending)
+        } else if count > current.live.concurrent_requests {
+            Err(Failure::Busy)
+        } else {
+            Ok(())
+        };
+        (record, admitted)
     }
 
     fn metrics(&self) -> &Metrics {
@@ -243,6 +283,29 @@ impl Drop for Undecided<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }
+}
+
+/// Checks the head of a request and finds what it is for. `receive` tells where the request came from.
+///
+/// # Errors
+/// The rejections of [`head::check`], `receive` and [`route::route`], and [`forward::Rejection::LoopDetected`].
+pub fn routed<'l, 'r>(
+    live: &'l Live,
+    parts: &'r Parts,
+    body_bytes: u64,
+    caller: &Caller,
+    record: &mut RequestRecord,
+    receive: impl FnOnce(&parse::target::Target<'r>) -> Result<RequestOrigin<'r>, parse::Rejection>,
+) -> Result<(FieldNames, Head<'r>, Target<'l, 'r>), Failure> {
+    let names = head::check(parts, body_bytes, &live.limits)?;
+    if request::is_back(&parts.headers, &names, &live.forward) {
+        return Err(forward::Rejection::LoopDetected.into());
+    }
+    let head = Head::read(parts, receive)?;
+    caller.count_as(head.received.address);
+    record.address = head.received.address;
+    let target = route::route(&live.route, &live.origins, &head)?;
+    Ok((names, head, target))
 }
 
 /// Responds to a token call.
@@ -335,23 +398,19 @@ impl Handler for Worker {
     ) -> Result<Response<ResponseBody>, Gone> {
         let current = self.current();
         let (mut parts, body) = request.into_parts();
-        let (in_flight, count) = InFlight::begin(&self.shared);
         let peer = body.caller().peer.address;
         let is_trusted = peer.is_some_and(|peer| current.live.origins.is_trusted(peer));
-        let kept = is_trusted.then(|| request_id::acceptable(&parts.headers));
-        let request_id = RequestId::new(&self.request_ids, kept.flatten());
-        let mut record = RequestRecord::begin(&self, &current, &parts, peer, request_id, in_flight);
-        let outcome = if self.is_leaving() {
-            Err(Failure::Ending)
-        } else if count > current.live.concurrent_requests {
-            Err(Failure::Busy)
-        } else {
-            self.pass(&current, &mut parts, body, &mut record).await
+        let (mut record, admitted) = self.begin(&current, &parts, peer, is_trusted);
+        let outcome = match admitted {
+            Ok(()) => self.pass(&current, &mut parts, body, &mut record).await,
+            Err(failure) => Err(failure),
         };
         let response = match outcome {
             Ok(response) => response,
             Err(failure) if failure.is_caller_gone() => return Err(Gone),
-            Err(failure) => self.respond_to_failure(failure, &parts, &mut record),
+            Err(failure) => self
+                .respond_to_failure(failure, &parts.headers, None, &mut record)
+                .into_response(&parts.method),
         };
         Ok(response.map(|body| body.when_ended(move |how| record.end(how))))
     }

@@ -12,7 +12,7 @@ use crate::{
     names::{ConsumerKey, Permission},
     policy::{
         self,
-        operations::{Found, Operations},
+        operations::{Found, Kind, Operations},
         permit::Permit,
     },
     respond::{self, Failure},
@@ -139,7 +139,7 @@ impl Drop for InFlight {
 }
 
 /// The record of a request. It is counted and logged when this is dropped, also if its caller goes away first.
-pub(super) struct RequestRecord {
+pub struct RequestRecord {
     worker: Rc<Worker>,
     current: Rc<Current>,
     method: Method,
@@ -160,8 +160,8 @@ pub(super) struct RequestRecord {
     pub(super) operation: Served,
     /// The facts about a call, once they are known.
     pub(super) facts: Facts,
-    /// The permit, if it went to the API.
-    pub(super) permit: Option<Permit>,
+    /// The permit, if it went to the API or may go there.
+    pub permit: Option<Permit>,
     /// Why it failed.
     pub(super) failure: Option<Box<Failure>>,
     /// It asks for another protocol, and the API does not learn of it.
@@ -202,8 +202,18 @@ impl RequestRecord {
         })
     }
 
+    /// Notes the status of a permitted call.
+    pub fn passed(&mut self, status: u16) {
+        self.status = status;
+        self.verdict = match self.permit.as_ref().and_then(Permit::kind) {
+            None => Verdict::Observed,
+            Some(Kind::Anonymous) => Verdict::Anonymous,
+            Some(_) => Verdict::Forwarded,
+        };
+    }
+
     /// Notes how the response's body ended.
-    pub(super) fn end(mut self: Box<Self>, how: BodyEnd) {
+    pub fn end(mut self: Box<Self>, how: BodyEnd) {
         match how {
             BodyEnd::Whole => {}
             BodyEnd::Cut => {
@@ -348,7 +358,7 @@ impl RequestRecord {
             missing_permission = failure.and_then(missing_permission).map(display),
             diagnosis = failure.and_then(diagnosis),
             skew_seconds = failure.and_then(skew_seconds),
-            upstream = upstream.map(|_| self.current.live.upstream.address.to_string()),
+            upstream = upstream.and(self.current.live.upstream.as_ref()).map(|api| api.address.to_string()),
             cause = faults.next_back().map(|fault| causes(fault)),
             ms = milliseconds(took),
             upstream_ms = self.upstream.map(milliseconds),

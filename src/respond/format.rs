@@ -22,6 +22,8 @@ pub enum Format {
     Json,
     /// A page, for a person.
     Html,
+    /// No body, but the advice in `WWW-Authenticate`: for a proxy in front that does not pass bodies on.
+    Challenge,
 }
 
 impl Format {
@@ -124,6 +126,9 @@ pub(super) fn render(
             OwnResponse::new(status, "application/problem+json", body, problem.verdict)
                 .never_stored()
         }
+        (Format::Challenge, _) => {
+            OwnResponse::new(status, "text/plain", "", problem.verdict).never_stored()
+        }
         (Format::Form, _) => {
             let (content_type, body) = match code {
                 Some(_) => (FORM, form(members.into_iter())),
@@ -139,8 +144,16 @@ pub(super) fn render(
         }
     };
     response.verdict = problem.verdict;
-    let code = code.filter(|_| status == 401);
-    let challenge = code.map(|code| ("WWW-Authenticate", frame.look.challenge(code)));
+    let look = frame.look;
+    let challenge = match format {
+        Format::Challenge => {
+            let advice = advice.unwrap_or(reason(status));
+            Some(look.challenge(code, Some(advice)))
+        }
+        _ if status == 401 && code.is_some() => Some(look.challenge(code, None)),
+        _ => None,
+    };
+    let challenge = challenge.map(|challenge| ("WWW-Authenticate", challenge));
     let id = (!request_id.is_empty()).then(|| ("X-Request-Id", request_id.to_owned()));
     response
         .fields

@@ -26,6 +26,9 @@ const MAX_BYTES: usize = 256 * 1024;
 /// The parameter of a query that names the languages of a page.
 const UI_LOCALES: &str = "ui_locales";
 
+/// The most characters of a value in `WWW-Authenticate`: proxies take heads of 4 KiB.
+const MAX_PARAMETER_CHARS: usize = 1024;
+
 /// The configuration of the look.
 #[derive(Debug, Clone, Default)]
 pub struct Params {
@@ -164,17 +167,22 @@ impl Look {
         fields.map(|(name, value)| (name, value.to_owned())).into()
     }
 
-    /// The value of `WWW-Authenticate` with a code of Problem Reporting. The realm is a quoted-string (RFC 9110 §5.6.4),
-    /// without what cannot be in a field.
-    pub fn challenge(&self, code: &str) -> String {
-        let visible = self
-            .params
-            .realm
-            .chars()
-            .filter(|it| matches!(it, ' '..='~'));
-        let realm = String::from_iter(visible).replace('\\', "\\\\");
-        let realm = realm.replace('"', "\\\"");
-        format!("OAuth realm=\"{realm}\", oauth_problem=\"{code}\"")
+    /// The value of `WWW-Authenticate` with a code of Problem Reporting and advice. Each value is a quoted-string (RFC 9110
+    /// §5.6.4), without what cannot be in a field.
+    pub fn challenge(&self, code: Option<&str>, advice: Option<&str>) -> String {
+        let realm = Some(self.params.realm.as_str());
+        let parameters = [
+            ("realm", realm),
+            ("oauth_problem", code),
+            ("oauth_problem_advice", advice),
+        ];
+        let written = parameters.into_iter().filter_map(|(name, value)| {
+            let value = value?.chars().filter(|it| matches!(it, ' '..='~'));
+            let value: String = value.take(MAX_PARAMETER_CHARS).collect();
+            let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+            Some(format!("{name}=\"{value}\""))
+        });
+        format!("OAuth {}", written.collect::<Vec<_>>().join(", "))
     }
 
     /// The frame of a page in English.

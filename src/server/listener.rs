@@ -3,7 +3,8 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
     io,
-    net::{IpAddr, SocketAddr},
+    net::{self, IpAddr, Ipv4Addr, SocketAddr},
+    os::unix::net as unix,
     rc::Rc,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -12,7 +13,7 @@ use std::{
 use arc_swap::ArcSwap;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::{
-    net::{TcpListener, TcpStream, UnixListener},
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
     task::spawn_local,
     time::{sleep, timeout},
 };
@@ -38,7 +39,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// The system's, such as an address in use.
-pub fn bind(address: SocketAddr, shared: bool) -> io::Result<std::net::TcpListener> {
+pub fn bind(address: SocketAddr, shared: bool) -> io::Result<net::TcpListener> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -158,12 +159,88 @@ impl Drop for Place {
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// The rules by which a TCP listener accepts connections.
-pub struct Tcp {
+/// A bound listener.
+#[derive(Debug)]
+pub enum Listener {
+    /// On an address.
+    Tcp(net::TcpListener),
+    /// On a Unix socket.
+    Unix(unix::UnixListener),
+}
+
+impl Listener {
+    /// Another handle of the same listener, for another worker.
+    ///
+    /// # Errors
+    /// The system's, if it gives no more descriptors.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Tcp(listener) => Self::Tcp(listener.try_clone()?),
+            Self::Unix(listener) => Self::Unix(listener.try_clone()?),
+        })
+    }
+
+    /// Takes a connection that the kernel has queued.
+    fn accept_now(&self) -> io::Result<Accepted> {
+        Ok(match self {
+            Self::Tcp(listener) => {
+                let (stream, address) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                Accepted::Tcp(TcpStream::from_std(stream)?, address)
+            }
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                Accepted::Unix(UnixStream::from_std(stream)?)
+            }
+        })
+    }
+}
+
+/// A listener in the runtime.
+enum Accepting {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Accepting {
+    fn new(listener: Listener) -> io::Result<Self> {
+        Ok(match listener {
+            Listener::Tcp(listener) => Self::Tcp(TcpListener::from_std(listener)?),
+            Listener::Unix(listener) => Self::Unix(UnixListener::from_std(listener)?),
+        })
+    }
+
+    async fn accept(&self) -> io::Result<Accepted> {
+        Ok(match self {
+            Self::Tcp(listener) => {
+                let (stream, address) = listener.accept().await?;
+                Accepted::Tcp(stream, address)
+            }
+            Self::Unix(listener) => Accepted::Unix(listener.accept().await?.0),
+        })
+    }
+
+    fn into_std(self) -> io::Result<Listener> {
+        Ok(match self {
+            Self::Tcp(listener) => Listener::Tcp(listener.into_std()?),
+            Self::Unix(listener) => Listener::Unix(listener.into_std()?),
+        })
+    }
+}
+
+/// An accepted connection.
+enum Accepted {
+    Tcp(TcpStream, SocketAddr),
+    Unix(UnixStream),
+}
+
+/// The rules by which a listener accepts connections.
+pub struct Rules {
     /// The limits on connections.
     pub bounds: Arc<Bounds>,
-    /// TLS, read again for each connection so that certificates can change. A listener that began with TLS never falls
-    /// back to plain HTTP.
+    /// TLS over TCP, read again for each connection so that certificates can change. A listener that began with TLS never
+    /// falls back to plain HTTP.
     pub tls: Option<Arc<ArcSwap<Tls>>>,
     /// The socket outlives this process: when accepting stops, the connections in its queue are left to the next one.
     pub is_passed: bool,
@@ -171,12 +248,19 @@ pub struct Tcp {
 
 /// Accepts until `stop` is ready. Connections continue after it returns.
 pub async fn accept<H: Handler>(
-    listener: TcpListener,
-    tcp: Tcp,
+    listener: Listener,
+    rules: Rules,
     handler: Rc<H>,
     stop: impl Future<Output = ()>,
 ) {
-    let _listening = tcp.bounds.listen();
+    let listener = match Accepting::new(listener) {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::error!(%error, "a listener cannot be used");
+            return;
+        }
+    };
+    let _listening = rules.bounds.listen();
     let mut stop = std::pin::pin!(stop);
     let mut pause = Pause::default();
     loop {
@@ -186,33 +270,28 @@ pub async fn accept<H: Handler>(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, address)) => {
+            Ok(accepted) => {
                 pause.end();
-                serve(&tcp, stream, address, Rc::clone(&handler));
+                serve(&rules, accepted, Rc::clone(&handler));
             }
             Err(error) if is_callers(&error) => {}
             Err(error) => pause.wait(&error).await,
         }
     }
-    if !tcp.is_passed {
-        accept_queued(listener, &tcp, &handler);
+    if !rules.is_passed {
+        accept_queued(listener, &rules, &handler);
     }
 }
 
 /// Accepts what the kernel has queued and closes the listener: closing alone would reset those connections, and their
 /// requests would be lost. Callers that keep connecting meanwhile do not keep it busy: it accepts one backlog at most.
-fn accept_queued<H: Handler>(listener: TcpListener, tcp: &Tcp, handler: &Rc<H>) {
+fn accept_queued<H: Handler>(listener: Accepting, rules: &Rules, handler: &Rc<H>) {
     let Ok(listener) = listener.into_std() else {
         return;
     };
     for _ in 0..BACKLOG {
-        match listener.accept() {
-            Ok((stream, address)) => {
-                let stream = stream.set_nonblocking(true).map(|()| stream);
-                if let Ok(stream) = stream.and_then(TcpStream::from_std) {
-                    serve(tcp, stream, address, Rc::clone(handler));
-                }
-            }
+        match listener.accept_now() {
+            Ok(accepted) => serve(rules, accepted, Rc::clone(handler)),
             Err(error) if is_callers(&error) => {}
             Err(_) => return,
         }
@@ -250,9 +329,29 @@ fn is_callers(error: &io::Error) -> bool {
     )
 }
 
-fn serve<H: Handler>(tcp: &Tcp, stream: TcpStream, address: SocketAddr, handler: Rc<H>) {
-    let Some(place) = tcp.bounds.enter(address.ip()) else {
-        if tcp.tls.is_none() {
+fn serve<H: Handler>(rules: &Rules, accepted: Accepted, handler: Rc<H>) {
+    let (stream, address) = match accepted {
+        Accepted::Tcp(stream, address) => (stream, address),
+        Accepted::Unix(stream) => {
+            // The connections of a Unix socket count as one address's.
+            if let Some(place) = rules.bounds.enter(Ipv4Addr::UNSPECIFIED.into()) {
+                let peer = Peer {
+                    address: None,
+                    secure: false,
+                };
+                let wire = Wire::new(Stream::Unix(stream));
+                spawn_local(async move {
+                    connection::serve(wire, peer, handler).await;
+                    drop(place);
+                });
+            } else {
+                let _ = stream.try_write(TOO_MANY);
+            }
+            return;
+        }
+    };
+    let Some(place) = rules.bounds.enter(address.ip()) else {
+        if rules.tls.is_none() {
             let _ = stream.try_write(TOO_MANY);
         }
         return;
@@ -262,9 +361,9 @@ fn serve<H: Handler>(tcp: &Tcp, stream: TcpStream, address: SocketAddr, handler:
     }
     let peer = Peer {
         address: Some(address.ip()),
-        secure: tcp.tls.is_some(),
+        secure: rules.tls.is_some(),
     };
-    let tls = tcp.tls.as_ref().map(|tls| tls.load_full());
+    let tls = rules.tls.as_ref().map(|tls| tls.load_full());
     spawn_local(async move {
         let stream = match tls {
             None => Some(Stream::Tcp(stream)),
@@ -305,35 +404,6 @@ async fn handshake<H: Handler>(
     };
     handler.handshake_failed(failure);
     None
-}
-
-/// Accepts on a Unix socket until `stop` is ready. Connections continue after it returns.
-pub async fn accept_unix<H: Handler>(
-    listener: UnixListener,
-    handler: Rc<H>,
-    stop: impl Future<Output = ()>,
-) {
-    let mut stop = std::pin::pin!(stop);
-    let mut pause = Pause::default();
-    let peer = Peer {
-        address: None,
-        secure: false,
-    };
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = &mut stop => return,
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                pause.end();
-                let wire = Wire::new(Stream::Unix(stream));
-                spawn_local(connection::serve(wire, peer, Rc::clone(&handler)));
-            }
-            Err(error) => pause.wait(&error).await,
-        }
-    }
 }
 
 #[cfg(test)]

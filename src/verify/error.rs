@@ -56,6 +56,9 @@ pub enum Rejection {
     /// `oauth_body_hash` is another body's.
     #[error("wrong body hash")]
     BodyHashWrong,
+    /// The signature covers a body that another proxy does not show.
+    #[error("the body to verify is not here")]
+    BodyNotSeen,
     /// The nonce was used before.
     #[error("used nonce")]
     NonceUsed,
@@ -89,6 +92,11 @@ impl Rejection {
             },
             Self::BodyHashWrong => unauthorized(Verdict::SignatureInvalid)
                 .advise("oauth_body_hash is not the hash of the body that arrived"),
+            Self::BodyNotSeen => unauthorized(Verdict::SignatureInvalid).advise(
+                "this gateway checks signatures without the body, so a form, and a body with oauth_body_hash, cannot be \
+                 verified; send the credentials in the Authorization header and the body as another type, without \
+                 oauth_body_hash",
+            ),
             Self::NonceUsed => unauthorized(Verdict::NonceUsed),
         }
     }

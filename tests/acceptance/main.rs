@@ -31,6 +31,7 @@ mod early;
 mod faults;
 mod flow;
 mod forgery;
+mod forward_auth;
 mod forwarding;
 mod harness;
 mod header_login;

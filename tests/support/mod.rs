@@ -10,6 +10,7 @@
 
 pub mod browser;
 pub mod call;
+pub mod gate;
 pub mod http;
 pub mod legs;
 pub mod postgres;

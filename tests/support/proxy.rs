@@ -145,6 +145,14 @@ impl Builder {
         builder
     }
 
+    /// A configuration of a process that decides for another proxy and forwards nothing.
+    pub fn for_forward_auth() -> Self {
+        let mut builder = Self::in_front_of_url("");
+        builder.table.remove("upstream");
+        builder.set("forward_auth.listen", "127.0.0.1:0".into());
+        builder
+    }
+
     /// Adds to the configuration, or replaces what is there, key by key.
     pub fn config(mut self, text: &str) -> Self {
         let added: toml::Table = text

@@ -5,11 +5,18 @@ mod application;
 mod echo;
 
 use std::{
-    cell::RefCell, error::Error, fs::Permissions, io::Write as _, net::SocketAddr,
-    os::unix::fs::PermissionsExt as _, path::Path, rc::Rc, sync::Arc,
+    cell::RefCell,
+    error::Error,
+    fs::Permissions,
+    io::Write as _,
+    net::{SocketAddr, TcpListener},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    rc::Rc,
+    sync::Arc,
 };
 
-use tokio::{net::TcpListener, task::spawn_local};
+use tokio::task::spawn_local;
 
 use self::{
     application::DemoApplication,
@@ -28,7 +35,7 @@ use crate::{
     secret::Secret,
     server::{
         connection::Handler,
-        listener::{self, Bounds, Tcp},
+        listener::{self, Bounds, Listener, Rules},
     },
     store::record::{AccessToken, Consumer, Dialect},
     telemetry::log,
@@ -62,8 +69,8 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
 type BoxedError = Box<dyn Error>;
 
 async fn demonstrate(listen: SocketAddr, directory: &Path) -> Result<(), BoxedError> {
-    let (api, api_address) = local_listener().await?;
-    let (application, application_address) = local_listener().await?;
+    let (api, api_address) = local_listener()?;
+    let (application, application_address) = local_listener()?;
     let text = configuration(listen, api_address, directory);
     let config = config::parse(&text, "demo", std::iter::empty())?;
     let log = log::start(config.log.format, &config.log.level)?;
@@ -90,21 +97,26 @@ async fn demonstrate(listen: SocketAddr, directory: &Path) -> Result<(), BoxedEr
     Ok(app.run().await?)
 }
 
-async fn local_listener() -> Result<(TcpListener, SocketAddr), BoxedError> {
-    let bound = TcpListener::bind(("127.0.0.1", 0)).await;
+fn local_listener() -> Result<(TcpListener, SocketAddr), BoxedError> {
+    let bound = listener::bind(([127, 0, 0, 1], 0).into(), false);
     let listener = bound.map_err(|error| format!("no free port: {error}"))?;
     let address = listener.local_addr()?;
     Ok((listener, address))
 }
 
 fn serve(listener: TcpListener, handler: impl Handler) {
-    let tcp = Tcp {
+    let rules = Rules {
         is_passed: false,
         bounds: Arc::new(Bounds::new(1000, None)),
         tls: None,
     };
     let forever = std::future::pending();
-    spawn_local(listener::accept(listener, tcp, Rc::new(handler), forever));
+    spawn_local(listener::accept(
+        Listener::Tcp(listener),
+        rules,
+        Rc::new(handler),
+        forever,
+    ));
 }
 
 fn configuration(listen: SocketAddr, api: SocketAddr, directory: &Path) -> String {

@@ -1,0 +1,832 @@
+//! Decisions for another proxy that forwards the requests itself.
+
+use rustix::process::Signal;
+
+use crate::support::{
+    Answer, Call, Connection, Proxy, Scene, Upstream, Visitor,
+    gate::{WAYS, Way},
+    has,
+    legs::{asks, token_of},
+    now,
+    proxy::Builder,
+    rows,
+};
+
+const CONFIG: &str = r#"
+    forward_auth.listen = "127.0.0.1:0"
+    operation = [
+        { path = "/members/{id}", methods = ["GET"], permission = "members" },
+        { path = "/mine" },
+        { path = "/app", access = ["application"] },
+        { path = "/account", access = ["user", "consumer"] },
+        { path = "/open", access = ["anonymous", "consumer"] },
+        { path = "/socket", access = ["anonymous"], upgrade = ["websocket"] },
+    ]
+    permission = [{ name = "members" }]
+"#;
+
+const IDENTITY: [&str; 4] = ["User", "Consumer", "Permissions", "Kind"];
+
+/// The values of the identity headers, which are all there, once.
+#[track_caller]
+fn identity(answer: &Answer) -> [&str; 4] {
+    answer.has_status(200);
+    IDENTITY.map(|name| {
+        let values = answer.fields.all(&format!("X-Auth-{name}"));
+        assert_eq!(values.len(), 1, "{answer:?}");
+        values[0]
+    })
+}
+
+/// The status that is meant: nginx gets it in a field of its own.
+#[track_caller]
+fn status(way: Way, answer: &Answer) -> u16 {
+    if way != Way::Nginx {
+        assert!(!answer.fields.has("X-Countersign-Status"), "{answer:?}");
+        return answer.status;
+    }
+    if answer.status == 200 {
+        return 200;
+    }
+    assert!([401, 403].contains(&answer.status), "{answer:?}");
+    has(
+        answer.header("WWW-Authenticate").unwrap(),
+        &["OAuth realm=\"countersign\"", "oauth_problem_advice=\""],
+    );
+    answer
+        .header("X-Countersign-Status")
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn a_signed_call_is_permitted_once_and_its_identity_is_in_the_response() {
+    let Scene { api, proxy, caller } = Scene::with("forward_auth.listen = '127.0.0.1:0'");
+    let (user, key) = (&*caller.user.id, &*caller.consumer.key);
+    for way in WAYS {
+        for target in ["/a%2Fb//c%20d;e/%7E?q=a%20b&empty=&x=%2F%7E&b=2&b=1", "/"] {
+            let wire = proxy.wire(&Call::new("DELETE", target).of(&caller));
+            let answer = proxy.asks_by(way, &proxy.origin(), &wire);
+            assert_eq!(identity(&answer), [user, key, "", "consumer"], "{way:?}");
+            assert!(answer.body.is_empty());
+            // One window for both listeners.
+            for again in WAYS {
+                let answer = proxy.asks_by(again, &proxy.origin(), &wire);
+                assert_eq!(status(again, &answer), 401);
+                if again != Way::Nginx {
+                    answer.is(401, "nonce_used");
+                }
+            }
+            let mut public = proxy.connect();
+            public.send(&wire);
+            public.answer("DELETE").is(401, "nonce_used");
+        }
+        let wire = proxy.wire(&Call::get("/").of(&caller));
+        let mut public = proxy.connect();
+        public.send(&wire);
+        public.answer("GET").has_status(200);
+        let answer = proxy.asks_by(way, &proxy.origin(), &wire);
+        assert_eq!(
+            status(way, &answer),
+            401,
+            "replayed from the public listener"
+        );
+    }
+    assert_eq!(api.count(), WAYS.len(), "nothing described is forwarded");
+}
+
+#[test]
+fn all_identity_headers_are_there_whoever_calls() {
+    let api = Upstream::start();
+    let proxy = Proxy::with(&api, CONFIG);
+    let consumer = proxy.consumer_with("Shop", "--permission members");
+    let user = proxy.user("alice");
+    let token = proxy.token(&consumer, &user);
+    let visitor = Visitor::logged_in(&proxy, &user);
+    let cookie: Vec<String> = visitor
+        .cookies
+        .iter()
+        .map(|(n, v)| format!("{n}={v}"))
+        .collect();
+    for way in WAYS {
+        for (call, expected) in [
+            (
+                Call::get("/members/7").by(&consumer).with(&token),
+                [&*user.id, &consumer.key, "members", "consumer"],
+            ),
+            (
+                Call::get("/app").by(&consumer),
+                ["", &consumer.key, "members", "application"],
+            ),
+            (Call::get("/open"), ["", "", "", "anonymous"]),
+            (
+                Call::get("/account").header("Cookie", &cookie.join("; ")),
+                [&user.id, "", "", "user"],
+            ),
+        ] {
+            let call = call
+                .header("X-Auth-User", "root")
+                .header("X_Auth_Kind", "user");
+            assert_eq!(identity(&proxy.asks(way, &call)), expected, "{way:?}");
+        }
+    }
+    api.saw_nothing();
+}
+
+#[test]
+fn each_rejection_is_the_proxys_own_and_nginx_learns_it_in_a_field() {
+    let Scene { proxy, caller, .. } = Scene::with(CONFIG);
+    let secret = caller.consumer.clone();
+    let wrong = crate::support::Consumer::new(secret.key, "wrong");
+    let far = (now() - 86_400).to_string();
+    let far_host = "elsewhere.example";
+    for (call, expected, nginx, problem) in [
+        (Call::get("/mine"), 401, 401, "parameter_absent"),
+        (
+            Call::get("/mine").by(&wrong).with(&caller.token),
+            401,
+            401,
+            "signature_invalid",
+        ),
+        (
+            Call::get("/mine")
+                .of(&caller)
+                .parameter("oauth_timestamp", &far),
+            401,
+            401,
+            "timestamp_refused",
+        ),
+        (
+            Call::get("/mine").of(&caller).without("oauth_nonce"),
+            400,
+            401,
+            "parameter_absent",
+        ),
+        (
+            Call::get("/members/7").of(&caller),
+            404,
+            403,
+            "permission_denied",
+        ),
+        (
+            Call::get("/nothing").of(&caller),
+            404,
+            403,
+            "permission_denied",
+        ),
+        (Call::post("/members/7").of(&caller), 405, 403, ""),
+        (Call::get("/open/../mine"), 400, 401, "parameter_rejected"),
+        (Call::new("TRACE", "/open"), 405, 403, ""),
+        (Call::get("/open").host(far_host), 421, 403, ""),
+    ] {
+        let origin = match expected {
+            421 => format!("http://{far_host}"),
+            _ => proxy.origin(),
+        };
+        let at_proxy = {
+            let mut connection = proxy.connect();
+            connection.send(&proxy.wire(&call));
+            connection.answer("GET")
+        };
+        assert_eq!(at_proxy.status, expected, "{at_proxy:?}");
+        for way in WAYS {
+            let answer = proxy.asks_by(way, &origin, &proxy.wire(&call));
+            assert_eq!(status(way, &answer), expected, "{way:?}: {answer:?}");
+            if way == Way::Nginx {
+                assert_eq!(answer.status, nginx);
+                let challenge = answer.header("WWW-Authenticate").unwrap();
+                assert_eq!(challenge.contains("oauth_problem=\""), !problem.is_empty());
+                has(challenge, &[problem]);
+            } else {
+                assert_eq!(answer.problem().unwrap_or_default(), problem, "{answer:?}");
+                assert_eq!(answer.header("Allow"), at_proxy.header("Allow"));
+            }
+            assert_ne!(
+                answer.header("Connection"),
+                Some("close"),
+                "it is another proxy's"
+            );
+            for name in IDENTITY {
+                assert!(!answer.fields.has(&format!("X-Auth-{name}")), "{answer:?}");
+            }
+        }
+    }
+}
+
+/// A request to the listener that is not made by [`Way::describe`].
+#[track_caller]
+fn raw(proxy: &Proxy, head: &str) -> Answer {
+    let mut connection = Connection::to(proxy.forward_auth());
+    let bytes: Vec<u8> = head.chars().map(|it| it as u8).collect();
+    connection.send(&bytes);
+    connection.answer(head.split(' ').next().unwrap())
+}
+
+#[test]
+fn an_own_field_is_there_once_and_not_empty() {
+    let Scene { api, proxy, .. } = Scene::with(CONFIG);
+    let origin = proxy.origin();
+    for way in WAYS {
+        let whole = way.description(&origin, "GET", "/open");
+        assert_eq!(
+            identity(&raw(&proxy, &format!("{whole}\r\n")))[3],
+            "anonymous"
+        );
+        let mut lines: Vec<&str> = whole.split_terminator("\r\n").collect();
+        let first = lines.remove(0);
+        let own = lines.iter().enumerate().filter(|(_, line)| match way {
+            Way::Verify => true,
+            Way::Nginx | Way::Forwarded => line.starts_with("X-"),
+        });
+        for (index, line) in own {
+            let name = line.split(':').next().unwrap();
+            let empty = format!("{name}:");
+            let tab = format!("{name}: \t ");
+            let upper = line.replacen(name, &name.to_uppercase(), 1);
+            for other in [
+                vec![],
+                vec![&*empty],
+                vec![&tab],
+                vec![line, line],
+                vec![line, &upper],
+            ] {
+                let is_optional = way == Way::Verify && name != "Host" && other.is_empty();
+                let mut lines = lines.clone();
+                lines.splice(index..=index, other);
+                let head = format!("{first}\r\n{}\r\n\r\n", lines.join("\r\n"));
+                let answer = raw(&proxy, &head);
+                let expected = if is_optional { 200 } else { 400 };
+                assert_eq!(status(way, &answer), expected, "{head}{answer:?}");
+            }
+        }
+        // The fields of other ways say nothing, and no way has a default.
+        let mine = way.description(&origin, "GET", "/mine");
+        for other in WAYS.into_iter().filter(|other| *other != way) {
+            let (_, description) = other
+                .description(&origin, "GET", "/open")
+                .split_once("\r\n")
+                .map(|(line, rest)| (line.to_owned(), rest.to_owned()))
+                .unwrap();
+            let fields: Vec<&str> = description
+                .split_terminator("\r\n")
+                .filter(|line| !mine.contains(line.split(':').next().unwrap()))
+                .collect();
+            let answer = raw(&proxy, &format!("{mine}{}\r\n\r\n", fields.join("\r\n")));
+            assert_eq!(status(way, &answer), 401, "{way:?} {other:?}: {answer:?}");
+            let answer = raw(
+                &proxy,
+                &format!("{first}\r\nHost: gate\r\n{}\r\n\r\n", fields.join("\r\n")),
+            );
+            assert_ne!(status(way, &answer), 200, "{way:?} {other:?}: {answer:?}");
+        }
+    }
+    for path in [
+        "/",
+        "/verify",
+        "/nginx/",
+        "/Nginx",
+        "/verifyx/open",
+        "/forwarded/open",
+        "/healthz",
+    ] {
+        let fields = WAYS.map(|way| {
+            let whole = way.description(&origin, "GET", "/open");
+            let lines = whole
+                .split_terminator("\r\n")
+                .filter(|line| line.starts_with("X-"));
+            lines.map(|line| format!("{line}\r\n")).collect::<String>()
+        });
+        let answer = raw(
+            &proxy,
+            &format!(
+                "GET {path} HTTP/1.1\r\nHost: gate\r\n{}\r\n",
+                fields.concat()
+            ),
+        );
+        answer.has_status(404);
+    }
+    api.saw_nothing();
+}
+
+#[test]
+fn nothing_in_a_described_url_can_be_read_in_two_ways() {
+    let Scene { proxy, .. } = Scene::with(
+        "forward_auth.listen = '127.0.0.1:0'\noperations.unlisted = 'anonymous'\n\
+         service.public_api_urls = ['https://api.example.com/v1', 'http://[::1]:8080/v1']\n\
+         service.base_url = 'https://auth.example.com'",
+    );
+    for [url, expected] in rows(
+        r"https://api.example.com/v1 | 200
+          HTTPS://API.Example.COM/v1/a?b#c | 400
+          HTTPS://API.Example.COM/v1/a?b | 200
+          https://api.example.com:443/v1/a?https://other/#/ | 400
+          https://api.example.com:443/v1/a?https://other/ | 200
+          http://[::1]:8080/v1/ | 200
+          https://api.example.com/v10 | 421
+          https://api.example.com/ | 421
+          https://api.example.com/v1/../admin | 400
+          https://api.example.com/v1/%2e%2e/admin | 400
+          https://api.example.com/v1/..%2fadmin | 400
+          https://api.example.com/v1/..;/admin | 400
+          https://api.example.com/v1/\\..\\..\\admin | 400
+          https://other.example/v1 | 421
+          https://api.example.com.other.example/v1 | 421
+          https://api.example.com:8443/v1 | 421
+          https://user@api.example.com/v1 | 400
+          https://api.example.com@other.example/v1 | 400
+          https://other.example\\@api.example.com/v1 | 400
+          https://api.example.com,other.example/v1 | 421
+          https://api.example.com /v1 | 400
+          https:///v1 | 400
+          https://:443/v1 | 400
+          https://api.example.com:/v1 | 400
+          https://api.example.com:0443/v1 | 200
+          https://api.example.com:99999/v1 | 400
+          https://[::1/v1 | 400
+          https://api.example.com | 400
+          https://api.example.com?/v1 | 400
+          https://api.example.com#/v1 | 400
+          https:/api.example.com/v1 | 400
+          //api.example.com/v1 | 400
+          /v1 | 400
+          * | 400
+          ftp://api.example.com/v1 | 400
+          javascript://api.example.com/v1 | 400
+          https://https://api.example.com/v1 | 400
+          https://api.example.com/v1 /a | 400
+          https://api.example.com/v1\t/a | 400
+          https://api.example.com/v1/\xe9 | 400
+          https://api.example.com/v1?\xff | 400
+          https://api.example.com/v1, https://api.example.com/v1 | 400
+        ",
+    ) {
+        let head = format!(
+            "GET /nginx HTTP/1.1\r\nHost: api.example.com\r\nX-Original-Method: GET\r\nX-Original-URL: {url}\r\n\r\n"
+        );
+        let answer = raw(&proxy, &head);
+        assert_eq!(
+            status(Way::Nginx, &answer).to_string(),
+            expected,
+            "{url}: {answer:?}"
+        );
+    }
+    for [method, expected] in rows(
+        "GET | 200\nget | 200\nM-SEARCH | 200\nTRACE | 405\nconnect | 405\nG ET | 400\nGET, GET | 400\nGÉT | 400",
+    ) {
+        let head = format!(
+            "GET /nginx HTTP/1.1\r\nHost: g\r\nX-Original-Method: {method}\r\nX-Original-URL: https://api.example.com/v1\r\n\r\n"
+        );
+        let answer = raw(&proxy, &head);
+        assert_eq!(
+            status(Way::Nginx, &answer).to_string(),
+            expected,
+            "{method}: {answer:?}"
+        );
+    }
+    for [proto, host, uri, expected] in rows(
+        r"https | api.example.com | /v1 | 200
+          https, http | api.example.com | /v1 | 400
+          HTTPS | api.example.com | /v1 | 200
+          wss | api.example.com | /v1 | 400
+          https | api.example.com, other | /v1 | 400
+          https | u@api.example.com | /v1 | 400
+          https | api.example.com/v1 | /v1 | 400
+          https | api.example.com | https://api.example.com/v1 | 400
+          https | api.example.com | v1 | 400
+          https | api.example.com | //v1 | 421
+          https | api.example.com | /v1#a | 400
+          https | api.example.com | /v1 HTTP/1.1 | 400
+        ",
+    ) {
+        let head = format!(
+            "GET /forwarded HTTP/1.1\r\nHost: g\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Proto: {proto}\r\n\
+             X-Forwarded-Host: {host}\r\nX-Forwarded-Uri: {uri}\r\n\r\n"
+        );
+        let answer = raw(&proxy, &head);
+        assert_eq!(
+            answer.status.to_string(),
+            expected,
+            "{proto} {host} {uri}: {answer:?}"
+        );
+    }
+    // The target of the request itself is a path.
+    for target in [
+        "http://api.example.com/verify/v1",
+        "http://api.example.com/nginx",
+    ] {
+        let head = format!("GET {target} HTTP/1.1\r\nHost: api.example.com\r\n\r\n");
+        raw(&proxy, &head).has_status(404);
+    }
+}
+
+#[test]
+fn without_a_described_scheme_the_public_urls_tell_it() {
+    let proxy = Builder::for_forward_auth()
+        .config(
+            "service.base_url = 'https://auth.example.com'\n\
+             service.public_api_urls = ['https://api.example.com', 'http://both.example.com', 'https://both.example.com']",
+        )
+        .start();
+    let caller = proxy.somebody();
+    for [host, signed, expected] in rows(
+        "api.example.com | https://api.example.com | 200
+         api.example.com | http://api.example.com | 401
+         both.example.com | https://both.example.com | 400
+         other.example.com | https://api.example.com | 421",
+    ) {
+        let wire = Call::get("/").of(&caller).wire(signed, host);
+        let wire = String::from_utf8(wire)
+            .unwrap()
+            .replace("GET /", "GET /verify/");
+        assert_eq!(
+            raw(&proxy, &wire).status.to_string(),
+            expected,
+            "{host} {signed}"
+        );
+    }
+    for (scheme, expected) in [("https", 200), ("http", 200)] {
+        let origin = format!("{scheme}://both.example.com");
+        let wire = Call::get("/").of(&caller).wire(&origin, "both.example.com");
+        assert_eq!(proxy.asks_by(Way::Verify, &origin, &wire).status, expected);
+    }
+}
+
+#[test]
+fn a_body_that_the_signature_covers_is_not_verified_without_it() {
+    let Scene { api, proxy, caller } = Scene::with(CONFIG);
+    let form = "application/x-www-form-urlencoded";
+    for way in WAYS {
+        for call in [
+            Call::post("/mine").of(&caller).form("a=1"),
+            // The signature would hold for a request without the form.
+            Call::post("/mine").of(&caller).signs_body("").form("a=1"),
+            Call::get("/mine").of(&caller).header("Content-Type", form),
+            Call::post("/mine").of(&caller).signs_body("").header(
+                "content-type",
+                "Application/X-WWW-Form-Urlencoded ; charset=utf-8",
+            ),
+            Call::post("/mine")
+                .of(&caller)
+                .parameter("oauth_body_hash", "2jmj7l5rSw0yVb/vlWAYkK/YBwk="),
+        ] {
+            let answer = proxy.asks(way, &call);
+            assert_eq!(status(way, &answer), 401, "{way:?} {answer:?}");
+            let (text, told) = match way {
+                Way::Nginx => (answer.header("WWW-Authenticate").unwrap().to_owned(), None),
+                _ => (
+                    answer.told("oauth_problem_advice").unwrap(),
+                    answer.problem(),
+                ),
+            };
+            has(&text, &["body"]);
+            assert!(told.is_none_or(|told| told == "signature_invalid"));
+        }
+        // Perhaps it is signed in the form.
+        let answer = proxy.asks(way, &Call::post("/mine").form("a=1"));
+        assert_eq!(status(way, &answer), 401);
+        if way != Way::Nginx {
+            has(
+                &answer
+                    .is(401, "parameter_absent")
+                    .told("oauth_problem_advice")
+                    .unwrap(),
+                &["body"],
+            );
+        }
+        let call = Call::post("/mine").of(&caller).json("{}");
+        assert_eq!(identity(&proxy.asks(way, &call))[3], "consumer");
+        // An unsigned form is for an operation that is open to everyone.
+        assert_eq!(
+            identity(&proxy.asks(way, &Call::post("/open").form("a=1")))[3],
+            "anonymous"
+        );
+    }
+    api.saw_nothing();
+}
+
+#[test]
+fn limits_are_those_of_the_public_listener() {
+    let Scene {
+        api: _api,
+        proxy,
+        caller,
+    } = Scene::with(
+        "forward_auth.listen = '127.0.0.1:0'\n\
+         limits = { target_bytes = '1KiB', head_bytes = '4KiB', head_fields = 30, requests_per_consumer = '12 per 1h' }",
+    );
+    let target = |bytes: usize| format!("/{}", "a".repeat(bytes - 1));
+    for way in WAYS {
+        assert_eq!(
+            identity(&proxy.asks(way, &Call::get(&target(1024)).of(&caller)))[3],
+            "consumer"
+        );
+        let answer = proxy.asks(way, &Call::get(&target(1025)).of(&caller));
+        assert_eq!(status(way, &answer), 414);
+        let answer = proxy.asks(
+            way,
+            &Call::get("/")
+                .of(&caller)
+                .header("X-Long", &"x".repeat(4096)),
+        );
+        assert_eq!(status(way, &answer), 431);
+        let many = (0..30).fold(Call::get("/").of(&caller), |call, index| {
+            call.header(&format!("X-{index}"), "1")
+        });
+        assert_eq!(status(way, &proxy.asks(way, &many)), 431);
+        let big = Call::get(&target(1024))
+            .of(&caller)
+            .header("X-Long", &"x".repeat(2048));
+        assert_eq!(identity(&proxy.asks(way, &big))[3], "consumer");
+    }
+    // One rate for both listeners.
+    for _ in 0..6 {
+        proxy.passes(Call::get("/").of(&caller));
+    }
+    proxy.send(Call::get("/").of(&caller)).has_status(429);
+    for way in WAYS {
+        let answer = proxy.asks(way, &Call::get("/").of(&caller));
+        assert_eq!(status(way, &answer), 429);
+        assert!(answer.fields.has("Retry-After"));
+    }
+}
+
+#[test]
+fn a_process_without_an_api_serves_token_calls_and_pages_only() {
+    let mut builder = Builder::for_forward_auth();
+    let found = builder.run(&["check"], "").done();
+    has(&found.stdout, &["API            none"]);
+    builder.set("service.base_url", "https://auth.example.com".into());
+    builder.set(
+        "service.public_api_urls",
+        vec!["https://api.example.com", "https://auth.example.com"].into(),
+    );
+    builder.set("listen.trusted_proxies", vec!["127.0.0.1"].into());
+    let proxy = builder.start();
+    let (consumer, user) = proxy.shop();
+    let https = |call: Call| call.header("X-Forwarded-Proto", "https");
+    let token = token_of(&proxy.send(https(asks(&consumer, crate::support::proxy::CALLBACK))));
+    assert!(!token.token.is_empty());
+    proxy
+        .send(https(Call::get("/service.oauth?mode=login")))
+        .has_status(200);
+    let caller = proxy.token(&consumer, &user);
+    let signed = |target: &str| Call::get(target).by(&consumer).with(&caller);
+    for host in ["auth.example.com", "api.example.com"] {
+        let origin = format!("https://{host}");
+        let call = signed("/a").for_origin(&origin).host(host);
+        proxy.send(https(call.clone())).has_status(404);
+        let wire = call.wire(&origin, host);
+        assert_eq!(
+            identity(&proxy.asks_by(Way::Verify, &origin, &wire))[3],
+            "consumer"
+        );
+    }
+    // The proxy in front has to send these to the public listener.
+    for target in [
+        "/service.oauth?mode=login",
+        "/oauth/request_token",
+        "/service.oauth?mode=req_req_token",
+    ] {
+        for way in WAYS {
+            let answer = proxy.asks(way, &Call::get(target));
+            assert_eq!(status(way, &answer), 404, "{answer:?}");
+            if way == Way::Verify {
+                has(&answer.text(), &["public listener"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_api_is_required_without_forward_auth() {
+    let mut builder = Builder::in_front_of_url("");
+    builder.set("upstream", toml::Table::new().into());
+    let ended = builder.run(&["check"], "");
+    assert_eq!(ended.code(), Some(2));
+    has(&ended.stderr, &["upstream.api_url: missing"]);
+}
+
+#[test]
+fn a_session_opens_operations_of_users_and_a_browser_without_one_is_sent_to_the_login() {
+    let Scene { proxy, caller, .. } = Scene::with(CONFIG);
+    let visitor = Visitor::logged_in(&proxy, &caller.user);
+    let cookie: Vec<String> = visitor
+        .cookies
+        .iter()
+        .map(|(n, v)| format!("{n}={v}"))
+        .collect();
+    let cookie = cookie.join("; ");
+    let of_user = |method: &str| Call::new(method, "/account").header("Cookie", &cookie);
+    let origin = proxy.origin();
+    for way in WAYS {
+        for (call, expected) in [
+            (of_user("GET"), 200),
+            (of_user("GET").header("Sec-Fetch-Site", "cross-site"), 403),
+            (of_user("POST"), 403),
+            (of_user("POST").header("Origin", &origin), 200),
+            (
+                of_user("POST").header("Origin", "https://evil.example"),
+                403,
+            ),
+            // A proxy that takes out `Upgrade` still shows what is begun.
+            (
+                of_user("GET").header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+                403,
+            ),
+            (Call::get("/mine").header("Cookie", &cookie), 404),
+        ] {
+            let answer = proxy.asks(way, &call);
+            assert_eq!(status(way, &answer), expected, "{way:?} {call:?}");
+        }
+        let navigation = Call::get("/account?a=1")
+            .header("Accept", "text/html")
+            .header("Sec-Fetch-Mode", "navigate")
+            .header("Sec-Fetch-Site", "none");
+        let answer = proxy.asks(way, &navigation);
+        assert_eq!(status(way, &answer), 303);
+        has(
+            answer.header("Location").unwrap(),
+            &["/service.oauth?mode=login&return_to=", "account"],
+        );
+        if way == Way::Nginx {
+            assert_eq!(answer.status, 401);
+        }
+    }
+}
+
+#[test]
+fn an_upgrade_is_permitted_where_the_operation_admits_it() {
+    let Scene { proxy, .. } = Scene::with(CONFIG);
+    let socket = |target: &str| {
+        Call::get(target)
+            .header("Connection", "Upgrade")
+            .header("Upgrade", "websocket")
+    };
+    for way in WAYS {
+        for (call, expected) in [
+            (socket("/socket"), 200),
+            (Call::get("/socket"), 200),
+            (socket("/open"), 404),
+            (Call::get("/open").header("Upgrade", "h2c"), 404),
+            (Call::get("/socket").header("Upgrade", "h2c"), 404),
+            (
+                Call::get("/socket").header("Upgrade", "websocket, h2c"),
+                404,
+            ),
+            (Call::post("/socket").header("Upgrade", "websocket"), 404),
+            (Call::get("/open").header("Sec-WebSocket-Key", "x"), 404),
+            (Call::get("/socket").header("Sec-WebSocket-Key", "x"), 200),
+        ] {
+            let answer = proxy.asks(way, &call);
+            assert_eq!(
+                status(way, &answer),
+                expected,
+                "{way:?} {call:?}: {answer:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn preflights_and_observed_calls_pass_as_on_the_public_listener() {
+    let preflight = || {
+        Call::new("OPTIONS", "/mine")
+            .header("Origin", "https://app.example")
+            .header("Access-Control-Request-Method", "PUT")
+    };
+    let start = |config: &str| {
+        let builder = Builder::for_forward_auth().config(CONFIG);
+        builder.config(config).start()
+    };
+    let (rejects, forwards) = (start(""), start("operations.preflight = 'forward'"));
+    let observes = start("signature.enforcement = 'observe'");
+    let caller = observes.somebody();
+    for way in WAYS {
+        assert_eq!(status(way, &rejects.asks(way, &preflight())), 401);
+        let answer = forwards.asks(way, &preflight());
+        assert_eq!(identity(&answer), ["", "", "", "anonymous"]);
+        let with_body = preflight().header("Content-Type", "text/plain");
+        assert_eq!(status(way, &forwards.asks(way, &with_body)), 401);
+        // Observed calls go on without any identity.
+        for call in [
+            preflight(),
+            Call::get("/mine"),
+            Call::get("/mine").of(&caller).key("wrong"),
+            Call::post("/mine").of(&caller).form("a=1"),
+            Call::get("/mine").of(&caller),
+        ] {
+            let answer = observes.asks(way, &call);
+            assert_eq!(identity(&answer), [""; 4], "{way:?} {call:?}");
+        }
+        let answer = observes.asks(way, &Call::get("/a/../b"));
+        assert_eq!(status(way, &answer), 400);
+    }
+    observes.logs(&["verdict=\"observed\"", "path=\"/mine\""]);
+    let observed = "countersign_requests_total{verdict=\"observed\"}";
+    assert_eq!(observes.metric(observed), 15.0);
+}
+
+#[test]
+fn decisions_are_logged_and_counted_as_requests() {
+    let Scene { proxy, caller, .. } = Scene::with(CONFIG);
+    let id = proxy.asks(Way::Nginx, &Call::get("/members/7?secret=1").of(&caller));
+    let id = id.header("X-Request-Id").unwrap().to_owned();
+    let key = format!("consumer={}", caller.consumer.key);
+    proxy.logs(&[
+        "method=\"GET\"",
+        "path=\"/members/7\"",
+        "status=404",
+        "verdict=\"permission_denied\"",
+        &key,
+        &id,
+    ]);
+    proxy.asks(Way::Forwarded, &Call::new("PUT", "/mine").of(&caller));
+    proxy.logs(&[
+        "method=\"PUT\"",
+        "path=\"/mine\"",
+        "status=200",
+        "verdict=\"forwarded\"",
+        &key,
+    ]);
+    let counts =
+        |name: &str| proxy.metric(&format!("countersign_requests_total{{verdict=\"{name}\"}}"));
+    assert_eq!(
+        (counts("forwarded"), counts("permission_denied")),
+        (1.0, 1.0)
+    );
+    assert!(!proxy.log().to_string().contains("secret=1"));
+}
+
+#[test]
+fn the_callers_address_and_request_id_are_those_of_a_trusted_proxy() {
+    for (trusted, expected) in [("'127.0.0.1'", true), ("'192.0.2.1'", false)] {
+        let proxy = Builder::for_forward_auth()
+            .config(&format!(
+                "listen.trusted_proxies = [{trusted}]\noperations.unlisted = 'nobody'"
+            ))
+            .start();
+        let call = Call::get("/")
+            .header("X-Request-Id", "mine-0123456789")
+            .header("X-Forwarded-For", "bad, 203.0.113.9");
+        let answer = proxy.asks(Way::Verify, &call);
+        assert_eq!(
+            answer.header("X-Request-Id") == Some("mine-0123456789"),
+            expected
+        );
+    }
+}
+
+#[test]
+fn a_unix_socket_serves_too_and_draining_finishes_what_is_running() {
+    let mut builder = Builder::for_forward_auth();
+    let path = builder.directory().join("gate.sock");
+    builder.set(
+        "forward_auth.listen",
+        format!("unix:{}", path.display()).into(),
+    );
+    // Left behind by a process that was killed.
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let mut proxy = builder.start();
+    let caller = proxy.somebody();
+    proxy.logs(&["listening", "forward-auth", "gate.sock"]);
+    let connect = || {
+        let stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
+        crate::support::http::Wire::new(Box::new(stream))
+    };
+    let wire = proxy.wire(&Call::get("/a").of(&caller));
+    let described = Way::Nginx.describe(&proxy.origin(), &wire);
+    let (mut one, mut half) = (connect(), connect());
+    one.write(&described).unwrap();
+    assert_eq!(one.head().unwrap().unwrap().status(), 200);
+    let wire = proxy.wire(&Call::get("/b").of(&caller));
+    let described = Way::Nginx.describe(&proxy.origin(), &wire);
+    half.write(&described[..50]).unwrap();
+    proxy.signal(Signal::TERM);
+    proxy.logs(&["draining"]);
+    half.write(&described[50..]).unwrap();
+    assert_eq!(half.head().unwrap().unwrap().status(), 200);
+    assert!(proxy.wait().success());
+    assert!(std::os::unix::net::UnixStream::connect(&path).is_err());
+}
+
+#[test]
+fn check_warns_of_a_listener_that_others_reach() {
+    for (address, warned) in [
+        ("0.0.0.0:0", true),
+        ("[::]:0", true),
+        ("127.0.0.1:0", false),
+        ("[::1]:0", false),
+        ("unix:/run/g.sock", false),
+    ] {
+        let mut builder = Builder::for_forward_auth();
+        builder.set("forward_auth.listen", address.into());
+        let ended = builder.run(&["check"], "");
+        let told = ended.stdout + &ended.stderr;
+        assert_eq!(
+            told.contains("forward_auth.listen:"),
+            warned,
+            "{address}: {told}"
+        );
+    }
+}
