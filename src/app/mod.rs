@@ -11,6 +11,7 @@ pub mod own;
 pub mod services;
 mod signals;
 pub mod sockets;
+mod traces;
 mod upkeep;
 mod watch;
 pub mod workers;
@@ -34,7 +35,7 @@ use thiserror::Error;
 use tokio::{
     sync::watch as channel,
     task::JoinSet,
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use self::{
@@ -44,6 +45,7 @@ use self::{
     services::{ServiceError, Services},
     signals::{Signal, Signals},
     sockets::{Addresses, PUBLIC, SocketError, Sockets},
+    traces::TracesError,
     workers::{Common, Listeners},
 };
 use crate::{
@@ -83,6 +85,9 @@ pub enum StartError {
     /// The sockets that the service manager passes.
     #[error(transparent)]
     Sockets(#[from] SocketError),
+    /// The export of traces.
+    #[error(transparent)]
+    Traces(#[from] TracesError),
     /// The API is a listener of this process.
     #[error(transparent)]
     Own(#[from] ApiIsOurs),
@@ -140,6 +145,7 @@ impl StartError {
                 | Self::AdminToken(_)
                 | Self::Own(_)
                 | Self::Sockets(_)
+                | Self::Traces(TracesError::Tls(_) | TracesError::Exporter(_))
                 | Self::Certificate(_)
                 | Self::Service(
                     ServiceError::Key { .. }
@@ -182,11 +188,14 @@ pub struct App {
 const CERTIFICATES_EVERY: Duration = Duration::from_secs(5);
 
 /// How long after `listen.drain_delay` a start waits for the process before it to give up what only one can have.
-const HANDOVER: Duration = Duration::from_secs(8);
+const HANDOVER: Duration = Duration::from_secs(5);
 
 /// While draining, connections that wait for a request are closed after [`LAST_REQUEST`]; a request that came last may take
 /// this much longer to arrive.
 const LAST_ARRIVAL: Duration = Duration::from_millis(100);
+
+/// How long the end waits for a collector.
+const LAST_TRACES: Duration = Duration::from_secs(2);
 
 /// How often it is checked whether others are done.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -276,6 +285,9 @@ impl App {
         control.backend.store(backend);
         inspect::log(&config, first);
         services.certificates.store(Arc::new(certificates));
+        let collector = config.telemetry.otlp_endpoint.as_ref();
+        let counts = &services.metrics.traces;
+        let traces = collector.map(|url| traces::start(url, &services.hop, counts));
         let (phase, receiver) = channel::channel(Phase::Serving);
         let shared = Arc::new(Shared {
             live: ArcSwap::from_pointee(live),
@@ -285,6 +297,7 @@ impl App {
             metrics: Arc::clone(&services.metrics),
             conditions: Arc::clone(&services.conditions),
             rejections: Arc::clone(&services.rejections),
+            traces: traces.transpose()?,
             phase: receiver,
             is_leaving: AtomicBool::new(false),
         });
@@ -571,6 +584,9 @@ impl App {
         }
         if is_urgent {
             tracing::warn!("second signal: exiting immediately");
+        }
+        if let Some(traces) = self.common.shared.traces.as_ref().filter(|_| !is_urgent) {
+            let _ = timeout(LAST_TRACES, traces.flush()).await;
         }
         let _ = self.phase.send(Phase::Ended);
     }

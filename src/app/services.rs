@@ -21,6 +21,7 @@ use crate::{
     login::{self, HttpLogin, LocalLogin, PasswordPool, Throttle},
     nonce::{self, LocalWindow, Opened, SharedWindow},
     origin::Scheme,
+    outbound::Target,
     pages,
     secret::Secret,
     server::tls::TlsError,
@@ -407,9 +408,11 @@ pub fn login_params(config: &Config) -> Result<Option<login::http::Params>, Serv
         })?),
     };
     Ok(Some(login::http::Params {
-        origin: url.origin.clone(),
+        target: Target {
+            origin: url.origin.clone(),
+            tls,
+        },
         path: url.path.clone(),
-        tls,
         timeout: login.timeout,
         encoding: login.request,
         fields: login::http::Fields {

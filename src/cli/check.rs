@@ -337,9 +337,12 @@ fn login(config: &Config, _: &mut Vec<String>) -> CheckResult {
             LoginBackend::Local | LoginBackend::Http => "accounts of the store".to_owned(),
         });
     };
-    let url = format!("{}{}", params.origin, params.path);
+    let url = format!("{}{}", params.target.origin, params.path);
     block_on(http::reach(&params))?.map_err(|error| {
-        let address = format!("{}:{}", params.origin.host, params.origin.port);
+        let address = format!(
+            "{}:{}",
+            params.target.origin.host, params.target.origin.port
+        );
         let fix = certificate_fix(&error, "login.ca", "login.url");
         let fix = fix.unwrap_or("start it, or correct login.url".to_owned());
         CommandError::failed(format!(

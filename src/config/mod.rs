@@ -99,6 +99,7 @@ config! {
     limits: Limits,
     forward_auth: ForwardAuth,
     admin: Admin,
+    telemetry: Telemetry,
     log: Log,
 }
 

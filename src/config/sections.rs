@@ -486,6 +486,14 @@ section! {
 }
 
 section! {
+    /// Traces, by OTLP over HTTP: a span for each request and for each of its steps. Never a secret, a query or a token.
+    Telemetry["telemetry"] {
+        /// The collector, such as http://127.0.0.1:4318; its path gets /v1/traces. traceparent of listen.trusted_proxies is gone on with, that of others is replaced, and the API gets it.
+        otlp_endpoint: Option<HttpUrl> [else "none": "http://127.0.0.1:4318"], restart;
+    }
+}
+
+section! {
     /// The log, on standard error. Never a query, a form, a secret, or more than 8 characters of a token.
     Log["log"] {
         /// "text" for people, "json" for machines.

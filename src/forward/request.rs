@@ -22,7 +22,10 @@ use crate::{
     },
     policy::{operations::Kind, permit::Permit},
     server::caller::Caller,
-    telemetry::request_id::X_REQUEST_ID,
+    telemetry::{
+        request_id::X_REQUEST_ID,
+        traces::{TRACEPARENT, TRACESTATE, ToApi},
+    },
 };
 
 /// The field that lists the processes of this program that a request has passed.
@@ -126,6 +129,8 @@ pub struct Call {
     pub received: ReceivedAs,
     /// The id of the request.
     pub request_id: HeaderValue,
+    /// The trace that the API is to go on with.
+    pub trace: Option<ToApi>,
     /// The WebSocket handshake that it begins.
     pub handshake: Option<Handshake>,
     /// The body.
@@ -189,6 +194,12 @@ pub fn rewrite(
     // Not `Via`: nginx and others do not compress responses to requests that have it.
     headers.append(&COUNTERSIGN_HOP, params.hop.clone());
     set(headers, &X_REQUEST_ID, call.request_id.clone());
+    if let Some(trace) = call.trace.take() {
+        set(headers, &TRACEPARENT, trace.traceparent);
+        if !trace.keeps_state {
+            headers.remove(&TRACESTATE);
+        }
+    }
     // Only ours: callers' copies in any spelling have been dropped.
     let assertion = call.assertion.take();
     let put = |name: &HeaderName, value| set(headers, name, value);

@@ -4,42 +4,28 @@
 //! failed as soon as the endpoint may have seen the password, even if it then hangs or breaks: else an endpoint that fails
 //! on wrong passwords could be asked without end.
 
-use std::{
-    future::poll_fn,
-    io,
-    pin::{Pin, pin},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header};
-use http_body::Body as _;
-use hyper::{body::Incoming, client::conn::http1};
-use hyper_util::rt::TokioIo;
-use rustls::{ClientConfig, pki_types::ServerName};
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
     sync::Semaphore,
     time::{Instant, timeout_at},
 };
-use tokio_rustls::TlsConnector;
 use url::form_urlencoded;
 
 use super::{Login, LoginBackend, LoginError, LoginFault, LoginFuture};
 use crate::{
     clock::Clock,
     issue::registration,
-    origin::Origin,
+    outbound::{ExchangeError, Target, exchange},
     secret::Secret,
     store::{Store, port::Admitted, record::OutsideUser},
 };
 
 /// The most attempts that may wait for the endpoint; one more is rejected as busy.
 const MAX_ATTEMPTS: usize = 64;
-/// The longest head and the longest body of a response, in bytes each.
-const MAX_BYTES: usize = 64 * 1024;
 
 /// How name and password are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
@@ -72,11 +58,9 @@ pub struct Fields {
 #[derive(Clone)]
 pub struct Params {
     /// Where it is.
-    pub origin: Origin,
+    pub target: Target,
     /// Its path.
     pub path: String,
-    /// With TLS: the configuration and the name that its certificate must have.
-    pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     /// For the whole attempt, from the look-up of the address to the end of the response.
     pub timeout: Duration,
     /// How the request is written.
@@ -84,11 +68,6 @@ pub struct Params {
     /// The names in request and response.
     pub fields: Fields,
 }
-
-/// A connection, with TLS or without.
-trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Transport for S {}
 
 /// Checks passwords at an endpoint, and records the users it names.
 pub struct HttpLogin {
@@ -115,10 +94,12 @@ impl HttpLogin {
         };
         let deadline = Instant::now() + self.params.timeout;
         let request = self.request(name, password)?;
-        let stream = connect(&self.params, deadline).await;
+        let stream = self.params.target.connect(deadline).await;
         let stream = stream.map_err(LoginFault::Unreachable)?;
         let response = timeout_at(deadline, exchange(stream, request)).await;
-        let (status, body) = response.map_err(|_| LoginFault::TooSlow)??;
+        let (status, body) = response
+            .map_err(|_| LoginFault::TooSlow)?
+            .map_err(LoginFault::from)?;
         let Some(user) = read(status, &body, &self.params.fields)? else {
             return Err(LoginError::Rejected { account: None });
         };
@@ -140,7 +121,7 @@ impl HttpLogin {
         Err(LoginError::Rejected { account: Some(id) })
     }
 
-    fn request(&self, name: &str, password: &Secret) -> Result<Request<String>, LoginFault> {
+    fn request(&self, name: &str, password: &Secret) -> Result<Request<Bytes>, LoginFault> {
         let fields = &self.params.fields;
         let password = password.expose_text();
         let (kind, body) = match self.params.encoding {
@@ -158,12 +139,12 @@ impl HttpLogin {
         Request::builder()
             .method(Method::POST)
             .uri(&self.params.path)
-            .header(header::HOST, self.params.origin.authority())
+            .header(header::HOST, self.params.target.origin.authority())
             .header(header::USER_AGENT, "countersign")
             .header(header::ACCEPT, HeaderValue::from_static("application/json"))
             .header(header::CONTENT_TYPE, kind)
             .header(header::CONNECTION, "close")
-            .body(body)
+            .body(body.into())
             .map_err(|_| LoginFault::Unreachable(io::ErrorKind::InvalidInput.into()))
     }
 }
@@ -173,67 +154,23 @@ impl HttpLogin {
 /// # Errors
 /// The endpoint cannot be reached within `login.timeout`, or is another one by its certificate.
 pub async fn reach(params: &Params) -> io::Result<()> {
-    connect(params, Instant::now() + params.timeout)
-        .await
-        .map(drop)
+    let deadline = Instant::now() + params.timeout;
+    params.target.connect(deadline).await.map(drop)
 }
 
-async fn connect(params: &Params, deadline: Instant) -> io::Result<Box<dyn Transport>> {
-    let connecting = async {
-        let stream = TcpStream::connect((params.origin.bare_host(), params.origin.port)).await?;
-        let Some((config, name)) = &params.tls else {
-            return Ok(Box::new(stream) as Box<dyn Transport>);
-        };
-        let connector = TlsConnector::from(Arc::clone(config));
-        Ok(Box::new(connector.connect(name.clone(), stream).await?))
-    };
-    let connected = timeout_at(deadline, connecting).await;
-    connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+impl From<ExchangeError> for LoginFault {
+    fn from(error: ExchangeError) -> Self {
+        match error {
+            ExchangeError::NoResponse(error) => Self::NoResponse(error),
+            ExchangeError::TooLong => Self::Response("is longer than 64 KiB"),
+        }
+    }
 }
 
 impl LoginBackend for HttpLogin {
     fn login<'a>(&'a self, name: &'a str, password: Secret) -> LoginFuture<'a> {
         Box::pin(async move { self.check(name, &password).await })
     }
-}
-
-/// Sends the request on a connection of its own; the body is read of a 200 alone. Redirects are not followed.
-async fn exchange(
-    stream: Box<dyn Transport>,
-    request: Request<String>,
-) -> Result<(StatusCode, Vec<u8>), LoginFault> {
-    let (mut sender, connection) = http1::Builder::new()
-        .max_buf_size(MAX_BYTES)
-        .handshake(TokioIo::new(stream))
-        .await?;
-    let mut exchange = pin!(async move {
-        let response = sender.send_request(request).await?;
-        let status = response.status();
-        let body = match status {
-            StatusCode::OK => read_body(response.into_body()).await?,
-            _ => Vec::new(),
-        };
-        Ok((status, body))
-    });
-    tokio::select! {
-        done = &mut exchange => done,
-        // Bytes that arrived before its end can still be read.
-        _ = connection => exchange.await,
-    }
-}
-
-async fn read_body(mut body: Incoming) -> Result<Vec<u8>, LoginFault> {
-    let mut read = Vec::new();
-    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        let Ok(data) = frame?.into_data() else {
-            continue;
-        };
-        if read.len() + data.len() > MAX_BYTES {
-            return Err(LoginFault::Response("is longer than 64 KiB"));
-        }
-        read.extend_from_slice(&data);
-    }
-    Ok(read)
 }
 
 /// Reads a response: the user, or `None` for a wrong password.

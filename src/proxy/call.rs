@@ -47,6 +47,7 @@ use crate::{
         request::RequestBody,
         response::ResponseBody,
     },
+    telemetry::traces::Trace,
     verify::UnreadBody,
 };
 
@@ -191,6 +192,7 @@ pub(super) async fn admit(
         target: target_of(params, head, call.path, &collected, strip)?,
         names,
         request_id: record.request_id.value().clone(),
+        trace: record.trace.as_ref().and_then(Trace::to_api),
         handshake,
         body: body_of(collected, body, strip),
         permit,

@@ -48,6 +48,7 @@ use crate::{
         metrics::{HandshakeFailure, Metrics, Verdict},
         rejections::{Rejection, Rejections},
         request_id::{self, RequestId, RequestIds, X_REQUEST_ID},
+        traces::Traces,
     },
     verify::{self, Verifier},
 };
@@ -75,6 +76,8 @@ pub struct Shared {
     pub conditions: Arc<Conditions>,
     /// The last calls that were rejected or failed.
     pub rejections: Arc<Rejections>,
+    /// Where traces go; `None`: there are none.
+    pub traces: Option<Arc<Traces>>,
     /// The phase of the process.
     pub phase: watch::Receiver<Phase>,
     /// Whether the phase is [`Phase::Leaving`] or a later one; cheaper to read, and set first.
@@ -253,7 +256,10 @@ impl Worker {
         let (in_flight, count) = InFlight::begin(&self.shared);
         let kept = is_trusted.then(|| request_id::acceptable(&parts.headers));
         let request_id = RequestId::new(&self.request_ids, kept.flatten());
-        let record = RequestRecord::begin(self, current, parts, peer, request_id, in_flight);
+        let mut record = RequestRecord::begin(self, current, parts, peer, request_id, in_flight);
+        if self.shared.traces.is_some() {
+            record.trace = Some(Traces::begin(&parts.headers, is_trusted));
+        }
         let admitted = if self.is_leaving() {
             Err(Failure::Ending)
         } else if count > current.live.concurrent_requests {

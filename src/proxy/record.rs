@@ -19,8 +19,14 @@ use crate::{
     route::{self, TokenCall},
     server::response::BodyEnd,
     telemetry::{
-        causes::causes, lines::ACCESS, metrics::Verdict, redact::RedactedToken,
-        rejections::Rejection, request_id::RequestId, stopwatch::Stopwatch,
+        causes::causes,
+        lines::ACCESS,
+        metrics::Verdict,
+        redact::RedactedToken,
+        rejections::Rejection,
+        request_id::RequestId,
+        stopwatch::Stopwatch,
+        traces::{Ended, Trace},
     },
     verify,
 };
@@ -168,6 +174,8 @@ pub struct RequestRecord {
     pub(super) dropped_upgrade: bool,
     /// How long the API took for the head of its response.
     pub(super) upstream: Option<Duration>,
+    /// Its place in a trace.
+    pub(super) trace: Option<Trace>,
     /// Handed to a tunnel, which outlives the response.
     pub(super) in_flight: Option<InFlight>,
 }
@@ -198,6 +206,7 @@ impl RequestRecord {
             failure: None,
             dropped_upgrade: false,
             upstream: None,
+            trace: None,
             in_flight: Some(in_flight),
         })
     }
@@ -315,6 +324,28 @@ impl RequestRecord {
         }
     }
 
+    /// Makes the spans of its trace.
+    #[cold]
+    fn end_trace(&self, trace: &Trace, operation: &str, took: Duration, rest: Duration) {
+        let (consumer, _, is_verified) = self.named();
+        let ended = Ended {
+            method: &self.method,
+            operation,
+            path: self.target.path(),
+            status: self.status,
+            verdict: self.verdict.as_str(),
+            consumer: consumer.filter(|_| is_verified),
+            request_id: self.request_id.as_str(),
+            took,
+            verify: self.facts.verify,
+            upstream: self.upstream,
+            rest,
+        };
+        if let Some(traces) = &self.worker.shared.traces {
+            traces.end(trace, &ended);
+        }
+    }
+
     /// Writes the line of the access log.
     fn log(&self, operation: &str, took: Duration) {
         let (permit, failure) = (self.permit.as_ref(), self.failures().next());
@@ -368,10 +399,13 @@ impl RequestRecord {
 
 impl Drop for RequestRecord {
     fn drop(&mut self) {
-        self.stopwatch.lap();
+        let rest = self.stopwatch.lap();
         let took = self.stopwatch.total();
         let (metrics, live) = (self.worker.metrics(), &self.current.live);
         let operation = self.operation.label(&live.authorizer.operations);
+        if let Some(trace) = &self.trace {
+            self.end_trace(trace, operation, took, rest);
+        }
         metrics.request(self.verdict);
         metrics.request.observe(took.as_secs_f64());
         metrics.operation(operation, self.status);

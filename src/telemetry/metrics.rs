@@ -104,6 +104,8 @@ pub struct Metrics {
     pub connections: IntGauge,
     /// 1 while `/readyz` is 200.
     pub ready: IntGauge,
+    /// Requests whose spans were `exported`, `dropped` or `failed`.
+    pub traces: IntCounterVec,
 }
 
 impl Metrics {
@@ -167,7 +169,16 @@ impl Metrics {
             "1 if the last reload was applied, or there was none; 0 if the files have a mistake.",
         )?;
         reloaded.set(1);
+        let traces = counters(
+            "countersign_traces_total",
+            "Traces by what became of them: exported, dropped because too many waited, or failed at the collector.",
+            &["result"],
+        )?;
+        for result in ["exported", "dropped", "failed"] {
+            traces.with_label_values(&[result]);
+        }
         Ok(Self {
+            traces,
             requests: Verdict::VARIANTS
                 .iter()
                 .map(|verdict| requests.with_label_values(&[verdict.as_str()]))

@@ -13,3 +13,4 @@ pub mod request_id;
 pub mod stopwatch;
 #[cfg(test)]
 pub(crate) mod tests;
+pub mod traces;

@@ -18,6 +18,7 @@ mod gateways;
 mod manifests;
 mod metrics;
 mod package;
+mod traces;
 
 use std::{
     net::TcpListener,

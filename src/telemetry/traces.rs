@@ -1,0 +1,295 @@
+//! Traces (`telemetry.otlp_endpoint`): a span for each request and one for each of its steps, made when the request has
+//! ended of the moments that its record has. W3C Trace Context says how callers and the API take part.
+
+use std::{
+    sync::LazyLock,
+    time::{Duration, SystemTime},
+};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use opentelemetry::{
+    InstrumentationScope, KeyValue,
+    propagation::{Extractor, TextMapPropagator as _},
+    trace::{SpanContext, SpanId, SpanKind, Status, TraceContextExt as _, TraceFlags, TraceId},
+};
+use opentelemetry_sdk::{
+    propagation::TraceContextPropagator,
+    trace::{IdGenerator as _, RandomIdGenerator, SpanData},
+};
+use prometheus::IntCounter;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::fields::single;
+
+/// The field that names trace and span, and whether the trace is recorded.
+pub static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// What others keep beside it.
+pub static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+
+/// Requests whose spans may wait for the export; those of one more are dropped.
+pub const QUEUE: usize = 2_048;
+
+/// The longest value of an attribute that a caller chooses, in bytes.
+const MAX_VALUE: usize = 256;
+
+/// What the exporter gets.
+pub enum Message {
+    /// The spans of a request.
+    Spans(Vec<SpanData>),
+    /// To export all that has come, and then to answer.
+    Flush(oneshot::Sender<()>),
+}
+
+/// Begins traces and hands the ended ones to the exporter.
+pub struct Traces {
+    queue: mpsc::Sender<Message>,
+    dropped: IntCounter,
+}
+
+/// The place of a request in its trace.
+#[derive(Debug)]
+pub struct Trace {
+    id: TraceId,
+    /// The caller's span, if a trusted caller named one.
+    parent: SpanId,
+    span: SpanId,
+    /// The span of the call to the API, which is the parent of the API's own.
+    upstream: SpanId,
+    flags: TraceFlags,
+}
+
+/// The fields of a trace that the API gets.
+#[derive(Debug)]
+pub struct ToApi {
+    /// `traceparent`.
+    pub traceparent: HeaderValue,
+    /// The caller's `tracestate` goes with it.
+    pub keeps_state: bool,
+}
+
+/// A request that has ended.
+pub struct Ended<'a> {
+    /// Its method.
+    pub method: &'a Method,
+    /// The label of its operation.
+    pub operation: &'a str,
+    /// Its path, without the query.
+    pub path: &'a str,
+    /// The status of the response; 0 if there is none.
+    pub status: u16,
+    /// The word of the outcome.
+    pub verdict: &'static str,
+    /// The consumer, if the signature holds.
+    pub consumer: Option<&'a str>,
+    /// Its id.
+    pub request_id: &'a str,
+    /// How long it took.
+    pub took: Duration,
+    /// Of that, the verification.
+    pub verify: Option<Duration>,
+    /// Of that, the API up to the head of its response.
+    pub upstream: Option<Duration>,
+    /// Of that, the time after the last step.
+    pub rest: Duration,
+}
+
+impl Traces {
+    /// Gives the spans to the receiver of `queue`; those for which there is no room are counted.
+    pub const fn new(queue: mpsc::Sender<Message>, dropped: IntCounter) -> Self {
+        Self { queue, dropped }
+    }
+
+    /// Begins the trace of a request: goes on with the one of its caller if that is trusted and names one.
+    pub fn begin(headers: &HeaderMap, is_trusted: bool) -> Trace {
+        let caller = is_trusted.then(|| caller_span(headers)).flatten();
+        let ids = RandomIdGenerator::default();
+        Trace {
+            id: caller
+                .as_ref()
+                .map_or_else(|| ids.new_trace_id(), SpanContext::trace_id),
+            parent: caller
+                .as_ref()
+                .map_or(SpanId::INVALID, SpanContext::span_id),
+            span: ids.new_span_id(),
+            upstream: ids.new_span_id(),
+            // A caller that records nothing wants nothing recorded here.
+            flags: caller.map_or(TraceFlags::SAMPLED, |caller| caller.trace_flags()),
+        }
+    }
+
+    /// Makes the spans of a request that ends now.
+    pub fn end(&self, trace: &Trace, ended: &Ended<'_>) {
+        if trace.flags.is_sampled() {
+            let sent = self.queue.try_send(Message::Spans(spans(trace, ended)));
+            if sent.is_err() {
+                self.dropped.inc();
+            }
+        }
+    }
+
+    /// Waits until all spans so far have been exported, or cannot be.
+    pub async fn flush(&self) {
+        let (done, flushed) = oneshot::channel();
+        if self.queue.send(Message::Flush(done)).await.is_ok() {
+            let _ = flushed.await;
+        }
+    }
+}
+
+impl Trace {
+    /// The fields that the API gets.
+    pub fn to_api(&self) -> Option<ToApi> {
+        let (id, span, flags) = (self.id, self.upstream, self.flags.to_u8());
+        let traceparent = HeaderValue::try_from(format!("00-{id}-{span}-{flags:02x}"));
+        Some(ToApi {
+            traceparent: traceparent.ok()?,
+            keeps_state: self.is_callers(),
+        })
+    }
+
+    /// Whether it goes on with the trace of a trusted caller.
+    fn is_callers(&self) -> bool {
+        self.parent != SpanId::INVALID
+    }
+}
+
+/// The span of the caller, from a single valid field.
+fn caller_span(headers: &HeaderMap) -> Option<SpanContext> {
+    struct Parent<'a>(&'a str);
+    impl Extractor for Parent<'_> {
+        fn get(&self, key: &str) -> Option<&str> {
+            (key == TRACEPARENT.as_str()).then_some(self.0)
+        }
+        fn keys(&self) -> Vec<&str> {
+            vec![TRACEPARENT.as_str()]
+        }
+    }
+    let text = str::from_utf8(single(headers, &TRACEPARENT).ok()??).ok()?;
+    // The library takes shorter parts for numbers.
+    if !text.split('-').map(str::len).take(4).eq([2, 32, 16, 2]) {
+        return None;
+    }
+    let context = TraceContextPropagator::new().extract(&Parent(text));
+    let span = context.span().span_context().clone();
+    span.is_valid().then_some(span)
+}
+
+static SCOPE: LazyLock<InstrumentationScope> = LazyLock::new(|| {
+    InstrumentationScope::builder("countersign")
+        .with_version(env!("CARGO_PKG_VERSION"))
+        .build()
+});
+
+fn spans(trace: &Trace, ended: &Ended<'_>) -> Vec<SpanData> {
+    let end = SystemTime::now();
+    let start = end.checked_sub(ended.took).unwrap_or(end);
+    // Others can have no influence on names.
+    let method = match *ended.method {
+        Method::GET
+        | Method::HEAD
+        | Method::POST
+        | Method::PUT
+        | Method::PATCH
+        | Method::DELETE
+        | Method::OPTIONS => ended.method.as_str().to_owned(),
+        _ => "_OTHER".to_owned(),
+    };
+    // Without the methods that the operation lists.
+    let route = ended.operation.rsplit(' ').next().unwrap_or_default();
+    let mut attributes = vec![
+        KeyValue::new("http.request.method", method.clone()),
+        KeyValue::new("http.route", route.to_owned()),
+        KeyValue::new("url.path", shortened(ended.path)),
+        KeyValue::new("countersign.verdict", ended.verdict),
+        KeyValue::new("countersign.request_id", ended.request_id.to_owned()),
+    ];
+    if ended.status != 0 {
+        attributes.push(KeyValue::new(
+            "http.response.status_code",
+            i64::from(ended.status),
+        ));
+    }
+    if let Some(consumer) = ended.consumer {
+        attributes.push(KeyValue::new("countersign.consumer", consumer.to_owned()));
+    }
+    let is_error = ended.status == 0 || ended.status >= 500;
+    let context = |span| SpanContext::new(trace.id, span, trace.flags, false, Default::default());
+    let whole = SpanData {
+        span_context: context(trace.span),
+        parent_span_id: trace.parent,
+        parent_span_is_remote: trace.is_callers(),
+        span_kind: SpanKind::Server,
+        name: format!("{method} {route}").into(),
+        start_time: start,
+        end_time: end,
+        attributes,
+        dropped_attributes_count: 0,
+        events: Default::default(),
+        links: Default::default(),
+        status: if is_error {
+            Status::error(ended.verdict)
+        } else {
+            Status::Unset
+        },
+        instrumentation_scope: SCOPE.clone(),
+    };
+    let step = |name: &'static str, kind, span, start_time, end_time| SpanData {
+        span_context: context(span),
+        parent_span_id: trace.span,
+        parent_span_is_remote: false,
+        span_kind: kind,
+        name: name.into(),
+        start_time,
+        end_time,
+        attributes: Vec::new(),
+        status: Status::Unset,
+        ..whole.clone()
+    };
+    let ids = RandomIdGenerator::default();
+    // Each step ended where the next one began.
+    let answered = end.checked_sub(ended.rest).unwrap_or(end);
+    let asked = answered - ended.upstream.unwrap_or_default();
+    let received = asked - ended.verify.unwrap_or_default();
+    let mut steps = Vec::with_capacity(5);
+    if ended.verify.is_some() || ended.upstream.is_some() {
+        steps.push(step(
+            "receive",
+            SpanKind::Internal,
+            ids.new_span_id(),
+            start,
+            received,
+        ));
+    }
+    if ended.verify.is_some() {
+        steps.push(step(
+            "verify",
+            SpanKind::Internal,
+            ids.new_span_id(),
+            received,
+            asked,
+        ));
+    }
+    if ended.upstream.is_some() {
+        steps.push(step(
+            "upstream",
+            SpanKind::Client,
+            trace.upstream,
+            asked,
+            answered,
+        ));
+        steps.push(step(
+            "respond",
+            SpanKind::Internal,
+            ids.new_span_id(),
+            answered,
+            end,
+        ));
+    }
+    steps.push(whole);
+    steps
+}
+
+/// The beginning of a text of a caller.
+fn shortened(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_VALUE)].to_owned()
+}

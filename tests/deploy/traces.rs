@@ -1,0 +1,251 @@
+//! Traces, as a collector reads them that was written from the published protocol.
+
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use super::{file, tool};
+use crate::support::{Call, Proxy, Upstream, program::Log, until};
+
+struct Collector {
+    process: Child,
+    lines: Log,
+    port: u16,
+}
+
+impl Collector {
+    fn start(arguments: &[&str]) -> Self {
+        let mut command = tool("python");
+        command
+            .arg(file("tests/deploy/collector.py"))
+            .args(arguments);
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let lines = Log::read_from(process.stdout.take().unwrap());
+        let port = lines.wait_for("its port", |line| line.parse().ok());
+        Self {
+            process,
+            lines,
+            port,
+        }
+    }
+
+    fn spans(&self) -> Vec<Value> {
+        let lines = self.lines.lines();
+        let spans = lines[1..].iter();
+        spans
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// The spans of a trace, once its request has come.
+    fn trace(&self, route: &str) -> Vec<Value> {
+        let of_request = |span: &Value| attribute(span, "url.path") == route;
+        until(route, || self.spans().iter().any(of_request));
+        let spans = self.spans();
+        let whole = spans.iter().find(|span| of_request(span)).unwrap();
+        let of_trace = spans
+            .iter()
+            .filter(|span| span["ids"][0] == whole["ids"][0]);
+        of_trace.cloned().collect()
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+fn attribute(span: &Value, key: &str) -> String {
+    let attributes = span["attributes"].as_array().into_iter().flatten();
+    let mut values = attributes.filter(|attribute| attribute["key"] == key);
+    let value = values.next().map(|attribute| &attribute["value"]);
+    let text = value.and_then(|value| value["stringValue"].as_str().or(value["intValue"].as_str()));
+    text.unwrap_or_default().to_owned()
+}
+
+fn time(span: &Value, end: &str) -> u128 {
+    span[end].as_str().unwrap().parse().unwrap()
+}
+
+const CALLERS: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+#[test]
+fn a_request_is_a_span_with_its_steps_and_no_secrets() {
+    let collector = Collector::start(&[]);
+    let api = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&api)
+        .config(&format!(
+            "telemetry.otlp_endpoint = 'http://127.0.0.1:{}'",
+            collector.port
+        ))
+        .start();
+    let caller = proxy.somebody();
+    proxy.passes(
+        Call::get("/signed?secret=in+the+query")
+            .of(&caller)
+            .header("tracestate", "a=b")
+            .header("traceparent", CALLERS),
+    );
+    // Nobody is trusted: the ids of the caller are not gone on with.
+    let seen = api.only_request();
+    assert_eq!(seen.header("tracestate"), None);
+    let sent: Vec<String> = seen
+        .header("traceparent")
+        .unwrap()
+        .split('-')
+        .map(str::to_owned)
+        .collect();
+    let spans = collector.trace("/signed");
+    let names: Vec<&str> = spans
+        .iter()
+        .map(|span| span["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        ["receive", "verify", "upstream", "respond", "GET unlisted"]
+    );
+    let whole = &spans[4];
+    assert_eq!(whole["kind"], "SPAN_KIND_SERVER");
+    assert_eq!(whole["ids"][2], "", "it has no parent");
+    assert!(!CALLERS.contains(whole["ids"][0].as_str().unwrap()));
+    assert_eq!(
+        [sent[1].as_str(), &sent[2], &sent[3]],
+        [
+            whole["ids"][0].as_str().unwrap(),
+            spans[2]["ids"][1].as_str().unwrap(),
+            "01"
+        ]
+    );
+    for (key, value) in [
+        ("http.request.method", "GET"),
+        ("http.route", "unlisted"),
+        ("http.response.status_code", "200"),
+        ("countersign.verdict", "forwarded"),
+        ("countersign.consumer", &caller.consumer.key),
+        (
+            "countersign.request_id",
+            seen.header("x-request-id").unwrap(),
+        ),
+    ] {
+        assert_eq!(attribute(whole, key), value, "{key}");
+    }
+    let service = whole["resource"].as_array().unwrap().iter();
+    assert!(
+        service
+            .clone()
+            .any(|attribute| attribute["key"] == "service.name"
+                && attribute["value"]["stringValue"] == "countersign")
+    );
+    // The steps fill the request, one after the other.
+    let mut at = time(whole, "startTimeUnixNano");
+    for step in &spans[..4] {
+        assert_eq!(step["ids"][2], whole["ids"][1]);
+        assert_eq!(time(step, "startTimeUnixNano"), at, "{step}");
+        at = time(step, "endTimeUnixNano");
+    }
+    assert_eq!(at, time(whole, "endTimeUnixNano"));
+
+    let wrong = Call::get("/wrong")
+        .of(&caller)
+        .spoiled("oauth_signature", "AAAA");
+    proxy.rejects(wrong, 401, "signature_invalid");
+    let spans = collector.trace("/wrong");
+    let whole = spans.last().unwrap();
+    assert_eq!(attribute(whole, "countersign.verdict"), "signature_invalid");
+    assert_eq!(
+        attribute(whole, "countersign.consumer"),
+        "",
+        "it is not verified"
+    );
+    // What has ended before the process is exported.
+    proxy.passes(Call::get("/last").of(&caller));
+    assert!(proxy.stop().success());
+    collector.trace("/last");
+    let all = collector.lines.lines().join("\n");
+    let (consumer, token) = (&caller.consumer, &caller.token);
+    for secret in [
+        consumer.secret.as_str(),
+        &token.secret,
+        &token.token,
+        "query",
+        "oauth",
+    ] {
+        assert!(!all.contains(secret), "{secret}");
+    }
+}
+
+#[test]
+fn the_trace_of_a_trusted_caller_goes_on() {
+    let collector = Collector::start(&[]);
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config(&format!(
+            "listen.trusted_proxies = ['127.0.0.1']\noperations.unlisted = 'anonymous'\n\
+             telemetry.otlp_endpoint = 'http://127.0.0.1:{}/v1/traces'",
+            collector.port
+        ))
+        .start();
+    let [_, id, span, _] = CALLERS.split('-').collect::<Vec<_>>()[..] else {
+        panic!("four parts");
+    };
+    let unsampled = CALLERS.replace("-01", "-00");
+    for (path, sent, is_callers) in [
+        ("/known", &[CALLERS][..], true),
+        ("/unsampled", &[&unsampled], true),
+        ("/none", &[], false),
+        ("/twice", &[CALLERS, CALLERS], false),
+        (
+            "/zero",
+            &["00-00000000000000000000000000000000-00f067aa0ba902b7-01"],
+            false,
+        ),
+        ("/short", &["00-4bf92f35-00f067aa0ba902b7-01"], false),
+        ("/other", &["no trace"], false),
+    ] {
+        let call = sent.iter().fold(Call::get(path), |call, sent| {
+            call.header("traceparent", sent)
+        });
+        proxy.passes(call.header("tracestate", "vendor=state"));
+        let seen = api.last_request();
+        let to_api = seen.header("traceparent").unwrap();
+        assert_eq!(seen.fields.all("traceparent").len(), 1, "{path}");
+        assert_eq!(to_api.contains(id), is_callers, "{path}");
+        assert!(!to_api.contains(span), "{path}");
+        assert_eq!(seen.header("tracestate").is_some(), is_callers, "{path}");
+        assert_eq!(to_api.ends_with("-00"), path == "/unsampled");
+    }
+    let spans = collector.trace("/known");
+    assert_eq!(
+        spans.last().unwrap()["ids"],
+        serde_json::json!([id, spans.last().unwrap()["ids"][1], span])
+    );
+    collector.trace("/other");
+    let told = collector.spans();
+    assert!(
+        told.iter()
+            .all(|span| attribute(span, "url.path") != "/unsampled")
+    );
+}
+
+#[test]
+fn a_collector_that_fails_or_is_not_there_costs_its_traces_alone() {
+    let api = Upstream::start();
+    let collector = Collector::start(&["failing"]);
+    for port in [collector.port, super::free_port()] {
+        let proxy = Proxy::in_front_of(&api)
+            .config(&format!(
+                "operations.unlisted = 'anonymous'\ntelemetry.otlp_endpoint = 'http://127.0.0.1:{port}'"
+            ))
+            .start();
+        proxy.passes(Call::get("/"));
+        proxy.logs(&["WARN", "telemetry.otlp_endpoint", "cannot be exported"]);
+        let failed = "countersign_traces_total{result=\"failed\"}";
+        until("it is counted", || proxy.metric(failed) == 1.0);
+    }
+    // Off, the field passes as any other.
+    let proxy = Proxy::with(&api, "operations.unlisted = 'anonymous'");
+    proxy.passes(Call::get("/off").header("traceparent", "anything"));
+    assert_eq!(api.last_request().header("traceparent"), Some("anything"));
+}
