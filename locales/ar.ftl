@@ -1,28 +1,57 @@
-login-title = تسجيل الدخول
-login-to-decide = للرد على طلب { $consumer }
-login-to-account = إلى حسابك
+language-name = العربية
+title-error = خطأ:
+date-words = { $day } { $month ->
+    [1] يناير
+    [2] فبراير
+    [3] مارس
+    [4] أبريل
+    [5] مايو
+    [6] يونيو
+    [7] يوليو
+    [8] أغسطس
+    [9] سبتمبر
+    [10] أكتوبر
+    [11] نوفمبر
+   *[12] ديسمبر
+} { $year }
+
+login-title = تسجيل الدخول إلى { $service }
+login-to-decide = سجّل الدخول للرد على طلب { $consumer }.
 login-name = اسم المستخدم
 login-password = كلمة المرور
 login-submit = تسجيل الدخول
+login-recovery = هل نسيت كلمة المرور؟
 login-fields-missing = أدخل اسم المستخدم وكلمة المرور.
 login-wrong = اسم المستخدم أو كلمة المرور غير صحيحة.
 login-throttled = كان هناك عدد كبير من المحاولات الفاشلة. حاول مرة أخرى بعد { $wait }.
 login-busy = يسجّل عدد كبير من الأشخاص الدخول الآن. حاول مرة أخرى بعد بضع ثوانٍ.
 login-unavailable = لا يمكن للخدمة التحقق من كلمة المرور الآن. حاول مرة أخرى بعد بضع ثوانٍ.
 
-consent-title = هل تسمح للتطبيق { $consumer } بالتصرف نيابةً عنك؟
+consent-title = يطلب التطبيق { $consumer } الوصول إلى حسابك في { $service }
 consent-user = سجّلت الدخول باسم { $user }
-consent-identity-only = سيعرف التطبيق { $consumer } هويتك، وسيمكنه إجراء طلبات نيابةً عنك لا تحتاج إلى إذن خاص.
-consent-permissions = سيعرف التطبيق { $consumer } هويتك، ويطلب ما يلي:
-consent-allow = سماح
-consent-deny = رفض
+consent-not-you = ألست صاحب هذا الحساب؟
+consent-switch = تسجيل الدخول بحساب آخر
+consent-earlier = سبق أن سمحت بذلك في { $date }.
+consent-nothing-new = لا يطلب التطبيق شيئًا جديدًا.
+consent-permissions = إذا سمحت بذلك، فسيمكن للتطبيق
+consent-identity = معرفة هويتك
+consent-identity-name = اسم المستخدم ومعرّفك
+consent-identity-full = اسمك واسم المستخدم ومعرّفك
+consent-calls = إرسال طلبات نيابةً عنك لا تحتاج إلى إذن خاص
+consent-new = جديد
+consent-sensitive = حسّاس
+consent-developer = الاسم والوصف من المطوّر، ولم تتحقق منهما { $service }.
+consent-since = مسجَّل هنا منذ { $date }
 consent-to-site = في الحالتين ستعود بعد ذلك إلى { $site }.
 consent-to-application = في الحالتين ستعود بعد ذلك إلى التطبيق.
 consent-to-code = إذا سمحت بذلك، فسيظهر لك رمز تكتبه في التطبيق.
-consent-withdraw = لا يرى التطبيق كلمة مرورك أبدًا، ويمكنك سحب الإذن في أي وقت.
+consent-allow = سماح
+consent-deny = رفض
+consent-password = لا يرى التطبيق كلمة مرورك أبدًا.
+consent-holds = يبقى الإذن ساريًا إلى أن تسحبه في { $page }.
+consent-ends = ينتهي الإذن تلقائيًا بعد { $duration }.
+consent-ends-unused = ينتهي الإذن تلقائيًا بعد { $duration } دون استخدام.
 consent-continue = متابعة
-consent-not-you = ألست صاحب هذا الحساب؟
-consent-switch = تسجيل الدخول بحساب آخر
 
 verifier-title = لقد سمحت بوصول التطبيق { $consumer }
 verifier-type = اكتب هذا الرمز في التطبيق:
@@ -32,17 +61,22 @@ denied-title = لقد رفضت طلب التطبيق { $consumer }
 denied-text = لا يمكن للتطبيق التصرف نيابةً عنك. يمكنك إغلاق هذه الصفحة.
 
 applications-title = التطبيقات المتصلة
-applications-link = التطبيقات التي يمكنها التصرف نيابةً عنك
 applications-text = يمكن لهذه التطبيقات التصرف نيابةً عنك. ما تسحبه هنا ينتهي فورًا.
 applications-log-out = تسجيل الخروج
 applications-withdrawn = لم يعد بإمكان التطبيق { $consumer } التصرف نيابةً عنك.
-applications-none = لا يوجد تطبيق يمكنه التصرف نيابةً عنك.
+applications-none = لا يوجد تطبيق يمكنه التصرف نيابةً عنك. عندما تسمح لتطبيق بذلك، سيظهر هنا.
 applications-none-here = لا يوجد بين هذه التطبيقات تطبيق يمكنه التصرف نيابةً عنك.
+applications-permissions = { $count ->
+    [one] إذن واحد
+    [two] إذنان
+    [few] { $count } أذونات
+    [many] { $count } إذنًا
+   *[other] { $count } إذن
+}
 applications-allowed = سُمح به في { $date }
 applications-used = آخر استخدام في { $date }
 applications-unused = لم يُستخدم بعد
 applications-withdraw = سحب الإذن
-applications-withdraw-label = سحب الإذن من { $consumer }
 applications-more = المزيد
 applications-connections = { $count ->
     [one] اتصال واحد
@@ -57,6 +91,10 @@ withdraw-text = لن يتمكن التطبيق بعد ذلك من التصرف �
 withdraw-cancel = الإبقاء على الإذن
 
 sessions-title = الجلسات المفتوحة
+sessions-browser = { $browser } على { $system }
+sessions-unknown = متصفح غير معروف
+sessions-this = هذا المتصفح
+sessions-since = منذ { $date }
 sessions-open = { $count ->
     [one] في متصفح واحد
     [two] في متصفحين
@@ -64,8 +102,22 @@ sessions-open = { $count ->
     [many] في { $count } متصفحًا
    *[other] في { $count } متصفح
 }
-sessions-since = منذ { $date }
+sessions-others = تسجيل الخروج من كل مكان آخر
 sessions-end = تسجيل الخروج من كل مكان
+
+logout-title = هل تريد تسجيل الخروج من { $service }؟
+logout-text = سيلزمك بعد ذلك تسجيل الدخول من جديد في هذا المتصفح.
+logout-others-title = هل تريد تسجيل الخروج من كل مكان آخر؟
+logout-others-text = ستبقى مسجّل الدخول هنا. أما في جميع المتصفحات الأخرى فسيلزمك تسجيل الدخول من جديد.
+logout-all-title = هل تريد تسجيل الخروج من كل مكان؟
+logout-all-text = سيلزمك تسجيل الدخول من جديد في جميع متصفحاتك، ومنها هذا المتصفح.
+logout-applications = تحتفظ التطبيقات المتصلة بإمكانية الوصول.
+logout-cancel = البقاء مسجّل الدخول
+
+notice-out = تم تسجيل الخروج.
+notice-out-all = تم تسجيل الخروج من كل مكان.
+notice-out-others = تم تسجيل الخروج من كل مكان آخر.
+notice-out-one = تم تسجيل الخروج من ذلك المتصفح.
 
 password-title = تغيير كلمة المرور
 password-rule = يجب ألّا تقل كلمة المرور الجديدة عن { $count ->
@@ -78,7 +130,7 @@ password-rule = يجب ألّا تقل كلمة المرور الجديدة عن
 password-text = سيُسجَّل خروجك من جميع المتصفحات الأخرى. أما التطبيقات التي يمكنها التصرف نيابةً عنك فستبقى كذلك.
 password-current = كلمة المرور الحالية
 password-new = كلمة المرور الجديدة
-password-again = كلمة المرور الجديدة مرة أخرى
+password-again = تأكيد كلمة المرور الجديدة
 password-changed = تم تغيير كلمة المرور، وسُجِّل خروجك من جميع المتصفحات الأخرى.
 password-fields-missing = املأ الحقول الثلاثة.
 password-differs = كلمتا المرور الجديدتان مختلفتان.
@@ -110,16 +162,31 @@ duration-hours = { $count ->
     [many] { $count } ساعة
    *[other] { $count } ساعة
 }
+duration-days = { $count ->
+    [one] يوم واحد
+    [two] يومين
+    [few] { $count } أيام
+    [many] { $count } يومًا
+   *[other] { $count } يوم
+}
 
 footer-terms = شروط الاستخدام
 footer-privacy = الخصوصية
+footer-help = المساعدة
+footer-language = اللغة
+
+refusal-consumer = التطبيق هو { $consumer }.
+refusal-back = العودة إلى { $site }
+refusal-developers = للمطوّرين
+refusal-docs = المزيد عن هذا الخطأ
 
 error-again = ابدأ من جديد
-error-request = الطلب
-error-method = لا يمكن ذلك بهذه الطريقة
-error-method-text = لا يمكن فتح هذه الصفحة بهذه الطريقة.
+error-try-again = إعادة المحاولة
+error-request = الرقم المرجعي
+error-method = لا يمكن فتح هذه الصفحة بهذه الطريقة
+error-method-text = استخدم الزر أو الرابط في هذا الموقع.
 error-malformed = هذا الرابط غير صالح
-error-malformed-no-request = لا يحدد الرابط أي طلب. عُد إلى التطبيق وابدأ من جديد.
+error-malformed-no-request = الرابط غير مكتمل. عُد إلى التطبيق وابدأ من جديد.
 error-malformed-twice = يحدد الرابط شيئًا ما مرتين.
 error-malformed-decision = لا يحتوي النموذج الذي أرسله متصفحك على أي قرار.
 error-malformed-form = تتعذر قراءة النموذج الذي أرسله متصفحك.
@@ -129,7 +196,7 @@ error-two-sessions-text = أرسل متصفحك ملفَّي تعريف ارتب
 error-forged = لم يُقبل هذا النموذج
 error-forged-text = لم يأتِ النموذج من صفحة في هذا الموقع. لم يتغير شيء.
 error-stale = انتهت صلاحية هذا النموذج
-error-stale-text = سجّلت الدخول أو الخروج في هذه الأثناء، أو بقيت الصفحة مفتوحة مدة طويلة، أو سبق الرد على الطلب. لم يتغير شيء.
+error-stale-text = سجّلت الدخول أو الخروج في هذه الأثناء، أو بقيت الصفحة مفتوحة مدة طويلة. لم يتغير شيء.
 error-cookie = لم يرسل متصفحك ملف تعريف ارتباط
 error-cookie-text = لا يعمل هذا النموذج إلا مع ملف تعريف ارتباط لهذا الموقع، وهو لا يحتوي إلا على رقم عشوائي. اسمح بملفات تعريف الارتباط لهذا الموقع وابدأ من جديد.
 error-unknown = هذا الطلب غير معروف
@@ -156,18 +223,18 @@ error-fault = حدث خطأ ما
 error-fault-text = الخطأ من جانبنا.
 error-login = تسجيل الدخول
 error-login-text = يجب تسجيل الدخول لرؤية هذه الصفحة.
-error-unproved = غير مسموح
-error-unproved-text = تعذّر التحقق من هوية مُرسِل الطلب.
+error-unproved = هذا العنوان مخصص للتطبيقات
+error-unproved-text = تستدعيه البرامج بطلب موقَّع. هل كنت تبحث عن تطبيقاتك المتصلة؟
 error-forbidden = غير مسموح
 error-forbidden-text = لا يُسمح لك بذلك، أو أنك أتيت من موقع آخر. افتح الصفحة من هذا الموقع.
 error-not-found = غير موجود
 error-not-found-text = لا يوجد شيء في هذا العنوان. تأكد من كتابته بشكل صحيح.
-error-slow = بطيء جدًا
+error-slow = انتهت المهلة
 error-slow-text = استغرق الطلب وقتًا طويلًا. حاول مرة أخرى.
-error-large = كبير جدًا
-error-large-text = الطلب كبير جدًا.
+error-large = الطلب كبير جدًا
+error-large-text = يتجاوز حجم الطلب الحد المسموح به.
 error-misdirected = عنوان خاطئ
-error-misdirected-text = هذه الخدمة ليست في هذا العنوان.
+error-misdirected-text = هذه الخدمة في عنوان آخر.
 error-rate = طلبات كثيرة جدًا
 error-rate-text = انتظر لحظة ثم حاول مرة أخرى.
 error-upstream = غير متاح

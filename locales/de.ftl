@@ -1,28 +1,57 @@
-login-title = Anmelden
+language-name = Deutsch
+title-error = Fehler:
+date-words = { $day }. { $month ->
+    [1] Januar
+    [2] Februar
+    [3] März
+    [4] April
+    [5] Mai
+    [6] Juni
+    [7] Juli
+    [8] August
+    [9] September
+    [10] Oktober
+    [11] November
+   *[12] Dezember
+} { $year }
+
+login-title = Bei { $service } anmelden
 login-to-decide = Melden Sie sich an, um die Anfrage von { $consumer } zu beantworten.
-login-to-account = Melden Sie sich bei Ihrem Konto an.
 login-name = Benutzername
 login-password = Passwort
 login-submit = Anmelden
+login-recovery = Passwort vergessen?
 login-fields-missing = Geben Sie Ihren Benutzernamen und Ihr Passwort ein.
 login-wrong = Benutzername oder Passwort ist falsch.
 login-throttled = Es gab zu viele Fehlversuche. Versuchen Sie es in { $wait } noch einmal.
 login-busy = Im Moment melden sich zu viele Menschen an. Versuchen Sie es in ein paar Sekunden noch einmal.
 login-unavailable = Ihr Passwort kann gerade nicht geprüft werden. Versuchen Sie es in ein paar Sekunden noch einmal.
 
-consent-title = Darf { $consumer } in Ihrem Namen handeln?
-consent-user = Sie sind angemeldet als { $user }
-consent-identity-only = { $consumer } erfährt, wer Sie sind, und kann in Ihrem Namen Anfragen stellen, für die keine besondere Berechtigung nötig ist.
-consent-permissions = { $consumer } erfährt, wer Sie sind, und möchte:
-consent-allow = Erlauben
-consent-deny = Ablehnen
+consent-title = { $consumer } bittet um Zugriff auf Ihr Konto bei { $service }
+consent-user = Angemeldet als { $user }
+consent-not-you = Nicht Ihr Konto?
+consent-switch = Mit einem anderen Konto anmelden
+consent-earlier = Sie haben es am { $date } schon erlaubt.
+consent-nothing-new = Die Anwendung bittet um nichts Neues.
+consent-permissions = Wenn Sie es erlauben, kann die Anwendung
+consent-identity = Erfahren, wer Sie sind
+consent-identity-name = Ihr Benutzername und Ihre Kennung
+consent-identity-full = Ihr Name, Ihr Benutzername und Ihre Kennung
+consent-calls = In Ihrem Namen Anfragen stellen, für die keine besondere Berechtigung nötig ist
+consent-new = neu
+consent-sensitive = heikel
+consent-developer = Name und Beschreibung stammen vom Entwickler und sind von { $service } nicht geprüft.
+consent-since = hier registriert seit { $date }
 consent-to-site = In beiden Fällen kehren Sie danach zu { $site } zurück.
 consent-to-application = In beiden Fällen kehren Sie danach zur Anwendung zurück.
 consent-to-code = Wenn Sie es erlauben, wird Ihnen ein Code angezeigt, den Sie in der Anwendung eingeben.
-consent-withdraw = Die Anwendung erfährt Ihr Passwort nie, und Sie können Ihre Erlaubnis jederzeit widerrufen.
+consent-allow = Erlauben
+consent-deny = Ablehnen
+consent-password = Die Anwendung erfährt Ihr Passwort nie.
+consent-holds = Ihre Erlaubnis gilt, bis Sie sie unter { $page } widerrufen.
+consent-ends = Sie gilt höchstens { $duration } lang.
+consent-ends-unused = Wird sie { $duration } lang nicht genutzt, endet sie von selbst.
 consent-continue = Weiter
-consent-not-you = Nicht Ihr Konto?
-consent-switch = Mit einem anderen Konto anmelden
 
 verifier-title = Sie haben { $consumer } den Zugriff erlaubt
 verifier-type = Geben Sie diesen Code in der Anwendung ein:
@@ -32,17 +61,19 @@ denied-title = Sie haben { $consumer } den Zugriff verweigert
 denied-text = Die Anwendung kann nicht in Ihrem Namen handeln. Sie können diese Seite schließen.
 
 applications-title = Verbundene Anwendungen
-applications-link = Anwendungen, die in Ihrem Namen handeln können
 applications-text = Diese Anwendungen können in Ihrem Namen handeln. Was Sie hier widerrufen, endet sofort.
 applications-log-out = Abmelden
 applications-withdrawn = { $consumer } kann nicht mehr in Ihrem Namen handeln.
-applications-none = Keine Anwendung kann in Ihrem Namen handeln.
+applications-none = Keine Anwendung kann in Ihrem Namen handeln. Wenn Sie eine erlauben, erscheint sie hier.
 applications-none-here = Von diesen kann keine Anwendung in Ihrem Namen handeln.
+applications-permissions = { $count ->
+    [one] { $count } Berechtigung
+   *[other] { $count } Berechtigungen
+}
 applications-allowed = Erlaubt am { $date }
 applications-used = zuletzt benutzt am { $date }
 applications-unused = noch nicht benutzt
 applications-withdraw = Zugriff entziehen
-applications-withdraw-label = { $consumer } den Zugriff entziehen
 applications-more = Mehr
 applications-connections = { $count ->
     [one] { $count } Verbindung
@@ -54,12 +85,30 @@ withdraw-text = Die Anwendung kann dann auf keinem Gerät mehr in Ihrem Namen ha
 withdraw-cancel = Zugriff behalten
 
 sessions-title = Wo Sie angemeldet sind
+sessions-browser = { $browser } unter { $system }
+sessions-unknown = Unbekannter Browser
+sessions-this = Dieser Browser
+sessions-since = seit { $date }
 sessions-open = { $count ->
     [one] in { $count } Browser
    *[other] in { $count } Browsern
 }
-sessions-since = seit { $date }
+sessions-others = Überall sonst abmelden
 sessions-end = Überall abmelden
+
+logout-title = Von { $service } abmelden?
+logout-text = Danach müssen Sie sich in diesem Browser neu anmelden.
+logout-others-title = Überall sonst abmelden?
+logout-others-text = Hier bleiben Sie angemeldet. In allen anderen Browsern müssen Sie sich neu anmelden.
+logout-all-title = Überall abmelden?
+logout-all-text = In allen Browsern, auch in diesem, müssen Sie sich neu anmelden.
+logout-applications = Verbundene Anwendungen behalten ihren Zugriff.
+logout-cancel = Angemeldet bleiben
+
+notice-out = Sie sind abgemeldet.
+notice-out-all = Sie sind überall abgemeldet.
+notice-out-others = Sie sind überall sonst abgemeldet.
+notice-out-one = Dieser Browser ist abgemeldet.
 
 password-title = Passwort ändern
 password-rule = Das neue Passwort braucht { $count ->
@@ -69,7 +118,7 @@ password-rule = Das neue Passwort braucht { $count ->
 password-text = Alle Ihre anderen Browser werden abgemeldet. Anwendungen, die in Ihrem Namen handeln können, behalten ihren Zugriff.
 password-current = Bisheriges Passwort
 password-new = Neues Passwort
-password-again = Neues Passwort noch einmal
+password-again = Neues Passwort wiederholen
 password-changed = Ihr Passwort ist geändert, und alle anderen Browser sind abgemeldet.
 password-fields-missing = Füllen Sie alle drei Felder aus.
 password-differs = Die beiden neuen Passwörter sind verschieden.
@@ -92,12 +141,24 @@ duration-hours = { $count ->
     [one] { $count } Stunde
    *[other] { $count } Stunden
 }
+duration-days = { $count ->
+    [one] { $count } Tag
+   *[other] { $count } Tage
+}
 
 footer-terms = Nutzungsbedingungen
 footer-privacy = Datenschutz
+footer-help = Hilfe
+footer-language = Sprache
+
+refusal-consumer = Die Anwendung ist { $consumer }.
+refusal-back = Zurück zu { $site }
+refusal-developers = Für Entwickler
+refusal-docs = Mehr über diesen Fehler
 
 error-again = Von vorn beginnen
-error-request = Anfrage
+error-try-again = Noch einmal versuchen
+error-request = Vorgangsnummer
 error-method = Diese Seite lässt sich so nicht öffnen
 error-method-text = Benutzen Sie die Schaltfläche oder den Link auf dieser Website.
 error-malformed = Dieser Link ist ungültig
@@ -125,7 +186,7 @@ error-disabled-text = Die Anwendung darf zurzeit keinen Zugriff anfragen.
 error-callback = Diese Anfrage kann nicht beantwortet werden
 error-callback-text = Die Adresse, zu der die Anwendung Sie schicken will, ist nicht für sie registriert.
 error-no-application = Keine solche Anwendung
-error-no-application-text = Vielleicht wurde die Erlaubnis schon widerrufen. Nichts wurde geändert.
+error-no-application-text = Vielleicht wurde der Zugriff schon entzogen. Nichts wurde geändert.
 error-password = Ihr Passwort wurde inzwischen geändert
 error-password-text = Es wurde geändert, seit Sie das Formular geöffnet haben – von Ihnen in einem anderen Browser oder vom Betreiber. Hier wurde nichts geändert. Melden Sie sich mit dem neuen Passwort an.
 error-nobody = Sie sind nicht angemeldet
@@ -139,17 +200,17 @@ error-fault-text = Der Fehler liegt auf unserer Seite.
 error-login = Anmelden
 error-login-text = Sie müssen sich anmelden, um diese Seite zu sehen.
 error-unproved = Diese Adresse ist für Anwendungen
-error-unproved-text = Aus der Anfrage geht nicht hervor, wer sie stellt.
+error-unproved-text = Programme rufen sie mit einer signierten Anfrage auf. Haben Sie Ihre verbundenen Anwendungen gesucht?
 error-forbidden = Nicht erlaubt
 error-forbidden-text = Sie dürfen das nicht, oder Sie kommen von einer anderen Website. Öffnen Sie die Seite von dieser Website aus.
 error-not-found = Nicht gefunden
 error-not-found-text = Unter dieser Adresse gibt es nichts. Prüfen Sie, ob sie richtig geschrieben ist.
-error-slow = Zu langsam
+error-slow = Zeitüberschreitung
 error-slow-text = Die Anfrage hat zu lange gedauert. Versuchen Sie es noch einmal.
-error-large = Zu groß
+error-large = Anfrage zu groß
 error-large-text = Die Anfrage ist zu groß.
 error-misdirected = Falsche Adresse
-error-misdirected-text = Dieser Dienst ist nicht unter dieser Adresse zu finden.
+error-misdirected-text = Dieser Dienst hat eine andere Adresse.
 error-rate = Zu viele Anfragen
 error-rate-text = Warten Sie einen Moment und versuchen Sie es noch einmal.
 error-upstream = Nicht verfügbar

@@ -1,12 +1,32 @@
-# Every page in English. The other languages have the same messages with the same variables.
-# A value is shown in place of its variable; it is escaped and set apart from the text around it.
+# Every page in English. The other languages have the same messages with the same variables, and GLOSSARY.md the words of
+# the field. A value is shown in place of its variable; it is escaped and set apart from the text around it.
 
-login-title = Log in
+# The name of the language in itself, for the links to the languages.
+language-name = English
+# Before the title of a page that reports an error.
+title-error = Error:
+# $day, $month and $year are numbers.
+date-words = { $day } { $month ->
+    [1] January
+    [2] February
+    [3] March
+    [4] April
+    [5] May
+    [6] June
+    [7] July
+    [8] August
+    [9] September
+    [10] October
+    [11] November
+   *[12] December
+} { $year }
+
+login-title = Log in to { $service }
 login-to-decide = Log in to answer the request of { $consumer }.
-login-to-account = Log in to your account.
 login-name = User name
 login-password = Password
 login-submit = Log in
+login-recovery = Forgot your password?
 login-fields-missing = Enter your user name and your password.
 login-wrong = User name or password is wrong.
 # $wait is one of the duration messages.
@@ -14,21 +34,37 @@ login-throttled = There were too many failed attempts. Try again in { $wait }.
 login-busy = Too many people are logging in at the moment. Try again in a few seconds.
 login-unavailable = The service cannot check your password just now. Try again in a few seconds.
 
-consent-title = Allow { $consumer } to act for you?
-consent-user = You are logged in as { $user }
-consent-identity-only = { $consumer } learns who you are and can make calls in your name that need no particular permission.
-consent-permissions = { $consumer } learns who you are and will be able to:
-consent-allow = Allow
-consent-deny = Deny
+consent-title = { $consumer } asks for access to your { $service } account
+consent-user = Logged in as { $user }
+consent-not-you = Not you?
+consent-switch = Log in as somebody else
+# Where the user has allowed the application before; $date is a date in words.
+consent-earlier = You already allowed it on { $date }.
+consent-nothing-new = It asks for nothing new.
+# The heading of a list: who the user is, then the permissions.
+consent-permissions = If you allow it, it can
+consent-identity = See who you are
+consent-identity-name = your user name and id
+consent-identity-full = your name, user name and id
+consent-calls = Make requests in your name that need no particular permission
+consent-new = new
+consent-sensitive = sensitive
+consent-developer = Name and description come from its developer and are not checked by { $service }.
+consent-since = registered here since { $date }
 # $site is a host name, sometimes with a port.
 consent-to-site = Either way you then go back to { $site }.
 consent-to-application = Either way you then go back to the application.
 consent-to-code = If you allow it, you are shown a code to type into the application.
-consent-withdraw = The application never sees your password, and you can withdraw your permission at any time.
+consent-allow = Allow
+consent-deny = Deny
+consent-password = The application never sees your password.
+# $page is the link to the page of applications.
+consent-holds = What you allow holds until you end it under { $page }.
+# $duration is one of the duration messages.
+consent-ends = It ends by itself after { $duration }.
+consent-ends-unused = It ends by itself after { $duration } without use.
 # The link to the application, where a redirect is not followed.
 consent-continue = Continue
-consent-not-you = Not you?
-consent-switch = Log in as somebody else
 
 verifier-title = You have allowed { $consumer }
 verifier-type = Type this code into the application:
@@ -40,18 +76,20 @@ denied-text = It cannot act for you. You can close this page.
 
 # The heading of the page, and the links to it.
 applications-title = Connected applications
-applications-link = Applications that can act for you
 applications-text = These applications can act for you. What you withdraw here ends at once.
 applications-log-out = Log out
 applications-withdrawn = { $consumer } can no longer act for you.
-applications-none = No application can act for you.
+applications-none = No application can act for you. When you allow one, it appears here.
 applications-none-here = None of these can act for you any more.
-# $date is like 2026-01-31.
+applications-permissions = { $count ->
+    [one] { $count } permission
+   *[other] { $count } permissions
+}
+# $date is a date in words.
 applications-allowed = Allowed on { $date }
 applications-used = last used on { $date }
 applications-unused = not used yet
-applications-withdraw = Withdraw
-applications-withdraw-label = Withdraw the permission of { $consumer }
+applications-withdraw = Remove access
 applications-more = More
 # How often the user has allowed an application.
 applications-connections = { $count ->
@@ -60,19 +98,39 @@ applications-connections = { $count ->
 }
 
 # Before the access of an application ends.
-withdraw-title = Withdraw the permission of { $consumer }?
+withdraw-title = Remove the access of { $consumer }?
 withdraw-text = It can then no longer act for you, on any of your devices.
-withdraw-cancel = Keep the permission
+withdraw-cancel = Keep the access
 
-# The open sessions of the user, below the applications: a heading, then how many and since when the oldest.
+# The open sessions of the user, below the applications.
 sessions-title = Where you are logged in
+# Names such as Firefox and Windows.
+sessions-browser = { $browser } on { $system }
+sessions-unknown = Unknown browser
+sessions-this = This browser
+sessions-since = since { $date }
 sessions-open = { $count ->
     [one] in { $count } browser
    *[other] in { $count } browsers
 }
-# $date is like 2026-01-31.
-sessions-since = since { $date }
+sessions-others = Log out everywhere else
 sessions-end = Log out everywhere
+
+# Before sessions end.
+logout-title = Log out of { $service }?
+logout-text = You then have to log in again in this browser.
+logout-others-title = Log out everywhere else?
+logout-others-text = You stay logged in here. All your other browsers have to log in again.
+logout-all-title = Log out everywhere?
+logout-all-text = All your browsers, this one too, have to log in again.
+logout-applications = Connected applications keep their access.
+logout-cancel = Stay logged in
+
+# What the user has just done.
+notice-out = You are logged out.
+notice-out-all = You are logged out everywhere.
+notice-out-others = You are logged out everywhere else.
+notice-out-one = That browser is logged out.
 
 password-title = Change your password
 password-rule = The new password has to have { $count ->
@@ -82,7 +140,7 @@ password-rule = The new password has to have { $count ->
 password-text = All your other browsers will be logged out. Applications that can act for you still can.
 password-current = Current password
 password-new = New password
-password-again = New password once more
+password-again = Repeat the new password
 password-changed = Your password is changed, and all your other browsers are logged out.
 password-fields-missing = Fill in all three fields.
 password-differs = The two new passwords differ.
@@ -105,15 +163,28 @@ duration-hours = { $count ->
     [one] { $count } hour
    *[other] { $count } hours
 }
+duration-days = { $count ->
+    [one] { $count } day
+   *[other] { $count } days
+}
 
-# The links below every page, where pages.terms_url and pages.privacy_url are set.
+# The links below every page, where pages.terms_url, pages.privacy_url and pages.help_url are set; then the languages.
 footer-terms = Terms of use
 footer-privacy = Privacy
+footer-help = Help
+footer-language = Language
+
+# On error pages: whose request it was, and the way back to its web page.
+refusal-consumer = The application is { $consumer }.
+refusal-back = Back to { $site }
+refusal-developers = For developers
+refusal-docs = More about this error
 
 # Error pages: a heading, and what happened and what to do.
 error-again = Start again
+error-try-again = Try again
 # Before the number by which the operator finds the request in the log.
-error-request = Request
+error-request = Reference
 error-method = This page cannot be opened like this
 error-method-text = Use the button or the link on this site.
 error-malformed = This link is broken
@@ -141,7 +212,7 @@ error-disabled-text = It may not ask for access at present.
 error-callback = This request cannot be answered
 error-callback-text = The address to which the application wants you sent is not registered for it.
 error-no-application = No such application
-error-no-application-text = It may have been withdrawn already. Nothing was changed.
+error-no-application-text = Its access may have been removed already. Nothing was changed.
 error-password = Your password has changed meanwhile
 error-password-text = Somebody has set another one since you opened the form: you in another browser, or the operator. Nothing was changed here. Log in with the new password.
 error-nobody = You are not logged in
@@ -155,17 +226,17 @@ error-fault-text = The fault is on this side.
 error-login = Log in
 error-login-text = You have to log in to see this page.
 error-unproved = This address is for applications
-error-unproved-text = They call it with a signed request.
+error-unproved-text = Programs call it with a signed request. Were you looking for your connected applications?
 error-forbidden = Not allowed
 error-forbidden-text = You may not do this, or you came here from another site. Open the page from this site.
 error-not-found = Not found
 error-not-found-text = There is nothing at this address. Check that it is spelled correctly.
-error-slow = Too slow
+error-slow = That took too long
 error-slow-text = The request took too long. Try again.
-error-large = Too large
+error-large = Request too large
 error-large-text = The request is too large.
 error-misdirected = Wrong address
-error-misdirected-text = This service is not at this address.
+error-misdirected-text = This service is at another address.
 error-rate = Too many requests
 error-rate-text = Wait a moment and try again.
 error-upstream = Not available

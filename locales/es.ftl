@@ -1,28 +1,57 @@
-login-title = Iniciar sesión
+language-name = Español
+title-error = Error:
+date-words = { $day } de { $month ->
+    [1] enero
+    [2] febrero
+    [3] marzo
+    [4] abril
+    [5] mayo
+    [6] junio
+    [7] julio
+    [8] agosto
+    [9] septiembre
+    [10] octubre
+    [11] noviembre
+   *[12] diciembre
+} de { $year }
+
+login-title = Iniciar sesión en { $service }
 login-to-decide = Inicie sesión para responder a la solicitud de { $consumer }.
-login-to-account = Inicie sesión en su cuenta.
 login-name = Nombre de usuario
 login-password = Contraseña
 login-submit = Iniciar sesión
+login-recovery = ¿Ha olvidado su contraseña?
 login-fields-missing = Escriba su nombre de usuario y su contraseña.
 login-wrong = El nombre de usuario o la contraseña no son correctos.
 login-throttled = Ha habido demasiados intentos fallidos. Vuelva a intentarlo dentro de { $wait }.
 login-busy = En este momento hay demasiadas personas iniciando sesión. Vuelva a intentarlo en unos segundos.
 login-unavailable = El servicio no puede comprobar su contraseña en este momento. Vuelva a intentarlo en unos segundos.
 
-consent-title = ¿Permitir que { $consumer } actúe en su nombre?
-consent-user = Ha iniciado sesión como { $user }
-consent-identity-only = { $consumer } sabrá quién es usted y podrá hacer en su nombre llamadas que no necesitan ningún permiso especial.
-consent-permissions = { $consumer } sabrá quién es usted y podrá:
-consent-allow = Permitir
-consent-deny = Denegar
+consent-title = { $consumer } pide acceso a su cuenta de { $service }
+consent-user = Sesión iniciada como { $user }
+consent-not-you = ¿No es usted?
+consent-switch = Iniciar sesión con otra cuenta
+consent-earlier = Usted ya lo permitió el { $date }.
+consent-nothing-new = La aplicación no pide nada nuevo.
+consent-permissions = Si lo permite, la aplicación podrá
+consent-identity = Saber quién es usted
+consent-identity-name = su nombre de usuario y su identificador
+consent-identity-full = su nombre, su nombre de usuario y su identificador
+consent-calls = Enviar en su nombre solicitudes que no necesitan ningún permiso especial
+consent-new = nuevo
+consent-sensitive = delicado
+consent-developer = El nombre y la descripción son del desarrollador y { $service } no los comprueba.
+consent-since = registrada aquí desde el { $date }
 consent-to-site = En ambos casos volverá después a { $site }.
 consent-to-application = En ambos casos volverá después a la aplicación.
 consent-to-code = Si lo permite, verá un código que debe escribir en la aplicación.
-consent-withdraw = La aplicación nunca ve su contraseña, y usted puede retirar su permiso en cualquier momento.
+consent-allow = Permitir
+consent-deny = Denegar
+consent-password = La aplicación nunca ve su contraseña.
+consent-holds = Lo que permita vale hasta que retire el acceso en { $page }.
+consent-ends = Termina por sí solo después de { $duration }.
+consent-ends-unused = Termina por sí solo después de { $duration } sin uso.
 consent-continue = Continuar
-consent-not-you = ¿No es usted?
-consent-switch = Iniciar sesión con otra cuenta
 
 verifier-title = Ha dado permiso a { $consumer }
 verifier-type = Escriba este código en la aplicación:
@@ -32,17 +61,19 @@ denied-title = Ha denegado el acceso a { $consumer }
 denied-text = La aplicación no puede actuar en su nombre. Puede cerrar esta página.
 
 applications-title = Aplicaciones conectadas
-applications-link = Aplicaciones que pueden actuar en su nombre
 applications-text = Estas aplicaciones pueden actuar en su nombre. Si retira un acceso, termina de inmediato.
 applications-log-out = Cerrar sesión
 applications-withdrawn = { $consumer } ya no puede actuar en su nombre.
-applications-none = Ninguna aplicación puede actuar en su nombre.
+applications-none = Ninguna aplicación puede actuar en su nombre. Las que permita aparecerán aquí.
 applications-none-here = Entre estas, ninguna aplicación puede actuar en su nombre.
+applications-permissions = { $count ->
+    [one] { $count } permiso
+   *[other] { $count } permisos
+}
 applications-allowed = Permitida el { $date }
 applications-used = usada por última vez el { $date }
 applications-unused = aún sin usar
 applications-withdraw = Retirar el acceso
-applications-withdraw-label = Retirar el acceso de { $consumer }
 applications-more = Más
 applications-connections = { $count ->
     [one] { $count } conexión
@@ -54,12 +85,30 @@ withdraw-text = La aplicación ya no podrá actuar en su nombre en ninguno de su
 withdraw-cancel = Mantener el acceso
 
 sessions-title = Sesiones abiertas
+sessions-browser = { $browser } en { $system }
+sessions-unknown = Navegador desconocido
+sessions-this = Este navegador
+sessions-since = desde el { $date }
 sessions-open = { $count ->
     [one] en { $count } navegador
    *[other] en { $count } navegadores
 }
-sessions-since = desde el { $date }
+sessions-others = Cerrar las demás sesiones
 sessions-end = Cerrar sesión en todas partes
+
+logout-title = ¿Cerrar la sesión en { $service }?
+logout-text = Después tendrá que iniciar sesión de nuevo en este navegador.
+logout-others-title = ¿Cerrar las demás sesiones?
+logout-others-text = Su sesión sigue abierta aquí. En todos los demás navegadores tendrá que iniciar sesión de nuevo.
+logout-all-title = ¿Cerrar sesión en todas partes?
+logout-all-text = Tendrá que iniciar sesión de nuevo en todos sus navegadores, también en este.
+logout-applications = Las aplicaciones conectadas conservan su acceso.
+logout-cancel = Mantener la sesión
+
+notice-out = Se ha cerrado la sesión.
+notice-out-all = Se ha cerrado la sesión en todas partes.
+notice-out-others = Se han cerrado las demás sesiones.
+notice-out-one = Se ha cerrado la sesión de ese navegador.
 
 password-title = Cambiar la contraseña
 password-rule = La contraseña nueva debe tener { $count ->
@@ -69,7 +118,7 @@ password-rule = La contraseña nueva debe tener { $count ->
 password-text = Se cerrará la sesión en todos sus demás navegadores. Las aplicaciones que pueden actuar en su nombre podrán seguir haciéndolo.
 password-current = Contraseña actual
 password-new = Contraseña nueva
-password-again = Contraseña nueva otra vez
+password-again = Repita la contraseña nueva
 password-changed = Se ha cambiado su contraseña y se ha cerrado la sesión en todos sus demás navegadores.
 password-fields-missing = Rellene los tres campos.
 password-differs = Las dos contraseñas nuevas son distintas.
@@ -92,14 +141,26 @@ duration-hours = { $count ->
     [one] { $count } hora
    *[other] { $count } horas
 }
+duration-days = { $count ->
+    [one] { $count } día
+   *[other] { $count } días
+}
 
 footer-terms = Condiciones de uso
 footer-privacy = Privacidad
+footer-help = Ayuda
+footer-language = Idioma
+
+refusal-consumer = La aplicación es { $consumer }.
+refusal-back = Volver a { $site }
+refusal-developers = Para desarrolladores
+refusal-docs = Más sobre este error
 
 error-again = Empezar de nuevo
-error-request = Petición
+error-try-again = Volver a intentarlo
+error-request = Referencia
 error-method = Esta página no se abre así
-error-method-text = Esta página no se puede abrir de ese modo.
+error-method-text = Use el botón o el enlace de este sitio.
 error-malformed = Este enlace no funciona
 error-malformed-no-request = No indica ninguna solicitud. Vuelva a la aplicación y empiece de nuevo.
 error-malformed-twice = Indica algo dos veces.
@@ -125,7 +186,7 @@ error-disabled-text = Por ahora no puede solicitar acceso.
 error-callback = No se puede responder a esta solicitud
 error-callback-text = La dirección a la que la aplicación quiere enviarle no está registrada para ella.
 error-no-application = No existe esa aplicación
-error-no-application-text = Es posible que ya se haya retirado su permiso. No se ha cambiado nada.
+error-no-application-text = Es posible que ya se haya retirado su acceso. No se ha cambiado nada.
 error-password = Su contraseña ha cambiado entretanto
 error-password-text = Ha cambiado desde que abrió el formulario: la cambió usted en otro navegador o la cambió el administrador. Aquí no se ha cambiado nada. Inicie sesión con la contraseña nueva.
 error-nobody = No ha iniciado sesión
@@ -138,21 +199,21 @@ error-fault = Se ha producido un error
 error-fault-text = El error es nuestro.
 error-login = Iniciar sesión
 error-login-text = Tiene que iniciar sesión para ver esta página.
-error-unproved = No permitido
-error-unproved-text = La solicitud no demuestra en nombre de quién se hace.
+error-unproved = Esta dirección es para aplicaciones
+error-unproved-text = Los programas la usan con una solicitud firmada. ¿Buscaba sus aplicaciones conectadas?
 error-forbidden = No permitido
 error-forbidden-text = No tiene permiso para hacer esto o viene de otro sitio. Abra la página desde este sitio.
 error-not-found = No encontrado
 error-not-found-text = No hay nada en esta dirección. Compruebe que está bien escrita.
-error-slow = Demasiado lento
+error-slow = Tiempo de espera agotado
 error-slow-text = La solicitud ha tardado demasiado. Vuelva a intentarlo.
-error-large = Demasiado grande
+error-large = Solicitud demasiado grande
 error-large-text = La solicitud es demasiado grande.
 error-misdirected = Dirección incorrecta
-error-misdirected-text = Este servicio no está en esta dirección.
+error-misdirected-text = Este servicio está en otra dirección.
 error-rate = Demasiadas solicitudes
 error-rate-text = Espere un momento y vuelva a intentarlo.
 error-upstream = No disponible
 error-upstream-text = El servicio no responde. Vuelva a intentarlo dentro de unos minutos.
-error-request-broken = Petición incorrecta
+error-request-broken = Solicitud incorrecta
 error-request-broken-text = La solicitud no es correcta.

@@ -1,28 +1,57 @@
-login-title = Se connecter
+language-name = Français
+title-error = Erreur :
+date-words = { $day } { $month ->
+    [1] janvier
+    [2] février
+    [3] mars
+    [4] avril
+    [5] mai
+    [6] juin
+    [7] juillet
+    [8] août
+    [9] septembre
+    [10] octobre
+    [11] novembre
+   *[12] décembre
+} { $year }
+
+login-title = Se connecter à { $service }
 login-to-decide = Connectez-vous pour répondre à la demande de { $consumer }.
-login-to-account = Connectez-vous à votre compte.
 login-name = Nom d’utilisateur
 login-password = Mot de passe
 login-submit = Se connecter
+login-recovery = Mot de passe oublié ?
 login-fields-missing = Saisissez votre nom d’utilisateur et votre mot de passe.
 login-wrong = Le nom d’utilisateur ou le mot de passe est incorrect.
 login-throttled = Il y a eu trop de tentatives infructueuses. Réessayez dans { $wait }.
 login-busy = Trop de personnes se connectent en ce moment. Réessayez dans quelques secondes.
 login-unavailable = Le service ne peut pas vérifier votre mot de passe pour le moment. Réessayez dans quelques secondes.
 
-consent-title = Autoriser { $consumer } à agir en votre nom ?
-consent-user = Compte : { $user }
-consent-identity-only = { $consumer } saura qui vous êtes et pourra envoyer en votre nom des requêtes qui n’exigent aucune autorisation particulière.
-consent-permissions = { $consumer } saura qui vous êtes et pourra :
-consent-allow = Autoriser
-consent-deny = Refuser
+consent-title = { $consumer } demande l’accès à votre compte { $service }
+consent-user = Compte : { $user }
+consent-not-you = Ce n’est pas vous ?
+consent-switch = Se connecter avec un autre compte
+consent-earlier = Vous l’avez déjà autorisé le { $date }.
+consent-nothing-new = L’application ne demande rien de nouveau.
+consent-permissions = Si vous l’autorisez, l’application pourra
+consent-identity = Savoir qui vous êtes
+consent-identity-name = votre nom d’utilisateur et votre identifiant
+consent-identity-full = votre nom, votre nom d’utilisateur et votre identifiant
+consent-calls = Envoyer en votre nom des requêtes qui n’exigent aucune autorisation particulière
+consent-new = nouveau
+consent-sensitive = sensible
+consent-developer = Le nom et la description viennent du développeur et ne sont pas vérifiés par { $service }.
+consent-since = enregistrée ici depuis le { $date }
 consent-to-site = Dans les deux cas, vous retournerez ensuite sur { $site }.
 consent-to-application = Dans les deux cas, vous retournerez ensuite à l’application.
 consent-to-code = Si vous l’autorisez, un code à saisir dans l’application vous sera affiché.
-consent-withdraw = L’application ne voit jamais votre mot de passe, et vous pouvez révoquer son accès à tout moment.
+consent-allow = Autoriser
+consent-deny = Refuser
+consent-password = L’application ne voit jamais votre mot de passe.
+consent-holds = Votre autorisation vaut jusqu’à ce que vous la révoquiez sous { $page }.
+consent-ends = Elle prend fin d’elle-même après { $duration }.
+consent-ends-unused = Elle prend fin d’elle-même après { $duration } sans utilisation.
 consent-continue = Continuer
-consent-not-you = Ce n’est pas vous ?
-consent-switch = Se connecter avec un autre compte
 
 verifier-title = Vous avez autorisé { $consumer }
 verifier-type = Saisissez ce code dans l’application :
@@ -32,17 +61,19 @@ denied-title = Vous avez refusé l’accès à { $consumer }
 denied-text = L’application ne peut pas agir en votre nom. Vous pouvez fermer cette page.
 
 applications-title = Applications connectées
-applications-link = Applications qui peuvent agir en votre nom
-applications-text = Ces applications peuvent agir en votre nom. Tout retrait prend effet immédiatement.
+applications-text = Ces applications peuvent agir en votre nom. Une révocation prend effet immédiatement.
 applications-log-out = Se déconnecter
 applications-withdrawn = { $consumer } ne peut plus agir en votre nom.
-applications-none = Aucune application ne peut agir en votre nom.
+applications-none = Aucune application ne peut agir en votre nom. Celles que vous autorisez apparaissent ici.
 applications-none-here = Parmi celles-ci, aucune application ne peut agir en votre nom.
+applications-permissions = { $count ->
+    [one] { $count } autorisation
+   *[other] { $count } autorisations
+}
 applications-allowed = Autorisée le { $date }
 applications-used = dernière utilisation le { $date }
 applications-unused = pas encore utilisée
 applications-withdraw = Révoquer
-applications-withdraw-label = Révoquer l’accès de { $consumer }
 applications-more = Afficher la suite
 applications-connections = { $count ->
     [one] { $count } connexion
@@ -54,12 +85,30 @@ withdraw-text = L’application ne pourra plus agir en votre nom, sur aucun de v
 withdraw-cancel = Conserver l’accès
 
 sessions-title = Sessions ouvertes
+sessions-browser = { $browser } sur { $system }
+sessions-unknown = Navigateur inconnu
+sessions-this = Ce navigateur
+sessions-since = depuis le { $date }
 sessions-open = { $count ->
     [one] dans { $count } navigateur
    *[other] dans { $count } navigateurs
 }
-sessions-since = depuis le { $date }
+sessions-others = Se déconnecter partout ailleurs
 sessions-end = Se déconnecter partout
+
+logout-title = Se déconnecter de { $service } ?
+logout-text = Il faudra ensuite vous reconnecter dans ce navigateur.
+logout-others-title = Se déconnecter partout ailleurs ?
+logout-others-text = Votre session reste ouverte ici. Il faudra vous reconnecter dans tous les autres navigateurs.
+logout-all-title = Se déconnecter partout ?
+logout-all-text = Il faudra vous reconnecter dans tous vos navigateurs, celui-ci compris.
+logout-applications = Les applications connectées conservent leur accès.
+logout-cancel = Rester connecté
+
+notice-out = La session est fermée.
+notice-out-all = Toutes vos sessions sont fermées.
+notice-out-others = Toutes vos autres sessions sont fermées.
+notice-out-one = Ce navigateur est déconnecté.
 
 password-title = Changer de mot de passe
 password-rule = Le nouveau mot de passe doit avoir { $count ->
@@ -69,7 +118,7 @@ password-rule = Le nouveau mot de passe doit avoir { $count ->
 password-text = Tous vos autres navigateurs seront déconnectés. Les applications qui peuvent agir en votre nom le pourront toujours.
 password-current = Mot de passe actuel
 password-new = Nouveau mot de passe
-password-again = Nouveau mot de passe encore une fois
+password-again = Confirmez le nouveau mot de passe
 password-changed = Votre mot de passe a été changé et tous vos autres navigateurs sont déconnectés.
 password-fields-missing = Remplissez les trois champs.
 password-differs = Les deux nouveaux mots de passe sont différents.
@@ -92,12 +141,24 @@ duration-hours = { $count ->
     [one] { $count } heure
    *[other] { $count } heures
 }
+duration-days = { $count ->
+    [one] { $count } jour
+   *[other] { $count } jours
+}
 
 footer-terms = Conditions d’utilisation
 footer-privacy = Confidentialité
+footer-help = Aide
+footer-language = Langue
+
+refusal-consumer = L’application est { $consumer }.
+refusal-back = Retour à { $site }
+refusal-developers = Pour les développeurs
+refusal-docs = En savoir plus sur cette erreur
 
 error-again = Recommencer
-error-request = Requête
+error-try-again = Réessayer
+error-request = Référence
 error-method = Cette page ne s’ouvre pas ainsi
 error-method-text = Utilisez le bouton ou le lien de ce site.
 error-malformed = Ce lien ne fonctionne pas
@@ -105,7 +166,7 @@ error-malformed-no-request = Il ne désigne aucune demande. Retournez à l’app
 error-malformed-twice = Il indique deux fois la même chose.
 error-malformed-decision = Le formulaire envoyé par votre navigateur ne contient aucune décision.
 error-malformed-form = Le formulaire envoyé par votre navigateur est illisible.
-error-malformed-user = Le proxy placé devant ce service ne désigne pas un seul utilisateur.
+error-malformed-user = Le proxy placé devant ce service ne désigne pas un seul utilisateur. Adressez-vous à l’exploitant.
 error-two-sessions = Deux connexions à la fois
 error-two-sessions-text = Votre navigateur a envoyé deux cookies de session pour ce site, et rien n’indique lequel est le vôtre. Supprimez les cookies de ce site et réessayez.
 error-forged = Ce formulaire n’a pas été accepté
@@ -125,7 +186,7 @@ error-disabled-text = Elle ne peut pas demander d’accès pour le moment.
 error-callback = Il n’est pas possible de répondre à cette demande
 error-callback-text = L’adresse vers laquelle l’application veut vous envoyer n’est pas enregistrée pour elle.
 error-no-application = Application introuvable
-error-no-application-text = Son autorisation a peut-être déjà été retirée. Rien n’a été modifié.
+error-no-application-text = Son accès a peut-être déjà été révoqué. Rien n’a été modifié.
 error-password = Votre mot de passe a changé entre-temps
 error-password-text = Il a été changé depuis que vous avez ouvert le formulaire, par vous dans un autre navigateur ou par l’administrateur. Rien n’a été modifié ici. Connectez-vous avec le nouveau mot de passe.
 error-nobody = Vous n’êtes pas connecté
@@ -138,18 +199,18 @@ error-fault = Une erreur s’est produite
 error-fault-text = L’erreur est de notre côté.
 error-login = Se connecter
 error-login-text = Vous devez vous connecter pour voir cette page.
-error-unproved = Non autorisé
-error-unproved-text = La requête ne prouve pas au nom de qui elle est faite.
+error-unproved = Cette adresse est réservée aux applications
+error-unproved-text = Les programmes l’appellent avec une requête signée. Cherchiez-vous vos applications connectées ?
 error-forbidden = Non autorisé
 error-forbidden-text = Cela ne vous est pas permis, ou vous venez d’un autre site. Ouvrez la page depuis ce site.
 error-not-found = Introuvable
 error-not-found-text = Il n’y a rien à cette adresse. Vérifiez qu’elle est bien écrite.
-error-slow = Trop lent
+error-slow = Délai dépassé
 error-slow-text = La requête a pris trop de temps. Réessayez.
-error-large = Trop volumineux
+error-large = Requête trop volumineuse
 error-large-text = La requête est trop volumineuse.
 error-misdirected = Mauvaise adresse
-error-misdirected-text = Ce service ne se trouve pas à cette adresse.
+error-misdirected-text = Ce service se trouve à une autre adresse.
 error-rate = Trop de requêtes
 error-rate-text = Attendez un instant et réessayez.
 error-upstream = Indisponible

@@ -12,7 +12,7 @@ use http::{HeaderMap, Method, header};
 use percent_encoding::utf8_percent_encode;
 
 use crate::{
-    fields::{SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, single},
+    fields::{SEC_FETCH_MODE, SEC_FETCH_SITE, parameter, single},
     issue::callback::ESCAPED,
     oauth::{ProtocolParameter, ShapeError},
     pages::Pages,
@@ -27,7 +27,7 @@ use crate::{
         permit::Permit,
         rate::ConsumerRate,
     },
-    respond::{Failure, Format},
+    respond::{Failure, is_navigation, look::UI_LOCALES},
     telemetry::stopwatch::Stopwatch,
     verify::{self, Purpose, UnreadBody, Verifier},
 };
@@ -266,10 +266,12 @@ impl Authorizer {
         let trusted = subject.received.trusted;
         let user = self.pages.session(subject.headers, trusted).await?;
         let user = user.ok_or_else(|| self.or_login(subject, found, Rejection::NoCredentials))?;
-        Ok(Permit::for_session(user.id, &self.operations, found)?)
+        let permit = Permit::for_session(user.id, &self.operations, found);
+        Ok(permit.map_err(|rejection| self.or_login(subject, found, rejection))?)
     }
 
-    /// The rejection of a request without a session: a browser that navigates to what a user may open is sent to the login.
+    /// The rejection of a request without credentials that permit it. A browser that navigates to what a user may open is sent
+    /// to the login, and from `/`, where there is nothing for people, to the user's applications.
     #[cold]
     fn or_login(
         &self,
@@ -281,14 +283,26 @@ impl Authorizer {
             Found::Operation(_) | Found::Unlisted(_) => found.access().admits(Kind::User),
             Found::OtherMethod { .. } => false,
         };
-        if rejection != Rejection::NoCredentials
-            || !is_open_to_users
-            || !subject.is_navigation()
-            || !self.origins.is_base(&subject.received)
+        if !self.origins.is_base(&subject.received)
+            || !is_navigation(subject.method, subject.headers)
         {
             return rejection;
         }
-        let mut location = format!("{}?mode=login", self.login_path);
+        let page = |mode| format!("{}?mode={mode}", self.login_path);
+        if rejection != Rejection::NoCredentials || !is_open_to_users {
+            let is_typed = subject.headers.contains_key(&SEC_FETCH_MODE);
+            let location = page("applications");
+            return match (&*subject.path, found) {
+                (b"/", Found::Unlisted(_)) if is_typed => Rejection::LoginNeeded { location },
+                _ => rejection,
+            };
+        }
+        let mut location = page("login");
+        let query = subject.query.unwrap_or_default();
+        if let Ok(Some(languages)) = parameter(query, UI_LOCALES) {
+            location.extend(["&", UI_LOCALES, "="]);
+            location.extend(utf8_percent_encode(&languages, ESCAPED));
+        }
         let mark = subject.query.map_or("", |_| "?").as_bytes();
         let back = [&subject.path, mark, subject.query.unwrap_or_default()].concat();
         // The login page checks where it leads; a longer one would be too long a target with its escapes.
@@ -324,20 +338,6 @@ impl Subject<'_> {
     fn is_plain_read(&self) -> bool {
         matches!(*self.method, Method::GET | Method::HEAD)
             && !self.headers.contains_key(header::UPGRADE)
-    }
-
-    /// Whether a person opens it in a browser.
-    fn is_navigation(&self) -> bool {
-        let says = |name, value: &[u8]| {
-            single(self.headers, name).is_ok_and(|sent| sent.is_none_or(|sent| sent == value))
-        };
-        // An old browser sends none of these fields, and accepts HTML first only where it navigates.
-        let navigates = says(&SEC_FETCH_MODE, b"navigate")
-            && (self.headers.contains_key(&SEC_FETCH_MODE) || says(&SEC_FETCH_SITE, b"none"));
-        navigates
-            && self.is_plain_read()
-            && says(&SEC_FETCH_DEST, b"document")
-            && Format::preferred_by(self.headers) == Format::Html
     }
 
     /// Whether a browser sends this by itself before a request of another origin (Fetch, CORS-preflight request): it never

@@ -15,8 +15,10 @@ use fluent_syntax::ast::{Entry, Pattern};
 use thiserror::Error;
 use unic_langid::{CharacterDirection, LanguageIdentifier};
 
+use crate::names::{ConsumerKey, Permission};
+
 /// The messages that are built in, by language; the first language is the one that has them all.
-const BUILT_IN: [(&str, &str); 8] = [
+const BUILT_IN: [(&str, &str); 11] = [
     ("en", include_str!("../locales/en.ftl")),
     ("ar", include_str!("../locales/ar.ftl")),
     ("de", include_str!("../locales/de.ftl")),
@@ -24,7 +26,10 @@ const BUILT_IN: [(&str, &str); 8] = [
     ("fr", include_str!("../locales/fr.ftl")),
     ("ja", include_str!("../locales/ja.ftl")),
     ("ko", include_str!("../locales/ko.ftl")),
-    ("pt", include_str!("../locales/pt.ftl")),
+    ("pt-BR", include_str!("../locales/pt-BR.ftl")),
+    ("pt-PT", include_str!("../locales/pt-PT.ftl")),
+    ("zh-Hans", include_str!("../locales/zh-Hans.ftl")),
+    ("zh-Hant", include_str!("../locales/zh-Hant.ftl")),
 ];
 
 /// Languages read of one request; more do not come from a browser.
@@ -107,11 +112,16 @@ impl Languages {
         }
     }
 
-    /// Replaces messages by those in the directory's files `LANGUAGE.ftl`, and adds languages.
+    /// Replaces messages by those in the directory's files `LANGUAGE.ftl`, and adds languages, and texts of these
+    /// permissions and of consumers.
     ///
     /// # Errors
     /// A file that cannot be read or parsed, is named after no language, or has a message or a variable that no page has.
-    pub fn read(&mut self, directory: &Path) -> Result<(), PageFileError> {
+    pub fn read(
+        &mut self,
+        directory: &Path,
+        permissions: &[Permission],
+    ) -> Result<(), PageFileError> {
         let unreadable = |error| PageFileError::unreadable(directory, &error);
         let mut paths = Vec::new();
         for entry in fs::read_dir(directory).map_err(unreadable)? {
@@ -121,10 +131,14 @@ impl Languages {
             }
         }
         paths.sort();
-        paths.iter().try_for_each(|path| self.read_file(path))
+        let texts = permissions.iter().map(permission_id).collect();
+        paths
+            .iter()
+            .try_for_each(|path| self.read_file(path, &texts))
     }
 
-    fn read_file(&mut self, path: &Path) -> Result<(), PageFileError> {
+    /// Reads a file, which may also have the messages `texts` of permissions.
+    fn read_file(&mut self, path: &Path, texts: &BTreeSet<String>) -> Result<(), PageFileError> {
         let source =
             fs::read_to_string(path).map_err(|error| PageFileError::unreadable(path, &error))?;
         let wrong = |position: Option<usize>, problem: String| {
@@ -159,9 +173,12 @@ impl Languages {
             };
             let known = self.english().language.messages.get_message(name);
             let known = known.and_then(|known| known.value()).map(variables);
+            let is_text = texts.contains(name) || name.starts_with(CONSUMER);
+            let known = known.or_else(|| is_text.then(BTreeSet::new));
             let (Some(known), Some(value)) = (known, &message.value) else {
                 let fix = format!(
-                    "no page shows `{name}`; name a message of locales/en.ftl and its text"
+                    "no page shows `{name}`; name a message of locales/en.ftl, permission-NAME of a [[permission]] or \
+                     consumer-KEY, and its text"
                 );
                 return Err(wrong(position, fix));
             };
@@ -206,9 +223,9 @@ impl Languages {
         self.first(&wanted).unwrap_or_else(|| self.english())
     }
 
-    /// The tags of the languages, as in `lang` and Accept-Language.
-    pub fn tags(&self) -> impl Iterator<Item = &str> {
-        self.all.iter().map(|language| &*language.tag)
+    /// The messages of every language.
+    pub fn all(&self) -> impl Iterator<Item = Texts<'_>> {
+        self.all.iter().map(|language| self.in_language(language))
     }
 
     /// English.
@@ -217,7 +234,16 @@ impl Languages {
     }
 
     fn first(&self, wanted: &[LanguageIdentifier]) -> Option<Texts<'_>> {
-        let found = filter_matches(wanted, &self.all, NegotiationStrategy::Lookup);
+        let wanted = wanted.iter().map(|id| {
+            let mut id = id.clone();
+            // The script of zh-TW is not written: without it any Chinese would do.
+            if !self.all.iter().any(|language| language.id == id) {
+                id.maximize();
+            }
+            id
+        });
+        let wanted = Vec::from_iter(wanted);
+        let found = filter_matches(&wanted, &self.all, NegotiationStrategy::Lookup);
         Some(self.in_language(found.first()?))
     }
 
@@ -266,7 +292,12 @@ impl<'a> Texts<'a> {
 
     /// A message with a number, which decides about its plural.
     pub fn counted(self, id: &str, count: u64) -> String {
-        let args = [("count", count)].into_iter().collect();
+        self.numbered(id, &[("count", count)])
+    }
+
+    /// A message with numbers.
+    pub fn numbered(self, id: &str, numbers: &[(&str, u64)]) -> String {
+        let args = numbers.iter().copied().collect();
         self.format(id, Some(&args)).into_owned()
     }
 
@@ -280,6 +311,24 @@ impl<'a> Texts<'a> {
         let args = values.map(|(name, value)| (*name, isolated(value.as_ref())));
         let args = args.collect();
         self.format(id, Some(&args)).into_owned()
+    }
+
+    /// A message with values, for the title of a page, which has plain text: no marks set the values apart.
+    pub fn title(self, id: &str, values: &[(&str, impl AsRef<str>)]) -> String {
+        self.filled(id, values).replace([ISOLATE, ISOLATE_END], "")
+    }
+
+    /// A message without variables, or an attribute of it, in this language alone.
+    pub fn own(self, id: &str, attribute: Option<&str>) -> Option<Cow<'a, str>> {
+        let message = self.language.messages.get_message(id)?;
+        let pattern = match attribute {
+            Some(name) => message.get_attribute(name)?.value(),
+            None => message.value()?,
+        };
+        let mut errors = Vec::new();
+        let messages = &self.language.messages;
+        let text = messages.format_pattern(pattern, None, &mut errors);
+        errors.is_empty().then_some(text)
     }
 
     /// A message with values, in parts, for a template that puts an element around each value.
@@ -312,6 +361,27 @@ impl<'a> Texts<'a> {
         tracing::error!(id, "a message of the pages cannot be formed");
         Cow::Owned(id.to_owned())
     }
+}
+
+/// What the messages that describe consumers begin with.
+const CONSUMER: &str = "consumer-";
+
+/// The message that is the title of a permission, and whose attribute `description` describes it.
+pub fn permission_id(permission: &Permission) -> String {
+    format!("permission-{}", identifier(permission.as_str()))
+}
+
+/// The message that describes a consumer.
+pub fn consumer_id(key: &ConsumerKey) -> String {
+    format!("{CONSUMER}{}", identifier(key.as_str()))
+}
+
+/// A name as the ids of messages write it.
+fn identifier(name: &str) -> String {
+    name.replace(
+        |letter: char| !letter.is_ascii_alphanumeric() && letter != '_',
+        "-",
+    )
 }
 
 /// The variables of a message: those that Fluent misses when none is given.

@@ -30,6 +30,8 @@ pub struct Problem {
     pub page: Option<(&'static str, Option<&'static str>)>,
     /// The path by which a browser begins again.
     pub again: Option<String>,
+    /// The application that the user came from: its name, and its web page.
+    pub application: Option<(String, Option<String>)>,
 }
 
 impl Problem {
@@ -44,6 +46,7 @@ impl Problem {
             field: None,
             page: None,
             again: None,
+            application: None,
         }
     }
 

@@ -11,8 +11,11 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
-pub use self::{format::Format, own::OwnResponse};
 use self::{format::render, look::Frame};
+pub use self::{
+    format::{Format, is_navigation},
+    own::OwnResponse,
+};
 use crate::{
     forward, identity,
     issue::{self, random::NoRandomness},

@@ -89,7 +89,7 @@ pub enum Page {
     Authorize,
     /// `mode=applications`: the user's connected applications.
     Applications,
-    /// `/` where the API is under another host or path: leads to the user's applications.
+    /// An address that is no page, such as `/` where the API is under another host or path: leads to the user's applications.
     Home,
     /// `mode=login`: direct login.
     Login,

@@ -13,7 +13,7 @@ use crate::{
     authorize::Authorizer,
     clock::Clock,
     config::{self, ApiUrl, Config, Enforcement, Preflight, UpstreamHost},
-    endpoints::{Endpoints, Exchange, Lifetimes},
+    endpoints::{Endpoints, Exchange, Lifetimes, UserField},
     explain,
     forward::{self, FoldedNames, HTTPOXY, HostMode, LOOKALIKES, pool, tls},
     identity::{Assertion, Identity, IdentityNames, keys::Keys},
@@ -252,7 +252,9 @@ pub fn look(config: &Config, listener: SocketAddr) -> Result<Look, PageFileError
         path: config.service.path.clone(),
         name: pages.name.as_ref().unwrap_or(&config.service.realm).clone(),
         messages: pages.messages.clone(),
+        permissions: config.permission.iter().map(|it| it.name.clone()).collect(),
         logo: pages.logo.clone(),
+        logo_dark: pages.logo_dark.clone(),
         stylesheet: pages.stylesheet.clone(),
         palette: Palette {
             accent: pages.accent,
@@ -262,6 +264,9 @@ pub fn look(config: &Config, listener: SocketAddr) -> Result<Look, PageFileError
         },
         terms_url: pages.terms_url.as_ref().map(|url| url.0.clone()),
         privacy_url: pages.privacy_url.as_ref().map(|url| url.0.clone()),
+        help_url: pages.help_url.as_ref().map(|url| url.0.clone()),
+        docs_url: config.service.docs_url.as_ref().map(|url| url.0.clone()),
+        recovery_url: pages.recovery_url.as_ref().map(|url| url.0.clone()),
     })
 }
 
@@ -273,7 +278,9 @@ fn page_params(config: &Config, origins: &Origins, look: Arc<Look>) -> pages::Pa
             .clone()
             .unwrap_or_else(|| entry.name.to_string()),
         description: entry.description.clone().unwrap_or_default(),
+        sensitive: entry.sensitive,
     };
+    let profile = config.tokens.user_parameters();
     pages::Params {
         origin: origins.base.origin.clone(),
         look,
@@ -281,9 +288,18 @@ fn page_params(config: &Config, origins: &Origins, look: Arc<Look>) -> pages::Pa
         sessions_per_user: config.limits.sessions_per_user,
         user_headers: config.user_headers(),
         request_ttl: config.tokens.request_ttl,
+        access_ttl: config.tokens.access_ttl,
         access_idle: config.tokens.access_idle,
         default_dialect: config.signature.default_dialect,
         permissions: config.permission.iter().map(text).collect(),
+        permission_language: config
+            .pages
+            .permission_language
+            .as_ref()
+            .map(|it| it.0.clone()),
+        gives_display_name: profile
+            .iter()
+            .any(|(_, field)| *field == UserField::DisplayName),
     }
 }
 

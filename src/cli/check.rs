@@ -20,6 +20,7 @@ use crate::{
     config::{Config, LoginBackend, NonceScope},
     forward::{Fault, pool::Pool},
     identity::keys::Keys,
+    language::Texts,
     login::http,
     nonce,
     server::tls,
@@ -183,7 +184,7 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
 
 fn pages(config: &Config, _: &mut Vec<String>) -> CheckResult {
     let look = live::look(config, app::first(&config.listen.address)).map_err(StartError::from)?;
-    let languages: Vec<_> = look.languages.tags().collect();
+    let languages: Vec<_> = look.languages.all().map(Texts::tag).collect();
     Ok(format!("in {}", languages.join(", ")))
 }
 

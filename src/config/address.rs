@@ -2,6 +2,8 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf};
 
+use unic_langid::LanguageIdentifier;
+
 use super::text::{Reason, Text, texts};
 use crate::{
     issue::registration::web_page,
@@ -89,6 +91,10 @@ pub struct EndpointUrl {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebUrl(pub String);
 
+/// A language, as `lang` in HTML names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Language(pub String);
+
 texts! {
     ApiUrl: "a URL such as \"http://127.0.0.1:9000\" or \"unix:/run/api.sock\"" => tcp_or_unix;
     Colour: "a colour such as \"#1f4fd8\"" => |text| Self::parse(text).ok_or("");
@@ -100,6 +106,8 @@ texts! {
             (host, None) => Ok(Self(without_brackets(&host).to_owned())),
             _ => Err(InvalidUrl("it has a port")),
         };
+    Language: "a language such as \"en\" or \"pt-BR\"" => |text: &str|
+        text.parse::<LanguageIdentifier>().map(|id| Self(id.to_string())).map_err(|_| "");
     WebUrl: "the address of a web page such as \"https://example.com/terms\"" => |text| web_page(text).map(Self);
 }
 

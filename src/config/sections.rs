@@ -95,6 +95,8 @@ section! {
         path: String = "/service.oauth", reload;
         /// Also serves /oauth/request_token, /oauth/authorize and /oauth/access_token, which many client libraries expect.
         aliases: bool = true, reload;
+        /// Where consumers' developers read about errors: docs/errors.md as a web page, or one of your own with a heading for each oauth_problem. Responses to rejections link to it.
+        docs_url: Option<WebUrl> [else "none": "https://example.com/docs/errors"], reload;
     }
 }
 
@@ -296,7 +298,9 @@ section! {
         /// What they call the service.
         name: Option<String> [else "service.realm": "Example Photos"], reload;
         /// An image above every page: SVG, PNG, JPEG or WebP, 256 KiB at most. It is 48 pixels high.
-        logo: Option<PathBuf> [else "none": "logo.svg"], reload;
+        logo: Option<PathBuf> [else "none: the first letter of the name, on the consent page": "logo.svg"], reload;
+        /// The same for browsers that prefer dark pages.
+        logo_dark: Option<PathBuf> [else "logo": "logo-dark.svg"], reload;
         /// The colour of buttons and links.
         accent: Option<Colour> [else "blue": "#1740b4"], reload;
         /// The same for browsers that prefer dark pages.
@@ -311,8 +315,14 @@ section! {
         terms_url: Option<WebUrl> [else "none": "https://example.com/terms"], reload;
         /// Where it says what becomes of users' data; every page links there.
         privacy_url: Option<WebUrl> [else "none": "https://example.com/privacy"], reload;
-        /// A directory of Fluent files that are named after languages, such as fr.ftl: each replaces messages of its language, or adds the language. locales/en.ftl in the source has all messages.
-        messages: Option<PathBuf> [else "none: Arabic, English, French, German, Japanese, Korean, Portuguese and Spanish are built in": "messages"], reload;
+        /// Where users find help; every page links there.
+        help_url: Option<WebUrl> [else "none": "https://example.com/help"], reload;
+        /// Where users who have forgotten their password get another; the login page links there.
+        recovery_url: Option<WebUrl> [else "none": "https://example.com/forgot"], reload;
+        /// The language of the texts of `[[permission]]` below. Screen readers read them in this language on pages in another one.
+        permission_language: Option<Language> [else "not known": "en"], reload;
+        /// A directory of Fluent files that are named after languages, such as fr.ftl: each replaces messages of its language, or adds the language. locales/en.ftl in the source has all messages. A message permission-members-read, with an attribute .description, translates the permission members.read; consumer-KEY translates the description of a consumer.
+        messages: Option<PathBuf> [else "none: Arabic, Chinese, English, French, German, Japanese, Korean, Portuguese and Spanish are built in": "messages"], reload;
     }
 }
 
@@ -405,6 +415,8 @@ section! {
         title: Option<String> [else "the name": "Read your profile"], reload;
         /// What it means, in a sentence.
         description: Option<String> [else "none": "Your name and your picture, no addresses."], reload;
+        /// The consent page marks it and lists it last.
+        sensitive: bool = false, reload;
     }
 }
 

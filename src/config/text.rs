@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use serde::de::{Deserialize, Deserializer, Error};
 
 use super::{
-    address::{ApiUrl, EndpointUrl, ListenAddress, ServerName, UpstreamHost, WebUrl},
+    address::{ApiUrl, EndpointUrl, Language, ListenAddress, ServerName, UpstreamHost, WebUrl},
     choices::{StoreBackend, Unlisted},
     store_url::{Sql, StoreUrl},
 };
@@ -135,7 +135,7 @@ macro_rules! deserialize {
 }
 
 deserialize! {
-    ApiUrl, Colour, EndpointUrl, HttpUrl, ListenAddress, LogLevel, Origin, PathPattern, Rate, ServerName, Sql,
+    ApiUrl, Colour, EndpointUrl, HttpUrl, Language, ListenAddress, LogLevel, Origin, PathPattern, Rate, ServerName, Sql,
     StoreBackend, StoreUrl, Unlisted, UpstreamHost, WebUrl
 }
 

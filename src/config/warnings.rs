@@ -95,6 +95,11 @@ fn service(config: &Config, found: &mut Findings) {
                 "{url} is not encrypted: signatures stop forgery, but others on the network can read the calls; use https";
         }
     }
+    report! { found;
+        ["pages.name"] if config.pages.name.is_none() && base.is_some_and(|base| !base.is_loopback()) =>
+            "it is not set: the pages ask for access to a {:?} account, a name that users may not know",
+            service.realm;
+    }
     // A machine's own loopback is for trying things.
     let shared = base.filter(|base| !base.is_loopback()).is_some_and(|base| {
         let urls = &service.public_api_urls;

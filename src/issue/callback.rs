@@ -170,6 +170,11 @@ pub fn destination(callback: &str) -> Option<Destination> {
     })
 }
 
+/// Returns the host and port of a web page.
+pub fn site(page: &str) -> Option<String> {
+    destination(page)?.site
+}
+
 /// Parses an absolute URI as browsers do, and only if it is written as they read it.
 ///
 /// Attackers use the difference between two parsers to redirect users elsewhere. So a backslash, white space, control

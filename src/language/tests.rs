@@ -69,7 +69,32 @@ fn every_language_has_the_messages_of_english_with_the_same_variables() {
         assert_eq!(tag.parse::<LanguageIdentifier>().unwrap().to_string(), tag);
     }
     let files = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("locales")).unwrap();
+    let is_messages = |name: &str| name.ends_with(".ftl");
+    let files =
+        files.filter(|file| is_messages(file.as_ref().unwrap().file_name().to_str().unwrap()));
     assert_eq!(files.count(), BUILT_IN.len(), "every file is built in");
+}
+
+#[test]
+fn the_glossary_has_every_term_in_every_language_as_the_messages_write_it() {
+    let glossary = include_str!("../../locales/GLOSSARY.md");
+    let terms: Vec<&str> = glossary.split("\n## ").skip(1).collect();
+    assert!(terms.len() > 10);
+    for term in terms {
+        let (name, lines) = term.split_once('\n').unwrap();
+        for (tag, source) in BUILT_IN {
+            let line = lines
+                .lines()
+                .find_map(|line| line.strip_prefix(&format!("- {tag}: ")));
+            let words = line.unwrap_or_else(|| panic!("{name}: {tag}"));
+            // A message has at least one of the forms.
+            let source = source.to_lowercase();
+            let is_used = words
+                .split(", ")
+                .any(|word| source.contains(&word.to_lowercase()));
+            assert!(is_used, "{name}: {tag}: {words}");
+        }
+    }
 }
 
 #[test]
@@ -114,6 +139,7 @@ fn every_page_gives_a_message_the_variables_that_it_has() {
             ("text(", ")"),
             ("counted(", ")"),
             ("filled(", "])"),
+            ("title(", "])"),
             ("parts(", "])"),
         ] {
             for call in source.split(method).skip(1) {
@@ -157,7 +183,15 @@ fn a_request_gets_the_language_that_it_prefers() {
         (Some("*"), "en"),
         (Some("ko"), "ko"),
         (Some("KO-kr"), "ko"),
-        (Some("pt-BR,pt;q=0.9,en;q=0.8"), "pt"),
+        (Some("pt-BR,pt;q=0.9,en;q=0.8"), "pt-BR"),
+        (Some("pt"), "pt-BR"),
+        (Some("pt-PT"), "pt-PT"),
+        (Some("zh"), "zh-Hans"),
+        (Some("zh-CN"), "zh-Hans"),
+        (Some("zh-SG,zh;q=0.9"), "zh-Hans"),
+        (Some("zh-TW"), "zh-Hant"),
+        (Some("zh-HK,zh;q=0.5"), "zh-Hant"),
+        (Some("zh-Hant-HK"), "zh-Hant"),
         (Some("de-AT"), "de"),
         (Some("en-GB,en;q=0.9,fr;q=0.8"), "en"),
         (Some("fr;q=0.3, es;q=0.7 , ja; q=0.5"), "es"),
@@ -197,19 +231,19 @@ fn values_are_set_apart_and_cannot_leave_their_place() {
     let evil = "a\u{2069}\u{2068}b";
     assert_eq!(
         texts.filled("consent-user", &[("user", evil)]),
-        "You are logged in as \u{2068}ab\u{2069}"
+        "Logged in as \u{2068}ab\u{2069}"
     );
     let part = |text: &str, is_value| MessagePart {
         text: text.to_owned(),
         is_value,
     };
     assert_eq!(
-        texts.parts("consent-title", &[("consumer", evil)]),
-        [
-            part("Allow ", false),
-            part("ab", true),
-            part(" to act for you?", false)
-        ]
+        texts.parts("denied-title", &[("consumer", evil)]),
+        [part("You have denied ", false), part("ab", true)]
+    );
+    assert_eq!(
+        texts.title("denied-title", &[("consumer", evil)]),
+        "You have denied ab"
     );
     assert_eq!(texts.counted("duration-minutes", 1), "1 minute");
     assert_eq!(texts.counted("duration-minutes", 10), "10 minutes");
@@ -238,7 +272,7 @@ fn an_operator_replaces_messages_and_adds_languages() {
         ("readme.txt", "not a message"),
     ]);
     let mut languages = Languages::built_in();
-    languages.read(files.path()).unwrap();
+    languages.read(files.path(), &[]).unwrap();
     let dutch = languages.accepted(Some(b"nl"));
     assert_eq!((dutch.tag(), dutch.direction()), ("nl", "ltr"));
     assert_eq!(dutch.text("login-title"), "Inloggen bij Winkel");
@@ -247,7 +281,7 @@ fn an_operator_replaces_messages_and_adds_languages() {
         "Sign in",
         "what it lacks is in English"
     );
-    assert_eq!(languages.english().text("login-title"), "Log in");
+    assert_eq!(languages.english().text("login-name"), "User name");
     let persian = languages.accepted(Some(b"fa"));
     assert_eq!(persian.direction(), "rtl");
     assert_eq!(
@@ -257,4 +291,42 @@ fn an_operator_replaces_messages_and_adds_languages() {
             .filled("consent-user", &[("user", "ada")]),
         "a message that cannot be formed is shown in English"
     );
+}
+
+#[test]
+fn an_operator_translates_permissions_and_descriptions_of_consumers() {
+    let permission: Permission = "members.read:all".parse().unwrap();
+    let key: ConsumerKey = "shop@1".parse().unwrap();
+    let files = directory(&[(
+        "ko.ftl",
+        "permission-members-read-all = 회원 보기\n    .description = 이름만\nconsumer-shop-1 = 사진을 인쇄합니다\n",
+    )]);
+    let mut languages = Languages::built_in();
+    let known = std::slice::from_ref(&permission);
+    languages.read(files.path(), known).unwrap();
+    let id = permission_id(&permission);
+    let own = |tag, id: &str, attribute| {
+        let texts = languages.of_ui_locales(tag).unwrap();
+        texts.own(id, attribute).map(Cow::into_owned)
+    };
+    assert_eq!(own("ko", &id, None).unwrap(), "회원 보기");
+    assert_eq!(own("ko", &id, Some("description")).unwrap(), "이름만");
+    assert_eq!(
+        own("ko", &consumer_id(&key), None).unwrap(),
+        "사진을 인쇄합니다"
+    );
+    assert_eq!(own("de", &id, None), None, "no other language has it");
+    for (message, problem) in [
+        (
+            "permission-other = x",
+            "permission-NAME of a [[permission]]",
+        ),
+        ("permission-members-read-all = { $x }", "no variable $x"),
+        ("consumer-shop = { $x }", "no variable $x"),
+    ] {
+        let files = directory(&[("de.ftl", message)]);
+        let read = Languages::built_in().read(files.path(), known);
+        let error = read.unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
 }

@@ -1,12 +1,13 @@
 //! `mode=applications`: the applications that can act for a user, each with a button that ends it.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use askama::Template;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use percent_encoding::utf8_percent_encode;
 
 use super::{
-    LoggedIn, PageError, Visit,
+    LoggedIn, PageError, Shown, Visit, Worded, consent, cookies,
     csrf::{self, FormPurpose},
     login::LoginForm,
 };
@@ -17,12 +18,14 @@ use crate::{
     respond::{Failure, OwnResponse, look::Frame},
     store::{
         port::TokenFilter,
-        record::{AccessToken, User},
+        record::{AccessToken, Session, User},
     },
 };
 
 /// Applications on one page.
 const SHOWN: usize = 50;
+/// Sessions on the page, in addition to the one of this browser.
+const SHOWN_SESSIONS: usize = 10;
 /// Tokens read from the store at once.
 const BATCH: u32 = 200;
 /// Batches read for one page: a user with thousands of ended tokens gets a page with a link to more.
@@ -34,10 +37,9 @@ struct ApplicationsPage<'a> {
     frame: Frame<'a>,
     user: &'a User,
     logout_csrf: &'a str,
-    everywhere_csrf: &'a str,
+    /// The newest, this one first.
+    sessions: &'a [ShownSession],
     open_sessions: u64,
-    /// When the oldest was opened.
-    oldest_session: Shown,
     /// Whether there is a page that changes the password.
     has_password: bool,
     notice: Option<&'a str>,
@@ -45,18 +47,28 @@ struct ApplicationsPage<'a> {
     more: Option<String>,
 }
 
+/// A browser in which the user is logged in.
+struct ShownSession {
+    /// Its name, where it is known.
+    browser: String,
+    since: Shown,
+    /// The id of the session and the value of the form that ends it; `None` for this browser.
+    end: Option<(String, String)>,
+}
+
 /// The access tokens of the user that one consumer has.
 struct Application {
     consumer: ConsumerKey,
     name: String,
-    permissions: Vec<String>,
+    /// The colour of its sign.
+    hue: u8,
+    permissions: Vec<Worded>,
+    permission_count: u64,
     connections: u64,
+    used_at: UnixTime,
     issued_at: Shown,
     last_used_at: Option<Shown>,
 }
-
-/// A time in RFC 3339, and its date alone, in UTC.
-type Shown = (String, String);
 
 /// The question before the access of a consumer ends.
 #[derive(Template)]
@@ -99,9 +111,8 @@ impl Visit<'_> {
             count,
             address = %self.address,
         );
-        let consumer = utf8_percent_encode(consumer, ESCAPED);
-        let next = format!("{here}&withdrawn={consumer}");
-        Ok(OwnResponse::see_other(next))
+        let told = self.told(&caller.id, "applications-withdrawn", consumer);
+        Ok(OwnResponse::see_other(format!("{here}{told}")))
     }
 
     async fn list(&self, here: &str, caller: &LoggedIn) -> Result<OwnResponse, Failure> {
@@ -110,35 +121,55 @@ impl Visit<'_> {
         }
         let (tokens, more) = self.live_tokens(caller, self.parameter("after")?).await?;
         let texts = self.frame.texts;
-        let mut notice = None;
-        if let Some(withdrawn) = self.parameter("withdrawn")?
-            && let Some(name) = self.consumer_name(&withdrawn).await?
-            && !tokens.keys().any(|key| key.as_str() == withdrawn)
-        {
-            notice = Some(texts.filled("applications-withdrawn", &[("consumer", name)]));
-        } else if self.parameter("changed")?.is_some() {
-            notice = Some(texts.text("password-changed").into_owned());
-        }
+        let notice = match self.notice_told(&caller.id)? {
+            Some((id @ "applications-withdrawn", consumer)) => {
+                let name = self.consumer_name(&consumer).await?.unwrap_or(consumer);
+                Some(texts.filled(id, &[("consumer", name)]))
+            }
+            notice => notice.map(|(id, _)| texts.text(id).into_owned()),
+        };
         let mut applications = Vec::with_capacity(tokens.len());
         for (key, tokens) in tokens {
             let name = self.consumer_name(key.as_str()).await?;
             applications.push(self.application(key, name, &tokens));
         }
-        let open = self.store().sessions_of(&caller.user.id, self.now);
-        let open = open.await?;
-        let oldest = open.last().map(|session| session.created_at);
+        applications.sort_by_key(|application| Reverse(application.used_at));
+        let open = self.store().sessions_of(&caller.user.id, self.now).await?;
+        let own = cookies::id_hash(&caller.id);
+        let (this, others): (Vec<_>, Vec<_>) = open.iter().partition(|it| it.id_hash == own);
+        let shown = this
+            .into_iter()
+            .chain(others.into_iter().take(SHOWN_SESSIONS));
+        let sessions = shown.map(|session| self.session(session, caller, &own));
         Ok(self.page(&ApplicationsPage {
             frame: self.frame,
             user: &caller.user,
             logout_csrf: &csrf::value(&caller.id, FormPurpose::LogOut, ""),
-            everywhere_csrf: &csrf::value(&caller.id, FormPurpose::LogOutEverywhere, ""),
+            sessions: &sessions.collect::<Vec<_>>(),
             open_sessions: open.len() as u64,
-            oldest_session: shown(oldest.unwrap_or(self.now)),
             has_password: self.pages.services.passwords.is_some(),
             notice: notice.as_deref(),
             applications: &applications,
             more: more.map(|last| format!("{here}&after={}", utf8_percent_encode(&last, ESCAPED))),
         }))
+    }
+
+    fn session(&self, session: &Session, caller: &LoggedIn, own: &[u8; 32]) -> ShownSession {
+        let texts = self.frame.texts;
+        let id = URL_SAFE_NO_PAD.encode(session.id_hash);
+        let end = csrf::value(&caller.id, FormPurpose::EndSession, &id);
+        ShownSession {
+            browser: match (&session.browser, &session.system) {
+                (Some(browser), Some(system)) => texts.title(
+                    "sessions-browser",
+                    &[("browser", browser), ("system", system)],
+                ),
+                (Some(name), None) | (None, Some(name)) => name.clone(),
+                (None, None) => texts.text("sessions-unknown").into_owned(),
+            },
+            since: self.shown(session.created_at),
+            end: (session.id_hash != *own).then_some((id, end)),
+        }
     }
 
     /// Asks whether the access of a consumer is to end.
@@ -191,6 +222,18 @@ impl Visit<'_> {
             && idle.is_none_or(|idle| self.now < last_use.after(idle))
     }
 
+    /// The valid tokens of the user that a consumer has.
+    pub(super) async fn live_tokens_of(
+        &self,
+        user: &User,
+        consumer: &ConsumerKey,
+    ) -> Result<Vec<AccessToken>, Failure> {
+        let filter = tokens_of(&user.id, Some(consumer.clone()));
+        let mut tokens = self.store().access_tokens(&filter, None, BATCH).await?;
+        tokens.retain(|token| self.is_live(token));
+        Ok(tokens)
+    }
+
     async fn consumer_name(&self, key: &str) -> Result<Option<String>, Failure> {
         let Ok(key) = key.parse() else {
             return Ok(None);
@@ -205,22 +248,27 @@ impl Visit<'_> {
         name: Option<String>,
         tokens: &[AccessToken],
     ) -> Application {
-        let mut permissions = Vec::new();
+        let mut names = Vec::new();
         for permission in tokens.iter().flat_map(|token| &token.permissions) {
-            let title = self.pages.described(permission).title;
-            if !permissions.contains(&title) {
-                permissions.push(title);
+            if !names.contains(&permission) {
+                names.push(permission);
             }
         }
+        let permission_count = names.len() as u64;
+        let permissions = names.into_iter().map(|name| self.described(name).0);
         let issued_at = tokens.iter().map(|token| token.issued_at).min();
+        let issued_at = issued_at.unwrap_or_default();
         let last_used_at = tokens.iter().filter_map(|token| token.last_used_at).max();
         Application {
             name: name.unwrap_or_else(|| consumer.to_string()),
+            hue: consent::hue(&consumer),
             consumer,
-            permissions,
+            permissions: permissions.collect(),
+            permission_count,
             connections: tokens.len() as u64,
-            issued_at: shown(issued_at.unwrap_or_default()),
-            last_used_at: last_used_at.map(shown),
+            used_at: last_used_at.unwrap_or_default().max(issued_at),
+            issued_at: self.shown(issued_at),
+            last_used_at: last_used_at.map(|time| self.shown(time)),
         }
     }
 }
@@ -231,10 +279,4 @@ fn tokens_of(user: &UserId, consumer: Option<ConsumerKey>) -> TokenFilter {
         user: Some(user.clone()),
         consumer,
     }
-}
-
-fn shown(time: UnixTime) -> Shown {
-    let text = time.to_string();
-    let date = text.split('T').next().unwrap_or_default().to_owned();
-    (text, date)
 }

@@ -3,13 +3,13 @@
 //! The steps: login form unless there is a session, consent form, redirect to the callback or a page with the
 //! verifier. A request token that cannot be decided never leads to a redirect, because its callback is then not trusted.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use askama::Template;
 use percent_encoding::utf8_percent_encode;
 
 use super::{
-    LoggedIn, PageError, PermissionText, Visit, cookies,
+    LoggedIn, PageError, Shown, Visit, Worded, cookies,
     csrf::{self, FormPurpose},
     login::LoginForm,
 };
@@ -19,8 +19,8 @@ use crate::{
         random,
         registration::MAX_TOKEN_BYTES,
     },
-    language::Texts,
-    names::Permission,
+    language::{self, Texts},
+    names::{ConsumerKey, Permission},
     respond::{Failure, OwnResponse, look::Frame},
     secret::Secret,
     store::{
@@ -46,11 +46,38 @@ struct ConsentPage<'a> {
     action: &'a str,
     csrf: &'a str,
     consumer: &'a Consumer,
+    /// The colour of the consumer's sign, one of six.
+    hue: u8,
+    /// The name of the service.
+    service: &'a str,
     user: &'a User,
-    permissions: &'a [PermissionText],
+    /// When the user first allowed what the consumer has now.
+    allowed_at: Option<Shown>,
+    /// Something of this is new.
+    is_more: bool,
+    /// Which facts about the user the consumer learns: a message.
+    identity: &'static str,
+    permissions: &'a [AskedPermission],
+    /// The description of the consumer.
+    description: Option<Worded>,
+    /// The host of its web page.
+    site: Option<String>,
+    /// When it was registered.
+    since: Shown,
+    /// When access ends by itself, in sentences.
+    ends: Vec<String>,
     /// Where the decision leads: to a web site or to an application on the user's device; `None`: to a page with the
     /// verifier.
     destination: Option<Destination>,
+}
+
+/// A permission that is asked for.
+struct AskedPermission {
+    title: Worded,
+    description: Worded,
+    is_sensitive: bool,
+    /// The user allowed the consumer something earlier, and not this.
+    is_new: bool,
 }
 
 #[derive(Template)]
@@ -76,8 +103,8 @@ struct DecidedPage<'a> {
 impl Visit<'_> {
     /// Responds to the user authorization page.
     pub(super) async fn authorize(&self) -> Result<OwnResponse, Failure> {
-        let token = self.parameter("oauth_token");
-        let token = token.ok().flatten().filter(|token| !token.is_empty());
+        let token = self.parameter("oauth_token")?;
+        let token = token.filter(|token| !token.is_empty());
         let token = token.ok_or(PageError::Malformed("error-malformed-no-request"))?;
         let here = self.here(&token);
         let (decision, switch) = (self.field("decision"), self.field("switch"));
@@ -115,13 +142,13 @@ impl Visit<'_> {
         if let RequestTokenState::Authorized { user, .. } = &asked.token.state {
             let caller = self.user().await?;
             if caller.is_none_or(|caller| caller.id != *user) {
-                return Err(PageError::TokenUsed.into());
+                return Err(PageError::TokenUsed.about(&asked.consumer));
             }
-            return Ok(self.decided(&asked)?);
+            return self.decided(&asked);
         }
         let asked = asked.undecided()?;
         match self.logged_in().await? {
-            Some(caller) => Ok(self.consent(here, &caller, &asked)?),
+            Some(caller) => self.consent(here, &caller, &asked).await,
             None => self.login_form(&asked.login(here), "", None),
         }
     }
@@ -137,8 +164,9 @@ impl Visit<'_> {
         let consumer = self.store().consumer(&token.consumer).await?;
         let consumer = consumer.ok_or(PageError::TokenUnknown)?;
         if self.now >= token.expires_at {
-            return Err(PageError::TokenExpired.into());
+            return Err(PageError::TokenExpired.about(&consumer));
         }
+        // Its name and its web page are not shown any more.
         if !consumer.enabled {
             return Err(PageError::ConsumerDisabled.into());
         }
@@ -152,17 +180,29 @@ impl Visit<'_> {
         Ok(Asked { token, consumer })
     }
 
-    fn consent(
+    async fn consent(
         &self,
         here: &str,
         caller: &LoggedIn,
         asked: &Asked,
-    ) -> Result<OwnResponse, PageError> {
-        let permissions = asked.token.permissions.iter();
-        let permissions: Vec<_> = permissions.map(|it| self.pages.described(it)).collect();
+    ) -> Result<OwnResponse, Failure> {
+        let Asked { token, consumer } = asked;
+        let earlier = self.live_tokens_of(&caller.user, &consumer.key).await?;
+        let is_allowed = |permission| earlier.iter().any(|it| it.permissions.contains(permission));
+        let permissions = token.permissions.iter().map(|permission| {
+            let (title, description, is_sensitive) = self.described(permission);
+            AskedPermission {
+                title,
+                description,
+                is_sensitive,
+                is_new: !earlier.is_empty() && !is_allowed(permission),
+            }
+        });
+        let mut permissions = Vec::from_iter(permissions);
+        permissions.sort_by_key(|permission| permission.is_sensitive);
         // Browsers check `form-action` against every redirect that follows the form, also those of the callback to other
         // hosts. The callback's host alone would break consumers that send the user on, so its scheme is named.
-        let (destination, further) = match &asked.token.callback {
+        let (destination, further) = match &token.callback {
             Callback::Oob => (None, String::new()),
             Callback::Uri(uri) => {
                 let destination = callback::destination(uri).ok_or(PageError::CallbackRefused)?;
@@ -170,13 +210,37 @@ impl Visit<'_> {
                 (Some(destination), further)
             }
         };
+        let (params, texts) = (&self.pages.params, self.frame.texts);
+        let own = texts.own(&language::consumer_id(&consumer.key), None);
+        let description = own.map(Cow::into_owned).or(consumer.description.clone());
+        let ends = [
+            ("consent-ends", params.access_ttl),
+            ("consent-ends-unused", params.access_idle),
+        ];
+        let ends = ends.into_iter().filter_map(|(message, duration)| {
+            let duration = in_words(texts, duration?);
+            Some(texts.title(message, &[("duration", duration)]))
+        });
+        let allowed_at = earlier.iter().map(|token| token.issued_at).min();
         let template = ConsentPage {
             frame: self.frame,
             action: here,
-            csrf: &csrf::value(&caller.id, FormPurpose::Decide, &asked.token.token),
-            consumer: &asked.consumer,
+            csrf: &csrf::value(&caller.id, FormPurpose::Decide, &token.token),
+            consumer,
+            hue: hue(&consumer.key),
+            service: &params.look.params.name,
             user: &caller.user,
+            allowed_at: allowed_at.map(|time| self.shown(time)),
+            is_more: permissions.iter().any(|permission| permission.is_new),
+            identity: match params.gives_display_name {
+                true => "consent-identity-full",
+                false => "consent-identity-name",
+            },
             permissions: &permissions,
+            description: description.map(|text| Worded { text, lang: None }),
+            site: consumer.website.as_deref().and_then(callback::site),
+            since: self.shown(consumer.created_at),
+            ends: ends.collect(),
             destination,
         };
         Ok(OwnResponse::page(self.frame, 200, &template, &further))
@@ -198,7 +262,7 @@ impl Visit<'_> {
         match &asked.token.state {
             RequestTokenState::Authorized { user, .. } if allows && *user == caller.user.id => {}
             RequestTokenState::Denied if !allows => {}
-            _ => return Err(PageError::AlreadyDecided.into()),
+            _ => return Err(PageError::AlreadyDecided.about(&asked.consumer)),
         }
         if allows && asked.token.callback == Callback::Oob {
             // The page with the verifier comes by GET, so that it can be loaded again.
@@ -254,14 +318,14 @@ impl Visit<'_> {
 
     /// The page about a decision. Browsers follow a redirect and do not show the page in it; others do ("a short hypertext
     /// note with a hyperlink to the same URI", RFC 9110 §15.4.4).
-    fn decided(&self, asked: &Asked) -> Result<OwnResponse, PageError> {
+    fn decided(&self, asked: &Asked) -> Result<OwnResponse, Failure> {
         let title = match (&asked.token.callback, &asked.token.state) {
             (Callback::Oob, RequestTokenState::Authorized { verifier, .. }) => {
                 return Ok(self.verifier_page(asked, verifier));
             }
             (_, RequestTokenState::Authorized { .. }) => "verifier-title",
             (_, RequestTokenState::Denied) => "denied-title",
-            _ => return Err(PageError::TokenUsed),
+            _ => return Err(PageError::TokenUsed.about(&asked.consumer)),
         };
         Ok(self.page(&DecidedPage {
             frame: self.frame,
@@ -287,10 +351,10 @@ impl Visit<'_> {
 }
 
 impl Asked {
-    fn undecided(self) -> Result<Self, PageError> {
+    fn undecided(self) -> Result<Self, Failure> {
         match self.token.state {
             RequestTokenState::Issued => Ok(self),
-            _ => Err(PageError::TokenUsed),
+            _ => Err(PageError::TokenUsed.about(&self.consumer)),
         }
     }
 
@@ -329,9 +393,15 @@ impl Asked {
     }
 }
 
+/// The colour of a consumer's sign, one of six.
+pub(super) fn hue(key: &ConsumerKey) -> u8 {
+    key.as_str().bytes().fold(0, u8::wrapping_add) % 6
+}
+
 /// A duration in the largest unit that divides it: `10 minutes`.
 pub(super) fn in_words(texts: Texts<'_>, duration: Duration) -> String {
     match duration.as_secs().max(1) {
+        days if days % 86_400 == 0 => texts.counted("duration-days", days / 86_400),
         hours if hours % 3600 == 0 => texts.counted("duration-hours", hours / 3600),
         minutes if minutes % 60 == 0 => texts.counted("duration-minutes", minutes / 60),
         seconds => texts.counted("duration-seconds", seconds),

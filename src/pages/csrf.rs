@@ -24,10 +24,16 @@ pub(super) enum FormPurpose {
     Revoke,
     /// Logs out.
     LogOut,
+    /// Ends all other sessions of the user.
+    LogOutElsewhere,
     /// Ends all sessions of the user.
     LogOutEverywhere,
+    /// Ends one other session of the user.
+    EndSession,
     /// Sets another password.
     ChangePassword,
+    /// Nothing: it tells what the user has just done. Not in a form but in an address, which so only this browser can have.
+    Notice,
 }
 
 /// Makes the value for a form that does `purpose` to `subject`.

@@ -1,6 +1,8 @@
 //! Every reason for which a page is not shown, and the response to it.
 
-use crate::{problem::Problem, respond::Failure, telemetry::metrics::Verdict};
+use crate::{
+    problem::Problem, respond::Failure, store::record::Consumer, telemetry::metrics::Verdict,
+};
 
 /// Why a page is not shown.
 #[derive(Debug)]
@@ -46,6 +48,13 @@ impl From<PageError> for Failure {
 }
 
 impl PageError {
+    /// The error on the way of a user who comes from this consumer.
+    pub(super) fn about(self, consumer: &Consumer) -> Failure {
+        let mut problem = self.problem();
+        problem.application = Some((consumer.name.clone(), consumer.website.clone()));
+        Failure::Page(Box::new(problem))
+    }
+
     fn problem(self) -> Problem {
         let (status, verdict, title) = match &self {
             Self::Malformed(_) => (400, Verdict::BadRequest, "error-malformed"),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use askama::Template;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use percent_encoding::utf8_percent_encode;
 use thiserror::Error;
 
@@ -56,9 +57,27 @@ struct LoginPage<'a> {
     frame: Frame<'a>,
     action: &'a str,
     csrf: &'a str,
+    /// The name of the service.
+    service: &'a str,
     consumer: Option<&'a str>,
     username: &'a str,
     notice: Option<&'a Notice>,
+    /// What the user has just done.
+    told: Option<&'a str>,
+}
+
+/// The question before sessions end.
+#[derive(Template)]
+#[template(path = "logout.html")]
+struct LogoutPage<'a> {
+    frame: Frame<'a>,
+    csrf: &'a str,
+    user: &'a User,
+    /// The name of the button.
+    name: &'static str,
+    title: String,
+    /// A message.
+    text: &'static str,
 }
 
 /// The message of a form with a password about the previous attempt.
@@ -111,27 +130,83 @@ impl Visit<'_> {
         }
     }
 
-    /// Responds to `mode=logout`. A POST of a form on the page of applications ends this session, or all sessions of the
-    /// user; a GET leads to that page.
+    /// Responds to `mode=logout`. A GET asks, also about all (`which=all`) or all other sessions (`which=others`); a POST ends
+    /// this session, all of them, all others, or one other.
     pub(super) async fn logout(&self) -> Result<OwnResponse, Failure> {
+        let Some(caller) = self.logged_in().await? else {
+            return Ok(OwnResponse::see_other(self.frame.link("login")));
+        };
         let applications = self.frame.link("applications");
         if self.form.is_none() {
-            return Ok(OwnResponse::see_other(applications));
+            let which = self.parameter("which")?.unwrap_or_default();
+            return Ok(self.logout_form(&caller, &which));
         }
-        let next = self.frame.link("login");
-        if self.logged_in().await?.is_none() {
-            return Ok(OwnResponse::see_other(next));
-        }
-        if self.field("everywhere").is_none() {
+        let (user, own) = (&caller.user.id, cookies::id_hash(&caller.id));
+        let notice = if let Some(session) = self.field("session") {
+            self.sender(FormPurpose::EndSession, session, &applications)
+                .await?;
+            let id_hash = URL_SAFE_NO_PAD.decode(session).ok();
+            let id_hash = id_hash.and_then(|hash| <[u8; 32]>::try_from(hash).ok());
+            if let Some(id_hash) = id_hash {
+                self.store().close_session_of(user, &id_hash).await?;
+            }
+            self.audit("logged_out_elsewhere", user);
+            "notice-out-one"
+        } else if self.field("others").is_some() {
+            self.sender(FormPurpose::LogOutElsewhere, "", &applications)
+                .await?;
+            self.store().close_sessions(user, Some(&own)).await?;
+            self.audit("logged_out_elsewhere", user);
+            "notice-out-others"
+        } else if self.field("everywhere").is_some() {
+            self.sender(FormPurpose::LogOutEverywhere, "", &applications)
+                .await?;
+            self.store().close_sessions(user, None).await?;
+            self.audit("logged_out_everywhere", user);
+            self.forget_session();
+            let told = self.told(&self.login_cookie_or_new()?, "notice-out-all", "");
+            return Ok(OwnResponse::see_other(self.frame.link("login") + &told));
+        } else {
             let caller = self.sender(FormPurpose::LogOut, "", &applications).await?;
+            let told = self.told(&self.login_cookie_or_new()?, "notice-out", "");
+            let next = self.frame.link("login") + &told;
             return self.log_out(&caller, next).await;
-        }
-        let sender = self.sender(FormPurpose::LogOutEverywhere, "", &applications);
-        let user = sender.await?.user.id;
-        self.store().close_sessions(&user, None).await?;
-        self.audit("logged_out_everywhere", &user);
-        self.forget_session();
-        Ok(OwnResponse::see_other(next))
+        };
+        let told = self.told(&caller.id, notice, "");
+        Ok(OwnResponse::see_other(applications + &told))
+    }
+
+    /// Asks whether sessions are to end.
+    fn logout_form(&self, caller: &LoggedIn, which: &str) -> OwnResponse {
+        let (texts, service) = (self.frame.texts, &self.pages.params.look.params.name);
+        let (purpose, name, title, text) = match which {
+            "others" => (
+                FormPurpose::LogOutElsewhere,
+                "others",
+                texts.text("logout-others-title").into_owned(),
+                "logout-others-text",
+            ),
+            "all" => (
+                FormPurpose::LogOutEverywhere,
+                "everywhere",
+                texts.text("logout-all-title").into_owned(),
+                "logout-all-text",
+            ),
+            _ => (
+                FormPurpose::LogOut,
+                "here",
+                texts.title("logout-title", &[("service", service)]),
+                "logout-text",
+            ),
+        };
+        self.page(&LogoutPage {
+            frame: self.frame,
+            csrf: &csrf::value(&caller.id, purpose, ""),
+            user: &caller.user,
+            name,
+            title,
+            text,
+        })
     }
 
     /// Ends the caller's session and leads to `next`.
@@ -371,22 +446,18 @@ impl Visit<'_> {
         username: &str,
         notice: Option<&Notice>,
     ) -> Result<OwnResponse, Failure> {
-        // A cookie that is there is kept, so that forms in several tabs all stay valid.
-        let cookie = match self.login_cookie()? {
-            Some(cookie) => cookie,
-            None => {
-                let cookie = random::secret()?;
-                self.set_cookie(self.pages.cookies.set_login(&cookie));
-                cookie
-            }
-        };
+        let cookie = self.login_cookie_or_new()?;
+        let told = self.notice_told(&cookie)?;
+        let told = told.map(|(notice, _)| self.frame.texts.text(notice));
         let template = LoginPage {
             frame: self.frame,
             action: place.url,
             csrf: &csrf::value(&cookie, FormPurpose::LogIn, place.url),
+            service: &self.pages.params.look.params.name,
             consumer: place.consumer,
             username,
             notice,
+            told: told.as_deref().filter(|_| notice.is_none()),
         };
         // Without an attempt the form is shown only to those whose session cookie, if any, opens nothing.
         if notice.is_none() && self.pages.has_session_cookie(&self.head.parts.headers) {
@@ -410,6 +481,16 @@ impl Visit<'_> {
             Some(wait) => page.field("Retry-After", wait.as_secs().max(1).to_string()),
             None => page,
         }
+    }
+
+    /// The cookie of login forms. One that is there is kept, so that forms in several tabs all stay valid.
+    fn login_cookie_or_new(&self) -> Result<Secret, Failure> {
+        if let Some(cookie) = self.login_cookie()? {
+            return Ok(cookie);
+        }
+        let cookie = random::secret()?;
+        self.set_cookie(self.pages.cookies.set_login(&cookie));
+        Ok(cookie)
     }
 
     fn login_cookie(&self) -> Result<Option<Secret>, PageError> {

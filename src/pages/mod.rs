@@ -10,6 +10,7 @@
 //! cookies are `HttpOnly` and `SameSite=Lax`.
 
 use std::{
+    borrow::Cow,
     cell::RefCell,
     net::{IpAddr, Ipv4Addr},
     num::NonZeroU32,
@@ -20,10 +21,13 @@ use std::{
 use askama::Template;
 use http::{HeaderMap, Method, header};
 use http_body::Body as _;
+use percent_encoding::utf8_percent_encode;
 
 use crate::{
     clock::{Clock, UnixTime},
     fields::{self, SEC_FETCH_SITE, single},
+    issue::callback::ESCAPED,
+    language,
     login::{LoginBackend, PasswordPool, Throttle, header::UserHeaders},
     names::{Permission, UserId},
     origin::Origin,
@@ -76,12 +80,18 @@ pub struct Params {
     pub user_headers: Option<UserHeaders>,
     /// `tokens.request_ttl`: the time to exchange, counted again when the user agrees.
     pub request_ttl: Duration,
+    /// `tokens.access_ttl`: the lifetime of an access token.
+    pub access_ttl: Option<Duration>,
     /// `tokens.access_idle`: an access token that is unused for this long is not listed.
     pub access_idle: Option<Duration>,
     /// `signature.default_dialect`, for consumers without one.
     pub default_dialect: Dialect,
     /// `[[permission]]`: the texts of permissions. One without an entry is called by its name.
     pub permissions: Vec<PermissionText>,
+    /// `pages.permission_language`: the language of these texts.
+    pub permission_language: Option<String>,
+    /// Consumers learn the display name of a user (`tokens.profile`).
+    pub gives_display_name: bool,
 }
 
 /// How a page describes a permission.
@@ -93,7 +103,19 @@ pub struct PermissionText {
     pub title: String,
     /// A sentence, or nothing.
     pub description: String,
+    /// The consent page marks it.
+    pub sensitive: bool,
 }
+
+/// A text of the operator or of a consumer, in the language of the page or in its own.
+struct Worded {
+    text: String,
+    /// Its language, if it is known and another than that of the page.
+    lang: Option<String>,
+}
+
+/// A time in RFC 3339, and its date in words, in UTC.
+type Shown = (String, String);
 
 /// The services that the pages use. All of them outlive a reload.
 #[derive(Clone)]
@@ -180,13 +202,13 @@ impl Pages {
         };
         let form = form.as_deref().unwrap_or_default();
         route.check_page_form(head, form)?;
-        let language = headers.get(header::ACCEPT_LANGUAGE);
+        let accepted = headers.get(header::ACCEPT_LANGUAGE);
         let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let visit = Visit {
             pages: self,
             head,
             form: self.form(head, form)?,
-            frame: self.params.look.frame(head.parts.uri.query(), language),
+            frame: self.params.look.frame(Some(&head.parts.uri), accepted),
             now: self.services.clock.now(),
             address: head.received.address.unwrap_or(loopback),
             new_cookies: RefCell::default(),
@@ -233,17 +255,17 @@ impl Pages {
         let form = Form::parse(body).ok_or(PageError::Malformed("error-malformed-form"))?;
         Ok(Some(form))
     }
-
-    fn described(&self, permission: &Permission) -> PermissionText {
-        let mut texts = self.params.permissions.iter();
-        let text = texts.find(|text| text.name == *permission).cloned();
-        text.unwrap_or_else(|| PermissionText {
-            name: permission.clone(),
-            title: permission.to_string(),
-            description: String::new(),
-        })
-    }
 }
+
+/// The messages that tell what the user has just done.
+const NOTICES: [&str; 6] = [
+    "applications-withdrawn",
+    "password-changed",
+    "notice-out",
+    "notice-out-all",
+    "notice-out-others",
+    "notice-out-one",
+];
 
 /// One request of a browser for a page.
 struct Visit<'a> {
@@ -336,6 +358,61 @@ impl Visit<'_> {
     /// Writes an audit record of what the user has done.
     fn audit(&self, event: &str, user: &UserId) {
         tracing::info!(target: "audit", event, %user, address = %self.address);
+    }
+
+    /// Parameters of an address that show this notice to the browser with this cookie alone; `subject` fills it in.
+    fn told(&self, cookie: &Secret, notice: &'static str, subject: &str) -> String {
+        let proof = csrf::value(cookie, FormPurpose::Notice, &format!("{notice} {subject}"));
+        let subject = utf8_percent_encode(subject, ESCAPED);
+        format!("&notice={notice}&of={subject}&proof={proof}")
+    }
+
+    /// The notice that the address shows to the browser with this cookie: a message, and what fills it in.
+    fn notice_told(&self, cookie: &Secret) -> Result<Option<(&'static str, String)>, PageError> {
+        let [notice, subject, proof] = ["notice", "of", "proof"].map(|name| self.parameter(name));
+        let (notice, subject) = (notice?.unwrap_or_default(), subject?.unwrap_or_default());
+        let known = NOTICES.into_iter().find(|known| *known == notice);
+        let message = format!("{notice} {subject}");
+        let is_ours = csrf::is_value(proof?.as_deref(), cookie, FormPurpose::Notice, &message);
+        Ok(known.filter(|_| is_ours).map(|known| (known, subject)))
+    }
+
+    /// The title and the description of a permission, and whether it is marked.
+    fn described(&self, permission: &Permission) -> (Worded, Worded, bool) {
+        let params = &self.pages.params;
+        let known = params.permissions.iter().find(|it| it.name == *permission);
+        let id = language::permission_id(permission);
+        let worded = |attribute, text: &str| {
+            let own = self.frame.texts.own(&id, attribute).map(Cow::into_owned);
+            let lang = params.permission_language.clone();
+            let lang = lang.filter(|lang| own.is_none() && *lang != self.frame.texts.tag());
+            Worded {
+                text: own.unwrap_or_else(|| text.to_owned()),
+                lang,
+            }
+        };
+        let title = known.map_or(permission.as_str(), |known| &known.title);
+        let description = known.map_or("", |known| &known.description);
+        let is_sensitive = known.is_some_and(|known| known.sensitive);
+        (
+            worded(None, title),
+            worded(Some("description"), description),
+            is_sensitive,
+        )
+    }
+
+    fn shown(&self, time: UnixTime) -> Shown {
+        let text = time.to_string();
+        let date = text.split('T').next().unwrap_or_default();
+        let numbers: Option<Vec<u64>> = date.split('-').map(|part| part.parse().ok()).collect();
+        let words = match numbers.as_deref() {
+            Some(&[year, month, day]) => {
+                let numbers = [("day", day), ("month", month), ("year", year)];
+                self.frame.texts.numbered("date-words", &numbers)
+            }
+            _ => date.to_owned(),
+        };
+        (text, words)
     }
 
     fn page(&self, template: &impl Template) -> OwnResponse {

@@ -118,7 +118,8 @@ impl Visit<'_> {
             if changing.await.map_err(Failure::from)? {
                 self.audit("password_changed", &caller.user.id);
                 self.set_session(&id);
-                let next = format!("{}&changed=1", self.frame.link("applications"));
+                let told = self.told(&id, "password-changed", "");
+                let next = self.frame.link("applications") + &told;
                 return Ok(OwnResponse::see_other(next));
             }
         }

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 
 use crate::{
     endpoints::TokenFacts,
+    fields::SEC_FETCH_MODE,
     forward::{self, pool::Pool, request},
     issue::random,
     parse::{
@@ -183,6 +184,15 @@ impl Worker {
         let receive = |target: &_| live.origins.receive(parts, target, caller.peer);
         let (names, head, target) = routed(live, parts, body_bytes, &caller, record, receive)?;
         match target {
+            // Somebody has typed the address of the token endpoint.
+            Target::Token(None)
+                if head.target.query.is_none()
+                    && !parts.headers.contains_key(header::AUTHORIZATION)
+                    && parts.headers.contains_key(&SEC_FETCH_MODE)
+                    && respond::is_navigation(&parts.method, &parts.headers) =>
+            {
+                Box::pin(page(live, Page::Home, &head, body, record)).await
+            }
             // Boxed: the futures of calls to the API stay small.
             Target::Token(named) => Box::pin(token(live, named, &head, body, record)).await,
             Target::JwkSet => {
@@ -230,12 +240,17 @@ impl Worker {
             (_, Served::Page) => Format::Html,
             _ => Format::preferred_by(headers),
         };
-        let (query, language) = match format {
-            Format::Html => (record.target.query(), headers.get(header::ACCEPT_LANGUAGE)),
+        // A GET to the same target shows a page, or is the same request.
+        let is_shown = matches!(record.operation, Served::Page) || record.method == Method::GET;
+        let (target, language) = match format {
+            Format::Html => (
+                Some(&record.target).filter(|_| is_shown),
+                headers.get(header::ACCEPT_LANGUAGE),
+            ),
             Format::Form | Format::Json | Format::Challenge => (None, None),
         };
         let current = self.current();
-        let frame = current.live.look.frame(query, language);
+        let frame = current.live.look.frame(target, language);
         let own = respond::failure(&failure, frame, format, request_id);
         (record.verdict, record.status) = (own.verdict, own.status);
         record.failure = Some(Box::new(failure));

@@ -148,7 +148,7 @@ impl Drop for InFlight {
 pub struct RequestRecord {
     worker: Rc<Worker>,
     current: Rc<Current>,
-    method: Method,
+    pub(super) method: Method,
     /// The target as sent.
     pub(super) target: Uri,
     peer: Option<IpAddr>,

@@ -16,6 +16,11 @@ impl fmt::Display for Colour {
     }
 }
 
+/// The colours of `templates/style.css` that are written elsewhere too: `--accent`, and `--page` for light and dark pages.
+pub(super) const ACCENT: Colour = Colour([0x17, 0x40, 0xb4]);
+pub(super) const PAGE: Colour = Colour([0xf3, 0xf4, 0xf7]);
+pub(super) const PAGE_DARK: Colour = Colour([0x12, 0x15, 0x1b]);
+
 impl Colour {
     /// Reads `#1f4fd8`.
     pub fn parse(text: &str) -> Option<Self> {
@@ -43,7 +48,8 @@ const SCHEMES: [(&str, &str, &str); 2] = [
         "dark",
         "--accent:oklch(from {} 0.84 min(c,0.14) h);--accent-strong:oklch(from {} 0.9 min(c,0.14) h);\
          --on-accent:oklch(from {} 0.2 min(c,0.04) h);--tint:oklch(from {} 0.28 min(c,0.04) h);",
-        "--page:oklch(from {} 0.2 min(c,0.02) h);",
+        "--page:oklch(from {} 0.2 min(c,0.02) h);--card:oklch(from {} 0.24 min(c,0.02) h);\
+         --line:oklch(from {} 0.34 min(c,0.02) h);",
     ),
 ];
 
@@ -109,6 +115,18 @@ mod tests {
             "#ää",
         ] {
             assert_eq!(Colour::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_colours_of_the_style_sheet_are_the_same() {
+        let style = include_str!("../../templates/style.css");
+        for rule in [
+            format!("--accent: {ACCENT};"),
+            format!("--page: {PAGE};"),
+            format!("--page: {PAGE_DARK};"),
+        ] {
+            assert!(style.contains(&rule), "{rule}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The body of a response to a failure, in the format that the caller prefers.
 
 use askama::Template;
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, header};
 use serde_json::{Map, Value};
 
 use super::{
@@ -9,7 +9,7 @@ use super::{
     own::{FORM, OwnResponse, form},
 };
 use crate::{
-    fields::{all, list, trim},
+    fields::{SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, all, list, single, trim},
     problem::Problem,
 };
 
@@ -63,6 +63,21 @@ impl Format {
     }
 }
 
+/// Whether a person opens it in a browser.
+pub fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {
+    let says = |name, value: &[u8]| {
+        single(headers, name).is_ok_and(|sent| sent.is_none_or(|sent| sent == value))
+    };
+    // An old browser sends none of these fields, and accepts HTML first only where it navigates.
+    let navigates = says(&SEC_FETCH_MODE, b"navigate")
+        && (headers.contains_key(&SEC_FETCH_MODE) || says(&SEC_FETCH_SITE, b"none"));
+    navigates
+        && matches!(*method, Method::GET | Method::HEAD)
+        && !headers.contains_key(header::UPGRADE)
+        && says(&SEC_FETCH_DEST, b"document")
+        && Format::preferred_by(headers) == Format::Html
+}
+
 /// A weight in thousandths (RFC 9110 §12.4.2).
 fn weight(parameter: &[u8]) -> Option<u32> {
     let value = parameter
@@ -96,23 +111,41 @@ pub(super) fn render(
             .collect(),
         None => Vec::new(),
     };
+    let docs = frame.look.params.docs_url.as_ref().zip(code);
+    let docs = docs.map(|(url, code)| format!("{url}#{code}"));
     let mut response = match (format, code) {
         (Format::Html, _) => {
             let (title, text) = problem.page.unwrap_or((explained(status), None));
             let is_explained = problem.page.is_some();
+            let origin = &frame.look.params.origin;
+            let (label, again) = match status {
+                // The public address of the service.
+                421 => (
+                    None,
+                    Some(origin.as_str()).filter(|origin| !origin.is_empty()),
+                ),
+                408 | 429 | 500.. => (Some("error-try-again"), frame.again()),
+                _ => (Some("error-again"), problem.again.as_deref()),
+            };
             let page = ErrorPage {
                 frame,
                 title,
                 text: &text.map_or_else(|| format!("{title}-text"), str::to_owned),
+                application: problem.application.as_ref(),
                 advice: advice.filter(|_| code.is_none() && !is_explained),
                 members: if is_explained { &[] } else { &members },
-                again: problem.again.as_deref(),
-                request_id: (status == 500).then_some(request_id),
+                docs: docs.filter(|_| !is_explained),
+                label,
+                again,
+                request_id,
             };
             OwnResponse::page(frame, status, &page, "")
         }
         (Format::Json, _) => {
             let mut object = Map::new();
+            if let Some(docs) = docs {
+                object.insert("type".to_owned(), docs.into());
+            }
             object.insert("title".to_owned(), reason(status).into());
             object.insert("status".to_owned(), status.into());
             let advice = advice.filter(|_| code.is_none());
@@ -180,14 +213,20 @@ struct ErrorPage<'a> {
     title: &'a str,
     /// The message that says what happened and what to do.
     text: &'a str,
+    /// The application that the user came from: its name, and its web page.
+    application: Option<&'a (String, Option<String>)>,
     /// The same in more detail and in English, for a developer.
     advice: Option<&'a str>,
     /// The members of the problem, for the developer of a consumer.
     members: &'a [(&'static str, &'a str)],
+    /// The documentation of the code.
+    docs: Option<String>,
+    /// The message of the link `again`, which otherwise shows its address.
+    label: Option<&'static str>,
     /// Where to begin again.
     again: Option<&'a str>,
-    /// The id by which an operator finds the fault in the log.
-    request_id: Option<&'a str>,
+    /// The id by which an operator finds the request in the log; it may be empty.
+    request_id: &'a str,
 }
 
 /// The message for a person that is the heading, where the status says everything. The message of the text has `-text`

@@ -1,6 +1,6 @@
 //! The parts that all pages have in common: the operator's name, logo, colours and links, and the languages.
 
-use std::{fs, path::Path, path::PathBuf, sync::LazyLock};
+use std::{borrow::Cow, fs, path::Path, path::PathBuf, sync::LazyLock};
 
 use aws_lc_rs::digest;
 use base64::{
@@ -8,12 +8,16 @@ use base64::{
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
 use bytes::Bytes;
-use http::HeaderValue;
+use http::{HeaderValue, Uri};
 
-use super::{OwnResponse, colour::Palette};
+use super::{
+    OwnResponse,
+    colour::{self, Colour, Palette},
+};
 use crate::{
     fields::parameter,
     language::{Languages, PageFileError, Texts},
+    names::Permission,
     telemetry::metrics::Verdict,
 };
 
@@ -24,7 +28,13 @@ const STYLE: &str = include_str!("../../templates/style.css");
 const MAX_BYTES: usize = 256 * 1024;
 
 /// The parameter of a query that names the languages of a page.
-const UI_LOCALES: &str = "ui_locales";
+pub const UI_LOCALES: &str = "ui_locales";
+
+/// The paths of pages, in addition to `service.path`.
+const PAGES: [&str; 1] = ["/oauth/authorize"];
+
+/// The parameters that links to a page in other languages keep.
+const KEPT: [&str; 5] = ["mode", "oauth_token", "return_to", "which", "withdraw"];
 
 /// The most characters of a value in `WWW-Authenticate`: proxies take heads of 4 KiB.
 const MAX_PARAMETER_CHARS: usize = 1024;
@@ -42,8 +52,12 @@ pub struct Params {
     pub name: String,
     /// `pages.messages`
     pub messages: Option<PathBuf>,
+    /// The permissions, for which `messages` may have texts.
+    pub permissions: Vec<Permission>,
     /// `pages.logo`
     pub logo: Option<PathBuf>,
+    /// `pages.logo_dark`
+    pub logo_dark: Option<PathBuf>,
     /// `pages.stylesheet`
     pub stylesheet: Option<PathBuf>,
     /// `pages.accent` and the other colours.
@@ -52,6 +66,12 @@ pub struct Params {
     pub terms_url: Option<String>,
     /// `pages.privacy_url`
     pub privacy_url: Option<String>,
+    /// `pages.help_url`
+    pub help_url: Option<String>,
+    /// `service.docs_url`: the page about errors, with a heading for each code.
+    pub docs_url: Option<String>,
+    /// `pages.recovery_url`
+    pub recovery_url: Option<String>,
 }
 
 /// A file that pages refer to, at a path that changes with its content.
@@ -88,6 +108,10 @@ pub struct Look {
     pub style: String,
     /// The operator's logo.
     pub logo: Option<Asset>,
+    /// The same for browsers that prefer dark pages.
+    pub logo_dark: Option<Asset>,
+    /// The sign of the service, where it has no logo.
+    sign: Option<Asset>,
     /// The operator's style sheet.
     pub stylesheet: Option<Asset>,
     /// The Content-Security-Policy up to where forms may lead.
@@ -102,14 +126,19 @@ impl Look {
     pub fn read(params: Params) -> Result<Self, PageFileError> {
         let mut look = Self::new(params);
         if let Some(directory) = &look.params.messages {
-            look.languages.read(directory)?;
+            look.languages.read(directory, &look.params.permissions)?;
         }
         let params = &look.params;
-        let logo = params.logo.as_ref();
-        let logo = logo.map(|path| params.asset("pages.logo", path, image_type));
-        let style = params.stylesheet.as_ref();
-        let style = style.map(|path| params.asset("pages.stylesheet", path, css_type));
-        (look.logo, look.stylesheet) = (logo.transpose()?, style.transpose()?);
+        let read = |key, path: &Option<PathBuf>, file_type| {
+            let asset = path.as_ref().map(|path| params.file(key, path, file_type));
+            asset.transpose()
+        };
+        let logo = read("pages.logo", &params.logo, image_type)?;
+        let logo_dark = read("pages.logo_dark", &params.logo_dark, image_type)?;
+        let stylesheet = read("pages.stylesheet", &params.stylesheet, css_type)?;
+        let sign = logo.is_none().then(|| params.sign());
+        (look.logo, look.logo_dark) = (logo, logo_dark);
+        (look.stylesheet, look.sign) = (stylesheet, sign);
         look.policy = look.policy();
         Ok(look)
     }
@@ -117,10 +146,12 @@ impl Look {
     /// A look without files.
     fn new(params: Params) -> Self {
         let mut look = Self {
-            style: format!("{STYLE}{}", params.palette.css()),
+            style: compact(STYLE) + &params.palette.css(),
             params,
             languages: Languages::built_in(),
             logo: None,
+            logo_dark: None,
+            sign: None,
             stylesheet: None,
             policy: String::new(),
         };
@@ -132,23 +163,58 @@ impl Look {
         let hash = STANDARD.encode(digest::digest(&digest::SHA256, self.style.as_bytes()));
         let source = |asset: &Asset| format!(" {}", asset.url);
         let style = self.stylesheet.as_ref().map(source).unwrap_or_default();
-        let image = self.logo.as_ref().map(source);
-        let image = image.map(|source| format!("; img-src{source}"));
-        format!(
-            "default-src 'none'; style-src 'sha256-{hash}'{style}{}; form-action 'self'",
-            image.unwrap_or_default()
-        )
+        let images = String::from_iter(self.images().map(source));
+        let images = match images.as_str() {
+            "" => images,
+            sources => format!("; img-src{sources}"),
+        };
+        format!("default-src 'none'; style-src 'sha256-{hash}'{style}{images}; form-action 'self'")
+    }
+
+    fn images(&self) -> impl Iterator<Item = &Asset> {
+        self.logo.iter().chain(&self.logo_dark).chain(&self.sign)
+    }
+
+    /// The picture of the service that browsers show beside the title.
+    pub fn icon(&self) -> Option<&Asset> {
+        self.images().next()
+    }
+
+    /// The colours around the content, for browsers that prefer light pages and for those that prefer dark ones.
+    pub fn theme_colours(&self) -> [(&'static str, Colour); 2] {
+        let palette = &self.params.palette;
+        [
+            ("light", palette.background.unwrap_or(colour::PAGE)),
+            ("dark", palette.background_dark.unwrap_or(colour::PAGE_DARK)),
+        ]
+    }
+
+    /// The links below every page, each with its message.
+    pub fn links(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        let params = &self.params;
+        let links = [
+            ("footer-terms", &params.terms_url),
+            ("footer-privacy", &params.privacy_url),
+            ("footer-help", &params.help_url),
+        ];
+        let links = links.into_iter();
+        links.filter_map(|(message, link)| Some((message, link.as_ref()?)))
     }
 
     /// The look of pages of a service that is not configured, such as those of the admin listener.
     pub fn plain() -> &'static Self {
-        static PLAIN: LazyLock<Look> = LazyLock::new(|| Look::new(Params::default()));
+        static PLAIN: LazyLock<Look> = LazyLock::new(|| {
+            Look::new(Params {
+                name: "countersign".to_owned(),
+                ..Params::default()
+            })
+        });
         &PLAIN
     }
 
     /// The files that pages refer to.
     pub fn assets(&self) -> impl Iterator<Item = &Asset> {
-        self.logo.iter().chain(&self.stylesheet)
+        self.images().chain(&self.stylesheet)
     }
 
     /// The fields of every page. Its forms come back to this origin and then lead on to `further`, a list of CSP sources.
@@ -191,8 +257,13 @@ impl Look {
     }
 
     /// The frame of a page in the language that a request asks for: by `ui_locales` in its query (as in OpenID Connect, best
-    /// first), else by Accept-Language.
-    pub fn frame(&self, query: Option<&str>, accept_language: Option<&HeaderValue>) -> Frame<'_> {
+    /// first), else by Accept-Language. `here` is the target of the request, if a GET shows the page.
+    pub fn frame<'a>(
+        &'a self,
+        here: Option<&'a Uri>,
+        accept_language: Option<&HeaderValue>,
+    ) -> Frame<'a> {
+        let query = here.and_then(Uri::query);
         let tags = query.and_then(|query| parameter(query.as_bytes(), UI_LOCALES).ok()?);
         let asked = tags.and_then(|tags| self.languages.of_ui_locales(&tags));
         let accepted = || accept_language.map(HeaderValue::as_bytes);
@@ -200,8 +271,22 @@ impl Look {
             look: self,
             texts: asked.unwrap_or_else(|| self.languages.accepted(accepted())),
             is_asked: asked.is_some(),
+            here,
         }
     }
+}
+
+/// A style sheet without the white space of its layout.
+fn compact(style: &str) -> String {
+    let lines = style.lines().map(str::trim_start).collect::<String>();
+    let lines = lines.replace(": ", ":").replace(" {", "{");
+    lines.replace(", ", ",").replace(";}", "}")
+}
+
+/// The first letter of a name, for the sign of a consumer or of the service.
+pub fn monogram(name: &str) -> String {
+    let first = name.chars().find(|letter| letter.is_alphanumeric());
+    first.map_or_else(|| "?".to_owned(), |letter| letter.to_uppercase().collect())
 }
 
 /// The frame around the content of a page for one browser.
@@ -213,9 +298,52 @@ pub struct Frame<'a> {
     pub texts: Texts<'a>,
     /// The language was chosen by `ui_locales`: links keep it.
     is_asked: bool,
+    here: Option<&'a Uri>,
 }
 
 impl Frame<'_> {
+    /// The languages: the tag and the name of each, and the link to this page in it, unless it is in this language. Nothing
+    /// for a page that is not one of ours.
+    pub fn languages(&self) -> Vec<(&str, Cow<'_, str>, Option<String>)> {
+        let is_ours =
+            |uri: &&Uri| PAGES.contains(&uri.path()) || uri.path() == self.look.params.path;
+        let Some(query) = self
+            .here
+            .filter(is_ours)
+            .map(|uri| uri.query().unwrap_or_default())
+        else {
+            return Vec::new();
+        };
+        // A notice, or where a list goes on, belongs to this page alone.
+        let is_kept = |pair: &&str| KEPT.contains(&pair.split('=').next().unwrap_or_default());
+        let kept = Vec::from_iter(query.split('&').filter(is_kept)).join("&");
+        let all = self.look.languages.all().map(|texts| {
+            let tag = texts.tag();
+            let link = (tag != self.texts.tag()).then(|| format!("?{kept}&{UI_LOCALES}={tag}"));
+            (
+                tag,
+                texts.own("language-name", None).unwrap_or(tag.into()),
+                link,
+            )
+        });
+        all.collect()
+    }
+
+    /// The path and query of this page, if a GET shows it.
+    pub fn again(&self) -> Option<&str> {
+        let target = self.here?.path_and_query()?.as_str();
+        // A browser reads two slashes as the beginning of another host.
+        let is_path = target.starts_with('/') && !target[1..].starts_with(['/', '\\']);
+        is_path.then_some(target)
+    }
+
+    /// The URL of the user's applications, also from another host; `None` where there are no such pages.
+    pub fn applications(&self) -> Option<String> {
+        let params = &self.look.params;
+        let link = || format!("{}{}", params.origin, self.link("applications"));
+        (!params.path.is_empty()).then(link)
+    }
+
     /// The path and query of the page that `mode` names, in the same language.
     pub fn link(&self, mode: &str) -> String {
         self.in_same_language(format!("{}?mode={mode}", self.look.params.path))
@@ -234,7 +362,7 @@ impl Frame<'_> {
 type FileType = fn(&[u8]) -> Result<(&'static str, &'static str), &'static str>;
 
 impl Params {
-    fn asset(
+    fn file(
         &self,
         key: &'static str,
         path: &Path,
@@ -255,16 +383,31 @@ impl Params {
             return Err(error(problem));
         }
         let file_type = file_type(&body).map_err(|problem| error(problem.to_owned()));
-        let (ending, content_type) = file_type?;
+        Ok(self.asset(body, file_type?))
+    }
+
+    /// The first letter of the service's name in its colour.
+    fn sign(&self) -> Asset {
+        let letter = monogram(&self.name).replace(['<', '&'], "");
+        let colour = self.palette.accent.unwrap_or(colour::ACCENT);
+        let svg = format!(
+            "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 48 48'><rect width='48' height='48' rx='12' \
+             fill='{colour}'/><text x='24' y='34' text-anchor='middle' font-family='sans-serif' font-size='28' \
+             font-weight='700' fill='#fff'>{letter}</text></svg>"
+        );
+        self.asset(svg.into(), ("svg", "image/svg+xml"))
+    }
+
+    fn asset(&self, body: Vec<u8>, (ending, content_type): (&'static str, &'static str)) -> Asset {
         let digest = digest::digest(&digest::SHA256, &body);
         let name = URL_SAFE_NO_PAD.encode(&digest.as_ref()[..16]);
         let path = format!("{}/{name}.{ending}", self.path.trim_end_matches('/'));
-        Ok(Asset {
+        Asset {
             url: format!("{}{path}", self.origin),
             path,
             content_type,
             body: body.into(),
-        })
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::support::{
     browser::{Browser, ENTER, SPACE, TAB},
     legs::APPLICATIONS,
     legs::LOGIN,
+    legs::LOGOUT,
     legs::PASSWORD,
     legs::REVOKE_TOKEN,
     legs::authorization,
@@ -25,8 +26,15 @@ const AXE: &str = concat!(
 
 const CONFIG: &str = "
 login.max_failures = '2 per 15m'
-pages.terms_url = 'https://example.com/terms'
-pages.privacy_url = 'https://example.com/privacy'
+service.docs_url = 'https://example.com/errors'
+tokens.access_idle = '30d'
+
+[pages]
+terms_url = 'https://example.com/terms'
+privacy_url = 'https://example.com/privacy'
+help_url = 'https://example.com/help'
+recovery_url = 'https://example.com/forgot'
+permission_language = 'en'
 
 [[permission]]
 name = 'photos.read'
@@ -36,7 +44,11 @@ description = 'All albums and captions, also those that you share with nobody.'
 [[permission]]
 name = 'photos.print'
 title = 'Print your photos'
+sensitive = true
 ";
+
+/// The most bytes of a page, with its style.
+const MAX_PAGE: u64 = 12 * 1024;
 
 /// It fills its row on the page of applications.
 const NAME: &str =
@@ -49,11 +61,29 @@ struct Audit {
 }
 
 impl Audit {
+    fn with(browser: Browser, language: &'static str) -> Self {
+        let axe = std::fs::read_to_string(AXE)
+            .unwrap_or_else(|error| panic!("{AXE}: {error}; tests/run installs it"));
+        Self {
+            browser,
+            axe,
+            language,
+        }
+    }
+
     /// Looks at the page that is shown, in every window.
     fn look(&self, name: &str) {
         let body = "return axe.run(document, {rules: {'color-contrast-enhanced': {enabled: true}}}).then(found => found.violations.concat(found.incomplete)
             .map(rule => rule.id + ': ' + rule.nodes.map(node => node.html + ' ' + node.failureSummary).join('; ')))";
-        for (width, dark) in [(360, false), (360, true), (1280, false), (1280, true)] {
+        // Its size as it came over the network, without the fields.
+        let size = "return performance.getEntriesByType('navigation')[0].decodedBodySize";
+        let size = self.browser.script(size).as_u64().unwrap();
+        assert!(
+            (1..=MAX_PAGE).contains(&size),
+            "{name}, {}: {size} bytes",
+            self.language
+        );
+        for (width, dark) in [(320, false), (360, true), (768, true), (1280, false)] {
             self.browser.emulate(width, dark);
             let place = format!("{name}, {}, {width} pixels, dark: {dark}", self.language);
             let found = self.browser.script(&format!("{}\n{body}", self.axe));
@@ -106,7 +136,13 @@ impl Audit {
             description,
         ];
         proxy.command(&update).done();
-        let plain = proxy.consumer("A");
+        let plain = proxy.consumer_with("A", "--permission photos.read");
+        // A second permission is new to the user.
+        proxy.token_with(&plain, &user, "--permission photos.read");
+        proxy.run(&format!(
+            "consumer update {} --permission photos.print --permission photos.read",
+            plain.key
+        ));
         proxy.token_with(&consumer, &user, granted);
         let authorize = |consumer: &Consumer| authorization(&proxy.request_token(consumer, "oob"));
         self.open(proxy, LOGIN);
@@ -155,10 +191,16 @@ impl Audit {
 
         self.open(proxy, APPLICATIONS);
         self.at("a.button", "applications");
-        self.browser.click("a.button");
-        self.at("button[name=revoke]", "withdraw");
-        self.browser.click("button[name=revoke]");
-        self.at("[role=status]", "applications-none");
+        for _ in 0..2 {
+            self.browser.click("li a.button");
+            self.at("button[name=revoke]", "withdraw");
+            self.browser.click("button[name=revoke]");
+            self.at("[role=status]", "applications-withdrawn");
+        }
+        self.open(proxy, LOGOUT);
+        self.at("button[name=here]", "logout");
+        self.open(proxy, &format!("{LOGOUT}&which=all"));
+        self.at("button[name=everywhere]", "logout-all");
 
         for (target, name) in [
             ("/protected?oauth_token=x", "error-signed"),
@@ -212,13 +254,7 @@ impl Audit {
 
 /// Looks at the pages of `proxy`, and at what is shown where passwords cannot be checked.
 fn audit(proxy: &Proxy, browser: Browser, language: &'static str) {
-    let axe = std::fs::read_to_string(AXE)
-        .unwrap_or_else(|error| panic!("{AXE}: {error}; tests/run installs it"));
-    let audit = Audit {
-        browser,
-        axe,
-        language,
-    };
+    let audit = Audit::with(browser, language);
     audit.every_page(proxy);
     let unavailable = Proxy::with(
         &Upstream::start(),
@@ -234,6 +270,39 @@ fn audit(proxy: &Proxy, browser: Browser, language: &'static str) {
 fn axe_finds_nothing_on_any_page() {
     let proxy = Proxy::with(&Upstream::start(), CONFIG);
     audit(&proxy, Browser::in_language("en"), "en");
+}
+
+#[test]
+fn the_main_pages_fit_in_every_other_language() {
+    let proxy = Proxy::with(&Upstream::start(), CONFIG);
+    let user = proxy.user("ada");
+    let granted = "--permission photos.read --permission photos.print";
+    let consumer = proxy.consumer_with(NAME, granted);
+    let mut audit = Audit::with(Browser::in_language("tlh"), "en");
+    audit.open(&proxy, LOGIN);
+    audit.browser.log_in(&user);
+    audit.browser.text("section");
+    for language in [
+        "de", "es", "fr", "ja", "ko", "pt-BR", "pt-PT", "zh-Hans", "zh-Hant",
+    ] {
+        audit.language = language;
+        proxy.token_with(&consumer, &user, granted);
+        let asked = authorization(&proxy.request_token(&consumer, "oob"));
+        for (target, selector, name) in [
+            (&*asked, "button[name=decision]", "consent"),
+            (APPLICATIONS, "li a.button", "applications"),
+            (PASSWORD, "#new_password", "password"),
+            (
+                "/service.oauth?mode=logout&which=others",
+                "button[name=others]",
+                "logout",
+            ),
+            ("/protected?oauth_token=x", "#request-id", "error-signed"),
+        ] {
+            audit.open(&proxy, &format!("{target}&ui_locales={language}"));
+            audit.at(selector, name);
+        }
+    }
 }
 
 #[test]
@@ -255,7 +324,7 @@ fn axe_finds_nothing_from_right_to_left_and_in_the_operators_colours() {
 #[track_caller]
 fn tab_to(browser: &Browser, selector: &str) {
     browser.text(selector);
-    for _ in 0..12 {
+    for _ in 0..24 {
         let on = format!("return document.activeElement.matches({selector:?})");
         if browser.script(&on) == Value::Bool(true) {
             let outline = "return getComputedStyle(document.activeElement).outlineStyle";
@@ -285,7 +354,7 @@ fn by_keyboard(proxy: &Proxy, browser: &Browser, user: &User) {
     assert_eq!(browser.text("#verifier").len(), "1234 5678".len());
     tab_to(browser, "main a");
     browser.keys(&ENTER.to_string());
-    tab_to(browser, "a.button");
+    tab_to(browser, "li a.button");
     browser.keys(&ENTER.to_string());
     tab_to(browser, "button[name=revoke]");
     browser.keys(&SPACE.to_string());
@@ -294,7 +363,7 @@ fn by_keyboard(proxy: &Proxy, browser: &Browser, user: &User) {
             .text("[role=status]")
             .contains("can no longer act for you")
     );
-    tab_to(browser, "section a");
+    tab_to(browser, "section a[href*=password]");
     browser.keys(&ENTER.to_string());
     tab_to(browser, "#current_password");
     let new = "tr7-kQp9-new";
@@ -304,7 +373,7 @@ fn by_keyboard(proxy: &Proxy, browser: &Browser, user: &User) {
             .text("[role=status]")
             .contains("password is changed")
     );
-    tab_to(browser, ".who button");
+    tab_to(browser, ".account button");
     browser.keys(&ENTER.to_string());
     browser.text("#username");
 }

@@ -4,8 +4,8 @@ use crate::support::{
     Call, Caller, Proxy, Token, Upstream, User, Visitor,
     call::form as encoded,
     legs::APPLICATIONS,
-    legs::LOGIN,
     legs::PASSWORD,
+    legs::{LOGIN, LOGOUT},
     legs::{authorization, exchanges},
     visitor::{Form, Page},
 };
@@ -49,6 +49,8 @@ impl Site {
             self.caller.consumer.key
         ));
         let password = visitor.open(PASSWORD).form_with("new_password");
+        let everywhere = visitor.open(&format!("{LOGOUT}&which=all"));
+        let elsewhere = visitor.open(&format!("{LOGOUT}&which=others"));
         let is_logout = |form: &Form| form.action.contains("mode=logout");
         let logout = applications.forms().into_iter().find(is_logout);
         vec![
@@ -59,9 +61,8 @@ impl Site {
                 .form_with("revoke")
                 .press("revoke", &self.caller.consumer.key),
             logout.unwrap(),
-            applications
-                .form_with("everywhere")
-                .press("everywhere", "1"),
+            everywhere.form_with("everywhere").press("everywhere", "1"),
+            elsewhere.form_with("others").press("others", "1"),
             password
                 .set("current_password", &user.password)
                 .set("new_password", "another-password")

@@ -36,7 +36,10 @@ fn pages_and_errors_are_in_the_language_of_the_request() {
         ("de", "Verbundene Anwendungen"),
         ("es", "Aplicaciones conectadas"),
         ("fr", "Applications connectées"),
-        ("pt", "Aplicativos conectados"),
+        ("pt-BR", "Aplicativos conectados"),
+        ("pt-PT", "Aplicações ligadas"),
+        ("zh-Hans", "已连接的应用"),
+        ("zh-Hant", "已連結的應用程式"),
         ("ar", "التطبيقات المتصلة"),
         ("ja", "連携中のアプリケーション"),
         ("ko", "연결된 앱"),
@@ -70,11 +73,14 @@ fn the_operators_messages_are_shown_and_a_reload_reads_them_again() {
         &api,
         &[
             ("en.ftl", "login-title = Sign in <b>here</b>\n"),
-            ("nl.ftl", "login-title = Inloggen\n"),
+            (
+                "nl.ftl",
+                "login-title = Inloggen\nlanguage-name = Nederlands\n",
+            ),
         ],
     );
     let found = builder.run(&["check"], "").done();
-    assert!(found.stdout.contains("ko, pt, nl"), "{found:?}");
+    assert!(found.stdout.contains("zh-Hans, zh-Hant, nl"), "{found:?}");
     let proxy = builder.start();
     let english = page(&proxy, APPLICATIONS, "en");
     has(&english, &["<h1>Sign in &#60;b&#62;here&#60;/b&#62;</h1>"]);
@@ -84,6 +90,20 @@ fn the_operators_messages_are_shown_and_a_reload_reads_them_again() {
         &["<html lang=\"nl\" dir=\"ltr\">", "<h1>Inloggen</h1>"],
     );
     has(&dutch, &["Password"]);
+    // Each language links to the others, under their own names.
+    has(&dutch, &["<b aria-current=\"true\">Nederlands</b>"]);
+    has(
+        &dutch,
+        &["<a href=\"?mode=applications&#38;ui_locales=ja\" lang=\"ja\">日本語</a>"],
+    );
+    let chosen = page(&proxy, &format!("{APPLICATIONS}&ui_locales=ja"), "nl");
+    has(
+        &chosen,
+        &[
+            "<html lang=\"ja\"",
+            "<a href=\"?mode=applications&#38;ui_locales=nl\"",
+        ],
+    );
 
     let file = proxy.directory().join("messages/nl.ftl");
     std::fs::write(&file, "login-title = Aanmelden\n").unwrap();

@@ -104,6 +104,7 @@ fn a_navigation_without_a_session_leads_to_the_login_and_back_in_a_browser() {
     let user = proxy.user("alice");
     let browser = Browser::without_javascript();
     browser.open(&format!("{}/else", proxy.origin()));
+    browser.click("summary");
     assert_eq!(browser.text("#oauth_problem"), "parameter_absent");
     browser.open(&format!("{}/account?x=1", proxy.origin()));
     browser.log_in(&user);

@@ -2,8 +2,9 @@
 
 use crate::support::{
     Call, Proxy, Reply, Token, Upstream, Visitor, has,
-    legs::{APPLICATIONS, LOGIN, PASSWORD, REVOKE_TOKEN, authorization, exchanges},
+    legs::{APPLICATIONS, LOGIN, LOGOUT, PASSWORD, REVOKE_TOKEN, authorization, exchanges},
     proxy::Builder,
+    visitor::Form,
 };
 
 fn with_user_operations(api: &Upstream) -> Builder {
@@ -202,12 +203,12 @@ fn log_out_everywhere_ends_every_browsers_session_of_this_user_alone() {
     let mut visitor = Visitor::logged_in(&proxy, &user);
     let mut elsewhere = Visitor::logged_in(&proxy, &user);
     let mut another = Visitor::logged_in(&proxy, &other);
-    let page = visitor.open(APPLICATIONS);
-    assert!(page.answer.text().contains("in 2 browsers"), "{page:?}");
+    // The first click asks, and changes nothing.
+    let page = visitor.open(&format!("{LOGOUT}&which=all"));
     let everywhere = page.form_with("everywhere").press("everywhere", "1");
     assert_eq!(everywhere.method, "POST");
     // The value of the button that ends one session does not end all, nor does another user's.
-    let mut forged = page.forms().swap_remove(0);
+    let mut forged = visitor.open(LOGOUT).form_with("here");
     forged
         .fields
         .push(everywhere.fields.last().unwrap().clone());
@@ -235,6 +236,122 @@ fn log_out_everywhere_ends_every_browsers_session_of_this_user_alone() {
     Visitor::logged_in(&proxy, &user)
         .send(get("/account"))
         .has_status(200);
+}
+
+#[test]
+fn a_user_ends_one_other_session_or_all_others_and_no_session_of_another_user() {
+    let api = Upstream::start();
+    let proxy = with_user_operations(&api).start();
+    let (user, other) = (proxy.user("alice"), proxy.user("bob"));
+    let chrome = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36";
+    let mut office = Visitor::to(&proxy);
+    let login = office.open(LOGIN);
+    let form = login
+        .form_with("password")
+        .set("username", &user.name)
+        .set("password", &user.password);
+    let posted = Call::post(&form.action)
+        .header("User-Agent", chrome)
+        .header("Sec-Fetch-Site", "same-origin")
+        .form(&crate::support::call::form(&form.fields));
+    office.send(posted).has_status(303);
+    let mut phone = Visitor::logged_in(&proxy, &user);
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let mut another = Visitor::logged_in(&proxy, &other);
+    let is_in = |browser: &mut Visitor<'_>| browser.send(get("/account")).status == 200;
+
+    let page = visitor.open(APPLICATIONS);
+    let text = page.answer.text();
+    has(
+        &text,
+        &["Chrome on Windows", "This browser", "Unknown browser"],
+    );
+    let ends = || {
+        page.forms()
+            .into_iter()
+            .filter(|form| form.buttons.iter().any(|(name, _)| name == "session"))
+    };
+    assert_eq!(ends().count(), 2, "none for this browser: {text}");
+    let pressed = |mut form: Form| {
+        form.fields.append(&mut form.buttons);
+        form
+    };
+    for end in ends() {
+        assert_eq!(another.submit(&page, &pressed(end)).answer.status, 403);
+    }
+    // The value for one session ends no other one.
+    let [one, two] = ends().map(pressed).collect::<Vec<_>>().try_into().unwrap();
+    let mut forged = one.clone();
+    *forged.fields.last_mut().unwrap() = two.fields.last().unwrap().clone();
+    assert_eq!(visitor.submit(&page, &forged).answer.status, 403);
+    assert!(is_in(&mut office) && is_in(&mut phone) && is_in(&mut visitor));
+    // The label says which one it is.
+    let label = text.find("Log out: Chrome on Windows").unwrap();
+    let first = text.find("name=\"session\"").unwrap();
+    let of_office = if label < text[first + 1..].find("name=\"session\"").unwrap() + first {
+        one
+    } else {
+        two
+    };
+    let after = visitor.submit(&page, &of_office);
+    has(&after.answer.text(), &["That browser is logged out."]);
+    assert!(!is_in(&mut office) && is_in(&mut phone) && is_in(&mut visitor));
+    // A second click is no error.
+    assert_eq!(visitor.submit(&page, &of_office).answer.status, 200);
+
+    let question = visitor.open(&format!("{LOGOUT}&which=others"));
+    assert!(is_in(&mut phone), "the question ends nothing");
+    let others = question.form_with("others").press("others", "1");
+    assert_eq!(another.submit(&question, &others).answer.status, 403);
+    let after = visitor.submit(&question, &others);
+    has(
+        &after.answer.text(),
+        &["You are logged out everywhere else."],
+    );
+    assert!(!is_in(&mut phone) && is_in(&mut visitor) && is_in(&mut another));
+}
+
+#[test]
+fn notices_are_shown_after_the_act_and_not_by_a_link() {
+    let proxy = with_user_operations(&Upstream::start()).start();
+    let caller = proxy.somebody();
+    let mut visitor = Visitor::logged_in(&proxy, &caller.user);
+    let mut victim = Visitor::logged_in(&proxy, &caller.user);
+    let question = visitor.open(&format!("{APPLICATIONS}&withdraw={}", caller.consumer.key));
+    let revoke = question
+        .form_with("revoke")
+        .press("revoke", &caller.consumer.key);
+    let page = visitor.submit(&question, &revoke);
+    has(
+        &page.answer.text(),
+        &["role=\"status\"", "can no longer act for you"],
+    );
+    // Neither in another browser, nor with another notice, nor without the proof.
+    let shows = |browser: &mut Visitor<'_>, target: &str| {
+        browser
+            .open(target)
+            .answer
+            .text()
+            .contains("role=\"status\"")
+    };
+    assert!(!shows(&mut victim, &page.target), "{page:?}");
+    let bare = page.target.split("&proof").next().unwrap();
+    let other = page
+        .target
+        .replace("applications-withdrawn", "password-changed");
+    for target in [
+        bare,
+        &other,
+        &format!("{APPLICATIONS}&notice=password-changed"),
+    ] {
+        assert!(!shows(&mut visitor, target), "{target}");
+    }
+    let out = visitor.open(LOGOUT).form_with("here").press("here", "1");
+    let login = visitor.submit(&page, &out);
+    has(&login.answer.text(), &["You are logged out."]);
+    let mut stranger = Visitor::to(&proxy);
+    stranger.open(LOGIN);
+    assert!(!shows(&mut stranger, &login.target), "{login:?}");
 }
 
 #[test]
@@ -281,9 +398,6 @@ fn a_user_revokes_a_connected_application() {
         let call = Call::get("/orders").by(consumer).with(token);
         proxy.send(call).has_status(200);
     }
-    // A link cannot say so of an application that still has access.
-    let page = visitor.open(&format!("{applications}&withdrawn={}", printer.key));
-    assert!(!page.answer.text().contains("role=\"status\""), "{page:?}");
 }
 
 #[test]

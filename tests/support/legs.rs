@@ -11,6 +11,7 @@ use super::{
 /// The service's pages and endpoints.
 pub const LOGIN: &str = "/service.oauth?mode=login";
 pub const APPLICATIONS: &str = "/service.oauth?mode=applications";
+pub const LOGOUT: &str = "/service.oauth?mode=logout";
 pub const PASSWORD: &str = "/service.oauth?mode=password";
 pub const REQUEST_TOKEN: &str = "/service.oauth?mode=req_req_token";
 pub const ACCESS_TOKEN: &str = "/service.oauth?mode=req_acc_token";

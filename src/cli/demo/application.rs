@@ -4,7 +4,9 @@
 
 use std::{cell::RefCell, collections::HashMap, net::TcpStream};
 
+use askama::Template;
 use http::Request;
+use serde_json::Value;
 use tokio::task::spawn_blocking;
 use url::form_urlencoded;
 
@@ -17,10 +19,12 @@ use crate::{
     clock::Clock,
     explain::Asked,
     issue::callback,
-    respond::OwnResponse,
+    respond::{
+        OwnResponse,
+        look::{Frame, Look},
+    },
     secret::Secret,
     server::request::RequestBody,
-    telemetry::metrics::Verdict,
 };
 
 /// The application.
@@ -30,6 +34,20 @@ pub(super) struct DemoApplication {
     pub(super) accounts: Accounts,
     /// The secrets of the request tokens under way.
     pub(super) pending: RefCell<HashMap<String, Secret>>,
+}
+
+#[derive(Template)]
+#[template(path = "demo.html")]
+struct DemoPage<'a> {
+    frame: Frame<'a>,
+    title: &'a str,
+    text: &'a str,
+    /// The fields that tell the API who calls.
+    identity: Vec<(&'a str, &'a str)>,
+    /// The request that reached the API.
+    seen: &'a str,
+    /// The proxy, `host:port`.
+    authority: &'a str,
 }
 
 /// The most visitors in the flow at once; when one more comes, the application forgets them all.
@@ -42,10 +60,11 @@ impl DemoApplication {
         let page_or_problem = match uri.path() {
             "/" => self.begin().await,
             "/callback" => self.finish(uri.query().unwrap_or_default()).await,
-            _ => Ok(page(404, "There is no such page", "")),
+            _ => Ok(self.page(404, "There is no such page", "", "")),
         };
-        page_or_problem
-            .unwrap_or_else(|problem| page(502, "The call was rejected", &problem.to_string()))
+        page_or_problem.unwrap_or_else(|problem| {
+            self.page(502, "The call was rejected", &problem.to_string(), "")
+        })
     }
 
     /// The request token call; then the visitor goes to the authorization page.
@@ -70,16 +89,16 @@ impl DemoApplication {
         let given: HashMap<String, String> = given.collect();
         if given.contains_key("oauth_problem") {
             let text = "You did not let the demo application in, and it got nothing.";
-            return Ok(page(200, "Denied", text));
+            return Ok(self.page(200, "Denied", text, ""));
         }
         let (Some(token), Some(verifier)) = (given.get("oauth_token"), given.get("oauth_verifier"))
         else {
             let title = "This is where the authorization page sends you";
-            return Ok(page(400, title, "Begin at /."));
+            return Ok(self.page(400, title, "It begins at the first page.", ""));
         };
         let Some(secret) = self.pending.borrow_mut().remove(token) else {
             let title = "This authorization has been used already";
-            return Ok(page(400, title, "Begin again at /."));
+            return Ok(self.page(400, title, "Each one can be used once.", ""));
         };
         let exchange = |call: &mut SignArgs| {
             call.verifier = Some(verifier.clone());
@@ -89,9 +108,27 @@ impl DemoApplication {
         let (token, secret) = credentials(&issued)?;
         let with_token = |call: &mut SignArgs| authorize(call, token, secret);
         let echoed = self.send("GET", "/members/1", with_token).await?;
-        let text =
-            format!("This is what reached the API, the user's identity with it:\n\n{echoed}");
-        Ok(page(200, "The application is in", &text))
+        let text = "The application has called the API in the user's name. The API got no signature to check, but this identity:";
+        Ok(self.page(200, "The application is in", text, &echoed))
+    }
+
+    /// A page; `seen` is what the API got, if it was called.
+    fn page(&self, status: u16, title: &str, text: &str, seen: &str) -> OwnResponse {
+        let request: Value = serde_json::from_str(seen).unwrap_or_default();
+        let fields = request["headers"].as_array().into_iter().flatten();
+        let fields = fields.filter_map(|field| Some((field[0].as_str()?, field[1].as_str()?)));
+        let frame = Look::plain().in_english();
+        let template = DemoPage {
+            frame,
+            title,
+            text,
+            identity: fields
+                .filter(|(name, _)| name.starts_with("x-auth-"))
+                .collect(),
+            seen,
+            authority: &self.authority,
+        };
+        OwnResponse::page(frame, status, &template, "")
     }
 
     /// Signs a call as `countersign sign` does, sends it and returns the body of the response.
@@ -146,14 +183,4 @@ fn credentials(form: &str) -> Result<(String, Secret), BoxedError> {
         take("oauth_token")?,
         Secret::from(take("oauth_token_secret")?),
     ))
-}
-
-fn page(status: u16, title: &str, text: &str) -> OwnResponse {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;");
-    let html = format!(
-        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-         <title>{title}</title><body style=\"font-family: system-ui; max-width: 45rem; margin: 3rem auto; padding: 0 1rem\">\
-         <h1>{title}</h1><pre style=\"white-space: pre-wrap\">{text}</pre><p><a href=\"/\">Start again</a></p></body></html>\n",
-    );
-    OwnResponse::new(status, "text/html; charset=utf-8", html, Verdict::Page).never_stored()
 }

@@ -15,16 +15,16 @@ fn warned(text: &str) -> Vec<String> {
 
 #[test]
 fn warns_of_what_is_valid_and_unwise() {
-    let public = "service.base_url = \"https://a\"\n";
+    let public = "pages.name = \"A\"\nservice.base_url = \"https://a\"\n";
     for [text, keys] in crate::text::rows(
         r#"
                                                          |
-        service.base_url = "https://a"                   | service.base_url service.public_api_urls
-        service.base_url = "https://a"\nservice.public_api_urls = ["https://b"]\nlisten.trusted_proxies = "10.0.0.0/8" |
-        service.base_url = "https://a"\nservice.public_api_urls = "https://b"\nlisten.trusted_proxies = "10.0.0.0/8"\n[[operation]]\npath = "/x"\naccess = ["user"] | service.public_api_urls
-        service.base_url = "https://a"\nservice.public_api_urls = ["http://b", "https://a/x"] | service.base_url service.public_api_urls
+        service.base_url = "https://a"                   | service.base_url pages.name service.public_api_urls
+        pages.name = "A"\nservice.base_url = "https://a"\nservice.public_api_urls = ["https://b"]\nlisten.trusted_proxies = "10.0.0.0/8" |
+        pages.name = "A"\nservice.base_url = "https://a"\nservice.public_api_urls = "https://b"\nlisten.trusted_proxies = "10.0.0.0/8"\n[[operation]]\npath = "/x"\naccess = ["user"] | service.public_api_urls
+        pages.name = "A"\nservice.base_url = "https://a"\nservice.public_api_urls = ["http://b", "https://a/x"] | service.base_url service.public_api_urls
         service.public_api_urls = ["http://127.0.0.1:9000", "http://127.0.0.1:9001"] | service.public_api_urls
-        service.base_url = "http://a"\nservice.allow_http = true\nservice.public_api_urls = "https://b" | service.base_url
+        pages.name = "A"\nservice.base_url = "http://a"\nservice.allow_http = true\nservice.public_api_urls = "https://b" | service.base_url
         listen.trusted_proxies = "0.0.0.0/0"             | listen.trusted_proxies
         signature.methods = ["HMAC-SHA1", "PLAINTEXT"]   | signature.methods
         signature.methods = ["HMAC-MD5"]                 | signature.methods

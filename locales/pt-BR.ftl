@@ -1,28 +1,57 @@
-login-title = Entrar
+language-name = Português (Brasil)
+title-error = Erro:
+date-words = { $day } de { $month ->
+    [1] janeiro
+    [2] fevereiro
+    [3] março
+    [4] abril
+    [5] maio
+    [6] junho
+    [7] julho
+    [8] agosto
+    [9] setembro
+    [10] outubro
+    [11] novembro
+   *[12] dezembro
+} de { $year }
+
+login-title = Entrar em { $service }
 login-to-decide = Entre para responder à solicitação de { $consumer }.
-login-to-account = Entre na sua conta.
 login-name = Nome de usuário
 login-password = Senha
 login-submit = Entrar
+login-recovery = Esqueceu a senha?
 login-fields-missing = Digite seu nome de usuário e sua senha.
 login-wrong = O nome de usuário ou a senha está incorreto.
 login-throttled = Houve muitas tentativas incorretas. Tente novamente em { $wait }.
 login-busy = Há muitos acessos neste momento. Tente novamente em alguns segundos.
 login-unavailable = O serviço não consegue verificar sua senha agora. Tente novamente em alguns segundos.
 
-consent-title = Permitir que { $consumer } aja em seu nome?
+consent-title = { $consumer } pede acesso à sua conta de { $service }
 consent-user = Sua conta: { $user }
-consent-identity-only = { $consumer } saberá quem você é e poderá fazer em seu nome chamadas que não exigem nenhuma permissão especial.
-consent-permissions = { $consumer } saberá quem você é e poderá:
-consent-allow = Permitir
-consent-deny = Negar
+consent-not-you = Não é você?
+consent-switch = Entrar com outra conta
+consent-earlier = Você já permitiu isso em { $date }.
+consent-nothing-new = O aplicativo não pede nada de novo.
+consent-permissions = Se você permitir, o aplicativo poderá
+consent-identity = Saber quem você é
+consent-identity-name = seu nome de usuário e seu identificador
+consent-identity-full = seu nome, seu nome de usuário e seu identificador
+consent-calls = Enviar em seu nome requisições que não exigem nenhuma permissão especial
+consent-new = novo
+consent-sensitive = delicado
+consent-developer = O nome e a descrição são do desenvolvedor e não são verificados por { $service }.
+consent-since = registrado aqui desde { $date }
 consent-to-site = Em ambos os casos, você voltará depois para { $site }.
 consent-to-application = Em ambos os casos, você voltará depois para o aplicativo.
 consent-to-code = Se você permitir, será mostrado um código para digitar no aplicativo.
-consent-withdraw = O aplicativo nunca vê sua senha, e você pode retirar sua permissão a qualquer momento.
+consent-allow = Permitir
+consent-deny = Negar
+consent-password = O aplicativo nunca vê sua senha.
+consent-holds = O que você permitir vale até que remova o acesso em { $page }.
+consent-ends = Termina por si só depois de { $duration }.
+consent-ends-unused = Termina por si só depois de { $duration } sem uso.
 consent-continue = Continuar
-consent-not-you = Não é você?
-consent-switch = Entrar com outra conta
 
 verifier-title = Você deu permissão a { $consumer }
 verifier-type = Digite este código no aplicativo:
@@ -32,17 +61,19 @@ denied-title = Você negou o acesso a { $consumer }
 denied-text = O aplicativo não pode agir em seu nome. Você pode fechar esta página.
 
 applications-title = Aplicativos conectados
-applications-link = Aplicativos que podem agir em seu nome
-applications-text = Estes aplicativos podem agir em seu nome. O que você retirar aqui termina imediatamente.
+applications-text = Estes aplicativos podem agir em seu nome. O acesso que você remover aqui termina imediatamente.
 applications-log-out = Sair
 applications-withdrawn = { $consumer } não pode mais agir em seu nome.
-applications-none = Nenhum aplicativo pode agir em seu nome.
+applications-none = Nenhum aplicativo pode agir em seu nome. Os que você permitir aparecem aqui.
 applications-none-here = Entre estes, nenhum aplicativo pode agir em seu nome.
+applications-permissions = { $count ->
+    [one] { $count } permissão
+   *[other] { $count } permissões
+}
 applications-allowed = Permitido em { $date }
 applications-used = usado pela última vez em { $date }
 applications-unused = ainda não usado
 applications-withdraw = Remover o acesso
-applications-withdraw-label = Remover o acesso de { $consumer }
 applications-more = Mais
 applications-connections = { $count ->
     [one] { $count } conexão
@@ -53,13 +84,31 @@ withdraw-title = Remover o acesso de { $consumer }?
 withdraw-text = O aplicativo não poderá mais agir em seu nome em nenhum dos seus dispositivos.
 withdraw-cancel = Manter o acesso
 
-sessions-title = Onde você está conectado
+sessions-title = Sessões abertas
+sessions-browser = { $browser } em { $system }
+sessions-unknown = Navegador desconhecido
+sessions-this = Este navegador
+sessions-since = desde { $date }
 sessions-open = { $count ->
     [one] em { $count } navegador
    *[other] em { $count } navegadores
 }
-sessions-since = desde { $date }
+sessions-others = Sair de todos os outros lugares
 sessions-end = Sair de todos os lugares
+
+logout-title = Sair de { $service }?
+logout-text = Depois, você terá de entrar de novo neste navegador.
+logout-others-title = Sair de todos os outros lugares?
+logout-others-text = Sua sessão continua aqui. Em todos os outros navegadores, você terá de entrar de novo.
+logout-all-title = Sair de todos os lugares?
+logout-all-text = Você terá de entrar de novo em todos os navegadores, inclusive neste.
+logout-applications = Os aplicativos conectados mantêm o acesso.
+logout-cancel = Continuar aqui
+
+notice-out = Você saiu.
+notice-out-all = Você saiu de todos os lugares.
+notice-out-others = Você saiu de todos os outros lugares.
+notice-out-one = A sessão desse navegador foi encerrada.
 
 password-title = Alterar a senha
 password-rule = A nova senha precisa ter { $count ->
@@ -69,7 +118,7 @@ password-rule = A nova senha precisa ter { $count ->
 password-text = Todos os seus outros navegadores serão desconectados. Os aplicativos que podem agir em seu nome continuam podendo.
 password-current = Senha atual
 password-new = Nova senha
-password-again = Nova senha mais uma vez
+password-again = Repita a nova senha
 password-changed = Sua senha foi alterada e todos os seus outros navegadores foram desconectados.
 password-fields-missing = Preencha os três campos.
 password-differs = As duas senhas novas são diferentes.
@@ -92,14 +141,26 @@ duration-hours = { $count ->
     [one] { $count } hora
    *[other] { $count } horas
 }
+duration-days = { $count ->
+    [one] { $count } dia
+   *[other] { $count } dias
+}
 
 footer-terms = Termos de uso
 footer-privacy = Privacidade
+footer-help = Ajuda
+footer-language = Idioma
+
+refusal-consumer = O aplicativo é { $consumer }.
+refusal-back = Voltar para { $site }
+refusal-developers = Para desenvolvedores
+refusal-docs = Mais sobre este erro
 
 error-again = Começar de novo
-error-request = Requisição
+error-try-again = Tentar novamente
+error-request = Referência
 error-method = Esta página não pode ser aberta assim
-error-method-text = Esta página não pode ser aberta dessa forma.
+error-method-text = Use o botão ou o link deste site.
 error-malformed = Este link não funciona
 error-malformed-no-request = Ele não indica nenhum pedido. Volte ao aplicativo e comece de novo.
 error-malformed-twice = Ele indica algo duas vezes.
@@ -111,7 +172,7 @@ error-two-sessions-text = Seu navegador enviou dois cookies de sessão para este
 error-forged = Este formulário não foi aceito
 error-forged-text = Ele não veio de uma página deste site. Nada foi alterado.
 error-stale = Este formulário está desatualizado
-error-stale-text = Você entrou ou saiu nesse meio-tempo, a página ficou aberta por tempo demais ou já houve uma resposta. Nada foi alterado.
+error-stale-text = Você entrou ou saiu nesse meio-tempo, ou a página ficou aberta por tempo demais. Nada foi alterado.
 error-cookie = Seu navegador não enviou nenhum cookie
 error-cookie-text = Este formulário só funciona com um cookie deste site, que contém apenas um número aleatório. Permita cookies deste site e comece de novo.
 error-unknown = Este pedido não é conhecido
@@ -125,7 +186,7 @@ error-disabled-text = No momento, ele não pode pedir acesso.
 error-callback = Não é possível responder a este pedido
 error-callback-text = O endereço para o qual o aplicativo quer enviar você não está registrado para ele.
 error-no-application = Aplicativo não encontrado
-error-no-application-text = Talvez a permissão dele já tenha sido retirada. Nada foi alterado.
+error-no-application-text = Talvez o acesso dele já tenha sido removido. Nada foi alterado.
 error-password = Sua senha foi alterada nesse meio-tempo
 error-password-text = Ela mudou desde que você abriu o formulário: por você em outro navegador ou pelo operador. Nada foi alterado aqui. Entre com a nova senha.
 error-nobody = Você não entrou na sua conta
@@ -138,18 +199,18 @@ error-fault = Algo deu errado
 error-fault-text = A falha é do nosso lado.
 error-login = Entrar
 error-login-text = Você precisa entrar na sua conta para ver esta página.
-error-unproved = Não permitido
-error-unproved-text = A requisição não prova em nome de quem é feita.
+error-unproved = Este endereço é para aplicativos
+error-unproved-text = Os programas o usam com uma requisição assinada. Você procurava seus aplicativos conectados?
 error-forbidden = Não permitido
 error-forbidden-text = Você não pode fazer isso ou veio de outro site. Abra a página a partir deste site.
 error-not-found = Não encontrado
 error-not-found-text = Não há nada neste endereço. Verifique se ele está escrito corretamente.
-error-slow = Lento demais
+error-slow = Tempo esgotado
 error-slow-text = A requisição demorou demais. Tente novamente.
 error-large = Requisição grande demais
 error-large-text = A requisição é grande demais.
 error-misdirected = Endereço errado
-error-misdirected-text = Este serviço não está neste endereço.
+error-misdirected-text = Este serviço está em outro endereço.
 error-rate = Muitas requisições
 error-rate-text = Espere um momento e tente novamente.
 error-upstream = Indisponível

@@ -1,0 +1,219 @@
+language-name = Português (Portugal)
+title-error = Erro:
+date-words = { $day } de { $month ->
+    [1] janeiro
+    [2] fevereiro
+    [3] março
+    [4] abril
+    [5] maio
+    [6] junho
+    [7] julho
+    [8] agosto
+    [9] setembro
+    [10] outubro
+    [11] novembro
+   *[12] dezembro
+} de { $year }
+
+login-title = Iniciar sessão em { $service }
+login-to-decide = Inicie sessão para responder ao pedido de { $consumer }.
+login-name = Nome de utilizador
+login-password = Palavra-passe
+login-submit = Iniciar sessão
+login-recovery = Esqueceu-se da palavra-passe?
+login-fields-missing = Introduza o nome de utilizador e a palavra-passe.
+login-wrong = O nome de utilizador ou a palavra-passe está incorreto.
+login-throttled = Houve demasiadas tentativas falhadas. Tente novamente dentro de { $wait }.
+login-busy = Há demasiadas pessoas a iniciar sessão neste momento. Tente novamente dentro de alguns segundos.
+login-unavailable = Neste momento, o serviço não consegue verificar a sua palavra-passe. Tente novamente dentro de alguns segundos.
+
+consent-title = { $consumer } pede acesso à sua conta de { $service }
+consent-user = A sua conta: { $user }
+consent-not-you = Não é a sua conta?
+consent-switch = Iniciar sessão com outra conta
+consent-earlier = Já o permitiu em { $date }.
+consent-nothing-new = A aplicação não pede nada de novo.
+consent-permissions = Se permitir, a aplicação poderá
+consent-identity = Saber quem é
+consent-identity-name = o seu nome de utilizador e o seu identificador
+consent-identity-full = o seu nome, o seu nome de utilizador e o seu identificador
+consent-calls = Enviar em seu nome pedidos que não exigem nenhuma permissão especial
+consent-new = novo
+consent-sensitive = sensível
+consent-developer = O nome e a descrição são do programador e não são verificados por { $service }.
+consent-since = registada aqui desde { $date }
+consent-to-site = Em ambos os casos, regressa depois a { $site }.
+consent-to-application = Em ambos os casos, regressa depois à aplicação.
+consent-to-code = Se permitir, é mostrado um código para escrever na aplicação.
+consent-allow = Permitir
+consent-deny = Recusar
+consent-password = A aplicação nunca vê a sua palavra-passe.
+consent-holds = O que permitir é válido até remover o acesso em { $page }.
+consent-ends = Termina por si só ao fim de { $duration }.
+consent-ends-unused = Termina por si só ao fim de { $duration } sem utilização.
+consent-continue = Continuar
+
+verifier-title = Permitiu o acesso a { $consumer }
+verifier-type = Escreva este código na aplicação:
+verifier-lifetime = É válido durante { $lifetime } e só funciona uma vez. Não o partilhe com ninguém. Depois pode fechar esta página.
+
+denied-title = Recusou o acesso a { $consumer }
+denied-text = A aplicação não pode agir em seu nome. Pode fechar esta página.
+
+applications-title = Aplicações ligadas
+applications-text = Estas aplicações podem agir em seu nome. O acesso que remover aqui termina imediatamente.
+applications-log-out = Terminar sessão
+applications-withdrawn = { $consumer } já não pode agir em seu nome.
+applications-none = Nenhuma aplicação pode agir em seu nome. As que permitir aparecem aqui.
+applications-none-here = Entre estas, nenhuma aplicação pode agir em seu nome.
+applications-permissions = { $count ->
+    [one] { $count } permissão
+   *[other] { $count } permissões
+}
+applications-allowed = Permitida em { $date }
+applications-used = utilizada pela última vez em { $date }
+applications-unused = ainda não utilizada
+applications-withdraw = Remover o acesso
+applications-more = Mais
+applications-connections = { $count ->
+    [one] { $count } ligação
+   *[other] { $count } ligações
+}
+
+withdraw-title = Remover o acesso de { $consumer }?
+withdraw-text = A aplicação deixa de poder agir em seu nome em todos os seus dispositivos.
+withdraw-cancel = Manter o acesso
+
+sessions-title = Sessões abertas
+sessions-browser = { $browser } em { $system }
+sessions-unknown = Navegador desconhecido
+sessions-this = Este navegador
+sessions-since = desde { $date }
+sessions-open = { $count ->
+    [one] em { $count } navegador
+   *[other] em { $count } navegadores
+}
+sessions-others = Terminar as outras sessões
+sessions-end = Terminar todas as sessões
+
+logout-title = Terminar a sessão em { $service }?
+logout-text = Depois terá de iniciar sessão novamente neste navegador.
+logout-others-title = Terminar as outras sessões?
+logout-others-text = A sua sessão continua aberta aqui. Em todos os outros navegadores terá de iniciar sessão novamente.
+logout-all-title = Terminar todas as sessões?
+logout-all-text = Terá de iniciar sessão novamente em todos os navegadores, incluindo este.
+logout-applications = As aplicações ligadas mantêm o acesso.
+logout-cancel = Manter a sessão
+
+notice-out = A sessão foi terminada.
+notice-out-all = Todas as sessões foram terminadas.
+notice-out-others = As outras sessões foram terminadas.
+notice-out-one = A sessão desse navegador foi terminada.
+
+password-title = Alterar a palavra-passe
+password-rule = A nova palavra-passe tem de ter { $count ->
+    [one] pelo menos { $count } carácter.
+   *[other] pelo menos { $count } caracteres.
+}
+password-text = A sessão será terminada em todos os seus outros navegadores. As aplicações que podem agir em seu nome mantêm o acesso.
+password-current = Palavra-passe atual
+password-new = Nova palavra-passe
+password-again = Repita a nova palavra-passe
+password-changed = A palavra-passe foi alterada e a sessão foi terminada em todos os outros navegadores.
+password-fields-missing = Preencha os três campos.
+password-differs = As duas palavras-passe novas são diferentes.
+password-wrong = A palavra-passe atual está incorreta.
+password-short = A nova palavra-passe é demasiado curta.
+password-long = A nova palavra-passe é demasiado longa.
+password-same = A nova palavra-passe é igual à atual.
+password-name = A nova palavra-passe não pode ser o seu nome.
+password-common = A nova palavra-passe é uma das mais comuns, que são as primeiras a ser experimentadas. Escolha outra.
+
+duration-seconds = { $count ->
+    [one] { $count } segundo
+   *[other] { $count } segundos
+}
+duration-minutes = { $count ->
+    [one] { $count } minuto
+   *[other] { $count } minutos
+}
+duration-hours = { $count ->
+    [one] { $count } hora
+   *[other] { $count } horas
+}
+duration-days = { $count ->
+    [one] { $count } dia
+   *[other] { $count } dias
+}
+
+footer-terms = Termos de utilização
+footer-privacy = Privacidade
+footer-help = Ajuda
+footer-language = Idioma
+
+refusal-consumer = A aplicação é { $consumer }.
+refusal-back = Voltar a { $site }
+refusal-developers = Para programadores
+refusal-docs = Mais sobre este erro
+
+error-again = Começar de novo
+error-try-again = Tentar novamente
+error-request = Referência
+error-method = Esta página não pode ser aberta assim
+error-method-text = Utilize o botão ou a ligação deste site.
+error-malformed = Esta ligação não funciona
+error-malformed-no-request = A ligação está incompleta. Volte à aplicação e comece de novo.
+error-malformed-twice = Indica algo duas vezes.
+error-malformed-decision = O formulário enviado pelo seu navegador não contém nenhuma decisão.
+error-malformed-form = Não foi possível ler o formulário enviado pelo seu navegador.
+error-malformed-user = O proxy à frente deste serviço não indica um único utilizador.
+error-two-sessions = Duas sessões ao mesmo tempo
+error-two-sessions-text = O seu navegador enviou dois cookies de sessão para este site e não é possível saber qual é o seu. Apague os cookies deste site e tente novamente.
+error-forged = Este formulário não foi aceite
+error-forged-text = Não veio de uma página deste site. Nada foi alterado.
+error-stale = Este formulário está desatualizado
+error-stale-text = Entretanto iniciou ou terminou sessão, ou a página esteve aberta demasiado tempo. Nada foi alterado.
+error-cookie = O seu navegador não enviou nenhum cookie
+error-cookie-text = Este formulário só funciona com um cookie deste site, que contém apenas um número aleatório. Permita os cookies deste site e comece de novo.
+error-unknown = Este pedido não é conhecido
+error-unknown-text = A ligação da aplicação não é válida. Volte à aplicação e comece de novo.
+error-expired = Este pedido expirou
+error-expired-text = O prazo terminou. Volte à aplicação e comece de novo.
+error-used = Este pedido já foi respondido
+error-used-text = Cada pedido só pode ser respondido uma vez. Volte à aplicação e, se necessário, comece lá de novo.
+error-disabled = Esta aplicação está desativada
+error-disabled-text = De momento não pode pedir acesso.
+error-callback = Não é possível responder a este pedido
+error-callback-text = O endereço para o qual a aplicação o quer enviar não está registado para ela.
+error-no-application = Aplicação não encontrada
+error-no-application-text = O acesso talvez já tenha sido removido. Nada foi alterado.
+error-password = A sua palavra-passe foi entretanto alterada
+error-password-text = Foi alterada depois de ter aberto o formulário: por si noutro navegador ou pelo operador. Aqui nada foi alterado. Inicie sessão com a nova palavra-passe.
+error-nobody = Não tem sessão iniciada
+error-nobody-text = Inicie sessão no site de onde veio e depois volte a abrir esta página.
+error-not-admitted = A sua conta não tem acesso
+error-not-admitted-text = Está desativada aqui ou em conflito com outra. Contacte os responsáveis por este serviço.
+error-unavailable = Tente novamente
+error-unavailable-text = Neste momento, o serviço não consegue responder. Tente novamente dentro de alguns segundos.
+error-fault = Ocorreu um erro
+error-fault-text = A falha é do nosso lado.
+error-login = Iniciar sessão
+error-login-text = Tem de iniciar sessão para ver esta página.
+error-unproved = Este endereço é para aplicações
+error-unproved-text = Os programas utilizam-no com um pedido assinado. Procurava as suas aplicações ligadas?
+error-forbidden = Não permitido
+error-forbidden-text = Não pode fazer isto ou veio de outro site. Abra a página a partir deste site.
+error-not-found = Não encontrado
+error-not-found-text = Não há nada neste endereço. Verifique se está bem escrito.
+error-slow = Tempo esgotado
+error-slow-text = O pedido demorou demasiado tempo. Tente novamente.
+error-large = Pedido demasiado grande
+error-large-text = O pedido é demasiado grande.
+error-misdirected = Endereço errado
+error-misdirected-text = Este serviço está noutro endereço.
+error-rate = Demasiados pedidos
+error-rate-text = Aguarde um momento e tente novamente.
+error-upstream = Indisponível
+error-upstream-text = O serviço não responde. Tente novamente dentro de alguns minutos.
+error-request-broken = Pedido inválido
+error-request-broken-text = O pedido é inválido.

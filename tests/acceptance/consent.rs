@@ -1,0 +1,194 @@
+//! The consent page says who asks whom for what, and how long it holds.
+
+use crate::support::{Consumer, Proxy, Upstream, Visitor, has, legs::authorization, proxy::User};
+
+const CONFIG: &str = "
+pages.name = 'Example Photos'
+
+[[permission]]
+name = 'orders.pay'
+title = 'Pay <orders>'
+sensitive = true
+
+[[permission]]
+name = 'photos.read'
+title = 'See your photos'
+description = 'All & every.'
+
+[[permission]]
+name = 'photos.print'
+title = 'Print your photos'
+";
+
+/// The consent page for a consumer, without its style.
+fn consent(proxy: &Proxy, consumer: &Consumer, user: &User, callback: &str) -> String {
+    let token = proxy.request_token(consumer, callback);
+    let text = proxy.consent(&token, user).1.answer.text();
+    let (head, body) = text.split_once("<style>").unwrap();
+    format!("{head}{}", body.split_once("</style>").unwrap().1)
+}
+
+/// Where each of these texts first is, in this order.
+#[track_caller]
+fn in_order(text: &str, parts: &[&str]) {
+    let mut rest = text;
+    for part in parts {
+        let at = rest.find(part);
+        let at = at.unwrap_or_else(|| panic!("{part} is missing or too early: {text}"));
+        rest = &rest[at + part.len()..];
+    }
+}
+
+#[test]
+fn the_page_says_whose_account_who_asks_for_what_and_what_comes_next() {
+    let proxy = Proxy::with(&Upstream::start(), CONFIG);
+    let user = proxy.user("ada");
+    let options = "--callback https://printer.example:8443/back --permission orders.pay --permission photos.read \
+        --website https://www.printer.example/about?a=b";
+    let consumer = proxy.consumer_with("Printer", options);
+    let description = ["--description", "We print <b>all</b>."];
+    let update = ["consumer", "update", &consumer.key];
+    proxy.command(&[&update[..], &description].concat()).done();
+    let text = consent(
+        &proxy,
+        &consumer,
+        &user,
+        "https://printer.example:8443/back",
+    );
+    has(
+        &text,
+        &["<title>Printer asks for access to your Example Photos account · Example Photos</title>"],
+    );
+    in_order(
+        &text,
+        &[
+            "<bdi>Printer</bdi> asks for access to your <bdi>Example Photos</bdi> account",
+            "Logged in as <bdi>ada</bdi>",
+            "name=\"switch\"",
+            "If you allow it, it can",
+            "See who you are",
+            "your user name and id",
+            "See your photos",
+            "All &#38; every.",
+            "Pay &#60;orders&#62;",
+            "sensitive",
+            "<q><bdi>We print &#60;b&#62;all&#60;/b&#62;.</bdi></q>",
+            "not checked by <bdi>Example Photos</bdi>",
+            "<bdi dir=\"ltr\">www.printer.example</bdi>",
+            "registered here since",
+            "you then go back to <bdi>printer.example:8443</bdi>",
+            "value=\"deny\"",
+            "value=\"allow\"",
+            "never sees your password",
+            "until you end it under <a href=\"/service.oauth?mode=applications\">Connected applications</a>",
+        ],
+    );
+    assert!(
+        !text.contains("class=\"badge\""),
+        "nothing is new to a first visit: {text}"
+    );
+    assert!(
+        !text.contains("style="),
+        "no style beside the sheet: {text}"
+    );
+}
+
+#[test]
+fn what_is_new_since_an_earlier_grant_is_marked_until_that_grant_ends() {
+    let proxy = Proxy::with(&Upstream::start(), CONFIG);
+    let (user, other) = (proxy.user("ada"), proxy.user("bob"));
+    let consumer = proxy.consumer_with(
+        "Printer",
+        "--permission photos.read --permission photos.print",
+    );
+    let token = proxy.token_with(&consumer, &user, "--permission photos.read");
+    let news = |user: &User| {
+        consent(&proxy, &consumer, user, "oob")
+            .matches("class=\"badge\"")
+            .count()
+    };
+    let text = consent(&proxy, &consumer, &user, "oob");
+    in_order(
+        &text,
+        &[
+            "You already allowed it on ",
+            "See your photos",
+            "Print your photos",
+            "class=\"badge\"",
+        ],
+    );
+    assert_eq!((news(&user), news(&other)), (1, 0));
+    proxy.token_with(&consumer, &user, "--permission photos.print");
+    let text = consent(&proxy, &consumer, &user, "oob");
+    has(&text, &["It asks for nothing new."]);
+    proxy.run(&format!("token revoke {}", token.token));
+    assert_eq!(news(&user), 1);
+    proxy.run(&format!(
+        "token revoke --user {} --consumer {}",
+        user.name, consumer.key
+    ));
+    assert!(!consent(&proxy, &consumer, &user, "oob").contains("already allowed"));
+}
+
+#[test]
+fn lifetimes_and_facts_about_the_user_are_those_of_the_configuration() {
+    let config =
+        "tokens.access_ttl = '90d'\ntokens.access_idle = '36h'\ntokens.profile = ['display_name']";
+    let proxy = Proxy::with(&Upstream::start(), config);
+    let (consumer, user) = (proxy.consumer("Printer"), proxy.user("ada"));
+    let text = consent(&proxy, &consumer, &user, "oob");
+    has(
+        &text,
+        &["your name, user name and id", "Make requests in your name"],
+    );
+    has(
+        &text,
+        &[
+            "It ends by itself after 90 days.",
+            "after 36 hours without use.",
+        ],
+    );
+}
+
+#[test]
+fn permissions_are_in_the_users_language_or_marked_with_their_own() {
+    let builder = Proxy::in_front_of(&Upstream::start());
+    let directory = builder.directory().join("messages");
+    std::fs::create_dir(&directory).unwrap();
+    let korean = "permission-photos-read = 사진 보기\nconsumer-printer = 사진을 인쇄합니다.\n";
+    std::fs::write(directory.join("ko.ftl"), korean).unwrap();
+    let key = format!(
+        "pages.permission_language = 'en'\npages.messages = '{}'\n",
+        directory.display()
+    );
+    let proxy = builder.config(&key).config(CONFIG).start();
+    let user = proxy.user("ada");
+    let options = "--key printer --permission photos.read --permission photos.print";
+    let consumer = proxy.consumer_with("Printer", options);
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let mut page = |tag: &str| {
+        let token = proxy.request_token(&consumer, "oob");
+        let page = visitor.open(&format!("{}&ui_locales={tag}", authorization(&token)));
+        page.answer.text()
+    };
+    let text = page("ko");
+    has(
+        &text,
+        &[
+            "<bdi>사진 보기</bdi>",
+            "<bdi lang=\"en\">All &#38; every.</bdi>",
+        ],
+    );
+    has(
+        &text,
+        &[
+            "<bdi lang=\"en\">Print your photos</bdi>",
+            "사진을 인쇄합니다.",
+        ],
+    );
+    let text = page("en");
+    has(
+        &text,
+        &["<bdi>See your photos</bdi>", "<bdi>Print your photos</bdi>"],
+    );
+}

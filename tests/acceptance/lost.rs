@@ -1,0 +1,179 @@
+//! Error pages lead on, and addresses that people type lead somewhere.
+
+use crate::support::{
+    Call, Proxy, Upstream, Visitor, has,
+    http::Answer,
+    legs::{APPLICATIONS, LOGIN, LOGOUT, authorization},
+    proxy::Builder,
+    upstream::nobody,
+};
+
+/// What a browser gets that navigates to an address.
+fn typed(proxy: &Proxy, target: &str) -> Answer {
+    let call = Call::get(target)
+        .header("Accept", "text/html,*/*;q=0.8")
+        .header("Sec-Fetch-Mode", "navigate")
+        .header("Sec-Fetch-Dest", "document")
+        .header("Sec-Fetch-Site", "none");
+    proxy.send(call)
+}
+
+#[test]
+fn addresses_that_people_type_lead_to_the_applications() {
+    let api = Upstream::start();
+    for unlisted in ["consumer", "nobody"] {
+        let proxy = Proxy::with(&api, &format!("operations.unlisted = '{unlisted}'"));
+        for target in ["/", "/service.oauth"] {
+            let answer = typed(&proxy, target);
+            assert_eq!(
+                (answer.status, answer.header("location")),
+                (303, Some(APPLICATIONS)),
+                "{target}: {answer:?}"
+            );
+            // Programs get what they always got.
+            let plain = proxy.send(Call::get(target));
+            assert!([400, 401].contains(&plain.status), "{plain:?}");
+        }
+        let user = proxy.user("ada");
+        let mut visitor = Visitor::logged_in(&proxy, &user);
+        has(
+            &visitor.open("/").answer.text(),
+            &["Connected applications"],
+        );
+        assert_eq!(typed(&proxy, "/elsewhere").status, 401);
+    }
+    assert_eq!(api.count(), 0);
+    // An operation may list it.
+    let proxy = Proxy::with(&api, "operation = [{ path = '/', access = ['anonymous'] }]");
+    assert_eq!(typed(&proxy, "/").status, 200);
+    // The language of the address goes on to its login.
+    let proxy = Proxy::with(
+        &api,
+        "operation = [{ path = '/account', access = ['user'] }]",
+    );
+    let answer = typed(&proxy, "/account?ui_locales=de");
+    let location = answer.header("location").unwrap();
+    has(location, &["mode=login&ui_locales=de&return_to="]);
+}
+
+#[test]
+fn log_out_by_a_link_asks_first() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let user = proxy.user("ada");
+    assert_eq!(typed(&proxy, LOGOUT).header("location"), Some(LOGIN));
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let page = visitor.open(&format!("{LOGOUT}&ui_locales=de"));
+    has(&page.answer.text(), &["abmelden?", "Angemeldet bleiben"]);
+    let form = page.form_with("here").press("here", "1");
+    let after = visitor.submit(&page, &form);
+    // In the same language.
+    has(
+        &after.answer.text(),
+        &["<html lang=\"de\"", "Sie sind abgemeldet."],
+    );
+    assert!(
+        visitor
+            .open(APPLICATIONS)
+            .forms()
+            .iter()
+            .any(|form| form.fields.iter().any(|(name, _)| name == "password"))
+    );
+}
+
+#[test]
+fn an_error_names_the_application_its_web_page_and_the_request() {
+    let proxy = Proxy::with(
+        &Upstream::start(),
+        "pages.help_url = 'https://help.example/'",
+    );
+    let user = proxy.user("ada");
+    let consumer = proxy.consumer_with("Printer <1>", "--website https://printer.example/?a");
+    let token = proxy.request_token(&consumer, "oob");
+    proxy.decision(&token, &user, "deny");
+    let answer = typed(&proxy, &authorization(&token));
+    let text = answer.text();
+    let id = answer.header("x-request-id").unwrap();
+    has(
+        &text,
+        &["<title>Error: This request was answered already ·"],
+    );
+    has(
+        &text,
+        &["The application is <bdi>Printer &#60;1&#62;</bdi>."],
+    );
+    has(
+        &text,
+        &[
+            "href=\"https://printer.example/?a\"",
+            "Back to <bdi>printer.example</bdi>",
+        ],
+    );
+    has(
+        &text,
+        &[
+            &format!("<bdi id=\"request-id\">{id}</bdi>"),
+            "https://help.example/",
+            "Connected applications",
+        ],
+    );
+    proxy.logs(&["access", &format!("request_id={id}")]);
+}
+
+#[test]
+fn a_failure_that_passes_has_a_link_to_try_again_and_to_no_other_host() {
+    let config = "operations.unlisted = 'anonymous'";
+    let builder = Builder::in_front_of_url(&format!("http://{}", nobody()));
+    let proxy = builder.config(config).start();
+    let text = typed(&proxy, "/photos?a=1&b=%22").text();
+    has(
+        &text,
+        &["<a class=\"button\" href=\"/photos?a=1&#38;b=%22\">Try again</a>"],
+    );
+    for target in ["//evil.example/", "/\\evil.example/"] {
+        let answer = typed(&proxy, target);
+        assert!(answer.status >= 400, "{answer:?}");
+        let links = answer.text();
+        assert!(
+            !links.contains("href=\"//") && !links.contains("href=\"/\\"),
+            "{links}"
+        );
+    }
+    // A form is not sent again by a link.
+    let posted = Call::post("/photos").header("Accept", "text/html");
+    let text = proxy.send(posted).text();
+    assert!(!text.contains("href=\"/photos"), "{text}");
+}
+
+#[test]
+fn a_wrong_address_names_the_right_one() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let call = Call::get(LOGIN)
+        .host("elsewhere.test")
+        .header("Accept", "text/html");
+    let answer = proxy.send(call);
+    answer.has_status(421);
+    has(&answer.text(), &[&format!("href=\"{}\"", proxy.origin())]);
+}
+
+#[test]
+fn errors_link_to_their_documentation() {
+    let proxy = Proxy::with(
+        &Upstream::start(),
+        "service.docs_url = 'https://docs.example/errors'",
+    );
+    let json = Call::get("/x").header("Accept", "application/json");
+    let problem = proxy.send(json).json();
+    assert_eq!(
+        problem["type"],
+        "https://docs.example/errors#parameter_absent"
+    );
+    let html = Call::get("/x").header("Accept", "text/html");
+    let text = proxy.send(html).text();
+    has(
+        &text,
+        &[
+            "<summary>For developers</summary>",
+            "https://docs.example/errors#parameter_absent",
+        ],
+    );
+}
