@@ -5,6 +5,42 @@ use std::{fs, net::TcpStream, path::Path, process::Command};
 use super::{Server, file, free_port, tool};
 use crate::support::{PATIENCE, Proxy, Upstream, tls::Certificate, within};
 
+/// Copies the configurations of a folder into `directory`, for a server on `port` and with these replacements.
+pub(super) fn configure(folder: &str, directory: &Path, port: u16, replaced: &[(&str, &str)]) {
+    let here = |name: &str| directory.join(name).display().to_string();
+    let files = fs::read_dir(file(folder))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    for path in files.filter(|path| path.is_file()) {
+        let mut text = fs::read_to_string(&path).unwrap();
+        for (from, to) in [
+            ("443", &*port.to_string()),
+            ("maxconn 20000", "maxconn 100"),
+            (
+                "admin off\n",
+                &format!("admin off\nhttps_port {port}\nauto_https disable_redirects\n"),
+            ),
+            (
+                "/etc/ssl/example.com/fullchain.pem",
+                &here("certificate.pem"),
+            ),
+            ("/etc/ssl/example.com/privkey.pem", &here("key.pem")),
+            ("/etc/haproxy/", &here("")),
+            (
+                "/etc/traefik/countersign.yaml",
+                &here("traefik-countersign.yaml"),
+            ),
+            ("/run/nginx.pid", &here("nginx.pid")),
+        ]
+        .iter()
+        .chain(replaced)
+        {
+            text = text.replace(from, to);
+        }
+        fs::write(directory.join(path.file_name().unwrap()), text).unwrap();
+    }
+}
+
 /// Starts a server on its configuration, in front of a proxy, and sends calls that must arrive as they were signed.
 fn passes_signed_calls(name: &str, extra: &str, start: impl FnOnce(&Path) -> Command) {
     let api = Upstream::start();
@@ -24,36 +60,19 @@ fn passes_signed_calls(name: &str, extra: &str, start: impl FnOnce(&Path) -> Com
         certificate.certificate + &certificate.key,
     )
     .unwrap();
-    let here = |name: &str| directory.join(name).display().to_string();
-    for entry in fs::read_dir(file("deploy/gateways")).unwrap() {
-        let path = entry.unwrap().path();
-        let text = fs::read_to_string(&path)
-            .unwrap()
-            .replace("443", &port.to_string())
-            .replace("127.0.0.1:8080", &proxy.address().to_string())
-            .replace(
+    configure(
+        "deploy/gateways",
+        &directory,
+        port,
+        &[
+            ("127.0.0.1:8080", &proxy.address().to_string()),
+            (
                 "port_value: 8080",
                 &format!("port_value: {}", proxy.address().port()),
-            )
-            .replace("port 8082", &format!("port {probe}"))
-            .replace("maxconn 20000", "maxconn 100")
-            .replace(
-                "admin off\n",
-                &format!("admin off\nhttps_port {port}\nauto_https disable_redirects\n"),
-            )
-            .replace(
-                "/etc/ssl/example.com/fullchain.pem",
-                &here("certificate.pem"),
-            )
-            .replace("/etc/ssl/example.com/privkey.pem", &here("key.pem"))
-            .replace("/etc/haproxy/example.com.pem", &here("example.com.pem"))
-            .replace(
-                "/etc/traefik/countersign.yaml",
-                &here("traefik-countersign.yaml"),
-            )
-            .replace("/run/nginx.pid", &here("nginx.pid"));
-        fs::write(directory.join(path.file_name().unwrap()), text).unwrap();
-    }
+            ),
+            ("port 8082", &format!("port {probe}")),
+        ],
+    );
     let log = fs::File::create(directory.join("log")).unwrap();
     let _server = Server::start(
         start(&directory)

@@ -14,6 +14,7 @@
 mod support;
 
 mod documents;
+mod forward_auth;
 mod gateways;
 mod manifests;
 mod metrics;

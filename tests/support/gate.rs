@@ -49,7 +49,8 @@ impl Way {
         let mut described = self.description(origin, method, target);
         for field in lines {
             let name = field.split(':').next().unwrap().to_ascii_lowercase();
-            if !["host", "content-length", "transfer-encoding"].contains(&&*name) {
+            let is_of_a_way = name.starts_with("x-forwarded-") || name.starts_with("x-original-");
+            if !is_of_a_way && !["host", "content-length", "transfer-encoding"].contains(&&*name) {
                 described += field;
                 described += "\r\n";
             }

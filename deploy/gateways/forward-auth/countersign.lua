@@ -1,0 +1,62 @@
+-- Asks countersign about a request: http-request lua.countersign. Only a 200 lets the request go on.
+local address = "http://127.0.0.1:8083/forwarded"
+local of_connection = {
+    connection = true, ["content-length"] = true, expect = true, ["keep-alive"] = true, ["proxy-connection"] = true,
+    te = true, trailer = true, ["transfer-encoding"] = true,
+}
+
+local function refuse(txn, status, headers, body)
+    local reply = txn:reply({ status = status })
+    for name, values in pairs(headers) do
+        if not of_connection[name] then
+            for _, value in pairs(values) do reply:add_header(name, value) end
+        end
+    end
+    reply:set_body(body or "")
+    txn:done(reply)
+end
+
+-- A query without its oauth_ pairs; every other byte stays.
+local function without_credentials(query)
+    local kept = {}
+    for pair in (query .. "&"):gmatch("([^&]*)&") do
+        local name = pair:match("^[^=]*"):gsub("%%(%x%x)", function(digits) return string.char(tonumber(digits, 16)) end)
+        if name:sub(1, 6) ~= "oauth_" then table.insert(kept, pair) end
+    end
+    return table.concat(kept, "&")
+end
+
+core.register_action("countersign", { "http-req" }, function(txn)
+    local headers = {}
+    for name, values in pairs(txn.http:req_get_headers()) do
+        if not of_connection[name] then
+            headers[name] = {}
+            -- They count from 0.
+            for index = 0, #values do table.insert(headers[name], values[index]) end
+        end
+    end
+    headers["host"] = { "countersign" }
+    headers["x-forwarded-for"] = { txn.f:src() }
+    headers["x-forwarded-method"] = { txn.f:method() }
+    headers["x-forwarded-proto"] = { txn.f:ssl_fc() == 1 and "https" or "http" }
+    headers["x-forwarded-host"] = { txn.f:req_hdr("host") }
+    headers["x-forwarded-uri"] = { txn.f:pathq() }
+    local asked, response = pcall(function()
+        return core.httpclient():get({ url = address, headers = headers, timeout = 10000 })
+    end)
+    if not asked or not response or not response.status or response.status == 0 then
+        return refuse(txn, 503, {}, "")
+    end
+    if response.status ~= 200 then
+        return refuse(txn, response.status, response.headers, response.body)
+    end
+    for _, name in ipairs({ "x-auth-user", "x-auth-consumer", "x-auth-permissions", "x-auth-kind" }) do
+        local values = response.headers[name]
+        -- A response without it is not one of countersign.
+        if not values then return refuse(txn, 503, {}, "") end
+        txn.http:req_set_header(name, values[0] or "")
+    end
+    txn.http:req_del_header("authorization")
+    local query = txn.f:query()
+    if query and query ~= "" then txn.http:req_set_query(without_credentials(query)) end
+end)

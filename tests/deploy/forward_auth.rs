@@ -1,0 +1,432 @@
+//! The servers of `deploy/gateways/forward-auth`, which ask countersign about each request and forward it themselves.
+
+use std::{fs, net::TcpStream, path::Path, process::Command, time::Instant};
+
+use super::{Server, file, free_port, gateways::configure, tool};
+use crate::support::{
+    Answer, Call, Connection, PATIENCE, Upstream,
+    gate::Way,
+    has,
+    proxy::{Builder, Caller, Proxy},
+    tls::Certificate,
+    upstream::Seen,
+    within, words,
+};
+
+const ORIGIN: &str = "https://api.example.com";
+const HOST: &str = "api.example.com";
+
+/// A server that asks countersign about the calls to an API.
+struct Gateway {
+    name: &'static str,
+    api: Upstream,
+    proxy: Proxy,
+    caller: Caller,
+    port: u16,
+    roots: String,
+    directory: std::path::PathBuf,
+    _server: Server,
+}
+
+impl Gateway {
+    fn start(name: &'static str, config: &str, command: fn(&Path) -> Command) -> Self {
+        let api = Upstream::start();
+        let builder = Builder::for_forward_auth().config(&format!(
+            "listen.trusted_proxies = ['127.0.0.1']\n{config}\n\
+             [service]\nbase_url = 'https://auth.example.com'\npublic_api_urls = ['{ORIGIN}']"
+        ));
+        let certificate = Certificate::for_names(&[HOST, "auth.example.com"]);
+        certificate.write(builder.directory());
+        let directory = builder.directory().to_owned();
+        let whole = certificate.certificate.clone() + &certificate.key;
+        fs::write(directory.join("example.com.pem"), whole).unwrap();
+        let (proxy, port) = (builder.start(), free_port());
+        let (gate, public) = (proxy.forward_auth(), proxy.address());
+        let (_, api_port) = api.authority().split_once(':').unwrap();
+        configure(
+            "deploy/gateways/forward-auth",
+            &directory,
+            port,
+            &[
+                ("127.0.0.1:8080", &public.to_string()),
+                ("127.0.0.1:8083", &gate.to_string()),
+                ("127.0.0.1:9000", api.authority()),
+                (
+                    "port_value: 8080",
+                    &format!("port_value: {}", public.port()),
+                ),
+                ("port_value: 8083", &format!("port_value: {}", gate.port())),
+                ("port_value: 9000", &format!("port_value: {api_port}")),
+            ],
+        );
+        let log = fs::File::create(directory.join("log")).unwrap();
+        let mut command = command(&directory);
+        command.current_dir(&directory).env("HOME", &directory);
+        let server = Server::start(command.stderr(log));
+        within(PATIENCE, name, || {
+            TcpStream::connect(("127.0.0.1", port)).ok()
+        });
+        let caller = proxy.somebody();
+        Self {
+            name,
+            api,
+            proxy,
+            caller,
+            port,
+            roots: certificate.certificate,
+            directory,
+            _server: server,
+        }
+    }
+
+    fn send(&self, wire: &[u8]) -> Option<Answer> {
+        let address = ([127, 0, 0, 1], self.port).into();
+        let mut connection = Connection::over_tls(address, HOST, &self.roots);
+        connection.try_send(wire).ok()?;
+        connection.try_answer("GET").ok()?
+    }
+
+    fn log(&self) -> String {
+        let log = fs::read_to_string(self.directory.join("log")).unwrap();
+        format!("{}: {log}\n{}", self.name, self.proxy.log())
+    }
+
+    /// Waits until a call passes.
+    #[track_caller]
+    fn becomes_ready(&self, call: impl Fn() -> Call) {
+        let mut last = None;
+        let begun = Instant::now();
+        while last
+            .as_ref()
+            .is_none_or(|answer: &Answer| answer.status != 200)
+        {
+            assert!(begun.elapsed() < PATIENCE, "{last:?}\n{}", self.log());
+            last = self.send(&call().wire(ORIGIN, HOST));
+        }
+    }
+
+    /// Sends a call, which has to be answered.
+    #[track_caller]
+    fn call(&self, call: &Call) -> Answer {
+        let answer = self.send(&call.wire(ORIGIN, HOST));
+        answer.unwrap_or_else(|| panic!("{}", self.log()))
+    }
+
+    /// Sends a call that must not reach the API.
+    #[track_caller]
+    fn refuses(&self, call: &Call, status: u16) -> Answer {
+        let before = self.api.count();
+        let answer = self.call(call);
+        assert_eq!(answer.status, status, "{answer:?}\n{}", self.log());
+        assert_eq!(self.api.count(), before, "{call:?}");
+        answer
+    }
+}
+
+/// Fields of a caller by which it would be taken for another, or its request for another request.
+fn forged(call: Call) -> Call {
+    let fields = words(
+        "X-Original-Method:GET X-Original-URL:https://api.example.com/open X-Original-URL:/open X-Forwarded-Method:GET \
+         X-Forwarded-Proto:http X-Forwarded-Host:auth.example.com X-Forwarded-Uri:/open X-Forwarded-For:203.0.113.9 \
+         X-Forwarded-Prefix:/open X-Rewrite-URL:/open X-HTTP-Method-Override:DELETE X-Auth-User:root X-Auth-Kind:user \
+         X_Auth_User:root X-AUTH_USER:root X.Auth.User:root X-Auth-Permissions:all Forwarded:host=auth.example.com Remote-User:root X-SSL-Client-Cert:x",
+    );
+    fields.into_iter().fold(call, |call, field| {
+        let (name, value) = field.split_once(':').unwrap();
+        call.header(name, value)
+    })
+}
+
+/// The names of [`forged`] fields that the gateway itself may write for the API.
+const OWN: [&str; 4] = [
+    "x-forwarded-for",
+    "x-forwarded-proto",
+    "x-forwarded-host",
+    "x-auth-kind",
+];
+
+fn decides(name: &'static str, command: fn(&Path) -> Command) {
+    let gateway = Gateway::start(name, "", command);
+    let Gateway {
+        api, proxy, caller, ..
+    } = &gateway;
+    gateway.becomes_ready(|| Call::get("/ready").of(caller));
+    // Traefik decodes the escapes of unreserved characters in a path, whatever it is told.
+    let tilde = if name == "traefik" { "~" } else { "%7E" };
+    let target = format!("/a%2Fb//c%20d;e/{tilde}?q=a%20b&empty=&x=%2F%7E&b=2&b=1&A=0");
+    for call in [
+        Call::get(&target),
+        Call::post(&target).json("{}"),
+        Call::new("DELETE", &target),
+    ] {
+        let wire = forged(call.of(caller)).wire(ORIGIN, HOST);
+        let before = api.count();
+        let answer = gateway.send(&wire).unwrap();
+        assert_eq!(answer.status, 200, "{answer:?}\n{}", gateway.log());
+        let seen = api.last_request();
+        assert_eq!(
+            (api.count(), &*seen.target),
+            (before + 1, &*target),
+            "{name}"
+        );
+        assert_eq!(seen.fields.all("x-auth-user"), [&caller.user.id], "{name}");
+        assert_eq!(
+            seen.fields.all("x-auth-consumer"),
+            [&caller.consumer.key],
+            "{name}"
+        );
+        assert_eq!(seen.fields.all("x-auth-kind"), ["consumer"], "{name}");
+        assert!(
+            seen.header("x-auth-permissions")
+                .unwrap_or_default()
+                .is_empty(),
+            "{name}"
+        );
+        assert!(!seen.fields.has("authorization"), "{seen:?}");
+        for field in forged(Call::get("/"))
+            .wire("", "")
+            .split(|&byte| byte == b'\n')
+        {
+            let line = String::from_utf8_lossy(field);
+            let Some((field, value)) = line.trim().split_once(": ") else {
+                continue;
+            };
+            let seen_values = seen.fields.all(field);
+            let is_own = OWN.contains(&&*field.to_ascii_lowercase());
+            assert!(
+                is_own || !seen_values.contains(&value),
+                "{name}: {line} in {seen:?}"
+            );
+            assert!(
+                !seen_values.iter().any(|seen| seen.contains("203.0.113.9")),
+                "{name}: {seen:?}"
+            );
+        }
+        assert_ne!(
+            seen.header("x-forwarded-host"),
+            Some("auth.example.com"),
+            "{seen:?}"
+        );
+        // Once, at whatever listener.
+        let answer = gateway.send(&wire).unwrap();
+        assert_eq!(answer.status, 401, "{answer:?}");
+        let again = proxy.asks_by(Way::Verify, ORIGIN, &wire);
+        again.is(401, "nonce_used");
+        assert_eq!(api.count(), before + 1, "{name}");
+    }
+    let used = Call::get("/x").of(caller).wire(ORIGIN, HOST);
+    proxy.asks_by(Way::Forwarded, ORIGIN, &used).has_status(200);
+    assert_eq!(gateway.send(&used).unwrap().status, 401, "{name}");
+
+    let told = gateway.refuses(&Call::post("/form").of(caller).form("a=1"), 401);
+    has(
+        &(told.text() + told.header("WWW-Authenticate").unwrap_or_default()),
+        &["body"],
+    );
+    gateway.refuses(&Call::get("/"), 401);
+    gateway.refuses(&forged(Call::get("/")), 401);
+    gateway.refuses(&Call::get("/").of(caller).key("wrong"), 401);
+    gateway.refuses(&Call::get("/").of(caller).signs_target("/other"), 401);
+    gateway.refuses(&Call::get("/").of(caller).signs_method("POST"), 401);
+    let before = api.count();
+    let h2c = Call::get("/")
+        .of(caller)
+        .header("Upgrade", "h2c")
+        .header("Connection", "Upgrade");
+    gateway.call(&h2c);
+    let upgrades = |seen: &Seen| seen.fields.has("upgrade");
+    assert!(!api.requests_since(before).iter().any(upgrades), "{name}");
+    // The way to countersign is not open to callers.
+    for path in ["/.countersign", "/nginx", "/forwarded", "/verify/x"] {
+        let answer = gateway.call(&forged(Call::get(path)));
+        assert!([401, 404].contains(&answer.status), "{answer:?}");
+    }
+    let before = api.count();
+    let long = format!("/{}", "a".repeat(20 << 10));
+    let answer = gateway.send(&Call::get(&long).of(caller).wire(ORIGIN, HOST));
+    assert!(
+        answer.is_none_or(|answer| (400..500).contains(&answer.status)),
+        "{name}"
+    );
+    assert_eq!(api.count(), before, "{name}");
+    drops_what_an_api_would_believe(&gateway);
+    drop(gateway.proxy);
+    let answer = gateway.api.count();
+    let address = ([127, 0, 0, 1], gateway.port).into();
+    let mut connection = Connection::over_tls(address, HOST, &gateway.roots);
+    connection.send(&Call::get("/").of(&gateway.caller).wire(ORIGIN, HOST));
+    let failed = connection.answer("GET");
+    assert!(failed.status >= 400, "{name}: {failed:?}");
+    assert_eq!(
+        gateway.api.count(),
+        answer,
+        "{name}: nothing passes without a decision"
+    );
+}
+
+/// Sends each name of `upstream.drop_headers`, in two spellings.
+fn drops_what_an_api_would_believe(gateway: &Gateway) {
+    let example: toml::Table = fs::read_to_string(file("config.example.toml"))
+        .unwrap()
+        .parse()
+        .unwrap();
+    let patterns = example["upstream"]["drop_headers"].as_array().unwrap();
+    let names = patterns.iter().flat_map(|pattern| match pattern.as_str().unwrap() {
+        "X-Forwarded*" => words("X-Forwarded-User X-Forwarded-Email X-Forwarded-Groups X-Forwarded-Prefix X-Forwarded-Scheme X-Forwarded-Uri X-Forwarded-Method"),
+        pattern => vec![pattern],
+    });
+    let names: Vec<String> = names
+        .map(|name| name.replace('*', "Any"))
+        .flat_map(|name| {
+            let folded = name.to_uppercase().replace('-', "_");
+            [name, folded]
+        })
+        .collect();
+    assert!(names.len() > 150);
+    for names in names.chunks(30) {
+        let call = names
+            .iter()
+            .fold(Call::get("/dropped").of(&gateway.caller), |call, name| {
+                call.header(name, "forged-value")
+            });
+        let answer = gateway.call(&call);
+        assert_eq!(answer.status, 200, "{answer:?}\n{}", gateway.log());
+        let seen = gateway.api.last_request();
+        assert_eq!(seen.target, "/dropped");
+        let kept: Vec<_> = seen
+            .fields
+            .0
+            .iter()
+            .filter(|(_, value)| value.contains("forged-value"))
+            .collect();
+        assert!(kept.is_empty(), "{}: {kept:?}", gateway.name);
+    }
+}
+
+/// What the gateway forwards is what was decided on, however it normalizes.
+fn no_reading_of_a_path_passes(name: &'static str, command: fn(&Path) -> Command) {
+    let config =
+        "operation = [{ path = '/open/{*rest}', access = ['anonymous'] }, { path = '/private' }]";
+    let gateway = Gateway::start(name, config, command);
+    let api = &gateway.api;
+    gateway.becomes_ready(|| Call::get("/open/ready"));
+    for target in words(
+        "/private /private? /PRIVATE /Private /priv%61te /%70rivate /private/ //private /./private /open/../private \
+         /open/./../private /open//../private /open/%2e%2e/private /open/%2E./private /open/..%2fprivate \
+         /open/..%5cprivate /open\\..\\private /open/..;/private /open;/../private /open/x%00/../../private \
+         /open%2f..%2fprivate /open/%252e%252e/private /open/#/../private /private#/open/x \
+         /private?/open/x /open/x/../../private?a=b https://api.example.com/private /open/%zz /open/a%20b/../../private \
+         /%6fpen/../private /open/.%09./private * private ../private",
+    ) {
+        for method in ["GET", "get", "POST"] {
+            let before = api.count();
+            let wire = forged(Call::new(method, target)).wire(ORIGIN, HOST);
+            let answer = gateway.send(&wire);
+            let seen = api.requests_since(before);
+            assert!(
+                answer.is_none_or(|answer| answer.status >= 300),
+                "{name}: {method} {target} {seen:?}"
+            );
+            assert!(seen.is_empty(), "{name}: {method} {target}: {seen:?}");
+        }
+    }
+    for target in words(
+        "/open/a?b=1&a=2&b=0 /open/a%41?x=%41+%20 /open/a,b:c@d!$'()*+= /open/x?/../private /open/x?a=//b/../c",
+    ) {
+        let before = api.count();
+        let answer = gateway.call(&Call::get(target));
+        assert_eq!(answer.status, 200, "{target} {answer:?}\n{}", gateway.log());
+        let seen = api.requests_since(before);
+        let expected = if name == "traefik" {
+            target.replace("a%41?", "aA?")
+        } else {
+            target.to_owned()
+        };
+        assert_eq!(seen[0].target, expected, "{name}");
+        assert_eq!(seen[0].header("x-auth-kind"), Some("anonymous"), "{name}");
+        assert!(
+            seen[0].header("x-auth-user").unwrap_or_default().is_empty(),
+            "{name}"
+        );
+    }
+    // Two fields of one name, two lines that end a head, or a second Host.
+    for head in [
+        "GET /open/x HTTP/1.1\r\nHost: api.example.com\r\nHost: auth.example.com\r\n\r\n",
+        "GET https://auth.example.com/open/x HTTP/1.1\r\nHost: api.example.com\r\n\r\n",
+        "GET https://u@api.example.com/private HTTP/1.1\r\nHost: api.example.com\r\n\r\n",
+        "GET /open/x HTTP/1.1\r\nHost: api.example.com:1\r\n\r\n",
+        "GET /open/x HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+    ] {
+        let before = api.count();
+        let answer = gateway.send(head.as_bytes());
+        // Its own host alone, whatever the port.
+        let is_ours = |seen: &Seen| {
+            seen.target == "/open/x"
+                && seen
+                    .header("host")
+                    .is_some_and(|host| host.starts_with(HOST))
+        };
+        let seen = api.requests_since(before);
+        assert!(
+            seen.iter().all(is_ours),
+            "{name}: {head} {answer:?} {seen:?}"
+        );
+    }
+}
+
+fn nginx(directory: &Path) -> Command {
+    let mut command = Command::new("/usr/sbin/nginx");
+    command
+        .args(["-e", "stderr", "-g", "daemon off;", "-c"])
+        .arg(directory.join("nginx.conf"));
+    command
+}
+
+fn haproxy(_: &Path) -> Command {
+    let mut command = Command::new("/usr/sbin/haproxy");
+    command.args(["-db", "-f", "haproxy.cfg"]);
+    command
+}
+
+fn caddy(_: &Path) -> Command {
+    let mut command = Command::new("caddy");
+    command.args(["run", "--config", "Caddyfile", "--adapter", "caddyfile"]);
+    command
+}
+
+fn traefik(_: &Path) -> Command {
+    let mut command = tool("traefik");
+    command.arg("--configFile=traefik.yaml");
+    command
+}
+
+fn envoy(_: &Path) -> Command {
+    let mut command = tool("envoy");
+    command.args([
+        "-c",
+        "envoy.yaml",
+        "--use-dynamic-base-id",
+        "--concurrency",
+        "1",
+    ]);
+    command
+}
+
+/// Both tests of each server.
+macro_rules! servers {
+    ($($server:ident)+) => {
+        $(mod $server {
+            #[test]
+            fn forwards_what_is_permitted_and_nothing_else() {
+                super::decides(stringify!($server), super::$server);
+            }
+
+            #[test]
+            fn forwards_the_path_that_was_decided_on() {
+                super::no_reading_of_a_path_passes(stringify!($server), super::$server);
+            }
+        })+
+    };
+}
+
+servers! { nginx haproxy caddy traefik envoy }
