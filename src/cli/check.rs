@@ -229,7 +229,11 @@ async fn ask(
     let findings = store.findings().await?.into_iter();
     warnings.extend(findings.map(|finding| format!("store.url: {finding}")));
     let mut text = format!("{place} answers");
-    if store.consumers(None, 1).await?.is_empty() {
+    if store
+        .consumers(&Default::default(), None, 1)
+        .await?
+        .is_empty()
+    {
         text += ", without any consumer: countersign consumer add registers one";
     }
     let keys = config.store.encryption_key_file.len();

@@ -16,7 +16,7 @@ use crate::{
     manage::{ManageError, view},
     names::ConsumerKey,
     secret::Secret,
-    store::record::Consumer,
+    store::{port::RecordFilter, record::Consumer},
 };
 
 /// The commands for consumers.
@@ -87,7 +87,9 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             let manage = context.manage()?;
             let page = async |last: Option<&(Consumer, _)>, limit| {
                 let after = last.map(|(last, _)| &last.key);
-                let consumers = manage.consumers(unused_for, after, limit).await?;
+                let consumers = manage
+                    .consumers(RecordFilter::default(), unused_for, after, limit)
+                    .await?;
                 manage.views(consumers).await
             };
             context.list(page, |(_, view)| view.clone().into()).await
@@ -108,7 +110,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             }
             let change = changes.change()?;
             let manage = context.manage()?;
-            let consumer = manage.update_consumer(actor, &key, change).await?;
+            let consumer = manage.update_consumer(actor, &key, None, change).await?;
             shown(context, &consumer)
         }
         Command::RotateSecret {
@@ -116,7 +118,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             end_grace: true,
             ..
         } => {
-            let consumer = context.manage()?.end_grace(actor, &key).await?;
+            let consumer = context.manage()?.end_grace(actor, &key, None).await?;
             shown(context, &consumer)
         }
         Command::RotateSecret {
@@ -127,7 +129,9 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
         } => {
             let secret = read_secret(secret)?;
             let manage = context.manage()?;
-            let consumer = manage.rotate_secret(actor, &key, secret, grace).await?;
+            let consumer = manage
+                .rotate_secret(actor, &key, None, secret, grace)
+                .await?;
             issued(context, &consumer)
         }
         Command::Disable(KeyArg { key }) => set_enabled(context, &key, false).await,
@@ -139,7 +143,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             let manage = context.manage()?;
             manage.consumer(&key).await?;
             confirmation.ask(&format!("Remove the consumer {key:?} with all its tokens?"))?;
-            manage.remove_consumer(actor, &key).await?;
+            manage.remove_consumer(actor, &key, None).await?;
             Ok(String::new())
         }
     }
@@ -151,7 +155,7 @@ async fn set_enabled(
     enabled: bool,
 ) -> Result<String, CommandError> {
     let manage = context.manage()?;
-    let set = manage.set_consumer_enabled(&context.actor, key, enabled);
+    let set = manage.set_consumer_enabled(&context.actor, key, None, enabled);
     shown(context, &set.await?)
 }
 

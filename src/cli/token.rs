@@ -81,7 +81,7 @@ impl WhoseArgs {
         Ok(TokenFilter {
             user,
             consumer: self.consumer,
-            unused_since: None,
+            ..TokenFilter::default()
         })
     }
 }
@@ -99,19 +99,19 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             context.list(page, |token| json!(token)).await
         }
         Command::Show { token } => {
-            let token = manage.token(&token).await?;
+            let token = manage.token(&token, false).await?;
             Ok(context.show(&token))
         }
         Command::Revoke {
             token: Some(token), ..
         } => {
-            let token = manage.token(&token).await?;
-            manage.revoke_token(&context.actor, &token).await?;
+            let token = manage.token(&token, false).await?;
+            manage.revoke_token(&context.actor, &token, None).await?;
             Ok(String::new())
         }
         Command::Revoke { token: None, whose } => {
-            let TokenFilter { user, consumer, .. } = whose.filter(context).await?;
-            let revoked = manage.revoke_tokens(&context.actor, user, consumer).await?;
+            let filter = whose.filter(context).await?;
+            let revoked = manage.revoke_tokens(&context.actor, filter, None).await?;
             Ok(context.show(&json!({ "revoked": revoked })))
         }
     }

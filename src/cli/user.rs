@@ -7,7 +7,13 @@ use super::{
     context::{CommandError, Confirmation, Context},
     password::PasswordArgs,
 };
-use crate::{app::services, issue::registration, manage, names::UserId, store::record::User};
+use crate::{
+    app::services,
+    issue::registration,
+    manage,
+    names::UserId,
+    store::{port::RecordFilter, record::User},
+};
 
 /// The commands for local accounts.
 #[derive(Debug, Subcommand)]
@@ -68,7 +74,10 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
         Command::List => {
             let manage = context.manage()?;
             let page = async |last: Option<&User>, limit| {
-                manage.users(last.map(|last| &last.id), limit).await
+                let filter = RecordFilter::default();
+                manage
+                    .users(&filter, last.map(|last| &last.id), limit)
+                    .await
             };
             context.list(page, |user| json!(user)).await
         }
@@ -83,7 +92,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             let manage = context.manage()?;
             let user = manage.user(&name).await?;
             let hash = password.hash(context, &user)?;
-            manage.set_password(actor, &user, hash).await?;
+            manage.set_password(actor, &user, None, hash).await?;
             Ok(String::new())
         }
         Command::Disable(NameArg { name }) => set_enabled(context, &name, false).await,
@@ -98,7 +107,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             confirmation.ask(&format!(
                 "Remove the user {name:?} with sessions and tokens?"
             ))?;
-            manage.remove_user(actor, &user).await?;
+            manage.remove_user(actor, &user, None).await?;
             Ok(String::new())
         }
     }

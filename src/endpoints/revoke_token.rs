@@ -20,7 +20,7 @@ pub(super) async fn respond(
     };
     let (store, token) = (endpoints.verifier.store(), access.token());
     store
-        .revoke_access_token(token, endpoints.clock.now())
+        .revoke_access_token(token, endpoints.clock.now(), None)
         .await?;
     // The token is rejected from now on, not only after the next read of the feed.
     endpoints.feed.follow().await?;

@@ -2,16 +2,26 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use thiserror::Error;
 
-use super::{Actor, ManageError, Management, view};
+use super::{
+    Actor, Change, InvalidInput, ManageError, Management, Watched,
+    input::{merged, read},
+    view,
+};
 use crate::{
     clock::UnixTime,
-    issue::random,
+    issue::{
+        callback::{self, CallbackError},
+        random,
+        registration::{self, InvalidText, InvalidWebPage},
+    },
     names::ConsumerKey,
+    oauth::{RsaPublicKey, rsa::InvalidRsaKey},
     secret::Secret,
     store::{
-        port::{Added, Updated},
+        port::{Added, Guard, RecordFilter},
         record::Consumer,
     },
     telemetry::audit::CommandRecord,
@@ -73,57 +83,108 @@ impl Management {
     /// The store fails.
     pub async fn consumers(
         &self,
+        filter: RecordFilter,
         unused_for: Option<Duration>,
         after: Option<&ConsumerKey>,
         limit: u32,
     ) -> Result<Vec<Consumer>, ManageError> {
-        let listed = match self.unused_since(unused_for) {
-            Some(since) => self.store.unused_consumers(since, after, limit),
-            None => self.store.consumers(after, limit),
+        let filter = RecordFilter {
+            unused_since: self.unused_since(unused_for),
+            ..filter
         };
-        Ok(listed.await?)
+        Ok(self.store.consumers(&filter, after, limit).await?)
+    }
+
+    /// Registers a consumer with these members: those of a view, `key`, `secret` and `rsa_public_key`.
+    ///
+    /// # Errors
+    /// [`ManageError::Invalid`], and those of [`Self::add_consumer`].
+    pub async fn register_consumer(
+        &self,
+        by: &Actor,
+        mut members: Map<String, Value>,
+    ) -> Result<Consumer, ManageError> {
+        let taken = ["key", "secret"].map(|name| members.remove(name).filter(|it| !it.is_null()));
+        let [key, secret] = taken;
+        let key = key.map(|key| read(json!({ "key": key })).map(|Key { key }| key));
+        let secret = match secret {
+            // Serde's message repeats a number, which may be meant as the secret.
+            Some(Value::String(secret)) => Some(Secret::from(secret)),
+            Some(_) => return Err(InvalidInput::member("secret", "this is not a text").into()),
+            None => None,
+        };
+        if !members.contains_key("name") {
+            return Err(InvalidInput::member("name", "a name is needed").into());
+        }
+        let now = self.clock.now();
+        let mut consumer = new_consumer(key.transpose()?, secret, String::new(), now)?;
+        patch(&mut consumer, members)?;
+        self.add_consumer(by, consumer).await
+    }
+
+    /// Changes a consumer by a JSON Merge Patch (RFC 7396) of the members of its view, and of `rsa_public_key`.
+    ///
+    /// # Errors
+    /// [`ManageError::Invalid`], and those of [`Self::update_consumer`].
+    pub async fn patch_consumer(
+        &self,
+        by: &Actor,
+        key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
+        members: &Map<String, Value>,
+    ) -> Result<Consumer, ManageError> {
+        let event = match members.get("enabled") {
+            Some(Value::Bool(true)) => "consumer_enabled",
+            Some(Value::Bool(false)) => "consumer_disabled",
+            _ => "consumer_changed",
+        };
+        let change = |consumer: &mut Consumer| patch(consumer, members.clone());
+        self.change_consumer(by, key, event, guard, &change).await
     }
 
     /// Changes a consumer as `change` does.
     ///
     /// # Errors
-    /// [`ManageError::ConsumerUnknown`], [`ManageError::CannotSign`], or the store fails.
+    /// [`ManageError::ConsumerUnknown`], [`ManageError::CannotSign`], [`ManageError::Stale`], or the store fails.
     pub async fn update_consumer(
         &self,
         by: &Actor,
         key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
         change: impl Fn(&mut Consumer) + Sync,
     ) -> Result<Consumer, ManageError> {
-        self.change_consumer(by, key, "consumer_changed", &change)
+        let change = |consumer: &mut Consumer| {
+            change(consumer);
+            Ok(())
+        };
+        self.change_consumer(by, key, "consumer_changed", guard, &change)
             .await
     }
 
     /// Accepts the calls of a consumer, or refuses them.
     ///
     /// # Errors
-    /// [`ManageError::ConsumerUnknown`], or the store fails.
+    /// As [`Self::update_consumer`].
     pub async fn set_consumer_enabled(
         &self,
         by: &Actor,
         key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
         enabled: bool,
     ) -> Result<Consumer, ManageError> {
-        let event = match enabled {
-            true => "consumer_enabled",
-            false => "consumer_disabled",
-        };
-        self.change_consumer(by, key, event, &|consumer| consumer.enabled = enabled)
-            .await
+        let members = Map::from_iter([("enabled".to_owned(), enabled.into())]);
+        self.patch_consumer(by, key, guard, &members).await
     }
 
     /// Gives a consumer another secret, a random one unless it is given. During `grace` the old secret verifies too.
     ///
     /// # Errors
-    /// [`ManageError::ConsumerUnknown`], [`ManageError::EmptySecret`], a failure of the store or of the random generator.
+    /// [`ManageError::EmptySecret`], a failure of the random generator, and those of [`Self::update_consumer`].
     pub async fn rotate_secret(
         &self,
         by: &Actor,
         key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
         secret: Option<Secret>,
         grace: Option<Duration>,
     ) -> Result<Consumer, ManageError> {
@@ -132,18 +193,27 @@ impl Management {
         let rotate = |consumer: &mut Consumer| {
             let before = std::mem::replace(&mut consumer.secret, secret.clone());
             consumer.previous_secret = until.map(|until| (before, until));
+            Ok(())
         };
-        self.change_consumer(by, key, "consumer_secret_rotated", &rotate)
+        self.change_consumer(by, key, "consumer_secret_rotated", guard, &rotate)
             .await
     }
 
     /// Ends the grace of the secret before the last rotation.
     ///
     /// # Errors
-    /// [`ManageError::ConsumerUnknown`], or the store fails.
-    pub async fn end_grace(&self, by: &Actor, key: &ConsumerKey) -> Result<Consumer, ManageError> {
-        let end = |consumer: &mut Consumer| consumer.previous_secret = None;
-        self.change_consumer(by, key, "consumer_grace_ended", &end)
+    /// As [`Self::update_consumer`].
+    pub async fn end_grace(
+        &self,
+        by: &Actor,
+        key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
+    ) -> Result<Consumer, ManageError> {
+        let end = |consumer: &mut Consumer| {
+            consumer.previous_secret = None;
+            Ok(())
+        };
+        self.change_consumer(by, key, "consumer_grace_ended", guard, &end)
             .await
     }
 
@@ -152,25 +222,32 @@ impl Management {
         by: &Actor,
         key: &ConsumerKey,
         event: &str,
-        change: &(dyn Fn(&mut Consumer) + Sync),
+        guard: Guard<'_, Consumer>,
+        change: &(dyn Fn(&mut Consumer) -> Result<(), ManageError> + Sync),
     ) -> Result<Consumer, ManageError> {
-        match self.store.update_consumer(key, change).await? {
-            Updated::Consumer(consumer) => {
-                self.audit_consumer(by, event, key).await;
-                Ok(*consumer)
-            }
-            Updated::Unknown => Err(ManageError::ConsumerUnknown(key.clone())),
-            Updated::CannotSign => Err(ManageError::CannotSign),
-        }
+        let change = Change::new(guard, change);
+        let apply = |consumer: &mut Consumer| change.apply(consumer);
+        let updated = self.store.update_consumer(key, &apply).await?;
+        let unknown = || ManageError::ConsumerUnknown(key.clone());
+        let consumer = change.result(updated, unknown, || ManageError::CannotSign)?;
+        self.audit_consumer(by, event, key).await;
+        Ok(consumer)
     }
 
     /// Removes a consumer with all its tokens. The key is never used again.
     ///
     /// # Errors
-    /// [`ManageError::ConsumerUnknown`], or the store fails.
-    pub async fn remove_consumer(&self, by: &Actor, key: &ConsumerKey) -> Result<(), ManageError> {
-        if !self.store.remove_consumer(key).await? {
-            return Err(ManageError::ConsumerUnknown(key.clone()));
+    /// [`ManageError::ConsumerUnknown`], [`ManageError::Stale`], or the store fails.
+    pub async fn remove_consumer(
+        &self,
+        by: &Actor,
+        key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
+    ) -> Result<(), ManageError> {
+        let watched = Watched::new(guard);
+        let check = |consumer: &Consumer| watched.check(consumer);
+        if !self.store.remove_consumer(key, Some(&check)).await? {
+            return Err(watched.refusal(ManageError::ConsumerUnknown(key.clone())));
         }
         self.audit_consumer(by, "consumer_removed", key).await;
         Ok(())
@@ -215,4 +292,85 @@ fn given_or_random(secret: Option<Secret>) -> Result<Secret, ManageError> {
         Some(secret) if secret.is_empty() => Err(ManageError::EmptySecret),
         Some(secret) => Ok(secret),
     }
+}
+
+#[derive(serde::Deserialize)]
+struct Key {
+    key: ConsumerKey,
+}
+
+/// Merges members into a consumer, whose key and secrets stay.
+fn patch(consumer: &mut Consumer, members: Map<String, Value>) -> Result<(), ManageError> {
+    const FIXED: [&str; 3] = ["key", "created_at", "previous_secret_until"];
+
+    let patched: Consumer = merged(consumer, members, &FIXED)?;
+    let secrets = (consumer.secret.clone(), consumer.previous_secret.take());
+    *consumer = patched;
+    (consumer.secret, consumer.previous_secret) = secrets;
+    check_consumer(consumer)?;
+    if let Some(pem) = &consumer.rsa_public_key {
+        let block = registration::rsa_public_key(pem).map_err(InvalidConsumer::from)?;
+        consumer.rsa_public_key = Some(block);
+    }
+    Ok(())
+}
+
+/// Why a consumer cannot be registered.
+#[derive(Debug, Error)]
+pub enum InvalidConsumer {
+    /// A text that the consent page shows.
+    #[error("{0}: {1}")]
+    Text(&'static str, InvalidText),
+    /// The callback of this place.
+    #[error("callback {1:?}: {2}")]
+    Callback(usize, String, CallbackError),
+    /// The web page.
+    #[error("website: {0}")]
+    Website(#[from] InvalidWebPage),
+    /// The public key.
+    #[error("rsa_public_key: {0}")]
+    RsaKey(#[from] InvalidRsaKey),
+    /// It would be restricted to an RSA key that it does not have.
+    #[error("rsa_only needs rsa_public_key")]
+    CannotSign,
+}
+
+impl From<InvalidConsumer> for ManageError {
+    fn from(error: InvalidConsumer) -> Self {
+        let detail = error.to_string();
+        let name = match error {
+            InvalidConsumer::Text(name, _) => name.to_owned(),
+            InvalidConsumer::Callback(place, ..) => format!("callbacks/{place}"),
+            InvalidConsumer::Website(_) => "website".to_owned(),
+            InvalidConsumer::RsaKey(_) => "rsa_public_key".to_owned(),
+            InvalidConsumer::CannotSign => "rsa_only".to_owned(),
+        };
+        InvalidInput::member(&name, detail).into()
+    }
+}
+
+/// Checks what its type does not, and writes the web page as a browser does.
+///
+/// # Errors
+/// [`InvalidConsumer`]
+pub fn check_consumer(consumer: &mut Consumer) -> Result<(), InvalidConsumer> {
+    let text = |name, text: &str| {
+        let checked = registration::shown_name(text);
+        checked.map_err(|error| InvalidConsumer::Text(name, error))
+    };
+    text("name", &consumer.name)?;
+    if let Some(description) = &consumer.description {
+        text("description", description)?;
+    }
+    for (place, registered) in consumer.callbacks.iter().enumerate() {
+        callback::check_registration(registered)
+            .map_err(|error| InvalidConsumer::Callback(place, registered.clone(), error))?;
+    }
+    if let Some(pem) = &consumer.rsa_public_key {
+        RsaPublicKey::from_pem(pem)?;
+    }
+    let website = consumer.website.as_deref().map(registration::web_page);
+    consumer.website = website.transpose()?;
+    let can_sign = consumer.can_sign();
+    can_sign.then_some(()).ok_or(InvalidConsumer::CannotSign)
 }

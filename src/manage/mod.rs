@@ -1,27 +1,41 @@
 //! The use cases of operators with consumers, users and access tokens: the rules, the audit record, and the view of each record.
 //!
-//! [`Management`] has one function for each thing that an operator can do. The command line is a front of it: it reads
-//! arguments, calls a function and prints a [`view`].
+//! [`Management`] has one function for each thing that an operator can do. The command line, the admin API and the console
+//! are fronts of it: they read arguments, call a function and show a [`view`]. A function that changes one record takes a
+//! [`Guard`], which looks at the record in the transaction of the change.
 
 mod consumers;
+mod input;
 mod tokens;
 mod users;
 pub mod view;
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use thiserror::Error;
 
-pub use self::{consumers::new_consumer, users::new_user};
+pub use self::{
+    consumers::{InvalidConsumer, check_consumer, new_consumer},
+    input::{InvalidInput, read},
+    users::new_user,
+};
 pub use crate::telemetry::audit::Actor;
 use crate::{
     clock::{Clock, UnixTime},
     issue::random::{self, NoRandomness},
     names::{ConsumerKey, Permission, UserId},
-    store::{Store, StoreError, feed::ChangeHub, record::Dialect},
+    store::{
+        Store, StoreError,
+        feed::ChangeHub,
+        port::{Guard, Updated},
+        record::Dialect,
+    },
     telemetry::audit::CommandRecord,
 };
 
@@ -43,6 +57,12 @@ pub enum ManageError {
     /// The system gives no randomness.
     #[error(transparent)]
     Randomness(#[from] NoRandomness),
+    /// A member of the input is invalid.
+    #[error(transparent)]
+    Invalid(#[from] InvalidInput),
+    /// The record is not the one that the change is for.
+    #[error("the record has changed since it was read; read it again")]
+    Stale,
     /// The key of a new consumer is taken.
     #[error("there is a consumer with the key {0:?}; give another key, or change that consumer")]
     ConsumerExists(ConsumerKey),
@@ -162,5 +182,85 @@ impl Management {
     /// The latest last use of a record that is unused for this long.
     fn unused_since(&self, unused_for: Option<Duration>) -> Option<UnixTime> {
         unused_for.map(|duration| self.clock.now().before(duration))
+    }
+}
+
+/// A change in the store: `change` says why a record is not changed, and that is returned.
+struct Change<'a, T> {
+    guard: Guard<'a, T>,
+    change: &'a (dyn Fn(&mut T) -> Result<(), ManageError> + Sync),
+    refused: Mutex<Option<ManageError>>,
+}
+
+impl<'a, T> Change<'a, T> {
+    fn new(
+        guard: Guard<'a, T>,
+        change: &'a (dyn Fn(&mut T) -> Result<(), ManageError> + Sync),
+    ) -> Self {
+        Self {
+            guard,
+            change,
+            refused: Mutex::new(None),
+        }
+    }
+
+    /// Changes the record in the transaction; `false`: it is not wanted.
+    fn apply(&self, record: &mut T) -> bool {
+        let is_stale = self.guard.is_some_and(|guard| !guard(record));
+        let changed = match is_stale {
+            true => Err(ManageError::Stale),
+            false => (self.change)(record),
+        };
+        let refused = changed.err();
+        let is_wanted = refused.is_none();
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = refused;
+        is_wanted
+    }
+
+    /// The record after the change, or why it was not changed: `unknown`, what `change` said, or `otherwise`.
+    fn result(
+        self,
+        updated: Updated<T>,
+        unknown: impl FnOnce() -> ManageError,
+        otherwise: impl FnOnce() -> ManageError,
+    ) -> Result<T, ManageError> {
+        match updated {
+            Updated::Updated(record) => Ok(*record),
+            Updated::Unknown => Err(unknown()),
+            Updated::Refused => {
+                let refused = self.refused.into_inner();
+                let refused = refused.unwrap_or_else(PoisonError::into_inner);
+                Err(refused.unwrap_or_else(otherwise))
+            }
+        }
+    }
+}
+
+/// Notes whether a guard has found another record than the change is for.
+struct Watched<'a, T> {
+    guard: Guard<'a, T>,
+    is_stale: AtomicBool,
+}
+
+impl<'a, T> Watched<'a, T> {
+    const fn new(guard: Guard<'a, T>) -> Self {
+        Self {
+            guard,
+            is_stale: AtomicBool::new(false),
+        }
+    }
+
+    fn check(&self, record: &T) -> bool {
+        let passes = self.guard.is_none_or(|guard| guard(record));
+        self.is_stale.store(!passes, Ordering::Relaxed);
+        passes
+    }
+
+    /// Why nothing was changed.
+    fn refusal(&self, unknown: ManageError) -> ManageError {
+        match self.is_stale.load(Ordering::Relaxed) {
+            true => ManageError::Stale,
+            false => unknown,
+        }
     }
 }

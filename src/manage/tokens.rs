@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use super::{Actor, ManageError, Management};
+use super::{Actor, ManageError, Management, Watched};
 use crate::{
+    clock::UnixTime,
     issue::random,
-    names::{ConsumerKey, Permission, UserId},
+    names::Permission,
     store::{
-        port::{Added, TokenFilter},
+        port::{Added, Guard, TokenFilter},
         record::{AccessToken, Consumer, User},
     },
     telemetry::{
@@ -66,24 +67,27 @@ impl Management {
         Ok(token)
     }
 
-    /// Finds an access token by itself or by the first characters that the log shows of it.
+    /// Finds an access token by itself or by the first characters that the log shows of it; with `live` only one that is not
+    /// revoked.
     ///
     /// # Errors
     /// [`ManageError::TokenUnknown`], [`ManageError::TokenAmbiguous`], or the store fails.
-    pub async fn token(&self, token: &str) -> Result<AccessToken, ManageError> {
+    pub async fn token(&self, token: &str, live: bool) -> Result<AccessToken, ManageError> {
         // A line of the log ends them so.
         let token = token.strip_suffix('…').unwrap_or(token);
         if let Some(found) = self.store.access_token(token).await? {
-            return Ok(found);
+            let is_wanted = !live || found.revoked_at.is_none();
+            return is_wanted.then_some(found).ok_or(ManageError::TokenUnknown);
         }
         if token.chars().count() != SHOWN_TOKEN_CHARS {
             return Err(ManageError::TokenUnknown);
         }
         // Identifiers are listed in their order, so those that begin with these characters come next.
-        let mut next = self
-            .store
-            .access_tokens(&TokenFilter::default(), Some(token), 2)
-            .await?;
+        let filter = TokenFilter {
+            live,
+            ..TokenFilter::default()
+        };
+        let mut next = self.store.access_tokens(&filter, Some(token), 2).await?;
         next.retain(|next| next.token.starts_with(token));
         match (next.pop(), next.pop()) {
             (Some(found), None) => Ok(found),
@@ -112,45 +116,93 @@ impl Management {
         Ok(self.store.access_tokens(&filter, after, limit).await?)
     }
 
+    /// Lists access tokens that are not revoked. With `unused_for` those that were last used, or issued, at least that long
+    /// ago, the longest unused first; else by their identifiers. They come after the one of that time and identifier.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn live_tokens(
+        &self,
+        filter: TokenFilter,
+        unused_for: Option<Duration>,
+        after: (UnixTime, &str),
+        limit: u32,
+    ) -> Result<Vec<AccessToken>, ManageError> {
+        let unused_since = self.unused_since(unused_for);
+        let filter = TokenFilter {
+            unused_since,
+            live: true,
+            ..filter
+        };
+        Ok(match unused_since {
+            Some(_) => self.store.idle_access_tokens(&filter, after, limit).await?,
+            None => {
+                self.store
+                    .access_tokens(&filter, Some(after.1), limit)
+                    .await?
+            }
+        })
+    }
+
     /// Revokes an access token for good; revoking twice keeps the first time.
     ///
     /// # Errors
-    /// [`ManageError::TokenUnknown`], or the store fails.
-    pub async fn revoke_token(&self, by: &Actor, token: &AccessToken) -> Result<(), ManageError> {
+    /// [`ManageError::TokenUnknown`], [`ManageError::Stale`], or the store fails.
+    pub async fn revoke_token(
+        &self,
+        by: &Actor,
+        token: &AccessToken,
+        guard: Guard<'_, AccessToken>,
+    ) -> Result<(), ManageError> {
         let now = self.clock.now();
-        if !self.store.revoke_access_token(&token.token, now).await? {
-            return Err(ManageError::TokenUnknown);
+        let watched = Watched::new(guard);
+        let check = |token: &AccessToken| watched.check(token);
+        let check: Guard<'_, AccessToken> = guard.is_some().then_some(&check);
+        let revoked = self.store.revoke_access_token(&token.token, now, check);
+        if !revoked.await? {
+            return Err(watched.refusal(ManageError::TokenUnknown));
         }
         self.audit(by, about("token_revoked", token)).await;
         Ok(())
     }
 
-    /// Revokes all access tokens of a user, of a consumer, or of both together, in one transaction; returns how many were
-    /// not revoked before. With neither, nothing is revoked.
+    /// Revokes all access tokens that a filter finds, some in each transaction, so that others who write are not held up;
+    /// returns how many were not revoked before. A filter that finds all revokes nothing.
     ///
     /// # Errors
-    /// The store fails.
+    /// The store fails; then some may be revoked, which is recorded.
     pub async fn revoke_tokens(
         &self,
         by: &Actor,
-        user: Option<UserId>,
-        consumer: Option<ConsumerKey>,
+        filter: TokenFilter,
+        unused_for: Option<Duration>,
     ) -> Result<u64, ManageError> {
+        /// How many are revoked in one transaction.
+        const AT_ONCE: u32 = 2_000;
+
         let mut about = CommandRecord::counting("tokens_revoked", []);
-        about.user = user.as_ref().map(ToString::to_string);
-        about.consumer = consumer.as_ref().map(ToString::to_string);
+        about.user = filter.user.as_ref().map(ToString::to_string);
+        about.consumer = filter.consumer.as_ref().map(ToString::to_string);
         let filter = TokenFilter {
-            user,
-            consumer,
-            ..TokenFilter::default()
+            unused_since: self.unused_since(unused_for),
+            ..filter
         };
-        let revoked = self
-            .store
-            .revoke_access_tokens(&filter, self.clock.now())
-            .await?;
-        about.counts.insert("revoked".to_owned(), revoked);
+        let (mut all, now) = (0, self.clock.now());
+        let last = loop {
+            let revoked = self.store.revoke_access_tokens(&filter, now, AT_ONCE);
+            match revoked.await {
+                Ok(revoked) => {
+                    all += revoked;
+                    if revoked < u64::from(AT_ONCE) {
+                        break Ok(all);
+                    }
+                }
+                Err(error) => break Err(error),
+            }
+        };
+        about.counts.insert("revoked".to_owned(), all);
         self.audit(by, about).await;
-        Ok(revoked)
+        Ok(last?)
     }
 }
 

@@ -1,12 +1,17 @@
 //! Local accounts.
 
-use super::{Actor, ManageError, Management};
+use serde_json::{Map, Value};
+
+use super::{Actor, Change, InvalidInput, ManageError, Management, Watched, input::merged};
 use crate::{
     clock::UnixTime,
-    issue::random,
+    issue::{random, registration},
     names::UserId,
     secret::Secret,
-    store::{port::Added, record::User},
+    store::{
+        port::{Added, Guard, RecordFilter},
+        record::{Session, User},
+    },
     telemetry::audit::CommandRecord,
 };
 
@@ -34,8 +39,9 @@ impl Management {
     /// Makes an account.
     ///
     /// # Errors
-    /// [`ManageError::UserExists`], [`ManageError::UserIdTaken`], or the store fails.
+    /// [`ManageError::UserExists`], [`ManageError::UserIdTaken`], [`ManageError::Invalid`], or the store fails.
     pub async fn add_user(&self, by: &Actor, user: &User) -> Result<(), ManageError> {
+        check_names(user)?;
         if self.store.add_user(user.clone()).await? == Added::Added {
             self.audit_user(by, "user_added", &user.id).await;
             return Ok(());
@@ -75,75 +81,135 @@ impl Management {
         }
     }
 
+    /// Finds a user by id.
+    ///
+    /// # Errors
+    /// [`ManageError::UserUnknown`], or the store fails.
+    pub async fn user_of_id(&self, id: &UserId) -> Result<User, ManageError> {
+        let found = self.store.user(id).await?;
+        found.ok_or_else(|| ManageError::UserUnknown(id.to_string()))
+    }
+
     /// Lists users by their ids, from after `after`, at most `limit`.
     ///
     /// # Errors
     /// The store fails.
     pub async fn users(
         &self,
+        filter: &RecordFilter,
         after: Option<&UserId>,
         limit: u32,
     ) -> Result<Vec<User>, ManageError> {
-        Ok(self.store.users(after, limit).await?)
+        Ok(self.store.users(filter, after, limit).await?)
     }
 
     /// Sets the password hash of a user, and ends the user's sessions.
     ///
     /// # Errors
-    /// [`ManageError::UserUnknown`], or the store fails.
+    /// [`ManageError::UserUnknown`], [`ManageError::Stale`], or the store fails.
     pub async fn set_password(
         &self,
         by: &Actor,
         user: &User,
+        guard: Guard<'_, User>,
         hash: Secret,
     ) -> Result<(), ManageError> {
-        let is_done = self.store.set_password(&user.id, hash).await?;
-        self.done(by, is_done, "password_changed", user).await
+        let watched = Watched::new(guard);
+        let check = |user: &User| watched.check(user);
+        let set = self.store.set_password(&user.id, hash, Some(&check));
+        if !set.await? {
+            return Err(watched.refusal(ManageError::UserUnknown(user.name.clone())));
+        }
+        self.audit_user(by, "password_changed", &user.id).await;
+        Ok(())
     }
 
-    /// Enables or disables a user. Disabling ends sessions and access tokens; they stay ended.
+    /// Changes a user by a JSON Merge Patch (RFC 7396) of `name`, `display_name` and `enabled`. Disabling ends sessions and
+    /// access tokens; they stay ended.
+    ///
+    /// # Errors
+    /// [`ManageError::UserUnknown`], [`ManageError::UserExists`], [`ManageError::Invalid`], [`ManageError::Stale`], or the
+    /// store fails.
+    pub async fn patch_user(
+        &self,
+        by: &Actor,
+        id: &UserId,
+        guard: Guard<'_, User>,
+        members: &Map<String, Value>,
+    ) -> Result<User, ManageError> {
+        let event = match members.get("enabled") {
+            Some(Value::Bool(true)) => "user_enabled",
+            Some(Value::Bool(false)) => "user_disabled",
+            _ => "user_changed",
+        };
+        let patch = |user: &mut User| {
+            let mut patched: User = merged(user, members.clone(), &["id", "created_at"])?;
+            patched.password_hash = user.password_hash.take();
+            check_names(&patched)?;
+            *user = patched;
+            Ok(())
+        };
+        let change = Change::new(guard, &patch);
+        let apply = |user: &mut User| change.apply(user);
+        let now = self.clock.now();
+        let updated = self.store.update_user(id, now, &apply).await?;
+        let unknown = || ManageError::UserUnknown(id.to_string());
+        let name = members.get("name").and_then(Value::as_str);
+        let taken = || ManageError::UserExists(name.unwrap_or_default().to_owned());
+        let user = change.result(updated, unknown, taken)?;
+        self.audit_user(by, event, id).await;
+        Ok(user)
+    }
+
+    /// Enables or disables a user, as [`Self::patch_user`] does.
     ///
     /// # Errors
     /// [`ManageError::UserUnknown`], or the store fails.
     pub async fn set_user_enabled(
         &self,
         by: &Actor,
-        mut user: User,
+        user: User,
         enabled: bool,
     ) -> Result<User, ManageError> {
-        let event = if enabled {
-            "user_enabled"
-        } else {
-            "user_disabled"
-        };
-        let now = self.clock.now();
-        let is_done = self.store.set_user_enabled(&user.id, enabled, now).await?;
-        self.done(by, is_done, event, &user).await?;
-        user.enabled = enabled;
-        Ok(user)
+        let members = Map::from_iter([("enabled".to_owned(), enabled.into())]);
+        self.patch_user(by, &user.id, None, &members).await
     }
 
     /// Removes a user with sessions and access tokens. The id is never used again.
     ///
     /// # Errors
-    /// [`ManageError::UserUnknown`], or the store fails.
-    pub async fn remove_user(&self, by: &Actor, user: &User) -> Result<(), ManageError> {
-        let is_done = self.store.remove_user(&user.id, self.clock.now()).await?;
-        self.done(by, is_done, "user_removed", user).await
-    }
-
-    /// Records the event, unless the user was removed since it was found.
-    async fn done(
+    /// [`ManageError::UserUnknown`], [`ManageError::Stale`], or the store fails.
+    pub async fn remove_user(
         &self,
         by: &Actor,
-        is_done: bool,
-        event: &str,
         user: &User,
+        guard: Guard<'_, User>,
     ) -> Result<(), ManageError> {
-        if !is_done {
-            return Err(ManageError::UserUnknown(user.name.clone()));
+        let watched = Watched::new(guard);
+        let check = |user: &User| watched.check(user);
+        let now = self.clock.now();
+        if !self.store.remove_user(&user.id, now, Some(&check)).await? {
+            return Err(watched.refusal(ManageError::UserUnknown(user.name.clone())));
         }
-        self.audit_user(by, event, &user.id).await;
+        self.audit_user(by, "user_removed", &user.id).await;
+        Ok(())
+    }
+
+    /// Lists the open sessions of a user, the newest first.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn sessions(&self, user: &UserId) -> Result<Vec<Session>, ManageError> {
+        Ok(self.store.sessions_of(user, self.clock.now()).await?)
+    }
+
+    /// Ends all sessions of a user.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn end_sessions(&self, by: &Actor, user: &UserId) -> Result<(), ManageError> {
+        self.store.close_sessions(user, None).await?;
+        self.audit_user(by, "sessions_ended", user).await;
         Ok(())
     }
 
@@ -155,4 +221,14 @@ impl Management {
         };
         self.audit(by, about).await;
     }
+}
+
+/// Checks the names of a user.
+fn check_names(user: &User) -> Result<(), InvalidInput> {
+    registration::login_name(&user.name).map_err(|error| InvalidInput::member("name", error))?;
+    if let Some(name) = &user.display_name {
+        registration::shown_name(name)
+            .map_err(|error| InvalidInput::member("display_name", error))?;
+    }
+    Ok(())
 }

@@ -100,7 +100,10 @@ impl Visit<'_> {
         let key = consumer.parse();
         let key: ConsumerKey = key.map_err(|_| PageError::ApplicationUnknown)?;
         let filter = tokens_of(&caller.user.id, Some(key.clone()));
-        let count = self.store().revoke_access_tokens(&filter, self.now).await?;
+        let count = self
+            .store()
+            .revoke_access_tokens(&filter, self.now, u32::MAX)
+            .await?;
         // The tokens are rejected from now on, not only after the next read of the feed.
         self.pages.services.feed.follow().await?;
         tracing::info!(
@@ -275,8 +278,8 @@ impl Visit<'_> {
 
 fn tokens_of(user: &UserId, consumer: Option<ConsumerKey>) -> TokenFilter {
     TokenFilter {
-        unused_since: None,
         user: Some(user.clone()),
         consumer,
+        ..TokenFilter::default()
     }
 }

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::{
-    record::{AccessToken, Consumer, User},
+    record::{AccessToken, User},
     remote::StillDown,
     seal::Unopened,
 };
@@ -64,14 +64,19 @@ pub enum Added {
     Taken,
 }
 
-/// The outcome of [`Consumers::update_consumer`](super::Consumers::update_consumer).
+/// Looks at a record in the transaction that changes it; if it returns `false`, nothing is changed.
+pub type Guard<'a, T> = Option<&'a (dyn Fn(&T) -> bool + Sync)>;
+
+/// The outcome of [`Consumers::update_consumer`](super::Consumers::update_consumer) and
+/// [`Users::update_user`](super::Users::update_user).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Updated {
-    /// The consumer as it is now.
-    Consumer(Box<Consumer>),
-    /// It would be restricted to its RSA key and have none, see [`Consumer::can_sign`]; nothing changed.
-    CannotSign,
-    /// There is no such consumer.
+pub enum Updated<T> {
+    /// The record as it is now.
+    Updated(Box<T>),
+    /// The change is not wanted, or would leave a consumer that cannot sign, see [`Consumer::can_sign`](super::record::Consumer::can_sign), or a user with
+    /// the name of another one; nothing changed.
+    Refused,
+    /// There is no such record.
     Unknown,
 }
 
@@ -218,6 +223,18 @@ pub enum NoncesKept {
     Elsewhere,
 }
 
+/// Which consumers and users are listed.
+#[derive(Debug, Clone, Default)]
+pub struct RecordFilter {
+    /// Only those with this text in the key, the id or a name, in any ASCII case.
+    pub q: Option<String>,
+    /// Only enabled ones, or only disabled ones.
+    pub enabled: Option<bool>,
+    /// Only consumers that were registered at this time or before, have signed no call later, and have no access token that
+    /// was used or issued later.
+    pub unused_since: Option<UnixTime>,
+}
+
 /// Which access tokens [`Tokens::access_tokens`](super::Tokens::access_tokens) lists and [`Tokens::revoke_access_tokens`](super::Tokens::revoke_access_tokens) revokes.
 #[derive(Debug, Clone, Default)]
 pub struct TokenFilter {
@@ -227,6 +244,8 @@ pub struct TokenFilter {
     pub consumer: Option<ConsumerKey>,
     /// Only those whose last use, or issue if there was no use, was at this time or before.
     pub unused_since: Option<UnixTime>,
+    /// Only those that are not revoked.
+    pub live: bool,
 }
 
 /// Where a batch of [`Maintenance::reseal`](super::Maintenance::reseal) begins; the default is the beginning.

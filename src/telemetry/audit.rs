@@ -42,7 +42,7 @@ pub struct Actor {
     pub admin_token: Option<String>,
     /// The address that the request came from; none by a Unix socket.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub peer: Option<String>,
+    pub address: Option<String>,
     /// The machine.
     pub host: String,
     /// The process.
@@ -85,7 +85,7 @@ impl CommandRecord {
             token = self.token.as_ref().map(text),
             added = count("added"), unchanged = count("unchanged"), revoked = count("revoked"),
             not_restored = count("not_restored"), rekeyed = count("rekeyed"), unopened = count("unopened"),
-            os_user = actor.os_user.as_deref(), admin_token = actor.admin_token.as_deref(), peer = actor.peer.as_ref().map(text),
+            os_user = actor.os_user.as_deref(), admin_token = actor.admin_token.as_deref(), address = actor.address.as_ref().map(text),
             host = actor.host.as_str(), pid = actor.pid, audit_id = %self.id,
         );
     }

@@ -13,8 +13,8 @@ use countersign::{
 
 use crate::{
     records::{
-        NOW, access_token, allow, authorize, consumer, exchange, id, import_list, issue, later,
-        open_session, opened, populate, populated, user,
+        NOW, access_token, allow, always, authorize, consumer, exchange, id, import_list, issue,
+        later, open_session, opened, populate, populated, set_enabled, user,
     },
     suite::Backend,
 };
@@ -74,31 +74,31 @@ pub(crate) async fn tells_every_kind_once_and_in_order<B: Backend>() {
         Exchanged::Exchanged { .. }
     ));
     issue(&store, "a").await;
-    store.revoke_access_token("a", NOW).await.unwrap();
+    store.revoke_access_token("a", NOW, None).await.unwrap();
     assert_eq!(
         follower.news(&*store).await,
         [of_token("access-r"), of_token("a"), of_token("a")]
     );
-    store.update_consumer(&c, &|_| {}).await.unwrap();
+    store.update_consumer(&c, &|_| true).await.unwrap();
     store
-        .update_consumer(&c, &|consumer| consumer.secret = "s".into())
+        .update_consumer(&c, &always(&|consumer| consumer.secret = "s".into()))
         .await
         .unwrap();
     assert_eq!(
         follower.news(&*store).await,
         [of_consumer("c"), of_consumer("c")]
     );
-    store.set_password(&u, "h".into()).await.unwrap();
+    store.set_password(&u, "h".into(), None).await.unwrap();
     assert_eq!(follower.news(&*store).await, [of_user("u")]);
 
     // With a user go the tokens that were active, each by name.
     let mut disabled = {
-        store.set_user_enabled(&u, false, NOW).await.unwrap();
+        set_enabled(&store, &u, false, NOW).await;
         follower.news(&*store).await
     };
     disabled.sort_by_key(|change| matches!(change, Change::User(_)));
     assert_eq!(disabled, [of_token("access-r"), of_user("u")]);
-    store.set_user_enabled(&u, true, NOW).await.unwrap();
+    set_enabled(&store, &u, true, NOW).await;
     assert_eq!(follower.news(&*store).await, [of_user("u")]);
     store.add_user(user("v")).await.unwrap();
     store
@@ -106,12 +106,12 @@ pub(crate) async fn tells_every_kind_once_and_in_order<B: Backend>() {
         .await
         .unwrap();
     follower.news(&*store).await;
-    store.remove_user(&v, NOW).await.unwrap();
+    store.remove_user(&v, NOW, None).await.unwrap();
     let mut removed = follower.news(&*store).await;
     removed.sort_by_key(|change| matches!(change, Change::User(_)));
     assert_eq!(removed, [of_token("v"), of_user("v")]);
 
-    store.remove_consumer(&c).await.unwrap();
+    store.remove_consumer(&c, None).await.unwrap();
     assert!(follower.news(&*store).await.contains(&of_consumer("c")));
     let records = vec![
         Record::Consumer(consumer("i")),
@@ -131,7 +131,7 @@ pub(crate) async fn tells_what_another_handle_changed<B: Backend>() {
     here.issue_access_token(access_token("a", "c", "u"))
         .await
         .unwrap();
-    there.revoke_access_token("a", NOW).await.unwrap();
+    there.revoke_access_token("a", NOW, None).await.unwrap();
     let expected = [of_consumer("c"), of_token("a"), of_token("a")];
     assert_eq!(followers[0].news(&*here).await, expected);
     assert_eq!(followers[1].news(&*there).await, expected);
@@ -141,19 +141,22 @@ pub(crate) async fn tells_what_another_handle_changed<B: Backend>() {
 pub(crate) async fn says_nothing_of_what_did_not_change<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
     issue(&store, "a").await;
-    store.revoke_access_token("a", NOW).await.unwrap();
+    store.revoke_access_token("a", NOW, None).await.unwrap();
     let mut follower = Follower::start(&*store).await;
     let (d, w) = (id("d"), id("w"));
     store.add_consumer(consumer("c")).await.unwrap();
     store.add_user(user("u")).await.unwrap();
     issue(&store, "a").await;
-    store.revoke_access_token("a", later(1)).await.unwrap();
-    store.revoke_access_token("none", NOW).await.unwrap();
-    store.update_consumer(&d, &|_| {}).await.unwrap();
-    store.remove_consumer(&d).await.unwrap();
-    store.set_password(&w, "h".into()).await.unwrap();
-    store.set_user_enabled(&w, false, NOW).await.unwrap();
-    store.remove_user(&w, NOW).await.unwrap();
+    store
+        .revoke_access_token("a", later(1), None)
+        .await
+        .unwrap();
+    store.revoke_access_token("none", NOW, None).await.unwrap();
+    store.update_consumer(&d, &|_| true).await.unwrap();
+    store.remove_consumer(&d, None).await.unwrap();
+    store.set_password(&w, "h".into(), None).await.unwrap();
+    set_enabled(&store, &w, false, NOW).await;
+    store.remove_user(&w, NOW, None).await.unwrap();
     store
         .import(import_list(vec![Record::Consumer(consumer("c"))]))
         .await
@@ -190,7 +193,7 @@ pub(crate) async fn admits_what_it_has_forgotten<B: Backend>() {
     assert_eq!(forgotten.position, follower.0);
     // Whoever kept up misses nothing, and the feed goes on.
     assert_eq!(follower.news(&*store).await, []);
-    store.revoke_access_token("a", NOW).await.unwrap();
+    store.revoke_access_token("a", NOW, None).await.unwrap();
     assert!(store.changes_since(behind).await.unwrap().incomplete);
     assert_eq!(follower.news(&*store).await, [of_token("a")]);
     // A position that was never given out: the store was replaced by an older one.

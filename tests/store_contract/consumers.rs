@@ -10,8 +10,8 @@ use countersign::{
 
 use crate::{
     records::{
-        access_token, allow, ask, authorize, consumer, exchange, id, later, opened, opened_twice,
-        populate, rich_consumer, until_answered,
+        access_token, allow, always, ask, authorize, consumer, exchange, id, later, opened,
+        opened_twice, populate, rich_consumer, until_answered,
     },
     suite::Backend,
 };
@@ -44,7 +44,7 @@ pub(crate) async fn changes_only_what_is_asked<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
     let key: ConsumerKey = id("c");
     assert_eq!(
-        store.update_consumer(&key, &|_| {}).await.unwrap(),
+        store.update_consumer(&key, &|_| true).await.unwrap(),
         Updated::Unknown
     );
     let mut expected = consumer("c");
@@ -70,8 +70,8 @@ pub(crate) async fn changes_only_what_is_asked<B: Backend>() {
     for change in changes {
         change(&mut expected);
         assert_eq!(
-            store.update_consumer(&key, &change).await.unwrap(),
-            Updated::Consumer(Box::new(expected.clone()))
+            store.update_consumer(&key, &always(&change)).await.unwrap(),
+            Updated::Updated(Box::new(expected.clone()))
         );
         assert_eq!(store.consumer(&key).await.unwrap(), Some(expected.clone()));
     }
@@ -97,13 +97,16 @@ pub(crate) async fn never_leaves_one_that_cannot_sign<B: Backend>() {
         let restrict = |consumer: &mut Consumer| consumer.rsa_only = true;
         let remove = |consumer: &mut Consumer| consumer.rsa_public_key = None;
         let (one, other) = tokio::join!(
-            until_answered(|| stores[0].update_consumer(&key, &restrict)),
-            until_answered(|| stores[1].update_consumer(&key, &remove)),
+            until_answered(|| stores[0].update_consumer(&key, &always(&restrict))),
+            until_answered(|| stores[1].update_consumer(&key, &always(&remove))),
         );
-        let rejected = [&one, &other].map(|updated| *updated == Updated::CannotSign);
+        let rejected = [&one, &other].map(|updated| *updated == Updated::Refused);
         assert!(rejected[0] != rejected[1], "{one:?} {other:?}");
         assert!(stores[0].consumer(&key).await.unwrap().unwrap().can_sign());
-        stores[1].update_consumer(&key, &back).await.unwrap();
+        stores[1]
+            .update_consumer(&key, &always(&back))
+            .await
+            .unwrap();
     }
     assert_eq!(stores[0].consumer(&key).await.unwrap(), Some(registered));
 }
@@ -123,7 +126,7 @@ pub(crate) async fn keeps_the_secret_before_a_rotation<B: Backend>() {
             consumer.previous_secret = until.map(|until| (before, until));
         };
         rotate(&mut expected);
-        store.update_consumer(&key, &rotate).await.unwrap();
+        store.update_consumer(&key, &always(&rotate)).await.unwrap();
         assert_eq!(store.consumer(&key).await.unwrap(), Some(expected.clone()));
     }
 }
@@ -131,7 +134,7 @@ pub(crate) async fn keeps_the_secret_before_a_rotation<B: Backend>() {
 pub(crate) async fn removes_what_belongs_to_it<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
     let key: ConsumerKey = id("c");
-    assert!(!store.remove_consumer(&key).await.unwrap());
+    assert!(!store.remove_consumer(&key, None).await.unwrap());
     authorize(&store, allow()).await;
     store.add_consumer(consumer("d")).await.unwrap();
     let mine = access_token("mine", "c", "u");
@@ -142,8 +145,8 @@ pub(crate) async fn removes_what_belongs_to_it<B: Backend>() {
             Added::Added
         );
     }
-    assert!(store.remove_consumer(&key).await.unwrap());
-    assert!(!store.remove_consumer(&key).await.unwrap());
+    assert!(store.remove_consumer(&key, None).await.unwrap());
+    assert!(!store.remove_consumer(&key, None).await.unwrap());
     assert_eq!(store.consumer(&key).await.unwrap(), None);
     assert_eq!(store.access_token("mine").await.unwrap(), None);
     assert_eq!(store.request_token("r").await.unwrap(), None);
@@ -166,7 +169,13 @@ pub(crate) async fn removes_what_belongs_to_it<B: Backend>() {
 
 pub(crate) async fn lists_in_pages<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
-    assert!(store.consumers(None, 10).await.unwrap().is_empty());
+    assert!(
+        store
+            .consumers(&Default::default(), None, 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     populate(&store).await;
     // In the order of bytes, in which capitals come first.
     for key in ["e", "D", "a", "+"] {
@@ -175,7 +184,10 @@ pub(crate) async fn lists_in_pages<B: Backend>() {
     let mut seen = Vec::new();
     let mut after: Option<ConsumerKey> = None;
     loop {
-        let page = store.consumers(after.as_ref(), 2).await.unwrap();
+        let page = store
+            .consumers(&Default::default(), after.as_ref(), 2)
+            .await
+            .unwrap();
         assert!(page.len() <= 2);
         let Some(last) = page.last() else { break };
         after = Some(last.key.clone());
@@ -184,7 +196,13 @@ pub(crate) async fn lists_in_pages<B: Backend>() {
     let keys: Vec<_> = seen.iter().map(|consumer| consumer.key.as_str()).collect();
     assert_eq!(keys, ["+", "D", "a", "c", "e"]);
     assert_eq!(seen[1], consumer("D"));
-    assert!(store.consumers(None, 0).await.unwrap().is_empty());
+    assert!(
+        store
+            .consumers(&Default::default(), None, 0)
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 pub(crate) async fn keeps_the_latest_use<B: Backend>() {

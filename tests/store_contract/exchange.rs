@@ -15,7 +15,7 @@ use countersign::store::{
 use crate::{
     records::{
         NOW, allow, ask, authorize, consumer, decide_as, exchange, id, later, opened, populated,
-        request_token, until_answered, user, with_redirect_token,
+        request_token, set_enabled, until_answered, user, with_redirect_token,
     },
     suite::Backend,
 };
@@ -265,15 +265,15 @@ pub(crate) async fn ends_with_its_user<B: Backend>() {
     decide_as(&store, "disabled", &user, allow(), NOW)
         .await
         .unwrap();
-    assert!(store.set_user_enabled(&user, false, NOW).await.unwrap());
+    assert!(set_enabled(&store, &user, false, NOW).await);
     assert_eq!(outcome(&store, exchange("disabled", "c")).await, Unknown);
     // Enabling brings nothing back.
-    assert!(store.set_user_enabled(&user, true, NOW).await.unwrap());
+    assert!(set_enabled(&store, &user, true, NOW).await);
     assert_eq!(outcome(&store, exchange("disabled", "c")).await, Unknown);
     decide_as(&store, "removed", &user, allow(), NOW)
         .await
         .unwrap();
-    assert!(store.remove_user(&user, NOW).await.unwrap());
+    assert!(store.remove_user(&user, NOW, None).await.unwrap());
     assert_eq!(outcome(&store, exchange("removed", "c")).await, Unknown);
     // Unknown comes before expired.
     let late = Exchange {

@@ -7,8 +7,9 @@ use countersign::store::{
 
 use crate::{
     records::{
-        NOW, VERIFIER, allow, ask, authorize, consumer, decide_as, id, later, opened, populated,
-        populated_twice, request_token, until_answered, user, with_redirect_token,
+        NOW, VERIFIER, allow, always, ask, authorize, consumer, decide_as, id, later, opened,
+        populated, populated_twice, request_token, set_enabled, until_answered, user,
+        with_redirect_token,
     },
     suite::Backend,
 };
@@ -59,7 +60,7 @@ pub(crate) async fn finds_it_by_the_token_of_its_redirect<B: Backend>() {
         Decided::Unknown
     );
     // It is found in every later state too.
-    store.set_user_enabled(&user, false, NOW).await.unwrap();
+    set_enabled(&store, &user, false, NOW).await;
     for token in ["r", "redirect"] {
         let found = store.request_token(token).await.unwrap().unwrap();
         assert_eq!(
@@ -126,12 +127,12 @@ pub(crate) async fn refuses_decisions_for_what_is_gone_or_disabled<B: Backend>()
     assert_eq!(decide("none", &u).await, Decided::Unknown);
     assert_eq!(decide("r", &v).await, Decided::Unknown);
     store.add_user(user("v")).await.unwrap();
-    store.set_user_enabled(&v, false, NOW).await.unwrap();
+    set_enabled(&store, &v, false, NOW).await;
     assert_eq!(decide("r", &v).await, Decided::Unknown);
     let key = id("c");
     let set = async |enabled| {
         let change = |c: &mut Consumer| c.enabled = enabled;
-        store.update_consumer(&key, &change).await.unwrap();
+        store.update_consumer(&key, &always(&change)).await.unwrap();
     };
     set(false).await;
     assert_eq!(decide("r", &u).await, Decided::Unknown);

@@ -14,7 +14,7 @@ use countersign::{
 use crate::{
     postgres::database_of,
     postgres_server::Postgres as Server,
-    records::{NOW, access_token, ask, consumer, id, populate, request_token, user},
+    records::{NOW, access_token, ask, consumer, id, populate, request_token, set_enabled, user},
 };
 
 const CONSUMERS: &str = "SELECT secret, title AS name, scopes AS permissions, active AS enabled
@@ -119,7 +119,14 @@ async fn finds_what_is_not_registered_here() {
     let own = store.consumer(&key("shop")).await.unwrap();
     assert_eq!(own, Some(consumer("shop")));
     assert_eq!(store.export().await.unwrap().records.len(), 1);
-    assert_eq!(store.consumers(None, 9).await.unwrap().len(), 1);
+    assert_eq!(
+        store
+            .consumers(&Default::default(), None, 9)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -134,19 +141,24 @@ async fn what_is_ended_here_is_ended_whatever_the_other_system_says() {
     };
     assert!(!is_revoked("for-own").await && !is_revoked("t").await && !is_revoked("other").await);
     let position = store.changes_since(0).await.unwrap().position;
-    assert!(store.revoke_access_token("t", NOW).await.unwrap());
-    assert!(store.revoke_access_token("t", NOW).await.unwrap());
+    assert!(store.revoke_access_token("t", NOW, None).await.unwrap());
+    assert!(store.revoke_access_token("t", NOW, None).await.unwrap());
     assert!(is_revoked("t").await);
     let changes = store.changes_since(position).await.unwrap().changes;
     assert_eq!(changes, [Change::AccessToken("t".to_owned())]);
-    assert!(!store.revoke_access_token("nobody", NOW).await.unwrap());
+    assert!(
+        !store
+            .revoke_access_token("nobody", NOW, None)
+            .await
+            .unwrap()
+    );
     // A user who is known here counts; one who is not does not matter.
     let id = id("4712");
-    store.set_user_enabled(&id, false, NOW).await.unwrap();
+    set_enabled(&store, &id, false, NOW).await;
     assert!(is_revoked("other").await);
-    store.set_user_enabled(&id, true, NOW).await.unwrap();
+    set_enabled(&store, &id, true, NOW).await;
     assert!(!is_revoked("other").await);
-    store.remove_user(&id, NOW).await.unwrap();
+    store.remove_user(&id, NOW, None).await.unwrap();
     assert!(is_revoked("other").await);
 }
 

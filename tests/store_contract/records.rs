@@ -17,7 +17,7 @@ use countersign::{
     secret::Secret,
     store::{
         Store, StoreError,
-        port::{Added, Decided, Decision, Exchange, VerifiedPassword},
+        port::{Added, Decided, Decision, Exchange, Updated, VerifiedPassword},
         record::{
             AccessToken, Callback, Consumer, Dialect, RequestToken, RequestTokenState, Session,
             User,
@@ -126,6 +126,31 @@ pub(crate) async fn issue(store: &Arc<dyn Store>, token: &str) -> Added {
 pub(crate) async fn ask(store: &Arc<dyn Store>, token: &str) {
     let token = request_token(token, "c");
     store.issue_request_token(token).await.unwrap();
+}
+
+/// A change that is always wanted.
+pub(crate) fn always<'a>(
+    change: &'a (dyn Fn(&mut Consumer) + Sync),
+) -> impl Fn(&mut Consumer) -> bool + Sync + 'a {
+    move |consumer| {
+        change(consumer);
+        true
+    }
+}
+
+/// Enables or disables a user; `false` if there is none.
+pub(crate) async fn set_enabled(
+    store: &Arc<dyn Store>,
+    id: &UserId,
+    enabled: bool,
+    now: UnixTime,
+) -> bool {
+    let change = |user: &mut User| {
+        user.enabled = enabled;
+        true
+    };
+    let updated = store.update_user(id, now, &change).await.unwrap();
+    matches!(updated, Updated::Updated(user) if user.enabled == enabled)
 }
 
 /// A name as its type.

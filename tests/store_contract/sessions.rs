@@ -16,7 +16,7 @@ use countersign::{
 use crate::{
     records::{
         MOST_SESSIONS, NOW, access_token, allow, id, import_list, later, open_session, populated,
-        populated_twice, request_token, session, until_answered, user, verified,
+        populated_twice, request_token, session, set_enabled, until_answered, user, verified,
     },
     suite::Backend,
 };
@@ -162,8 +162,14 @@ pub(crate) async fn opens_only_with_the_password_that_was_verified<B: Backend>()
     // Neither none for one, nor one for none, nor another.
     assert!(!open(3, "u", &none).await);
     assert!(!open(3, "bare", &old).await);
-    store.set_password(&u, "another".into()).await.unwrap();
-    store.set_password(&b, "another".into()).await.unwrap();
+    store
+        .set_password(&u, "another".into(), None)
+        .await
+        .unwrap();
+    store
+        .set_password(&b, "another".into(), None)
+        .await
+        .unwrap();
     assert!(!open(3, "u", &old).await);
     assert!(!open(3, "bare", &none).await);
     // A refused login hashes nothing anew either.
@@ -174,7 +180,7 @@ pub(crate) async fn opens_only_with_the_password_that_was_verified<B: Backend>()
     assert!(!open(3, "u", &anew).await);
     let now = verified(&store, "u").await;
     assert_eq!(now.hash, Some("another".into()));
-    store.set_user_enabled(&u, false, NOW).await.unwrap();
+    set_enabled(&store, &u, false, NOW).await;
     let anew = VerifiedPassword {
         rehashed: Some("of a disabled user".into()),
         ..now
@@ -238,7 +244,7 @@ pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
         assert_eq!(import(other).await, Some(Conflict::Differs));
     }
     // Until the password is another.
-    store.set_password(&id, "set".into()).await.unwrap();
+    store.set_password(&id, "set".into(), None).await.unwrap();
     assert_eq!(import(Some(&old)).await, Some(Conflict::Differs));
 }
 
@@ -255,7 +261,7 @@ pub(crate) async fn no_racing_login_outlives_the_old_password<B: Backend>() {
         })
     };
     let mut tasks: Vec<_> = (0..40).map(task).collect();
-    let changed = stores[0].set_password(&id, "new".into());
+    let changed = stores[0].set_password(&id, "new".into(), None);
     let (changed, late) = tokio::join!(changed, async { (40..80).map(task).collect::<Vec<_>>() });
     assert!(changed.unwrap());
     tasks.extend(late);
@@ -295,7 +301,7 @@ pub(crate) async fn a_decision_ends_with_its_session<B: Backend>() {
     store.issue_request_token(long).await.unwrap();
     assert_eq!(decide("long", 2, late).await, Decided::Unknown);
     let id = id("u");
-    store.set_password(&id, "new".into()).await.unwrap();
+    store.set_password(&id, "new".into(), None).await.unwrap();
     assert_eq!(decide("s", 3, NOW).await, Decided::Unknown);
     assert_eq!(
         store.request_token("s").await.unwrap(),
@@ -363,10 +369,10 @@ pub(crate) async fn a_changed_password_leaves_one_session<B: Backend>() {
         matches!(imported, Import::Rejected(problems) if problems[0].conflict == Conflict::Differs)
     );
 
-    store.set_user_enabled(&id, false, NOW).await.unwrap();
+    set_enabled(&store, &id, false, NOW).await;
     assert!(!change(5, &new, "$ours$v=1$salt$disabled").await);
     assert_eq!(verified(store, "u").await.hash, Some(new.clone()));
-    store.remove_user(&id, NOW).await.unwrap();
+    store.remove_user(&id, NOW, None).await.unwrap();
     assert!(!change(5, &new, "$ours$v=1$salt$removed").await);
     assert_eq!(store.user(&id).await.unwrap(), None);
 }
@@ -389,7 +395,7 @@ pub(crate) async fn of_racing_password_changes_one_succeeds<B: Backend>() {
             .collect();
         // In every other round the operator sets a password too.
         if round % 2 == 1 {
-            assert!(stores[1].set_password(&id, hash(255)).await.unwrap());
+            assert!(stores[1].set_password(&id, hash(255), None).await.unwrap());
         }
         let mut changed = Vec::new();
         for (number, task) in tasks {

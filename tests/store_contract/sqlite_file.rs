@@ -333,7 +333,10 @@ async fn a_process_of_before_a_migration_writes_nothing() {
     newer.execute_batch("PRAGMA user_version = 9999").unwrap();
     let error = store.add_consumer(consumer("d")).await.unwrap_err();
     assert!(matches!(error, StoreError::Unavailable(_)));
-    assert_eq!(store.consumers(None, 9).await.unwrap(), [consumer("c")]);
+    assert_eq!(
+        store.consumers(&Default::default(), None, 9).await.unwrap(),
+        [consumer("c")]
+    );
 }
 
 #[tokio::test]

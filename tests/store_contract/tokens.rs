@@ -1,12 +1,12 @@
 //! Access tokens outside the flow.
 
 use countersign::store::{
-    port::{Added, Change, TokenFilter},
+    port::{Added, Change, RecordFilter, TokenFilter},
     record::{AccessToken, Consumer},
 };
 
 use crate::{
-    records::{NOW, access_token, consumer, id, issue, later, populated, user},
+    records::{NOW, access_token, always, consumer, id, issue, later, populated, user},
     suite::Backend,
 };
 
@@ -55,7 +55,10 @@ pub(crate) async fn refuses_a_token_that_could_not_be_used<B: Backend>() {
     assert_eq!(store.access_token("b").await.unwrap(), None);
     // A disabled consumer's tokens wait for it.
     let disable = |d: &mut Consumer| d.enabled = false;
-    store.update_consumer(&id("d"), &disable).await.unwrap();
+    store
+        .update_consumer(&id("d"), &always(&disable))
+        .await
+        .unwrap();
     assert_eq!(
         store
             .issue_access_token(access_token("b", "d", "u"))
@@ -67,12 +70,22 @@ pub(crate) async fn refuses_a_token_that_could_not_be_used<B: Backend>() {
 
 pub(crate) async fn revokes_once_and_for_all<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
-    assert!(!store.revoke_access_token("a", NOW).await.unwrap());
+    assert!(!store.revoke_access_token("a", NOW, None).await.unwrap());
     for token in ["a", "b"] {
         issue(&store, token).await;
     }
-    assert!(store.revoke_access_token("a", later(1)).await.unwrap());
-    assert!(store.revoke_access_token("a", later(2)).await.unwrap());
+    assert!(
+        store
+            .revoke_access_token("a", later(1), None)
+            .await
+            .unwrap()
+    );
+    assert!(
+        store
+            .revoke_access_token("a", later(2), None)
+            .await
+            .unwrap()
+    );
     let expected = AccessToken {
         revoked_at: Some(later(1)),
         ..access_token("a", "c", "u")
@@ -106,7 +119,7 @@ pub(crate) async fn lists_by_user_and_consumer_in_pages<B: Backend>() {
         let filter = TokenFilter {
             user: user.parse().ok(),
             consumer: consumer.parse().ok(),
-            unused_since: None,
+            ..TokenFilter::default()
         };
         let tokens = store.access_tokens(&filter, after, limit).await.unwrap();
         tokens
@@ -195,9 +208,12 @@ pub(crate) async fn revokes_all_of_a_user_and_a_consumer<B: Backend>() {
         let filter = TokenFilter {
             user: user.parse().ok(),
             consumer: consumer.parse().ok(),
-            unused_since: None,
+            ..TokenFilter::default()
         };
-        store.revoke_access_tokens(&filter, later(1)).await.unwrap()
+        store
+            .revoke_access_tokens(&filter, later(1), u32::MAX)
+            .await
+            .unwrap()
     };
     let left = async || {
         let all = TokenFilter::default();
@@ -258,7 +274,11 @@ pub(crate) async fn finds_what_is_unused<B: Backend>() {
     };
     let consumers = async |since, after: &str| {
         let after = after.parse().ok();
-        let unused = store.unused_consumers(later(since), after.as_ref(), 9);
+        let filter = RecordFilter {
+            unused_since: Some(later(since)),
+            ..RecordFilter::default()
+        };
+        let unused = store.consumers(&filter, after.as_ref(), 9);
         let keys = unused.await.unwrap().into_iter();
         keys.map(|consumer| consumer.key.to_string())
             .collect::<String>()

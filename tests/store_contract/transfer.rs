@@ -44,11 +44,14 @@ async fn fill(store: &Arc<dyn Store>) {
         .await
         .unwrap();
     store
-        .revoke_access_token("revoked", later(8))
+        .revoke_access_token("revoked", later(8), None)
         .await
         .unwrap();
-    store.remove_user(&id("removed"), later(9)).await.unwrap();
-    store.remove_consumer(&id("removed")).await.unwrap();
+    store
+        .remove_user(&id("removed"), later(9), None)
+        .await
+        .unwrap();
+    store.remove_consumer(&id("removed"), None).await.unwrap();
 }
 
 /// A place for every kind of record, so that lists can be compared whatever their order.
@@ -278,8 +281,8 @@ pub(crate) async fn keeps_removed_ones_out<B: Backend>() {
         store.issue_access_token(token).await.unwrap();
     }
     let backup = export(&store).await;
-    store.remove_user(&id("u"), later(1)).await.unwrap();
-    store.remove_consumer(&id("d")).await.unwrap();
+    store.remove_user(&id("u"), later(1), None).await.unwrap();
+    store.remove_consumer(&id("d"), None).await.unwrap();
     // The removed consumer, its token and the removed user stay out. The other token is here, revoked, and stays so.
     assert_eq!(import(&store, &backup).await, imported(0, 2, 0, 3));
     assert_eq!(store.consumer(&id("d")).await.unwrap(), None);
@@ -414,7 +417,14 @@ pub(crate) async fn bounds_what_passwords_cost<B: Backend>() {
         outcome(&store, list(&fourth)).await,
         rejected(1, Conflict::PasswordCosts)
     );
-    assert_eq!(store.users(None, 100).await.unwrap().len(), 9);
+    assert_eq!(
+        store
+            .users(&Default::default(), None, 100)
+            .await
+            .unwrap()
+            .len(),
+        9
+    );
     let known = outcome(&store, list(&fourth[..1])).await;
     assert_eq!(known, imported(1, 0, 0, 0));
 }
@@ -547,9 +557,9 @@ pub(crate) async fn an_export_beside_changes_can_be_imported<B: Backend>() {
             let new = access_token(&format!("z{round}"), &key, &id);
             assert_eq!(from.issue_access_token(new).await.unwrap(), Added::Added);
             let old = format!("t{:06}", round * 50);
-            from.revoke_access_token(&old, NOW).await.unwrap();
+            from.revoke_access_token(&old, NOW, None).await.unwrap();
         }
-        from.remove_consumer(&id("c0")).await.unwrap();
+        from.remove_consumer(&id("c0"), None).await.unwrap();
     };
     let (exported, ()) = tokio::join!(from.export(), change);
     let exported = exported.unwrap().records;

@@ -11,7 +11,7 @@ use countersign::{
 use crate::{
     records::{
         NOW, access_token, allow, ask, authorize, decide_as, id, issue, later, open_session,
-        opened, populated, user,
+        opened, populated, set_enabled, user,
     },
     suite::Backend,
 };
@@ -49,7 +49,10 @@ pub(crate) async fn takes_an_id_and_a_name_once<B: Backend>() {
     for user in [same_id, same_name] {
         assert_eq!(store.add_user(user).await.unwrap(), Added::Taken);
     }
-    assert_eq!(store.users(None, 10).await.unwrap(), [user("u")]);
+    assert_eq!(
+        store.users(&Default::default(), None, 10).await.unwrap(),
+        [user("u")]
+    );
 }
 
 pub(crate) async fn admits_whom_an_outside_login_vouches_for<B: Backend>() {
@@ -110,7 +113,7 @@ pub(crate) async fn admits_whom_an_outside_login_vouches_for<B: Backend>() {
     assert_eq!(local.password_hash, user("local").password_hash);
     // Disabled and removed ones stay so.
     let eve: UserId = id("8");
-    store.set_user_enabled(&eve, false, NOW).await.unwrap();
+    set_enabled(&store, &eve, false, NOW).await;
     let admitted = store.admit_user(outside("8", Some("x"), None), NOW).await;
     assert_eq!(
         admitted.unwrap(),
@@ -119,7 +122,7 @@ pub(crate) async fn admits_whom_an_outside_login_vouches_for<B: Backend>() {
             ..known("8", "eve", Some("E"))
         })
     );
-    store.remove_user(&eve, NOW).await.unwrap();
+    store.remove_user(&eve, NOW, None).await.unwrap();
     let admitted = store.admit_user(outside("8", Some("x"), None), NOW).await;
     assert_eq!(admitted.unwrap(), Admitted::Removed);
     assert_eq!(store.user(&eve).await.unwrap(), None);
@@ -148,13 +151,13 @@ pub(crate) async fn folds_ascii_case_of_names_only<B: Backend>() {
 pub(crate) async fn ends_sessions_with_a_new_password<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
     let (u, v): (UserId, UserId) = (id("u"), id("v"));
-    assert!(!store.set_password(&u, "hash".into()).await.unwrap());
+    assert!(!store.set_password(&u, "hash".into(), None).await.unwrap());
     for id in ["u", "v"] {
         store.add_user(user(id)).await.unwrap();
     }
     open_session(&store, 1, "u").await;
     open_session(&store, 2, "v").await;
-    assert!(store.set_password(&u, "hash".into()).await.unwrap());
+    assert!(store.set_password(&u, "hash".into(), None).await.unwrap());
     let changed = User {
         password_hash: Some("hash".into()),
         ..user("u")
@@ -168,7 +171,7 @@ pub(crate) async fn ends_sessions_with_a_new_password<B: Backend>() {
 pub(crate) async fn disabling_ends_everything_for_good<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
     let id: UserId = id("u");
-    assert!(!store.set_user_enabled(&id, false, NOW).await.unwrap());
+    assert!(!set_enabled(&store, &id, false, NOW).await);
     authorize(&store, allow()).await;
     store.add_user(user("v")).await.unwrap();
     for token in [
@@ -178,12 +181,15 @@ pub(crate) async fn disabling_ends_everything_for_good<B: Backend>() {
     ] {
         store.issue_access_token(token).await.unwrap();
     }
-    store.revoke_access_token("b", later(1)).await.unwrap();
+    store
+        .revoke_access_token("b", later(1), None)
+        .await
+        .unwrap();
     open_session(&store, 1, "u").await;
     open_session(&store, 2, "v").await;
     ask(&store, "fresh").await;
 
-    assert!(store.set_user_enabled(&id, false, later(2)).await.unwrap());
+    assert!(set_enabled(&store, &id, false, later(2)).await);
     let disabled = User {
         enabled: false,
         ..user("u")
@@ -207,7 +213,7 @@ pub(crate) async fn disabling_ends_everything_for_good<B: Backend>() {
     );
     open_session(&store, 3, "u").await;
 
-    assert!(store.set_user_enabled(&id, true, later(3)).await.unwrap());
+    assert!(set_enabled(&store, &id, true, later(3)).await);
     assert_eq!(store.user(&id).await.unwrap(), Some(user("u")));
     assert_eq!(revoked_at("a").await, revoked(2));
     for byte in [1, 3] {
@@ -220,14 +226,14 @@ pub(crate) async fn removal_ends_everything_and_retires_the_id<B: Backend>() {
     let backend = B::fresh().await;
     let store = backend.open().await;
     let id: UserId = id("u");
-    assert!(!store.remove_user(&id, NOW).await.unwrap());
+    assert!(!store.remove_user(&id, NOW, None).await.unwrap());
     authorize(&store, allow()).await;
     let token = access_token("a", "c", "u");
     store.issue_access_token(token.clone()).await.unwrap();
     open_session(&store, 1, "u").await;
 
-    assert!(store.remove_user(&id, later(2)).await.unwrap());
-    assert!(!store.remove_user(&id, later(3)).await.unwrap());
+    assert!(store.remove_user(&id, later(2), None).await.unwrap());
+    assert!(!store.remove_user(&id, later(3), None).await.unwrap());
     assert_eq!(store.user(&id).await.unwrap(), None);
     assert_eq!(store.user_by_name("u@example.org").await.unwrap(), None);
     assert_eq!(store.session(&[1; 32], NOW).await.unwrap(), None);
@@ -249,8 +255,8 @@ pub(crate) async fn removal_ends_everything_and_retires_the_id<B: Backend>() {
         ..user("heir")
     };
     assert_eq!(store.add_user(heir).await.unwrap(), Added::Added);
-    assert!(!store.set_password(&id, "h".into()).await.unwrap());
-    assert!(!store.set_user_enabled(&id, true, NOW).await.unwrap());
+    assert!(!store.set_password(&id, "h".into(), None).await.unwrap());
+    assert!(!set_enabled(&store, &id, true, NOW).await);
     assert_eq!(store.issue_access_token(token).await.unwrap(), Added::Taken);
     let all = TokenFilter::default();
     assert_eq!(store.access_tokens(&all, None, 10).await.unwrap(), [kept]);
@@ -267,14 +273,29 @@ pub(crate) async fn lists_in_pages<B: Backend>() {
     for id in ["z", "B", "a"] {
         store.add_user(user(id)).await.unwrap();
     }
-    let first = store.users(None, 3).await.unwrap();
+    let first = store.users(&Default::default(), None, 3).await.unwrap();
     assert_eq!(first, [user("B"), user("a"), user("u")]);
-    let rest = store.users(Some(&first[2].id), 3).await.unwrap();
+    let rest = store
+        .users(&Default::default(), Some(&first[2].id), 3)
+        .await
+        .unwrap();
     assert_eq!(rest, [user("z")]);
-    assert!(store.users(Some(&rest[0].id), 3).await.unwrap().is_empty());
+    assert!(
+        store
+            .users(&Default::default(), Some(&rest[0].id), 3)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     // A place between ids, where a user was removed.
     let between = id("b");
-    assert_eq!(store.users(Some(&between), 1).await.unwrap(), [user("u")]);
+    assert_eq!(
+        store
+            .users(&Default::default(), Some(&between), 1)
+            .await
+            .unwrap(),
+        [user("u")]
+    );
 }
 
 pub(crate) async fn tells_what_passwords_cost<B: Backend>() {
@@ -318,10 +339,10 @@ pub(crate) async fn tells_what_passwords_cost<B: Backend>() {
     // What nobody has any more costs nothing.
     let (a, b, c) = (id("a"), id("b"), id("c"));
     let new = "$argon2id$v=19$m=256,t=2,p=1$bmV3$aGFzaA";
-    store.set_password(&a, new.into()).await.unwrap();
-    store.remove_user(&c, NOW).await.unwrap();
+    store.set_password(&a, new.into(), None).await.unwrap();
+    store.remove_user(&c, NOW, None).await.unwrap();
     assert_eq!(costs().await, all[1..]);
-    store.set_password(&b, new.into()).await.unwrap();
+    store.set_password(&b, new.into(), None).await.unwrap();
     assert_eq!(costs().await, all[1..2]);
     // As another process sees it.
     let other = backend.open().await;

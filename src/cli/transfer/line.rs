@@ -30,14 +30,10 @@ use thiserror::Error;
 
 use crate::{
     clock::UnixTime,
-    issue::{
-        callback::{self, CallbackError},
-        registration::{self, InvalidText, InvalidWebPage},
-    },
+    issue::registration::{self, InvalidText},
     login::password::{self, UnusableHash},
-    manage::view,
+    manage::{InvalidConsumer, check_consumer, view},
     names::UserId,
-    oauth::{RsaPublicKey, rsa::InvalidRsaKey},
     secret::Secret,
     store::{
         record::{AccessToken, Consumer, User},
@@ -98,8 +94,8 @@ pub(super) enum LineError {
     Base64(&'static str, DecodeError),
     #[error("previous_secret and previous_secret_until need each other")]
     HalfPreviousSecret,
-    #[error("rsa_only needs rsa_public_key")]
-    CannotSign,
+    #[error(transparent)]
+    Consumer(#[from] InvalidConsumer),
     #[error(
         "names no user, and an access token acts for one; give all such tokens a user with --token-user, or remove the \
          line and let the consumer sign without a token, where access has application"
@@ -107,12 +103,6 @@ pub(super) enum LineError {
     NoUser,
     #[error("{0}: {1}")]
     Text(&'static str, InvalidText),
-    #[error("callback {0:?}: {1}")]
-    Callback(String, CallbackError),
-    #[error("website: {0}")]
-    Website(#[from] InvalidWebPage),
-    #[error("rsa_public_key: {0}")]
-    RsaKey(#[from] InvalidRsaKey),
     #[error("password_hash {0}; leave it out and set a password")]
     PasswordHash(#[from] UnusableHash),
     #[error("{0}: {1:?} is neither true nor false")]
@@ -244,21 +234,8 @@ fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
         previous_secret: previous.zip(until),
         ..read
     };
-    registration::shown_name(&consumer.name).map_err(|error| LineError::Text("name", error))?;
-    if let Some(text) = &consumer.description {
-        registration::shown_name(text).map_err(|error| LineError::Text("description", error))?;
-    }
-    for registered in &consumer.callbacks {
-        callback::check_registration(registered)
-            .map_err(|error| LineError::Callback(registered.clone(), error))?;
-    }
-    if let Some(pem) = &consumer.rsa_public_key {
-        RsaPublicKey::from_pem(pem)?;
-    }
-    let website = consumer.website.as_deref().map(registration::web_page);
-    consumer.website = website.transpose()?;
-    let can_sign = consumer.can_sign();
-    can_sign.then_some(consumer).ok_or(LineError::CannotSign)
+    check_consumer(&mut consumer)?;
+    Ok(consumer)
 }
 
 fn user(mut members: Map<String, Value>) -> Result<User, LineError> {

@@ -208,6 +208,11 @@ const MIGRATIONS: &[&str] = &[
         dialect text NOT NULL CHECK (dialect IN ('rfc5849', 'legacy'))
     );
     "#,
+    // Lists begin with the access tokens that have been unused for longest.
+    "
+    CREATE INDEX access_tokens_by_use ON access_tokens (coalesce(last_used_at, issued_at), token)
+        WHERE revoked_at IS NULL;
+    ",
 ];
 
 /// The tables.
@@ -232,6 +237,7 @@ pub(super) const STATEMENTS: Statements = Statements {
     schema: SCHEMA,
     now: "extract(epoch FROM clock_timestamp())::bigint",
     each: "json_array_elements_text($1::text::json)",
+    like: "ILIKE",
     user_by_name: r#"SELECT * FROM users WHERE lower(name) = lower($1 COLLATE "C")"#,
     lock_user: "FOR NO KEY UPDATE",
     lock_token: "FOR UPDATE",

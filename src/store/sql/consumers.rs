@@ -2,13 +2,12 @@
 
 use async_trait::async_trait;
 
-use super::{Engine, Mode, Pace, Tx, alone, read, run};
+use super::{Engine, Mode, Pace, Tx, alone, condition, passes, read, run};
 use crate::{
-    clock::UnixTime,
     names::ConsumerKey,
     store::{
         Result,
-        port::{Added, Change, Updated},
+        port::{Added, Change, Guard, RecordFilter, Updated},
         record::{Consumer, ConsumerUse},
         rows::{self, json, seconds},
         seal::field,
@@ -41,29 +40,31 @@ pub trait Consumers: Engine {
         .await
     }
 
-    /// Changes a consumer, unless it could not sign any more.
+    /// Changes a consumer, unless `change` returns `false` or it could not sign any more.
     async fn update_consumer(
         &self,
         key: &ConsumerKey,
-        change: &(dyn for<'c> Fn(&'c mut Consumer) + Sync),
-    ) -> Result<Updated> {
+        change: &(dyn for<'c> Fn(&'c mut Consumer) -> bool + Sync),
+    ) -> Result<Updated<Consumer>> {
         alone(self, "update_consumer", async |tx| {
             let Some(mut consumer) = find(tx, key).await? else {
                 return Ok(Updated::Unknown);
             };
-            change(&mut consumer);
-            if !consumer.can_sign() {
-                return Ok(Updated::CannotSign);
+            if !change(&mut consumer) || !consumer.can_sign() {
+                return Ok(Updated::Refused);
             }
             put(tx, &consumer).await?;
-            Ok(Updated::Consumer(Box::new(consumer)))
+            Ok(Updated::Updated(Box::new(consumer)))
         })
         .await
     }
 
-    /// Removes a consumer with its request tokens and access tokens; `false` if there is none.
-    async fn remove_consumer(&self, key: &ConsumerKey) -> Result<bool> {
+    /// Removes a consumer with its request tokens and access tokens; `false` if there is none that `guard` lets go.
+    async fn remove_consumer(&self, key: &ConsumerKey, guard: Guard<'_, Consumer>) -> Result<bool> {
         alone(self, "remove_consumer", async |tx| {
+            if !passes(guard, find(tx, key).await?) {
+                return Ok(false);
+            }
             for statement in [
                 "INSERT INTO removed_tokens (token)
                  SELECT token FROM access_tokens WHERE consumer = $1",
@@ -74,56 +75,38 @@ pub trait Consumers: Engine {
                 tx.execute(statement, &[key.as_str().into()]).await?;
             }
             let delete = "DELETE FROM consumers WHERE key = $1";
-            let is_removed = tx.execute(delete, &[key.as_str().into()]).await? > 0;
-            if is_removed {
-                retire(tx, key).await?;
-                tx.changed(Change::Consumer(key.clone()));
-            }
-            Ok(is_removed)
+            tx.execute(delete, &[key.as_str().into()]).await?;
+            retire(tx, key).await?;
+            tx.changed(Change::Consumer(key.clone()));
+            Ok(true)
         })
         .await
     }
 
     /// Lists consumers in the order of their keys, after `after`, at most `limit`.
-    async fn consumers(&self, after: Option<&ConsumerKey>, limit: u32) -> Result<Vec<Consumer>> {
-        let list = "SELECT * FROM consumers WHERE key > $1 ORDER BY key LIMIT $2";
-        read(self, "consumers", async |tx| {
-            let after = after.map_or("", ConsumerKey::as_str);
-            tx.rows(
-                list,
-                &[after.into(), i64::from(limit).into()],
-                rows::consumer,
-            )
-            .await
-        })
-        .await
-    }
-
-    /// Lists those consumers, in the same way, that were registered at `since` or before, have signed no call later, and
-    /// have no access token that was used or issued later.
-    async fn unused_consumers(
+    async fn consumers(
         &self,
-        since: UnixTime,
+        filter: &RecordFilter,
         after: Option<&ConsumerKey>,
         limit: u32,
     ) -> Result<Vec<Consumer>> {
-        let list = "SELECT * FROM consumers WHERE key > $1 AND created_at <= $3 AND NOT EXISTS (
-                 SELECT 1 FROM access_tokens
-                 WHERE consumer = consumers.key AND coalesce(last_used_at, issued_at) > $3)
-             AND NOT EXISTS (
-                 SELECT 1 FROM consumer_uses WHERE consumer = consumers.key AND last_used_at > $3)
-             ORDER BY key LIMIT $2";
-        run(
-            self,
-            "unused_consumers",
-            Mode::Single,
-            Pace::Command,
-            async |tx| {
-                let after = after.map_or("", ConsumerKey::as_str);
-                let params = [after.into(), i64::from(limit).into(), since.into()];
-                tx.rows(list, &params, rows::consumer).await
-            },
-        )
+        let pace = Pace::Command;
+        run(self, "consumers", Mode::Single, pace, async |tx| {
+            let (mut condition, mut params) = condition(tx, filter, "key", after.map_or("", ConsumerKey::as_str));
+            if let Some(since) = filter.unused_since {
+                params.push(since.into());
+                let since = params.len();
+                condition += &format!(
+                    " AND created_at <= ${since} AND NOT EXISTS (SELECT 1 FROM access_tokens
+                      WHERE consumer = consumers.key AND coalesce(last_used_at, issued_at) > ${since})
+                      AND NOT EXISTS (SELECT 1 FROM consumer_uses
+                      WHERE consumer = consumers.key AND last_used_at > ${since})"
+                );
+            }
+            params.push(i64::from(limit).into());
+            let list = format!("SELECT * FROM consumers WHERE {condition} ORDER BY key LIMIT ${}", params.len());
+            tx.rows(&list, &params, rows::consumer).await
+        })
         .await
     }
 

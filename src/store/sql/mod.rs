@@ -21,7 +21,7 @@ use tokio::{
 
 use super::{
     Result, StoreError,
-    port::Change,
+    port::{Change, Guard, RecordFilter},
     record::{AccessToken, Consumer},
     rows::{self, Read, json},
     seal::Seal,
@@ -192,6 +192,8 @@ pub struct Statements {
     pub now: &'static str,
     /// Each element of the list `$1` of texts, which is JSON.
     pub each: &'static str,
+    /// Compares with a pattern without regard to ASCII case.
+    pub like: &'static str,
     /// Finds the user of the login name `$1`, without regard to ASCII case.
     pub user_by_name: &'static str,
     /// Added to a statement that finds a user, keeps others from writing it until the transaction ends.
@@ -384,6 +386,32 @@ impl Tx {
         let done = timeout_at(self.limit.end(), self.connection.commit()).await;
         self.checked(done)
     }
+}
+
+/// Whether there is a record that `guard` lets be changed.
+fn passes<T>(guard: Guard<'_, T>, found: Option<T>) -> bool {
+    found.is_some_and(|found| guard.is_none_or(|guard| guard(&found)))
+}
+
+/// The condition of a filter on records that follow `after` by the column `key`, and its parameters.
+fn condition(tx: &Tx, filter: &RecordFilter, key: &str, after: &str) -> (String, Vec<Value>) {
+    let (mut condition, mut params) = (format!("{key} > $1"), vec![after.into()]);
+    if let Some(enabled) = filter.enabled {
+        params.push(enabled.into());
+        condition += &format!(" AND enabled = ${}", params.len());
+    }
+    if let Some(q) = &filter.q {
+        let escaped = q.replace('!', "!!").replace('%', "!%").replace('_', "!_");
+        params.push(rows::kept_text(&format!("%{escaped}%")).into());
+        let like = format!("{} ${} ESCAPE '!'", tx.statements().like, params.len());
+        let shown = if key == "id" {
+            " OR display_name "
+        } else {
+            " OR description "
+        };
+        condition += &format!(" AND ({key} {like} OR name {like}{shown}{like})");
+    }
+    (condition, params)
 }
 
 /// Runs a use case that reads, for a request.

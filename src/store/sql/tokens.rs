@@ -2,13 +2,13 @@
 
 use async_trait::async_trait;
 
-use super::{Engine, Mode, Pace, Tx, Value, alone, flow, read, run, write};
+use super::{Engine, Mode, Pace, Tx, Value, alone, flow, passes, read, run, write};
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
     store::{
         Result, StoreError,
-        port::{Added, Change, Decided, Decision, Exchange, Exchanged, TokenFilter},
+        port::{Added, Change, Decided, Decision, Exchange, Exchanged, Guard, TokenFilter},
         record::{AccessToken, RequestToken},
         rows::{self, json, seconds},
         seal::field,
@@ -100,12 +100,21 @@ pub trait Tokens: Engine {
         .await
     }
 
-    /// Revokes an access token for good; `false` if there is none. Revoking twice keeps the first time.
-    async fn revoke_access_token(&self, token: &str, now: UnixTime) -> Result<bool> {
+    /// Revokes an access token for good; `false` if there is none that `guard` lets go. Revoking twice keeps the first
+    /// time. Of the tokens of the existing system, all are let go.
+    async fn revoke_access_token(
+        &self,
+        token: &str,
+        now: UnixTime,
+        guard: Guard<'_, AccessToken>,
+    ) -> Result<bool> {
         if !is_text(token) {
             return Ok(false);
         }
         let is_ours = write(self, "revoke_access_token", async |tx| {
+            if guard.is_some() && !passes(guard, find(tx, token).await?) {
+                return Ok(false);
+            }
             let revoke =
                 "UPDATE access_tokens SET revoked_at = $2 WHERE token = $1 AND revoked_at IS NULL";
             if tx.execute(revoke, &[token.into(), now.into()]).await? > 0 {
@@ -118,7 +127,10 @@ pub trait Tokens: Engine {
         if is_ours.await? {
             return Ok(true);
         }
-        if self.extensions().shared.is_none() || self.access_token(token).await?.is_none() {
+        if guard.is_some()
+            || self.extensions().shared.is_none()
+            || self.access_token(token).await?.is_none()
+        {
             return Ok(false);
         }
         // One of the existing system: it is noted that it is revoked, whatever that system says.
@@ -132,17 +144,23 @@ pub trait Tokens: Engine {
         .await
     }
 
-    /// Revokes the access tokens of a user, a consumer or both; returns how many were not revoked before. A filter with
-    /// neither revokes nothing.
-    async fn revoke_access_tokens(&self, filter: &TokenFilter, now: UnixTime) -> Result<u64> {
-        if filter.user.is_none() && filter.consumer.is_none() {
+    /// Revokes access tokens that a filter finds, at most `limit`; returns how many were not revoked before. A filter that
+    /// finds all revokes nothing.
+    async fn revoke_access_tokens(
+        &self,
+        filter: &TokenFilter,
+        now: UnixTime,
+        limit: u32,
+    ) -> Result<u64> {
+        if filter.user.is_none() && filter.consumer.is_none() && filter.unused_since.is_none() {
             return Ok(0);
         }
         alone(self, "revoke_access_tokens", async |tx| {
-            let (condition, params) = condition(filter, vec![now.into()]);
+            let (condition, params) = condition(filter, vec![now.into(), i64::from(limit).into()]);
             let revoke = format!(
-                "UPDATE access_tokens SET revoked_at = $1
-                 WHERE revoked_at IS NULL AND {condition} RETURNING token"
+                "UPDATE access_tokens SET revoked_at = $1 WHERE token IN
+                     (SELECT token FROM access_tokens WHERE revoked_at IS NULL AND {condition} LIMIT $2)
+                 RETURNING token"
             );
             let revoked = tx.rows(&revoke, &params, rows::token).await?;
             let count = revoked.len() as u64;
@@ -150,6 +168,27 @@ pub trait Tokens: Engine {
                 tx.changed(Change::AccessToken(token));
             }
             Ok(count)
+        })
+        .await
+    }
+
+    /// Lists access tokens that are not revoked, those first that have been unused for longest, after the one that was last
+    /// used or issued at that time; at most `limit`.
+    async fn idle_access_tokens(
+        &self,
+        filter: &TokenFilter,
+        after: (UnixTime, &str),
+        limit: u32,
+    ) -> Result<Vec<AccessToken>> {
+        run(self, "idle_access_tokens", Mode::Single, Pace::Command, async |tx| {
+            let first = vec![after.0.into(), after.1.into(), i64::from(limit).into()];
+            let (condition, params) = condition(filter, first);
+            let list = format!(
+                "SELECT * FROM access_tokens
+                 WHERE (coalesce(last_used_at, issued_at), token) > ($1, $2) AND revoked_at IS NULL AND {condition}
+                 ORDER BY coalesce(last_used_at, issued_at), token LIMIT $3"
+            );
+            tx.rows(&list, &params, rows::access_token).await
         })
         .await
     }
@@ -238,6 +277,9 @@ async fn ended_here(tx: &mut Tx, found: Option<AccessToken>) -> Result<Option<Ac
 fn condition(filter: &TokenFilter, mut params: Vec<Value>) -> (String, Vec<Value>) {
     params.push(filter.unused_since.map_or(i64::MAX, seconds).into());
     let mut condition = format!("coalesce(last_used_at, issued_at) <= ${}", params.len());
+    if filter.live {
+        condition += " AND revoked_at IS NULL";
+    }
     let user = filter.user.as_ref().map(UserId::as_str);
     let consumer = filter.consumer.as_ref().map(ConsumerKey::as_str);
     for (column, value) in [(r#""user""#, user), ("consumer", consumer)] {

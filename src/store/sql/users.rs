@@ -2,14 +2,14 @@
 
 use async_trait::async_trait;
 
-use super::{Engine, Mode, Pace, Tx, alone, read, run, sessions};
+use super::{Engine, Mode, Pace, Tx, alone, condition, passes, read, run, sessions};
 use crate::{
     clock::UnixTime,
     names::UserId,
     secret::Secret,
     store::{
         Result,
-        port::{Account, Added, Admitted, Change},
+        port::{Account, Added, Admitted, Change, Guard, RecordFilter, Updated},
         record::{OutsideUser, User, password_cost as cost},
         rows::{self, digest, kept_text},
         seal::field,
@@ -78,38 +78,67 @@ pub trait Users: Engine {
         .await
     }
 
-    /// Sets the password hash and ends the user's sessions; `false` if there is no such user.
-    async fn set_password(&self, id: &UserId, hash: Secret) -> Result<bool> {
+    /// Sets the password hash and ends the user's sessions; `false` if there is no such user that `guard` lets change.
+    async fn set_password(
+        &self,
+        id: &UserId,
+        hash: Secret,
+        guard: Guard<'_, User>,
+    ) -> Result<bool> {
         alone(self, "set_password", async |tx| {
-            set_password(tx, id, &hash).await
-        })
-        .await
-    }
-
-    /// Enables or disables a user. Disabling ends sessions, revokes access tokens and voids request tokens that
-    /// the user authorized; enabling brings none of them back. `false` if there is no such user.
-    async fn set_user_enabled(&self, id: &UserId, enabled: bool, now: UnixTime) -> Result<bool> {
-        alone(self, "set_user_enabled", async |tx| {
-            let set = "UPDATE users SET enabled = $2 WHERE id = $1";
-            let is_there = tx
-                .execute(set, &[id.as_str().into(), enabled.into()])
-                .await?
-                > 0;
-            if is_there {
-                if !enabled {
-                    end_all_of(tx, id, now).await?;
-                }
-                tx.changed(Change::User(id.clone()));
+            match passes(guard, find(tx, id).await?) {
+                true => set_password(tx, id, &hash).await,
+                false => Ok(false),
             }
-            Ok(is_there)
         })
         .await
     }
 
-    /// Removes a user, as disabling does, and retires the id; `false` if there is no such user.
-    async fn remove_user(&self, id: &UserId, now: UnixTime) -> Result<bool> {
+    /// Changes names and state of a user, unless `change` returns `false` or another user has the name. Disabling ends
+    /// sessions, revokes access tokens and voids request tokens that the user authorized; enabling brings none of them
+    /// back.
+    async fn update_user(
+        &self,
+        id: &UserId,
+        now: UnixTime,
+        change: &(dyn for<'u> Fn(&'u mut User) -> bool + Sync),
+    ) -> Result<Updated<User>> {
+        alone(self, "update_user", async |tx| {
+            let Some(mut user) = find(tx, id).await? else {
+                return Ok(Updated::Unknown);
+            };
+            let is_wanted = change(&mut user);
+            let namesake = find_by_name(tx, &user.name).await?;
+            if !is_wanted || namesake.is_some_and(|other| other.id != *id) {
+                return Ok(Updated::Refused);
+            }
+            let set = "UPDATE users SET name = $2, display_name = $3, enabled = $4 WHERE id = $1";
+            let display_name = user.display_name.as_deref().map(kept_text);
+            let params = [
+                id.as_str().into(),
+                kept_text(&user.name).into(),
+                display_name.into(),
+                user.enabled.into(),
+            ];
+            tx.execute(set, &params).await?;
+            if !user.enabled {
+                end_all_of(tx, id, now).await?;
+            }
+            tx.changed(Change::User(id.clone()));
+            Ok(Updated::Updated(Box::new(user)))
+        })
+        .await
+    }
+
+    /// Removes a user, as disabling does, and retires the id; `false` if there is no such user that `guard` lets go.
+    async fn remove_user(
+        &self,
+        id: &UserId,
+        now: UnixTime,
+        guard: Guard<'_, User>,
+    ) -> Result<bool> {
         alone(self, "remove_user", async |tx| {
-            if find(tx, id).await?.is_none() {
+            if !passes(guard, find(tx, id).await?) {
                 return Ok(false);
             }
             end_all_of(tx, id, now).await?;
@@ -123,12 +152,21 @@ pub trait Users: Engine {
     }
 
     /// Lists users in the order of their ids, after `after`, at most `limit`.
-    async fn users(&self, after: Option<&UserId>, limit: u32) -> Result<Vec<User>> {
-        let list = "SELECT * FROM users WHERE id > $1 ORDER BY id LIMIT $2";
-        read(self, "users", async |tx| {
-            let after = after.map_or("", UserId::as_str);
-            tx.rows(list, &[after.into(), i64::from(limit).into()], rows::user)
-                .await
+    async fn users(
+        &self,
+        filter: &RecordFilter,
+        after: Option<&UserId>,
+        limit: u32,
+    ) -> Result<Vec<User>> {
+        run(self, "users", Mode::Single, Pace::Command, async |tx| {
+            let (condition, mut params) =
+                condition(tx, filter, "id", after.map_or("", UserId::as_str));
+            params.push(i64::from(limit).into());
+            let list = format!(
+                "SELECT * FROM users WHERE {condition} ORDER BY id LIMIT ${}",
+                params.len()
+            );
+            tx.rows(&list, &params, rows::user).await
         })
         .await
     }

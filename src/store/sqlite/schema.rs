@@ -158,6 +158,11 @@ const MIGRATIONS: &[&str] = &[
         dialect TEXT NOT NULL CHECK (dialect IN ('rfc5849', 'legacy'))
     ) STRICT, WITHOUT ROWID;
     ",
+    // Lists begin with the access tokens that have been unused for longest.
+    "
+    CREATE INDEX access_tokens_by_use ON access_tokens (coalesce(last_used_at, issued_at), token)
+        WHERE revoked_at IS NULL;
+    ",
 ];
 
 /// The schema of the file: 0 for an empty one.
@@ -190,6 +195,7 @@ pub(super) const STATEMENTS: Statements = Statements {
     schema: SCHEMA,
     now: "unixepoch()",
     each: "value FROM json_each($1)",
+    like: "LIKE",
     // The column's collation folds ASCII letters and no others.
     user_by_name: "SELECT * FROM users WHERE name = $1",
     lock_user: "",

@@ -1,0 +1,86 @@
+//! Records and requests as JSON that an operator has written.
+
+use std::fmt::Write as _;
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+use serde_path_to_error::{Path, Segment};
+use thiserror::Error;
+
+/// Why a member is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{pointer}: {detail}")]
+pub struct InvalidInput {
+    /// The place of the member, as a JSON Pointer (RFC 6901).
+    pub pointer: String,
+    /// What is wrong.
+    pub detail: String,
+}
+
+impl InvalidInput {
+    /// What is wrong with the member of this name; an index may follow the name.
+    pub fn member(name: &str, detail: impl ToString) -> Self {
+        Self {
+            pointer: format!("/{name}"),
+            detail: detail.to_string(),
+        }
+    }
+}
+
+/// Reads a value.
+///
+/// # Errors
+/// [`InvalidInput`]: a member is missing, unknown or of another type.
+pub fn read<T: DeserializeOwned>(value: Value) -> Result<T, InvalidInput> {
+    serde_path_to_error::deserialize(value).map_err(|error| InvalidInput {
+        pointer: pointer(error.path()),
+        detail: error.inner().to_string(),
+    })
+}
+
+fn pointer(path: &Path) -> String {
+    path.iter().fold(String::new(), |mut pointer, segment| {
+        // Writing to a `String` never fails.
+        let _ = match segment {
+            Segment::Seq { index } => write!(pointer, "/{index}"),
+            Segment::Map { key } => {
+                write!(pointer, "/{}", escaped(key))
+            }
+            Segment::Enum { .. } | Segment::Unknown => Ok(()),
+        };
+        pointer
+    })
+}
+
+/// Merges a JSON Merge Patch (RFC 7396) into a record, without its secrets. A member that is removed gets the value of a
+/// new record.
+///
+/// # Errors
+/// [`InvalidInput`]: a member is unknown, one of `fixed`, or has a value that the record cannot have.
+pub(super) fn merged<T: Serialize + DeserializeOwned>(
+    record: &T,
+    patch: Map<String, Value>,
+    fixed: &[&str],
+) -> Result<T, InvalidInput> {
+    /// Without a name there is no record, and a removal must not enable it.
+    const NEEDED: [&str; 2] = ["name", "enabled"];
+
+    let mut document = json!(record);
+    for (name, value) in &patch {
+        let problem = match document.get(name) {
+            None => "no member of this name can be given",
+            Some(_) if fixed.contains(&name.as_str()) => "this member cannot be given here",
+            Some(_) if value.is_null() && NEEDED.contains(&name.as_str()) => {
+                "this member cannot be removed"
+            }
+            Some(_) => continue,
+        };
+        return Err(InvalidInput::member(&escaped(name), problem));
+    }
+    json_patch::merge(&mut document, &patch.into());
+    read(document)
+}
+
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
