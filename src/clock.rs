@@ -10,10 +10,24 @@ use std::{
 };
 
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use utoipa::openapi::{
+    KnownFormat, RefOr, SchemaFormat,
+    schema::{ObjectBuilder, Schema, Type},
+};
 
 /// A point in time, in whole seconds since 1970-01-01 00:00:00 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct UnixTime(pub u64);
+
+impl utoipa::PartialSchema for UnixTime {
+    fn schema() -> RefOr<Schema> {
+        let text = ObjectBuilder::new().schema_type(Type::String);
+        let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+        text.format(Some(format)).into()
+    }
+}
+
+impl utoipa::ToSchema for UnixTime {}
 
 impl UnixTime {
     /// This time plus `duration`, in whole seconds, at the latest the end of time.
@@ -67,6 +81,36 @@ impl<'de> serde::Deserialize<'de> for UnixTime {
             ))
         })
     }
+}
+
+/// One day, in milliseconds.
+pub const DAY: u64 = 86_400_000;
+/// The longest duration that can be written, in milliseconds: a deadline computed from it never overflows a clock.
+pub const LONGEST: u64 = 36_500 * DAY;
+/// The units of durations, in milliseconds, the largest first.
+pub const TIME_UNITS: [(&str, u64); 5] = [
+    ("d", DAY),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1_000),
+    ("ms", 1),
+];
+/// Reads a duration: a whole number and one of `ms`, `s`, `m`, `h`, `d`; at most 36500 days.
+///
+/// # Errors
+/// How a duration is written.
+pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
+    let total = quantity(text, &TIME_UNITS).filter(|total| *total <= LONGEST);
+    let total = total.ok_or("write a whole number and ms, s, m, h or d, 36500d at most")?;
+    Ok(Duration::from_millis(total))
+}
+
+/// Reads a whole number and one of `units`.
+pub fn quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let unit = text.trim_start_matches(|character: char| character.is_ascii_digit());
+    let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+    let (_, size) = units.iter().find(|(known, _)| *known == unit)?;
+    number.checked_mul(*size)
 }
 
 /// Tells the time: the system's, or one that a test sets.

@@ -6,6 +6,10 @@
 use std::{fmt, str::FromStr, sync::Arc};
 
 use thiserror::Error;
+use utoipa::openapi::{
+    RefOr,
+    schema::{ObjectBuilder, Schema, Type},
+};
 
 /// The longest name, in characters.
 pub const MAX_NAME_LENGTH: usize = 255;
@@ -64,7 +68,7 @@ fn check_key(text: &str) -> Result<(), InvalidName> {
 }
 
 macro_rules! name {
-    ($(#[$doc:meta])* $type:ident, $check:ident) => {
+    ($(#[$doc:meta])* $type:ident, $check:ident, $pattern:literal) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $type(Arc<str>);
@@ -109,6 +113,15 @@ macro_rules! name {
             }
         }
 
+        impl utoipa::PartialSchema for $type {
+            fn schema() -> RefOr<Schema> {
+                let text = ObjectBuilder::new().schema_type(Type::String);
+                text.pattern(Some($pattern)).into()
+            }
+        }
+
+        impl utoipa::ToSchema for $type {}
+
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let text = String::deserialize(deserializer)?;
@@ -120,15 +133,15 @@ macro_rules! name {
 
 name! {
     /// The public identifier of a consumer (RFC 5849 §1.1: the client identifier), `oauth_consumer_key` on the wire.
-    ConsumerKey, check_key
+    ConsumerKey, check_key, r"^(?!\.{1,2}$)[!#-+\--:<-\[\]-~]{1,255}$"
 }
 name! {
     /// The identifier of a user (RFC 5849 §1.1: resource owner); never used again after its user is removed.
-    UserId, check_key
+    UserId, check_key, r"^(?!\.{1,2}$)[!#-+\--:<-\[\]-~]{1,255}$"
 }
 name! {
     /// What an operation needs and a token grants.
-    Permission, check_permission
+    Permission, check_permission, r"^[A-Za-z0-9._~@+:-]{1,255}$"
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use self::{
 };
 use crate::{
     clock::Clock,
+    explain,
     fields::single,
     login::PasswordPool,
     manage::Management,
@@ -86,6 +87,8 @@ pub struct Backend {
     pub tokens: Tokens,
     /// The use cases.
     pub manage: Management,
+    /// The rules by which requests are explained.
+    pub rules: explain::Rules,
 }
 
 impl Admin {

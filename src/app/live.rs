@@ -142,6 +142,7 @@ fn identity(config: &Config, base: &Origin, keys: Option<&Keys>, clock: &Clock) 
 /// The files of the tokens.
 pub(super) fn backend(
     config: &Config,
+    listener: SocketAddr,
     services: &Services,
 ) -> Result<Option<Backend>, TokenFileError> {
     let admin = &config.admin;
@@ -153,6 +154,7 @@ pub(super) fn backend(
     Ok(Some(Backend {
         tokens: Tokens::read(write, admin.read_token_file.as_deref())?,
         manage: Management::new(store, services.clock.clone(), settings, Some(feed)),
+        rules: explain_rules(config, listener),
     }))
 }
 

@@ -281,7 +281,7 @@ impl App {
         let live = live::live(&config, first, &services)?;
         let passwords = PasswordPool::start(1, PasswordPool::QUEUE).map_err(StartError::System)?;
         let control = Arc::new(Control::new(services.clock.clone(), passwords));
-        let backend = live::backend(&config, &services)?.map(Arc::new);
+        let backend = live::backend(&config, first, &services)?.map(Arc::new);
         control.backend.store(backend);
         inspect::log(&config, first);
         services.certificates.store(Arc::new(certificates));
@@ -511,7 +511,7 @@ impl App {
         let tls = tls_params(config).zip(self.common.tls.as_ref());
         Ok(Swap {
             live: live::live(config, first(&self.addresses), &self.services)?,
-            backend: live::backend(config, &self.services)?,
+            backend: live::backend(config, first(&self.addresses), &self.services)?,
             tls: tls
                 .map(|(params, shown)| Tls::read(&params, Some(&shown.load())))
                 .transpose()?,

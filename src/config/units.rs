@@ -5,25 +5,18 @@ use std::{num::NonZeroU32, time::Duration};
 use serde::de::{Deserialize as _, Deserializer, Error as _};
 
 use super::text::{Reason, Text, text, texts};
-use crate::policy::rate::Rate;
+pub use crate::clock::parse_duration;
+pub(super) use crate::clock::{DAY, LONGEST};
+use crate::{
+    clock::{TIME_UNITS, quantity},
+    policy::rate::Rate,
+};
 
-/// One day, in milliseconds.
-pub(super) const DAY: u64 = 86_400_000;
-/// The longest duration that can be written, in milliseconds: a deadline computed from it never overflows a clock.
-pub(super) const LONGEST: u64 = 36_500 * DAY;
 /// One KiB, in bytes.
 pub(super) const KIB: usize = 1 << 10;
 /// One MiB, in bytes.
 pub(super) const MIB: usize = 1 << 20;
 
-/// The units of durations, in milliseconds, the largest first.
-const TIME_UNITS: [(&str, u64); 5] = [
-    ("d", DAY),
-    ("h", 3_600_000),
-    ("m", 60_000),
-    ("s", 1_000),
-    ("ms", 1),
-];
 /// The units of sizes, in bytes, the largest first.
 const SIZE_UNITS: [(&str, u64); 4] = [
     ("GiB", 1 << 30),
@@ -77,16 +70,6 @@ pub(super) fn count<'de, const HIGH: u32, D: Deserializer<'de>>(
         return Err(D::Error::custom(format!("expected 1 to {HIGH}")));
     }
     Ok(count)
-}
-
-/// Reads a duration: a whole number and one of `ms`, `s`, `m`, `h`, `d`; at most 36500 days.
-///
-/// # Errors
-/// How a duration is written.
-pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
-    let total = quantity(text, &TIME_UNITS).filter(|total| *total <= LONGEST);
-    let total = total.ok_or("write a whole number and ms, s, m, h or d, 36500d at most")?;
-    Ok(Duration::from_millis(total))
 }
 
 /// Writes a duration in the largest unit that divides it, to the millisecond.
@@ -156,14 +139,6 @@ impl Text for Lifetime {
         }
         Ok(Self(Some(duration)))
     }
-}
-
-/// Reads a whole number and one of `units`.
-fn quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let unit = text.trim_start_matches(|character: char| character.is_ascii_digit());
-    let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
-    let (_, size) = units.iter().find(|(known, _)| *known == unit)?;
-    number.checked_mul(*size)
 }
 
 /// Writes a quantity above zero in the first of `units` that divides it; the last unit is 1.

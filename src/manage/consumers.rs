@@ -104,20 +104,19 @@ impl Management {
         by: &Actor,
         mut members: Map<String, Value>,
     ) -> Result<Consumer, ManageError> {
-        let taken = ["key", "secret"].map(|name| members.remove(name).filter(|it| !it.is_null()));
-        let [key, secret] = taken;
-        let key = key.map(|key| read(json!({ "key": key })).map(|Key { key }| key));
-        let secret = match secret {
-            // Serde's message repeats a number, which may be meant as the secret.
+        let key = members.remove("key").unwrap_or_default();
+        let Key { key } = read(json!({ "key": key }))?;
+        let secret = match members.remove("secret") {
+            None | Some(Value::Null) => None,
             Some(Value::String(secret)) => Some(Secret::from(secret)),
+            // Serde's message repeats a number, which may be meant as the secret.
             Some(_) => return Err(InvalidInput::member("secret", "this is not a text").into()),
-            None => None,
         };
         if !members.contains_key("name") {
             return Err(InvalidInput::member("name", "a name is needed").into());
         }
         let now = self.clock.now();
-        let mut consumer = new_consumer(key.transpose()?, secret, String::new(), now)?;
+        let mut consumer = new_consumer(key, secret, String::new(), now)?;
         patch(&mut consumer, members)?;
         self.add_consumer(by, consumer).await
     }
@@ -296,7 +295,7 @@ fn given_or_random(secret: Option<Secret>) -> Result<Secret, ManageError> {
 
 #[derive(serde::Deserialize)]
 struct Key {
-    key: ConsumerKey,
+    key: Option<ConsumerKey>,
 }
 
 /// Merges members into a consumer, whose key and secrets stay.

@@ -1,14 +1,17 @@
 //! Records and requests as JSON that an operator has written.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Deserializer as _, Serialize,
+    de::{self, DeserializeOwned},
+};
 use serde_json::{Map, Value, json};
 use serde_path_to_error::{Path, Segment};
 use thiserror::Error;
 
 /// Why a member is invalid.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema, Error)]
 #[error("{pointer}: {detail}")]
 pub struct InvalidInput {
     /// The place of the member, as a JSON Pointer (RFC 6901).
@@ -25,6 +28,53 @@ impl InvalidInput {
             detail: detail.to_string(),
         }
     }
+}
+
+/// The members of an object.
+///
+/// # Errors
+/// The text is not JSON, not an object, or has a member twice.
+pub fn distinct_members(text: &[u8]) -> Result<Map<String, Value>, serde_json::Error> {
+    struct Distinct;
+    impl<'de> de::Visitor<'de> for Distinct {
+        type Value = Map<String, Value>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a JSON object")
+        }
+
+        fn visit_map<A: de::MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+            let mut members = Map::new();
+            while let Some((name, value)) = access.next_entry::<String, Value>()? {
+                if members.contains_key(&name) {
+                    let problem = format_args!("duplicate field `{name}`");
+                    return Err(de::Error::custom(problem));
+                }
+                members.insert(name, value);
+            }
+            Ok(members)
+        }
+    }
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let members = reader.deserialize_map(Distinct)?;
+    reader.end().map(|()| members)
+}
+
+/// The members of an object, as [`distinct_members`] reads them.
+///
+/// # Errors
+/// [`InvalidInput`]
+pub fn members(text: &[u8]) -> Result<Map<String, Value>, InvalidInput> {
+    distinct_members(text).map_err(|error| {
+        let detail = error.to_string();
+        let repeated = detail.strip_prefix("duplicate field `");
+        let repeated = repeated.and_then(|rest| Some(rest.rsplit_once('`')?.0));
+        let pointer = repeated.map(|name| format!("/{}", escaped(name)));
+        InvalidInput {
+            pointer: pointer.unwrap_or_default(),
+            detail,
+        }
+    })
 }
 
 /// Reads a value.

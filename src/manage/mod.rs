@@ -22,7 +22,7 @@ use thiserror::Error;
 
 pub use self::{
     consumers::{InvalidConsumer, check_consumer, new_consumer},
-    input::{InvalidInput, read},
+    input::{InvalidInput, distinct_members, members, read},
     users::new_user,
 };
 pub use crate::telemetry::audit::Actor;

@@ -1,8 +1,11 @@
 //! Local accounts.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::{Actor, Change, InvalidInput, ManageError, Management, Watched, input::merged};
+use super::{
+    Actor, Change, InvalidInput, ManageError, Management, Watched,
+    input::{merged, read},
+};
 use crate::{
     clock::UnixTime,
     issue::{random, registration},
@@ -36,6 +39,27 @@ pub fn new_user(
 }
 
 impl Management {
+    /// An account with these members, which is not in the store yet and has no password.
+    ///
+    /// # Errors
+    /// [`ManageError::Invalid`], or the random generator fails.
+    pub fn new_user_of(&self, mut members: Map<String, Value>) -> Result<User, ManageError> {
+        #[derive(serde::Deserialize)]
+        struct Id {
+            id: Option<UserId>,
+        }
+
+        let id = members.remove("id").unwrap_or_default();
+        let Id { id } = read(json!({ "id": id }))?;
+        if !members.contains_key("name") {
+            return Err(InvalidInput::member("name", "a name is needed").into());
+        }
+        let user = new_user(id, String::new(), None, self.clock.now())?;
+        let user: User = merged(&user, members, &["id", "created_at"])?;
+        check_names(&user)?;
+        Ok(user)
+    }
+
     /// Makes an account.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Which base string a consumer signs protected calls with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
     /// RFC 5849 §3.4.1: every query and form parameter is signed.
@@ -23,7 +23,7 @@ pub enum Dialect {
 ///
 /// Serde writes and reads the members of an export, without the secrets, which are written and read where they are
 /// meant to be. To keep more about a consumer, add a field here and a column of the same name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Consumer {
     /// Its public identifier.
     pub key: ConsumerKey,
@@ -63,6 +63,7 @@ pub struct Consumer {
         serialize_with = "until",
         skip_deserializing
     )]
+    #[schema(value_type = Option<UnixTime>)]
     pub previous_secret: Option<(Secret, UnixTime)>,
 }
 
@@ -138,7 +139,7 @@ pub struct ConsumerUse {
 }
 
 /// A person with a local account (RFC 5849 §1.1: the resource owner). Serde leaves the password hash out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct User {
     /// The id that the API sees.
     pub id: UserId,
@@ -287,7 +288,7 @@ pub struct RequestToken {
 }
 
 /// An access token (RFC 5849 §1.1: token credentials). Serde leaves the secret out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AccessToken {
     /// The identifier.
     pub token: String,

@@ -3,7 +3,7 @@
 use countersign::{
     names::ConsumerKey,
     store::{
-        port::{Added, Exchanged, Updated},
+        port::{Added, Exchanged, RecordFilter, Updated},
         record::{Consumer, ConsumerUse, Dialect},
     },
 };
@@ -94,11 +94,11 @@ pub(crate) async fn never_leaves_one_that_cannot_sign<B: Backend>() {
     };
     for _ in 0..20 {
         // Either change alone is fine; of two operators at once one is rejected.
-        let restrict = |consumer: &mut Consumer| consumer.rsa_only = true;
-        let remove = |consumer: &mut Consumer| consumer.rsa_public_key = None;
+        let restrict = always(&|consumer| consumer.rsa_only = true);
+        let remove = always(&|consumer| consumer.rsa_public_key = None);
         let (one, other) = tokio::join!(
-            until_answered(|| stores[0].update_consumer(&key, &always(&restrict))),
-            until_answered(|| stores[1].update_consumer(&key, &always(&remove))),
+            until_answered(|| stores[0].update_consumer(&key, &restrict)),
+            until_answered(|| stores[1].update_consumer(&key, &remove)),
         );
         let rejected = [&one, &other].map(|updated| *updated == Updated::Refused);
         assert!(rejected[0] != rejected[1], "{one:?} {other:?}");
@@ -242,14 +242,21 @@ pub(crate) async fn keeps_the_latest_use<B: Backend>() {
     assert_eq!(found().await, [again, used("b", 3, "HMAC-MD5", legacy)]);
 
     // A call without a token is a use too.
-    let unused = store.unused_consumers(later(4), None, 9).await.unwrap();
+    let filter = RecordFilter {
+        unused_since: Some(later(4)),
+        ..RecordFilter::default()
+    };
+    let unused = store.consumers(&filter, None, 9).await.unwrap();
     let unused: Vec<_> = unused.iter().map(|found| found.key.as_str()).collect();
     assert_eq!(unused, ["b"]);
 
     // What is changed keeps its use, and what is removed does not.
     let change = |consumer: &mut Consumer| consumer.name = "other".to_owned();
-    store.update_consumer(&id("b"), &change).await.unwrap();
+    store
+        .update_consumer(&id("b"), &always(&change))
+        .await
+        .unwrap();
     assert_eq!(found().await.len(), 2);
-    assert!(store.remove_consumer(&id("a")).await.unwrap());
+    assert!(store.remove_consumer(&id("a"), None).await.unwrap());
     assert_eq!(found().await.len(), 1);
 }

@@ -18,13 +18,8 @@
 //!
 //! An export has version 2. A file of another system has version 1, and so have exports of older versions of this program.
 
-use std::fmt;
-
 use base64::{DecodeError, Engine as _, engine::general_purpose::STANDARD};
-use serde::{
-    Deserialize, Deserializer as _, Serialize,
-    de::{self, DeserializeOwned},
-};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
@@ -121,33 +116,6 @@ pub(super) struct Head {
     pub(super) records: Option<usize>,
     pub(super) store: Option<String>,
     pub(super) accepted_until: Option<UnixTime>,
-}
-
-/// The members of an object. A repeated one is an error.
-pub(super) fn members(text: &[u8]) -> Result<Map<String, Value>, serde_json::Error> {
-    struct Distinct;
-    impl<'de> de::Visitor<'de> for Distinct {
-        type Value = Map<String, Value>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a JSON object")
-        }
-
-        fn visit_map<A: de::MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
-            let mut members = Map::new();
-            while let Some((name, value)) = access.next_entry::<String, Value>()? {
-                if members.contains_key(&name) {
-                    let problem = format_args!("duplicate field `{name}`");
-                    return Err(de::Error::custom(problem));
-                }
-                members.insert(name, value);
-            }
-            Ok(members)
-        }
-    }
-    let mut reader = serde_json::Deserializer::from_slice(text);
-    let members = reader.deserialize_map(Distinct)?;
-    reader.end().map(|()| members)
 }
 
 /// A record as the members of its line.

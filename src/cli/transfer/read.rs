@@ -11,9 +11,10 @@ use csv::{ErrorKind, StringRecord};
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-use super::line::{Defaults, Head, LineError, VERSION, members, name_of, record};
+use super::line::{Defaults, Head, LineError, VERSION, name_of, record};
 use crate::{
     clock::UnixTime,
+    manage::distinct_members,
     store::transfer::{Numbered, Origin},
 };
 
@@ -70,7 +71,7 @@ impl Contents {
             found += 1;
             // Serde would take a list for an object whose members have lost their names.
             let members = match text.first() {
-                Some(b'{') => members(text).map_err(LineError::from),
+                Some(b'{') => distinct_members(text).map_err(LineError::from),
                 _ => Err(LineError::NotAnObject),
             };
             let named = || name_of(&serde_json::from_slice(text).ok()?);
@@ -86,7 +87,7 @@ impl Contents {
     }
 
     fn read_head(&mut self, text: &[u8]) -> Result<Head, LineError> {
-        let mut first = members(text).map_err(|_| LineError::NotAnExport)?;
+        let mut first = distinct_members(text).map_err(|_| LineError::NotAnExport)?;
         if first.remove("kind") != Some("export".into()) {
             return Err(LineError::NotAnExport);
         }

@@ -1,0 +1,291 @@
+//! The OpenAPI 3.1 document, from the table of operations and the types of what they read and write.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value, json};
+use utoipa::PartialSchema;
+
+use super::{
+    operations::{Operation, ROUTES, Route},
+    problem::Problem,
+    records::{NewPassword, NewToken, OpenSession, RawRequest, Revoked, Rotation},
+};
+use crate::{
+    clock::UnixTime,
+    explain::View,
+    manage::InvalidInput,
+    names::{ConsumerKey, Permission, UserId},
+    store::record::{AccessToken, Consumer, Dialect, User},
+};
+
+/// The document.
+pub(super) fn document() -> &'static Value {
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+        let paths = ROUTES
+            .iter()
+            .map(|route| (route.path.to_owned(), path(route)));
+        json!({
+            "openapi": "3.1.0",
+            "info": {
+                "title": "countersign admin API",
+                "version": env!("CARGO_PKG_VERSION"),
+                "description": "Manages consumers, users and access tokens. A change is an audit record, and takes effect \
+                    within a second on every replica. A field If-Match with the ETag of a record makes a change conditional (412).",
+            },
+            "security": [{ "token": [] }],
+            "paths": Map::from_iter(paths),
+            "components": {
+                "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+                "schemas": schemas(),
+            },
+        })
+    });
+    &DOCUMENT
+}
+
+fn path(route: &Route) -> Value {
+    let mut members = Map::new();
+    if let Some((_, name)) = route.path.split_once('{') {
+        let name = name.split('}').next().unwrap_or_default();
+        let schema = match name {
+            "key" => reference("ConsumerKey"),
+            "id" => reference("UserId"),
+            _ => json!({ "type": "string", "pattern": "^[!-~]{1,255}$" }),
+        };
+        let parameter = json!({ "name": name, "in": "path", "required": true, "schema": schema });
+        members.insert("parameters".to_owned(), json!([parameter]));
+    }
+    for one in route.operations {
+        members.insert(one.method.as_str().to_lowercase(), operation(route, one));
+    }
+    members.into()
+}
+
+fn operation(route: &Route, operation: &Operation) -> Value {
+    let tag = route.path.split('/').nth(2).unwrap_or_default();
+    let parameters = operation.query.iter().map(|name| {
+        let schema = query(route.path, name);
+        json!({ "name": name, "in": "query", "schema": schema })
+    });
+    let (status, shown) = operation.success;
+    let mut success = json!({ "description": operation.summary });
+    if let Some(shown) = shown {
+        success["content"] = json!({ "application/json": { "schema": reference(shown) } });
+    }
+    let of_body: &[u16] = match operation.body {
+        Some(_) => &[408, 413, 415],
+        None => &[],
+    };
+    let of_write: &[u16] = if operation.writes() { &[403] } else { &[] };
+    let always = [401, 421, 422, 429, 500, 503];
+    let failures = always
+        .iter()
+        .chain(operation.failures)
+        .chain(of_body)
+        .chain(of_write);
+    let mut responses = Map::from_iter([(status.to_string(), success)]);
+    responses.extend(failures.map(|status| (status.to_string(), failure(*status))));
+    let mut described = json!({
+        "operationId": <&str>::from(operation.act),
+        "tags": [tag.trim_end_matches(".json")],
+        "summary": operation.summary,
+        "parameters": Vec::from_iter(parameters),
+        "responses": responses,
+    });
+    if let Some(body) = operation.body {
+        let content = json!({ "schema": reference(body) });
+        let kinds: &[&str] = match operation.method.as_str() {
+            "PATCH" => &["application/merge-patch+json", "application/json"],
+            _ => &["application/json"],
+        };
+        let kinds = kinds
+            .iter()
+            .map(|kind| ((*kind).to_owned(), content.clone()));
+        let content = Map::from_iter(kinds);
+        described["requestBody"] = json!({ "required": body != "Rotation", "content": content });
+    }
+    described
+}
+
+fn failure(status: u16) -> Value {
+    let description = match status {
+        401 => "The token is missing or wrong.",
+        403 => "The token can only read.",
+        404 => "There is no such record.",
+        408 => "The body did not arrive in time.",
+        409 => "The name is taken, or the state of a record forbids it.",
+        412 => "The record is not the one of If-Match.",
+        413 => "The body is larger than 64 KiB.",
+        415 => "The body is not JSON.",
+        421 => "The Host is not one of the listener.",
+        422 => "The input is invalid; errors says where.",
+        429 => "Too many wrong tokens came from this address.",
+        503 => "The store is unavailable.",
+        _ => "A fault of countersign, which its log describes.",
+    };
+    let schema = reference("Problem");
+    json!({ "description": description, "content": { "application/problem+json": { "schema": schema } } })
+}
+
+fn query(path: &str, name: &str) -> Value {
+    match name {
+        "limit" => json!({ "type": "integer", "minimum": 1, "maximum": 1000, "default": 100 }),
+        "enabled" => json!({ "type": "boolean" }),
+        "unused_for" => {
+            duration("Only those not used, registered or issued for so long, such as 90d.")
+        }
+        "consumer" => reference("ConsumerKey"),
+        "user" => reference("UserId"),
+        "cursor" => match path {
+            "/v1/consumers" => reference("ConsumerKey"),
+            "/v1/users" => reference("UserId"),
+            "/v1/tokens" => json!({ "type": "string", "pattern": "^[0-9]{1,18}\\.[!-~]{0,255}$" }),
+            _ => json!({ "type": "string", "pattern": "^[0-9]{1,9}$" }),
+        },
+        _ => {
+            json!({ "type": "string", "description": "Only those with this text in the key, the id or a name." })
+        }
+    }
+}
+
+fn duration(description: &str) -> Value {
+    let pattern = "^([0-9]{1,4}d|[0-9]{1,5}h|[0-9]{1,7}m|[0-9]{1,9}s|[0-9]{1,12}ms)$";
+    json!({ "type": "string", "pattern": pattern, "description": description })
+}
+
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+/// A reference or null.
+fn optional(name: &str) -> Value {
+    json!({ "oneOf": [{ "type": "null" }, reference(name)] })
+}
+
+fn of<T: PartialSchema>() -> Value {
+    json!(T::schema())
+}
+
+/// The schema of an object with some other members; all are needed but those of `optional`.
+fn object(base: Value, removed: &[&str], added: Value, optional: &[&str]) -> Value {
+    let mut schema = base;
+    if let (Some(members), Value::Object(added)) = (schema["properties"].as_object_mut(), added) {
+        members.retain(|name, _| !removed.contains(&name.as_str()));
+        members.extend(added);
+        let needed = members
+            .keys()
+            .filter(|name| !optional.contains(&name.as_str()));
+        schema["required"] = json!(Vec::from_iter(needed));
+    }
+    schema
+}
+
+/// The schema of an object that has no other members than it says.
+fn closed(mut schema: Value, needed: &[&str]) -> Value {
+    schema["required"] = json!(needed);
+    if needed.is_empty()
+        && let Some(schema) = schema.as_object_mut()
+    {
+        schema.remove("required");
+    }
+    schema["additionalProperties"] = json!(false);
+    schema
+}
+
+fn page(item: &str) -> Value {
+    json!({
+        "type": "object",
+        "required": ["items", "next"],
+        "properties": {
+            "items": { "type": "array", "items": reference(item) },
+            "next": {
+                "type": ["string", "null"],
+                "description": "The cursor of what follows; null at the end.",
+            },
+        },
+    })
+}
+
+fn schemas() -> Value {
+    const READ_ONLY: [&str; 2] = ["created_at", "previous_secret_until"];
+    // What nobody can see or type is not in a name, nor white space at its ends.
+    const HIDDEN: &str =
+        r"\u0000-\u001f\u007f-\u009f\u00ad\u200b\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb";
+    const SPACE: &str = r"\u0020\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000";
+    let pattern = format!("^[^{HIDDEN}{SPACE}](?:[^{HIDDEN}]{{0,253}}[^{HIDDEN}{SPACE}])?$");
+    let text = json!({ "type": "string", "pattern": pattern });
+    let text_or_null = json!({ "type": ["string", "null"], "pattern": pattern });
+    let secret = json!({ "type": "string", "minLength": 1 });
+
+    let consumer = object(
+        of::<Consumer>(),
+        &["rsa_public_key"],
+        json!({
+            "dialect": reference("Dialect"),
+            "has_rsa_public_key": { "type": "boolean" },
+            "last_used_at": optional("UnixTime"),
+            "last_method": { "type": ["string", "null"] },
+            "last_dialect": optional("Dialect"),
+        }),
+        &["last_used_at", "last_method", "last_dialect"],
+    );
+    let issued_consumer = object(
+        consumer.clone(),
+        &[],
+        json!({ "secret": secret, "secret_base64": secret }),
+        &[
+            "last_used_at",
+            "last_method",
+            "last_dialect",
+            "secret",
+            "secret_base64",
+        ],
+    );
+    let texts = json!({ "name": text, "description": text_or_null });
+    let given = object(of::<Consumer>(), &READ_ONLY, texts, &[]);
+    let new_consumer = object(given.clone(), &[], json!({ "secret": secret }), &[]);
+    let consumer_patch = object(given, &["key"], json!({}), &[]);
+    let names = json!({ "name": text, "display_name": text_or_null });
+    let user = object(of::<User>(), &[], json!({}), &[]);
+    let given = object(user.clone(), &READ_ONLY, names, &[]);
+    let password = json!({ "type": ["string", "null"], "maxLength": 256 });
+    let new_user = object(given.clone(), &[], json!({ "password": password }), &[]);
+    let token = object(of::<AccessToken>(), &[], json!({}), &[]);
+    let issued_token = object(token.clone(), &[], json!({ "token_secret": secret }), &[]);
+    let rotation = object(
+        of::<Rotation>(),
+        &[],
+        json!({ "grace": duration("How long the secret before verifies too, such as 24h.") }),
+        &[],
+    );
+    json!({
+        "ConsumerKey": of::<ConsumerKey>(),
+        "UserId": of::<UserId>(),
+        "Permission": of::<Permission>(),
+        "UnixTime": of::<UnixTime>(),
+        "Dialect": of::<Dialect>(),
+        "Consumer": consumer,
+        "IssuedConsumer": issued_consumer,
+        "NewConsumer": closed(new_consumer, &["name"]),
+        "ConsumerPatch": closed(consumer_patch, &[]),
+        "ConsumerPage": page("Consumer"),
+        "Rotation": closed(rotation, &[]),
+        "User": user,
+        "NewUser": closed(new_user, &["name"]),
+        "UserPatch": closed(object(given, &["id"], json!({}), &[]), &[]),
+        "UserPage": page("User"),
+        "NewPassword": closed(of::<NewPassword>(), &["password"]),
+        "OpenSession": of::<OpenSession>(),
+        "SessionPage": page("OpenSession"),
+        "Token": token,
+        "IssuedToken": issued_token,
+        "NewToken": closed(of::<NewToken>(), &["consumer", "user"]),
+        "TokenPage": page("Token"),
+        "Revoked": of::<Revoked>(),
+        "RawRequest": closed(of::<RawRequest>(), &["request"]),
+        "Explanation": of::<View>(),
+        "InvalidInput": of::<InvalidInput>(),
+        "Problem": of::<Problem>(),
+        "Document": { "type": "object" },
+    })
+}

@@ -1,0 +1,446 @@
+//! What the operations do with consumers, users, sessions and access tokens, and the signature doctor.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Call, done,
+    input::{Page, typed, wrong},
+    paged, place,
+    problem::ApiError,
+    written,
+};
+use crate::{
+    clock::{UnixTime, parse_duration},
+    explain::{FindError, Reading, View, find, pasted},
+    login::password,
+    manage::{InvalidInput, ManageError, view},
+    names::{ConsumerKey, Permission, UserId},
+    respond::OwnResponse,
+    secret::Secret,
+    store::{
+        port::{Guard, RecordFilter, TokenFilter},
+        record::{AccessToken, Consumer, User},
+    },
+};
+
+/// The body of `POST /v1/consumers/{key}/secret`.
+#[derive(Default, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rotation {
+    /// How long the secret before verifies too, such as `24h`; not at all without it.
+    #[serde(default, deserialize_with = "optional_duration")]
+    #[schema(value_type = Option<String>)]
+    grace: Option<Duration>,
+    /// The new secret; a random one without it.
+    #[schema(min_length = 1)]
+    secret: Option<String>,
+}
+
+/// The body of `PUT /v1/users/{id}/password`.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewPassword {
+    /// The password.
+    #[schema(min_length = 1, max_length = 256)]
+    password: String,
+}
+
+/// The body of `POST /v1/tokens`.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewToken {
+    /// The key of the consumer.
+    consumer: ConsumerKey,
+    /// The id of the user that it acts for.
+    user: UserId,
+    /// The permissions that it grants; all of the consumer's without them.
+    #[serde(default)]
+    permissions: Vec<Permission>,
+}
+
+/// The body of `POST /v1/explain`.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawRequest {
+    /// The request as it goes over the wire.
+    request: String,
+}
+
+/// The response to a bulk revocation.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Revoked {
+    /// How many access tokens were not revoked before.
+    revoked: u64,
+}
+
+/// An open session of a browser.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct OpenSession {
+    /// When the login was.
+    created_at: UnixTime,
+    /// From this time on it is ended.
+    expires_at: UnixTime,
+    /// The browser that logged in, if it is known.
+    browser: Option<String>,
+    /// The system on which the browser runs, if it is known.
+    system: Option<String>,
+}
+
+fn optional_duration<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    let duration = text.map(|text| parse_duration(&text)).transpose();
+    duration.map_err(D::Error::custom)
+}
+
+impl Call<'_> {
+    fn page(&self) -> Result<Page<'_>, ApiError> {
+        self.query.page()
+    }
+
+    /// The cursor of a list that is sorted by names.
+    fn after<T: std::str::FromStr<Err: ToString>>(page: Page<'_>) -> Result<Option<T>, ApiError> {
+        let cursor = page.cursor.map(str::parse).transpose();
+        cursor.map_err(|error: T::Err| wrong("cursor", error.to_string()))
+    }
+
+    fn record_filter(&self) -> Result<RecordFilter, ApiError> {
+        Ok(RecordFilter {
+            q: self.query.text("q").map(str::to_owned),
+            enabled: self.query.parsed("enabled")?,
+            unused_since: None,
+        })
+    }
+
+    fn key(&self) -> Result<ConsumerKey, ApiError> {
+        self.segment.parse().map_err(|_| ApiError::NotFound)
+    }
+
+    fn consumer_tag(&self, consumer: &Consumer) -> String {
+        let previous = consumer.previous_secret.as_ref();
+        let previous = previous.map_or(&[][..], |(secret, _)| secret.expose());
+        let key = consumer.rsa_public_key.as_deref().unwrap_or_default();
+        let hidden = [consumer.secret.expose(), previous, key.as_bytes()];
+        self.tag(&self.backend.manage.view(consumer), &hidden)
+    }
+
+    fn user_tag(&self, user: &User) -> String {
+        let hash = user.password_hash.as_ref().map_or(&[][..], Secret::expose);
+        self.tag(user, &[hash])
+    }
+
+    async fn shown(&self, consumer: Consumer) -> Result<OwnResponse, ApiError> {
+        let tag = self.consumer_tag(&consumer);
+        let views = self.backend.manage.views(vec![consumer]).await?;
+        let view = views.into_iter().next().map(|(_, view)| view);
+        Ok(written(200, view).field("ETag", tag))
+    }
+
+    fn issued(&self, status: u16, consumer: &Consumer) -> OwnResponse {
+        let view = self.backend.manage.view(consumer);
+        let view = view::with_secret(view, "secret", &consumer.secret);
+        written(status, view).field("ETag", self.consumer_tag(consumer))
+    }
+
+    pub(super) async fn list_consumers(&self) -> Result<OwnResponse, ApiError> {
+        let (page, filter) = (self.page()?, self.record_filter()?);
+        let unused_for = self.query.duration("unused_for")?;
+        let after = Self::after(page)?;
+        let manage = &self.backend.manage;
+        let listed = manage.consumers(filter, unused_for, after.as_ref(), page.limit + 1);
+        let views = manage.views(listed.await?).await?;
+        let view = |(_, view): &(Consumer, Map<String, Value>)| json!(view);
+        Ok(paged(views, page, view, |(last, _)| last.key.to_string()))
+    }
+
+    pub(super) async fn register_consumer(self) -> Result<OwnResponse, ApiError> {
+        let manage = &self.backend.manage;
+        let members = self.body.clone();
+        let consumer = manage.register_consumer(&self.actor, members).await?;
+        let location = place("consumers", consumer.key.as_str());
+        Ok(self.issued(201, &consumer).field("Location", location))
+    }
+
+    pub(super) async fn show_consumer(&self) -> Result<OwnResponse, ApiError> {
+        let consumer = self.backend.manage.consumer(&self.key()?).await?;
+        self.shown(consumer).await
+    }
+
+    pub(super) async fn change_consumer(&self) -> Result<OwnResponse, ApiError> {
+        let (manage, key) = (&self.backend.manage, self.key()?);
+        let guard = |consumer: &Consumer| self.is_expected(&self.consumer_tag(consumer));
+        let guard: Guard<'_, Consumer> = Some(&guard);
+        let changed = manage.patch_consumer(&self.actor, &key, guard, &self.body);
+        self.shown(changed.await?).await
+    }
+
+    pub(super) async fn remove_consumer(&self) -> Result<OwnResponse, ApiError> {
+        let (manage, key) = (&self.backend.manage, self.key()?);
+        let guard = |consumer: &Consumer| self.is_expected(&self.consumer_tag(consumer));
+        let guard: Guard<'_, Consumer> = Some(&guard);
+        manage.remove_consumer(&self.actor, &key, guard).await?;
+        Ok(done())
+    }
+
+    pub(super) async fn rotate_secret(&mut self) -> Result<OwnResponse, ApiError> {
+        let (manage, key) = (&self.backend.manage, self.key()?);
+        let Rotation { grace, secret } = typed(std::mem::take(&mut self.body))?;
+        let guard = |consumer: &Consumer| self.is_expected(&self.consumer_tag(consumer));
+        let guard: Guard<'_, Consumer> = Some(&guard);
+        let secret = secret.map(Secret::from);
+        let rotated = manage.rotate_secret(&self.actor, &key, guard, secret, grace);
+        Ok(self.issued(200, &rotated.await?))
+    }
+
+    pub(super) async fn end_grace(&self) -> Result<OwnResponse, ApiError> {
+        let (manage, key) = (&self.backend.manage, self.key()?);
+        let guard = |consumer: &Consumer| self.is_expected(&self.consumer_tag(consumer));
+        let guard: Guard<'_, Consumer> = Some(&guard);
+        manage.end_grace(&self.actor, &key, guard).await?;
+        Ok(done())
+    }
+
+    async fn user(&self) -> Result<User, ApiError> {
+        let id = self.segment.parse().map_err(|_| ApiError::NotFound)?;
+        Ok(self.backend.manage.user_of_id(&id).await?)
+    }
+
+    fn shown_user(&self, status: u16, user: &User) -> OwnResponse {
+        written(status, user).field("ETag", self.user_tag(user))
+    }
+
+    async fn hash(&self, password: String) -> Result<Secret, ApiError> {
+        let password = Secret::from(password);
+        let hashed = self
+            .admin
+            .control
+            .passwords
+            .run(move || password::hash(&password));
+        let hashed = hashed
+            .await?
+            .map_err(|error| InvalidInput::member("password", error))?;
+        Ok(hashed)
+    }
+
+    pub(super) async fn list_users(&self) -> Result<OwnResponse, ApiError> {
+        let (page, filter) = (self.page()?, self.record_filter()?);
+        let after = Self::after(page)?;
+        let manage = &self.backend.manage;
+        let listed = manage.users(&filter, after.as_ref(), page.limit + 1);
+        Ok(paged(
+            listed.await?,
+            page,
+            |user| json!(user),
+            |last| last.id.to_string(),
+        ))
+    }
+
+    pub(super) async fn add_user(&mut self) -> Result<OwnResponse, ApiError> {
+        let manage = &self.backend.manage;
+        let mut members = std::mem::take(&mut self.body);
+        let password = match members.remove("password") {
+            Some(Value::String(password)) => Some(password),
+            Some(Value::Null) | None => None,
+            // Serde's message would repeat a number, which may be meant as the password.
+            Some(_) => return Err(wrong("password", "this is not a text".to_owned())),
+        };
+        let mut user = manage.new_user_of(members)?;
+        if let Some(password) = password {
+            user.password_hash = Some(self.hash(password).await?);
+        }
+        manage.add_user(&self.actor, &user).await?;
+        let location = place("users", user.id.as_str());
+        Ok(self.shown_user(201, &user).field("Location", location))
+    }
+
+    pub(super) async fn show_user(&self) -> Result<OwnResponse, ApiError> {
+        Ok(self.shown_user(200, &self.user().await?))
+    }
+
+    pub(super) async fn change_user(&self) -> Result<OwnResponse, ApiError> {
+        let id = self.segment.parse().map_err(|_| ApiError::NotFound)?;
+        let guard = |user: &User| self.is_expected(&self.user_tag(user));
+        let guard: Guard<'_, User> = Some(&guard);
+        let manage = &self.backend.manage;
+        let changed = manage.patch_user(&self.actor, &id, guard, &self.body);
+        Ok(self.shown_user(200, &changed.await?))
+    }
+
+    pub(super) async fn remove_user(&self) -> Result<OwnResponse, ApiError> {
+        let user = self.user().await?;
+        let guard = |user: &User| self.is_expected(&self.user_tag(user));
+        let guard: Guard<'_, User> = Some(&guard);
+        let manage = &self.backend.manage;
+        manage.remove_user(&self.actor, &user, guard).await?;
+        Ok(done())
+    }
+
+    pub(super) async fn set_password(&mut self) -> Result<OwnResponse, ApiError> {
+        let NewPassword { password } = typed(std::mem::take(&mut self.body))?;
+        let user = self.user().await?;
+        let hash = self.hash(password).await?;
+        let guard = |user: &User| self.is_expected(&self.user_tag(user));
+        let guard: Guard<'_, User> = Some(&guard);
+        let manage = &self.backend.manage;
+        manage.set_password(&self.actor, &user, guard, hash).await?;
+        Ok(done())
+    }
+
+    pub(super) async fn list_sessions(&self) -> Result<OwnResponse, ApiError> {
+        let (page, user) = (self.page()?, self.user().await?);
+        let sessions = self.backend.manage.sessions(&user.id).await?;
+        // A user has few. A cursor is how many come before it.
+        let before = Self::after(page)?.unwrap_or(0_usize);
+        let most = page.limit as usize + 1;
+        let rest: Vec<_> = sessions
+            .into_iter()
+            .skip(before)
+            .take(most)
+            .enumerate()
+            .collect();
+        let view = |(_, session): &(usize, crate::store::record::Session)| {
+            json!(OpenSession {
+                created_at: session.created_at,
+                expires_at: session.expires_at,
+                browser: session.browser.clone(),
+                system: session.system.clone(),
+            })
+        };
+        Ok(paged(rest, page, view, |(place, _)| {
+            (before + place + 1).to_string()
+        }))
+    }
+
+    pub(super) async fn end_sessions(&self) -> Result<OwnResponse, ApiError> {
+        let user = self.user().await?;
+        if !self.is_expected(&self.user_tag(&user)) {
+            return Err(ManageError::Stale.into());
+        }
+        let manage = &self.backend.manage;
+        manage.end_sessions(&self.actor, &user.id).await?;
+        Ok(done())
+    }
+
+    fn token_filter(&self) -> Result<TokenFilter, ApiError> {
+        Ok(TokenFilter {
+            user: self.query.parsed("user")?,
+            consumer: self.query.parsed("consumer")?,
+            ..TokenFilter::default()
+        })
+    }
+
+    pub(super) async fn list_tokens(&self) -> Result<OwnResponse, ApiError> {
+        let (page, filter) = (self.page()?, self.token_filter()?);
+        let unused_for = self.query.duration("unused_for")?;
+        let after = match page.cursor {
+            None => (UnixTime(0), ""),
+            Some(cursor) => {
+                let parts = cursor
+                    .split_once('.')
+                    .filter(|(_, token)| !token.contains('\0'));
+                let parts =
+                    parts.and_then(|(time, token)| Some((UnixTime(time.parse().ok()?), token)));
+                parts.ok_or_else(|| {
+                    wrong("cursor", "this is not a cursor of this list".to_owned())
+                })?
+            }
+        };
+        let manage = &self.backend.manage;
+        let listed = manage.live_tokens(filter, unused_for, after, page.limit + 1);
+        let next = |last: &AccessToken| {
+            let used = last.last_used_at.unwrap_or(last.issued_at);
+            format!("{}.{}", used.0, last.token)
+        };
+        Ok(paged(listed.await?, page, |token| json!(token), next))
+    }
+
+    pub(super) async fn issue_token(&mut self) -> Result<OwnResponse, ApiError> {
+        let new: NewToken = typed(std::mem::take(&mut self.body))?;
+        let manage = &self.backend.manage;
+        let consumer = manage.consumer(&new.consumer).await?;
+        let user = manage.user_of_id(&new.user).await?;
+        let issued = manage.issue_token(&self.actor, &consumer, &user, new.permissions);
+        let token = issued.await?;
+        let view = view::with_secret(view::members(&token), "token_secret", &token.secret);
+        Ok(written(201, view)
+            .field("Location", place("tokens", &token.token))
+            .field("ETag", self.tag(&token, &[])))
+    }
+
+    pub(super) async fn revoke_tokens(&self) -> Result<OwnResponse, ApiError> {
+        let filter = self.token_filter()?;
+        let unused_for = self.query.duration("unused_for")?;
+        if filter.user.is_none() && filter.consumer.is_none() && unused_for.is_none() {
+            let problem = "name the tokens by consumer, user or unused_for";
+            return Err(wrong("consumer", problem.to_owned()));
+        }
+        let manage = &self.backend.manage;
+        let revoked = manage
+            .revoke_tokens(&self.actor, filter, unused_for)
+            .await?;
+        Ok(written(200, Revoked { revoked }))
+    }
+
+    pub(super) async fn show_token(&self) -> Result<OwnResponse, ApiError> {
+        let token = self.backend.manage.token(&self.segment, true).await?;
+        Ok(written(200, &token).field("ETag", self.tag(&token, &[])))
+    }
+
+    pub(super) async fn revoke_token(&self) -> Result<OwnResponse, ApiError> {
+        let manage = &self.backend.manage;
+        let token = manage.token(&self.segment, true).await?;
+        let guard = |token: &AccessToken| self.is_expected(&self.tag(token, &[]));
+        let guard: Guard<'_, AccessToken> = match self.conditions {
+            Some(_) => Some(&guard),
+            None => None,
+        };
+        manage.revoke_token(&self.actor, &token, guard).await?;
+        Ok(done())
+    }
+
+    pub(super) async fn explain(&mut self) -> Result<OwnResponse, ApiError> {
+        let RawRequest { request } = typed(std::mem::take(&mut self.body))?;
+        let view = explain(self, &request).await?;
+        Ok(written(200, view))
+    }
+}
+
+/// Explains a pasted request with the secrets of the store, but shows none of them and no expected signature.
+async fn explain(call: &Call<'_>, text: &str) -> Result<View, ApiError> {
+    let invalid = |problem: String| InvalidInput::member("request", problem);
+    let message = pasted::http(text).map_err(invalid)?;
+    let backend = call.backend;
+    let known = {
+        let request = message.request();
+        let request = request.map_err(|error| invalid(error.to_string()))?;
+        let reading = Reading::new(&request);
+        match reading.asked() {
+            None => Err(String::new()),
+            Some(asked) => {
+                let store = &*call.admin.readiness.store;
+                let now = call.admin.control.clock.now();
+                match find(store, backend.rules.clone(), now, &asked).await {
+                    Ok(known) => Ok(known),
+                    Err(FindError::Store(error)) => return Err(error.into()),
+                    Err(FindError::Consumer) => {
+                        Err("consumer_key_unknown: no consumer has this key".to_owned())
+                    }
+                    Err(FindError::Token) => {
+                        Err("token_rejected: the consumer has no such token".to_owned())
+                    }
+                    Err(error @ FindError::RsaKey(_)) => Err(error.to_string()),
+                }
+            }
+        }
+    };
+    let explained = call.admin.control.passwords.run(move || {
+        let request = message.request().ok()?;
+        Some(Reading::new(&request).explain(known, false).view())
+    });
+    let view = explained.await?;
+    Ok(view.ok_or_else(|| invalid("this is not a request".to_owned()))?)
+}
