@@ -175,7 +175,7 @@ fn read_secret(argument: Option<SecretArg>) -> Result<Option<Secret>, CommandErr
     let secret = argument.read(&mut io::stdin())?;
     if secret.is_empty() {
         // Before the store is opened.
-        return Err(CommandError::from(ManageError::EmptySecret));
+        return Err(CommandError::from(ManageError::EmptySecret).about("--secret"));
     }
     Ok(Some(secret))
 }

@@ -15,6 +15,7 @@
 mod support;
 
 mod accessibility;
+mod admin_api;
 mod advice;
 mod answers;
 mod assertion;

@@ -119,7 +119,7 @@ fn a_key_is_given_once() {
     let line = place
         .run("consumer add --name x --key shop --callback http://a.test/")
         .failed(1);
-    has(&line, &["\"shop\"", "--key"]);
+    has(&line, &["\"shop\"", "give another key"]);
 }
 
 #[test]

@@ -20,7 +20,10 @@ fn a_token_grants_what_is_asked_for_and_else_all_that_the_consumer_has() {
     assert_eq!(granted(""), json!(["read", "write"]));
     assert_eq!(granted(" --permission write"), json!(["write"]));
     let line = place.run(&issue(" --permission admin")).failed(1);
-    has(&line, &["the permission admin", "consumer update"]);
+    has(
+        &line,
+        &["the permission admin", "give it to the consumer first"],
+    );
 }
 
 #[test]

@@ -420,6 +420,10 @@ async fn finds_out_what_the_passwords_of_an_older_file_cost() {
                  ALTER TABLE consumers DROP COLUMN description;
                  ALTER TABLE consumers DROP COLUMN website;
                  DROP TABLE removed_consumers;
+                 ALTER TABLE sessions DROP COLUMN browser;
+                 ALTER TABLE sessions DROP COLUMN system;
+                 DROP TABLE consumer_uses;
+                 DROP INDEX access_tokens_by_use;
                  DELETE FROM meta;
                  PRAGMA user_version = 1",
         );

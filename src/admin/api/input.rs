@@ -6,9 +6,12 @@ use http::{Request, header};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::{operations::Operation, problem::ApiError};
+use super::{
+    operations::{OPTIONAL, Operation},
+    problem::ApiError,
+};
 use crate::{
-    config::parse_duration,
+    clock::parse_duration,
     fields::{single, trim},
     manage::{self, InvalidInput},
     server::request::RequestBody,
@@ -34,7 +37,7 @@ pub(super) async fn body(
     }
     let body = request.body_mut().read_admin_body().await?;
     match is_missing {
-        true if body.is_empty() => Ok(Map::new()),
+        true if body.is_empty() && operation.body == Some(OPTIONAL) => Ok(Map::new()),
         true => Err(ApiError::MediaType),
         false => Ok(manage::members(&body)?),
     }

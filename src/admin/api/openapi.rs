@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use utoipa::PartialSchema;
 
 use super::{
-    operations::{Operation, ROUTES, Route},
+    operations::{Act, OPTIONAL, Operation, ROUTES, Route},
     problem::Problem,
     records::{NewPassword, NewToken, OpenSession, RawRequest, Revoked, Rotation},
 };
@@ -67,6 +67,10 @@ fn operation(route: &Route, operation: &Operation) -> Value {
         let schema = query(route.path, name);
         json!({ "name": name, "in": "query", "schema": schema })
     });
+    let parameters: Vec<Value> = match operation.act {
+        Act::RevokeTokens => vec![at_least_one(route.path, operation.query)],
+        _ => parameters.collect(),
+    };
     let (status, shown) = operation.success;
     let mut success = json!({ "description": operation.summary });
     if let Some(shown) = shown {
@@ -89,7 +93,7 @@ fn operation(route: &Route, operation: &Operation) -> Value {
         "operationId": <&str>::from(operation.act),
         "tags": [tag.trim_end_matches(".json")],
         "summary": operation.summary,
-        "parameters": Vec::from_iter(parameters),
+        "parameters": parameters,
         "responses": responses,
     });
     if let Some(body) = operation.body {
@@ -102,7 +106,7 @@ fn operation(route: &Route, operation: &Operation) -> Value {
             .iter()
             .map(|kind| ((*kind).to_owned(), content.clone()));
         let content = Map::from_iter(kinds);
-        described["requestBody"] = json!({ "required": body != "Rotation", "content": content });
+        described["requestBody"] = json!({ "required": body != OPTIONAL, "content": content });
     }
     described
 }
@@ -146,6 +150,20 @@ fn query(path: &str, name: &str) -> Value {
             json!({ "type": "string", "description": "Only those with this text in the key, the id or a name." })
         }
     }
+}
+
+/// Query parameters that cannot all be left out: the members of one object.
+fn at_least_one(path: &str, names: &[&str]) -> Value {
+    let properties = names
+        .iter()
+        .map(|name| ((*name).to_owned(), query(path, name)));
+    let schema = json!({
+        "type": "object",
+        "minProperties": 1,
+        "properties": Map::from_iter(properties),
+        "additionalProperties": false,
+    });
+    json!({ "name": "which", "in": "query", "required": true, "style": "form", "explode": true, "schema": schema })
 }
 
 fn duration(description: &str) -> Value {
@@ -192,6 +210,54 @@ fn closed(mut schema: Value, needed: &[&str]) -> Value {
     schema
 }
 
+/// A request as it goes over the wire, with its Host first.
+const HTTP: &str = r"^[A-Z]{1,20} /[A-Za-z0-9/._~%?&=-]{0,2000} HTTP/1\.1\r?\nHost: [a-z][a-z0-9.-]{0,250}(:[1-9][0-9]{0,3})?\r?\n([A-Za-z][A-Za-z-]{0,60}: [ -~]{0,2000}\r?\n){0,90}\r?\n[\s\S]*$";
+
+/// The pattern of web pages; names of hosts are in ASCII.
+fn web_page() -> String {
+    let label = "(?!xn--)[a-z]([a-z0-9-]{0,60}[a-z0-9])?";
+    let host = format!(r"({label}(\.{label}){{0,6}}|127\.0\.0\.1|\[::1\])");
+    format!(
+        r"https?://{host}(:[1-9][0-9]{{0,3}})?(/[A-Za-z0-9_~-]{{1,60}}){{0,8}}/?(\?[A-Za-z0-9_~=&-]{{0,200}})?"
+    )
+}
+
+/// The pattern of callbacks: web pages, addresses of applications, and oob.
+fn callback() -> String {
+    let others =
+        "https?|ftp|wss?|javascript|data|file|blob|vbscript|about|filesystem|view-source|jar";
+    let application = format!(
+        r"(?!({others}):)[a-z][a-z0-9+.-]{{0,60}}:/(/[a-z][a-z0-9]{{0,60}})?(/[A-Za-z0-9_~-]{{1,60}}){{0,8}}"
+    );
+    format!("^(oob|{}|{application})$", web_page())
+}
+
+/// The pattern of RSA keys with the exponent 65537 in PEM files: lines of 64 characters, an odd modulus of the whole length.
+fn rsa_public_key() -> String {
+    let key = |first: &str, lines: u8, last: &str| {
+        format!(r"{first}[g-z0-9+/][A-Za-z0-9+/]{{19}}\n([A-Za-z0-9+/]{{64}}\n){{{lines}}}{last}")
+    };
+    let keys = [
+        key(
+            "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA",
+            5,
+            "[A-Za-z0-9+/][Qw]IDAQAB",
+        ),
+        key(
+            "MIIBojANBgkqhkiG9w0BAQEFAAOCAY8AMIIBigKCAYEA",
+            7,
+            "[A-Za-z0-9+/]{43}[BDFHJLNPRTVXZbdfhjlnprtvxz13579/]AgMBAAE=",
+        ),
+        key(
+            "MIICIjANBgkqhkiG9w0BAQEFAAOCAg8AMIICCgKCAgEA",
+            10,
+            "[A-Za-z0-9+/]{22}[EMUcks08]CAwEAAQ==",
+        ),
+    ];
+    let keys = keys.join("|");
+    format!(r"^-----BEGIN PUBLIC KEY-----\n({keys})\n-----END PUBLIC KEY-----\n?$")
+}
+
 fn page(item: &str) -> Value {
     json!({
         "type": "object",
@@ -216,6 +282,7 @@ fn schemas() -> Value {
     let text = json!({ "type": "string", "pattern": pattern });
     let text_or_null = json!({ "type": ["string", "null"], "pattern": pattern });
     let secret = json!({ "type": "string", "minLength": 1 });
+    let secret_or_null = json!({ "type": ["string", "null"], "minLength": 1 });
 
     let consumer = object(
         of::<Consumer>(),
@@ -241,21 +308,41 @@ fn schemas() -> Value {
             "secret_base64",
         ],
     );
-    let texts = json!({ "name": text, "description": text_or_null });
-    let given = object(of::<Consumer>(), &READ_ONLY, texts, &[]);
-    let new_consumer = object(given.clone(), &[], json!({ "secret": secret }), &[]);
+    let addresses = json!({
+        "name": text,
+        "description": text_or_null,
+        "callbacks": { "type": "array", "items": { "type": "string", "maxLength": 4096, "pattern": callback() } },
+        "website": { "type": ["string", "null"], "pattern": format!("^{}$", web_page()) },
+        "rsa_public_key": {
+            "type": ["string", "null"],
+            "pattern": rsa_public_key(),
+            "description": "A PEM file. The pattern is that of RSA keys of 2048, 3072 and 4096 bits as openssl writes them.",
+        },
+    });
+    let given = object(of::<Consumer>(), &READ_ONLY, addresses, &[]);
+    let new = json!({ "key": optional("ConsumerKey"), "secret": secret_or_null });
+    let new_consumer = object(given.clone(), &[], new, &[]);
     let consumer_patch = object(given, &["key"], json!({}), &[]);
     let names = json!({ "name": text, "display_name": text_or_null });
     let user = object(of::<User>(), &[], json!({}), &[]);
     let given = object(user.clone(), &READ_ONLY, names, &[]);
-    let password = json!({ "type": ["string", "null"], "maxLength": 256 });
-    let new_user = object(given.clone(), &[], json!({ "password": password }), &[]);
+    let password = json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 1024 });
+    let new = json!({ "id": optional("UserId"), "password": password });
+    let new_user = object(given.clone(), &[], new, &[]);
     let token = object(of::<AccessToken>(), &[], json!({}), &[]);
     let issued_token = object(token.clone(), &[], json!({ "token_secret": secret }), &[]);
+    let mut grace = duration("How long the secret before verifies too, such as 24h.");
+    grace["type"] = json!(["string", "null"]);
     let rotation = object(
         of::<Rotation>(),
         &[],
-        json!({ "grace": duration("How long the secret before verifies too, such as 24h.") }),
+        json!({ "grace": grace, "secret": secret_or_null }),
+        &[],
+    );
+    let raw_request = object(
+        of::<RawRequest>(),
+        &[],
+        json!({ "request": { "type": "string", "pattern": HTTP } }),
         &[],
     );
     json!({
@@ -282,7 +369,7 @@ fn schemas() -> Value {
         "NewToken": closed(of::<NewToken>(), &["consumer", "user"]),
         "TokenPage": page("Token"),
         "Revoked": of::<Revoked>(),
-        "RawRequest": closed(of::<RawRequest>(), &["request"]),
+        "RawRequest": closed(raw_request, &["request"]),
         "Explanation": of::<View>(),
         "InvalidInput": of::<InvalidInput>(),
         "Problem": of::<Problem>(),

@@ -88,6 +88,9 @@ impl Route {
     }
 }
 
+/// The one body that may be left out.
+pub(super) const OPTIONAL: &str = "Rotation";
+
 const PAGE: [&str; 2] = ["limit", "cursor"];
 
 /// Every path.
@@ -166,7 +169,7 @@ pub(super) static ROUTES: [Route; 12] = [
             act: Act::RotateSecret,
             summary: "Gives a consumer a new secret, and shows it this once",
             query: &[],
-            body: Some("Rotation"),
+            body: Some(OPTIONAL),
             success: (200, Some("IssuedConsumer")),
             failures: &[404, 412],
         }],

@@ -44,7 +44,7 @@ pub(super) struct Rotation {
 #[serde(deny_unknown_fields)]
 pub(super) struct NewPassword {
     /// The password.
-    #[schema(min_length = 1, max_length = 256)]
+    #[schema(min_length = 1, max_length = 1024)]
     password: String,
 }
 

@@ -1,0 +1,880 @@
+//! The admin API, over its wire: what each operation does, what it refuses, and who learns of it.
+
+use std::{net::SocketAddr, path::PathBuf, process::Command};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{
+    Answer, Call, Connection, Consumer, Postgres, Proxy, Token, Upstream, has, proxy::Builder,
+    rows, soon, until,
+};
+
+const WRITE: &str = "the-token-that-writes-0123456789";
+const READ: &str = "the-token-that-reads-0123456789";
+
+/// A proxy whose admin API is on.
+fn with_api(api: &Upstream, config: &str) -> Builder {
+    let builder = Proxy::in_front_of(api).config(config);
+    let file = |name: &str, token: &str| {
+        let path = builder.directory().join(name);
+        std::fs::write(&path, format!("{token}\n")).unwrap();
+        path.display().to_string()
+    };
+    let (write, read) = (file("write", WRITE), file("read", READ));
+    builder.config(&format!(
+        "admin.token_file = '{write}'\nadmin.read_token_file = '{read}'"
+    ))
+}
+
+/// Sends a request to the admin listener; `fields` are whole lines.
+#[track_caller]
+fn ask(admin: SocketAddr, method: &str, path: &str, fields: &[&str], body: &str) -> Answer {
+    let mut head = format!("{method} {path} HTTP/1.1\r\n");
+    if !fields.iter().any(|field| field.starts_with("Host:")) {
+        head += "Host: localhost\r\n";
+    }
+    for field in fields {
+        head += &format!("{field}\r\n");
+    }
+    if !body.is_empty() {
+        head += &format!("Content-Length: {}\r\n", body.len());
+    }
+    let mut connection = Connection::to(admin);
+    let _ = connection.try_send(format!("{head}\r\n{body}").as_bytes());
+    connection.answer(method)
+}
+
+/// Sends JSON with the token that writes.
+#[track_caller]
+fn send(proxy: &Proxy, method: &str, path: &str, body: Value) -> Answer {
+    let token = format!("Authorization: Bearer {WRITE}");
+    let body = match body {
+        Value::Null => String::new(),
+        body => body.to_string(),
+    };
+    let kind = match method {
+        "PATCH" => "Content-Type: application/merge-patch+json",
+        _ => "Content-Type: application/json",
+    };
+    let fields = [token.as_str(), kind];
+    let fields = if body.is_empty() {
+        &fields[..1]
+    } else {
+        &fields
+    };
+    ask(proxy.admin(), method, path, fields, &body)
+}
+
+#[track_caller]
+fn get(proxy: &Proxy, path: &str) -> Answer {
+    send(proxy, "GET", path, Value::Null)
+}
+
+#[track_caller]
+fn done(proxy: &Proxy, method: &str, path: &str, body: Value) -> Value {
+    let answer = send(proxy, method, path, body);
+    assert!((200..300).contains(&answer.status), "{answer:?}");
+    match answer.body.is_empty() {
+        true => Value::Null,
+        false => answer.json(),
+    }
+}
+
+/// The values of a member of the items of a list.
+#[track_caller]
+fn listed(proxy: &Proxy, path: &str, member: &str) -> Vec<String> {
+    let list = get(proxy, path).has_status(200).json();
+    let items = list["items"].as_array().unwrap().iter();
+    let names = items.map(|item| item[member].as_str().unwrap().to_owned());
+    names.collect()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is text"))
+}
+
+/// Runs a test with a store of each kind.
+fn with_each_store(test: impl Fn(&str)) {
+    let server = Postgres::start();
+    test("");
+    test(&format!(
+        "store.backend = 'postgres'\nstore.url = '{}'",
+        server.database()
+    ));
+}
+
+#[test]
+fn consumers_users_and_tokens_live_and_end_over_the_api() {
+    with_each_store(|store| {
+        let upstream = Upstream::start();
+        let proxy = with_api(&upstream, store).start();
+        let new = json!({
+            "key": "a/b=c", "name": "Shop", "callbacks": ["https://shop.example/cb", "oob"],
+            "permissions": ["read", "write"], "description": "Sells things",
+        });
+        let answer = send(&proxy, "POST", "/v1/consumers", new);
+        answer.has_status(201);
+        let place = "/v1/consumers/a%2Fb%3Dc";
+        assert_eq!(answer.header("Location"), Some(place));
+        let made = answer.json();
+        let shop = Consumer::new("a/b=c", text(&made["secret"]));
+        let shown = get(&proxy, place);
+        assert_eq!(shown.header("ETag"), answer.header("ETag"));
+        for (name, value) in made.as_object().unwrap() {
+            match name.as_str() {
+                "secret" => assert_eq!(shown.json().get(name), None, "never shown again"),
+                name => assert_eq!(shown.json()[name], *value, "{name}"),
+            }
+        }
+        let command = proxy.run("consumer show a/b=c --json").json();
+        assert_eq!(shown.json(), command, "the same view as the command's");
+
+        let bob = json!({ "name": "bob", "id": "bob-1", "password": "bob's password" });
+        let user = done(&proxy, "POST", "/v1/users", bob);
+        assert_eq!(user["id"], "bob-1");
+        let issue = json!({ "consumer": "a/b=c", "user": "bob-1", "permissions": ["read"] });
+        let issued = done(&proxy, "POST", "/v1/tokens", issue.clone());
+        assert_eq!(issued["permissions"], json!(["read"]));
+        let token = Token::new(text(&issued["token"]), text(&issued["token_secret"]));
+        let call = |consumer: &Consumer, token: &Token| {
+            proxy.send(Call::get("/x").by(consumer).with(token))
+        };
+        call(&shop, &token).has_status(200);
+        assert_eq!(upstream.last_request().header("X-Auth-User"), Some("bob-1"));
+        let first = format!("/v1/tokens/{}", &token.token[..8]);
+        let shown = get(&proxy, &first).has_status(200).json();
+        assert_eq!(shown["token"], token.token.as_str());
+        assert_eq!(shown.get("token_secret"), None);
+
+        // A change holds in this process before its response.
+        let patch = json!({ "name": "Store", "description": null, "enabled": false });
+        let changed = done(&proxy, "PATCH", place, patch);
+        assert_eq!(
+            (
+                &changed["name"],
+                &changed["description"],
+                &changed["permissions"]
+            ),
+            (&json!("Store"), &Value::Null, &json!(["read", "write"]))
+        );
+        call(&shop, &token).is(401, "consumer_key_refused");
+        done(&proxy, "PATCH", place, json!({ "enabled": true }));
+        call(&shop, &token).has_status(200);
+
+        let rotated = done(
+            &proxy,
+            "POST",
+            &format!("{place}/secret"),
+            json!({ "grace": "1h" }),
+        );
+        let renewed = Consumer::new("a/b=c", text(&rotated["secret"]));
+        assert!(rotated["previous_secret_until"].is_string());
+        call(&renewed, &token).has_status(200);
+        call(&shop, &token).has_status(200);
+        for _ in 0..2 {
+            let ended = send(
+                &proxy,
+                "DELETE",
+                &format!("{place}/secret/previous"),
+                Value::Null,
+            );
+            ended.has_status(204);
+        }
+        call(&shop, &token).is(401, "signature_invalid");
+        let again = send(&proxy, "POST", &format!("{place}/secret"), Value::Null);
+        assert_ne!(again.has_status(200).json()["secret"], rotated["secret"]);
+
+        send(&proxy, "DELETE", &first, Value::Null).has_status(204);
+        for method in ["GET", "DELETE"] {
+            send(&proxy, method, &first, Value::Null).has_status(404);
+        }
+        assert!(listed(&proxy, "/v1/tokens", "token").is_empty());
+        for _ in 0..3 {
+            done(&proxy, "POST", "/v1/tokens", issue.clone());
+        }
+        assert_eq!(
+            listed(&proxy, "/v1/tokens?user=bob-1&consumer=a/b%3Dc", "token").len(),
+            3
+        );
+        let revoked = done(&proxy, "DELETE", "/v1/tokens?user=bob-1", Value::Null);
+        assert_eq!(revoked, json!({ "revoked": 3 }));
+
+        let renamed = done(
+            &proxy,
+            "PATCH",
+            "/v1/users/bob-1",
+            json!({ "name": "robert" }),
+        );
+        assert_eq!(
+            (&renamed["name"], &renamed["id"]),
+            (&json!("robert"), &json!("bob-1"))
+        );
+        let new = json!({ "password": "another password" });
+        send(&proxy, "PUT", "/v1/users/bob-1/password", new).has_status(204);
+        let kept = done(&proxy, "POST", "/v1/tokens", issue);
+        done(
+            &proxy,
+            "PATCH",
+            "/v1/users/bob-1",
+            json!({ "enabled": false }),
+        );
+        get(&proxy, &format!("/v1/tokens/{}", text(&kept["token"]))).has_status(404);
+        send(&proxy, "DELETE", "/v1/users/bob-1", Value::Null).has_status(204);
+        get(&proxy, "/v1/users/bob-1").has_status(404);
+        send(&proxy, "DELETE", place, Value::Null).has_status(204);
+        get(&proxy, place).has_status(404);
+        let same = json!({ "name": "Shop", "key": "a/b=c" });
+        send(&proxy, "POST", "/v1/consumers", same).has_status(409);
+        for secret in [
+            &shop.secret,
+            &renewed.secret,
+            &token.secret,
+            "bob's password",
+            WRITE,
+        ] {
+            assert!(
+                !proxy.log().to_string().contains(secret),
+                "no secret in the log"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_request_that_cannot_be_done_is_told_why() {
+    let upstream = Upstream::start();
+    let proxy = with_api(&upstream, "admin.hosts = ['admin.example']").start();
+    let shop = json!({ "key": "shop", "name": "Shop", "permissions": ["read"] });
+    done(&proxy, "POST", "/v1/consumers", shop);
+    done(
+        &proxy,
+        "POST",
+        "/v1/users",
+        json!({ "id": "u", "name": "bob" }),
+    );
+    let large = format!("{{\"name\":\"{}\"}}", "x".repeat(64 << 10));
+    let json = "Content-Type: application/json";
+    let plain = "Content-Type: text/plain";
+    for [method, path, token, field, body, expected] in rows(
+        r#"
+        GET    | /v1/consumers | none  |   |   | 401
+        GET    | /v1/consumers | wrong |   |   | 401
+        GET    | /v1/nothing   | none  |   |   | 401
+        GET    | /v1           | write |   |   | 404
+        GET    | /v1/nothing   | write |   |   | 404
+        GET    | /v1/consumers/| write |   |   | 404
+        GET    | /v1/users/u/x | write |   |   | 404
+        GET    | /v1/users/%ff | write |   |   | 404
+        GET    | /v1/users/v   | write |   |   | 404
+        HEAD   | /v1/users/u   | read  |   |   | 200
+        PUT    | /v1/consumers | write |   |   | 405 GET, HEAD, POST
+        GET    | /v1/explain   | read  |   |   | 405 POST
+        POST   | /v1/consumers | read  | json | {"name":"x"} | 403
+        DELETE | /v1/consumers/shop | read | | | 403
+        POST   | /v1/explain   | read  | json | {"request":""} | 403
+        POST   | /v1/consumers | write | text | {"name":"x"} | 415
+        POST   | /v1/consumers | write |      | {"name":"x"} | 415
+        PATCH  | /v1/consumers/shop | write |  | | 415
+        POST   | /v1/consumers | write | json | large | 413
+        GET    | /v1/consumers | write | Host: evil.example | | 421
+        GET    | /v1/consumers | none  | Host: evil.example | | 421
+        GET    | /v1/consumers | read  | Host: admin.example:81 | | 200
+        GET    | /v1/consumers | read  | Host: 192.0.2.1 | | 200
+        POST   | /v1/consumers | write | json | {"name":"x","key":"shop"} | 409
+        POST   | /v1/users     | write | json | {"name":"BOB"} | 409
+        POST   | /v1/users     | write | json | {"name":"eve","id":"u"} | 409
+        POST   | /v1/tokens    | write | json | {"consumer":"none","user":"u"} | 404
+        POST   | /v1/consumers | write | json | {} | 422 /name
+        POST   | /v1/consumers | write | json | {"name":" x"} | 422 /name
+        POST   | /v1/consumers | write | json | {"name":"x","nam":"y"} | 422 /nam
+        POST   | /v1/consumers | write | json | {"name":"x","name":"y"} | 422 /name
+        POST   | /v1/consumers | write | json | {"name":"x","enabled":1} | 422 /enabled
+        POST   | /v1/consumers | write | json | {"name":"x","permissions":["a","b c"]} | 422 /permissions/1
+        POST   | /v1/consumers | write | json | {"name":"x","callbacks":["oob","javascript:x"]} | 422 /callbacks/1
+        POST   | /v1/consumers | write | json | {"name":"x","key":".."} | 422 /key
+        POST   | /v1/consumers | write | json | {"name":"x","secret":""} | 422 /secret
+        POST   | /v1/consumers | write | json | {"name":"x","rsa_only":true} | 422 /rsa_only
+        POST   | /v1/consumers | write | json | {"name":"x","rsa_public_key":"x"} | 422 /rsa_public_key
+        POST   | /v1/consumers | write | json | {"name":"x","website":"javascript:x"} | 422 /website
+        POST   | /v1/consumers | write | json | [1] | 422
+        POST   | /v1/consumers | write | json | {"name" | 422
+        POST   | /v1/consumers?x=1 | write | json | {"name":"x"} | 422 /x
+        PATCH  | /v1/consumers/shop | write | json | {"key":"other"} | 422 /key
+        PATCH  | /v1/consumers/shop | write | json | {"secret":"x"} | 422 /secret
+        PATCH  | /v1/consumers/shop | write | json | {"enabled":null} | 422 /enabled
+        PATCH  | /v1/consumers/shop | write | json | {"created_at":"2020-01-01T00:00:00Z"} | 422 /created_at
+        POST   | /v1/consumers/shop/secret | write | json | {"grace":"soon"} | 422 /grace
+        POST   | /v1/consumers/shop/secret | write | json | {"grave":"1h"} | 422 /grave
+        PATCH  | /v1/users/u   | write | json | {"id":"v"} | 422 /id
+        PATCH  | /v1/users/u   | write | json | {"password":"x"} | 422 /password
+        PUT    | /v1/users/u/password | write | json | {"password":""} | 422 /password
+        PUT    | /v1/users/u/password | write | json | {} | 422
+        POST   | /v1/tokens    | write | json | {"consumer":"shop","user":"u","permissions":["other"]} | 422 /permissions
+        GET    | /v1/consumers?limit=0 | read | | | 422 /limit
+        GET    | /v1/consumers?limit=1001 | read | | | 422 /limit
+        GET    | /v1/consumers?limit=%2B1 | read | | | 422 /limit
+        GET    | /v1/consumers?limit=1&limit=1 | read | | | 422 /limit
+        GET    | /v1/consumers?enabled=yes | read | | | 422 /enabled
+        GET    | /v1/consumers?unused_for=90 | read | | | 422 /unused_for
+        GET    | /v1/tokens?cursor=x | read | | | 422 /cursor
+        GET    | /v1/tokens?consumer= | read | | | 422 /consumer
+        GET    | /v1/consumers/shop?x | read | | | 422 /x
+        DELETE | /v1/tokens | write | | | 422 /consumer
+        POST   | /v1/explain | write | json | {"request":"x"} | 422 /request
+    "#,
+    ) {
+        let bearer = |token: &str| format!("Authorization: Bearer {token}");
+        let token = match token {
+            "none" => "X-None: 1".to_owned(),
+            "read" => bearer(READ),
+            "write" => bearer(WRITE),
+            wrong => bearer(wrong),
+        };
+        let field = match field {
+            "json" => json,
+            "text" => plain,
+            "" => "X-Other: 1",
+            field => field,
+        };
+        let body = if body == "large" { &large } else { body };
+        let answer = ask(proxy.admin(), method, path, &[&token, field], body);
+        let case = format!("{method} {path} {body:.60}: {answer:?}");
+        let (status, detail) = expected.split_once(' ').unwrap_or((expected, ""));
+        assert_eq!(answer.status.to_string(), status, "{case}");
+        if answer.status == 200 {
+            continue;
+        }
+        assert_eq!(
+            answer.header("Content-Type"),
+            Some("application/problem+json"),
+            "{case}"
+        );
+        let problem = answer.json();
+        assert_eq!(problem["status"], answer.status, "{case}");
+        match answer.status {
+            401 => assert!(
+                answer
+                    .header("WWW-Authenticate")
+                    .unwrap()
+                    .starts_with("Bearer "),
+                "{case}"
+            ),
+            405 => assert_eq!(answer.header("Allow"), Some(detail), "{case}"),
+            422 => assert_eq!(text(&problem["errors"][0]["pointer"]), detail, "{case}"),
+            _ => {}
+        }
+    }
+    // Nothing of it was done.
+    assert_eq!(listed(&proxy, "/v1/consumers", "key"), ["shop"]);
+    assert_eq!(listed(&proxy, "/v1/users", "id"), ["u"]);
+    assert_eq!(listed(&proxy, "/v1/tokens", "token").len(), 0);
+    // They are on the admin listener alone.
+    proxy
+        .send(Call::get("/v1/consumers"))
+        .is(401, "parameter_absent");
+}
+
+#[test]
+fn without_a_token_file_there_is_no_api() {
+    let upstream = Upstream::start();
+    let mut proxy = Proxy::in_front_of(&upstream).start();
+    let token = format!("Authorization: Bearer {WRITE}");
+    let status = |proxy: &Proxy, token: &str| {
+        ask(proxy.admin(), "GET", "/v1/consumers", &[token], "").status
+    };
+    assert_eq!(status(&proxy, &token), 404);
+    let file = proxy.directory().join("token");
+    std::fs::write(&file, WRITE).unwrap();
+    proxy.reconfigure(&format!("admin.token_file = '{}'", file.display()));
+    proxy.signal(Signal::HUP);
+    until("the API is on", || status(&proxy, &token) == 200);
+    // A broken file changes nothing, and says so.
+    std::fs::write(&file, "two\nlines").unwrap();
+    proxy.signal(Signal::HUP);
+    proxy.logs(&["reload failed", "admin.token_file", "openssl rand -hex 32"]);
+    assert_eq!(status(&proxy, &token), 200);
+    std::fs::write(&file, "another token").unwrap();
+    proxy.signal(Signal::HUP);
+    proxy.logs(&["reload failed"]);
+    std::fs::write(&file, READ).unwrap();
+    proxy.signal(Signal::HUP);
+    until("the old token ends", || status(&proxy, &token) == 401);
+    assert_eq!(
+        status(&proxy, &format!("Authorization: Bearer {READ}")),
+        200
+    );
+}
+
+#[test]
+fn wrong_tokens_of_one_address_are_limited() {
+    let upstream = Upstream::start();
+    let proxy = with_api(&upstream, "").start();
+    let guess = |token: &str| {
+        let field = format!("Authorization: Bearer {token}");
+        ask(proxy.admin(), "GET", "/v1/consumers", &[&field], "")
+    };
+    for number in 0..30 {
+        guess(&format!("guess-{number}")).has_status(401);
+    }
+    // Past the limit not even the right one is looked at.
+    for token in ["guess", WRITE] {
+        let answer = guess(token);
+        answer.has_status(429);
+        let after: u64 = answer.header("Retry-After").unwrap().parse().unwrap();
+        assert!((1..=30).contains(&after), "{after}");
+    }
+    assert!(!proxy.log().to_string().contains("guess"));
+}
+
+#[test]
+fn a_change_for_another_state_of_the_record_is_not_made() {
+    with_each_store(|store| {
+        let upstream = Upstream::start();
+        let proxy = with_api(&upstream, store).start();
+        done(
+            &proxy,
+            "POST",
+            "/v1/consumers",
+            json!({ "key": "shop", "name": "Shop" }),
+        );
+        done(
+            &proxy,
+            "POST",
+            "/v1/users",
+            json!({ "id": "u", "name": "bob" }),
+        );
+        let issue = json!({ "consumer": "shop", "user": "u" });
+        let issued = done(&proxy, "POST", "/v1/tokens", issue);
+        let token = Token::new(text(&issued["token"]), text(&issued["token_secret"]));
+        let tag = |path: &str| get(&proxy, path).header("ETag").unwrap().to_owned();
+        let place = format!("/v1/tokens/{}", token.token);
+        let send_if = |tag: &str, method: &str, path: &str, body: Value| {
+            let fields = [
+                format!("Authorization: Bearer {WRITE}"),
+                format!("If-Match: {tag}"),
+                "Content-Type: application/json".to_owned(),
+            ];
+            let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+            let body = if body.is_null() {
+                String::new()
+            } else {
+                body.to_string()
+            };
+            ask(proxy.admin(), method, path, &fields, &body).status
+        };
+        for (method, path, body, of, success) in [
+            (
+                "PATCH",
+                "/v1/consumers/shop",
+                json!({ "name": "A" }),
+                "/v1/consumers/shop",
+                200,
+            ),
+            (
+                "POST",
+                "/v1/consumers/shop/secret",
+                json!({ "grace": "1h" }),
+                "/v1/consumers/shop",
+                200,
+            ),
+            // A rotation that is not seen in the record.
+            (
+                "POST",
+                "/v1/consumers/shop/secret",
+                json!({}),
+                "/v1/consumers/shop",
+                200,
+            ),
+            (
+                "PATCH",
+                "/v1/users/u",
+                json!({ "name": "robert" }),
+                "/v1/users/u",
+                200,
+            ),
+            (
+                "PUT",
+                "/v1/users/u/password",
+                json!({ "password": "a new password" }),
+                "/v1/users/u",
+                204,
+            ),
+            ("DELETE", &place, Value::Null, &place, 204),
+            ("DELETE", "/v1/users/u", Value::Null, "/v1/users/u", 204),
+            (
+                "DELETE",
+                "/v1/consumers/shop",
+                Value::Null,
+                "/v1/consumers/shop",
+                204,
+            ),
+        ] {
+            let before = tag(of);
+            let weak = format!("W/{before}");
+            for wrong in ["\"other\"", &weak] {
+                assert_eq!(
+                    send_if(wrong, method, path, body.clone()),
+                    412,
+                    "{method} {path}"
+                );
+            }
+            let list = format!("\"other\", {before}");
+            assert_eq!(
+                send_if(&list, method, path, body.clone()),
+                success,
+                "{method} {path}"
+            );
+            if method != "DELETE" {
+                assert_eq!(
+                    send_if(&before, method, path, body.clone()),
+                    412,
+                    "{method} {path}"
+                );
+                assert_eq!(send_if("*", method, path, body), success, "{method} {path}");
+            }
+        }
+    });
+}
+
+#[test]
+fn lists_come_in_pages_and_by_what_is_asked() {
+    with_each_store(|store| {
+        let upstream = Upstream::start();
+        let proxy = with_api(&upstream, store).start();
+        for number in 0..5 {
+            let name = format!("Shop {number} 100%");
+            let new = json!({ "key": format!("k{number}"), "name": name, "enabled": number != 3 });
+            done(&proxy, "POST", "/v1/consumers", new);
+            let new = json!({ "id": format!("u{number}"), "name": format!("User_{number}") });
+            done(&proxy, "POST", "/v1/users", new);
+            let issue = json!({ "consumer": "k1", "user": format!("u{number}") });
+            done(&proxy, "POST", "/v1/tokens", issue);
+        }
+        let all = |path: &str, member: &str| {
+            let (mut seen, mut cursor) = (Vec::new(), String::new());
+            loop {
+                let list = get(&proxy, &format!("{path}limit=2{cursor}"))
+                    .has_status(200)
+                    .json();
+                let items = list["items"].as_array().unwrap();
+                assert!((1..=2).contains(&items.len()), "{list}");
+                seen.extend(items.iter().map(|item| text(&item[member]).to_owned()));
+                match &list["next"] {
+                    Value::Null => return seen,
+                    next => {
+                        let next: String =
+                            url::form_urlencoded::byte_serialize(text(next).as_bytes()).collect();
+                        cursor = format!("&cursor={next}");
+                    }
+                }
+            }
+        };
+        assert_eq!(all("/v1/consumers?", "key"), ["k0", "k1", "k2", "k3", "k4"]);
+        assert_eq!(all("/v1/users?", "id"), ["u0", "u1", "u2", "u3", "u4"]);
+        for path in ["/v1/tokens?", "/v1/tokens?unused_for=0s&"] {
+            let mut users = all(path, "user");
+            users.sort();
+            assert_eq!(users, ["u0", "u1", "u2", "u3", "u4"], "{path}");
+        }
+        for [path, member, expected] in rows(
+            "
+            /v1/consumers?q=K2                       | key | k2
+            /v1/consumers?q=shop+4                   | key | k4
+            /v1/consumers?q=%25                      | key | k0 k1 k2 k3 k4
+            /v1/consumers?q=0%25&enabled=false       | key | k3
+            /v1/consumers?q=_                        | key |
+            /v1/consumers?enabled=false              | key | k3
+            /v1/consumers?enabled=true&limit=3       | key | k0 k1 k2
+            /v1/consumers?unused_for=0s              | key | k0 k1 k2 k3 k4
+            /v1/consumers?unused_for=1h              | key |
+            /v1/users?q=user_1                       | id  | u1
+            /v1/users?enabled=false                  | id  |
+            /v1/tokens?user=u2                       | user | u2
+            /v1/tokens?user=u2&consumer=k2           | user |
+            /v1/tokens?consumer=k1&user=u4&unused_for=0s | user | u4
+            /v1/tokens?unused_for=1h                 | user |
+        ",
+        ) {
+            assert_eq!(listed(&proxy, path, member).join(" "), expected, "{path}");
+        }
+        let revoked = done(&proxy, "DELETE", "/v1/tokens?unused_for=1h", Value::Null);
+        assert_eq!(revoked["revoked"], 0);
+        let revoked = done(
+            &proxy,
+            "DELETE",
+            "/v1/tokens?unused_for=0s&user=u0",
+            Value::Null,
+        );
+        assert_eq!(revoked["revoked"], 1);
+        let revoked = done(&proxy, "DELETE", "/v1/tokens?unused_for=0s", Value::Null);
+        assert_eq!(revoked["revoked"], 4);
+    });
+}
+
+#[test]
+fn each_change_is_an_audit_record_of_token_and_address() {
+    let upstream = Upstream::start();
+    let proxy = with_api(&upstream, "log.format = 'json'").start();
+    for (method, path, body, event) in [
+        (
+            "POST",
+            "/v1/consumers",
+            json!({ "key": "shop", "name": "Shop" }),
+            "consumer_registered",
+        ),
+        (
+            "PATCH",
+            "/v1/consumers/shop",
+            json!({ "name": "Store" }),
+            "consumer_changed",
+        ),
+        (
+            "PATCH",
+            "/v1/consumers/shop",
+            json!({ "enabled": false }),
+            "consumer_disabled",
+        ),
+        (
+            "PATCH",
+            "/v1/consumers/shop",
+            json!({ "enabled": true }),
+            "consumer_enabled",
+        ),
+        (
+            "POST",
+            "/v1/consumers/shop/secret",
+            json!({}),
+            "consumer_secret_rotated",
+        ),
+        (
+            "DELETE",
+            "/v1/consumers/shop/secret/previous",
+            Value::Null,
+            "consumer_grace_ended",
+        ),
+        (
+            "POST",
+            "/v1/users",
+            json!({ "id": "u", "name": "bob" }),
+            "user_added",
+        ),
+        (
+            "PATCH",
+            "/v1/users/u",
+            json!({ "display_name": "Bob" }),
+            "user_changed",
+        ),
+        (
+            "PUT",
+            "/v1/users/u/password",
+            json!({ "password": "a password" }),
+            "password_changed",
+        ),
+        (
+            "DELETE",
+            "/v1/users/u/sessions",
+            Value::Null,
+            "sessions_ended",
+        ),
+        (
+            "POST",
+            "/v1/tokens",
+            json!({ "consumer": "shop", "user": "u" }),
+            "access_token_issued",
+        ),
+        ("DELETE", "/v1/tokens?user=u", Value::Null, "tokens_revoked"),
+        (
+            "PATCH",
+            "/v1/users/u",
+            json!({ "enabled": false }),
+            "user_disabled",
+        ),
+        ("DELETE", "/v1/users/u", Value::Null, "user_removed"),
+        (
+            "DELETE",
+            "/v1/consumers/shop",
+            Value::Null,
+            "consumer_removed",
+        ),
+    ] {
+        done(&proxy, method, path, body);
+        let record = proxy.log().wait_for(event, |line| {
+            let record: Value = serde_json::from_str(line).ok()?;
+            (record["target"] == "audit" && record["event"] == event).then_some(record)
+        });
+        assert_eq!(
+            (&record["by"], &record["admin_token"], &record["address"]),
+            (&json!("api"), &json!("write"), &json!("127.0.0.1")),
+            "{record}"
+        );
+        let of_user = ["user", "password", "sessions"]
+            .iter()
+            .any(|word| event.starts_with(word));
+        let subject = if of_user {
+            ("user", "u")
+        } else {
+            ("consumer", "shop")
+        };
+        if event != "tokens_revoked" {
+            assert_eq!(record[subject.0], subject.1, "{record}");
+        }
+    }
+    assert_eq!(proxy.logged(&["\"audit_id\""]), 15, "each once");
+}
+
+#[test]
+fn a_change_at_one_replica_holds_at_the_other_within_a_second() {
+    let server = Postgres::start();
+    let upstream = Upstream::start();
+    let store = format!(
+        "store.backend = 'postgres'\nstore.url = '{}'",
+        server.database()
+    );
+    let [one, other] = [(), ()].map(|()| with_api(&upstream, &store).start());
+    let (consumer, _, token) = one.somebody().into_parts();
+    let call = || other.send(Call::get("/x").by(&consumer).with(&token));
+    soon("it is known", || call().status == 200);
+    let place = format!("/v1/consumers/{}", consumer.key);
+    done(&one, "PATCH", &place, json!({ "enabled": false }));
+    soon("it is disabled", || {
+        call().problem().as_deref() == Some("consumer_key_refused")
+    });
+    done(&one, "PATCH", &place, json!({ "enabled": true }));
+    soon("it is enabled", || call().status == 200);
+    done(
+        &one,
+        "DELETE",
+        &format!("/v1/tokens/{}", token.token),
+        Value::Null,
+    );
+    soon("it is revoked", || {
+        call().problem().as_deref() == Some("token_revoked")
+    });
+    // Both log what was done at one of them.
+    for proxy in [&one, &other] {
+        proxy.logs(&["token_revoked", "by=\"api\"", "admin_token=\"write\""]);
+    }
+    // An entity tag is the same at both.
+    let tag = |proxy: &Proxy| get(proxy, &place).header("ETag").map(str::to_owned);
+    assert_eq!(tag(&one), tag(&other));
+}
+
+#[test]
+fn explain_finds_the_mistake_and_tells_no_expected_signature() {
+    let upstream = Upstream::start();
+    let proxy = with_api(&upstream, "").start();
+    let (consumer, _, token) = proxy.somebody().into_parts();
+    let wire = |call: &Call| String::from_utf8(proxy.wire(call)).unwrap();
+    let explain =
+        |request: &str| done(&proxy, "POST", "/v1/explain", json!({ "request": request }));
+    let right = wire(&Call::get("/a?b=c").by(&consumer).with(&token));
+    let told = explain(&right);
+    assert_eq!(
+        (&told["matches"], &told["diagnosis"]),
+        (&json!(true), &Value::Null)
+    );
+    assert!(
+        told["parameters"]
+            .as_array()
+            .unwrap()
+            .contains(&json!(["b", "c"]))
+    );
+    let base = text(&told["base_string"]);
+    assert!(base.starts_with("GET&http%3A%2F%2F"), "{base}");
+    assert!(
+        base.contains(
+            &text(&told["normalized_parameters"])
+                .replace('=', "%3D")
+                .replace('&', "%26")
+        )
+    );
+    let members: Vec<_> = told.as_object().unwrap().keys().cloned().collect();
+    assert!(
+        !members.iter().any(|name| name.contains("signature")),
+        "{members:?}"
+    );
+    // Signed for GET, pasted as PUT: neither the response nor the log has the signature that would be right.
+    let wrong = right.replacen("GET ", "PUT ", 1);
+    let told = explain(&wrong);
+    assert_eq!(told["matches"], false);
+    has(text(&told["diagnosis"]), &["other_method: "]);
+    let arguments = ["explain", "--json", "--request", "-"];
+    let expected = proxy.command_with(&arguments, &wrong).stdout;
+    let expected: Value = serde_json::from_str(&expected).unwrap();
+    let expected = text(&expected["expected_signature"]);
+    assert!(!told.to_string().contains(expected), "{told}");
+    for secret in [&consumer.secret, &token.secret] {
+        assert!(!told.to_string().contains(secret.as_str()), "{told}");
+    }
+    let unknown = right.replace(&consumer.key, "nobody");
+    has(
+        text(&explain(&unknown)["diagnosis"]),
+        &["consumer_key_unknown: "],
+    );
+}
+
+/// An interpreter with the libraries of `tests/clients/python`.
+fn python() -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/.tools/venv/bin/python");
+    assert!(
+        path.exists(),
+        "{} is missing; tests/run installs it",
+        path.display()
+    );
+    path
+}
+
+#[test]
+fn schemathesis_finds_nothing() {
+    let upstream = Upstream::start();
+    let proxy = with_api(&upstream, "").start();
+    let clients = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/clients/python");
+    let output = Command::new(python())
+        .args(["-m", "schemathesis.cli", "--config-file"])
+        .arg(clients.join("schemathesis.toml"))
+        .arg("run")
+        .arg(format!("http://{}/v1/openapi.json", proxy.admin()))
+        .args(["-H", &format!("Authorization: Bearer {WRITE}")])
+        .current_dir(proxy.directory())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{told}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    has(&told, &["Tested: 22", "No issues found"]);
+}
+
+#[test]
+fn a_generated_client_registers_a_consumer_and_issues_and_revokes_a_token() {
+    let upstream = Upstream::start();
+    let proxy = with_api(&upstream, "").start();
+    let user = proxy.user("alice");
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/clients/python/admin.py");
+    let output = Command::new(python())
+        .arg(script)
+        .args([&format!("http://{}", proxy.admin()), WRITE, &user.id])
+        .current_dir(proxy.directory())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{told}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let report: Value = serde_json::from_str(told.lines().last().unwrap()).unwrap();
+    let consumer = Consumer::new(text(&report["key"]), text(&report["secret"]));
+    let token = |name: &str| {
+        Token::new(
+            text(&report[name]["token"]),
+            text(&report[name]["token_secret"]),
+        )
+    };
+    let call = |token: &Token| proxy.send(Call::get("/x").by(&consumer).with(token));
+    call(&token("kept")).has_status(200);
+    call(&token("revoked")).is(401, "token_revoked");
+}
