@@ -117,7 +117,13 @@ impl Management {
         }
         let now = self.clock.now();
         let mut consumer = new_consumer(key, secret, String::new(), now)?;
-        patch(&mut consumer, members)?;
+        patch(&mut consumer, members).map_err(|error| match error {
+            ManageError::CannotSign => {
+                let needed = InvalidConsumer::CannotSign;
+                InvalidInput::member("rsa_only", needed).into()
+            }
+            error => error,
+        })?;
         self.add_consumer(by, consumer).await
     }
 
@@ -342,7 +348,7 @@ impl From<InvalidConsumer> for ManageError {
             InvalidConsumer::Callback(place, ..) => format!("callbacks/{place}"),
             InvalidConsumer::Website(_) => "website".to_owned(),
             InvalidConsumer::RsaKey(_) => "rsa_public_key".to_owned(),
-            InvalidConsumer::CannotSign => "rsa_only".to_owned(),
+            InvalidConsumer::CannotSign => return Self::CannotSign,
         };
         InvalidInput::member(&name, detail).into()
     }

@@ -1,6 +1,9 @@
 //! The admin API, over its wire: what each operation does, what it refuses, and who learns of it.
 
-use std::{net::SocketAddr, path::PathBuf, process::Command};
+use std::{
+    fs::Permissions, net::SocketAddr, os::unix::fs::PermissionsExt as _, path::PathBuf,
+    process::Command,
+};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -19,6 +22,7 @@ fn with_api(api: &Upstream, config: &str) -> Builder {
     let file = |name: &str, token: &str| {
         let path = builder.directory().join(name);
         std::fs::write(&path, format!("{token}\n")).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         path.display().to_string()
     };
     let (write, read) = (file("write", WRITE), file("read", READ));
@@ -548,6 +552,8 @@ fn lists_come_in_pages_and_by_what_is_asked() {
             done(&proxy, "POST", "/v1/consumers", new);
             let new = json!({ "id": format!("u{number}"), "name": format!("User_{number}") });
             done(&proxy, "POST", "/v1/users", new);
+        }
+        for number in 0..5 {
             let issue = json!({ "consumer": "k1", "user": format!("u{number}") });
             done(&proxy, "POST", "/v1/tokens", issue);
         }
@@ -845,7 +851,7 @@ fn schemathesis_finds_nothing() {
         "{told}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    has(&told, &["Tested: 22", "No issues found"]);
+    has(&told, &["Selected: 21/21", "Tested: 21"]);
 }
 
 #[test]

@@ -369,7 +369,7 @@ pub(crate) async fn a_changed_password_leaves_one_session<B: Backend>() {
         matches!(imported, Import::Rejected(problems) if problems[0].conflict == Conflict::Differs)
     );
 
-    set_enabled(&store, &id, false, NOW).await;
+    set_enabled(store, &id, false, NOW).await;
     assert!(!change(5, &new, "$ours$v=1$salt$disabled").await);
     assert_eq!(verified(store, "u").await.hash, Some(new.clone()));
     store.remove_user(&id, NOW, None).await.unwrap();

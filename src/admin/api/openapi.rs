@@ -98,14 +98,11 @@ fn operation(route: &Route, operation: &Operation) -> Value {
     });
     if let Some(body) = operation.body {
         let content = json!({ "schema": reference(body) });
-        let kinds: &[&str] = match operation.method.as_str() {
-            "PATCH" => &["application/merge-patch+json", "application/json"],
-            _ => &["application/json"],
+        let kind = match operation.method.as_str() {
+            "PATCH" => "application/merge-patch+json",
+            _ => "application/json",
         };
-        let kinds = kinds
-            .iter()
-            .map(|kind| ((*kind).to_owned(), content.clone()));
-        let content = Map::from_iter(kinds);
+        let content = Map::from_iter([(kind.to_owned(), content)]);
         described["requestBody"] = json!({ "required": body != OPTIONAL, "content": content });
     }
     described
@@ -319,9 +316,20 @@ fn schemas() -> Value {
             "description": "A PEM file. The pattern is that of RSA keys of 2048, 3072 and 4096 bits as openssl writes them.",
         },
     });
-    let given = object(of::<Consumer>(), &READ_ONLY, addresses, &[]);
+    let mut given = object(of::<Consumer>(), &READ_ONLY, addresses, &[]);
+    for name in ["callbacks", "permissions", "rsa_only", "enforce"] {
+        let member = &mut given["properties"][name];
+        // To remove it is to give it the value of a new consumer.
+        member["type"] = json!([member["type"], "null"]);
+    }
     let new = json!({ "key": optional("ConsumerKey"), "secret": secret_or_null });
-    let new_consumer = object(given.clone(), &[], new, &[]);
+    let mut new_consumer = object(given.clone(), &[], new, &[]);
+    new_consumer["if"] =
+        json!({ "properties": { "rsa_only": { "const": true } }, "required": ["rsa_only"] });
+    new_consumer["then"] = json!({
+        "properties": { "rsa_public_key": { "type": "string" } },
+        "required": ["rsa_public_key"],
+    });
     let consumer_patch = object(given, &["key"], json!({}), &[]);
     let names = json!({ "name": text, "display_name": text_or_null });
     let user = object(of::<User>(), &[], json!({}), &[]);

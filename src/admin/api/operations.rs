@@ -149,7 +149,7 @@ pub(super) static ROUTES: [Route; 12] = [
                 query: &[],
                 body: Some("ConsumerPatch"),
                 success: (200, Some("Consumer")),
-                failures: &[404, 412],
+                failures: &[404, 409, 412],
             },
             Operation {
                 method: Method::DELETE,

@@ -119,12 +119,12 @@ fn of(error: ManageError, detail: String) -> OwnResponse {
         }
         ManageError::Randomness(_) => failed(&detail),
         ManageError::Invalid(error) => with_errors(422, detail, vec![error]),
-        ManageError::CannotSign => invalid("rsa_only", detail),
         ManageError::EmptySecret => invalid("secret", detail),
         ManageError::PermissionMissing { .. } => invalid("permissions", detail),
         ManageError::Stale => written(412, detail),
         ManageError::ConsumerExists(_)
         | ManageError::ConsumerRemoved(_)
+        | ManageError::CannotSign
         | ManageError::UserExists(_)
         | ManageError::UserIdTaken(_)
         | ManageError::UserAmbiguous(_)
