@@ -9,6 +9,7 @@ mod own;
 
 use std::borrow::Cow;
 
+use strum::VariantArray as _;
 use thiserror::Error;
 
 use self::{format::render, look::Frame};
@@ -146,6 +147,14 @@ pub fn failure(
     let usual = || advice::usual(problem.verdict).map(Cow::Borrowed);
     problem.advice = problem.advice.take().or_else(usual);
     render(problem, frame, format, request_id)
+}
+
+/// The usual advice to the caller about a verdict, by its word.
+pub fn advice_of(verdict: &str) -> Option<&'static str> {
+    let known = Verdict::VARIANTS
+        .iter()
+        .find(|known| known.as_str() == verdict);
+    advice::usual(*known?)
 }
 
 /// The word of a failure in metrics and logs.

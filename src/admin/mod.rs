@@ -2,6 +2,7 @@
 //! the console everywhere else.
 
 mod api;
+pub mod console;
 pub mod readiness;
 pub mod tokens;
 
@@ -15,6 +16,7 @@ use arc_swap::ArcSwapOption;
 use http::{HeaderMap, Method, Request, Response, header};
 
 use self::{
+    console::Console,
     readiness::Readiness,
     tokens::{Gate, Tokens},
 };
@@ -60,16 +62,19 @@ pub struct Control {
     pub backend: ArcSwapOption<Backend>,
     /// Hashes new passwords, apart from those of logins.
     pub passwords: PasswordPool,
+    /// The state of the console.
+    pub console: Console,
     gate: OnceLock<Gate>,
     clock: Clock,
 }
 
 impl Control {
     /// API and console are off until there is a backend.
-    pub fn new(clock: Clock, passwords: PasswordPool) -> Self {
+    pub fn new(clock: Clock, passwords: PasswordPool, console: Console) -> Self {
         Self {
             backend: ArcSwapOption::empty(),
             passwords,
+            console,
             gate: OnceLock::new(),
             clock,
         }
@@ -128,7 +133,8 @@ impl Admin {
                 Some(backend) if is_api(path) => {
                     Ok(api::respond(self, &backend, &mut request).await)
                 }
-                _ => Ok(text(404, "not found\n")),
+                Some(backend) => Ok(console::respond(self, &backend, &mut request).await),
+                None => Ok(text(404, "not found\n")),
             },
         }
     }

@@ -10,6 +10,7 @@ use rustls::pki_types::CertificateDer;
 use x509_parser::parse_x509_certificate;
 
 use crate::{
+    admin::console::ShownCertificate,
     clock::UnixTime,
     config::Config,
     telemetry::conditions::{Condition, Conditions},
@@ -74,6 +75,16 @@ impl Certificate {
     /// Whole days until it ends.
     pub const fn days_left(&self, now: UnixTime) -> u64 {
         self.seconds_left(now) / DAY
+    }
+
+    /// As operators see it.
+    pub(super) fn shown(&self, now: UnixTime) -> ShownCertificate {
+        ShownCertificate {
+            name: format!("{}: {}", self.key, self.path.display()),
+            not_after: self.not_after,
+            days_left: self.days_left(now),
+            problem: self.problem(now),
+        }
     }
 
     /// Why it is valid at no time at all, if that is so.

@@ -8,6 +8,7 @@ use super::{StartError, descriptors, services::Services};
 use crate::{
     admin::{
         Backend,
+        console::{COOKIE, SECURE_COOKIE},
         tokens::{TokenFileError, Tokens},
     },
     authorize::Authorizer,
@@ -367,7 +368,7 @@ fn forward_params(
         lookalikes: FoldedNames::new(LOOKALIKES),
         identity,
         forward_authorization: config.identity.forward_authorization,
-        cookies: [cookies.session, cookies.login],
+        cookies: [cookies.session, cookies.login, COOKIE, SECURE_COOKIE],
         hop: field_value(&services.hop),
         response_timeout: upstream.response_timeout,
         tunnel_timeout: config.limits.tunnel_timeout,

@@ -49,7 +49,7 @@ use self::{
     workers::{Common, Listeners},
 };
 use crate::{
-    admin::{Admin, Backend, Control, tokens::TokenFileError},
+    admin::{Admin, Backend, Control, console::Console, tokens::TokenFileError},
     clock::Clock,
     config::{Config, FORWARD_AUTH, ListenAddress},
     language::PageFileError,
@@ -60,7 +60,7 @@ use crate::{
         listener::Bounds,
         tls::{self, Tls, TlsError},
     },
-    telemetry::log::LogControl,
+    telemetry::{log::LogControl, previous_secrets::PreviousSecrets},
     tls::TlsFileError,
 };
 
@@ -280,7 +280,8 @@ impl App {
         let services = Arc::new(services::open(&config, Clock::system(), deadline).await?);
         let live = live::live(&config, first, &services)?;
         let passwords = PasswordPool::start(1, PasswordPool::QUEUE).map_err(StartError::System)?;
-        let control = Arc::new(Control::new(services.clock.clone(), passwords));
+        let console = console(&config, &services);
+        let control = Arc::new(Control::new(services.clock.clone(), passwords, console));
         let backend = live::backend(&config, first, &services)?.map(Arc::new);
         control.backend.store(backend);
         inspect::log(&config, first);
@@ -298,6 +299,7 @@ impl App {
             conditions: Arc::clone(&services.conditions),
             rejections: Arc::clone(&services.rejections),
             traces: traces.transpose()?,
+            previous_secrets: PreviousSecrets::new(services.clock.clone()),
             phase: receiver,
             is_leaving: AtomicBool::new(false),
         });
@@ -469,6 +471,8 @@ impl App {
             not_applied = (!kept.is_empty()).then(|| kept.join(" ")),
             pending = (nonces.length() != window).then_some("signature.timestamp_window"),
         );
+        let settings = Arc::new(config.settings.clone());
+        self.control.console.settings.store(settings);
         *self.config = config;
         Ok(())
     }
@@ -642,6 +646,23 @@ async fn bind_until(
             bound => return bound,
         }
     }
+}
+
+/// The state of the operator's console.
+fn console(config: &Config, services: &Services) -> Console {
+    let (certificates, clock) = (Arc::clone(&services.certificates), services.clock.clone());
+    let shown = move || {
+        let now = clock.now();
+        certificates
+            .load()
+            .iter()
+            .map(|one| one.shown(now))
+            .collect()
+    };
+    let (charts, clock) = (Arc::clone(&services.charts), services.clock.clone());
+    let console = Console::new(Box::new(shown), charts, clock);
+    console.settings.store(Arc::new(config.settings.clone()));
+    console
 }
 
 /// The first public listener's address.

@@ -41,6 +41,7 @@ use self::{
     read::Written,
     section::{Schema, Section},
 };
+use crate::admin::console::Setting;
 
 /// Declares the configuration: each section in the order of the example, with the one inside it, and in brackets what is
 /// written any number of times.
@@ -50,6 +51,8 @@ macro_rules! config {
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct Config {
             $(#[doc = concat!("`", stringify!($field), "`")] pub $field: $($type)? $(Vec<$item>)?,)+
+            /// Every key with its value, without passwords, and where that is from.
+            pub settings: Vec<Setting>,
         }
 
         /// Every section that can be written, in the order of the example.
@@ -61,7 +64,7 @@ macro_rules! config {
             fn read(written: &mut Written<'_>) -> Option<Self> {
                 // Each section is read before the first `?`, so that the problems of all are reported.
                 $(let $field = written.$(section::<$type>)? $(list::<$item>)? ();)+
-                Some(Self { $($field: $field?,)+ })
+                Some(Self { $($field: $field?,)+ settings: written.settings() })
             }
 
             /// Takes from `running` what only a restart can change, so that this configuration is what the process does,
@@ -72,6 +75,14 @@ macro_rules! config {
                 if self.listens_with_tls() != running.listens_with_tls() {
                     self.listen.tls = running.listen.tls.clone();
                     kept.push("listen.tls.certificate");
+                }
+                for setting in &mut self.settings {
+                    let is_kept = kept.contains(&&*setting.key)
+                        || kept.contains(&"listen.tls.certificate") && setting.key.starts_with("listen.tls.");
+                    let runs = running.settings.iter().find(|runs| is_kept && runs.key == setting.key);
+                    if let Some(runs) = runs {
+                        setting.clone_from(runs);
+                    }
                 }
                 kept
             }

@@ -20,7 +20,7 @@ use super::{
     SECTIONS, StoreUrl,
     section::{Section, Unwritten},
 };
-use crate::telemetry::lines::visible;
+use crate::{admin::console::Setting, telemetry::lines::visible};
 
 const PREFIX: &str = "COUNTERSIGN__";
 
@@ -180,6 +180,50 @@ impl<'f> Written<'f> {
         table.is_some_and(|table| table.contains_key(key))
     }
 
+    /// Every key with its value, and where that is from.
+    pub(super) fn settings(&self) -> Vec<Setting> {
+        let source = |key: &str, written: Option<&Value>| match (self.variables.get(key), written) {
+            (Some(variable), _) => variable.clone(),
+            (None, Some(_)) => "file".to_owned(),
+            (None, None) => "default".to_owned(),
+        };
+        let mut settings = Vec::new();
+        for section in SECTIONS {
+            let mut names = section.name.split('.');
+            let found = names.try_fold(&self.table, |table, name| table.get(name)?.as_table());
+            if section.list {
+                let written = self.table.get(section.name);
+                let count = written.and_then(Value::as_array).map_or(0, Vec::len);
+                settings.push(Setting {
+                    key: format!("[[{}]]", section.name),
+                    value: format!("{count} entries"),
+                    source: source(section.name, written),
+                });
+                continue;
+            }
+            for (key, full) in section.keys.iter().zip(section.full_keys()) {
+                let written = found.and_then(|table| table.get(key.name));
+                let value = match (written, key.unwritten) {
+                    (Some(value), _) => {
+                        let value = self.prepared(value.clone(), key.value_type);
+                        value
+                            .map_or_else(str::to_owned, |value| without_password(value).to_string())
+                    }
+                    (None, Unwritten::Default(text) | Unwritten::Absent(text, _)) => {
+                        text.to_owned()
+                    }
+                    (None, Unwritten::Required(_)) => String::new(),
+                };
+                settings.push(Setting {
+                    source: source(&full, written),
+                    key: full,
+                    value,
+                });
+            }
+        }
+        settings
+    }
+
     /// Reads a section that is written once.
     pub(super) fn section<S: Section>(&mut self) -> Option<S> {
         let mut names = S::SCHEMA.name.split('.');
@@ -304,6 +348,30 @@ fn with_default(value: Value, default: &str) -> Value {
 pub(super) fn value_of(text: &str) -> Value {
     let value = ValueDeserializer::parse(text).and_then(Value::deserialize);
     value.unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+/// URLs without what may be a name, a password or a key: what is before the `@`, and the query. Where it is not clear which
+/// is which, the scheme alone is left.
+pub(super) fn without_password(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(match text.split_once("://") {
+            Some((scheme, rest)) => {
+                let (place, query) = rest
+                    .split_once('?')
+                    .map_or((rest, None), |(place, query)| (place, Some(query)));
+                let (hidden, shown) = match place.rsplit_once('@') {
+                    _ if query.is_some_and(|query| query.contains('@')) => ("…", ""),
+                    Some((_, host)) => ("…@", host),
+                    None => ("", place),
+                };
+                let query = query.map_or("", |_| "?…");
+                format!("{scheme}://{hidden}{shown}{query}")
+            }
+            None => text,
+        }),
+        Value::Array(items) => Value::Array(items.into_iter().map(without_password).collect()),
+        other => other,
+    }
 }
 
 /// Puts a value under its whole key, unless a part of the key is not a table.

@@ -38,8 +38,10 @@ pub(super) enum Unwritten {
     /// It must be written, for example like this.
     Required(&'static str),
     /// No value, or one that follows from other keys: the words for it, and an example.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for config.example.toml"))]
-    Absent(&'static str, &'static str),
+    Absent(
+        &'static str,
+        #[cfg_attr(not(test), expect(dead_code, reason = "for config.example.toml"))] &'static str,
+    ),
 }
 
 impl Schema {

@@ -6,6 +6,7 @@ mod environment;
 mod example;
 mod fixed;
 mod rejected;
+mod settings;
 mod warned;
 
 use std::{

@@ -44,8 +44,9 @@ pub struct Params {
     pub identity: Identity,
     /// The OAuth credentials go on to the API.
     pub forward_authorization: bool,
-    /// The names of our own cookies: they are no business of the API's, and it sets none of that name.
-    pub cookies: [&'static str; 2],
+    /// The names of our own cookies: they are no business of the API's, and it sets none of that name. Those of the console are
+    /// among them, because a browser sends the cookies of a host to all its ports.
+    pub cookies: [&'static str; 4],
     /// The name of this process in `Countersign-Hop`, by which it recognises a request that comes back.
     pub hop: HeaderValue,
     /// The time that the API has for the head of its response.

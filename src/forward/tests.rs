@@ -29,7 +29,12 @@ pub(super) fn params() -> Params {
             assertion: None,
         },
         forward_authorization: false,
-        cookies: ["__Host-countersign", "__Host-countersign-login"],
+        cookies: [
+            "__Host-countersign",
+            "__Host-countersign-login",
+            "countersign-console",
+            "__Host-countersign-console",
+        ],
         hop: HeaderValue::from_static("this"),
         response_timeout: Duration::from_secs(1),
         tunnel_timeout: Duration::from_secs(1),

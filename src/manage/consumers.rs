@@ -147,6 +147,15 @@ impl Management {
         self.change_consumer(by, key, event, guard, &change).await
     }
 
+    /// Lists the consumers whose replaced secret still verifies, by the end of the grace, at most `limit`.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn consumers_in_grace(&self, limit: u32) -> Result<Vec<Consumer>, ManageError> {
+        let now = self.clock.now();
+        Ok(self.store.consumers_in_grace(now, limit).await?)
+    }
+
     /// Changes a consumer as `change` does.
     ///
     /// # Errors

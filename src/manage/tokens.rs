@@ -144,6 +144,23 @@ impl Management {
         })
     }
 
+    /// Counts the access tokens of a filter that are not revoked; with `unused_for` as [`Self::live_tokens`].
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn count_tokens(
+        &self,
+        filter: TokenFilter,
+        unused_for: Option<Duration>,
+    ) -> Result<u64, ManageError> {
+        let unused_since = self.unused_since(unused_for);
+        let filter = TokenFilter {
+            unused_since,
+            ..filter
+        };
+        Ok(self.store.count_access_tokens(&filter).await?)
+    }
+
     /// Revokes an access token for good; revoking twice keeps the first time.
     ///
     /// # Errors

@@ -68,7 +68,7 @@ pub(super) fn is_sent(headers: &HeaderMap, name: &str) -> bool {
 ///
 /// # Errors
 /// [`PageError::SeveralSessionCookies`]
-pub(super) fn read(headers: &HeaderMap, name: &str) -> Result<Option<Secret>, PageError> {
+pub(crate) fn read(headers: &HeaderMap, name: &str) -> Result<Option<Secret>, PageError> {
     let mut values = values(headers, name);
     let first = values.next();
     if values.next().is_some() {
@@ -94,7 +94,7 @@ fn values<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h [u
 }
 
 /// The key of a session in the store.
-pub(super) fn id_hash(id: &Secret) -> [u8; 32] {
+pub(crate) fn id_hash(id: &Secret) -> [u8; 32] {
     let mut hash = [0; 32];
     hash.copy_from_slice(digest::digest(&digest::SHA256, id.expose()).as_ref());
     hash

@@ -15,7 +15,7 @@ use crate::secret::Secret;
 
 /// The purpose of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FormPurpose {
+pub(crate) enum FormPurpose {
     /// Logs in at a place; keyed by the login cookie, as all others are by the session.
     LogIn,
     /// Decides about a request token, or goes on as another user.
@@ -34,10 +34,12 @@ pub(super) enum FormPurpose {
     ChangePassword,
     /// Nothing: it tells what the user has just done. Not in a form but in an address, which so only this browser can have.
     Notice,
+    /// Changes something in the operator's console; the subject says what.
+    Console,
 }
 
 /// Makes the value for a form that does `purpose` to `subject`.
-pub(super) fn value(cookie: &Secret, purpose: FormPurpose, subject: &str) -> String {
+pub(crate) fn value(cookie: &Secret, purpose: FormPurpose, subject: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, cookie.expose());
     // The name of a purpose has no zero byte: everything after the first one is the subject.
     let message = format!("{purpose:?}\0{subject}");
@@ -45,7 +47,7 @@ pub(super) fn value(cookie: &Secret, purpose: FormPurpose, subject: &str) -> Str
 }
 
 /// Whether `sent` is that value.
-pub(super) fn is_value(
+pub(crate) fn is_value(
     sent: Option<&str>,
     cookie: &Secret,
     purpose: FormPurpose,

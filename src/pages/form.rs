@@ -7,11 +7,11 @@ use zeroize::{Zeroize, Zeroizing};
 const MAX_FIELDS: usize = 32;
 
 /// The fields of a form. It is wiped when dropped, for one of them is a password.
-pub(super) struct Form(Vec<(String, Zeroizing<String>)>);
+pub(crate) struct Form(Vec<(String, Zeroizing<String>)>);
 
 impl Form {
     /// Reads a form body; `None` if a name is repeated, something is not UTF-8, or there are more than [`MAX_FIELDS`].
-    pub(super) fn parse(body: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let mut fields: Vec<(String, Zeroizing<String>)> = Vec::new();
         let pairs = body.split(|byte| *byte == b'&');
         for pair in pairs.filter(|pair| !pair.is_empty()) {
@@ -27,7 +27,7 @@ impl Form {
     }
 
     /// The value of a field.
-    pub(super) fn field(&self, name: &str) -> Option<&str> {
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let field = self.0.iter().find(|(known, _)| known == name);
         field.map(|(_, value)| value.as_str())
     }

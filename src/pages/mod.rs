@@ -49,10 +49,10 @@ use crate::{
 mod applications;
 mod browser;
 mod consent;
-mod cookies;
-mod csrf;
+pub(crate) mod cookies;
+pub(crate) mod csrf;
 mod error;
-mod form;
+pub(crate) mod form;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod login;

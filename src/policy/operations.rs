@@ -229,6 +229,22 @@ impl Operations {
         &self.labels
     }
 
+    /// All operations, in the order of the configuration.
+    pub fn listed(&self) -> Vec<&Operation> {
+        let (mut found, mut nodes) = (Vec::with_capacity(self.labels.len()), vec![&self.root]);
+        while let Some(node) = nodes.pop() {
+            found.extend(node.end.iter().chain(&node.rest));
+            nodes.extend(node.literals.values().chain(node.parameter.as_deref()));
+        }
+        found.sort_by_key(|operation| operation.index);
+        found
+    }
+
+    /// The kinds of caller that may call a path that no operation lists.
+    pub const fn unlisted(&self) -> Access {
+        self.unlisted
+    }
+
     /// The rejection of an operation that is not permitted, because of the `missing` permission if one is.
     pub fn forbidden(&self, missing: Option<&Permission>) -> Rejection {
         Rejection::NotPermitted {

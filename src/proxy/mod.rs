@@ -47,6 +47,7 @@ use crate::{
         conditions::{Condition, Conditions, WINDOW_FULL},
         lines::ACCESS,
         metrics::{HandshakeFailure, Metrics, Verdict},
+        previous_secrets::PreviousSecrets,
         rejections::{Rejection, Rejections},
         request_id::{self, RequestId, RequestIds, X_REQUEST_ID},
         traces::Traces,
@@ -79,6 +80,8 @@ pub struct Shared {
     pub rejections: Arc<Rejections>,
     /// Where traces go; `None`: there are none.
     pub traces: Option<Arc<Traces>>,
+    /// Which consumers have signed with a replaced secret.
+    pub previous_secrets: PreviousSecrets,
     /// The phase of the process.
     pub phase: watch::Receiver<Phase>,
     /// Whether the phase is [`Phase::Leaving`] or a later one; cheaper to read, and set first.

@@ -415,6 +415,9 @@ impl Drop for RequestRecord {
         }
         if facts.previous_secret {
             metrics.previous_secrets.inc();
+            if let (Some(consumer), _, true) = self.named() {
+                self.worker.shared.previous_secrets.used(consumer);
+            }
         }
         let rejected = self.failures().filter_map(skew_seconds);
         for seconds in facts.skew_seconds.into_iter().chain(rejected) {

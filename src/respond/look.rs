@@ -212,6 +212,14 @@ impl Look {
         &PLAIN
     }
 
+    /// A plain look with more rules in its style sheet.
+    pub fn plain_with(style: &str) -> Self {
+        let mut look = Self::new(Params::default());
+        look.style.push_str(style);
+        look.policy = look.policy();
+        look
+    }
+
     /// The files that pages refer to.
     pub fn assets(&self) -> impl Iterator<Item = &Asset> {
         self.images().chain(&self.stylesheet)

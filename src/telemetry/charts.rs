@@ -95,9 +95,14 @@ struct Samples {
 }
 
 impl Charts {
-    /// Ends a minute, at whose end the counters are `now`.
+    /// Ends a minute, at whose end the counters are `now`. The first call begins the first minute.
     pub fn sample(&self, now: Counts, end: UnixTime) {
         let mut samples = self.lock();
+        if samples.before.verdicts.is_empty() {
+            // No minute has ended: the counting begins.
+            samples.before = now;
+            return;
+        }
         let counts = now.since(&samples.before);
         samples.before = now;
         let sample = Sample { end, counts };

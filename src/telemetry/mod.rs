@@ -7,6 +7,7 @@ pub mod conditions;
 pub mod lines;
 pub mod log;
 pub mod metrics;
+pub mod previous_secrets;
 pub mod redact;
 pub mod rejections;
 pub mod request_id;

@@ -19,7 +19,7 @@ use crate::support::{
     upstream::nobody,
 };
 
-const AXE: &str = concat!(
+pub(crate) const AXE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/tests/clients/node/node_modules/axe-core/axe.min.js"
 );
@@ -322,7 +322,7 @@ fn axe_finds_nothing_from_right_to_left_and_in_the_operators_colours() {
 
 /// Presses Tab until the focus is on the element, which shows that it has it.
 #[track_caller]
-fn tab_to(browser: &Browser, selector: &str) {
+pub(crate) fn tab_to(browser: &Browser, selector: &str) {
     browser.text(selector);
     for _ in 0..24 {
         let on = format!("return document.activeElement.matches({selector:?})");

@@ -28,6 +28,7 @@ mod commands;
 mod conditions;
 mod confusion;
 mod consent;
+mod console;
 mod credentials;
 mod early;
 mod faults;

@@ -50,6 +50,7 @@ mod script;
 mod answers;
 mod authorization;
 mod chunks;
+mod console;
 mod differential;
 mod early;
 mod fields;

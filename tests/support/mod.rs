@@ -13,6 +13,7 @@ pub mod call;
 pub mod gate;
 pub mod http;
 pub mod legs;
+pub mod operator;
 pub mod postgres;
 pub mod program;
 pub mod proxy;
@@ -25,6 +26,7 @@ pub mod visitor;
 
 pub use call::{Call, Placement};
 pub use http::{Answer, Connection};
+pub use operator::Operator;
 pub use postgres::Postgres;
 pub use proxy::{Caller, Consumer, Proxy, Scene, Token, User};
 pub use redis::RedisServer;

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 
 use super::{Engine, Mode, Pace, Tx, alone, condition, passes, read, run};
 use crate::{
+    clock::UnixTime,
     names::ConsumerKey,
     store::{
         Result,
@@ -106,6 +107,17 @@ pub trait Consumers: Engine {
             params.push(i64::from(limit).into());
             let list = format!("SELECT * FROM consumers WHERE {condition} ORDER BY key LIMIT ${}", params.len());
             tx.rows(&list, &params, rows::consumer).await
+        })
+        .await
+    }
+
+    /// Lists the consumers whose replaced secret verifies after `now`, by the end of the grace, at most `limit`.
+    async fn consumers_in_grace(&self, now: UnixTime, limit: u32) -> Result<Vec<Consumer>> {
+        let list =
+            "SELECT * FROM consumers WHERE previous_until > $1 ORDER BY previous_until LIMIT $2";
+        read(self, "consumers_in_grace", async |tx| {
+            let params = [now.into(), i64::from(limit).into()];
+            tx.rows(list, &params, rows::consumer).await
         })
         .await
     }

@@ -193,6 +193,19 @@ pub trait Tokens: Engine {
         .await
     }
 
+    /// Counts the access tokens of a filter that are not revoked.
+    async fn count_access_tokens(&self, filter: &TokenFilter) -> Result<u64> {
+        run(self, "count_access_tokens", Mode::Single, Pace::Command, async |tx| {
+            let (condition, params) = condition(filter, Vec::new());
+            let count = format!(
+                "SELECT count(*) AS count FROM access_tokens WHERE revoked_at IS NULL AND {condition}"
+            );
+            let counted = tx.row(&count, &params, |row, _| row.get("count")).await?;
+            Ok(counted.map_or(0, i64::cast_unsigned))
+        })
+        .await
+    }
+
     /// Lists access tokens in the order of their identifiers, after `after`, at most `limit`.
     async fn access_tokens(
         &self,

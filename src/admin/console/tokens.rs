@@ -1,0 +1,220 @@
+//! Access tokens: the list with its filters, and revocation.
+
+use std::time::Duration;
+
+use super::{
+    LISTED, Page, Refused, Result, Shown, Visit,
+    change::Change,
+    consumers::{listed, next},
+    page::{Field, Form, Section, Table, line, link, path, tag, time},
+};
+use crate::{
+    clock::UnixTime,
+    store::{port::TokenFilter, record::AccessToken},
+    telemetry::redact::SHOWN_TOKEN_CHARS,
+};
+
+/// The fields of the filter.
+const FILTER: [&str; 3] = ["consumer", "user", "unused_for"];
+
+impl Visit<'_> {
+    /// The filter of the query or the form.
+    fn filter(&self) -> Result<(TokenFilter, Option<Duration>)> {
+        let wrong = |name: &str| Refused::Invalid(format!("{name}: this is none that can exist"));
+        let consumer = Some(self.field("consumer")).filter(|key| !key.is_empty());
+        let user = Some(self.field("user")).filter(|id| !id.is_empty());
+        let filter = TokenFilter {
+            consumer: consumer
+                .map(|key| key.parse().map_err(|_| wrong("consumer")))
+                .transpose()?,
+            user: user
+                .map(|id| id.parse().map_err(|_| wrong("user")))
+                .transpose()?,
+            ..TokenFilter::default()
+        };
+        Ok((filter, self.duration("unused_for")?))
+    }
+
+    /// The fields of the filter with their values.
+    fn filter_fields(&self) -> [(&'static str, &str); 3] {
+        FILTER.map(|name| (name, self.field(name)))
+    }
+
+    pub(super) async fn tokens(&self) -> Result<Page> {
+        let (filter, unused_for) = self.filter()?;
+        // The list of unused tokens goes by their last use.
+        let cursor = self.field("cursor").split_once('.').unwrap_or_default();
+        let after = (UnixTime(cursor.0.parse().unwrap_or_default()), cursor.1);
+        let manage = &self.backend.manage;
+        let found = manage
+            .live_tokens(filter, unused_for, after, LISTED)
+            .await?;
+        let [consumer, user, unused] = self.filter_fields();
+        let next = next(&found, |last| {
+            let used = last.last_used_at.unwrap_or(last.issued_at);
+            let cursor = format!("{}.{}", used.0, last.token);
+            path("/tokens", &[consumer, user, unused, ("cursor", &cursor)])
+        });
+        let mut sections = Vec::new();
+        if !self.field("revoked").is_empty() {
+            let text = format!("{} access tokens were revoked.", self.field("revoked"));
+            sections.push(Section::Note("good", line(text)));
+        }
+        sections.push(Section::Form(Form {
+            action: "/tokens".to_owned(),
+            csrf: None,
+            fields: vec![
+                Field::line("consumer", "Consumer key", consumer.1),
+                Field::line("user", "User id", user.1),
+                Field::line("unused_for", "Unused for, such as 90d", unused.1),
+            ],
+            button: "Show".to_owned(),
+        }));
+        let filtered = [consumer, user, unused];
+        let has_filter = filtered.iter().any(|(_, value)| !value.is_empty());
+        let mut actions = vec![link(
+            "Unused for 90 days",
+            path("/tokens", &[consumer, user, ("unused_for", "90d")]),
+        )];
+        if has_filter && self.may_write() {
+            actions.push(link(
+                "Revoke all of these",
+                path("/tokens/revoke", &filtered),
+            ));
+        }
+        sections.push(Section::Actions(actions));
+        sections.push(Section::Table(self.token_table(
+            "Access tokens that are not revoked".to_owned(),
+            &found,
+            next,
+        )));
+        Ok(("Tokens".to_owned(), sections))
+    }
+
+    pub(super) fn token_table(
+        &self,
+        caption: String,
+        tokens: &[AccessToken],
+        next: Option<String>,
+    ) -> Table {
+        let row = |token: &AccessToken| {
+            let is_live =
+                token.revoked_at.is_none() && token.expires_at.is_none_or(|end| self.now < end);
+            let state = match (token.revoked_at, token.expires_at) {
+                (Some(at), _) => tag(format!("revoked {}", time(at)), "tag bad"),
+                (None, Some(end)) if !is_live => tag(format!("expired {}", time(end)), "tag bad"),
+                (None, Some(end)) => tag(format!("until {}", time(end)), "tag good"),
+                (None, None) => tag("valid", "tag good"),
+            };
+            let mut state = vec![state];
+            if token.revoked_at.is_none() && self.may_write() {
+                state.push(link(
+                    "Revoke",
+                    path("/token/revoke", &[("token", &token.token)]),
+                ));
+            }
+            let (consumer, user) = (token.consumer.as_str(), token.user.as_str());
+            vec![
+                line(shown(token)),
+                vec![link(consumer, path("/consumer", &[("key", consumer)]))],
+                vec![link(user, path("/user", &[("id", user)]))],
+                line(listed(&token.permissions)),
+                line(time(token.issued_at)),
+                line(token.last_used_at.map_or_else(|| "never".to_owned(), time)),
+                state,
+            ]
+        };
+        Table {
+            caption,
+            head: vec![
+                "token",
+                "consumer",
+                "user",
+                "permissions",
+                "issued",
+                "last used",
+                "state",
+            ],
+            rows: tokens.iter().map(row).collect(),
+            empty: "No token is like this.",
+            next,
+        }
+    }
+
+    /// Revokes one token, or all of a filter.
+    pub(super) async fn revoke_tokens(&self) -> Result<Shown> {
+        self.check_write()?;
+        let (manage, by) = (&self.backend.manage, self.actor());
+        if self.path == "/token/revoke" {
+            let token = manage.token(self.field("token"), true).await?;
+            let state = token.token.clone();
+            if self.is_confirmed(&state)? {
+                manage.revoke_token(&by, &token, None).await?;
+                return Ok(Shown::Elsewhere("/tokens?revoked=1".to_owned()));
+            }
+            let (consumer, user) = (&token.consumer, &token.user);
+            let effects = vec![format!(
+                "It ends the access of {consumer} to {user} by this token within a second, for good. The user has to agree again."
+            )];
+            return Ok(self.confirm(Change {
+                title: format!("Revoke the token {}?", shown(&token)),
+                effects,
+                fields: vec![Field::hidden("token", token.token.as_str())],
+                button: "Revoke",
+                state,
+                back: "/tokens".to_owned(),
+            }));
+        }
+        let (filter, unused_for) = self.filter()?;
+        let fields = self.filter_fields();
+        if fields.iter().all(|(_, value)| value.is_empty()) {
+            return Err(Refused::Invalid(
+                "choose a consumer, a user, or for how long tokens are unused".to_owned(),
+            ));
+        }
+        let [consumer, user, unused] = fields.map(|(_, value)| value);
+        let state = format!("{consumer}\0{user}\0{unused}");
+        if self.is_confirmed(&state)? {
+            let revoked = manage.revoke_tokens(&by, filter, unused_for).await?;
+            let revoked = path("/tokens", &[("revoked", &revoked.to_string())]);
+            return Ok(Shown::Elsewhere(revoked));
+        }
+        let count = manage.count_tokens(filter, unused_for).await?;
+        let of = |label: &str, value: &str| match value {
+            "" => String::new(),
+            value => format!(" {label} {value}"),
+        };
+        let what = [
+            of("of the consumer", consumer),
+            of("of the user", user),
+            of("unused for", unused),
+        ]
+        .concat();
+        let effects = vec![
+            format!(
+                "It revokes {count} access tokens{what}, for good, within a second on every replica."
+            ),
+            "Consumers that still want access have to ask the users again.".to_owned(),
+        ];
+        Ok(self.confirm(Change {
+            title: format!("Revoke {count} access tokens?"),
+            effects,
+            fields: fields
+                .map(|(name, value)| Field::hidden(name, value))
+                .into(),
+            button: "Revoke all of them",
+            state,
+            back: path("/tokens", &fields),
+        }))
+    }
+}
+
+/// The beginning of a token, as the log shows it.
+fn shown(token: &AccessToken) -> String {
+    token
+        .token
+        .chars()
+        .take(SHOWN_TOKEN_CHARS)
+        .collect::<String>()
+        + "…"
+}

@@ -1,0 +1,179 @@
+//! Users: the list, one user, and what can be done with an account.
+
+use super::{
+    LISTED, Page, Refused, Result, Shown, Visit,
+    change::Change,
+    consumers::{enabled, next},
+    page::{Field, Form, Section, Table, line, link, path, time},
+};
+use crate::{
+    names::UserId,
+    store::{
+        port::{RecordFilter, TokenFilter},
+        record::User,
+    },
+};
+
+impl Visit<'_> {
+    pub(super) async fn users(&self) -> Result<Page> {
+        let q = self.field("q");
+        let filter = RecordFilter {
+            q: (!q.is_empty()).then(|| q.to_owned()),
+            ..RecordFilter::default()
+        };
+        let after: Option<UserId> = self.field("cursor").parse().ok();
+        let found = self
+            .backend
+            .manage
+            .users(&filter, after.as_ref(), LISTED)
+            .await?;
+        let next = next(&found, |last| {
+            path("/users", &[("q", q), ("cursor", last.id.as_str())])
+        });
+        let row = |user: &User| {
+            let id = user.id.as_str();
+            vec![
+                vec![link(user.name.clone(), path("/user", &[("id", id)]))],
+                line(user.display_name.as_deref().unwrap_or("–")),
+                line(id),
+                vec![enabled(user.enabled)],
+                line(time(user.created_at)),
+            ]
+        };
+        let sections = vec![
+            Section::Form(Form {
+                action: "/users".to_owned(),
+                csrf: None,
+                fields: vec![Field::line("q", "Part of name or id", q)],
+                button: "Search".to_owned(),
+            }),
+            Section::Table(Table {
+                caption: "Users by id".to_owned(),
+                head: vec!["name", "shown as", "id", "state", "made"],
+                rows: found.iter().map(row).collect(),
+                empty: "There is no such user.",
+                next,
+            }),
+        ];
+        Ok(("Users".to_owned(), sections))
+    }
+
+    /// The user that `id` names.
+    async fn named_user(&self) -> Result<User> {
+        let id: Option<UserId> = self.field("id").parse().ok();
+        Ok(self
+            .backend
+            .manage
+            .user_of_id(&id.ok_or(Refused::NotFound)?)
+            .await?)
+    }
+
+    pub(super) async fn user(&self) -> Result<Page> {
+        let user = self.named_user().await?;
+        let (id, open) = (
+            user.id.as_str(),
+            self.backend.manage.sessions(&user.id).await?,
+        );
+        let mut sections = Vec::new();
+        if !self.field("done").is_empty() {
+            sections.push(Section::Note(
+                "good",
+                line("The change is made. It holds within a second on every replica."),
+            ));
+        }
+        let oldest = open.last().map(|oldest| time(oldest.created_at));
+        let since = oldest.map_or_else(String::new, |since| format!(", the oldest since {since}"));
+        sections.push(Section::Facts(
+            [
+                ("Id", line(id)),
+                ("Login name", line(user.name.clone())),
+                (
+                    "Shown as",
+                    line(user.display_name.as_deref().unwrap_or("–")),
+                ),
+                ("State", vec![enabled(user.enabled)]),
+                ("Open sessions", line(format!("{}{since}", open.len()))),
+                ("Made", line(time(user.created_at))),
+            ]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into(),
+        ));
+        if self.may_write() {
+            let at = |page: &str| path(page, &[("id", id)]);
+            sections.push(Section::Actions(vec![
+                match user.enabled {
+                    true => link("Disable", at("/user/disable")),
+                    false => link("Enable", at("/user/enable")),
+                },
+                link("End all sessions", at("/user/end-sessions")),
+                link("Revoke all tokens", path("/tokens/revoke", &[("user", id)])),
+            ]));
+        }
+        sections.push(Section::Heading("Access tokens".to_owned()));
+        let filter = TokenFilter {
+            user: Some(user.id.clone()),
+            ..TokenFilter::default()
+        };
+        sections.extend(self.some_tokens(filter, &[("user", id)]).await?);
+        Ok((user.name.clone(), sections))
+    }
+
+    pub(super) async fn change_user(&self) -> Result<Shown> {
+        self.check_write()?;
+        let user = self.named_user().await?;
+        let (manage, by, name) = (&self.backend.manage, self.actor(), user.name.clone());
+        let state = format!("{} {}", user.id, user.enabled);
+        let at = path("/user", &[("id", user.id.as_str())]);
+        if self.is_confirmed(&state)? {
+            match self.path {
+                "/user/disable" => drop(manage.set_user_enabled(&by, user, false).await?),
+                "/user/enable" => drop(manage.set_user_enabled(&by, user, true).await?),
+                "/user/end-sessions" => manage.end_sessions(&by, &user.id).await?,
+                _ => return Err(Refused::NotFound),
+            }
+            return Ok(Shown::Elsewhere(format!("{at}&done=1")));
+        }
+        let filter = TokenFilter {
+            user: Some(user.id.clone()),
+            ..TokenFilter::default()
+        };
+        let open = manage.sessions(&user.id).await?.len();
+        let (title, effects, button) = match self.path {
+            "/user/disable" => {
+                let tokens = manage.count_tokens(filter, None).await?;
+                let effects = vec![
+                    format!(
+                        "It ends {open} open sessions and revokes {tokens} access tokens; they stay ended."
+                    ),
+                    "The user cannot log in until the account is enabled.".to_owned(),
+                ];
+                (format!("Disable {name}?"), effects, "Disable")
+            }
+            "/user/enable" => {
+                let effects = vec![
+                    "The user can log in again. Tokens and sessions that were ended stay ended."
+                        .to_owned(),
+                ];
+                (format!("Enable {name}?"), effects, "Enable")
+            }
+            _ => {
+                let effects = vec![format!(
+                    "It ends {open} open sessions: the user has to log in again. Access tokens stay valid."
+                )];
+                (
+                    format!("End all sessions of {name}?"),
+                    effects,
+                    "End sessions",
+                )
+            }
+        };
+        Ok(self.confirm(Change {
+            title,
+            effects,
+            fields: vec![Field::hidden("id", user.id.as_str())],
+            button,
+            state,
+            back: at,
+        }))
+    }
+}

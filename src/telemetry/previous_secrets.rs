@@ -1,0 +1,75 @@
+//! Which consumers have signed with a replaced secret in its grace, in memory, for the operator.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use crate::clock::{Clock, UnixTime};
+
+/// How many consumers are kept at most.
+const KEPT: usize = 1_000;
+
+/// How often each consumer has signed with its replaced secret, and when last.
+#[derive(Debug)]
+pub struct PreviousSecrets {
+    clock: Clock,
+    uses: Mutex<HashMap<String, (u64, UnixTime)>>,
+}
+
+impl PreviousSecrets {
+    /// None was used yet.
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            uses: Mutex::default(),
+        }
+    }
+
+    /// Counts a use at this moment. Of more than 1,000 consumers, the one whose last use is the oldest is forgotten.
+    pub fn used(&self, consumer: &str) {
+        let now = self.clock.now();
+        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((count, last)) = uses.get_mut(consumer) {
+            (*count, *last) = (*count + 1, now);
+            return;
+        }
+        let oldest = || uses.iter().min_by_key(|(_, (_, last))| *last);
+        if uses.len() == KEPT
+            && let Some(oldest) = oldest().map(|(consumer, _)| consumer.clone())
+        {
+            uses.remove(&oldest);
+        }
+        uses.insert(consumer.to_owned(), (1, now));
+    }
+
+    /// How often this consumer did, and when last.
+    pub fn of(&self, consumer: &str) -> Option<(u64, UnixTime)> {
+        let uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        uses.get(consumer).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn counts_each_consumer_and_forgets_the_one_that_stopped_first() {
+        let clock = Clock::manual(UnixTime(1_000));
+        let secrets = PreviousSecrets::new(clock.clone());
+        secrets.used("first");
+        secrets.used("second");
+        clock.advance(Duration::from_secs(5));
+        secrets.used("first");
+        assert_eq!(secrets.of("first"), Some((2, UnixTime(1_005))));
+        for number in 0..KEPT - 1 {
+            clock.advance(Duration::from_secs(1));
+            secrets.used(&number.to_string());
+        }
+        assert_eq!(secrets.of("second"), None);
+        assert!(secrets.of("first").is_some());
+    }
+}

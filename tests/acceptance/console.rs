@@ -1,0 +1,794 @@
+//! The operator's console: what it answers and what it changes, as an operator meets it, and in a real Chromium.
+//!
+//! With COUNTERSIGN_SCREENSHOTS the pictures of all pages are written to that directory.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::{
+    accessibility::{AXE, tab_to},
+    support::{
+        Call, Consumer, Operator, Proxy, Token, Upstream,
+        browser::{Browser, ENTER},
+        has,
+        operator::{READ, WRITE},
+        proxy::{Builder, User},
+        soon, until,
+        visitor::Page,
+    },
+};
+
+const OPERATIONS: &str = "
+[[permission]]
+name = 'members.read'
+
+[[operation]]
+path = '/members/{id}'
+methods = ['GET']
+permission = 'members.read'
+access = ['consumer', 'application']
+
+[[operation]]
+path = '/open'
+access = ['anonymous']
+";
+
+fn console(config: &str) -> (Upstream, Proxy) {
+    let api = Upstream::start();
+    let proxy = builder(&api, config).start();
+    (api, proxy)
+}
+
+fn builder(api: &Upstream, config: &str) -> Builder {
+    Proxy::in_front_of(api).config(config).with_console()
+}
+
+/// A consumer with a token.
+fn caller(proxy: &Proxy, name: &str, options: &str) -> (Consumer, User, Token) {
+    let consumer = proxy.consumer_with(name, options);
+    let user = proxy.user(&format!("user-of-{name}"));
+    let token = proxy.token(&consumer, &user);
+    (consumer, user, token)
+}
+
+/// The page that a link on a page leads to.
+#[track_caller]
+fn click(operator: &Operator<'_>, page: &Page, text: &str) -> Page {
+    let html = page.answer.text();
+    let ending = format!(">{text}</a>");
+    let before = html
+        .split(&ending)
+        .next()
+        .filter(|before| before.len() < html.len());
+    let before = before.unwrap_or_else(|| panic!("a link {text:?} on {html}"));
+    let href = before.rsplit("href=\"").next().unwrap();
+    let href = crate::support::visitor::unescape(href.split('"').next().unwrap());
+    operator.open(&href)
+}
+
+#[test]
+fn an_admin_token_opens_a_session_and_its_replacement_ends_it() {
+    let (_api, proxy) = console("");
+    let mut operator = Operator::at(&proxy);
+    let to_login = operator.open("/rejections?kind=observed");
+    assert_eq!(
+        to_login.redirect(),
+        "/login?to=%2Frejections%3Fkind%3Dobserved"
+    );
+    operator.log_in("wrong").has_status(403);
+    assert_eq!(operator.cookie, None);
+    let opened = operator.log_in(WRITE);
+    opened.has_status(303);
+    let cookie = opened.header("set-cookie").unwrap();
+    assert!(cookie.starts_with("countersign-console="), "{cookie}");
+    assert!(
+        cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict; Max-Age=28800"),
+        "{cookie}"
+    );
+    let page = operator.open("/");
+    let policy = page.answer.header("content-security-policy").unwrap();
+    assert!(
+        policy.starts_with("default-src 'none'; style-src 'sha256-"),
+        "{policy}"
+    );
+    has(
+        policy,
+        &[
+            "frame-ancestors 'none'",
+            "form-action 'self'",
+            "base-uri 'none'",
+        ],
+    );
+    for (name, value) in [
+        ("x-frame-options", "DENY"),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "same-origin"),
+        ("cache-control", "no-store"),
+    ] {
+        assert_eq!(page.answer.header(name), Some(value));
+    }
+    proxy.logs(&[
+        "audit",
+        "event=\"console_login\"",
+        "by=\"console\"",
+        "admin_token=\"write\"",
+        "address=127.0.0.1",
+    ]);
+    // A second session, which ends by its button alone.
+    let other = Operator::with(&proxy, WRITE);
+    let page = other.open("/");
+    let logout = page
+        .forms()
+        .into_iter()
+        .find(|form| form.action == "/logout")
+        .unwrap();
+    other.send(other.call_of(&page, &logout)).has_status(303);
+    other.open("/").answer.has_status(303);
+    let reader = Operator::with(&proxy, READ);
+    operator.text("/");
+    std::fs::write(proxy.directory().join("admin.token"), "another-token").unwrap();
+    proxy.signal(Signal::HUP);
+    soon("the session is ended", || {
+        operator.open("/").answer.status == 303
+    });
+    // The other token was not replaced.
+    reader.text("/");
+    Operator::at(&proxy).log_in(WRITE).has_status(403);
+    Operator::at(&proxy).log_in("another-token").has_status(303);
+}
+
+#[test]
+fn two_clicks_lead_to_why_a_consumer_gets_401_and_what_to_tell_its_developer() {
+    let (_api, proxy) = console("");
+    let (consumer, _, token) = caller(&proxy, "Shop", "");
+    let swapped = Call::get("/x").by(&Consumer::new(&consumer.key, &token.secret));
+    let swapped = swapped.with(&Token::new(&token.token, &consumer.secret));
+    let rejected = proxy.send(swapped);
+    rejected.has_status(401);
+    let id = rejected.header("x-request-id").unwrap();
+    let right = || {
+        Call::get("/x")
+            .by(&consumer)
+            .with(&token)
+            .parameter("oauth_nonce", "once")
+    };
+    let right = proxy.wire(&right());
+    let mut connection = proxy.connect();
+    connection.send(&right);
+    connection.answer("GET").has_status(200);
+    connection.send(&right);
+    connection.answer("GET").is(401, "nonce_used");
+    let operator = Operator::with(&proxy, READ);
+    let overview = operator.open("/");
+    has(
+        &overview.answer.text(),
+        &[
+            "Ready: signed calls are served.",
+            "secrets_swapped",
+            "nonce_used",
+        ],
+    );
+    let page = click(&operator, &overview, &consumer.key).answer.text();
+    has(
+        &page,
+        &[
+            "secrets_swapped",
+            "put the consumer secret before the",
+            "by anybody: no signature holds",
+            "make a new oauth_nonce",
+            "by the consumer",
+        ],
+    );
+    // By the id that the response had.
+    let found = operator.text(&format!("/rejections?request_id={id}"));
+    has(
+        &found,
+        &[
+            "The newest 1 of 1",
+            id,
+            &token.token[..8],
+            "signature_invalid",
+        ],
+    );
+    assert!(!found.contains(&token.token), "{found}");
+    assert!(!found.contains(&consumer.secret), "{found}");
+}
+
+#[test]
+fn the_overview_names_who_uses_a_secret_in_its_grace() {
+    let (_api, proxy) = console("");
+    let (old, _, token) = caller(&proxy, "Shop", "");
+    let silent = proxy.consumer("Silent");
+    for key in [&old.key, &silent.key] {
+        proxy.run(&format!("consumer rotate-secret {key} --grace 1h"));
+    }
+    proxy.passes(Call::get("/x").by(&old).with(&token));
+    let operator = Operator::with(&proxy, WRITE);
+    let overview = operator.text("/");
+    let row = |key: &str| {
+        let rows = overview.split("<tr>");
+        let row = rows
+            .filter(|row| row.contains("key=") && row.contains(key))
+            .last();
+        row.unwrap_or_else(|| panic!("{key} in {overview}"))
+            .to_owned()
+    };
+    assert!(row(&old.key).contains("1 calls, last"), "{}", row(&old.key));
+    assert!(
+        row(&silent.key).contains("not used"),
+        "{}",
+        row(&silent.key)
+    );
+    let at = format!("/consumer/end-grace?key={}", old.key);
+    let asked = operator.open(&at);
+    has(&asked.answer.text(), &["ends at once", "used 1 times"]);
+    operator.confirm(&asked).answer.has_status(200);
+    proxy.rejects(
+        Call::get("/x").by(&old).with(&token),
+        401,
+        "signature_invalid",
+    );
+}
+
+#[test]
+fn two_clicks_lead_to_what_enforcing_would_break() {
+    let (_api, proxy) = console("signature.enforcement = 'observe'");
+    let (consumer, ..) = caller(&proxy, "Shop", "");
+    let stranger = Consumer::new(&consumer.key, "wrong");
+    proxy.passes(
+        Call::get("/x")
+            .by(&stranger)
+            .with(&Token::new("unknown-token-x", "")),
+    );
+    let operator = Operator::with(&proxy, READ);
+    let overview = operator.open("/");
+    has(&overview.answer.text(), &["only observed"]);
+    let page = click(&operator, &overview, "What enforcing would break (1)")
+        .answer
+        .text();
+    has(
+        &page,
+        &[
+            "The newest 1 of 1",
+            "token_rejected",
+            "observed",
+            "obtain one through the authorization flow",
+        ],
+    );
+}
+
+#[test]
+fn two_clicks_lead_to_unused_tokens_and_revoke_them() {
+    let (_api, proxy) = console("");
+    let (consumer, user, token) = caller(&proxy, "Shop", "");
+    proxy.token(&consumer, &user);
+    let store = rusqlite::Connection::open(proxy.directory().join("countersign.db")).unwrap();
+    let old = "UPDATE access_tokens SET issued_at = issued_at - 91 * 86400 WHERE token = ?1";
+    store.execute(old, [&token.token]).unwrap();
+    let operator = Operator::with(&proxy, WRITE);
+    let unused = click(&operator, &operator.open("/"), "Tokens unused for 90 days");
+    has(&unused.answer.text(), &[&token.token[..8]]);
+    let asked = click(&operator, &unused, "Revoke all of these");
+    has(
+        &asked.answer.text(),
+        &["It revokes 1 access tokens unused for 90d"],
+    );
+    let done = operator.confirm(&asked);
+    has(&done.answer.text(), &["1 access tokens were revoked."]);
+    proxy.rejects(
+        Call::get("/x").by(&consumer).with(&token),
+        401,
+        "token_revoked",
+    );
+    proxy.logs(&[
+        "event=\"tokens_revoked\"",
+        "by=\"console\"",
+        "admin_token=\"write\"",
+        "revoked=1",
+    ]);
+}
+
+#[test]
+fn a_consumer_lives_in_the_console_and_its_secret_is_shown_once() {
+    let (_api, proxy) = console(OPERATIONS);
+    let operator = Operator::with(&proxy, WRITE);
+    let form = operator.open("/consumer/add");
+    let sent = |name: &str, permissions: &str| {
+        let mut filled = form.form_with("name").set("name", name);
+        for (field, value) in [
+            ("permissions", permissions),
+            ("callbacks", "https://a.test/x\r\noob"),
+            ("dialect", "legacy"),
+        ] {
+            filled.fields.push((field.to_owned(), value.to_owned()));
+        }
+        operator.submit(&form, &filled)
+    };
+    has(&sent("", "").answer.text(), &["name: it is empty"]);
+    has(&sent("x", "a b c\"").answer.text(), &["permission c"]);
+    let asked = sent("Shop <b>&", "members.read");
+    has(
+        &asked.answer.text(),
+        &[
+            "Shop &#60;b&#62;&#38;",
+            "Callbacks: https://a.test/x, oob",
+            "Permissions: members.read",
+        ],
+    );
+    let shown = operator.confirm(&asked);
+    let text = shown.answer.has_status(200).text();
+    has(&text, &["never shown again"]);
+    let fact = |name: &str| {
+        let rest = text
+            .split(&format!("<dt>{name}</dt><dd><bdi>"))
+            .nth(1)
+            .unwrap();
+        rest.split('<').next().unwrap().to_owned()
+    };
+    let consumer = Consumer::new(fact("Key"), fact("Secret"));
+    proxy.passes(Call::get("/members/1").by(&consumer));
+    let at = |page: &str| format!("/consumer{page}?key={}", consumer.key);
+    assert!(!operator.text(&at("")).contains(&consumer.secret));
+    // The same form again registers nothing.
+    has(
+        &operator.confirm(&asked).answer.has_status(409).text(),
+        &["there is a consumer with the key"],
+    );
+
+    let form = operator.open(&at("/edit"));
+    let mut filled = form.form_with("name").set("name", "Shop");
+    filled
+        .fields
+        .push(("permissions".to_owned(), String::new()));
+    let asked = operator.submit(&form, &filled);
+    has(
+        &asked.answer.text(),
+        &[
+            "Name: Shop",
+            "Permissions: none",
+            "It ends members.read for its 0 access tokens",
+        ],
+    );
+    operator.confirm(&asked).answer.has_status(200);
+    assert_eq!(proxy.status(Call::get("/members/1").by(&consumer)), 404);
+    // The record has changed since it was shown.
+    has(
+        &operator.confirm(&asked).answer.has_status(403).text(),
+        &["no longer valid"],
+    );
+
+    let form = operator.open(&at("/rotate"));
+    let mut filled = form.form_with("key");
+    filled.fields.push(("grace".to_owned(), "1h".to_owned()));
+    let asked = operator.submit(&form, &filled);
+    has(&asked.answer.text(), &["verifies too until"]);
+    let rotated = operator.confirm(&asked);
+    has(
+        &rotated.answer.has_status(200).text(),
+        &["New secret of Shop"],
+    );
+    // A second click must not rotate again.
+    operator.confirm(&asked).answer.has_status(403);
+
+    for (page, status) in [("/disable", "disabled"), ("/enable", "enabled")] {
+        let asked = operator.open(&at(page));
+        has(
+            &operator.confirm(&asked).answer.text(),
+            &[&format!(">{status}</span>")],
+        );
+    }
+    let asked = operator.open(&at("/remove"));
+    has(&asked.answer.text(), &["never used again"]);
+    operator.confirm(&asked).answer.has_status(200);
+    proxy.rejects(
+        Call::get("/members/1").by(&consumer),
+        401,
+        "consumer_key_unknown",
+    );
+    for event in [
+        "consumer_registered",
+        "consumer_changed",
+        "consumer_secret_rotated",
+        "consumer_removed",
+    ] {
+        proxy.logs(&[
+            &format!("event=\"{event}\""),
+            "by=\"console\"",
+            "address=127.0.0.1",
+        ]);
+    }
+}
+
+#[test]
+fn users_are_disabled_and_their_sessions_ended() {
+    let (_api, proxy) = console("");
+    let (consumer, user, token) = caller(&proxy, "Shop", "");
+    let mut visitor = crate::support::Visitor::logged_in(&proxy, &user);
+    let operator = Operator::with(&proxy, WRITE);
+    let page = click(&operator, &operator.open("/users"), &user.name);
+    has(
+        &page.answer.text(),
+        &["<dt>Open sessions</dt><dd><bdi>1, the oldest since"],
+    );
+    let asked = click(&operator, &page, "End all sessions");
+    has(&asked.answer.text(), &["It ends 1 open sessions"]);
+    operator.confirm(&asked).answer.has_status(200);
+    let applications = visitor.open("/service.oauth?mode=applications");
+    applications.form_with("password");
+    let asked = click(&operator, &page, "Disable");
+    has(&asked.answer.text(), &["revokes 1 access tokens"]);
+    operator.confirm(&asked).answer.has_status(200);
+    proxy.rejects(
+        Call::get("/x").by(&consumer).with(&token),
+        401,
+        "token_revoked",
+    );
+}
+
+#[test]
+fn a_read_token_shows_everything_and_changes_nothing() {
+    let (_api, proxy) = console(OPERATIONS);
+    let (consumer, user, token) = caller(&proxy, "Shop", "");
+    let (reader, writer) = (Operator::with(&proxy, READ), Operator::with(&proxy, WRITE));
+    let at = |page: &str| {
+        format!(
+            "{page}?key={0}&id={1}&token={2}&user={1}",
+            consumer.key, user.id, token.token
+        )
+    };
+    for page in [
+        "/",
+        "/consumers",
+        "/consumer",
+        "/users",
+        "/user",
+        "/tokens",
+        "/rejections",
+        "/operations",
+        "/configuration",
+    ] {
+        let text = reader.text(&at(page));
+        for change in [
+            "/edit",
+            "/rotate",
+            "/disable",
+            "/remove",
+            "/revoke",
+            "/end-sessions",
+            "/consumer/add",
+        ] {
+            assert!(
+                !text.contains(&format!("{change}?")) && !text.contains(&format!("{change}\"")),
+                "{page}: {change}"
+            );
+        }
+    }
+    for page in [
+        "/consumer/add",
+        "/consumer/edit",
+        "/consumer/rotate",
+        "/consumer/end-grace",
+        "/consumer/disable",
+        "/consumer/enable",
+        "/consumer/remove",
+        "/user/disable",
+        "/user/enable",
+        "/user/end-sessions",
+        "/token/revoke",
+        "/tokens/revoke",
+        "/signature",
+    ] {
+        reader.open(&at(page)).answer.has_status(403);
+        // The form of somebody who may write, sent in the reader's session.
+        let page = writer.open(&at(page));
+        let form = page.forms().into_iter().next_back().unwrap();
+        let answer = reader.send(reader.call_of(&page, &form));
+        answer.has_status(403);
+    }
+    proxy.passes(Call::get("/open"));
+    assert!(
+        proxy
+            .run(&format!("consumer show {}", consumer.key))
+            .stdout
+            .contains("Shop")
+    );
+}
+
+#[test]
+fn operations_say_which_one_a_path_matches_and_who_may() {
+    let (_api, proxy) = console(OPERATIONS);
+    let operator = Operator::with(&proxy, READ);
+    let table = operator.text("/operations");
+    has(
+        &table,
+        &[
+            "/members/{id}",
+            "members.read",
+            ">consumer</span>",
+            ">application</span>",
+            ">anonymous</span>",
+            ">nobody</span>",
+        ],
+    );
+    for (query, parts) in [
+        ("path=/members/%252565", &["Rejected with 400"][..]),
+        (
+            "path=/members/7%3Fx=y",
+            &[
+                "<dt>Operation</dt><dd><bdi>/members/{id}",
+                "members.read, of the consumer",
+            ],
+        ),
+        (
+            "path=members/7&method=post",
+            &["listed with other methods", "GET, HEAD"],
+        ),
+        ("path=/else", &["none lists this path", ">nobody</span>"]),
+    ] {
+        has(&operator.text(&format!("/operations?{query}")), parts);
+    }
+}
+
+#[test]
+fn the_configuration_says_where_each_value_is_from_and_no_password() {
+    let api = Upstream::start();
+    let proxy = builder(
+        &api,
+        "service.realm = 'My <realm>'\npages.terms_url = 'https://example.com/terms?a=b'",
+    )
+    .environment("COUNTERSIGN__LIMITS__FORM_FIELDS", "77")
+    .start();
+    let operator = Operator::with(&proxy, READ);
+    let text = operator.text("/configuration");
+    let rows = Vec::from_iter(text.split("<tr>"));
+    let row = |key: &str| {
+        *rows
+            .iter()
+            .find(|row| row.contains(&format!("<bdi>{key}</bdi>")))
+            .unwrap()
+    };
+    has(
+        row("service.realm"),
+        &["My &#60;realm&#62;", "<bdi>file</bdi>"],
+    );
+    has(
+        row("limits.form_fields"),
+        &["<bdi>77</bdi>", "COUNTERSIGN__LIMITS__FORM_FIELDS"],
+    );
+    has(
+        row("listen.http2"),
+        &["<bdi>true</bdi>", "<bdi>default</bdi>"],
+    );
+    has(row("listen.workers"), &["the number of cores"]);
+    has(row("[[operation]]"), &["0 entries"]);
+    for secret in [READ, WRITE] {
+        assert!(!text.contains(secret));
+    }
+}
+
+#[test]
+fn a_pasted_request_is_explained_without_its_expected_signature() {
+    let (_api, proxy) = console("");
+    let (consumer, _, token) = caller(&proxy, "Shop", "");
+    let operator = Operator::with(&proxy, WRITE);
+    let check = |call: Call| {
+        let page = operator.open("/signature");
+        let mut form = page.form_with("csrf");
+        if let Some(other) = page
+            .forms()
+            .into_iter()
+            .find(|form| form.action == "/signature")
+        {
+            form = other;
+        }
+        let wire = String::from_utf8(proxy.wire(&call)).unwrap();
+        form.fields.push(("request".to_owned(), wire));
+        operator.submit(&page, &form).answer.has_status(200).text()
+    };
+    let right = check(Call::get("/x?a=b").by(&consumer).with(&token));
+    has(
+        &right,
+        &[
+            "The signature is accepted.",
+            "Signature base string",
+            "a%3Db",
+        ],
+    );
+    // Signed without the query.
+    let wrong = check(
+        Call::get("/x?a=b")
+            .by(&consumer)
+            .with(&token)
+            .signs_target("/x"),
+    );
+    has(
+        &wrong,
+        &[
+            "query_unsigned",
+            "Right base string",
+            "What the consumer signed",
+            "<mark>",
+        ],
+    );
+    // Its log has what it signed.
+    let page = operator.open("/signature");
+    let mut form = page
+        .forms()
+        .into_iter()
+        .find(|form| form.action == "/signature")
+        .unwrap();
+    let wire = proxy.wire(&Call::get("/x").by(&consumer).with(&token).key("other"));
+    for (name, value) in [
+        ("request", String::from_utf8(wire).unwrap()),
+        ("signed", "POST&http%3A&<b>".to_owned()),
+    ] {
+        form.fields.push((name.to_owned(), value));
+    }
+    let own = operator.submit(&page, &form).answer.text();
+    has(
+        &own,
+        &[
+            "no known mistake makes it",
+            "<mark>POST</mark>",
+            "<mark>&#38;&#60;b&#62;</mark>",
+        ],
+    );
+    for secret in [&consumer.secret, &token.secret] {
+        assert!(!wrong.contains(secret) && !right.contains(secret));
+    }
+    let page = operator.open("/signature");
+    let mut form = page
+        .forms()
+        .into_iter()
+        .find(|form| form.action == "/signature")
+        .unwrap();
+    form.fields
+        .push(("request".to_owned(), "nonsense <b>".to_owned()));
+    let text = operator.submit(&page, &form).answer.text();
+    has(&text, &["neither with curl", "nonsense &#60;b&#62;"]);
+}
+
+struct Look {
+    browser: Browser,
+    axe: String,
+}
+
+impl Look {
+    fn new(browser: Browser) -> Self {
+        let axe = std::fs::read_to_string(AXE)
+            .unwrap_or_else(|error| panic!("{AXE}: {error}; tests/run installs it"));
+        Self { browser, axe }
+    }
+
+    /// Looks at the page that is shown, in every window.
+    fn look(&self, name: &str) {
+        let body = "return Promise.all(document.getAnimations().map(it => it.finished)).then(() => axe.run(document, {rules: {'color-contrast-enhanced': {enabled: true}}})).then(found => found.violations.concat(found.incomplete)
+            .map(rule => rule.id + ': ' + rule.nodes.map(node => node.html + ' ' + node.failureSummary).join('; ')))";
+        let overflows =
+            "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
+        for (width, dark) in [
+            (320, false),
+            (320, true),
+            (768, false),
+            (1280, false),
+            (1280, true),
+        ] {
+            self.browser.emulate(width, dark);
+            let place = format!("{name}, {width} pixels, dark: {dark}");
+            let found = self.browser.script(&format!("{}\n{body}", self.axe));
+            assert_eq!(found, Value::Array(Vec::new()), "{place}");
+            assert_eq!(
+                self.browser.script(overflows),
+                Value::Bool(false),
+                "{place} has to be scrolled sideways"
+            );
+            if let Some(directory) = std::env::var_os("COUNTERSIGN_SCREENSHOTS") {
+                let scheme = if dark { "dark" } else { "light" };
+                let path = std::path::Path::new(&directory)
+                    .join(format!("console-{name}-{width}-{scheme}.png"));
+                std::fs::write(path, self.browser.screenshot()).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn axe_finds_nothing_in_the_console_in_any_window() {
+    let (_api, proxy) = console(OPERATIONS);
+    let (consumer, user, token) = caller(
+        &proxy,
+        "A_consumer_with_a_long_name_and_no_space_in_it_at_all",
+        "--permission members.read --callback https://a.test/a-long-path/that-goes-on/and-on",
+    );
+    for _ in 0..3 {
+        proxy
+            .send(
+                Call::get("/members/1")
+                    .by(&Consumer::new(&consumer.key, "wrong"))
+                    .with(&token),
+            )
+            .has_status(401);
+        proxy.passes(Call::get("/members/1").by(&consumer).with(&token));
+    }
+    proxy.run(&format!(
+        "consumer rotate-secret {} --grace 1h",
+        consumer.key
+    ));
+    let look = Look::new(Browser::start());
+    let origin = format!("http://{}", proxy.admin());
+    let browser = &look.browser;
+    browser.open(&origin);
+    browser.text("#token");
+    look.look("login");
+    browser.fill("#token", "wrong");
+    browser.click("button.main");
+    browser.text(".note.bad");
+    look.look("login-wrong");
+    browser.fill("#token", WRITE);
+    browser.click("button.main");
+    browser.text("nav a[aria-current]");
+    look.look("overview");
+    let key = format!("key={}", consumer.key);
+    for (name, path) in [
+        ("overview-day", "/?span=day"),
+        ("consumers", "/consumers"),
+        ("consumer", &*format!("/consumer?{key}")),
+        ("consumer-add", "/consumer/add"),
+        ("consumer-edit", &format!("/consumer/edit?{key}")),
+        ("consumer-rotate", &format!("/consumer/rotate?{key}")),
+        ("consumer-remove", &format!("/consumer/remove?{key}")),
+        ("users", "/users"),
+        ("user", &format!("/user?id={}", user.id)),
+        ("tokens", "/tokens"),
+        ("tokens-revoke", &format!("/tokens/revoke?user={}", user.id)),
+        ("rejections", "/rejections"),
+        ("operations", "/operations?path=/members/1"),
+        ("signature", "/signature"),
+        ("configuration", "/configuration"),
+        ("not-found", "/nothing"),
+    ] {
+        browser.open(&format!("{origin}{path}"));
+        browser.text("h1");
+        look.look(name);
+    }
+    browser.open(&format!("{origin}/signature"));
+    let call = Call::get("/members/1?a=b&c=d")
+        .by(&consumer)
+        .with(&token)
+        .signs_target("/members/1");
+    let wire = String::from_utf8(proxy.wire(&call)).unwrap();
+    browser.fill("#request", &wire);
+    browser.click("button.main");
+    browser.text("mark");
+    look.look("signature-wrong");
+}
+
+#[test]
+fn the_keyboard_alone_changes_a_consumer_without_javascript() {
+    let (_api, proxy) = console("");
+    let consumer = proxy.consumer("Shop");
+    let browser = Browser::without_javascript();
+    browser.open(&format!("http://{}", proxy.admin()));
+    tab_to(&browser, "#token");
+    browser.keys(&format!("{WRITE}{ENTER}"));
+    tab_to(&browser, "nav a[href='/consumers']");
+    browser.keys(&ENTER.to_string());
+    browser.text("#q");
+    tab_to(&browser, "#q");
+    browser.keys(&format!("Sho{ENTER}"));
+    until("the search is done", || browser.url().contains("q=Sho"));
+    browser.open(&format!(
+        "http://{}/consumer/disable?key={}",
+        proxy.admin(),
+        consumer.key
+    ));
+    tab_to(&browser, "button.main");
+    browser.keys(&ENTER.to_string());
+    browser.text(".note.good");
+    assert!(
+        proxy
+            .run(&format!("consumer show {} --json", consumer.key))
+            .stdout
+            .contains("\"enabled\":false")
+    );
+}
