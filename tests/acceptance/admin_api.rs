@@ -9,8 +9,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Answer, Call, Connection, Consumer, Postgres, Proxy, Token, Upstream, has, proxy::Builder,
-    rows, soon, until,
+    Answer, Call, Connection, Consumer, PATIENCE, Postgres, Proxy, Token, Upstream, has,
+    proxy::Builder, rows, soon, until, within,
 };
 
 const WRITE: &str = "the-token-that-writes-0123456789";
@@ -67,7 +67,11 @@ fn send(proxy: &Proxy, method: &str, path: &str, body: Value) -> Answer {
     } else {
         &fields
     };
-    ask(proxy.admin(), method, path, fields, &body)
+    // On a busy machine PostgreSQL may take longer than a request waits.
+    within(PATIENCE, "the store answers", || {
+        let answer = ask(proxy.admin(), method, path, fields, &body);
+        (answer.status != 503).then_some(answer)
+    })
 }
 
 #[track_caller]
@@ -465,7 +469,10 @@ fn a_change_for_another_state_of_the_record_is_not_made() {
             } else {
                 body.to_string()
             };
-            ask(proxy.admin(), method, path, &fields, &body).status
+            within(PATIENCE, "the store answers", || {
+                let status = ask(proxy.admin(), method, path, &fields, &body).status;
+                (status != 503).then_some(status)
+            })
         };
         for (method, path, body, of, success) in [
             (

@@ -252,7 +252,7 @@ fn rsa_public_key() -> String {
         ),
     ];
     let keys = keys.join("|");
-    format!(r"^-----BEGIN PUBLIC KEY-----\n({keys})\n-----END PUBLIC KEY-----\n?$")
+    format!(r"^([\s\S]*\n)?-----BEGIN PUBLIC KEY-----\n({keys})\n-----END PUBLIC KEY-----[\s\S]*$")
 }
 
 fn page(item: &str) -> Value {
