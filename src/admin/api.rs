@@ -131,6 +131,7 @@ impl Call<'_> {
             Act::RevokeTokens => self.revoke_tokens().await,
             Act::ShowToken => self.show_token().await,
             Act::RevokeToken => self.revoke_token().await,
+            Act::ListRejections => self.list_rejections(),
             Act::Explain => self.explain().await,
             Act::DescribeApi => Ok(written(200, openapi::document())),
         }

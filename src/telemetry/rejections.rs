@@ -16,7 +16,7 @@ const KEPT: usize = 1_000;
 const MAX_TEXT: usize = 256;
 
 /// A call that was rejected or failed, or that enforcing would reject. Serde writes the members of `/v1/rejections`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Rejection {
     /// When the response ended.
     pub time: UnixTime,

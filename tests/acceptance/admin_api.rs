@@ -774,6 +774,45 @@ fn a_change_at_one_replica_holds_at_the_other_within_a_second() {
 }
 
 #[test]
+fn the_last_rejections_are_listed_with_their_diagnosis() {
+    let upstream = Upstream::start();
+    let proxy = with_api(&upstream, "").start();
+    let (consumer, _, token) = proxy.somebody().into_parts();
+    let wrong = Call::get("/x").by(&consumer).with(&token);
+    for _ in 0..3 {
+        proxy.send(Call::get("/unsigned")).has_status(401);
+    }
+    let wrong = String::from_utf8(proxy.wire(&wrong)).unwrap();
+    let mut connection = proxy.connect();
+    connection.send(wrong.replacen("GET ", "PUT ", 1).as_bytes());
+    connection.answer("PUT").is(401, "signature_invalid");
+    let list = |path: &str| get(&proxy, path).has_status(200).json();
+    until("all are listed", || {
+        list("/v1/rejections")["items"].as_array().unwrap().len() == 4
+    });
+    let all = list("/v1/rejections");
+    let newest = &all["items"][0];
+    for (member, value) in [
+        ("consumer", json!(consumer.key)),
+        ("verified", json!(false)),
+        ("token", json!(token.token[..8])),
+        ("verdict", json!("signature_invalid")),
+        ("diagnosis", json!("other_method")),
+        ("status", json!(401)),
+    ] {
+        assert_eq!(newest[member], value, "{newest}");
+    }
+    assert_eq!(all["items"][1]["verdict"], "parameter_absent");
+    let first = list("/v1/rejections?limit=3");
+    let next = format!("/v1/rejections?limit=3&cursor={}", text(&first["next"]));
+    // What is rejected meanwhile moves no page.
+    proxy.send(Call::get("/unsigned")).has_status(401);
+    let rest = list(&next);
+    assert_eq!(rest["items"], json!([all["items"][3]]));
+    assert_eq!(rest["next"], Value::Null);
+}
+
+#[test]
 fn explain_finds_the_mistake_and_tells_no_expected_signature() {
     let upstream = Upstream::start();
     let proxy = with_api(&upstream, "").start();
@@ -858,7 +897,7 @@ fn schemathesis_finds_nothing() {
         "{told}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    has(&told, &["Selected: 21/21", "Tested: 21"]);
+    has(&told, &["Selected: 22/22", "Tested: 22"]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::{
     manage::InvalidInput,
     names::{ConsumerKey, Permission, UserId},
     store::record::{AccessToken, Consumer, Dialect, User},
+    telemetry::rejections::Rejection,
 };
 
 /// The document.
@@ -141,6 +142,9 @@ fn query(path: &str, name: &str) -> Value {
             "/v1/consumers" => reference("ConsumerKey"),
             "/v1/users" => reference("UserId"),
             "/v1/tokens" => json!({ "type": "string", "pattern": "^[0-9]{1,18}\\.[!-~]{0,255}$" }),
+            "/v1/rejections" => {
+                json!({ "type": "string", "pattern": "^[0-9]{1,18}\\.[!-~]{0,64}$" })
+            }
             _ => json!({ "type": "string", "pattern": "^[0-9]{1,9}$" }),
         },
         _ => {
@@ -376,6 +380,8 @@ fn schemas() -> Value {
         "IssuedToken": issued_token,
         "NewToken": closed(of::<NewToken>(), &["consumer", "user"]),
         "TokenPage": page("Token"),
+        "Rejection": of::<Rejection>(),
+        "RejectionPage": page("Rejection"),
         "Revoked": of::<Revoked>(),
         "RawRequest": closed(raw_request, &["request"]),
         "Explanation": of::<View>(),

@@ -52,6 +52,7 @@ pub(super) enum Act {
     RevokeTokens,
     ShowToken,
     RevokeToken,
+    ListRejections,
     Explain,
     DescribeApi,
 }
@@ -94,7 +95,7 @@ pub(super) const OPTIONAL: &str = "Rotation";
 const PAGE: [&str; 2] = ["limit", "cursor"];
 
 /// Every path.
-pub(super) static ROUTES: [Route; 12] = [
+pub(super) static ROUTES: [Route; 13] = [
     Route {
         path: "/v1/openapi.json",
         operations: &[Operation {
@@ -330,6 +331,18 @@ pub(super) static ROUTES: [Route; 12] = [
                 failures: &[404, 409, 412],
             },
         ],
+    },
+    Route {
+        path: "/v1/rejections",
+        operations: &[Operation {
+            method: Method::GET,
+            act: Act::ListRejections,
+            summary: "Lists the last 1,000 rejected or failed calls of this process, the newest first",
+            query: &PAGE,
+            body: None,
+            success: (200, Some("RejectionPage")),
+            failures: &[],
+        }],
     },
     Route {
         path: "/v1/explain",

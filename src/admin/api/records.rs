@@ -22,9 +22,12 @@ use crate::{
     secret::Secret,
     store::{
         port::{Guard, RecordFilter, TokenFilter},
-        record::{AccessToken, Consumer, User},
+        record::{AccessToken, Consumer, Session, User},
     },
+    telemetry::rejections::Rejection,
 };
+
+const NO_CURSOR: &str = "this is not a cursor of this list";
 
 /// The body of `POST /v1/consumers/{key}/secret`.
 #[derive(Default, Deserialize, utoipa::ToSchema)]
@@ -302,7 +305,7 @@ impl Call<'_> {
             .take(most)
             .enumerate()
             .collect();
-        let view = |(_, session): &(usize, crate::store::record::Session)| {
+        let view = |(_, session): &(usize, Session)| {
             json!(OpenSession {
                 created_at: session.created_at,
                 expires_at: session.expires_at,
@@ -344,9 +347,7 @@ impl Call<'_> {
                     .filter(|(_, token)| !token.contains('\0'));
                 let parts =
                     parts.and_then(|(time, token)| Some((UnixTime(time.parse().ok()?), token)));
-                parts.ok_or_else(|| {
-                    wrong("cursor", "this is not a cursor of this list".to_owned())
-                })?
+                parts.ok_or_else(|| wrong("cursor", NO_CURSOR.to_owned()))?
             }
         };
         let manage = &self.backend.manage;
@@ -400,6 +401,25 @@ impl Call<'_> {
         };
         manage.revoke_token(&self.actor, &token, guard).await?;
         Ok(done())
+    }
+
+    pub(super) fn list_rejections(&self) -> Result<OwnResponse, ApiError> {
+        let page = self.page()?;
+        let mut kept = self.admin.shared.rejections.newest();
+        let name = |one: &Rejection| {
+            let id = one.request_id.as_deref().unwrap_or_default();
+            format!("{}.{id}", one.time.0)
+        };
+        if let Some(cursor) = page.cursor {
+            let time = cursor.split('.').next().and_then(|time| time.parse().ok());
+            let time = time.ok_or_else(|| wrong("cursor", NO_CURSOR.to_owned()))?;
+            // The one that it names may be forgotten by now.
+            let found = kept.iter().position(|one| name(one) == cursor);
+            let older = || kept.iter().position(|one| one.time < UnixTime(time));
+            let next = found.map(|found| found + 1).or_else(older);
+            kept.drain(..next.unwrap_or(kept.len()));
+        }
+        Ok(paged(kept, page, |one| json!(one), name))
     }
 
     pub(super) async fn explain(&mut self) -> Result<OwnResponse, ApiError> {
