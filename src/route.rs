@@ -93,7 +93,7 @@ pub enum Page {
     Home,
     /// `mode=login`: direct login.
     Login,
-    /// `mode=logout`: a POST ends the browser session; a GET leads to the page with that form.
+    /// `mode=logout`: a GET asks, a POST ends browser sessions.
     Logout,
     /// `mode=password`: a user sets another password.
     Password,

@@ -138,9 +138,9 @@ fn every_page_gives_a_message_the_variables_that_it_has() {
         for (method, end) in [
             ("text(", ")"),
             ("counted(", ")"),
-            ("filled(", "])"),
-            ("title(", "])"),
-            ("parts(", "])"),
+            ("filled(", "]"),
+            ("title(", "]"),
+            ("parts(", "]"),
         ] {
             for call in source.split(method).skip(1) {
                 let Some((id, rest)) = call.strip_prefix('"').and_then(|call| call.split_once('"'))

@@ -114,8 +114,8 @@ impl Visit<'_> {
             count,
             address = %self.address,
         );
-        let told = self.told(&caller.id, "applications-withdrawn", consumer);
-        Ok(OwnResponse::see_other(format!("{here}{told}")))
+        let notice = self.notice_parameters(&caller.id, "applications-withdrawn", consumer);
+        Ok(OwnResponse::see_other(format!("{here}{notice}")))
     }
 
     async fn list(&self, here: &str, caller: &LoggedIn) -> Result<OwnResponse, Failure> {
@@ -124,7 +124,7 @@ impl Visit<'_> {
         }
         let (tokens, more) = self.live_tokens(caller, self.parameter("after")?).await?;
         let texts = self.frame.texts;
-        let notice = match self.notice_told(&caller.id)? {
+        let notice = match self.proven_notice(&caller.id)? {
             Some((id @ "applications-withdrawn", consumer)) => {
                 let name = self.consumer_name(&consumer).await?.unwrap_or(consumer);
                 Some(texts.filled(id, &[("consumer", name)]))

@@ -33,6 +33,9 @@ use crate::{
 /// The alias of this page, if `service.aliases` is on.
 const ALIAS: &str = "/oauth/authorize";
 
+/// The notice after a denial.
+const DENIED: &str = "denied-text";
+
 /// A request token, and the consumer that asks.
 struct Asked {
     token: RequestToken,
@@ -144,6 +147,13 @@ impl Visit<'_> {
             if caller.is_none_or(|caller| caller.id != *user) {
                 return Err(PageError::TokenUsed.about(&asked.consumer));
             }
+            return self.decided(&asked);
+        }
+        if asked.token.state == RequestTokenState::Denied
+            && let Some(caller) = self.logged_in().await?
+            && let Some((DENIED, denied)) = self.proven_notice(&caller.id)?
+            && denied == token
+        {
             return self.decided(&asked);
         }
         let asked = asked.undecided()?;
@@ -264,9 +274,13 @@ impl Visit<'_> {
             RequestTokenState::Denied if !allows => {}
             _ => return Err(PageError::AlreadyDecided.about(&asked.consumer)),
         }
-        if allows && asked.token.callback == Callback::Oob {
-            // The page with the verifier comes by GET, so that it can be loaded again.
-            return Ok(OwnResponse::see_other(here.to_owned()));
+        if asked.token.callback == Callback::Oob {
+            // The page comes by GET, so that it can be loaded again. That of a denial shows nothing of the token.
+            let notice = match allows {
+                true => String::new(),
+                false => self.notice_parameters(&caller.id, DENIED, token),
+            };
+            return Ok(OwnResponse::see_other(format!("{here}{notice}")));
         }
         let mut page = self.decided(&asked)?;
         if let Some(next) = asked.next() {

@@ -63,7 +63,7 @@ struct LoginPage<'a> {
     username: &'a str,
     notice: Option<&'a Notice>,
     /// What the user has just done.
-    told: Option<&'a str>,
+    done: Option<&'a str>,
 }
 
 /// The question before sessions end.
@@ -164,16 +164,16 @@ impl Visit<'_> {
             self.store().close_sessions(user, None).await?;
             self.audit("logged_out_everywhere", user);
             self.forget_session();
-            let told = self.told(&self.login_cookie_or_new()?, "notice-out-all", "");
-            return Ok(OwnResponse::see_other(self.frame.link("login") + &told));
+            let notice = self.notice_parameters(&self.login_cookie_or_new()?, "notice-out-all", "");
+            return Ok(OwnResponse::see_other(self.frame.link("login") + &notice));
         } else {
             let caller = self.sender(FormPurpose::LogOut, "", &applications).await?;
-            let told = self.told(&self.login_cookie_or_new()?, "notice-out", "");
-            let next = self.frame.link("login") + &told;
+            let notice = self.notice_parameters(&self.login_cookie_or_new()?, "notice-out", "");
+            let next = self.frame.link("login") + &notice;
             return self.log_out(&caller, next).await;
         };
-        let told = self.told(&caller.id, notice, "");
-        Ok(OwnResponse::see_other(applications + &told))
+        let notice = self.notice_parameters(&caller.id, notice, "");
+        Ok(OwnResponse::see_other(applications + &notice))
     }
 
     /// Asks whether sessions are to end.
@@ -447,8 +447,8 @@ impl Visit<'_> {
         notice: Option<&Notice>,
     ) -> Result<OwnResponse, Failure> {
         let cookie = self.login_cookie_or_new()?;
-        let told = self.notice_told(&cookie)?;
-        let told = told.map(|(notice, _)| self.frame.texts.text(notice));
+        let done = self.proven_notice(&cookie)?;
+        let done = done.map(|(notice, _)| self.frame.texts.text(notice));
         let template = LoginPage {
             frame: self.frame,
             action: place.url,
@@ -457,7 +457,7 @@ impl Visit<'_> {
             consumer: place.consumer,
             username,
             notice,
-            told: told.as_deref().filter(|_| notice.is_none()),
+            done: done.as_deref().filter(|_| notice.is_none()),
         };
         // Without an attempt the form is shown only to those whose session cookie, if any, opens nothing.
         if notice.is_none() && self.pages.has_session_cookie(&self.head.parts.headers) {

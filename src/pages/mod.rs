@@ -258,7 +258,8 @@ impl Pages {
 }
 
 /// The messages that tell what the user has just done.
-const NOTICES: [&str; 6] = [
+const NOTICES: [&str; 7] = [
+    "denied-text",
     "applications-withdrawn",
     "password-changed",
     "notice-out",
@@ -361,14 +362,14 @@ impl Visit<'_> {
     }
 
     /// Parameters of an address that show this notice to the browser with this cookie alone; `subject` fills it in.
-    fn told(&self, cookie: &Secret, notice: &'static str, subject: &str) -> String {
+    fn notice_parameters(&self, cookie: &Secret, notice: &'static str, subject: &str) -> String {
         let proof = csrf::value(cookie, FormPurpose::Notice, &format!("{notice} {subject}"));
         let subject = utf8_percent_encode(subject, ESCAPED);
         format!("&notice={notice}&of={subject}&proof={proof}")
     }
 
     /// The notice that the address shows to the browser with this cookie: a message, and what fills it in.
-    fn notice_told(&self, cookie: &Secret) -> Result<Option<(&'static str, String)>, PageError> {
+    fn proven_notice(&self, cookie: &Secret) -> Result<Option<(&'static str, String)>, PageError> {
         let [notice, subject, proof] = ["notice", "of", "proof"].map(|name| self.parameter(name));
         let (notice, subject) = (notice?.unwrap_or_default(), subject?.unwrap_or_default());
         let known = NOTICES.into_iter().find(|known| *known == notice);

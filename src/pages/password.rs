@@ -118,8 +118,8 @@ impl Visit<'_> {
             if changing.await.map_err(Failure::from)? {
                 self.audit("password_changed", &caller.user.id);
                 self.set_session(&id);
-                let told = self.told(&id, "password-changed", "");
-                let next = self.frame.link("applications") + &told;
+                let notice = self.notice_parameters(&id, "password-changed", "");
+                let next = self.frame.link("applications") + &notice;
                 return Ok(OwnResponse::see_other(next));
             }
         }

@@ -24,6 +24,9 @@ use crate::{
 /// The style sheet inside every page.
 const STYLE: &str = include_str!("../../templates/style.css");
 
+/// What pages for operators and developers have in addition.
+const TABLES: &str = include_str!("../../templates/tables.css");
+
 /// The most bytes of a file that pages refer to: it is held in memory.
 const MAX_BYTES: usize = 256 * 1024;
 
@@ -204,10 +207,13 @@ impl Look {
     /// The look of pages of a service that is not configured, such as those of the admin listener.
     pub fn plain() -> &'static Self {
         static PLAIN: LazyLock<Look> = LazyLock::new(|| {
-            Look::new(Params {
+            let mut look = Look::new(Params {
                 name: "countersign".to_owned(),
                 ..Params::default()
-            })
+            });
+            look.style += &compact(TABLES);
+            look.policy = look.policy();
+            look
         });
         &PLAIN
     }
@@ -394,9 +400,9 @@ impl Params {
         Ok(self.asset(body, file_type?))
     }
 
-    /// The first letter of the service's name in its colour.
+    /// The first letter of the service's name in its colour. A letter needs no escape.
     fn sign(&self) -> Asset {
-        let letter = monogram(&self.name).replace(['<', '&'], "");
+        let letter = monogram(&self.name);
         let colour = self.palette.accent.unwrap_or(colour::ACCENT);
         let svg = format!(
             "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 48 48'><rect width='48' height='48' rx='12' \

@@ -3,6 +3,8 @@
 //!
 //! With COUNTERSIGN_SCREENSHOTS the pictures of all pages are written to that directory.
 
+use std::process::Stdio;
+
 use serde_json::Value;
 
 use crate::support::{
@@ -14,6 +16,7 @@ use crate::support::{
     legs::PASSWORD,
     legs::REVOKE_TOKEN,
     legs::authorization,
+    program::{Log, program},
     proxy::{Consumer, User},
     until,
     upstream::nobody,
@@ -100,6 +103,10 @@ impl Audit {
                 "return [...document.querySelectorAll('button, .button')].filter(it => it.offsetHeight > 72).length",
             );
             assert_eq!(tall, 0, "{place} has a button of more than two lines");
+            let narrow = self.browser.script(
+                "return [...document.querySelectorAll('.row > div')].filter(it => 2 * it.offsetWidth < it.parentNode.offsetWidth).length",
+            );
+            assert_eq!(narrow, 0, "{place} squeezes the text of a row");
             let language = self.browser.script("return document.documentElement.lang");
             assert_eq!(language, self.language, "{place}");
             if let Some(directory) = std::env::var_os("COUNTERSIGN_SCREENSHOTS") {
@@ -387,4 +394,81 @@ fn the_keyboard_alone_is_enough_with_and_without_javascript() {
     ] {
         by_keyboard(&proxy, &browser, &proxy.user(name));
     }
+}
+
+#[test]
+fn forced_colours_and_paper_show_what_matters() {
+    let proxy = Proxy::with(&Upstream::start(), CONFIG);
+    let user = proxy.user("ada");
+    let consumer = proxy.consumer_with("Shop", "--website https://shop.example/about");
+    let browser = Browser::start();
+    let asked = authorization(&proxy.request_token(&consumer, "oob"));
+    browser.open(&format!("{}{asked}", proxy.origin()));
+    browser.log_in(&user);
+    browser.text("button[name=decision]");
+    let style = |selector: &str, property: &str| {
+        browser.script(&format!(
+            "return getComputedStyle(document.querySelector({selector:?})).{property}"
+        ))
+    };
+    browser.media("screen", "forced-colors", "active");
+    // The main button is not told by its colour alone.
+    assert_eq!(style("button[value=allow]", "borderTopWidth"), "3px");
+    assert_eq!(style("button[value=deny]", "borderTopWidth"), "1px");
+    browser.media("print", "forced-colors", "none");
+    for gone in ["button[value=allow]", "nav"] {
+        assert_eq!(style(gone, "display"), "none");
+    }
+    let printed = "return getComputedStyle(document.querySelector('.about a'), '::after').content";
+    let printed = browser.script(printed).to_string();
+    assert!(printed.contains("https://shop.example/about"), "{printed}");
+}
+
+#[test]
+fn the_demo_leads_through_the_flow_in_the_same_look() {
+    let mut demo = program();
+    let demo = demo.args(["demo", "--listen", "127.0.0.1:0"]);
+    let mut demo = demo
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let told = Log::read_from(demo.stdout.take().unwrap());
+    let password = told.wait_for("a password", |line| {
+        let rest = line.split("with the password ").nth(1)?;
+        Some(rest.trim_end_matches("):").to_owned())
+    });
+    let url = told.wait_for("an address", |line| {
+        Some(
+            line.strip_prefix("  ")
+                .filter(|url| url.starts_with("http"))?
+                .to_owned(),
+        )
+    });
+    let audit = Audit::with(Browser::in_language("en"), "en");
+    let browser = &audit.browser;
+    browser.open(&url);
+    browser.fill("#username", "ada");
+    browser.fill("#password", &password);
+    browser.click("button.main");
+    audit.at("button[value=allow]", "demo-consent");
+    browser.click("button[value=allow]");
+    audit.at("table", "demo");
+    let table = browser.text("table");
+    assert!(
+        table.contains("x-auth-user") && table.contains("x-auth-consumer"),
+        "{table}"
+    );
+    browser.click("summary");
+    let seen = browser.text("pre");
+    assert!(
+        seen.contains("/members/1") && !seen.contains("oauth_"),
+        "{seen}"
+    );
+    browser.click("a[href='/']");
+    browser.click("button[value=deny]");
+    until("denied", || browser.source().contains("You did not let"));
+    audit.look("demo-denied");
+    demo.kill().unwrap();
+    demo.wait().unwrap();
 }

@@ -192,3 +192,20 @@ fn permissions_are_in_the_users_language_or_marked_with_their_own() {
         &["<bdi>See your photos</bdi>", "<bdi>Print your photos</bdi>"],
     );
 }
+
+#[test]
+fn a_denial_out_of_band_can_be_loaded_again_by_its_user_alone() {
+    let proxy = Proxy::with(&Upstream::start(), CONFIG);
+    let (consumer, user) = (proxy.consumer("Printer"), proxy.user("ada"));
+    let token = proxy.request_token(&consumer, "oob");
+    let (mut visitor, page) = proxy.consent(&token, &user);
+    let denied = visitor.decide(&page, "deny");
+    for page in [&denied, &visitor.open(&denied.target)] {
+        has(&page.answer.text(), &["You have denied <bdi>Printer</bdi>"]);
+    }
+    let mut other = Visitor::logged_in(&proxy, &user);
+    let bare = authorization(&token);
+    for page in [other.open(&denied.target), visitor.open(&bare)] {
+        assert_eq!(page.answer.status, 401, "{page:?}");
+    }
+}

@@ -1,9 +1,9 @@
 //! The pages in a real Chromium.
 
 use crate::support::{
-    Call, Proxy, Reply, Upstream,
+    Call, Proxy, Reply, Upstream, Visitor,
     browser::Browser,
-    legs::{authorization, exchanges, query_value, token_of},
+    legs::{APPLICATIONS, LOGIN, LOGOUT, authorization, exchanges, query_value, token_of},
 };
 
 #[test]
@@ -138,4 +138,43 @@ fn a_second_click_on_a_slow_line_does_not_lose_the_verifier() {
     assert_eq!(browser.text("#back"), "back");
     let verifier = query_value(&browser.url(), "oauth_verifier").unwrap();
     token_of(&proxy.send(exchanges(&consumer, &request_token, &verifier)));
+}
+
+#[test]
+fn second_clicks_on_a_slow_line_end_what_was_asked_and_say_so() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let caller = proxy.somebody();
+    let browser = Browser::start();
+    let page = |target: &str| browser.open(&format!("{}{target}", proxy.origin()));
+    page(LOGIN);
+    browser.log_in(&caller.user);
+    browser.text("section");
+    let mut elsewhere = Visitor::logged_in(&proxy, &caller.user);
+    browser.slow(1000);
+    for (target, button, notice) in [
+        (
+            format!("{APPLICATIONS}&withdraw={}", caller.consumer.key),
+            "button[name=revoke]",
+            "can no longer act for you",
+        ),
+        (
+            format!("{LOGOUT}&which=others"),
+            "button[name=others]",
+            "logged out everywhere else",
+        ),
+        (LOGOUT.to_owned(), "button[name=here]", ""),
+    ] {
+        page(&target);
+        browser.text(button);
+        browser.script(&format!(
+            "const it = document.querySelector('{button}'); it.click(); setTimeout(() => it.click(), 300);"
+        ));
+        let shown = match notice {
+            "" => browser.text("#username"),
+            _ => browser.text("[role=status]"),
+        };
+        assert!(shown.contains(notice), "{target}: {shown}");
+    }
+    let page = elsewhere.open(APPLICATIONS);
+    assert!(page.answer.text().contains("id=\"password\""), "{page:?}");
 }

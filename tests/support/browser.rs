@@ -145,6 +145,14 @@ impl Browser {
         }
     }
 
+    /// Shows the page on this medium, with this feature.
+    pub fn media(&self, media: &str, feature: &str, value: &str) {
+        let features = [json!({ "name": feature, "value": value })];
+        let params = json!({ "media": media, "features": features });
+        let command = json!({ "cmd": "Emulation.setEmulatedMedia", "params": params });
+        self.command("POST", "/goog/cdp/execute", &command);
+    }
+
     /// Delays every request by this time, as a slow line does.
     pub fn slow(&self, milliseconds: u32) {
         let params = json!({
