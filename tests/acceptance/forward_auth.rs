@@ -135,6 +135,29 @@ fn all_identity_headers_are_there_whoever_calls() {
 }
 
 #[test]
+fn the_assertion_is_there_and_empty_where_none_applies() {
+    let builder = Builder::for_forward_auth().config(CONFIG).config(
+        "identity.assertion = { header = 'X-Auth-Assertion', key_files = ['key.pem'], audience = 'https://api.internal' }",
+    );
+    let key = builder.directory().join("key.pem");
+    let made = std::process::Command::new("openssl")
+        .args(["genpkey", "-algorithm", "ed25519", "-out"])
+        .arg(&key)
+        .status();
+    assert!(made.unwrap().success());
+    let proxy = builder.start();
+    let caller = proxy.somebody();
+    for way in WAYS {
+        let forged = |call: Call| call.header("X-Auth-Assertion", "forged");
+        let answer = proxy.asks(way, &forged(Call::get("/open")));
+        assert_eq!(answer.fields.all("X-Auth-Assertion"), [""]);
+        let answer = proxy.asks(way, &forged(Call::get("/mine").of(&caller)));
+        let token = answer.header("X-Auth-Assertion").unwrap();
+        assert_eq!(token.split('.').count(), 3, "{token}");
+    }
+}
+
+#[test]
 fn each_rejection_is_the_proxys_own_and_nginx_learns_it_in_a_field() {
     let Scene { proxy, caller, .. } = Scene::with(CONFIG);
     let secret = caller.consumer.clone();

@@ -4,7 +4,7 @@ use std::{fs, net::TcpStream, path::Path, process::Command, time::Instant};
 
 use super::{Server, file, free_port, gateways::configure, tool};
 use crate::support::{
-    Answer, Call, Connection, PATIENCE, Upstream,
+    Answer, Call, Connection, PATIENCE, Placement, Upstream,
     gate::Way,
     has,
     proxy::{Builder, Caller, Proxy},
@@ -223,7 +223,12 @@ fn decides(name: &'static str, command: fn(&Path) -> Command) {
         &(told.text() + told.header("WWW-Authenticate").unwrap_or_default()),
         &["body"],
     );
-    gateway.refuses(&Call::get("/"), 401);
+    let challenges = gateway.refuses(&Call::get("/"), 401);
+    assert_eq!(
+        challenges.fields.all("WWW-Authenticate").len(),
+        1,
+        "{name}: {challenges:?}"
+    );
     gateway.refuses(&forged(Call::get("/")), 401);
     gateway.refuses(&Call::get("/").of(caller).key("wrong"), 401);
     gateway.refuses(&Call::get("/").of(caller).signs_target("/other"), 401);
@@ -240,6 +245,20 @@ fn decides(name: &'static str, command: fn(&Path) -> Command) {
     for path in ["/.countersign", "/nginx", "/forwarded", "/verify/x"] {
         let answer = gateway.call(&forged(Call::get(path)));
         assert!([401, 404].contains(&answer.status), "{answer:?}");
+    }
+    // Credentials in the query, and one that hides its name.
+    let before = api.count();
+    for target in [
+        "/q?a=1",
+        "/q",
+        "/q?%6f%41uth%5Ftoken=x&a=1",
+        "/q?b&oauth_x&c",
+    ] {
+        gateway.call(&Call::get(target).of(caller).placed(Placement::Query));
+    }
+    for seen in api.requests_since(before) {
+        let has_credentials = seen.target.contains("oauth_") || seen.target.contains("auth%5F");
+        assert!(name == "traefik" || !has_credentials, "{name}: {seen:?}");
     }
     let before = api.count();
     let long = format!("/{}", "a".repeat(20 << 10));
@@ -305,8 +324,9 @@ fn drops_what_an_api_would_believe(gateway: &Gateway) {
 
 /// What the gateway forwards is what was decided on, however it normalizes.
 fn no_reading_of_a_path_passes(name: &'static str, command: fn(&Path) -> Command) {
-    let config =
-        "operation = [{ path = '/open/{*rest}', access = ['anonymous'] }, { path = '/private' }]";
+    let config = "operation = [{ path = '/open/{*rest}', access = ['anonymous'] }, { path = '/private' }, \
+                  { path = '/only', methods = ['GET'] }, \
+                  { path = '/socket', access = ['anonymous'], upgrade = ['websocket'] }]";
     let gateway = Gateway::start(name, config, command);
     let api = &gateway.api;
     gateway.becomes_ready(|| Call::get("/open/ready"));
@@ -349,6 +369,28 @@ fn no_reading_of_a_path_passes(name: &'static str, command: fn(&Path) -> Command
             "{name}"
         );
     }
+    let caller = &gateway.caller;
+    gateway.refuses(&Call::get("/nothing").of(caller), 404);
+    let answer = gateway.refuses(&Call::post("/only").of(caller), 405);
+    // Apache writes an Allow of its own.
+    let allow = answer.header("Allow").unwrap_or_default();
+    assert!(name == "apache" || allow.contains("GET"), "{answer:?}");
+    let navigation = Call::get("/private").header("Accept", "text/html");
+    gateway.refuses(&navigation, 401);
+    let socket = |target: &str| {
+        let call = Call::get(target)
+            .header("Connection", "Upgrade")
+            .header("Upgrade", "websocket");
+        call.header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+            .header("Sec-WebSocket-Version", "13")
+    };
+    gateway.refuses(&socket("/open/x"), 404);
+    let before = api.count();
+    gateway.send(&socket("/socket").wire(ORIGIN, HOST));
+    let seen = api.requests_since(before);
+    // Apache passes an upgrade on only where `ProxyPass` says so.
+    let expected = (name != "apache").then_some("websocket");
+    assert_eq!(seen[0].header("upgrade"), expected, "{name}");
     // Two fields of one name, two lines that end a head, or a second Host.
     for head in [
         "GET /open/x HTTP/1.1\r\nHost: api.example.com\r\nHost: auth.example.com\r\n\r\n",
@@ -412,6 +454,12 @@ fn envoy(_: &Path) -> Command {
     command
 }
 
+fn apache(_: &Path) -> Command {
+    let mut command = Command::new("/usr/sbin/apache2");
+    command.args(["-X", "-d", ".", "-f", "apache.conf"]);
+    command
+}
+
 /// Both tests of each server.
 macro_rules! servers {
     ($($server:ident)+) => {
@@ -429,4 +477,4 @@ macro_rules! servers {
     };
 }
 
-servers! { nginx haproxy caddy traefik envoy }
+servers! { nginx haproxy caddy traefik envoy apache }

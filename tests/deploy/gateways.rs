@@ -26,6 +26,8 @@ pub(super) fn configure(folder: &str, directory: &Path, port: u16, replaced: &[(
             ),
             ("/etc/ssl/example.com/privkey.pem", &here("key.pem")),
             ("/etc/haproxy/", &here("")),
+            ("/etc/apache2/", &here("")),
+            ("/run/apache2/", &here("")),
             (
                 "/etc/traefik/countersign.yaml",
                 &here("traefik-countersign.yaml"),
