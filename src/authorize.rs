@@ -26,6 +26,7 @@ use crate::{
         operations::{Found, Kind, Operations},
         permit::Permit,
         rate::ConsumerRate,
+        sunset::Sunset,
     },
     respond::{Failure, is_navigation, look::UI_LOCALES},
     telemetry::stopwatch::Stopwatch,
@@ -73,6 +74,8 @@ pub struct Facts {
     pub claimed: Option<Box<Claimed>>,
     /// It is signed with a replaced secret, during its grace.
     pub previous_secret: bool,
+    /// The signature holds.
+    pub is_verified: bool,
     /// How long the verification took, if it took place.
     pub verify: Option<Duration>,
     /// How far the consumer's clock is ahead of ours, in seconds.
@@ -99,6 +102,8 @@ pub struct Authorizer {
     pub enforce: bool,
     /// Unsigned CORS preflights on listed paths are permitted.
     pub forward_preflights: bool,
+    /// The end of OAuth 1.0a, if it is planned.
+    pub sunset: Option<Arc<Sunset>>,
     /// How many requests a consumer may make.
     pub rate: Option<ConsumerRate>,
     /// The moment from which `rate` counts.
@@ -129,7 +134,9 @@ impl Authorizer {
             Err(
                 failure @ (Failure::Parse(_)
                 | Failure::Body(_)
-                | Failure::Policy(Rejection::TooManyRequests { .. })),
+                | Failure::Policy(
+                    Rejection::TooManyRequests { .. } | Rejection::BrownOut { .. },
+                )),
             ) => Err(failure),
             Err(failure) if self.is_always_enforced(subject.collected).await => Err(failure),
             permitted => {
@@ -137,7 +144,8 @@ impl Authorizer {
                 Ok(Permit::danger_for_observed_call())
             }
         };
-        if !matches!(&permitted, Ok(permit) if permit.kind().is_some()) {
+        // Where the end is announced, so is it with a failure after the permit.
+        if self.sunset.is_some() || !matches!(&permitted, Ok(permit) if permit.kind().is_some()) {
             facts.claimed = Claimed::by_signed(subject.collected);
         }
         Decision { permitted, facts }
@@ -230,9 +238,13 @@ impl Authorizer {
             .verify(&self.verify, Purpose::Api, &request, unread);
         let verified = verifying.await;
         facts.verify = Some(stopwatch.lap());
+        facts.is_verified = verify::is_signature_right(&verified);
         let verified = verified?;
         facts.previous_secret = verified.by_previous_secret;
         facts.skew_seconds = verified.skew_seconds;
+        if let Some(sunset) = &self.sunset {
+            sunset.check(&verified.credential().consumer().key)?;
+        }
         // A call that is not permitted counts too: in observe mode it goes on to the API.
         if let Some(rate) = &self.rate {
             let consumer = &verified.credential().consumer().key;

@@ -12,7 +12,7 @@ use crate::{
         tokens::{TokenFileError, Tokens},
     },
     authorize::Authorizer,
-    clock::Clock,
+    clock::{Clock, UnixTime},
     config::{self, ApiUrl, Config, Enforcement, Preflight, UpstreamHost},
     endpoints::{Endpoints, Exchange, Lifetimes, UserField},
     explain,
@@ -27,6 +27,7 @@ use crate::{
     policy::{
         operations::{Access, Operation, Operations},
         rate::ConsumerRate,
+        sunset::{BrownOut, Concerned, Sunset},
     },
     proxy::Live,
     respond::{
@@ -49,6 +50,7 @@ pub fn live(
     services: &Services,
 ) -> Result<Live, StartError> {
     let origins = Arc::new(origins(config, listener));
+    let sunset = sunset(config, &services.clock).map(Arc::new);
     let keys = Keys::read(&config.identity.assertion.key_files)?;
     let verify = verify_params(config, listener);
     let look = Arc::new(look(config, listener)?);
@@ -62,6 +64,7 @@ pub fn live(
         user_parameters: config.tokens.user_parameters(),
         feed: Arc::clone(&services.pages.feed),
         base: origins.base.clone(),
+        sunset: sunset.clone(),
         exchange: keys.as_ref().and_then(|keys| exchange(config, keys)),
         clock: services.clock.clone(),
     };
@@ -75,6 +78,7 @@ pub fn live(
         operations: operations(config),
         enforce: config.signature.enforcement == Enforcement::Enforce,
         forward_preflights: config.operations.preflight == Preflight::Forward,
+        sunset,
         rate: config.limits.requests_per_consumer.map(ConsumerRate::new),
         started: Instant::now(),
     };
@@ -107,6 +111,33 @@ pub fn live(
         jwk_set: keys.map(|keys| keys.set),
         origins,
     })
+}
+
+/// The end of OAuth 1.0a, if anything of it is planned.
+fn sunset(config: &Config, clock: &Clock) -> Option<Sunset> {
+    let written = &config.sunset;
+    if *written == config::Sunset::default() && config.brown_out.is_empty() {
+        return None;
+    }
+    let brown_out = |one: &config::BrownOut| BrownOut {
+        during: one.from.0..one.until.0,
+        consumers: Concerned(match one.consumers.is_empty() {
+            true => written.consumers.clone(),
+            false => one.consumers.clone(),
+        }),
+    };
+    let date = written.date.map(|date| date.0);
+    let deprecation = written.deprecation.and_then(|since| Some(since.0?.0));
+    // What has ended was deprecated before.
+    let now = clock.now().min(date.unwrap_or(UnixTime(u64::MAX)));
+    let brown_outs = config.brown_out.iter().map(brown_out).collect();
+    Some(Sunset::new(
+        deprecation.unwrap_or(now),
+        date,
+        written.link.as_ref().map(|link| link.0.as_str()),
+        (Concerned(written.consumers.clone()), brown_outs),
+        clock.clone(),
+    ))
 }
 
 /// The exchange, if there is one.

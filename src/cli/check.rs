@@ -236,6 +236,14 @@ async fn ask(
     {
         text += ", without any consumer: countersign consumer add registers one";
     }
+    let brown_outs = config.brown_out.iter().flat_map(|one| &one.consumers);
+    for key in config.sunset.consumers.iter().chain(brown_outs) {
+        if store.consumer(key).await?.is_none() {
+            warnings.push(format!(
+                "sunset: no consumer has the key {key}; correct it, or remove it from the list"
+            ));
+        }
+    }
     let keys = config.store.encryption_key_file.len();
     let (mut all, begun) = (Resealed::default(), Instant::now());
     let mut next = (keys > 0).then(ResealFrom::default);

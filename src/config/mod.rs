@@ -15,6 +15,7 @@ mod address;
 mod choices;
 mod derived;
 mod header;
+mod moment;
 mod read;
 mod rules;
 mod section;
@@ -31,6 +32,7 @@ pub use self::{
     choices::*,
     derived::FORWARD_AUTH,
     header::HeaderPattern,
+    moment::{Deprecation, Moment},
     read::ConfigErrors,
     rules::Finding,
     sections::*,
@@ -103,6 +105,8 @@ config! {
     pages: Pages,
     identity: Identity { IdentityAssertion },
     exchange: Exchange,
+    sunset: Sunset,
+    brown_out: [BrownOut],
     permission: [PermissionEntry],
     operation: [Operation],
     operations: Operations,

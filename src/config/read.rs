@@ -235,7 +235,10 @@ impl<'f> Written<'f> {
     /// Reads a section that is written any number of times.
     pub(super) fn list<S: Section>(&mut self) -> Option<Vec<S>> {
         let name = S::SCHEMA.name;
-        let Some(written) = self.table.get(name).cloned() else {
+        let (section, key) = name.rsplit_once('.').unwrap_or(("", name));
+        let mut sections = section.split('.').filter(|section| !section.is_empty());
+        let table = sections.try_fold(&self.table, |table, name| table.get(name)?.as_table());
+        let Some(written) = table.and_then(|table| table.get(key)).cloned() else {
             return Some(Vec::new());
         };
         let Ok(items) = written.try_into::<Vec<Table>>() else {

@@ -78,6 +78,7 @@ pub(super) fn problems(config: &Config) -> Vec<Finding> {
         login,
         identity_headers,
         signed_identity,
+        sunset,
         token_response,
         permissions,
         operations,
@@ -340,6 +341,22 @@ fn signed_identity(config: &Config, found: &mut Findings) {
             "missing, since upstream.api_url has no origin; name who is to believe the assertion";
         ["exchange.audience"] if exchange.audience.is_some() && !has_keys =>
             "nothing signs the tokens of the exchange; name a key in identity.assertion.key_files";
+    }
+}
+
+/// What is planned comes in its order.
+fn sunset(config: &Config, found: &mut Findings) {
+    let sunset = &config.sunset;
+    let deprecation = sunset.deprecation.and_then(|deprecation| deprecation.0);
+    report! { found;
+        ["sunset.deprecation"] if deprecation > sunset.date && sunset.date.is_some() =>
+            "this is later than sunset.date; what ends is deprecated first";
+    }
+    for (index, brown_out) in config.brown_out.iter().enumerate() {
+        report! { found;
+            [&item_key("sunset.brownout", index, "until")] if brown_out.until <= brown_out.from =>
+                "it is over before it begins; write a later moment";
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use super::{
     address::*,
     choices::*,
     header::HeaderPattern,
+    moment::{Deprecation, Moment},
     section::section,
     store_url::{Sql, StoreUrl},
     text::{distinct, filled, list, optional, text},
@@ -24,7 +25,7 @@ use super::{
 use crate::{
     identity::Bind,
     login::http::Encoding,
-    names::Permission,
+    names::{ConsumerKey, Permission},
     nonce::OnLost,
     oauth::SignatureMethod,
     origin::{HttpUrl, Origin},
@@ -371,6 +372,33 @@ section! {
         audience: Option<String> [else "none: no exchange": "https://api.example.com"], reload;
         /// How long such a token is valid, at most as long as the token that signs.
         #[serde(deserialize_with = "seconds::<LONGEST, _>")] ttl: Duration = "15m", reload;
+    }
+}
+
+section! {
+    /// The planned end of OAuth 1.0a; see docs/leaving.md. Once anything of it is written, responses to rightly signed calls announce it.
+    #[derive(Default)]
+    Sunset["sunset"] {
+        /// Since when OAuth 1.0a is deprecated: the field Deprecation (RFC 9745). "now", or a date and a time with an offset, not later than date.
+        deprecation: Option<Deprecation> [else "now: when the configuration was read": "2026-09-01T00:00:00Z"], reload;
+        /// When it ends: the field Sunset (RFC 8594). Nothing ends by itself; disable the consumers then.
+        date: Option<Moment> [else "none": "2027-03-31T00:00:00Z"], reload;
+        /// A page about it: the field Link with the relation sunset.
+        link: Option<WebUrl> [else "none": "https://example.com/oauth2"], reload;
+        /// The keys of the consumers that are told.
+        #[serde(default, deserialize_with = "filled")] consumers: Vec<ConsumerKey> [else "all": ["dpf43f3p2l4k3l03"]], reload;
+    }
+}
+
+section! {
+    /// A brown-out: for a planned while, rightly signed calls get 503 with Retry-After, so that those who still send them notice.
+    BrownOut["sunset.brownout", list] {
+        /// When it begins.
+        from: Moment [required: "2027-02-01T09:00:00Z"], reload;
+        /// When it is over.
+        until: Moment [required: "2027-02-01T09:15:00Z"], reload;
+        /// The keys of the consumers that get it.
+        #[serde(default, deserialize_with = "filled")] consumers: Vec<ConsumerKey> [else "sunset.consumers": ["dpf43f3p2l4k3l03"]], reload;
     }
 }
 

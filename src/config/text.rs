@@ -16,7 +16,7 @@ use super::{
     store_url::{Sql, StoreUrl},
 };
 use crate::{
-    names::Permission,
+    names::{ConsumerKey, Permission},
     oauth::SignatureMethod,
     origin::{HttpUrl, Origin},
     policy::{operations::Kind, pattern::PathPattern, rate::Rate},
@@ -168,6 +168,7 @@ texts! {
         |text: &str| text.parse::<Self>().map_err(|_| "");
     HeaderName: "the name of a header field such as \"X-Auth-User\"" => |text: &str| text.parse::<Self>().map_err(|_| "");
     PathPattern: "a path such as \"/members/{id}\" or \"/files/{*rest}\"" => str::parse::<Self>;
+    ConsumerKey: "the key of a consumer" => str::parse::<Self>;
     Permission: "a name such as \"members.read\"" => str::parse::<Self>;
     LogLevel: "a level such as \"info\", or levels by target such as \"info,audit=debug\"" => str::parse::<Self>;
     SignatureMethod: "a signature method such as \"HMAC-SHA1\"" => str::parse::<Self>;

@@ -19,7 +19,7 @@ use crate::{
         origin::PublicUrl,
         signed::{Collected, SignedRequest, is_form},
     },
-    policy,
+    policy::{self, sunset::Sunset},
     respond::{Failure, OwnResponse},
     route::{self, TokenCall},
     server::{buffered::API_FORMS, request::RequestBody},
@@ -71,6 +71,8 @@ pub struct Endpoints {
     pub feed: Arc<ChangeHub>,
     /// The public URL of the token endpoints.
     pub base: PublicUrl,
+    /// The end of OAuth 1.0a, if it is planned.
+    pub sunset: Option<Arc<Sunset>>,
     /// The exchange for OAuth 2, if it is on.
     pub exchange: Option<Exchange>,
     /// The clock.
@@ -84,6 +86,8 @@ pub struct TokenFacts {
     pub call: Option<TokenCall>,
     /// The identifiers that it names; they are not verified.
     pub claimed: Option<Box<Claimed>>,
+    /// The signature holds.
+    pub is_verified: bool,
     /// It is signed with a replaced secret, during its grace.
     pub previous_secret: bool,
 }
@@ -146,8 +150,13 @@ impl Endpoints {
             secure: head.received.secure,
         };
         let verifying = self.verifier.verify(&self.verify, purpose, &request, None);
-        let verified = verifying.await?;
+        let verified = verifying.await;
+        facts.is_verified = verify::is_signature_right(&verified);
+        let verified = verified?;
         facts.previous_secret = verified.by_previous_secret;
+        if let Some(sunset) = &self.sunset {
+            sunset.check(&verified.credential().consumer().key)?;
+        }
         match call {
             TokenCall::RequestToken => request_token::respond(self, &request, &verified).await,
             TokenCall::AccessToken => access_token::respond(self, &request, &verified).await,

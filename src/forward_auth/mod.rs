@@ -180,6 +180,6 @@ impl Handler for Gate {
                 own.into_response(&asked)
             }
         };
-        Ok(response.map(|body| body.when_ended(move |how| record.end(how))))
+        Ok(record.respond(response))
     }
 }

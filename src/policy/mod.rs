@@ -6,5 +6,6 @@ pub mod pattern;
 pub mod permit;
 pub mod rate;
 mod rejection;
+pub mod sunset;
 
 pub use self::rejection::Rejection;

@@ -47,6 +47,12 @@ pub enum Rejection {
         /// The value of `Allow`.
         allow: String,
     },
+    /// A planned outage for those that still sign with OAuth 1.0a.
+    #[error("brown-out")]
+    BrownOut {
+        /// When it ends.
+        retry_after: Duration,
+    },
     /// The consumer is over its rate.
     #[error("too many requests")]
     TooManyRequests {
@@ -78,6 +84,9 @@ impl Rejection {
                 Problem::coded(403, Verdict::PermissionDenied)
             }
             Self::MethodNotAllowed { allow } => Problem::method_not_allowed(allow),
+            Self::BrownOut { retry_after } => {
+                Problem::plain(503, Verdict::BrownOut).retry_after(*retry_after)
+            }
             Self::TooManyRequests { retry_after } => {
                 Problem::plain(429, Verdict::RateLimited).retry_after(*retry_after)
             }

@@ -347,6 +347,7 @@ async fn token(
     record.operation = facts.call.map_or(Served::Unknown, Served::Token);
     record.facts.claimed = facts.claimed;
     record.facts.previous_secret = facts.previous_secret;
+    record.facts.is_verified = facts.is_verified;
     Ok(own_response(response?, &head.parts.method, record))
 }
 
@@ -436,7 +437,7 @@ impl Handler for Worker {
                 .respond_to_failure(failure, &parts.headers, None, &mut record)
                 .into_response(&parts.method),
         };
-        Ok(response.map(|body| body.when_ended(move |how| record.end(how))))
+        Ok(record.respond(response))
     }
 
     fn rejected(&self, peer: Peer, status: u16, reason: &str) {

@@ -2,14 +2,14 @@
 
 use std::{borrow::Cow, net::IpAddr, rc::Rc, sync::Arc, sync::atomic::Ordering, time::Duration};
 
-use http::{Method, Uri, request::Parts};
+use http::{Method, Response, Uri, request::Parts};
 
 use super::{Current, Shared, Worker};
 use crate::{
     authorize::Facts,
     clock::UnixTime,
     forward::Fault,
-    names::{ConsumerKey, Permission},
+    names::Permission,
     policy::{
         self,
         operations::{Found, Kind, Operations},
@@ -17,7 +17,7 @@ use crate::{
     },
     respond::{self, Failure},
     route::{self, TokenCall},
-    server::response::BodyEnd,
+    server::response::{BodyEnd, ResponseBody},
     telemetry::{
         causes::causes,
         lines::ACCESS,
@@ -73,32 +73,6 @@ impl Served {
                 .get(index)
                 .map_or("none", String::as_str),
         }
-    }
-}
-
-/// Whether a signed call that fails like this has passed the check of its signature.
-const fn has_valid_signature(failure: &Failure) -> bool {
-    use policy::Rejection as Policy;
-    use verify::Rejection as Verify;
-    match failure {
-        Failure::Unverifiable(fault) => !matches!(fault, verify::Fault::Store(_)),
-        _ => matches!(
-            failure,
-            Failure::Verify(
-                Verify::BodyHashWrong
-                    | Verify::NonceUsed
-                    | Verify::ConsumerDisabled
-                    | Verify::TokenExpired
-                    | Verify::TokenRevoked
-            ) | Failure::Policy(
-                Policy::TokenMissing
-                    | Policy::NotPermitted { .. }
-                    | Policy::MethodNotAllowed { .. }
-                    | Policy::TooManyRequests { .. }
-            ) | Failure::Issue(_)
-                | Failure::Upstream(_)
-                | Failure::NoRandomness(_)
-        ),
     }
 }
 
@@ -221,8 +195,21 @@ impl RequestRecord {
         };
     }
 
+    /// The response as it is sent: with the end of OAuth 1.0a announced to its signer, and the record over with its body.
+    pub fn respond(
+        self: Box<Self>,
+        mut response: Response<ResponseBody>,
+    ) -> Response<ResponseBody> {
+        if let Some(sunset) = &self.current.live.authorizer.sunset
+            && let (Some(signer), true) = self.consumer()
+        {
+            sunset.announce(response.headers_mut(), signer);
+        }
+        response.map(|body| body.when_ended(move |how| self.end(how)))
+    }
+
     /// Notes how the response's body ended.
-    pub fn end(mut self: Box<Self>, how: BodyEnd) {
+    fn end(mut self: Box<Self>, how: BodyEnd) {
         match how {
             BodyEnd::Whole => {}
             BodyEnd::Cut => {
@@ -240,16 +227,6 @@ impl RequestRecord {
         failures.filter_map(Option::as_deref)
     }
 
-    /// Whether the signature holds. A call that succeeds with an identity has its permit instead of the claim. A call whose
-    /// head already shows that it is not permitted is rejected before its signature is checked.
-    fn is_verified(&self) -> bool {
-        let failure = self.failures().next();
-        failure.map_or(self.status != 0, |failure| {
-            let is_checked = self.facts.verify.is_some() || !matches!(failure, Failure::Policy(_));
-            is_checked && has_valid_signature(failure)
-        })
-    }
-
     /// Whether it was rejected, has failed, or would have been rejected if it was not only observed.
     fn is_rejected(&self) -> bool {
         self.facts.observed.is_some()
@@ -257,28 +234,28 @@ impl RequestRecord {
             || self.permit.is_none() && self.status >= 400
     }
 
-    /// The consumer and the beginning of the token that it names, and whether the signature holds.
-    fn named(&self) -> (Option<&str>, Option<Cow<'_, str>>, bool) {
-        let permit = self.permit.as_ref();
-        if let Some(consumer) = permit.and_then(Permit::consumer) {
-            let token = permit.and_then(Permit::token);
-            let token = token.map(|token| RedactedToken(token).to_string().into());
-            return (Some(consumer.as_str()), token, true);
+    /// The consumer that it names, and whether the signature holds.
+    fn consumer(&self) -> (Option<&str>, bool) {
+        let claimed = || self.facts.claimed.as_deref()?.consumer.as_deref();
+        match self.permit.as_ref().and_then(Permit::consumer) {
+            Some(consumer) => (Some(consumer.as_str()), true),
+            None => (claimed(), self.facts.is_verified),
         }
-        let claimed = self.facts.claimed.as_deref();
-        (
-            claimed.and_then(|by| by.consumer.as_deref()),
-            claimed
-                .and_then(|by| by.token.as_deref())
-                .map(Cow::Borrowed),
-            self.is_verified(),
-        )
+    }
+
+    /// The beginning of the token that it names.
+    fn token(&self) -> Option<Cow<'_, str>> {
+        let claimed = || self.facts.claimed.as_deref()?.token.as_deref();
+        match self.permit.as_ref().and_then(Permit::token) {
+            Some(token) => Some(RedactedToken(token).to_string().into()),
+            None => claimed().map(Cow::Borrowed),
+        }
     }
 
     /// Keeps it for the operator.
     #[cold]
     fn keep(&self, operation: &str) {
-        let (consumer, token, is_verified) = self.named();
+        let ((consumer, is_verified), token) = (self.consumer(), self.token());
         let (failure, verdict) = (self.failures().next(), self.verdict.as_str());
         let observed = self.facts.observed.as_deref();
         let reason = observed.map_or(verdict, |failure| respond::verdict(failure).as_str());
@@ -312,15 +289,13 @@ impl RequestRecord {
             | Verdict::AccessTokenRevoked
             | Verdict::TokenExchanged => false,
             Verdict::Observed => self.facts.observed.is_some(),
+            Verdict::BrownOut => true,
             _ if (400..500).contains(&self.status) => true,
             _ => return,
         };
-        let permitted = self.permit.as_ref().and_then(Permit::consumer);
-        let claimed = self.facts.claimed.as_deref();
-        let claimed = || claimed.and_then(|by| by.consumer.as_deref());
-        if let Some(consumer) = permitted.map(ConsumerKey::as_str).or_else(claimed) {
+        if let (Some(consumer), is_verified) = self.consumer() {
             let metrics = self.worker.metrics();
-            metrics.consumer(consumer, self.is_verified(), is_rejected);
+            metrics.consumer(consumer, is_verified, is_rejected);
         }
     }
 
@@ -349,7 +324,7 @@ impl RequestRecord {
     /// Writes the line of the access log.
     fn log(&self, operation: &str, took: Duration) {
         let (permit, failure) = (self.permit.as_ref(), self.failures().next());
-        let (consumer, token, is_verified) = self.named();
+        let ((consumer, is_verified), token) = (self.consumer(), self.token());
         let shown = |is_shown: bool| {
             let token = token.as_deref().filter(|_| is_shown);
             use tracing::field::display;

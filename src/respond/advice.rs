@@ -55,6 +55,10 @@ pub(super) const fn usual(verdict: Verdict) -> Option<&'static str> {
         Verdict::RateLimited => {
             "too many requests of this consumer; wait for as long as Retry-After says"
         }
+        Verdict::BrownOut => {
+            "OAuth 1.0a ends here, and this planned outage reminds of it; move on to what the fields Sunset and Link name, and \
+             retry after Retry-After"
+        }
         Verdict::LoginThrottled => "too many failed logins; wait for as long as Retry-After says",
         Verdict::HeadersTooLarge => {
             "the head is larger than this service accepts; send fewer or shorter fields"

@@ -4,6 +4,7 @@ use std::{borrow::Cow, time::Duration};
 
 use thiserror::Error;
 
+use super::Verified;
 use crate::{
     nonce,
     oauth::diagnosis::Mistake,
@@ -165,6 +166,23 @@ pub enum Error {
     Rejection(#[from] Rejection),
     /// Ours.
     Fault(#[from] Fault),
+}
+
+/// Whether the signature was found to be right, also where the call is rejected for what comes after it.
+#[must_use]
+pub const fn is_signature_right(verified: &Result<Verified, Error>) -> bool {
+    match verified {
+        Ok(_) => true,
+        Err(Error::Rejection(rejection)) => matches!(
+            rejection,
+            Rejection::BodyHashWrong
+                | Rejection::NonceUsed
+                | Rejection::ConsumerDisabled
+                | Rejection::TokenExpired
+                | Rejection::TokenRevoked
+        ),
+        Err(Error::Fault(fault)) => !matches!(fault, Fault::Store(_)),
+    }
 }
 
 impl From<StoreError> for Error {

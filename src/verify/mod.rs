@@ -20,7 +20,7 @@ use self::{advice::Adviser, credential::is_idle, nonces::Nonces, skew::Skews};
 pub use self::{
     advice::{Advice, UnreadBody},
     credential::{Credential, Purpose, RequestTokenCredentials},
-    error::{Error, Fault, Rejection},
+    error::{Error, Fault, Rejection, is_signature_right},
 };
 use crate::{
     clock::{Clock, UnixTime},

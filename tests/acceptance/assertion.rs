@@ -7,8 +7,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Answer, Call, Placement, Proxy, Reply, Scene, Upstream, User, Visitor, fresh, http, now,
-    program::run, soon, until,
+    Answer, Call, Placement, Proxy, Reply, Scene, Upstream, User, Visitor, fresh, gate::WAYS, http,
+    now, program::run, soon, until,
 };
 
 const AUDIENCE: &str = "https://api.internal";
@@ -290,6 +290,35 @@ fn its_url_is_the_one_that_was_signed() {
             .for_origin("https://api.example.com:8443")
             .signs_target("/v1/a?b");
         assert_eq!(claims(&scene.asserted(call))["htu"], signed, "{mode}");
+    }
+}
+
+#[test]
+fn another_proxy_gets_it_for_the_request_that_it_describes() {
+    let mut scene = scene(&["a.pem"], "");
+    scene.proxy.reconfigure(
+        "forward_auth.listen = '127.0.0.1:0'\n\
+         [[operation]]\npath = '/open'\naccess = ['anonymous']\n[[operation]]\npath = '/a'\n",
+    );
+    scene.proxy.stop();
+    scene.proxy.start();
+    let guide = Guide::of(&scene.proxy);
+    let url = format!("{}/a", scene.proxy.origin());
+    for way in WAYS {
+        let answer = scene
+            .proxy
+            .asks(way, &Call::get("/a?b=c").of(&scene.caller));
+        answer.has_status(200);
+        let all = answer.fields.all("x-auth-assertion");
+        assert_eq!(all.len(), 1, "{answer:?}");
+        guide.accept(all[0], "GET", &url);
+        let anonymous = scene.proxy.asks(way, &Call::get("/open"));
+        anonymous.has_status(200);
+        assert_eq!(
+            anonymous.fields.all("x-auth-assertion"),
+            [""],
+            "{anonymous:?}"
+        );
     }
 }
 

@@ -58,5 +58,6 @@ mod replay;
 mod restarts;
 mod sessions;
 mod shared_nonces;
+mod sunset;
 mod token_calls;
 mod upgrades;

@@ -109,6 +109,7 @@ impl Shell {
     fn start(directory: &Path) -> Self {
         let program = Path::new(env!("CARGO_BIN_EXE_countersign"));
         let path = std::env::var("PATH").unwrap();
+        let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/.tools/venv/bin");
         let mut command = Command::new("bash");
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("COUNTERSIGN") {
@@ -120,7 +121,11 @@ impl Shell {
             .env("HOME", directory)
             .env(
                 "PATH",
-                format!("{}:{path}", program.parent().unwrap().display()),
+                format!(
+                    "{}:{}:{path}",
+                    program.parent().unwrap().display(),
+                    tools.display()
+                ),
             )
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -225,6 +230,11 @@ fn every_command_of_an_upgrade_prints_what_the_guide_says() {
 #[test]
 fn every_command_of_a_migration_prints_what_the_guide_says() {
     follow("migrating");
+}
+
+#[test]
+fn every_command_of_the_way_to_oauth_2_prints_what_the_guide_says() {
+    follow("leaving");
 }
 
 /// Runs the commands of a guide in `docs`.

@@ -670,6 +670,18 @@ impl Proxy {
         }
     }
 
+    /// The same for another consumer and user.
+    #[track_caller]
+    pub fn somebody_else(&self) -> Caller {
+        let (consumer, user) = (self.consumer("Other shop"), self.user("bob"));
+        let token = self.token(&consumer, &user);
+        Caller {
+            consumer,
+            user,
+            token,
+        }
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).unwrap();
     }

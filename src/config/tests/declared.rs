@@ -2,16 +2,26 @@
 
 use super::*;
 
+/// The other keys of an item that have to be written.
+fn required(list: &str, name: &str) -> String {
+    let keys: &[_] = match list {
+        "operation" => &["path = '/a'"],
+        "sunset.brownout" => &[
+            "from = 2020-01-01T00:00:00Z",
+            "until = 2099-01-01T00:00:00Z",
+        ],
+        _ => &["name = 'a'"],
+    };
+    let others = keys.iter().filter(|key| !key.starts_with(name));
+    others.map(|key| format!("{key}\n")).collect()
+}
+
 #[test]
 fn reads_every_key_that_it_declares() {
     for (section, full, name, _) in keys() {
         // No key takes a fraction; one that is declared and not read would not notice.
         let text = if section.list {
-            let required = match (section.name, name) {
-                (_, "path" | "name") => "",
-                ("operation", _) => "path = \"/a\"\n",
-                _ => "name = \"a\"\n",
-            };
+            let required = required(section.name, name);
             format!("[[{}]]\n{required}{name} = 1.5", section.name)
         } else {
             format!("{full} = 1.5")
@@ -28,16 +38,11 @@ fn reads_every_key_that_it_declares() {
 #[test]
 fn takes_every_default_and_example_as_a_value_of_its_key() {
     for (section, full, name, value) in keys() {
-        let text = match (section.name, full.as_str()) {
-            (_, "upstream.api_url") => continue,
-            ("permission" | "operation", _) => {
+        let text = match full.as_str() {
+            "upstream.api_url" => continue,
+            _ if section.list => {
                 let list = section.name;
-                let required = match name {
-                    "path" | "name" => String::new(),
-                    _ if list == "operation" => "path = \"/a\"\n".to_owned(),
-                    _ => "name = \"a\"\n".to_owned(),
-                };
-                format!("[[{list}]]\n{required}{name} = {value}\n")
+                format!("[[{list}]]\n{}{name} = {value}\n", required(list, name))
             }
             _ => format!("{full} = {value}\n"),
         };

@@ -173,6 +173,17 @@ fn accepts_what_only_looks_wrong() {
 }
 
 #[test]
+fn an_assertion_needs_an_audience_where_the_api_has_no_origin() {
+    let text = "[forward_auth]\nlisten = \"127.0.0.1:8083\"\n[identity.assertion]\n\
+                header = \"X-Assertion\"\nkey_files = [\"a.pem\"]\n";
+    let error = parse(text, "c", no_environment()).unwrap_err().to_string();
+    let expected = "c: identity.assertion.audience: missing, since upstream.api_url has no origin";
+    assert!(error.starts_with(expected), "{error}");
+    let text = format!("{text}audience = \"api\"\n");
+    assert!(parse(&text, "c", no_environment()).is_ok());
+}
+
+#[test]
 fn never_repeats_a_value() {
     for text in [
         "upstream.api_url = \"http://u:hunter2@h\"",

@@ -85,6 +85,8 @@ pub enum Verdict {
     InternalError,
     /// 502.
     BadGateway,
+    /// 503 to a consumer during a brown-out.
+    BrownOut,
     /// 503.
     Unavailable,
     /// 504.
@@ -153,6 +155,7 @@ impl Verdict {
             | Self::Misdirected
             | Self::RateLimited
             | Self::LoginThrottled
+            | Self::BrownOut
             | Self::HeadersTooLarge
             | Self::LoopDetected => Outcome::Rejected,
         }

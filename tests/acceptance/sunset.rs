@@ -1,0 +1,396 @@
+//! The announced end of OAuth 1.0a, and brown-outs before it.
+
+use rustix::process::Signal;
+use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
+
+use crate::support::gate::{WAYS, Way};
+use crate::support::{
+    Answer, Call, Proxy, Reply, Scene, Upstream, Visitor, fresh, now, rows, soon,
+};
+
+const SUNSET: &str = "[sunset]\n\
+    deprecation = 2026-01-01T00:00:00Z\n\
+    date = '2031-03-31T02:00:00+02:00'\n\
+    link = 'https://example.com/oauth2?a=b'\n";
+
+const FIELDS: [&str; 3] = ["deprecation", "sunset", "link"];
+
+/// The response announces the end.
+#[track_caller]
+fn announces(answer: &Answer, status: u16) {
+    answer.has_status(status);
+    let found = FIELDS.map(|name| answer.header(name));
+    let expected = [
+        "@1767225600",
+        "Mon, 31 Mar 2031 00:00:00 GMT",
+        "<https://example.com/oauth2?a=b>; rel=\"sunset\"",
+    ];
+    assert_eq!(found, expected.map(Some), "{answer:?}");
+}
+
+#[track_caller]
+fn is_silent(answer: &Answer) {
+    for name in FIELDS {
+        assert_eq!(answer.header(name), None, "{answer:?}");
+    }
+}
+
+/// A moment that is this many seconds from now.
+fn moment(seconds: i64) -> String {
+    let at = OffsetDateTime::now_utc() + Duration::seconds(seconds);
+    at.replace_nanosecond(0).unwrap().format(&Rfc3339).unwrap()
+}
+
+#[test]
+fn every_response_to_a_right_signature_announces_the_end() {
+    let api = Upstream::replying(|seen| match &*seen.target {
+        "/missing" => {
+            Reply::status("404 Not Found").header("Sunset", "Thu, 01 Jan 1970 00:00:00 GMT")
+        }
+        "/broken" => Reply::hang_up(),
+        _ => Reply::ok("fine"),
+    });
+    let more = "[[permission]]\nname = 'read'\n\
+        [[operation]]\npath = '/needs'\npermission = 'read'\n\
+        [[operation]]\npath = '/open'\naccess = ['anonymous', 'consumer']\n\
+        [[operation]]\npath = '/read'\nmethods = ['GET']\n\
+        [[operation]]\npath = '/watched'\nenforcement = 'observe'\npermission = 'read'\n\
+        [[operation]]\npath = '/{*rest}'\n";
+    let scene = Scene::before(api, &format!("{SUNSET}{more}"));
+    let (proxy, caller) = (&scene.proxy, &scene.caller);
+    let consumer = proxy.consumer_with("Shop", "--callback https://shop.example/ready");
+    let send = |call: Call| proxy.send(call);
+    let get = |path: &str| Call::get(path).of(caller);
+
+    announces(&send(get("/a")), 200);
+    announces(&send(get("/missing")), 404);
+    announces(&send(get("/broken")), 502);
+    announces(&send(get("/needs")), 404);
+    announces(&send(get("/watched")), 200);
+    announces(&send(Call::post("/read").of(caller)), 405);
+    announces(&send(Call::get("/a").by(&consumer)), 401);
+    let again = get("/a").parameter("oauth_nonce", &fresh("n"));
+    let again = again.parameter("oauth_timestamp", &now().to_string());
+    announces(&send(again.clone()), 200);
+    announces(&send(again), 401);
+
+    let asks = |callback: &str| {
+        Call::post("/service.oauth?mode=req_req_token")
+            .by(&consumer)
+            .parameter("oauth_callback", callback)
+    };
+    announces(&send(asks("https://shop.example/ready")), 200);
+    announces(&send(asks("https://other.example/")), 400);
+    let request_token = proxy.request_token(&consumer, "https://shop.example/ready");
+    let early = Call::post("/oauth/access_token")
+        .by(&consumer)
+        .with(&request_token);
+    announces(&send(early.parameter("oauth_verifier", "early")), 401);
+    let token = proxy.token(&consumer, &caller.user);
+    let revoke = || {
+        Call::post("/service.oauth?mode=revoke_token")
+            .by(&consumer)
+            .with(&token)
+    };
+    announces(&send(revoke()), 200);
+    announces(&send(revoke()), 401);
+    announces(&send(Call::get("/a").by(&consumer).with(&token)), 401);
+    proxy.run(&format!("consumer disable {}", consumer.key));
+    soon("the consumer is disabled", || {
+        send(asks("oob")).problem().as_deref() == Some("consumer_key_refused")
+    });
+    announces(&send(asks("https://shop.example/ready")), 401);
+
+    // Who has not proved to be a consumer is told nothing.
+    for call in [
+        Call::get("/open"),
+        Call::get("/a"),
+        get("/a").key("wrong"),
+        get("/a").parameter("oauth_timestamp", "1"),
+        get("/a").without("oauth_nonce"),
+        Call::post("/service.oauth?mode=exchange").of(caller),
+        Call::get("/service.oauth?mode=login"),
+        Call::post("/service.oauth?mode=revoke_token"),
+        asks("https://shop.example/ready").key("wrong"),
+        get("/a").host("other.example"),
+    ] {
+        is_silent(&send(call));
+    }
+    let mut visitor = Visitor::logged_in(proxy, &caller.user);
+    is_silent(&visitor.send(Call::get("/open")));
+}
+
+#[test]
+fn the_apis_own_link_stays_and_its_own_sunset_does_not() {
+    let api = Upstream::replying(|_| {
+        Reply::ok("")
+            .header("Link", "</next>; rel=\"next\"")
+            .header("Sunset", "tomorrow")
+            .header("Deprecation", "@1")
+    });
+    let scene = Scene::before(api, SUNSET);
+    let answer = scene.proxy.send(Call::get("/").of(&scene.caller));
+    assert_eq!(
+        answer.fields.all("link"),
+        [
+            "</next>; rel=\"next\"",
+            "<https://example.com/oauth2?a=b>; rel=\"sunset\""
+        ]
+    );
+    assert_eq!(
+        answer.fields.all("sunset"),
+        ["Mon, 31 Mar 2031 00:00:00 GMT"]
+    );
+    assert_eq!(answer.fields.all("deprecation"), ["@1767225600"]);
+}
+
+#[test]
+fn a_reload_begins_and_ends_the_announcement_for_those_it_names() {
+    let mut scene = Scene::start();
+    let other = scene.proxy.somebody_else();
+    let calls = |scene: &Scene| {
+        let mine = scene.proxy.send(Call::get("/").of(&scene.caller));
+        (mine, scene.proxy.send(Call::get("/").of(&other)))
+    };
+    let (mine, theirs) = calls(&scene);
+    is_silent(&mine);
+    is_silent(&theirs);
+    scene
+        .proxy
+        .reload(&format!("{SUNSET}consumers = ['{}']", other.consumer.key));
+    let (mine, theirs) = calls(&scene);
+    is_silent(&mine);
+    announces(&theirs, 200);
+    // The date alone: deprecated since the configuration was read, and after the end since the end.
+    scene.proxy.reload(&format!(
+        "sunset = {{ deprecation = 'now', date = '{}', consumers = [ '{}' ] }}",
+        moment(9),
+        scene.caller.consumer.key
+    ));
+    let (mine, theirs) = calls(&scene);
+    is_silent(&theirs);
+    let since: u64 = mine
+        .header("deprecation")
+        .unwrap()
+        .strip_prefix('@')
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(now().abs_diff(since) < 30);
+    scene
+        .proxy
+        .reload("sunset = { date = 2020-02-29T12:00:00+01:00 }");
+    let (mine, _) = calls(&scene);
+    assert_eq!(mine.header("sunset"), Some("Sat, 29 Feb 2020 11:00:00 GMT"));
+    assert_eq!(mine.header("deprecation"), Some("@1582974000"));
+}
+
+#[test]
+fn a_brown_out_comes_after_the_signature_and_the_nonce_and_ends() {
+    let (begun, over) = (moment(-60), moment(600));
+    let brown_out = format!("[[sunset.brownout]]\nfrom = {begun}\nuntil = '{over}'\n");
+    let scene = Scene::with(&format!(
+        "{SUNSET}{brown_out}\n[operations]\nunlisted = 'consumer'\n\
+        [[operation]]\npath = '/open'\naccess = ['anonymous', 'consumer']\n\
+        [[operation]]\npath = '/watched'\nenforcement = 'observe'\naccess = ['consumer']\n"
+    ));
+    let (mut proxy, api, caller) = (scene.proxy, scene.api, scene.caller);
+    let refused = |proxy: &Proxy, call: Call| {
+        let answer = proxy.send(call);
+        announces(&answer, 503);
+        let seconds: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=600).contains(&seconds), "{seconds}");
+        assert_eq!(answer.problem(), None, "{answer:?}");
+    };
+    let once = Call::get("/open")
+        .of(&caller)
+        .parameter("oauth_nonce", &fresh("n"));
+    let once = once.parameter("oauth_timestamp", &now().to_string());
+    refused(&proxy, once.clone());
+    proxy.rejects(once, 401, "nonce_used");
+    proxy.rejects(
+        Call::get("/open").of(&caller).key("wrong"),
+        401,
+        "signature_invalid",
+    );
+    refused(&proxy, Call::get("/watched").of(&caller));
+    refused(
+        &proxy,
+        Call::post("/service.oauth?mode=revoke_token").of(&caller),
+    );
+    let asks = Call::post("/oauth/request_token")
+        .by(&caller.consumer)
+        .parameter("oauth_callback", "oob");
+    refused(&proxy, asks);
+    api.saw_nothing();
+    assert!(proxy.metric("countersign_requests_total{verdict=\"brown_out\"}") >= 4.0);
+    // Others are served.
+    proxy.passes(Call::get("/open"));
+    proxy
+        .send(Call::get("/service.oauth?mode=login"))
+        .has_status(200);
+
+    // For others, in the past, or later: not now. The token was not revoked.
+    let other = proxy.somebody_else();
+    let brown_outs = format!(
+        "[[sunset.brownout]]\nfrom = '{begun}'\nuntil = '{over}'\nconsumers = ['{}']\n\
+         [[sunset.brownout]]\nfrom = '2020-01-01T00:00:00Z'\nuntil = '{begun}'\n\
+         [[sunset.brownout]]\nfrom = '{over}'\nuntil = '2100-01-01T00:00:00Z'\n",
+        other.consumer.key
+    );
+    proxy.reload(&brown_outs);
+    announces(&proxy.send(Call::get("/open").of(&caller)), 200);
+    refused(&proxy, Call::get("/open").of(&other));
+    // It ends by itself.
+    proxy.reload(&format!(
+        "[[sunset.brownout]]\nfrom = '{begun}'\nuntil = '{}'\n",
+        moment(3)
+    ));
+    soon("the brown-out ends", || {
+        proxy.status(Call::get("/open").of(&caller)) == 200
+    });
+}
+
+#[test]
+fn the_response_to_another_proxy_announces_the_end_and_has_brown_outs() {
+    let mut scene = Scene::with(&format!("forward_auth.listen = '127.0.0.1:0'\n{SUNSET}"));
+    let asks = |scene: &Scene, way| scene.proxy.asks(way, &Call::get("/").of(&scene.caller));
+    for way in WAYS {
+        announces(&asks(&scene, way), 200);
+        is_silent(&scene.proxy.asks(way, &Call::get("/")));
+    }
+    let (begun, over) = (moment(-60), moment(600));
+    scene.proxy.reload(&format!(
+        "[[sunset.brownout]]\nfrom = '{begun}'\nuntil = '{over}'"
+    ));
+    for way in WAYS {
+        let answer = asks(&scene, way);
+        let status = if way == Way::Nginx { 403 } else { 503 };
+        announces(&answer, status);
+        assert!(answer.header("retry-after").is_some(), "{answer:?}");
+        if way == Way::Nginx {
+            assert_eq!(answer.header("x-countersign-status"), Some("503"));
+        }
+    }
+}
+
+#[test]
+fn a_plan_that_cannot_be_is_invalid() {
+    let api = Upstream::start();
+    for [config, key, reason] in rows(
+        r"
+        deprecation = 2031-01-01T00:00:00Z\ndate = 2030-01-01T00:00:00Z | sunset.deprecation | later than sunset.date
+        date = 2030-01-01T00:00:00                                      | sunset.date        | with an offset
+        date = 2030-01-01                                               | sunset.date        | with an offset
+        date = '2030-01-01 00:00'                                       | sunset.date        | with an offset
+        date = 'soon'                                                   | sunset.date        | with an offset
+        date = 1893456000                                               | sunset.date        | with an offset
+        deprecation = 'later'                                           | sunset.deprecation | with an offset
+        date = '1960-01-01T00:00:00Z'                                   | sunset.date        | from 1970 on
+        link = 'javascript:alert(1)'                                    | sunset.link        |
+        consumers = []                                                  | sunset.consumers   | the list is empty
+        consumers = ['a b']                                             | sunset.consumers   | the key of a consumer
+        end = 'x'                                                       | sunset.end         | unknown key
+        brownout = [{ from = 2030-01-01T01:00:00Z, until = 2030-01-01T00:00:00Z }] | sunset.brownout[1].until | over before it begins
+        brownout = [{ from = 2030-01-01T00:00:00Z, until = 2030-01-01T00:00:00Z }] | sunset.brownout[1].until | over before it begins
+        brownout = [{ from = 2030-01-01T00:00:00Z }]                    | sunset.brownout[1].until | missing
+        ",
+    ) {
+        let builder = Proxy::in_front_of(&api).config(&format!("[sunset]\n{config}"));
+        let ended = builder.run(&["check"], "");
+        assert_eq!(ended.code(), Some(2), "{config}: {}", ended.stderr);
+        let line = ended.stderr.lines().find(|line| line.contains(key));
+        assert!(
+            line.is_some_and(|line| line.contains(reason)),
+            "{config}: {}",
+            ended.stderr
+        );
+    }
+    // A reload keeps what was there.
+    let mut scene = Scene::with(SUNSET);
+    scene.proxy.reload("sunset.consumers = ['nobody']");
+    let checked = scene.proxy.run("check");
+    assert!(
+        checked.stderr.contains("no consumer has the key nobody"),
+        "{}",
+        checked.stderr
+    );
+    scene.proxy.reload(&format!(
+        "sunset.consumers = ['{}']",
+        scene.caller.consumer.key
+    ));
+    assert!(
+        !scene
+            .proxy
+            .run("check")
+            .stderr
+            .contains("no consumer has the key")
+    );
+    scene
+        .proxy
+        .reconfigure("sunset.deprecation = 2032-01-01T00:00:00Z");
+    scene.proxy.signal(Signal::HUP);
+    scene.proxy.logs(&["reload failed", "sunset.deprecation"]);
+    announces(&scene.proxy.send(Call::get("/").of(&scene.caller)), 200);
+}
+
+#[test]
+fn the_last_use_of_a_consumer_is_told_with_its_method_and_dialect() {
+    let mut scene = Scene::with("[operations]\nunlisted = 'application'");
+    let key = scene.caller.consumer.key.clone();
+    let unused = scene.proxy.consumer("Unused");
+    let shown = |scene: &Scene, key: &str| {
+        scene
+            .proxy
+            .run(&format!("consumer show {key} --json"))
+            .json()
+    };
+    let told = |scene: &Scene, key: &str| {
+        ["last_used_at", "last_method", "last_dialect"].map(|name| shown(scene, key)[name].clone())
+    };
+    let call = || Call::get("/?a=b").by(&scene.caller.consumer);
+    // A wrong signature is no use.
+    scene
+        .proxy
+        .rejects(call().key("wrong"), 401, "signature_invalid");
+    scene.proxy.passes(call().method("HMAC_SHA256"));
+    let is_written = |scene: &Scene, method: &str, dialect: &str| {
+        let [at, last_method, last_dialect] = told(scene, &key);
+        at.is_string() && last_method == method && last_dialect == dialect
+    };
+    crate::support::until("the use is written", || {
+        is_written(&scene, "HMAC-SHA256", "rfc5849")
+    });
+    // The token call of a consumer that signs as the service describes it.
+    let asks = Call::post("/service.oauth?mode=req_req_token&a=b").by(&scene.caller.consumer);
+    let asks = asks
+        .parameter("oauth_callback", "oob")
+        .method("HMAC-SHA1")
+        .signed_as_described();
+    scene.proxy.passes(asks);
+    scene.proxy.stop();
+    // What was not written yet is written at the end.
+    assert!(is_written(&scene, "HMAC-SHA1", "legacy"));
+    let listed = scene.proxy.run("consumer list --json").json_lines();
+    assert!(listed.contains(&shown(&scene, &key)), "{listed:?}");
+    assert_eq!(
+        told(&scene, &unused.key),
+        [(); 3].map(|()| serde_json::Value::Null)
+    );
+    let listed = scene
+        .proxy
+        .run("consumer list --json --unused-for 0s")
+        .json_lines();
+    let keys: Vec<_> = listed
+        .iter()
+        .map(|consumer| consumer["key"].as_str().unwrap())
+        .collect();
+    assert!(keys.contains(&unused.key.as_str()), "{keys:?}");
+    assert!(
+        scene
+            .proxy
+            .run("consumer list --unused-for 1h")
+            .stdout
+            .is_empty()
+    );
+}
