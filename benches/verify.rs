@@ -1,4 +1,4 @@
-//! What the check of one signed request costs, whole and by stage: `cargo bench --bench verify`.
+//! What the check of one signed request and the assertion for the API cost, whole and by stage: `cargo bench --bench verify`.
 //!
 //! The request is a usual one: GET with four query parameters, and seven protocol parameters in the Authorization
 //! header. Before anything is timed, a counting allocator shows that the check allocates nothing.
@@ -19,15 +19,25 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
+use arc_swap::ArcSwapOption;
+use aws_lc_rs::{
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair},
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use countersign::{
+    clock::{Clock, UnixTime},
+    identity::{Claims, keys::Keys},
     oauth::{
         BaseString, EncodedOrigin, MethodSet, Parameters, RsaPublicKey, Scheme, Selection,
         SignatureMethod, SigningKey, percent, sign, verify,
     },
     secret::Secret,
+    store::cached::KeptAssertion,
 };
 use criterion::{Criterion, Throughput, criterion_group};
 use hmac::{Hmac, KeyInit, Mac};
+use http::HeaderValue;
 use sha1::Sha1;
 
 /// Counts what is allocated.
@@ -238,6 +248,57 @@ fn form(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// The identity assertion of a request: signed for it, or kept beside the credential.
+fn assertion(criterion: &mut Criterion) {
+    let claims = Claims {
+        iss: "https://auth.example.com",
+        aud: "https://api.internal",
+        sub: Some("4a1d8f6e2b9c47d3a5e0f1"),
+        client_id: Some("9f2c4b7d1e8a4c60b3d5f7"),
+        scope: "members.read members.write",
+        kind: Some("consumer"),
+        iat: 1_795_229_418,
+        exp: 1_795_229_478,
+        jti: "kPrKqmxVWaYVA9wwBF6Iuo",
+        htm: Some("GET"),
+        htu: Some("https://api.example.com/members/42"),
+    };
+    let random = SystemRandom::new();
+    let p256 = &ECDSA_P256_SHA256_FIXED_SIGNING;
+    let keys = [
+        ("Ed25519", Ed25519KeyPair::generate_pkcs8v1(&random)),
+        ("P-256", EcdsaKeyPair::generate_pkcs8(p256, &random)),
+    ];
+    let mut group = criterion.benchmark_group("assertion");
+    let path = std::env::temp_dir().join(format!("countersign-bench-{}.pem", std::process::id()));
+    for (name, key) in keys {
+        let der = STANDARD.encode(key.unwrap());
+        let pem = format!("-----BEGIN PRIVATE KEY-----\n{der}\n-----END PRIVATE KEY-----\n");
+        std::fs::write(&path, pem).unwrap();
+        let keys = Keys::read(std::slice::from_ref(&path)).unwrap().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let signer = keys.signer("countersign+jwt");
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| signer.sign(black_box(&claims)).unwrap());
+        });
+    }
+    let place = ArcSwapOption::from_pointee(KeptAssertion {
+        value: HeaderValue::from_str(&"a".repeat(700)).unwrap(),
+        signer: 0,
+        usable: UnixTime(0)..UnixTime(u64::MAX),
+    });
+    let clock = Clock::system();
+    group.bench_function("kept", |bencher| {
+        bencher.iter(|| {
+            let kept = black_box(&place).load();
+            let kept = kept.as_ref().unwrap();
+            assert!(kept.usable.contains(&clock.now()));
+            kept.value.clone()
+        });
+    });
+    group.finish();
+}
+
 /// Checks a thousand requests in memory that was used before, and demands that nothing was allocated.
 fn assert_no_allocation() {
     let case = Case::signed_with(SignatureMethod::HmacSha1);
@@ -256,7 +317,7 @@ fn assert_no_allocation() {
     assert_eq!(allocations, 0);
 }
 
-criterion_group!(benches, stages, methods, form);
+criterion_group!(benches, stages, methods, form, assertion);
 
 fn main() {
     assert_no_allocation();

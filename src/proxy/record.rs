@@ -302,7 +302,7 @@ impl RequestRecord {
     /// Makes the spans of its trace.
     #[cold]
     fn end_trace(&self, trace: &Trace, operation: &str, took: Duration, rest: Duration) {
-        let (consumer, _, is_verified) = self.named();
+        let (consumer, is_verified) = self.consumer();
         let ended = Ended {
             method: &self.method,
             operation,
@@ -390,7 +390,7 @@ impl Drop for RequestRecord {
         }
         if facts.previous_secret {
             metrics.previous_secrets.inc();
-            if let (Some(consumer), _, true) = self.named() {
+            if let (Some(consumer), true) = self.consumer() {
                 self.worker.shared.previous_secrets.used(consumer);
             }
         }
