@@ -213,7 +213,11 @@ fn the_overview_names_who_uses_a_secret_in_its_grace() {
         row.unwrap_or_else(|| panic!("{key} in {overview}"))
             .to_owned()
     };
-    assert!(row(&old.key).contains("1 calls, last"), "{}", row(&old.key));
+    assert!(
+        row(&old.key).contains("1 call, the last at"),
+        "{}",
+        row(&old.key)
+    );
     assert!(
         row(&silent.key).contains("not used"),
         "{}",
@@ -221,7 +225,7 @@ fn the_overview_names_who_uses_a_secret_in_its_grace() {
     );
     let at = format!("/consumer/end-grace?key={}", old.key);
     let asked = operator.open(&at);
-    has(&asked.answer.text(), &["ends at once", "used 1 times"]);
+    has(&asked.answer.text(), &["ends at once", "1 call with it"]);
     operator.confirm(&asked).answer.has_status(200);
     proxy.rejects(
         Call::get("/x").by(&old).with(&token),
@@ -271,10 +275,10 @@ fn two_clicks_lead_to_unused_tokens_and_revoke_them() {
     let asked = click(&operator, &unused, "Revoke all of these");
     has(
         &asked.answer.text(),
-        &["It revokes 1 access tokens unused for 90d"],
+        &["It revokes 1 access token unused for 90d"],
     );
     let done = operator.confirm(&asked);
-    has(&done.answer.text(), &["1 access tokens were revoked."]);
+    has(&done.answer.text(), &["Revoked: 1 access token."]);
     proxy.rejects(
         Call::get("/x").by(&consumer).with(&token),
         401,
@@ -411,12 +415,12 @@ fn users_are_disabled_and_their_sessions_ended() {
         &["<dt>Open sessions</dt><dd><bdi>1, the oldest since"],
     );
     let asked = click(&operator, &page, "End all sessions");
-    has(&asked.answer.text(), &["It ends 1 open sessions"]);
+    has(&asked.answer.text(), &["It ends 1 open session:"]);
     operator.confirm(&asked).answer.has_status(200);
     let applications = visitor.open("/service.oauth?mode=applications");
     applications.form_with("password");
     let asked = click(&operator, &page, "Disable");
-    has(&asked.answer.text(), &["revokes 1 access tokens"]);
+    has(&asked.answer.text(), &["revokes 1 access token;"]);
     operator.confirm(&asked).answer.has_status(200);
     proxy.rejects(
         Call::get("/x").by(&consumer).with(&token),
@@ -686,7 +690,12 @@ impl Look {
                 let scheme = if dark { "dark" } else { "light" };
                 let path = std::path::Path::new(&directory)
                     .join(format!("console-{name}-{width}-{scheme}.png"));
-                std::fs::write(path, self.browser.screenshot()).unwrap();
+                std::fs::write(&path, self.browser.screenshot()).unwrap();
+                // What is below the first screen.
+                self.browser.script("(document.querySelector('figure') || document.querySelector('.compare') || document.body).scrollIntoView()");
+                std::fs::write(path.with_extension("below.png"), self.browser.screenshot())
+                    .unwrap();
+                self.browser.script("window.scrollTo(0, 0)");
             }
         }
     }

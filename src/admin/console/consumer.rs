@@ -6,7 +6,7 @@ use super::{
     Refused, Result, Shown, Visit,
     change::{Change, state_of},
     consumers::listed,
-    page::{Field, FieldKind, Section, line, link, path, time},
+    page::{Field, FieldKind, Section, counted, line, link, path, time},
 };
 use crate::{
     clock::parse_duration,
@@ -55,7 +55,7 @@ impl Visit<'_> {
         let guard: Guard<'_, Consumer> = Some(&is_same);
         let is_confirmed = self.is_confirmed(&state)?;
         let tokens = match is_confirmed {
-            true => 0,
+            true => String::new(),
             false => self.live_tokens(consumer).await?,
         };
         let name = &consumer.name;
@@ -66,7 +66,7 @@ impl Visit<'_> {
                 }
                 let effects = vec![
                     "All its calls get 401 within a second, on every replica.".to_owned(),
-                    format!("Its {tokens} access tokens stay, and work again once it is enabled."),
+                    format!("It keeps {tokens} for the time when it is enabled again."),
                 ];
                 (format!("Disable {name}?"), effects, "Disable")
             }
@@ -74,9 +74,7 @@ impl Visit<'_> {
                 if is_confirmed {
                     manage.set_consumer_enabled(&by, key, guard, true).await?;
                 }
-                let effects = vec![format!(
-                    "Its calls are accepted again, with its {tokens} access tokens."
-                )];
+                let effects = vec![format!("Its calls are accepted again, with its {tokens}.")];
                 (format!("Enable {name}?"), effects, "Enable")
             }
             "/consumer/end-grace" => {
@@ -88,7 +86,8 @@ impl Visit<'_> {
                     || "This process has not seen it used.".to_owned(),
                     |(count, last)| {
                         format!(
-                            "This process has seen it used {count} times, last {}.",
+                            "This process has seen {} with it, the last at {}.",
+                            counted(count, "call"),
                             time(last)
                         )
                     },
@@ -106,7 +105,7 @@ impl Visit<'_> {
                     return Ok(Shown::Elsewhere("/consumers".to_owned()));
                 }
                 let effects = vec![
-                    format!("It ends {tokens} access tokens, and every authorization that has begun."),
+                    format!("It ends {tokens}, and every authorization that has begun."),
                     "Nothing brings it back: its key is never used again. To stop it for a while, disable it.".to_owned(),
                 ];
                 (format!("Remove {name}?"), effects, "Remove for good")
@@ -131,12 +130,13 @@ impl Visit<'_> {
         Shown::Elsewhere(path("/consumer", &parameters))
     }
 
-    async fn live_tokens(&self, consumer: &Consumer) -> Result<u64> {
+    async fn live_tokens(&self, consumer: &Consumer) -> Result<String> {
         let filter = TokenFilter {
             consumer: Some(consumer.key.clone()),
             ..TokenFilter::default()
         };
-        Ok(self.backend.manage.count_tokens(filter, None).await?)
+        let count = self.backend.manage.count_tokens(filter, None).await?;
+        Ok(counted(count, "access token"))
     }
 
     async fn rotate(&self, consumer: &Consumer) -> Result<Shown> {
@@ -301,7 +301,7 @@ impl Visit<'_> {
         if !lost.is_empty() {
             let tokens = self.live_tokens(consumer).await?;
             effects.push(format!(
-                "It ends {} for its {tokens} access tokens, within a second.",
+                "It ends {} for its {tokens}, within a second.",
                 listed(&lost)
             ));
         }

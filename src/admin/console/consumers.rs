@@ -2,7 +2,9 @@
 
 use super::{
     LISTED, Page, Result, Visit,
-    page::{Cell, Field, FieldKind, Form, Line, Section, Table, line, link, path, tag, time},
+    page::{
+        Cell, Field, FieldKind, Form, Line, Section, Table, counted, line, link, path, tag, time,
+    },
     rejections::advised,
 };
 use crate::{
@@ -181,7 +183,8 @@ impl Visit<'_> {
                     || "this process has not seen the old one used".to_owned(),
                     |(count, last)| {
                         format!(
-                            "this process has seen the old one used {count} times, last {}",
+                            "this process has seen {} with the old one, the last at {}",
+                            counted(count, "call"),
                             time(last)
                         )
                     },

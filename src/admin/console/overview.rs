@@ -4,7 +4,7 @@ use strum::VariantArray as _;
 
 use super::{
     Page, Result, Visit, chart,
-    page::{Line, Section, Table, line, link, path, tag, time},
+    page::{Line, Section, Table, counted, line, link, path, tag, time},
     rejections::{groups, reason_row},
 };
 use crate::{
@@ -209,7 +209,8 @@ impl Visit<'_> {
             let key = consumer.key.as_str();
             let used = match uses.of(key) {
                 Some((count, last)) => {
-                    tag(format!("{count} calls, last {}", time(last)), "tag bad")
+                    let count = counted(count, "call");
+                    tag(format!("{count}, the last at {}", time(last)), "tag bad")
                 }
                 None => tag("not used", "tag good"),
             };

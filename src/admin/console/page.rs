@@ -87,6 +87,14 @@ pub(super) fn path(path: &str, parameters: &[(&str, &str)]) -> String {
     }
 }
 
+/// A number with its noun.
+pub(super) fn counted(count: u64, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
 /// A time, `2026-01-31 12:00:00 UTC`.
 pub(super) fn time(time: UnixTime) -> String {
     time.to_string().replace('T', " ").replace('Z', " UTC")

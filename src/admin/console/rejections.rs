@@ -217,11 +217,9 @@ fn row(one: &Rejection) -> Vec<Line> {
             vec![shown, proved]
         }
     };
-    let call = format!(
-        "{} {}",
-        one.method.as_deref().unwrap_or_default(),
-        one.operation
-    );
+    // The label of an operation has its methods before the path.
+    let place = one.operation.rsplit(' ').next().unwrap_or_default();
+    let call = format!("{} {place}", one.method.as_deref().unwrap_or("–"));
     vec![
         line(time(one.time)),
         text(&one.request_id),

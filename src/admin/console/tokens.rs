@@ -6,7 +6,7 @@ use super::{
     LISTED, Page, Refused, Result, Shown, Visit,
     change::Change,
     consumers::{listed, next},
-    page::{Field, Form, Section, Table, line, link, path, tag, time},
+    page::{Field, Form, Section, Table, counted, line, link, path, tag, time},
 };
 use crate::{
     clock::UnixTime,
@@ -56,8 +56,8 @@ impl Visit<'_> {
             path("/tokens", &[consumer, user, unused, ("cursor", &cursor)])
         });
         let mut sections = Vec::new();
-        if !self.field("revoked").is_empty() {
-            let text = format!("{} access tokens were revoked.", self.field("revoked"));
+        if let Ok(revoked) = self.field("revoked").parse::<u64>() {
+            let text = format!("Revoked: {}.", counted(revoked, "access token"));
             sections.push(Section::Note("good", line(text)));
         }
         sections.push(Section::Form(Form {
@@ -180,6 +180,7 @@ impl Visit<'_> {
             return Ok(Shown::Elsewhere(revoked));
         }
         let count = manage.count_tokens(filter, unused_for).await?;
+        let count = counted(count, "access token");
         let of = |label: &str, value: &str| match value {
             "" => String::new(),
             value => format!(" {label} {value}"),
@@ -191,13 +192,11 @@ impl Visit<'_> {
         ]
         .concat();
         let effects = vec![
-            format!(
-                "It revokes {count} access tokens{what}, for good, within a second on every replica."
-            ),
+            format!("It revokes {count}{what}, for good, within a second on every replica."),
             "Consumers that still want access have to ask the users again.".to_owned(),
         ];
         Ok(self.confirm(Change {
-            title: format!("Revoke {count} access tokens?"),
+            title: format!("Revoke {count}?"),
             effects,
             fields: fields
                 .map(|(name, value)| Field::hidden(name, value))

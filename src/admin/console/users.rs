@@ -4,7 +4,7 @@ use super::{
     LISTED, Page, Refused, Result, Shown, Visit,
     change::Change,
     consumers::{enabled, next},
-    page::{Field, Form, Section, Table, line, link, path, time},
+    page::{Field, Form, Section, Table, counted, line, link, path, time},
 };
 use crate::{
     names::UserId,
@@ -137,14 +137,14 @@ impl Visit<'_> {
             user: Some(user.id.clone()),
             ..TokenFilter::default()
         };
-        let open = manage.sessions(&user.id).await?.len();
+        let open = manage.sessions(&user.id).await?.len() as u64;
+        let open = counted(open, "open session");
         let (title, effects, button) = match self.path {
             "/user/disable" => {
                 let tokens = manage.count_tokens(filter, None).await?;
+                let tokens = counted(tokens, "access token");
                 let effects = vec![
-                    format!(
-                        "It ends {open} open sessions and revokes {tokens} access tokens; they stay ended."
-                    ),
+                    format!("It ends {open} and revokes {tokens}; they stay ended."),
                     "The user cannot log in until the account is enabled.".to_owned(),
                 ];
                 (format!("Disable {name}?"), effects, "Disable")
@@ -158,7 +158,7 @@ impl Visit<'_> {
             }
             _ => {
                 let effects = vec![format!(
-                    "It ends {open} open sessions: the user has to log in again. Access tokens stay valid."
+                    "It ends {open}: the user has to log in again. Access tokens stay valid."
                 )];
                 (
                     format!("End all sessions of {name}?"),
