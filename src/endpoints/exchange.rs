@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Endpoints;
 use crate::{
+    clock::UnixTime,
     identity::{Claims, keys::Signer},
     issue::random,
     names::Permission,
@@ -26,7 +27,7 @@ pub struct Exchange {
 /// Gives out a token that ends with the one that signed the call, or before.
 ///
 /// # Errors
-/// No key can sign, or there is no randomness.
+/// The token has expired since it was verified, no key can sign, or there is no randomness.
 pub(super) fn respond(endpoints: &Endpoints, verified: &Verified) -> Result<OwnResponse, Failure> {
     let exchange = endpoints.exchange.as_ref();
     let exchange = exchange.ok_or(route::Rejection::ModeUnknown)?;
@@ -34,8 +35,7 @@ pub(super) fn respond(endpoints: &Endpoints, verified: &Verified) -> Result<OwnR
         return Err(Rejection::TokenUnknown.into());
     };
     let now = endpoints.clock.now();
-    let end = now.after(exchange.ttl);
-    let end = access.expires_at().map_or(end, |expiry| end.min(expiry));
+    let end = end(now, exchange.ttl, access.expires_at()).ok_or(Rejection::TokenExpired)?;
     let scope: Vec<_> = access.granted().map(Permission::as_str).collect();
     let scope = scope.join(" ");
     let (consumer, id) = (&access.consumer.key, random::identifier()?);
@@ -61,4 +61,34 @@ pub(super) fn respond(endpoints: &Endpoints, verified: &Verified) -> Result<OwnR
     });
     let (body, json) = (body.to_string(), "application/json");
     Ok(OwnResponse::new(200, json, body, Verdict::TokenExchanged).never_stored())
+}
+
+/// When a token ends that is given out at `now` for one that ends at `expiry`; `None`: that one has ended by now.
+fn end(now: UnixTime, ttl: Duration, expiry: Option<UnixTime>) -> Option<UnixTime> {
+    let end = now.after(ttl);
+    Some(expiry.map_or(end, |expiry| end.min(expiry))).filter(|end| *end > now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_token_outlives_the_one_that_it_is_given_for() {
+        let now = UnixTime(1_800_000_000);
+        let later = |seconds| now.after(Duration::from_secs(seconds));
+        for (expiry, expected) in [
+            (None, Some(later(900))),
+            (Some(later(901)), Some(later(900))),
+            (Some(later(1)), Some(later(1))),
+            (Some(now), None),
+            (Some(now.before(Duration::from_secs(1))), None),
+        ] {
+            assert_eq!(
+                end(now, Duration::from_secs(900), expiry),
+                expected,
+                "{expiry:?}"
+            );
+        }
+    }
 }
