@@ -285,6 +285,14 @@ impl<'a> Texts<'a> {
         }
     }
 
+    /// The space between two sentences; Chinese and Japanese have none.
+    pub fn space(self) -> &'static str {
+        match self.language.id.language.as_str() {
+            "ja" | "zh" => "",
+            _ => " ",
+        }
+    }
+
     /// A message without variables.
     pub fn text(self, id: &str) -> Cow<'a, str> {
         self.format(id, None)

@@ -222,6 +222,8 @@ fn a_request_gets_the_language_that_it_prefers() {
     }
     assert_eq!(languages.of_ui_locales("ar").unwrap().direction(), "rtl");
     assert_eq!(languages.of_ui_locales("ko").unwrap().direction(), "ltr");
+    let spaces = ["ja", "zh-Hant", "ko"].map(|tag| languages.of_ui_locales(tag).unwrap().space());
+    assert_eq!(spaces, ["", "", " "]);
 }
 
 #[test]

@@ -206,21 +206,16 @@ impl Look {
 
     /// The look of pages of a service that is not configured, such as those of the admin listener.
     pub fn plain() -> &'static Self {
-        static PLAIN: LazyLock<Look> = LazyLock::new(|| {
-            let mut look = Look::new(Params {
-                name: "countersign".to_owned(),
-                ..Params::default()
-            });
-            look.style += &compact(TABLES);
-            look.policy = look.policy();
-            look
-        });
+        static PLAIN: LazyLock<Look> = LazyLock::new(|| Look::plain_with(TABLES));
         &PLAIN
     }
 
     /// A plain look with more rules in its style sheet.
     pub fn plain_with(style: &str) -> Self {
-        let mut look = Self::new(Params::default());
+        let mut look = Self::new(Params {
+            name: "countersign".to_owned(),
+            ..Params::default()
+        });
         look.style.push_str(style);
         look.policy = look.policy();
         look
