@@ -190,3 +190,35 @@ fn parse_target(text: &[u8]) -> Result<PathAndQuery, Rejection> {
     }
     PathAndQuery::try_from(text).map_err(|_| INVALID_BYTE)
 }
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_url_is_read_as_every_byte_of_it_or_not_at_all(
+            scheme in "https?|HTTPS|ftp|",
+            host in "[a-zA-Z0-9.@:%\\[\\]\\\\ -]{0,12}",
+            target in "[a-z/?#%.;\\\\&=:@\t\u{e9}-]{0,16}",
+        ) {
+            let url = format!("{scheme}://{host}/{target}");
+            let request = Request::get("/nginx")
+                .header(&X_ORIGINAL_METHOD, "PUT")
+                .header(&X_ORIGINAL_URL, url.as_bytes());
+            let (mut parts, ()) = request.body(()).unwrap().into_parts();
+            if let Ok(described) = Way::Nginx.read(&mut parts)
+                && described.authority().is_ok()
+            {
+                prop_assert_eq!(parts.method, "PUT");
+                prop_assert!(parts.headers.is_empty());
+                let read = format!("{}://{}{}", scheme, described.host.to_str().unwrap(), parts.uri);
+                prop_assert_eq!(read, &*url);
+                prop_assert!(!url.contains(['#', '@', '\\', '\t', ' ']) || target.contains(['@', '\\']));
+            }
+        }
+    }
+}

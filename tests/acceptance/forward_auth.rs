@@ -97,6 +97,34 @@ fn a_signed_call_is_permitted_once_and_its_identity_is_in_the_response() {
 }
 
 #[test]
+fn of_one_request_at_both_listeners_at_once_one_passes() {
+    let Scene { api, proxy, caller } = Scene::with("forward_auth.listen = '127.0.0.1:0'");
+    let mut permitted = 0;
+    for round in 0..10 {
+        let wire = proxy.wire(&Call::get("/raced").of(&caller));
+        let describe = |way: Way| (proxy.forward_auth(), way.describe(&proxy.origin(), &wire));
+        let mut requests = vec![(proxy.address(), wire.clone()); 3];
+        requests.extend(WAYS.map(describe));
+        let mut opened: Vec<_> = requests
+            .into_iter()
+            .map(|(address, wire)| (Connection::to(address), wire))
+            .collect();
+        for (connection, wire) in &mut opened {
+            connection.send(&wire[..wire.len() - 1]);
+        }
+        for (connection, wire) in &mut opened {
+            connection.send(&wire[wire.len() - 1..]);
+        }
+        let statuses = opened.iter_mut().map(|(it, _)| it.answer("GET").status);
+        let statuses: Vec<u16> = statuses.collect();
+        let passed = |status: &&u16| **status == 200;
+        assert_eq!(statuses.iter().filter(passed).count(), 1, "{statuses:?}");
+        permitted += statuses[3..].iter().filter(passed).count();
+        assert_eq!(api.count() + permitted, round + 1);
+    }
+}
+
+#[test]
 fn all_identity_headers_are_there_whoever_calls() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, CONFIG);
