@@ -221,7 +221,7 @@ impl Gate {
                 Ok(kind)
             }
             (None, Ok(_)) => {
-                tracing::warn!(peer = %address, "wrong admin token");
+                tracing::warn!(%address, "wrong admin token");
                 Err(Denied::Wrong)
             }
             (None, Err(throttled)) => Err(Denied::Throttled(throttled.retry_after)),

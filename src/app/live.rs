@@ -177,17 +177,27 @@ pub(super) fn backend(
     listener: SocketAddr,
     services: &Services,
 ) -> Result<Option<Backend>, TokenFileError> {
-    let admin = &config.admin;
-    let Some(write) = &admin.token_file else {
+    let Some(tokens) = admin_tokens(config)? else {
         return Ok(None);
     };
     let (store, feed) = (Arc::clone(&services.store), Arc::clone(&services.feed));
     let settings = manage_settings(config);
     Ok(Some(Backend {
-        tokens: Tokens::read(write, admin.read_token_file.as_deref())?,
+        tokens,
         manage: Management::new(store, services.clock.clone(), settings, Some(feed)),
         rules: explain_rules(config, listener),
     }))
+}
+
+/// Reads the tokens of the admin API, if it is on.
+///
+/// # Errors
+/// The files.
+pub fn admin_tokens(config: &Config) -> Result<Option<Tokens>, TokenFileError> {
+    let admin = &config.admin;
+    let write = admin.token_file.as_deref();
+    let read = admin.read_token_file.as_deref();
+    write.map(|write| Tokens::read(write, read)).transpose()
 }
 
 /// The settings for new records.

@@ -9,6 +9,7 @@ use std::{
 
 use super::context::{CommandError, ConfigArgs, Output, block_on};
 use crate::{
+    admin::tokens::TokenKind,
     app::{
         self, StartError,
         certificates::Certificate,
@@ -46,7 +47,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Output, CommandError> {
     let config = args.config.load()?;
     let name = args.config.path().display().to_string();
-    let checks: [(&str, Check); 9] = [
+    let checks: [(&str, Check); 10] = [
         ("listeners", listeners),
         ("certificates", certificates),
         ("keys", keys),
@@ -56,6 +57,7 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
         ("nonces", nonces),
         ("API", api),
         ("login", login),
+        ("admin API", admin_api),
     ];
     let (mut found, mut errors, mut worst) = (Vec::new(), Vec::new(), 0);
     let mut warnings: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
@@ -186,6 +188,18 @@ fn pages(config: &Config, _: &mut Vec<String>) -> CheckResult {
     let look = live::look(config, app::first(&config.listen.address)).map_err(StartError::from)?;
     let languages: Vec<_> = look.languages.all().map(Texts::tag).collect();
     Ok(format!("in {}", languages.join(", ")))
+}
+
+/// Reads the admin tokens.
+fn admin_api(config: &Config, _: &mut Vec<String>) -> CheckResult {
+    let kinds = match live::admin_tokens(config).map_err(StartError::from)? {
+        None => "off: no admin.token_file",
+        Some(tokens) => match tokens.hash(TokenKind::Read) {
+            None => "one token, which writes",
+            Some(_) => "two tokens: one that writes, one that reads",
+        },
+    };
+    Ok(kinds.to_owned())
 }
 
 fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {

@@ -32,14 +32,17 @@ pub(super) enum Command {
         #[arg(value_name = "TOKEN", allow_hyphen_values = true)]
         token: String,
     },
-    /// Revokes an access token, or all of a user, of a consumer or of both together, for good
-    #[command(group(clap::ArgGroup::new("which").args(["token", "user", "consumer"]).multiple(true).required(true)))]
+    /// Revokes an access token, or all of a user, of a consumer, unused ones, or what is several of these, for good
+    #[command(group(clap::ArgGroup::new("which").args(["token", "user", "consumer", "unused_for"]).multiple(true).required(true)))]
     Revoke {
         /// The token, or the 8 characters of it that the log shows
-        #[arg(value_name = "TOKEN", allow_hyphen_values = true, conflicts_with_all = ["user", "consumer"])]
+        #[arg(value_name = "TOKEN", allow_hyphen_values = true, conflicts_with_all = ["user", "consumer", "unused_for"])]
         token: Option<String>,
         #[command(flatten)]
         whose: WhoseArgs,
+        /// Only those whose last use, or issue if there was no use, is at least this long ago, such as 90d
+        #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+        unused_for: Option<Duration>,
     },
 }
 
@@ -109,9 +112,15 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             manage.revoke_token(&context.actor, &token, None).await?;
             Ok(String::new())
         }
-        Command::Revoke { token: None, whose } => {
+        Command::Revoke {
+            token: None,
+            whose,
+            unused_for,
+        } => {
             let filter = whose.filter(context).await?;
-            let revoked = manage.revoke_tokens(&context.actor, filter, None).await?;
+            let revoked = manage
+                .revoke_tokens(&context.actor, filter, unused_for)
+                .await?;
             Ok(context.show(&json!({ "revoked": revoked })))
         }
     }

@@ -116,8 +116,9 @@ impl Management {
         Ok(self.store.access_tokens(&filter, after, limit).await?)
     }
 
-    /// Lists access tokens that are not revoked. With `unused_for` those that were last used, or issued, at least that long
-    /// ago, the longest unused first; else by their identifiers. They come after the one of that time and identifier.
+    /// Lists access tokens that are not revoked; with `unused_for` only those that were last used, or issued, at least that
+    /// long ago. Those of all users and consumers come with the longest unused first, others by their identifiers, after the
+    /// one of that time and identifier.
     ///
     /// # Errors
     /// The store fails.
@@ -134,12 +135,13 @@ impl Management {
             live: true,
             ..filter
         };
-        Ok(match unused_since {
-            Some(_) => self.store.idle_access_tokens(&filter, after, limit).await?,
-            None => {
-                self.store
-                    .access_tokens(&filter, Some(after.1), limit)
-                    .await?
+        // Those of one user or consumer are found by that, and then need no other order.
+        let by_use = unused_since.is_some() && filter.user.is_none() && filter.consumer.is_none();
+        Ok(match by_use {
+            true => self.store.idle_access_tokens(&filter, after, limit).await?,
+            false => {
+                let listed = self.store.access_tokens(&filter, Some(after.1), limit);
+                listed.await?
             }
         })
     }
@@ -195,7 +197,7 @@ impl Management {
         unused_for: Option<Duration>,
     ) -> Result<u64, ManageError> {
         /// How many are revoked in one transaction.
-        const AT_ONCE: u32 = 2_000;
+        const AT_ONCE: u32 = 10_000;
 
         let mut about = CommandRecord::counting("tokens_revoked", []);
         about.user = filter.user.as_ref().map(ToString::to_string);

@@ -160,9 +160,9 @@ impl Call<'_> {
         Ok(paged(views, page, view, |(last, _)| last.key.to_string()))
     }
 
-    pub(super) async fn register_consumer(self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn register_consumer(&mut self) -> Result<OwnResponse, ApiError> {
         let manage = &self.backend.manage;
-        let members = self.body.clone();
+        let members = std::mem::take(&mut self.body);
         let consumer = manage.register_consumer(&self.actor, members).await?;
         let location = place("consumers", consumer.key.as_str());
         Ok(self.issued(201, &consumer).field("Location", location))
@@ -411,7 +411,9 @@ impl Call<'_> {
             format!("{}.{id}", one.time.0)
         };
         if let Some(cursor) = page.cursor {
-            let time = cursor.split('.').next().and_then(|time| time.parse().ok());
+            let time = cursor
+                .split_once('.')
+                .and_then(|(time, _)| time.parse().ok());
             let time = time.ok_or_else(|| wrong("cursor", NO_CURSOR.to_owned()))?;
             // The one that it names may be forgotten by now.
             let found = kept.iter().position(|one| name(one) == cursor);
