@@ -6,7 +6,7 @@ mod operations;
 mod problem;
 mod records;
 
-use aws_lc_rs::hmac;
+use aws_lc_rs::digest::{SHA256, digest};
 use http::{Method, Request, header};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -74,7 +74,10 @@ async fn answer(
         segment,
         query,
         body,
-        conditions: (!conditions.is_empty()).then_some(conditions),
+        conditions: request
+            .headers()
+            .contains_key(header::IF_MATCH)
+            .then_some(conditions),
     };
     call.act(operation).await
 }
@@ -143,27 +146,18 @@ impl Call<'_> {
         let conditions = self.conditions.as_ref();
         conditions.is_none_or(|conditions| conditions.iter().any(expects))
     }
+}
 
-    /// The entity tag of a record: of its members and of what is not shown of it. Nobody without the token that writes can
-    /// find a secret by it, and last uses are no part of it.
-    fn tag(&self, record: &impl Serialize, hidden: &[&[u8]]) -> String {
-        let mut members = json!(record);
-        if let Some(members) = members.as_object_mut() {
-            members.remove("last_used_at");
-        }
-        let key = self.backend.tokens.hash(TokenKind::Write);
-        let key = key.map_or(&[][..], |key| key.expose());
-        let mut tag = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key));
-        tag.update(members.to_string().as_bytes());
-        for hidden in hidden {
-            tag.update(&(hidden.len() as u64).to_be_bytes());
-            tag.update(hidden);
-        }
-        let tag = tag.sign();
-        let hexadecimal = tag.as_ref().iter().take(16);
-        let hexadecimal: String = hexadecimal.map(|byte| format!("{byte:02x}")).collect();
-        format!("\"{hexadecimal}\"")
+/// The entity tag of a record: of what GET shows, but for its last use.
+fn tag(record: &impl Serialize) -> String {
+    let mut members = json!(record);
+    if let Some(members) = members.as_object_mut() {
+        members.remove("last_used_at");
     }
+    let hash = digest(&SHA256, members.to_string().as_bytes());
+    let hexadecimal = hash.as_ref().iter().take(16);
+    let hexadecimal: String = hexadecimal.map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{hexadecimal}\"")
 }
 
 /// A response with this body.

@@ -154,10 +154,15 @@ const FAILURES: Rate = Rate {
     period: Duration::from_secs(15 * 60),
 };
 
-/// Counts wrong tokens by address. An address past the limit waits, unless a right token has come from it within the last
-/// day: a tool with an old token must not lock out the operator beside it.
+/// How many times the failures of another address one may have from which a right token has come.
+const KNOWN: NonZeroU32 = NonZeroU32::new(10).unwrap();
+
+/// Counts wrong tokens by address; past the limit it waits, and no token of it is looked at. The limit is higher for an
+/// address from which a right token has come within the last day: a tool with an old token must not lock out the operator
+/// beside it at once.
 pub struct Gate {
     failures: Throttle,
+    failures_of_known: Throttle,
     known: Cache<IpAddr, ()>,
     clock: Clock,
 }
@@ -167,6 +172,13 @@ impl Gate {
     pub fn new(clock: Clock) -> Self {
         Self {
             failures: Throttle::new(FAILURES, &Secret::default()),
+            failures_of_known: Throttle::new(
+                Rate {
+                    count: FAILURES.count.saturating_mul(KNOWN),
+                    ..FAILURES
+                },
+                &Secret::default(),
+            ),
             known: Cache::builder()
                 .max_capacity(1_000)
                 .time_to_idle(Duration::from_secs(86_400))
@@ -205,27 +217,20 @@ impl Gate {
         // All callers on a Unix socket count as one.
         let address = peer.map_or(Ipv4Addr::UNSPECIFIED.into(), network);
         let now = self.clock.now();
-        let attempt = self.failures.begin("", address, now);
-        let is_known = || self.known.contains_key(&address);
-        if let Err(throttled) = &attempt
-            && !is_known()
-        {
-            return Err(Denied::Throttled(throttled.retry_after));
-        }
-        match (tokens.check(presented), attempt) {
-            (Some(kind), attempt) => {
-                if let Ok(attempt) = attempt {
-                    self.failures.succeeded(&attempt, now);
-                }
-                self.known.insert(address, ());
-                Ok(kind)
-            }
-            (None, Ok(_)) => {
-                tracing::warn!(%address, "wrong admin token");
-                Err(Denied::Wrong)
-            }
-            (None, Err(throttled)) => Err(Denied::Throttled(throttled.retry_after)),
-        }
+        let failures = match self.known.contains_key(&address) {
+            true => &self.failures_of_known,
+            false => &self.failures,
+        };
+        let attempt = failures
+            .begin("", address, now)
+            .map_err(|throttled| Denied::Throttled(throttled.retry_after))?;
+        let Some(kind) = tokens.check(presented) else {
+            tracing::warn!(%address, "wrong admin token");
+            return Err(Denied::Wrong);
+        };
+        failures.succeeded(&attempt, now);
+        self.known.insert(address, ());
+        Ok(kind)
     }
 }
 
@@ -292,26 +297,29 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_guesses_waits_and_one_that_knew_the_token_does_not() {
+    fn an_address_that_guesses_waits_and_one_that_knew_a_token_guesses_more() {
         let clock = Clock::manual(UnixTime(1_700_000_000));
         let (gate, tokens) = (Gate::new(clock.clone()), tokens());
         let peer = |last: u8| Some(IpAddr::from([192, 0, 2, last]));
         let guess = |last| gate.check(&tokens, b"guess", peer(last));
         let right = |last| gate.check(&tokens, READ, peer(last));
         assert_eq!(right(1), Ok(TokenKind::Read));
-        for last in [1, 2] {
-            for _ in 0..30 {
-                assert_eq!(guess(last), Err(Denied::Wrong));
+        for (last, limit) in [(1, 300), (2, 30)] {
+            for number in 0..limit {
+                assert_eq!(guess(last), Err(Denied::Wrong), "{number}");
             }
             assert!(matches!(guess(last), Err(Denied::Throttled(_))));
+            assert!(
+                matches!(right(last), Err(Denied::Throttled(_))),
+                "not even the right one"
+            );
         }
-        assert_eq!(right(1), Ok(TokenKind::Read));
-        assert!(
-            matches!(right(2), Err(Denied::Throttled(_))),
-            "not even the right one"
-        );
         assert_eq!(right(3), Ok(TokenKind::Read), "another address");
         clock.advance(Duration::from_secs(31));
         assert_eq!(right(2), Ok(TokenKind::Read));
+        for _ in 0..60 {
+            assert_eq!(guess(2), Err(Denied::Wrong));
+        }
+        assert_eq!(right(2), Ok(TokenKind::Read), "a known address has more");
     }
 }

@@ -27,8 +27,12 @@ pub fn http(text: &str) -> Result<Message, String> {
     // Tools show the requests of later versions in the same form.
     let version = line.rsplit(' ').next().unwrap_or_default();
     let is_later = ["HTTP/2", "HTTP/2.0", "HTTP/3"].contains(&version);
-    let version = if is_later { version } else { "HTTP/1.1" };
-    let whole = text.replacen(version, "HTTP/1.1", 1) + "\r\n\r\n";
+    let (line, rest) = text.split_at(line.len());
+    let line = match line.strip_suffix(version).filter(|_| is_later) {
+        Some(before) => format!("{before}HTTP/1.1"),
+        None => line.to_owned(),
+    };
+    let whole = format!("{line}{rest}\r\n\r\n");
     let head = match request.parse(whole.as_bytes()) {
         Ok(httparse::Status::Complete(head)) => head,
         Ok(httparse::Status::Partial) => return Err(NOT_HTTP.to_owned()),

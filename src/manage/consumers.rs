@@ -21,7 +21,7 @@ use crate::{
     oauth::{RsaPublicKey, rsa::InvalidRsaKey},
     secret::Secret,
     store::{
-        port::{Added, Guard, RecordFilter},
+        port::{Added, Guard, RecordFilter, Updated},
         record::Consumer,
     },
     telemetry::audit::CommandRecord,
@@ -138,13 +138,8 @@ impl Management {
         guard: Guard<'_, Consumer>,
         members: &Map<String, Value>,
     ) -> Result<Consumer, ManageError> {
-        let event = match members.get("enabled") {
-            Some(Value::Bool(true)) => "consumer_enabled",
-            Some(Value::Bool(false)) => "consumer_disabled",
-            _ => "consumer_changed",
-        };
         let change = |consumer: &mut Consumer| patch(consumer, members.clone());
-        self.change_consumer(by, key, event, guard, &change).await
+        self.change_consumer(by, key, None, guard, &change).await
     }
 
     /// Lists the consumers whose replaced secret still verifies, by the end of the grace, at most `limit`.
@@ -171,8 +166,7 @@ impl Management {
             change(consumer);
             Ok(())
         };
-        self.change_consumer(by, key, "consumer_changed", guard, &change)
-            .await
+        self.change_consumer(by, key, None, guard, &change).await
     }
 
     /// Accepts the calls of a consumer, or refuses them.
@@ -209,7 +203,7 @@ impl Management {
             consumer.previous_secret = until.map(|until| (before, until));
             Ok(())
         };
-        self.change_consumer(by, key, "consumer_secret_rotated", guard, &rotate)
+        self.change_consumer(by, key, Some("consumer_secret_rotated"), guard, &rotate)
             .await
     }
 
@@ -227,7 +221,7 @@ impl Management {
             consumer.previous_secret = None;
             Ok(())
         };
-        self.change_consumer(by, key, "consumer_grace_ended", guard, &end)
+        self.change_consumer(by, key, Some("consumer_grace_ended"), guard, &end)
             .await
     }
 
@@ -235,17 +229,41 @@ impl Management {
         &self,
         by: &Actor,
         key: &ConsumerKey,
-        event: &str,
+        event: Option<&str>,
         guard: Guard<'_, Consumer>,
         change: &(dyn Fn(&mut Consumer) -> Result<(), ManageError> + Sync),
     ) -> Result<Consumer, ManageError> {
         let change = Change::new(guard, change);
         let apply = |consumer: &mut Consumer| change.apply(consumer);
         let updated = self.store.update_consumer(key, &apply).await?;
+        if updated == Updated::Unknown {
+            return Err(self.unknown_consumer(key).await);
+        }
+        let members = change.members();
         let unknown = || ManageError::ConsumerUnknown(key.clone());
         let consumer = change.result(updated, unknown, || ManageError::CannotSign)?;
-        self.audit_consumer(by, event, key).await;
+        let event = event.unwrap_or_else(|| match (&members[..], consumer.enabled) {
+            ([one], true) if one == "enabled" => "consumer_enabled",
+            ([one], false) if one == "enabled" => "consumer_disabled",
+            _ => "consumer_changed",
+        });
+        let about = CommandRecord {
+            event: event.to_owned(),
+            consumer: Some(key.to_string()),
+            members: (event == "consumer_changed").then(|| members.join(" ")),
+            ..CommandRecord::default()
+        };
+        self.audit(by, about).await;
         Ok(consumer)
+    }
+
+    /// Why a consumer cannot be changed: no such one is registered here.
+    async fn unknown_consumer(&self, key: &ConsumerKey) -> ManageError {
+        match self.store.consumer(key).await {
+            Ok(None) => ManageError::ConsumerUnknown(key.clone()),
+            Ok(Some(_)) => ManageError::ConsumerElsewhere(key.clone()),
+            Err(error) => error.into(),
+        }
     }
 
     /// Removes a consumer with all its tokens. The key is never used again.
@@ -261,7 +279,10 @@ impl Management {
         let watched = Watched::new(guard);
         let check = |consumer: &Consumer| watched.check(consumer);
         if !self.store.remove_consumer(key, Some(&check)).await? {
-            return Err(watched.refusal(ManageError::ConsumerUnknown(key.clone())));
+            return Err(match watched.refusal() {
+                Some(stale) => stale,
+                None => self.unknown_consumer(key).await,
+            });
         }
         self.audit_consumer(by, "consumer_removed", key).await;
         Ok(())

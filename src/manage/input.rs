@@ -21,6 +21,11 @@ pub struct InvalidInput {
 }
 
 impl InvalidInput {
+    /// What is wrong with the member of this name, which may be any text.
+    pub fn named(name: &str, detail: impl ToString) -> Self {
+        Self::member(&escaped(name), detail)
+    }
+
     /// What is wrong with the member of this name; an index may follow the name.
     pub fn member(name: &str, detail: impl ToString) -> Self {
         Self {
@@ -125,7 +130,7 @@ pub(super) fn merged<T: Serialize + DeserializeOwned>(
             }
             Some(_) => continue,
         };
-        return Err(InvalidInput::member(&escaped(name), problem));
+        return Err(InvalidInput::named(name, problem));
     }
     json_patch::merge(&mut document, &patch.into());
     read(document)

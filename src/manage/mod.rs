@@ -18,6 +18,7 @@ use std::{
     time::Duration,
 };
 
+use serde::Serialize;
 use thiserror::Error;
 
 pub use self::{
@@ -74,6 +75,11 @@ pub enum ManageError {
     /// No consumer has this key.
     #[error("no consumer has the key {0:?}; list the consumers to find it")]
     ConsumerUnknown(ConsumerKey),
+    /// The consumer is one of the existing system.
+    #[error(
+        "the consumer {0:?} is one of store.lookup.consumer_sql, which is changed where it is kept"
+    )]
+    ConsumerElsewhere(ConsumerKey),
     /// The consumer would be restricted to the RSA methods and has no RSA key.
     #[error(
         "a consumer that is restricted to the RSA methods needs an RSA key; give the key, or lift the restriction"
@@ -166,7 +172,10 @@ impl Management {
             record.log();
         }
         if let Err(error) = self.store.record_command(record.to_text()).await {
-            tracing::warn!(%error, "the audit record is not kept");
+            tracing::warn!(%error, "the audit record is not kept for other processes");
+            if self.feed.is_some() {
+                record.log();
+            }
             *self
                 .unrecorded
                 .lock()
@@ -190,9 +199,10 @@ struct Change<'a, T> {
     guard: Guard<'a, T>,
     change: &'a (dyn Fn(&mut T) -> Result<(), ManageError> + Sync),
     refused: Mutex<Option<ManageError>>,
+    members: Mutex<Vec<String>>,
 }
 
-impl<'a, T> Change<'a, T> {
+impl<'a, T: Serialize> Change<'a, T> {
     fn new(
         guard: Guard<'a, T>,
         change: &'a (dyn Fn(&mut T) -> Result<(), ManageError> + Sync),
@@ -201,20 +211,32 @@ impl<'a, T> Change<'a, T> {
             guard,
             change,
             refused: Mutex::new(None),
+            members: Mutex::default(),
         }
     }
 
     /// Changes the record in the transaction; `false`: it is not wanted.
     fn apply(&self, record: &mut T) -> bool {
         let is_stale = self.guard.is_some_and(|guard| !guard(record));
+        let before = view::members(record);
         let changed = match is_stale {
             true => Err(ManageError::Stale),
             false => (self.change)(record),
         };
+        let after = view::members(record).into_iter();
+        let differ = after.filter(|(name, value)| before.get(name) != Some(value));
+        *self.members.lock().unwrap_or_else(PoisonError::into_inner) =
+            differ.map(|(name, _)| name).collect();
         let refused = changed.err();
         let is_wanted = refused.is_none();
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = refused;
         is_wanted
+    }
+
+    /// The names of the members that have changed.
+    fn members(&self) -> Vec<String> {
+        let members = self.members.lock();
+        members.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The record after the change, or why it was not changed: `unknown`, what `change` said, or `otherwise`.
@@ -256,11 +278,9 @@ impl<'a, T> Watched<'a, T> {
         passes
     }
 
-    /// Why nothing was changed.
-    fn refusal(&self, unknown: ManageError) -> ManageError {
-        match self.is_stale.load(Ordering::Relaxed) {
-            true => ManageError::Stale,
-            false => unknown,
-        }
+    /// That the record is another one, if that is why nothing was changed.
+    fn refusal(&self) -> Option<ManageError> {
+        let is_stale = self.is_stale.load(Ordering::Relaxed);
+        is_stale.then_some(ManageError::Stale)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Actor, ManageError, Management, Watched};
+use super::{Actor, InvalidInput, ManageError, Management, Watched};
 use crate::{
     clock::UnixTime,
     issue::random,
@@ -79,7 +79,7 @@ impl Management {
             let is_wanted = !live || found.revoked_at.is_none();
             return is_wanted.then_some(found).ok_or(ManageError::TokenUnknown);
         }
-        if token.chars().count() != SHOWN_TOKEN_CHARS {
+        if token.chars().count() != SHOWN_TOKEN_CHARS || token.contains('\0') {
             return Err(ManageError::TokenUnknown);
         }
         // Identifiers are listed in their order, so those that begin with these characters come next.
@@ -176,10 +176,11 @@ impl Management {
         let now = self.clock.now();
         let watched = Watched::new(guard);
         let check = |token: &AccessToken| watched.check(token);
-        let check: Guard<'_, AccessToken> = guard.is_some().then_some(&check);
-        let revoked = self.store.revoke_access_token(&token.token, now, check);
+        let revoked = self
+            .store
+            .revoke_access_token(&token.token, now, Some(&check));
         if !revoked.await? {
-            return Err(watched.refusal(ManageError::TokenUnknown));
+            return Err(watched.refusal().unwrap_or(ManageError::TokenUnknown));
         }
         self.audit(by, about("token_revoked", token)).await;
         Ok(())
@@ -189,7 +190,8 @@ impl Management {
     /// returns how many were not revoked before. A filter that finds all revokes nothing.
     ///
     /// # Errors
-    /// The store fails; then some may be revoked, which is recorded.
+    /// [`ManageError::Invalid`] if all that the filter says is that they are unused for less than a day. The store fails;
+    /// then some may be revoked, which is recorded.
     pub async fn revoke_tokens(
         &self,
         by: &Actor,
@@ -198,7 +200,16 @@ impl Management {
     ) -> Result<u64, ManageError> {
         /// How many are revoked in one transaction.
         const AT_ONCE: u32 = 10_000;
+        /// The shortest time by which alone tokens are found.
+        const SHORTEST: Duration = Duration::from_secs(86_400);
 
+        if filter.user.is_none()
+            && filter.consumer.is_none()
+            && unused_for.is_some_and(|duration| duration < SHORTEST)
+        {
+            let problem = "less than 1d finds nearly all tokens; name a consumer or a user too";
+            return Err(InvalidInput::member("unused_for", problem).into());
+        }
         let mut about = CommandRecord::counting("tokens_revoked", []);
         about.user = filter.user.as_ref().map(ToString::to_string);
         about.consumer = filter.consumer.as_ref().map(ToString::to_string);

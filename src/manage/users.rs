@@ -142,7 +142,8 @@ impl Management {
         let check = |user: &User| watched.check(user);
         let set = self.store.set_password(&user.id, hash, Some(&check));
         if !set.await? {
-            return Err(watched.refusal(ManageError::UserUnknown(user.name.clone())));
+            let unknown = || ManageError::UserUnknown(user.name.clone());
+            return Err(watched.refusal().unwrap_or_else(unknown));
         }
         self.audit_user(by, "password_changed", &user.id).await;
         Ok(())
@@ -161,11 +162,6 @@ impl Management {
         guard: Guard<'_, User>,
         members: &Map<String, Value>,
     ) -> Result<User, ManageError> {
-        let event = match members.get("enabled") {
-            Some(Value::Bool(true)) => "user_enabled",
-            Some(Value::Bool(false)) => "user_disabled",
-            _ => "user_changed",
-        };
         let patch = |user: &mut User| {
             let mut patched: User = merged(user, members.clone(), &["id", "created_at"])?;
             patched.password_hash = user.password_hash.take();
@@ -180,8 +176,20 @@ impl Management {
         let unknown = || ManageError::UserUnknown(id.to_string());
         let name = members.get("name").and_then(Value::as_str);
         let taken = || ManageError::UserExists(name.unwrap_or_default().to_owned());
+        let changed = change.members();
         let user = change.result(updated, unknown, taken)?;
-        self.audit_user(by, event, id).await;
+        let event = match (&changed[..], user.enabled) {
+            ([one], true) if one == "enabled" => "user_enabled",
+            ([one], false) if one == "enabled" => "user_disabled",
+            _ => "user_changed",
+        };
+        let about = CommandRecord {
+            event: event.to_owned(),
+            user: Some(id.to_string()),
+            members: (event == "user_changed").then(|| changed.join(" ")),
+            ..CommandRecord::default()
+        };
+        self.audit(by, about).await;
         Ok(user)
     }
 
@@ -213,7 +221,8 @@ impl Management {
         let check = |user: &User| watched.check(user);
         let now = self.clock.now();
         if !self.store.remove_user(&user.id, now, Some(&check)).await? {
-            return Err(watched.refusal(ManageError::UserUnknown(user.name.clone())));
+            let unknown = || ManageError::UserUnknown(user.name.clone());
+            return Err(watched.refusal().unwrap_or_else(unknown));
         }
         self.audit_user(by, "user_removed", &user.id).await;
         Ok(())
@@ -230,9 +239,16 @@ impl Management {
     /// Ends all sessions of a user.
     ///
     /// # Errors
-    /// The store fails.
-    pub async fn end_sessions(&self, by: &Actor, user: &UserId) -> Result<(), ManageError> {
-        self.store.close_sessions(user, None).await?;
+    /// [`ManageError::Stale`], or the store fails.
+    pub async fn end_sessions(
+        &self,
+        by: &Actor,
+        user: &UserId,
+        guard: Guard<'_, User>,
+    ) -> Result<(), ManageError> {
+        if !self.store.close_sessions(user, None, guard).await? {
+            return Err(ManageError::Stale);
+        }
         self.audit_user(by, "sessions_ended", user).await;
         Ok(())
     }

@@ -155,13 +155,13 @@ impl Visit<'_> {
         } else if self.field("others").is_some() {
             self.sender(FormPurpose::LogOutElsewhere, "", &applications)
                 .await?;
-            self.store().close_sessions(user, Some(&own)).await?;
+            self.store().close_sessions(user, Some(&own), None).await?;
             self.audit("logged_out_elsewhere", user);
             "notice-out-others"
         } else if self.field("everywhere").is_some() {
             self.sender(FormPurpose::LogOutEverywhere, "", &applications)
                 .await?;
-            self.store().close_sessions(user, None).await?;
+            self.store().close_sessions(user, None, None).await?;
             self.audit("logged_out_everywhere", user);
             self.forget_session();
             let notice = self.notice_parameters(&self.login_cookie_or_new()?, "notice-out-all", "");

@@ -261,6 +261,7 @@ impl RequestRecord {
         let reason = observed.map_or(verdict, |failure| respond::verdict(failure).as_str());
         let diagnosis = failure.and_then(diagnosis);
         self.worker.shared.rejections.add(Rejection {
+            number: 0,
             time: UnixTime::default(),
             request_id: Some(self.request_id.as_str().to_owned()),
             method: Some(self.method.as_str().to_owned()),

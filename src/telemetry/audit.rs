@@ -21,6 +21,9 @@ pub struct CommandRecord {
     /// The beginning of the token concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// The names of the members of a record that have changed, separated by spaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub members: Option<String>,
     /// How many records were added, left unchanged, and so on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, u64>,
@@ -82,7 +85,7 @@ impl CommandRecord {
         tracing::info!(
             target: "audit", event = self.event.as_str(), by = actor.by.as_str(),
             consumer = self.consumer.as_ref().map(text), user = self.user.as_ref().map(text),
-            token = self.token.as_ref().map(text),
+            token = self.token.as_ref().map(text), members = self.members.as_deref(),
             added = count("added"), unchanged = count("unchanged"), revoked = count("revoked"),
             not_restored = count("not_restored"), rekeyed = count("rekeyed"), unopened = count("unopened"),
             os_user = actor.os_user.as_deref(), admin_token = actor.admin_token.as_deref(), address = actor.address.as_ref().map(text),

@@ -18,6 +18,9 @@ const MAX_TEXT: usize = 256;
 /// A call that was rejected or failed, or that enforcing would reject. Serde writes the members of `/v1/rejections`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Rejection {
+    /// Its number among all rejections of this process.
+    #[serde(skip)]
+    pub number: u64,
     /// When the response ended.
     pub time: UnixTime,
     /// The id of the request; `None` if its head could not be read.
@@ -86,6 +89,7 @@ impl Rejections {
             text.shrink_to_fit();
         }
         let mut kept = self.lock();
+        rejection.number = kept.front().map_or(1, |newest| newest.number + 1);
         let oldest = (kept.len() == KEPT).then(|| kept.pop_back());
         kept.push_front(rejection);
         drop(kept);

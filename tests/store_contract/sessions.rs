@@ -87,7 +87,7 @@ pub(crate) async fn lists_and_closes_those_of_one_user<B: Backend>() {
     };
     assert_eq!(open(NOW).await, [0_u8; 0]);
     // No session is no error.
-    stores[0].close_sessions(&id, None).await.unwrap();
+    stores[0].close_sessions(&id, None, None).await.unwrap();
     for (byte, opened_at) in [(1, 20), (2, 10), (3, 30)] {
         let session = Session {
             created_at: later(opened_at),
@@ -110,10 +110,16 @@ pub(crate) async fn lists_and_closes_those_of_one_user<B: Backend>() {
     let close = async |byte| stores[0].close_session_of(&id, &[byte; 32]).await.unwrap();
     assert!(close(1).await && !close(1).await && !close(4).await);
     assert_eq!(open(NOW).await, [3, 2]);
-    stores[0].close_sessions(&id, Some(&[2; 32])).await.unwrap();
+    stores[0]
+        .close_sessions(&id, Some(&[2; 32]), None)
+        .await
+        .unwrap();
     assert_eq!(open(NOW).await, [2]);
     // Whose session is kept does not matter to those of the user.
-    stores[0].close_sessions(&id, Some(&[4; 32])).await.unwrap();
+    stores[0]
+        .close_sessions(&id, Some(&[4; 32]), None)
+        .await
+        .unwrap();
     for byte in [1, 2, 3] {
         let found = stores[1].session(&[byte; 32], later(40)).await.unwrap();
         assert_eq!(found, None, "{byte}");
@@ -123,7 +129,7 @@ pub(crate) async fn lists_and_closes_those_of_one_user<B: Backend>() {
     // The user can log in again.
     assert!(open_session(&stores[1], 1, "u").await);
     let nobody = "nobody".parse().unwrap();
-    stores[0].close_sessions(&nobody, None).await.unwrap();
+    stores[0].close_sessions(&nobody, None, None).await.unwrap();
 }
 
 pub(crate) async fn ends_in_time<B: Backend>() {

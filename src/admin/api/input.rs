@@ -119,5 +119,5 @@ impl Query {
 
 /// A query parameter is invalid.
 pub(super) fn wrong(name: &str, detail: String) -> ApiError {
-    InvalidInput::member(name, detail).into()
+    InvalidInput::named(name, detail).into()
 }

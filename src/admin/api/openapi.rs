@@ -145,7 +145,7 @@ fn query(path: &str, name: &str) -> Value {
             "/v1/rejections" => {
                 json!({ "type": "string", "pattern": "^[0-9]{1,18}\\.[!-~]{0,64}$" })
             }
-            _ => json!({ "type": "string", "pattern": "^[0-9]{1,9}$" }),
+            _ => json!({ "type": "string", "pattern": "^[0-9]{1,18}$" }),
         },
         _ => {
             json!({ "type": "string", "description": "Only those with this text in the key, the id or a name." })

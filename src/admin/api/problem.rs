@@ -124,6 +124,7 @@ fn of(error: ManageError, detail: String) -> OwnResponse {
         ManageError::Stale => written(412, detail),
         ManageError::ConsumerExists(_)
         | ManageError::ConsumerRemoved(_)
+        | ManageError::ConsumerElsewhere(_)
         | ManageError::CannotSign
         | ManageError::UserExists(_)
         | ManageError::UserIdTaken(_)

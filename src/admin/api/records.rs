@@ -10,13 +10,13 @@ use super::{
     input::{Page, typed, wrong},
     paged, place,
     problem::ApiError,
-    written,
+    tag, written,
 };
 use crate::{
     clock::{UnixTime, parse_duration},
     explain::{FindError, Reading, View, find, pasted},
     login::password,
-    manage::{InvalidInput, ManageError, view},
+    manage::{InvalidInput, view},
     names::{ConsumerKey, Permission, UserId},
     respond::OwnResponse,
     secret::Secret,
@@ -38,8 +38,9 @@ pub(super) struct Rotation {
     #[schema(value_type = Option<String>)]
     grace: Option<Duration>,
     /// The new secret; a random one without it.
-    #[schema(min_length = 1)]
-    secret: Option<String>,
+    #[serde(default, deserialize_with = "optional_secret")]
+    #[schema(value_type = Option<String>)]
+    secret: Option<Secret>,
 }
 
 /// The body of `PUT /v1/users/{id}/password`.
@@ -47,8 +48,9 @@ pub(super) struct Rotation {
 #[serde(deny_unknown_fields)]
 pub(super) struct NewPassword {
     /// The password.
-    #[schema(min_length = 1, max_length = 1024)]
-    password: String,
+    #[serde(deserialize_with = "optional_secret")]
+    #[schema(value_type = String, min_length = 1, max_length = 1024)]
+    password: Option<Secret>,
 }
 
 /// The body of `POST /v1/tokens`.
@@ -60,8 +62,8 @@ pub(super) struct NewToken {
     /// The id of the user that it acts for.
     user: UserId,
     /// The permissions that it grants; all of the consumer's without them.
-    #[serde(default)]
-    permissions: Vec<Permission>,
+    #[schema(min_items = 1)]
+    permissions: Option<Vec<Permission>>,
 }
 
 /// The body of `POST /v1/explain`.
@@ -100,6 +102,15 @@ fn optional_duration<'de, D: Deserializer<'de>>(
     duration.map_err(D::Error::custom)
 }
 
+/// Reads a secret. Serde's own message would repeat a number, which may be meant as one.
+fn optional_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(None),
+        Value::String(secret) => Ok(Some(secret.into())),
+        _ => Err(D::Error::custom("this is not a text")),
+    }
+}
+
 impl Call<'_> {
     fn page(&self) -> Result<Page<'_>, ApiError> {
         self.query.page()
@@ -124,16 +135,7 @@ impl Call<'_> {
     }
 
     fn consumer_tag(&self, consumer: &Consumer) -> String {
-        let previous = consumer.previous_secret.as_ref();
-        let previous = previous.map_or(&[][..], |(secret, _)| secret.expose());
-        let key = consumer.rsa_public_key.as_deref().unwrap_or_default();
-        let hidden = [consumer.secret.expose(), previous, key.as_bytes()];
-        self.tag(&self.backend.manage.view(consumer), &hidden)
-    }
-
-    fn user_tag(&self, user: &User) -> String {
-        let hash = user.password_hash.as_ref().map_or(&[][..], Secret::expose);
-        self.tag(user, &[hash])
+        tag(&self.backend.manage.view(consumer))
     }
 
     async fn shown(&self, consumer: Consumer) -> Result<OwnResponse, ApiError> {
@@ -194,7 +196,6 @@ impl Call<'_> {
         let Rotation { grace, secret } = typed(std::mem::take(&mut self.body))?;
         let guard = |consumer: &Consumer| self.is_expected(&self.consumer_tag(consumer));
         let guard: Guard<'_, Consumer> = Some(&guard);
-        let secret = secret.map(Secret::from);
         let rotated = manage.rotate_secret(&self.actor, &key, guard, secret, grace);
         Ok(self.issued(200, &rotated.await?))
     }
@@ -213,11 +214,10 @@ impl Call<'_> {
     }
 
     fn shown_user(&self, status: u16, user: &User) -> OwnResponse {
-        written(status, user).field("ETag", self.user_tag(user))
+        written(status, user).field("ETag", tag(user))
     }
 
-    async fn hash(&self, password: String) -> Result<Secret, ApiError> {
-        let password = Secret::from(password);
+    async fn hash(&self, password: Secret) -> Result<Secret, ApiError> {
         let hashed = self
             .admin
             .control
@@ -253,7 +253,7 @@ impl Call<'_> {
         };
         let mut user = manage.new_user_of(members)?;
         if let Some(password) = password {
-            user.password_hash = Some(self.hash(password).await?);
+            user.password_hash = Some(self.hash(password.into()).await?);
         }
         manage.add_user(&self.actor, &user).await?;
         let location = place("users", user.id.as_str());
@@ -266,7 +266,7 @@ impl Call<'_> {
 
     pub(super) async fn change_user(&self) -> Result<OwnResponse, ApiError> {
         let id = self.segment.parse().map_err(|_| ApiError::NotFound)?;
-        let guard = |user: &User| self.is_expected(&self.user_tag(user));
+        let guard = |user: &User| self.is_expected(&tag(user));
         let guard: Guard<'_, User> = Some(&guard);
         let manage = &self.backend.manage;
         let changed = manage.patch_user(&self.actor, &id, guard, &self.body);
@@ -275,7 +275,7 @@ impl Call<'_> {
 
     pub(super) async fn remove_user(&self) -> Result<OwnResponse, ApiError> {
         let user = self.user().await?;
-        let guard = |user: &User| self.is_expected(&self.user_tag(user));
+        let guard = |user: &User| self.is_expected(&tag(user));
         let guard: Guard<'_, User> = Some(&guard);
         let manage = &self.backend.manage;
         manage.remove_user(&self.actor, &user, guard).await?;
@@ -285,8 +285,8 @@ impl Call<'_> {
     pub(super) async fn set_password(&mut self) -> Result<OwnResponse, ApiError> {
         let NewPassword { password } = typed(std::mem::take(&mut self.body))?;
         let user = self.user().await?;
-        let hash = self.hash(password).await?;
-        let guard = |user: &User| self.is_expected(&self.user_tag(user));
+        let hash = self.hash(password.unwrap_or_default()).await?;
+        let guard = |user: &User| self.is_expected(&tag(user));
         let guard: Guard<'_, User> = Some(&guard);
         let manage = &self.backend.manage;
         manage.set_password(&self.actor, &user, guard, hash).await?;
@@ -320,11 +320,10 @@ impl Call<'_> {
 
     pub(super) async fn end_sessions(&self) -> Result<OwnResponse, ApiError> {
         let user = self.user().await?;
-        if !self.is_expected(&self.user_tag(&user)) {
-            return Err(ManageError::Stale.into());
-        }
+        let guard = |user: &User| self.is_expected(&tag(user));
+        let guard: Guard<'_, User> = Some(&guard);
         let manage = &self.backend.manage;
-        manage.end_sessions(&self.actor, &user.id).await?;
+        manage.end_sessions(&self.actor, &user.id, guard).await?;
         Ok(done())
     }
 
@@ -360,16 +359,24 @@ impl Call<'_> {
     }
 
     pub(super) async fn issue_token(&mut self) -> Result<OwnResponse, ApiError> {
+        let is_given = self.body.get("permissions").is_some_and(|it| !it.is_null());
         let new: NewToken = typed(std::mem::take(&mut self.body))?;
+        let permissions = new.permissions.unwrap_or_default();
+        if permissions.is_empty() && is_given {
+            return Err(wrong(
+                "permissions",
+                "name one at least, or leave it out for all".to_owned(),
+            ));
+        }
         let manage = &self.backend.manage;
         let consumer = manage.consumer(&new.consumer).await?;
         let user = manage.user_of_id(&new.user).await?;
-        let issued = manage.issue_token(&self.actor, &consumer, &user, new.permissions);
+        let issued = manage.issue_token(&self.actor, &consumer, &user, permissions);
         let token = issued.await?;
         let view = view::with_secret(view::members(&token), "token_secret", &token.secret);
         Ok(written(201, view)
             .field("Location", place("tokens", &token.token))
-            .field("ETag", self.tag(&token, &[])))
+            .field("ETag", tag(&token)))
     }
 
     pub(super) async fn revoke_tokens(&self) -> Result<OwnResponse, ApiError> {
@@ -388,17 +395,14 @@ impl Call<'_> {
 
     pub(super) async fn show_token(&self) -> Result<OwnResponse, ApiError> {
         let token = self.backend.manage.token(&self.segment, true).await?;
-        Ok(written(200, &token).field("ETag", self.tag(&token, &[])))
+        Ok(written(200, &token).field("ETag", tag(&token)))
     }
 
     pub(super) async fn revoke_token(&self) -> Result<OwnResponse, ApiError> {
         let manage = &self.backend.manage;
         let token = manage.token(&self.segment, true).await?;
-        let guard = |token: &AccessToken| self.is_expected(&self.tag(token, &[]));
-        let guard: Guard<'_, AccessToken> = match self.conditions {
-            Some(_) => Some(&guard),
-            None => None,
-        };
+        let guard = |token: &AccessToken| self.is_expected(&tag(token));
+        let guard: Guard<'_, AccessToken> = Some(&guard);
         manage.revoke_token(&self.actor, &token, guard).await?;
         Ok(done())
     }
@@ -406,22 +410,11 @@ impl Call<'_> {
     pub(super) fn list_rejections(&self) -> Result<OwnResponse, ApiError> {
         let page = self.page()?;
         let mut kept = self.admin.shared.rejections.newest();
-        let name = |one: &Rejection| {
-            let id = one.request_id.as_deref().unwrap_or_default();
-            format!("{}.{id}", one.time.0)
-        };
-        if let Some(cursor) = page.cursor {
-            let time = cursor
-                .split_once('.')
-                .and_then(|(time, _)| time.parse().ok());
-            let time = time.ok_or_else(|| wrong("cursor", NO_CURSOR.to_owned()))?;
-            // The one that it names may be forgotten by now.
-            let found = kept.iter().position(|one| name(one) == cursor);
-            let older = || kept.iter().position(|one| one.time < UnixTime(time));
-            let next = found.map(|found| found + 1).or_else(older);
-            kept.drain(..next.unwrap_or(kept.len()));
+        if let Some(cursor) = Self::after::<u64>(page)? {
+            kept.retain(|one| one.number < cursor);
         }
-        Ok(paged(kept, page, |one| json!(one), name))
+        let next = |last: &Rejection| last.number.to_string();
+        Ok(paged(kept, page, |one| json!(one), next))
     }
 
     pub(super) async fn explain(&mut self) -> Result<OwnResponse, ApiError> {

@@ -128,7 +128,7 @@ impl Visit<'_> {
             match self.path {
                 "/user/disable" => drop(manage.set_user_enabled(&by, user, false).await?),
                 "/user/enable" => drop(manage.set_user_enabled(&by, user, true).await?),
-                "/user/end-sessions" => manage.end_sessions(&by, &user.id).await?,
+                "/user/end-sessions" => manage.end_sessions(&by, &user.id, None).await?,
                 _ => return Err(Refused::NotFound),
             }
             return Ok(Shown::Elsewhere(format!("{at}&done=1")));

@@ -4,14 +4,14 @@ use std::num::NonZeroU32;
 
 use async_trait::async_trait;
 
-use super::{Engine, Mode, Pace, Tx, read, run, users, write};
+use super::{Engine, Mode, Pace, Tx, passes, read, run, users, write};
 use crate::{
     clock::UnixTime,
     names::UserId,
     secret::Secret,
     store::{
         Result,
-        port::{Change, VerifiedPassword},
+        port::{Change, Guard, VerifiedPassword},
         record::{Session, User},
         rows,
     },
@@ -131,10 +131,20 @@ pub trait Sessions: Engine {
         .await
     }
 
-    /// Ends all sessions of a user, but for the one with the hash `kept`; no session or no such user is no error.
-    async fn close_sessions(&self, user: &UserId, kept: Option<&[u8; 32]>) -> Result<()> {
+    /// Ends all sessions of a user, but for the one with the hash `kept`; no session or no such user is no error. `false`:
+    /// `guard` does not want it, or with a guard there is no such user.
+    async fn close_sessions(
+        &self,
+        user: &UserId,
+        kept: Option<&[u8; 32]>,
+        guard: Guard<'_, User>,
+    ) -> Result<bool> {
         write(self, "close_sessions", async |tx| {
-            close_all(tx, user, kept).await
+            let is_wanted = guard.is_none() || passes(guard, users::find(tx, user).await?);
+            if is_wanted {
+                close_all(tx, user, kept).await?;
+            }
+            Ok(is_wanted)
         })
         .await
     }

@@ -101,7 +101,7 @@ pub trait Tokens: Engine {
     }
 
     /// Revokes an access token for good; `false` if there is none that `guard` lets go. Revoking twice keeps the first
-    /// time. Of the tokens of the existing system, all are let go.
+    /// time.
     async fn revoke_access_token(
         &self,
         token: &str,
@@ -111,26 +111,25 @@ pub trait Tokens: Engine {
         if !is_text(token) {
             return Ok(false);
         }
-        let is_ours = write(self, "revoke_access_token", async |tx| {
-            if guard.is_some() && !passes(guard, find(tx, token).await?) {
-                return Ok(false);
+        // `None`: it is not one of ours.
+        let ours = write(self, "revoke_access_token", async |tx| {
+            let Some(found) = find(tx, token).await? else {
+                return Ok(None);
+            };
+            if !passes(guard, Some(found)) {
+                return Ok(Some(false));
             }
             let revoke =
                 "UPDATE access_tokens SET revoked_at = $2 WHERE token = $1 AND revoked_at IS NULL";
             if tx.execute(revoke, &[token.into(), now.into()]).await? > 0 {
                 tx.changed(Change::AccessToken(token.to_owned()));
-                return Ok(true);
             }
-            let find = "SELECT 1 FROM access_tokens WHERE token = $1";
-            tx.has_row(find, &[token.into()]).await
+            Ok(Some(true))
         });
-        if is_ours.await? {
-            return Ok(true);
+        if let Some(is_revoked) = ours.await? {
+            return Ok(is_revoked);
         }
-        if guard.is_some()
-            || self.extensions().shared.is_none()
-            || self.access_token(token).await?.is_none()
-        {
+        if self.extensions().shared.is_none() || !passes(guard, self.access_token(token).await?) {
             return Ok(false);
         }
         // One of the existing system: it is noted that it is revoked, whatever that system says.

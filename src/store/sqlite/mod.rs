@@ -13,7 +13,7 @@ use std::{
 
 use async_trait::async_trait;
 use rusqlite::{
-    params_from_iter,
+    InterruptHandle, params_from_iter,
     types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef},
 };
 use thiserror::Error;
@@ -45,6 +45,8 @@ pub(super) struct SqliteStore {
     // Closed in this order, one after the other: of two connections that close at the same time, SQLite takes neither for
     // the last, and the write-ahead log stays.
     readers: Threads,
+    /// Reads for commands, which may take seconds.
+    slow_reader: Threads,
     writer: Threads,
     extensions: Extensions,
 }
@@ -56,9 +58,11 @@ impl SqliteStore {
     /// # Errors
     /// [`OpenProblem`] tells why; the file is as it was before then.
     pub(super) fn open(path: &Path, seal: Arc<Seal>) -> Result<Self, OpenProblem> {
-        let (writer, readers) = open::open(path, !seal.has_no_key())?;
+        let (writer, mut readers) = open::open(path, !seal.has_no_key())?;
+        let slow_reader = Vec::from_iter(readers.pop());
         Ok(Self {
             readers: Threads::start("store-read", readers)?,
+            slow_reader: Threads::start("store-list", slow_reader)?,
             writer: Threads::start("store-write", vec![writer])?,
             extensions: Extensions::new(seal, None),
         })
@@ -81,6 +85,7 @@ impl SqliteStore {
         };
         Self {
             readers: threads(),
+            slow_reader: threads(),
             writer: threads(),
             extensions: Extensions::new(Arc::default(), None),
         }
@@ -189,9 +194,13 @@ fn roll_back(sql: &rusqlite::Connection) {
 impl Engine for SqliteStore {
     async fn begin(&self, _: &'static str, mode: Mode, pace: Pace) -> Result<Tx> {
         let limit = Limit::of(pace, TIMEOUT);
+        let readers = match pace {
+            Pace::Request => &self.readers,
+            Pace::Command | Pace::Transfer => &self.slow_reader,
+        };
         let (threads, begin) = match mode {
-            Mode::Single => (&self.readers, ""),
-            Mode::Snapshot => (&self.readers, "BEGIN DEFERRED"),
+            Mode::Single => (readers, ""),
+            Mode::Snapshot => (readers, "BEGIN DEFERRED"),
             Mode::Write | Mode::Alone | Mode::Schema => (&self.writer, "BEGIN IMMEDIATE"),
             Mode::Bare => (&self.writer, ""),
         };
@@ -199,6 +208,7 @@ impl Engine for SqliteStore {
             let connection = SqliteConnection {
                 jobs: threads.take().await?,
                 has_begun: !begin.is_empty(),
+                reading: matches!(mode, Mode::Single | Mode::Snapshot).then(Arc::default),
             };
             let begun = connection.call(move |sql| {
                 sql.execute_batch(begin)?;
@@ -235,6 +245,24 @@ struct SqliteConnection {
     jobs: Jobs,
     /// Whether there is a transaction.
     has_begun: bool,
+    /// Of a transaction that only reads: by what its statement can be ended while it runs.
+    reading: Option<Arc<Mutex<Option<InterruptHandle>>>>,
+}
+
+impl Drop for SqliteConnection {
+    fn drop(&mut self) {
+        // The caller waits no longer, and others wait for the thread.
+        if let Some(reading) = &self.reading {
+            let running = reading.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(running) = &*running {
+                running.interrupt();
+            }
+        }
+        #[cfg(any(test, fuzzing))]
+        if let Jobs::Here(sql) = &self.jobs {
+            roll_back(&sql.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
 }
 
 impl SqliteConnection {
@@ -247,11 +275,21 @@ impl SqliteConnection {
         work: impl FnOnce(&rusqlite::Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (sender, answer) = oneshot::channel();
+        let reading = self.reading.clone();
         let job: Job = Box::new(move |sql| {
+            let note = |handle| {
+                if let Some(reading) = &reading {
+                    *reading.lock().unwrap_or_else(PoisonError::into_inner) = handle;
+                }
+            };
+            note(Some(sql.get_interrupt_handle()));
             if !sender.is_closed() {
+                let done = work(sql);
+                note(None);
                 // A caller that has gone away needs no answer.
-                let _ = sender.send(work(sql));
+                let _ = sender.send(done);
             }
+            note(None);
         });
         match &self.jobs {
             Jobs::Sent(jobs) => jobs.send(job).map_err(|_| SqliteFault::Ended)?,
@@ -259,15 +297,6 @@ impl SqliteConnection {
             Jobs::Here(sql) => job(&sql.lock().unwrap_or_else(PoisonError::into_inner)),
         }
         answer.await.unwrap_or(Err(SqliteFault::Ended.into()))
-    }
-}
-
-#[cfg(any(test, fuzzing))]
-impl Drop for SqliteConnection {
-    fn drop(&mut self) {
-        if let Jobs::Here(sql) = &self.jobs {
-            roll_back(&sql.lock().unwrap_or_else(PoisonError::into_inner));
-        }
     }
 }
 

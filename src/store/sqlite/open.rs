@@ -22,7 +22,7 @@ const LOG_BYTES: u32 = 16 << 20;
 const STATEMENTS: usize = 128;
 
 /// Connections that read.
-const READERS: usize = 4;
+const READERS: usize = 5;
 
 /// Makes or opens the file; returns the connection that writes and those that read.
 pub(super) fn open(
