@@ -14,8 +14,10 @@ pub const SAMPLE_EVERY: Duration = Duration::from_secs(MINUTE);
 
 const MINUTE: u64 = 60;
 const QUARTER: u64 = 15 * MINUTE;
-const MINUTES: usize = 60;
-const QUARTERS: usize = 96;
+/// How many whole minutes are kept.
+pub const MINUTES: usize = 60;
+/// How many quarters of an hour are kept, with the one that runs.
+pub const QUARTERS: usize = 96;
 
 /// Counters at one moment, or what they counted in a period.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

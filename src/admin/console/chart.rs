@@ -4,7 +4,7 @@ use strum::VariantArray as _;
 
 use super::page::{Line, Table, line, time};
 use crate::telemetry::{
-    charts::Sample,
+    charts::{MINUTES, QUARTERS, Sample},
     metrics::{Outcome, REQUEST_BOUNDS, Verdict},
 };
 
@@ -21,7 +21,7 @@ pub(super) struct Chart {
     pub(super) width: usize,
     pub(super) height: u64,
     pub(super) bars: Vec<Bar>,
-    pub(super) begin: String,
+    pub(super) begin: &'static str,
     pub(super) scale: String,
     /// Classes of the style sheet, and what each colour is.
     pub(super) legend: Vec<(&'static str, &'static str)>,
@@ -75,8 +75,30 @@ fn bound(index: usize) -> String {
     }
 }
 
-/// Requests by how they ended; `period` is the length of a bar in words.
-pub(super) fn requests(id: &'static str, period: &str, samples: &[Sample]) -> Chart {
+/// The time that a chart shows: the length of a bar, how many bars there are, and when the first one begins.
+pub(super) struct Span {
+    period: &'static str,
+    bars: usize,
+    begin: &'static str,
+}
+
+/// The last hour by minute; the minute that runs is the last bar.
+pub(super) const HOUR: Span = Span {
+    period: "minute",
+    bars: MINUTES + 1,
+    begin: "60 minutes ago",
+};
+
+/// The last day by quarter of an hour.
+pub(super) const DAY: Span = Span {
+    period: "quarter of an hour",
+    bars: QUARTERS,
+    begin: "24 hours ago",
+};
+
+/// Requests by how they ended.
+pub(super) fn requests(span: &Span, samples: &[Sample]) -> Chart {
+    let period = span.period;
     let parts = |sample: &Sample| -> Parts {
         let parts = OUTCOMES.map(|(kind, class, _)| (class, outcome(sample, kind)));
         parts.into()
@@ -92,11 +114,12 @@ pub(super) fn requests(id: &'static str, period: &str, samples: &[Sample]) -> Ch
         [line(time(sample.end))].into_iter().chain(counts).collect()
     };
     Chart {
-        description: format!("{}. Each bar is {period}.", sums.join(", ")),
-        scale: format!("full height: {most} in {period}"),
+        description: format!("{}. Each bar is a {period}.", sums.join(", ")),
+        scale: format!("full height: {most} in a {period}"),
         legend: OUTCOMES.map(|(_, class, name)| (class, name)).into(),
         ..Chart::new(
-            id,
+            span,
+            "requests",
             format!("Requests by {period}"),
             samples,
             most,
@@ -110,7 +133,8 @@ pub(super) fn requests(id: &'static str, period: &str, samples: &[Sample]) -> Ch
 }
 
 /// How long requests took.
-pub(super) fn latencies(id: &'static str, period: &str, samples: &[Sample]) -> Chart {
+pub(super) fn latencies(span: &Span, samples: &[Sample]) -> Chart {
+    let period = span.period;
     let highest = REQUEST_BOUNDS.len() as u64 + 1;
     let step = |sample: &Sample, percent| {
         let index = sample.counts.percentile(percent);
@@ -133,11 +157,12 @@ pub(super) fn latencies(id: &'static str, period: &str, samples: &[Sample]) -> C
         },
     );
     Chart {
-        description: format!("{now}. Each bar is {period}; its height is logarithmic."),
+        description: format!("{now}. Each bar is a {period}; its height is logarithmic."),
         scale: now,
         legend: PERCENTILES.map(|(_, class, name)| (class, name)).into(),
         ..Chart::new(
-            id,
+            span,
+            "latency",
             format!("Latency by {period}"),
             samples,
             highest,
@@ -150,6 +175,7 @@ pub(super) fn latencies(id: &'static str, period: &str, samples: &[Sample]) -> C
 impl Chart {
     /// Draws a bar for each sample; `full` is the value of the whole height.
     fn new(
+        span: &Span,
         id: &'static str,
         title: String,
         samples: &[Sample],
@@ -158,7 +184,9 @@ impl Chart {
         (head, row): (Vec<&'static str>, impl Fn(&Sample) -> Vec<Line>),
     ) -> Self {
         let mut bars = Vec::new();
-        for (index, sample) in samples.iter().enumerate() {
+        // The last bar is at the right end.
+        let first = span.bars.saturating_sub(samples.len());
+        for (index, sample) in (first..).zip(samples) {
             let mut below = 0;
             for (class, value) in parts(sample) {
                 // What is there is seen, however little it is.
@@ -180,12 +208,10 @@ impl Chart {
         Self {
             id,
             description: String::new(),
-            width: (samples.len() * (BAR + GAP)).max(1),
+            width: span.bars * (BAR + GAP),
             height: HEIGHT,
             bars,
-            begin: samples
-                .first()
-                .map_or_else(String::new, |first| time(first.end)),
+            begin: span.begin,
             scale: String::new(),
             legend: Vec::new(),
             table: Table {
@@ -196,5 +222,53 @@ impl Chart {
             },
             title,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{clock::UnixTime, telemetry::charts::Counts};
+
+    fn sample(served: u64, rejected: u64) -> Sample {
+        let mut verdicts = vec![0; Verdict::VARIANTS.len()];
+        verdicts[Verdict::Forwarded as usize] = served;
+        verdicts[Verdict::NonceUsed as usize] = rejected;
+        let latency = vec![served, 0, rejected];
+        Sample {
+            end: UnixTime(1_000),
+            counts: Counts { verdicts, latency },
+        }
+    }
+
+    #[test]
+    fn bars_end_at_now_and_stay_within_the_height() {
+        let samples = [sample(0, 0), sample(1, 1_000), sample(300, 100)];
+        for span in [HOUR, DAY] {
+            let chart = requests(&span, &samples);
+            let bars = chart.bars.iter();
+            let bars = bars.map(|bar| (bar.class, bar.x, bar.y, bar.height));
+            let last = (span.bars - 1) * (BAR + GAP);
+            assert_eq!(
+                Vec::from_iter(bars),
+                [
+                    ("c-served", last - BAR - GAP, 99, 1),
+                    ("c-rejected", last - BAR - GAP, 0, 99),
+                    ("c-served", last, 71, 29),
+                    ("c-rejected", last, 62, 9),
+                ]
+            );
+            assert_eq!(chart.width, last + BAR + GAP);
+            assert!(
+                chart
+                    .description
+                    .starts_with("301 served, 0 observed, 1100 rejected")
+            );
+            assert_eq!(chart.table.rows.len(), samples.len());
+        }
+        let chart = latencies(&HOUR, &[sample(0, 0)]);
+        assert!(chart.bars.is_empty() && chart.scale == "no requests");
+        let chart = latencies(&HOUR, &samples);
+        assert_eq!(chart.scale, "last: half in ≤ 0.5 ms, 95 % in ≤ 2.5 ms");
     }
 }

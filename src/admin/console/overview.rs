@@ -44,23 +44,21 @@ impl Visit<'_> {
         sections.push(Section::Heading("Needs a person".to_owned()));
         sections.extend(self.needs_a_person().await?);
         let is_day = self.field("span") == "day";
-        let (period, samples, other) = match is_day {
+        let (span, samples, other) = match is_day {
             true => (
-                "quarter of an hour",
+                chart::DAY,
                 console.charts.quarters(&counts, self.now),
-                ("Last hour", "/"),
+                link("Last hour", "/"),
             ),
-            false => ("minute", minutes, ("Last 24 hours", "/?span=day")),
+            false => (chart::HOUR, minutes, link("Last 24 hours", "/?span=day")),
         };
         let heading = if is_day { "Last 24 hours" } else { "Last hour" };
         sections.push(Section::Heading(heading.to_owned()));
-        sections.push(Section::Chart(Box::new(chart::requests(
-            "requests", period, &samples,
-        ))));
-        sections.push(Section::Chart(Box::new(chart::latencies(
-            "latency", period, &samples,
-        ))));
-        sections.push(Section::Actions(vec![link(other.0, other.1)]));
+        for chart in [chart::requests, chart::latencies] {
+            let chart = chart(&span, &samples);
+            sections.push(Section::Chart(Box::new(chart)));
+        }
+        sections.push(Section::Actions(vec![other]));
         sections.push(Section::Table(verdicts(heading, &samples)));
         Ok(("Overview".to_owned(), sections))
     }
