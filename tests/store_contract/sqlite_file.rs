@@ -424,6 +424,8 @@ async fn finds_out_what_the_passwords_of_an_older_file_cost() {
                  ALTER TABLE sessions DROP COLUMN system;
                  DROP TABLE consumer_uses;
                  DROP INDEX access_tokens_by_use;
+                 DROP INDEX access_tokens_of_consumer_by_use;
+                 DROP INDEX consumers_in_grace;
                  DELETE FROM meta;
                  PRAGMA user_version = 1",
         );

@@ -217,6 +217,10 @@ const MIGRATIONS: &[&str] = &[
     "
     CREATE INDEX consumers_in_grace ON consumers (previous_until) WHERE previous_until IS NOT NULL;
     ",
+    // Whether a consumer has a token that was used lately.
+    "
+    CREATE INDEX access_tokens_of_consumer_by_use ON access_tokens (consumer, coalesce(last_used_at, issued_at));
+    ",
 ];
 
 /// The tables.
