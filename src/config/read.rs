@@ -192,7 +192,9 @@ impl<'f> Written<'f> {
             let mut names = section.name.split('.');
             let found = names.try_fold(&self.table, |table, name| table.get(name)?.as_table());
             if section.list {
-                let written = self.table.get(section.name);
+                let mut steps = section.name.split('.');
+                let first = steps.next().and_then(|name| self.table.get(name));
+                let written = steps.fold(first, |value, name| value?.get(name));
                 let count = written.and_then(Value::as_array).map_or(0, Vec::len);
                 settings.push(Setting {
                     key: format!("[[{}]]", section.name),
@@ -209,9 +211,8 @@ impl<'f> Written<'f> {
                         value
                             .map_or_else(str::to_owned, |value| without_password(value).to_string())
                     }
-                    (None, Unwritten::Default(text) | Unwritten::Absent(text, _)) => {
-                        text.to_owned()
-                    }
+                    (None, Unwritten::Default(text)) => value_of(text).to_string(),
+                    (None, Unwritten::Absent(text, _)) => text.to_owned(),
                     (None, Unwritten::Required(_)) => String::new(),
                 };
                 settings.push(Setting {

@@ -17,6 +17,7 @@ fn each_key_has_its_value_and_its_source() {
         ("limits.form_fields", "7", "file"),
         ("log.level", "\"debug\"", "COUNTERSIGN__LOG__LEVEL"),
         ("listen.http2", "true", "default"),
+        ("nonce.max_entries", "50000000", "default"),
         ("listen.workers", "the number of cores", "default"),
         ("store.url", "\"countersign.db\"", "default"),
         ("[[permission]]", "1 entries", "file"),
