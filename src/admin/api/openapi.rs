@@ -142,9 +142,6 @@ fn query(path: &str, name: &str) -> Value {
             "/v1/consumers" => reference("ConsumerKey"),
             "/v1/users" => reference("UserId"),
             "/v1/tokens" => json!({ "type": "string", "pattern": "^[0-9]{1,18}\\.[!-~]{0,255}$" }),
-            "/v1/rejections" => {
-                json!({ "type": "string", "pattern": "^[0-9]{1,18}\\.[!-~]{0,64}$" })
-            }
             _ => json!({ "type": "string", "pattern": "^[0-9]{1,18}$" }),
         },
         _ => {
@@ -155,9 +152,14 @@ fn query(path: &str, name: &str) -> Value {
 
 /// Query parameters that cannot all be left out: the members of one object.
 fn at_least_one(path: &str, names: &[&str]) -> Value {
-    let properties = names
-        .iter()
-        .map(|name| ((*name).to_owned(), query(path, name)));
+    let property = |name: &&str| {
+        let mut schema = query(path, name);
+        if *name == "unused_for" {
+            schema["pattern"] = json!("^[1-9][0-9]{0,3}d$");
+        }
+        ((*name).to_owned(), schema)
+    };
+    let properties = names.iter().map(property);
     let schema = json!({
         "type": "object",
         "minProperties": 1,
