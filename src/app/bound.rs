@@ -91,6 +91,7 @@ impl BoundListener {
             tls: None,
             // A connection too many is no loss here.
             is_passed: true,
+            proxy_protocol: false,
         };
         let stopping = Rc::clone(&handler);
         let stop = async move { stopping.draining().await };

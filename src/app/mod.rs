@@ -311,6 +311,7 @@ impl App {
             // They are those of the proxy in front.
             gate_bounds: Arc::new(Bounds::new(connections, None)),
             tls: tls.map(|tls| Arc::new(ArcSwap::from_pointee(tls))),
+            proxy_protocol: config.listen.proxy_protocol,
             beat: manager::beat(),
             beats: (0..workers).map(|_| AtomicBool::new(true)).collect(),
             staying: Arc::new(AtomicUsize::new(workers)),

@@ -47,6 +47,8 @@ pub struct Common {
     pub gate_bounds: Arc<Bounds>,
     /// TLS as it is now; `None`: the listener speaks plain HTTP.
     pub tls: Option<Arc<ArcSwap<Tls>>>,
+    /// The public listeners speak the PROXY protocol.
+    pub proxy_protocol: bool,
     /// How often each worker shows that it runs.
     pub beat: Duration,
     /// Set by each worker at each beat.
@@ -173,6 +175,7 @@ async fn run(
             bounds: Arc::clone(&common.bounds),
             tls: common.tls.clone(),
             is_passed,
+            proxy_protocol: common.proxy_protocol,
         };
         let (listener, handler) = (Listener::Tcp(listener), Rc::clone(&worker));
         spawn_local(listener::accept(listener, rules, handler, stop()));
@@ -182,6 +185,7 @@ async fn run(
             bounds: Arc::clone(&common.gate_bounds),
             tls: None,
             is_passed: gate.is_passed,
+            proxy_protocol: false,
         };
         let handler = Rc::new(Gate::new(Rc::clone(&worker)));
         spawn_local(listener::accept(gate.listener, rules, handler, stop()));

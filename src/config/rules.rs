@@ -70,6 +70,7 @@ pub(super) fn problems(config: &Config) -> Vec<Finding> {
     for check in [
         listeners,
         listener_tls,
+        proxy_protocol,
         base_url,
         public_api_urls,
         service_path,
@@ -111,6 +112,16 @@ fn listener_tls(config: &Config, found: &mut Findings) {
             "{certificates} certificates and {keys} keys; name one key for each certificate, in the same order";
         ["listen.tls.client_ca"] if !tls.client_ca.is_empty() && certificates == 0 =>
             "peers show a certificate over TLS only; set listen.tls.certificate and listen.tls.key";
+    }
+}
+
+/// Somebody may connect.
+fn proxy_protocol(config: &Config, found: &mut Findings) {
+    let listen = &config.listen;
+    report! { found;
+        ["listen.proxy_protocol"] if listen.proxy_protocol && listen.trusted_proxies.is_empty() =>
+            "true, and listen.trusted_proxies is empty, so that every connection would be closed; write the addresses \
+             of the proxies there";
     }
 }
 

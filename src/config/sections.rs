@@ -50,6 +50,8 @@ section! {
         #[serde(deserialize_with = "distinct")] trusted_proxies: Vec<IpNet> = [], reload;
         /// The fields that these proxies write: "x-forwarded" (X-Forwarded-For, -Proto, -Host) or "forwarded" (RFC 7239). The other family is ignored and dropped from every caller, because a proxy forwards the fields that it does not know.
         forwarded: ForwardedFamily = "x-forwarded", reload;
+        /// Every connection comes from one of trusted_proxies and begins with a header of the PROXY protocol, version 1 or 2, that has the caller's address. All others are closed.
+        proxy_protocol: bool = false, restart;
         /// SIGTERM: how long running requests may take to finish. What supervises the process should wait longer than this and drain_delay together.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")] drain: Duration = "30s", reload;
         /// SIGTERM: how long to go on accepting while not ready, so that a load balancer notices.

@@ -352,10 +352,12 @@ fn set_host<'a>(received: &mut RequestOrigin<'a>, host: Option<&'a [u8]>) -> Res
 }
 
 fn set_proto(received: &mut RequestOrigin<'_>, proto: Option<&[u8]>) -> Result<(), Rejection> {
+    let is = |name: &str| proto.is_some_and(|proto| proto.eq_ignore_ascii_case(name.as_bytes()));
     received.secure = match proto {
         None => received.secure,
-        Some(proto) if proto.eq_ignore_ascii_case(b"https") => true,
-        Some(proto) if proto.eq_ignore_ascii_case(b"http") => false,
+        // Traefik writes the schemes of WebSocket (RFC 6455 §3) for a handshake.
+        Some(_) if is("https") || is("wss") => true,
+        Some(_) if is("http") || is("ws") => false,
         Some(_) => return Err(INVALID_FORWARDED),
     };
     Ok(())

@@ -399,6 +399,10 @@ impl Handler for Worker {
         self.shared.is_leaving.load(Ordering::Relaxed)
     }
 
+    fn is_trusted(&self, peer: IpAddr) -> bool {
+        self.current().live.origins.is_trusted(peer)
+    }
+
     async fn draining(&self) {
         let mut phase = self.shared.phase.clone();
         // An error means that the process is gone.

@@ -3,6 +3,7 @@
 use std::{
     cell::Cell,
     future::poll_fn,
+    net::IpAddr,
     pin::{Pin, pin},
     rc::Rc,
     task::{Context, Poll},
@@ -43,6 +44,10 @@ pub trait Handler: 'static {
     }
     /// Whether no more requests are taken: connections that wait for one are closed at once.
     fn is_leaving(&self) -> bool {
+        false
+    }
+    /// Whether an address is one of `listen.trusted_proxies`.
+    fn is_trusted(&self, _peer: IpAddr) -> bool {
         false
     }
     /// A connection has begun.

@@ -20,6 +20,7 @@ use tokio::{
 
 use super::{
     connection::{self, Handler},
+    proxied,
     tls::{Tls, handshake_failure},
     wire::{Stream, Wire},
 };
@@ -105,19 +106,15 @@ impl Bounds {
     }
 
     /// Counts one more connection, if it is allowed.
-    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
-        let address = network(address);
+    fn enter(self: &Arc<Self>) -> Option<Place> {
         let mut counts = self.counts();
-        let of_address = counts.by_address.get(&address).copied().unwrap_or(0);
-        let is_too_many = |limit| of_address >= limit;
-        if counts.open >= counts.limit || counts.limit_per_address.is_some_and(is_too_many) {
+        if counts.open >= counts.limit {
             return None;
         }
         counts.open += 1;
-        counts.by_address.insert(address, of_address + 1);
         Some(Place {
             bounds: Arc::clone(self),
-            address: Some(address),
+            of: PlaceOf::Connection(None),
         })
     }
 
@@ -126,27 +123,57 @@ impl Bounds {
         self.counts().listening += 1;
         Place {
             bounds: Arc::clone(self),
-            address: None,
+            of: PlaceOf::Listener,
         }
     }
 }
 
-/// The place of a connection, or of a listener, which has no address; given back when dropped.
+/// The place of a connection or of a listener; given back when dropped.
 #[derive(Debug)]
 struct Place {
     bounds: Arc<Bounds>,
-    address: Option<IpAddr>,
+    of: PlaceOf,
+}
+
+#[derive(Debug)]
+enum PlaceOf {
+    Listener,
+    /// The network of the caller, once it is known.
+    Connection(Option<IpAddr>),
+}
+
+impl Place {
+    /// Counts the connection for its caller, if that may have one more.
+    fn of(mut self, caller: IpAddr) -> Option<Self> {
+        let caller = network(caller);
+        let mut counts = self.bounds.counts();
+        let of_caller = counts.by_address.get(&caller).copied().unwrap_or(0);
+        let is_too_many = |limit| of_caller >= limit;
+        if counts.limit_per_address.is_some_and(is_too_many) {
+            drop(counts);
+            return None;
+        }
+        counts.by_address.insert(caller, of_caller + 1);
+        drop(counts);
+        self.of = PlaceOf::Connection(Some(caller));
+        Some(self)
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut counts = self.bounds.counts();
-        let Some(address) = self.address else {
-            counts.listening -= 1;
-            return;
+        let caller = match self.of {
+            PlaceOf::Listener => {
+                counts.listening -= 1;
+                return;
+            }
+            PlaceOf::Connection(caller) => caller,
         };
         counts.open -= 1;
-        if let Entry::Occupied(mut count) = counts.by_address.entry(address) {
+        if let Some(caller) = caller
+            && let Entry::Occupied(mut count) = counts.by_address.entry(caller)
+        {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();
@@ -244,6 +271,8 @@ pub struct Rules {
     pub tls: Option<Arc<ArcSwap<Tls>>>,
     /// The socket outlives this process: when accepting stops, the connections in its queue are left to the next one.
     pub is_passed: bool,
+    /// Each connection comes from a trusted proxy and begins with a header of the PROXY protocol.
+    pub proxy_protocol: bool,
 }
 
 /// Accepts until `stop` is ready. Connections continue after it returns.
@@ -330,11 +359,12 @@ fn is_callers(error: &io::Error) -> bool {
 }
 
 fn serve<H: Handler>(rules: &Rules, accepted: Accepted, handler: Rc<H>) {
-    let (stream, address) = match accepted {
+    let (mut stream, address) = match accepted {
         Accepted::Tcp(stream, address) => (stream, address),
         Accepted::Unix(stream) => {
             // The connections of a Unix socket count as one address's.
-            if let Some(place) = rules.bounds.enter(Ipv4Addr::UNSPECIFIED.into()) {
+            let place = rules.bounds.enter();
+            if let Some(place) = place.and_then(|place| place.of(Ipv4Addr::UNSPECIFIED.into())) {
                 let peer = Peer {
                     address: None,
                     secure: false,
@@ -350,21 +380,41 @@ fn serve<H: Handler>(rules: &Rules, accepted: Accepted, handler: Rc<H>) {
             return;
         }
     };
-    let Some(place) = rules.bounds.enter(address.ip()) else {
-        if rules.tls.is_none() {
+    let (is_proxied, is_plain) = (rules.proxy_protocol, rules.tls.is_none());
+    let refuse = move |stream: &TcpStream| {
+        if is_plain {
             let _ = stream.try_write(TOO_MANY);
         }
-        return;
+    };
+    // The caller behind a proxy is not known yet.
+    let located = |place: Place| match is_proxied {
+        true => Some(place),
+        false => place.of(address.ip()),
+    };
+    let Some(mut place) = rules.bounds.enter().and_then(located) else {
+        return refuse(&stream);
     };
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let peer = Peer {
+    let mut peer = Peer {
         address: Some(address.ip()),
         secure: rules.tls.is_some(),
     };
     let tls = rules.tls.as_ref().map(|tls| tls.load_full());
     spawn_local(async move {
+        if is_proxied {
+            // Boxed: the future of the connection stays small.
+            let caller = Box::pin(proxied_caller(&mut stream, address, &*handler)).await;
+            let Some(caller) = caller else {
+                return;
+            };
+            let Some(of_caller) = place.of(caller) else {
+                return refuse(&stream);
+            };
+            place = of_caller;
+            peer.address = Some(caller);
+        }
         let stream = match tls {
             None => Some(Stream::Tcp(stream)),
             // Boxed: the future of the connection stays small.
@@ -375,6 +425,25 @@ fn serve<H: Handler>(rules: &Rules, accepted: Accepted, handler: Rc<H>) {
         }
         drop(place);
     });
+}
+
+/// Reads whose connection a trusted proxy passes on; `None` if the connection is closed, which the log says.
+async fn proxied_caller<H: Handler>(
+    stream: &mut TcpStream,
+    proxy: SocketAddr,
+    handler: &H,
+) -> Option<IpAddr> {
+    let problem = if handler.is_trusted(proxy.ip()) {
+        match timeout(handler.limits().handshake_timeout, proxied::read(stream)).await {
+            Ok(Ok(caller)) => return Some(caller.unwrap_or_else(|| proxy.ip())),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "its PROXY header took too long".to_owned(),
+        }
+    } else {
+        "it is not one of listen.trusted_proxies".to_owned()
+    };
+    tracing::info!(peer = %proxy, problem, "connection closed: listen.proxy_protocol");
+    None
 }
 
 /// Performs the TLS handshake of a connection; `None` if it fails.
@@ -413,7 +482,8 @@ mod tests {
     #[test]
     fn a_host_of_ipv6_has_no_more_connections_than_one_address() {
         let bounds = Arc::new(Bounds::new(10, Some(2)));
-        let enter = |address: &str| bounds.enter(address.parse().expect("an address"));
+        let of = |address: &str| move |place: Place| place.of(address.parse().expect("an address"));
+        let enter = |address| bounds.enter().and_then(of(address));
         let first = enter("2001:db8:1:2::1");
         let second = enter("2001:db8:1:2:ffff::2");
         assert!(first.is_some() && second.is_some());

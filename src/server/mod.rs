@@ -9,6 +9,7 @@ pub mod fuzzing;
 mod guard;
 pub mod http2;
 pub mod listener;
+mod proxied;
 pub mod rejection;
 pub mod request;
 pub mod response;

@@ -63,6 +63,7 @@ mod memory;
 mod mutations;
 mod paths;
 mod pipelining;
+mod proxy_protocol;
 mod request_line;
 mod trailers;
 mod trusted;

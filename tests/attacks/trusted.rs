@@ -12,7 +12,7 @@ const BASE: &str = "service.base_url = 'https://api.test'\n";
 
 /// Fields of a caller; the addresses and the scheme that the API is then told if their sender is trusted.
 #[rustfmt::skip]
-const HEARD: [(&str, &str, &str); 19] = [
+const HEARD: [(&str, &str, &str); 21] = [
     ("X-A: b", "127.0.0.1", "http"),
     ("X-Forwarded-For: 203.0.113.9", "203.0.113.9, 127.0.0.1", "http"),
     ("X-Forwarded-For: 203.0.113.9, 127.0.0.2", "203.0.113.9, 127.0.0.2, 127.0.0.1", "http"),
@@ -22,6 +22,8 @@ const HEARD: [(&str, &str, &str); 19] = [
     ("X-Forwarded-Proto: https", "127.0.0.1", "https"),
     ("X-Forwarded-Proto: HTTPS", "127.0.0.1", "https"),
     ("X-Forwarded-Proto: http", "127.0.0.1", "http"),
+    ("X-Forwarded-Proto: wss", "127.0.0.1", "https"),
+    ("X-Forwarded-Proto: ws", "127.0.0.1", "http"),
     ("X-Forwarded-Proto: https\r\nX-Forwarded-Proto: http", "127.0.0.1", "http"),
     ("X-Forwarded-Proto: http, https", "127.0.0.1", "https"),
     ("X_Forwarded_Proto: https", "127.0.0.1", "http"),

@@ -2,8 +2,15 @@
 
 use std::{fs, net::TcpStream, path::Path, process::Command};
 
+use rustix::process::Signal;
+
 use super::{Server, file, free_port, tool};
-use crate::support::{PATIENCE, Proxy, Upstream, tls::Certificate, within};
+use crate::support::{
+    Call, Connection, PATIENCE, Proxy, Upstream, tls::Certificate, upstream::After, within,
+};
+
+const SWITCHING: &str = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                         Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 
 /// Copies the configurations of a folder into `directory`, for a server on `port` and with these replacements.
 pub(super) fn configure(folder: &str, directory: &Path, port: u16, replaced: &[(&str, &str)]) {
@@ -45,7 +52,18 @@ pub(super) fn configure(folder: &str, directory: &Path, port: u16, replaced: &[(
 
 /// Starts a server on its configuration, in front of a proxy, and sends calls that must arrive as they were signed.
 fn passes_signed_calls(name: &str, extra: &str, start: impl FnOnce(&Path) -> Command) {
-    let api = Upstream::start();
+    let api = Upstream::handling(|exchange| {
+        exchange.whole_body()?;
+        if exchange.seen.target != "/socket" {
+            exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
+            return Ok(After::Keep);
+        }
+        exchange.write(SWITCHING)?;
+        while let Some(bytes) = exchange.raw_piece()? {
+            exchange.write(bytes)?;
+        }
+        Ok(After::Close)
+    });
     let probe = free_port();
     let builder = Proxy::in_front_of(&api).config(&format!(
         "listen.trusted_proxies = ['127.0.0.1']\n{extra}\nadmin.probe_listen = '127.0.0.1:{probe}'\n\
@@ -54,7 +72,7 @@ fn passes_signed_calls(name: &str, extra: &str, start: impl FnOnce(&Path) -> Com
     let certificate = Certificate::for_names(&["api.example.com", "auth.example.com"]);
     let (chain, _) = certificate.write(builder.directory());
     let directory = builder.directory().to_owned();
-    let (proxy, port) = (builder.start(), free_port());
+    let (mut proxy, port) = (builder.start(), free_port());
     let caller = proxy.somebody();
 
     fs::write(
@@ -162,7 +180,15 @@ fn passes_signed_calls(name: &str, extra: &str, start: impl FnOnce(&Path) -> Com
             "{name}"
         );
         for (field, value) in [
-            ("For", "127.0.0.2, 127.0.0.1"),
+            // One that passes connections on writes no field.
+            (
+                "For",
+                if extra.contains("proxy_protocol") {
+                    "127.0.0.2"
+                } else {
+                    "127.0.0.2, 127.0.0.1"
+                },
+            ),
             ("Proto", "https"),
             ("Host", "api.example.com"),
         ] {
@@ -175,6 +201,27 @@ fn passes_signed_calls(name: &str, extra: &str, start: impl FnOnce(&Path) -> Com
         let forwarded = seen.header("Forwarded").unwrap_or_default();
         assert!(!forwarded.contains("203.0.113.9"), "{name}: {forwarded}");
     }
+
+    // An operation that lets the upgrade pass, as of a reload.
+    proxy.reconfigure("operation = [{ path = '/socket', upgrade = ['websocket'] }]");
+    proxy.signal(Signal::HUP);
+    proxy.logs(&["configuration_reloaded"]);
+    let handshake = Call::get("/socket")
+        .header("Upgrade", "websocket")
+        .header("Connection", "Upgrade")
+        .header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+        .header("Sec-WebSocket-Version", "13")
+        .of(&caller);
+    let address = ([127, 0, 0, 1], port).into();
+    let roots = fs::read_to_string(&chain).unwrap();
+    let mut socket = Connection::over_tls(address, "api.example.com", &roots);
+    socket.send(&handshake.wire("https://api.example.com", "api.example.com"));
+    assert_eq!(socket.head().status(), 101, "{name}: {}", proxy.log());
+    for bytes in [&b"a frame"[..], &[0x81; 70_000], b"\r\n\0 and more"] {
+        socket.send(bytes);
+        assert_eq!(socket.wire().exactly(bytes.len()).unwrap(), bytes, "{name}");
+    }
+    drop(socket);
 }
 
 fn nginx(configuration: &'static str) -> impl FnOnce(&Path) -> Command {
@@ -208,6 +255,21 @@ fn haproxy() {
         command.args(["-db", "-f", "haproxy.cfg"]);
         command
     });
+}
+
+#[test]
+fn haproxy_that_passes_connections_on_by_the_proxy_protocol() {
+    let own_tls = "listen.proxy_protocol = true\nlisten.tls.certificate = 'certificate.pem'\nlisten.tls.key = 'key.pem'";
+    for version in ["send-proxy-v2", "send-proxy"] {
+        passes_signed_calls(version, own_tls, |directory| {
+            let path = directory.join("haproxy-tcp.cfg");
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, text.replace("send-proxy-v2", version)).unwrap();
+            let mut command = Command::new("/usr/sbin/haproxy");
+            command.args(["-db", "-f", "haproxy-tcp.cfg"]);
+            command
+        });
+    }
 }
 
 #[test]

@@ -107,6 +107,7 @@ fn local_listener() -> Result<(TcpListener, SocketAddr), BoxedError> {
 fn serve(listener: TcpListener, handler: impl Handler) {
     let rules = Rules {
         is_passed: false,
+        proxy_protocol: false,
         bounds: Arc::new(Bounds::new(1000, None)),
         tls: None,
     };
