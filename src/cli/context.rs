@@ -103,6 +103,11 @@ impl StoreArgs {
         if let Some(error) = opened.and_then(|(_, manage)| manage.take_unrecorded()) {
             context.warn(&format!("serve does not log what was done: {error}"));
         }
+        if opened.is_some_and(|(_, manage)| manage.has_changed()) {
+            let place = context.place();
+            let note = format!("countersign: store {place}");
+            context.notes.borrow_mut().insert(0, note);
+        }
         Ok(Output {
             notes: context.notes.into_inner(),
             ..text.into()
@@ -283,6 +288,20 @@ impl Context {
         Ok(context)
     }
 
+    /// Where the store is, without the password of a server.
+    fn place(&self) -> String {
+        match self.config.store_file() {
+            Some(path) => std::path::absolute(&path)
+                .unwrap_or(path)
+                .display()
+                .to_string(),
+            None => match url::Url::parse(self.config.store.url.expose()) {
+                Ok(url) => format!("{}{}", url.host_str().unwrap_or("PostgreSQL"), url.path()),
+                Err(_) => "PostgreSQL".to_owned(),
+            },
+        }
+    }
+
     /// The store.
     ///
     /// # Errors
@@ -365,7 +384,7 @@ impl Context {
                 .for_each(|record| listing.push(&view(record)));
             match records.pop() {
                 Some(record) => last = Some(record),
-                None => return Ok(listing.finish()),
+                None => return Ok(listing.finish(output::terminal_width())),
             }
         }
     }

@@ -7,10 +7,12 @@ pub mod check;
 pub mod consumer;
 pub mod context;
 pub mod demo;
+mod examples;
 pub mod explain;
 pub mod health;
 pub mod output;
 pub mod password;
+mod progress;
 mod rekey;
 pub mod request;
 pub mod secret_arg;
@@ -24,7 +26,7 @@ pub mod user;
 
 use std::{fs, io, path::PathBuf, process::ExitCode};
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 use self::{
@@ -115,9 +117,15 @@ enum Command {
     },
 }
 
+/// The definition of the command line, with the examples.
+fn definition() -> clap::Command {
+    examples::add(Cli::command())
+}
+
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
-    match Cli::try_parse() {
+    let parsed = definition().try_get_matches();
+    match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => finish(cli.command.run()),
         Err(error) if usage::is_help(&error) => {
             // A closed standard output does not make the help fail.
@@ -160,13 +168,13 @@ impl Command {
             Self::Export(args) => args.run(),
             Self::Import(args) => args.run(),
             Self::Completions { shell } => {
-                let (mut definition, mut script) = (Cli::command(), Vec::new());
+                let (mut definition, mut script) = (definition(), Vec::new());
                 clap_complete::generate(shell, &mut definition, "countersign", &mut script);
                 Ok(String::from_utf8_lossy(&script).into_owned().into())
             }
             Self::Man { directory } => {
                 fs::create_dir_all(&directory)
-                    .and_then(|()| clap_mangen::generate_to(Cli::command(), &directory))
+                    .and_then(|()| clap_mangen::generate_to(definition(), &directory))
                     .about(format!("{}: cannot be written", directory.display()))?;
                 Ok(Output::default())
             }

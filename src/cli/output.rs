@@ -1,5 +1,8 @@
 //! Records as people and programs read them.
 
+use std::{borrow::Cow, io};
+
+use rustix::termios::tcgetwinsize;
 use serde_json::Value;
 
 /// A record: as one line of JSON, or a line for each field.
@@ -66,8 +69,9 @@ impl Listing {
             .push(columns().map(|(_, value)| plain(value)).collect());
     }
 
-    /// The whole text; empty for a list without records.
-    pub fn finish(self) -> String {
+    /// The whole text; empty for a list without records. In a table that would be wider than `limit`, the longest cells are
+    /// shortened, but for those of the first column.
+    pub fn finish(self, limit: Option<usize>) -> String {
         if self.as_json {
             return self.json;
         }
@@ -77,15 +81,48 @@ impl Listing {
                 *width = (*width).max(cell.chars().count());
             }
         }
+        fit(&mut widths, limit.unwrap_or(usize::MAX));
         let mut text = String::new();
         for row in &self.rows {
             let cells = row.iter().zip(&widths);
-            let cells = cells.map(|(cell, width)| format!("{cell:<width$}"));
+            let cells = cells.map(|(cell, &width)| format!("{:<width$}", shortened(cell, width)));
             text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
             text.push('\n');
         }
         text
     }
+}
+
+/// The narrowest column.
+const NARROWEST: usize = 8;
+
+/// Makes columns narrower, the widest first, until the table fits.
+fn fit(widths: &mut [usize], limit: usize) {
+    let between = 2 * widths.len().saturating_sub(1);
+    let mut total = widths.iter().sum::<usize>() + between;
+    while total > limit {
+        let others = widths.iter_mut().skip(1);
+        match others.max() {
+            Some(widest) if *widest > NARROWEST => *widest -= 1,
+            _ => return,
+        }
+        total -= 1;
+    }
+}
+
+/// The beginning of a cell that is too long.
+fn shortened(cell: &str, width: usize) -> Cow<'_, str> {
+    if cell.chars().count() <= width {
+        return Cow::Borrowed(cell);
+    }
+    let beginning = cell.chars().take(width.saturating_sub(1));
+    Cow::Owned(beginning.chain(['…']).collect())
+}
+
+/// The columns of the terminal, if standard output is one.
+pub fn terminal_width() -> Option<usize> {
+    let size = tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
 /// A value as people read it. Control characters of names that somebody else chose do not reach the terminal.

@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
-use super::context::{CommandError, Context};
+use super::{
+    context::{CommandError, Context},
+    progress::Progress,
+};
 use crate::{
     store::port::{ResealFrom, Resealed},
     telemetry::audit::CommandRecord,
@@ -27,9 +30,12 @@ pub(super) async fn execute(context: &Context) -> Result<String, CommandError> {
     let store = context.store()?;
     let mut all = Resealed::default();
     let mut next = Some(ResealFrom::default());
+    let mut progress = Progress::of("secrets");
     while let Some(from) = next.take() {
         next = all.add(store.reseal(from, false).await?);
+        progress.at(all.seen);
     }
+    drop(progress);
     let (unopened, example) = all.unopened.unzip();
     let unopened = unopened.unwrap_or(0);
     let rekeyed = all.older - unopened;

@@ -22,7 +22,10 @@ use self::{
     line::{Defaults, VERSION, line},
     read::{Contents, Mapping, mapping},
 };
-use super::context::{About as _, CommandError, Context, Output, RecordArgs, StoreArgs};
+use super::{
+    context::{About as _, CommandError, Context, Output, RecordArgs, StoreArgs},
+    progress::Progress,
+};
 use crate::{
     app::services::{self, ServiceError},
     clock::UnixTime,
@@ -176,9 +179,11 @@ fn write(to: &mut impl Write, export: Export) -> io::Result<()> {
         "accepted_until": export.origin.accepted_until,
     });
     writeln!(to, "{head}")?;
-    for record in &export.records {
+    let mut progress = Progress::of("records written");
+    for (record, number) in export.records.iter().zip(1..) {
         serde_json::to_writer(&mut *to, &line(record))?;
         to.write_all(b"\n")?;
+        progress.at(number);
     }
     Ok(())
 }

@@ -133,6 +133,7 @@ pub struct Management {
     settings: Settings,
     feed: Option<Arc<ChangeHub>>,
     unrecorded: Mutex<Option<StoreError>>,
+    has_changed: AtomicBool,
 }
 
 impl Management {
@@ -150,6 +151,7 @@ impl Management {
             settings,
             feed,
             unrecorded: Mutex::default(),
+            has_changed: AtomicBool::new(false),
         }
     }
 
@@ -157,6 +159,11 @@ impl Management {
     pub fn take_unrecorded(&self) -> Option<StoreError> {
         let unrecorded = self.unrecorded.lock();
         unrecorded.unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Whether anything was recorded as done, which nearly always is a change of the store.
+    pub fn has_changed(&self) -> bool {
+        self.has_changed.load(Ordering::Relaxed)
     }
 
     /// Records what `by` did, for the log of every `serve` on the store. `about` has the event and what it concerns.
@@ -168,6 +175,7 @@ impl Management {
             actor: by.clone(),
             ..about
         };
+        self.has_changed.store(true, Ordering::Relaxed);
         if self.feed.is_none() {
             record.log();
         }

@@ -17,6 +17,7 @@ mod paths;
 mod place;
 mod rekey;
 mod signing;
+mod terminal;
 mod tokens;
 mod transfer;
 mod users;

@@ -134,12 +134,12 @@ fn people_get_lists_as_a_table() {
         listing.push(&shown(&consumer));
     }
     assert_eq!(
-        listing.finish(),
+        listing.finish(None),
         "KEY   NAME           CALLBACKS  PERMISSIONS  DIALECT  ENABLED  CREATED AT\n\
          shop  Shop           -          -            rfc5849  yes      2023-11-14T22:13:20Z\n\
          shop  Ünïcode \u{fffd}[31m  -          -            rfc5849  yes      2023-11-14T22:13:20Z\n"
     );
-    assert_eq!(Listing::new(false).finish(), "");
+    assert_eq!(Listing::new(false).finish(None), "");
 }
 
 #[test]
@@ -147,10 +147,32 @@ fn programs_get_an_object_a_line() {
     let mut listing = Listing::new(true);
     listing.push(&json!(token()));
     listing.push(&json!(token()));
-    let text = listing.finish();
+    let text = listing.finish(Some(10));
     assert_eq!(text.lines().count(), 2);
     for line in text.lines() {
         let object: Value = serde_json::from_str(line).unwrap();
         assert_eq!(object["token"], "t");
     }
+}
+
+#[test]
+fn a_table_fits_the_terminal_and_its_first_column_stays_whole() {
+    let table = |limit| {
+        let mut listing = Listing::new(false);
+        let consumer = Consumer {
+            name: "A name that is longer than the others are".to_owned(),
+            callbacks: vec!["https://shop.example/a/long/way/back".to_owned()],
+            ..Consumer::for_tests("a-key-that-is-copied")
+        };
+        listing.push(&shown(&consumer));
+        listing.finish(limit)
+    };
+    assert_eq!(
+        table(Some(110)),
+        "KEY                   NAME             CALLBACKS        PERMISSIONS  DIALECT  ENABLED  CREATED AT\n\
+         a-key-that-is-copied  A name that is…  https://shop.e…  -            rfc5849  yes      2023-11-14T22:13:20Z\n"
+    );
+    assert!(table(None).contains("longer than the others are"));
+    // Too narrow for anything: as narrow as it goes.
+    assert!(table(Some(10)).contains("a-key-that-is-copied  A name …  https:/…"));
 }

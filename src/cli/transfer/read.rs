@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::line::{Defaults, Head, LineError, VERSION, name_of, record};
 use crate::{
+    cli::progress::Progress,
     clock::UnixTime,
     manage::distinct_members,
     store::transfer::{Numbered, Origin},
@@ -47,7 +48,9 @@ impl Contents {
     pub(super) fn read_lines(&mut self, mut input: impl BufRead) -> io::Result<()> {
         let (mut head, mut number, mut last, mut found) = (None, 0, 1, 0);
         let mut line = Vec::new();
+        let mut progress = Progress::of("lines read");
         loop {
+            progress.at(number as u64);
             line.clear();
             if input.read_until(b'\n', &mut line)? == 0 {
                 break;
@@ -146,7 +149,9 @@ impl Contents {
             }
         };
         let mut row = StringRecord::new();
+        let mut progress = Progress::of("lines read");
         loop {
+            progress.at(rows.position().line());
             let line = match rows.read_record(&mut row) {
                 Ok(false) => return Ok(()),
                 Ok(true) => row.position().map_or(0, csv::Position::line),

@@ -1,0 +1,97 @@
+//! What a person at a terminal sees; `script` is one.
+
+use std::process::{Command, Stdio};
+
+use crate::place::Place;
+
+/// Runs a line of shell on a terminal with so many columns.
+fn on_terminal(place: &Place, columns: u16, line: &str) -> String {
+    let program = env!("CARGO_BIN_EXE_countersign");
+    let line = format!(
+        "stty cols {columns}; {}",
+        line.replace("countersign", program)
+    );
+    let output = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(place.path(""))
+        .env_remove("NO_COLOR")
+        .env("TERM", "xterm")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    text
+}
+
+#[test]
+fn a_table_fits_and_json_is_whole() {
+    let place = Place::new();
+    let name = "a name that is long ".repeat(10);
+    place
+        .run(&["consumer", "add", "--key", "shop", "--name", name.trim()][..])
+        .done();
+    let table = on_terminal(&place, 100, "countersign consumer list");
+    for line in table.lines() {
+        assert!(line.trim_end().chars().count() <= 100, "{line}");
+    }
+    assert!(table.contains("shop") && table.contains("…"), "{table}");
+    let json = on_terminal(&place, 100, "countersign consumer list --json");
+    assert!(json.contains(name.trim()), "{json}");
+    // Not for a pipe.
+    assert!(
+        place
+            .run("consumer list")
+            .done()
+            .stdout
+            .contains(name.trim())
+    );
+}
+
+#[test]
+fn no_color_leaves_the_help_without_escapes() {
+    let place = Place::new();
+    assert!(on_terminal(&place, 80, "countersign --help").contains('\u{1b}'));
+    let plain = on_terminal(&place, 80, "NO_COLOR=1 countersign --help");
+    assert!(!plain.contains('\u{1b}'), "{plain}");
+}
+
+#[test]
+fn each_command_that_changes_something_names_the_store() {
+    let place = Place::new();
+    let store = place.path("countersign.db").display().to_string();
+    let told = |arguments: &str| {
+        place
+            .run(arguments)
+            .done()
+            .stderr
+            .contains(&format!("countersign: store {store}"))
+    };
+    assert!(told("consumer add --key shop --name Shop"));
+    assert!(told("consumer disable shop"));
+    assert!(!told("consumer list"));
+    assert!(!told("consumer show shop"));
+}
+
+#[test]
+fn long_work_shows_how_far_it_is_on_a_terminal_alone() {
+    let place = Place::new();
+    let mut file = "{\"kind\":\"export\",\"version\":1}\n".to_owned();
+    for number in 0..60_000 {
+        let line = format!(
+            "{{\"kind\":\"consumer\",\"key\":\"k{number}\",\"secret\":\"s\",\"name\":\"n\",\"callbacks\":[]}}\n"
+        );
+        file.push_str(&line);
+    }
+    std::fs::write(place.path("many.jsonl"), file).unwrap();
+    let shown = on_terminal(&place, 80, "countersign import many.jsonl");
+    assert!(shown.contains("lines read"), "{shown}");
+    assert!(shown.contains("countersign: store "), "{shown}");
+    assert!(
+        !place
+            .run("export many.out")
+            .done()
+            .stderr
+            .contains("written")
+    );
+}
