@@ -9,6 +9,9 @@ pub struct Peer {
     pub address: Option<IpAddr>,
     /// The connection is under TLS that ends here.
     pub secure: bool,
+    /// The address is that of a proxy, which passes the connection on for somebody whom it does not name: what arrives is not
+    /// the proxy's word, whether or not the proxy is trusted.
+    pub is_relay: bool,
 }
 
 /// The network that counts as one caller: an IPv4 address, or the /64 of an IPv6 address, which is what one host gets.

@@ -109,6 +109,10 @@ impl Admin {
             self.check_host(request.headers())?;
         }
         let is_jwk_set = path == "/jwks.json" && !self.is_probe;
+        // From here on the store may be another process's.
+        if !is_open && *self.shared.phase.borrow() >= Phase::Leaving {
+            return Ok(text(503, "this process is ending\n"));
+        }
         match path {
             _ if (is_open || is_jwk_set)
                 && !matches!(*request.method(), Method::GET | Method::HEAD) =>

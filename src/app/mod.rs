@@ -194,6 +194,9 @@ const HANDOVER: Duration = Duration::from_secs(5);
 /// this much longer to arrive.
 const LAST_ARRIVAL: Duration = Duration::from_millis(100);
 
+/// How long the hand-over waits for workers to end their last decisions, and for the store.
+const LAST_SYNC: Duration = Duration::from_secs(1);
+
 /// How long the end waits for a collector.
 const LAST_TRACES: Duration = Duration::from_secs(2);
 
@@ -566,8 +569,10 @@ impl App {
             () = leave(&self.common, &self.phase, deadline) => false,
             () = self.signals.ended() => true,
         };
+        // What is undecided ends here, before the changes of the store are no longer followed.
         self.common.shared.is_leaving.store(true, Ordering::Relaxed);
-        let _ = self.phase.send(Phase::Leaving);
+        let _ = self.phase.send(Phase::Left);
+        all_left(&self.common, Instant::now() + LAST_SYNC).await;
         drop(upkeep);
         self.hand_over().await;
         let connections = self.common.open_connections();
@@ -596,17 +601,19 @@ impl App {
         let _ = self.phase.send(Phase::Ended);
     }
 
-    /// Writes what the next process needs, and gives up the nonce window. From here on this process neither accepts a signed
-    /// request nor changes the store.
+    /// Gives up the nonce window, so that another process can go on with it. By then no request is left that could use it, or
+    /// the store; a signed one of a worker that hangs is rejected.
     async fn hand_over(&self) {
-        if let Err(error) = self.services.credentials.flush_uses().await {
-            tracing::error!(%error, "could not write the last uses of tokens");
+        // A store that hangs does not hold up the next process: only last uses would be lost. The high-water mark in the store
+        // covers all that was accepted.
+        match timeout(LAST_SYNC, self.services.credentials.flush_uses()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "could not write the last uses of tokens"),
+            Err(_) => {
+                tracing::error!("could not write the last uses of tokens: the store is too slow")
+            }
         }
-        let Services { nonces, store, .. } = &*self.services;
-        if let Err(error) = services::mark(nonces, &**store, &self.services.clock).await {
-            tracing::error!(%error, "could not persist the high-water mark of nonces");
-        }
-        if let Err(error) = nonces.window().close() {
+        if let Err(error) = self.services.nonces.window().close() {
             tracing::error!(%error, "could not close the nonce window cleanly");
         }
     }
@@ -618,7 +625,11 @@ async fn leave(common: &Common, phase: &channel::Sender<Phase>, deadline: Instan
     emptied(common, deadline.min(last)).await;
     common.shared.is_leaving.store(true, Ordering::Relaxed);
     let _ = phase.send(Phase::Leaving);
-    let deadline = deadline.min(Instant::now() + LAST_DECISION);
+    all_left(common, deadline.min(Instant::now() + LAST_DECISION)).await;
+}
+
+/// Waits until no worker has a request that is not decided.
+async fn all_left(common: &Common, deadline: Instant) {
     while common.staying.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
         sleep(LOOK_EVERY).await;
     }

@@ -79,7 +79,7 @@ impl Way {
             }
             Self::Forwarded => {
                 let method = take(headers, &X_FORWARDED_METHOD)?;
-                let scheme = parse_scheme(take(headers, &X_FORWARDED_PROTO)?.as_bytes())?;
+                let scheme = forwarded_scheme(&take(headers, &X_FORWARDED_PROTO)?)?;
                 let host = take(headers, &X_FORWARDED_HOST)?;
                 let target = parse_target(take(headers, &X_FORWARDED_URI)?.as_bytes())?;
                 (
@@ -93,7 +93,7 @@ impl Way {
             }
             Self::Verify => {
                 let scheme = match headers.contains_key(&X_FORWARDED_PROTO) {
-                    true => Some(parse_scheme(take(headers, &X_FORWARDED_PROTO)?.as_bytes())?),
+                    true => Some(forwarded_scheme(&take(headers, &X_FORWARDED_PROTO)?)?),
                     false => None,
                 };
                 let host = take(headers, &header::HOST)?;
@@ -173,6 +173,10 @@ fn split_url(url: &HeaderValue) -> Result<(Scheme, HeaderValue, PathAndQuery), R
     let host = HeaderValue::from_str(&rest[..end]).map_err(|_| INVALID_HOST)?;
     let target = parse_target(&rest.as_bytes()[end..])?;
     Ok((parse_scheme(scheme.as_bytes())?, host, target))
+}
+
+fn forwarded_scheme(value: &HeaderValue) -> Result<Scheme, Rejection> {
+    Scheme::of_forwarded(value.as_bytes()).ok_or(INVALID_SCHEME)
 }
 
 fn parse_scheme(text: &[u8]) -> Result<Scheme, Rejection> {

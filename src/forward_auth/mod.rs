@@ -142,7 +142,6 @@ impl Handler for Gate {
         request: Request<RequestBody>,
     ) -> Result<Response<ResponseBody>, Gone> {
         let (worker, current) = (&self.0, self.0.current());
-        let undecided = worker.undecided();
         let live = &*current.live;
         let (mut parts, body) = request.into_parts();
         let (caller, asked) = (Rc::clone(body.caller()), parts.method.clone());
@@ -156,9 +155,11 @@ impl Handler for Gate {
         let (mut record, admitted) = worker.begin(&current, &parts, peer, is_trusted);
         let outcome = match (admitted, described) {
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
-            (Ok(()), Ok(described)) => decide(live, &parts, &described, &caller, &mut record).await,
+            (Ok(()), Ok(described)) => {
+                let deciding = decide(live, &parts, &described, &caller, &mut record);
+                worker.deciding(deciding).await
+            }
         };
-        drop(undecided);
         let response = match outcome {
             Ok((permit, fields)) => {
                 record.permit = Some(permit);

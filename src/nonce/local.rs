@@ -471,6 +471,11 @@ impl LocalWindow {
         Duration::from_secs(leaves.0.saturating_sub(now.0) + 2)
     }
 
+    /// Whether it has been closed.
+    pub fn is_closed(&self) -> bool {
+        self.not_before.load(Ordering::Relaxed) == CLOSED
+    }
+
     /// Nonces held.
     pub fn entries(&self) -> u64 {
         self.entries.load(Ordering::Relaxed)

@@ -24,6 +24,16 @@ impl Scheme {
             .find(|scheme| scheme.as_str().eq_ignore_ascii_case(text))
     }
 
+    /// Reads the scheme of a forwarded field: Traefik writes `ws` and `wss` (RFC 6455 §3) for a WebSocket handshake.
+    pub fn of_forwarded(text: &[u8]) -> Option<Self> {
+        let text = str::from_utf8(text).ok()?;
+        match () {
+            () if text.eq_ignore_ascii_case("ws") => Some(Self::Http),
+            () if text.eq_ignore_ascii_case("wss") => Some(Self::Https),
+            () => Self::parse(text),
+        }
+    }
+
     /// The scheme in lower case, without `:`.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -164,7 +164,7 @@ impl Origins {
             trusted: false,
             family: self.family,
         };
-        if peer.address.is_some_and(|address| self.is_trusted(address)) {
+        if self.trusts(peer) {
             received.trusted = true;
             self.warn_of_other_family(&parts.headers);
             match self.family {
@@ -249,6 +249,12 @@ impl Origins {
             }
         }
         Ok(received)
+    }
+
+    /// Whether the other end of a connection is a trusted proxy, which speaks for itself.
+    #[must_use]
+    pub fn trusts(&self, peer: Peer) -> bool {
+        !peer.is_relay && peer.address.is_some_and(|address| self.is_trusted(address))
     }
 
     /// Whether the caller's address in a description is believed: of a trusted proxy, and over a Unix socket.
@@ -352,14 +358,10 @@ fn set_host<'a>(received: &mut RequestOrigin<'a>, host: Option<&'a [u8]>) -> Res
 }
 
 fn set_proto(received: &mut RequestOrigin<'_>, proto: Option<&[u8]>) -> Result<(), Rejection> {
-    let is = |name: &str| proto.is_some_and(|proto| proto.eq_ignore_ascii_case(name.as_bytes()));
-    received.secure = match proto {
-        None => received.secure,
-        // Traefik writes the schemes of WebSocket (RFC 6455 §3) for a handshake.
-        Some(_) if is("https") || is("wss") => true,
-        Some(_) if is("http") || is("ws") => false,
-        Some(_) => return Err(INVALID_FORWARDED),
-    };
+    if let Some(proto) = proto {
+        let scheme = Scheme::of_forwarded(proto).ok_or(INVALID_FORWARDED)?;
+        received.secure = scheme == Scheme::Https;
+    }
     Ok(())
 }
 

@@ -97,8 +97,10 @@ pub enum Phase {
     Announced,
     /// It accepts no more connections and finishes what it has.
     Draining,
-    /// It takes no more requests, and gives up what another process needs; responses and tunnels go on.
+    /// It takes no more requests; those that came are decided.
     Leaving,
+    /// It decides nothing any more, and gives up what another process needs; responses and tunnels go on.
+    Left,
     /// It drops what is left.
     Ended,
 }
@@ -157,9 +159,26 @@ impl Worker {
         self.shared.is_leaving.load(Ordering::Relaxed) && self.undecided.get() == 0
     }
 
-    /// Counts a request that is not decided yet, until this is dropped.
-    pub fn undecided(&self) -> impl Drop {
-        Undecided::begin(&self.undecided)
+    /// Decides on a request, unless this process has left before that is done.
+    ///
+    /// # Errors
+    /// Those of the decision, and [`Failure::Ending`].
+    pub async fn deciding<T>(
+        &self,
+        decision: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let _undecided = Undecided::begin(&self.undecided);
+        // Made when it is first polled: most decisions never wait.
+        let left = async {
+            let mut phase = self.shared.phase.clone();
+            // An error means that the process is gone.
+            let _ = phase.wait_for(|phase| *phase >= Phase::Left).await;
+        };
+        tokio::select! {
+            biased;
+            decided = decision => decided,
+            () = left => Err(Failure::Ending),
+        }
     }
 
     /// The live configuration.
@@ -180,7 +199,6 @@ impl Worker {
         body: RequestBody,
         record: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Failure> {
-        let undecided = Undecided::begin(&self.undecided);
         let live = &*current.live;
         let caller = Rc::clone(body.caller());
         let body_bytes = body.size_hint().lower();
@@ -197,18 +215,24 @@ impl Worker {
                 Box::pin(page(live, Page::Home, &head, body, record)).await
             }
             // Boxed: the futures of calls to the API stay small.
-            Target::Token(named) => Box::pin(token(live, named, &head, body, record)).await,
+            Target::Token(named) => {
+                let responding = Box::pin(token(live, named, &head, body, record));
+                self.deciding(responding).await
+            }
             Target::JwkSet => {
                 record.operation = Served::Page;
                 let set = jwk_set(live).ok_or(route::Rejection::NotFound)?;
                 Ok(own_response(set, &head.parts.method, record))
             }
-            Target::Page(page) => Box::pin(self::page(live, page, &head, body, record)).await,
+            Target::Page(page) => {
+                let responding = Box::pin(self::page(live, page, &head, body, record));
+                self.deciding(responding).await
+            }
             Target::Api(_) if current.pool.is_none() => Err(route::Rejection::NotFound.into()),
             Target::Api(call) => {
                 let url = call.url;
-                let call = call::admit(live, &head, call, names, body, record).await?;
-                drop(undecided);
+                let admitting = call::admit(live, &head, call, names, body, record);
+                let call = self.deciding(admitting).await?;
                 // They choose the form of a response to a failure, and the fields go to the API.
                 let kept = [header::ACCEPT, header::ACCEPT_LANGUAGE]
                     .map(|name| Some((parts.headers.get(&name)?.clone(), name)));
@@ -427,8 +451,8 @@ impl Handler for Worker {
     ) -> Result<Response<ResponseBody>, Gone> {
         let current = self.current();
         let (mut parts, body) = request.into_parts();
-        let peer = body.caller().peer.address;
-        let is_trusted = peer.is_some_and(|peer| current.live.origins.is_trusted(peer));
+        let peer = body.caller().peer;
+        let (is_trusted, peer) = (current.live.origins.trusts(peer), peer.address);
         let (mut record, admitted) = self.begin(&current, &parts, peer, is_trusted);
         let outcome = match admitted {
             Ok(()) => self.pass(&current, &mut parts, body, &mut record).await,

@@ -113,6 +113,9 @@ pub(super) fn render(
     };
     let docs = frame.look.params.docs_url.as_ref().zip(code);
     let docs = docs.map(|(url, code)| format!("{url}#{code}"));
+    let link = docs
+        .as_ref()
+        .map(|docs| ("Link", format!("<{docs}>; rel=\"help\"")));
     let mut response = match (format, code) {
         (Format::Html, _) => {
             let (title, text) = problem.page.unwrap_or((explained(status), None));
@@ -190,7 +193,7 @@ pub(super) fn render(
     let id = (!request_id.is_empty()).then(|| ("X-Request-Id", request_id.to_owned()));
     response
         .fields
-        .extend([challenge, problem.field, id].into_iter().flatten());
+        .extend([challenge, problem.field, link, id].into_iter().flatten());
     response
 }
 

@@ -368,6 +368,7 @@ fn serve<H: Handler>(rules: &Rules, accepted: Accepted, handler: Rc<H>) {
                 let peer = Peer {
                     address: None,
                     secure: false,
+                    is_relay: false,
                 };
                 let wire = Wire::new(Stream::Unix(stream));
                 spawn_local(async move {
@@ -400,6 +401,7 @@ fn serve<H: Handler>(rules: &Rules, accepted: Accepted, handler: Rc<H>) {
     let mut peer = Peer {
         address: Some(address.ip()),
         secure: rules.tls.is_some(),
+        is_relay: false,
     };
     let tls = rules.tls.as_ref().map(|tls| tls.load_full());
     spawn_local(async move {
@@ -409,6 +411,8 @@ fn serve<H: Handler>(rules: &Rules, accepted: Accepted, handler: Rc<H>) {
             let Some(caller) = caller else {
                 return;
             };
+            peer.is_relay = caller.is_none();
+            let caller = caller.unwrap_or(address.ip());
             let Some(of_caller) = place.of(caller) else {
                 return refuse(&stream);
             };
@@ -427,15 +431,16 @@ fn serve<H: Handler>(rules: &Rules, accepted: Accepted, handler: Rc<H>) {
     });
 }
 
-/// Reads whose connection a trusted proxy passes on; `None` if the connection is closed, which the log says.
+/// Reads whose connection a trusted proxy passes on, if the proxy names an address; `None` if the connection is closed, which
+/// the log says.
 async fn proxied_caller<H: Handler>(
     stream: &mut TcpStream,
     proxy: SocketAddr,
     handler: &H,
-) -> Option<IpAddr> {
+) -> Option<Option<IpAddr>> {
     let problem = if handler.is_trusted(proxy.ip()) {
         match timeout(handler.limits().handshake_timeout, proxied::read(stream)).await {
-            Ok(Ok(caller)) => return Some(caller.unwrap_or_else(|| proxy.ip())),
+            Ok(Ok(caller)) => return Some(caller),
             Ok(Err(error)) => error.to_string(),
             Err(_) => "its PROXY header took too long".to_owned(),
         }
@@ -482,8 +487,10 @@ mod tests {
     #[test]
     fn a_host_of_ipv6_has_no_more_connections_than_one_address() {
         let bounds = Arc::new(Bounds::new(10, Some(2)));
-        let of = |address: &str| move |place: Place| place.of(address.parse().expect("an address"));
-        let enter = |address| bounds.enter().and_then(of(address));
+        let enter = |address: &str| {
+            let address = address.parse().expect("an address");
+            bounds.enter().and_then(|place| place.of(address))
+        };
         let first = enter("2001:db8:1:2::1");
         let second = enter("2001:db8:1:2:ffff::2");
         assert!(first.is_some() && second.is_some());

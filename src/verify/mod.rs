@@ -343,6 +343,10 @@ impl Verifier {
 
     /// Records the nonce: of several requests with the same one, one succeeds.
     async fn record_nonce(&self, request: &SignedRequest<'_>, now: UnixTime) -> Result<(), Error> {
+        // Another process may serve by now, and changes of the store are no longer followed here.
+        if self.nonces.window().is_closed() {
+            return Err(Fault::WindowClosed.into());
+        }
         let Some(freshness) = &request.credentials.freshness else {
             // PLAINTEXT without timestamp and nonce (RFC 5849 §3.1): it is accepted only under TLS, if at all.
             return Ok(());

@@ -439,7 +439,8 @@ fn nothing_in_a_described_url_can_be_read_in_two_ways() {
         r"https | api.example.com | /v1 | 200
           https, http | api.example.com | /v1 | 400
           HTTPS | api.example.com | /v1 | 200
-          wss | api.example.com | /v1 | 400
+          wss | api.example.com | /v1 | 200
+          wsx | api.example.com | /v1 | 400
           https | api.example.com, other | /v1 | 400
           https | u@api.example.com | /v1 | 400
           https | api.example.com/v1 | /v1 | 400

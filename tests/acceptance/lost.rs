@@ -161,6 +161,11 @@ fn errors_link_to_their_documentation() {
         &Upstream::start(),
         "service.docs_url = 'https://docs.example/errors'",
     );
+    let form = proxy.rejects(Call::get("/x"), 401, "parameter_absent");
+    assert_eq!(
+        form.header("Link"),
+        Some("<https://docs.example/errors#parameter_absent>; rel=\"help\"")
+    );
     let json = Call::get("/x").header("Accept", "application/json");
     let problem = proxy.send(json).json();
     assert_eq!(

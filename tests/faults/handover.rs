@@ -218,6 +218,38 @@ fn a_form_that_is_too_slow_for_the_handover_is_the_successors() {
 }
 
 #[test]
+fn once_the_window_is_given_up_the_admin_listener_reports_health_alone() {
+    let may_end = Arc::default();
+    let api = api(&may_end);
+    let builder = Proxy::in_front_of(&api).config(CONFIG);
+    let token = builder.directory().join("admin.token");
+    std::fs::write(&token, "a".repeat(64)).unwrap();
+    let token = format!("admin.token_file = '{}'", token.display());
+    let mut proxy = builder.config(&token).start();
+    let caller = proxy.somebody();
+    let mut download = proxy.connect();
+    download.send(&proxy.wire(&Call::get("/download").of(&caller)));
+    api.wait_for(1);
+    let ask = |proxy: &Proxy| {
+        let (address, bearer) = (proxy.admin(), "a".repeat(64));
+        let mut admin = Connection::to(address);
+        let head = format!(
+            "GET /v1/consumers HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {bearer}\r\n\r\n"
+        );
+        admin.send(head.as_bytes());
+        admin.answer("GET").status
+    };
+    assert_eq!(ask(&proxy), 200);
+    proxy.signal(Signal::TERM);
+    proxy.logs(&["finishing what is running"]);
+    assert_eq!(ask(&proxy), 503);
+    assert_eq!(proxy.ask_admin("/healthz").status, 200);
+    may_end.store(true, Ordering::SeqCst);
+    download.answer("GET").has_status(200);
+    assert!(proxy.wait().success());
+}
+
+#[test]
 fn connections_in_the_queue_of_a_passed_socket_wait_for_the_next_process() {
     let api = Upstream::start();
     let mut proxy = Proxy::in_front_of(&api).config(CONFIG).activated().start();

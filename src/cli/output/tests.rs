@@ -169,8 +169,8 @@ fn a_table_fits_the_terminal_and_its_first_column_stays_whole() {
     };
     assert_eq!(
         table(Some(110)),
-        "KEY                   NAME             CALLBACKS        PERMISSIONS  DIALECT  ENABLED  CREATED AT\n\
-         a-key-that-is-copied  A name that is…  https://shop.e…  -            rfc5849  yes      2023-11-14T22:13:20Z\n"
+        "KEY                   NAME                CALLBACKS           PERMISSIONS  DIALECT  ENABLED  CREATED AT\n\
+         a-key-that-is-copied  A name that is lo…  https://shop.exam…  -            rfc5849  yes      2023-11-14T22:13…\n"
     );
     assert!(table(None).contains("longer than the others are"));
     // Too narrow for anything: as narrow as it goes.

@@ -39,6 +39,7 @@ fn peer(address: &str) -> Peer {
     Peer {
         address: Some(address.parse().expect("an address")),
         secure: false,
+        is_relay: false,
     }
 }
 
