@@ -275,7 +275,8 @@ impl Authorizer {
             return Ok(permit?);
         }
         self.check_same_origin(subject)?;
-        let trusted = subject.received.trusted;
+        // A description is the caller's but for its own fields and the caller's address.
+        let trusted = subject.received.trusted && !subject.is_described;
         let user = self.pages.session(subject.headers, trusted).await?;
         let user = user.ok_or_else(|| self.or_login(subject, found, Rejection::NoCredentials))?;
         let permit = Permit::for_session(user.id, &self.operations, found);

@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, header, request::P
 
 use self::description::{Described, Way};
 use crate::{
+    fields::single,
     origin::Scheme,
     parse,
     peer::Peer,
@@ -73,10 +74,11 @@ async fn decide(
         ..
     } = deciding.await?;
     // The proxy in front would pass any upgrade on.
-    if let Some(protocol) = parts.headers.get(header::UPGRADE)
+    let protocol = single(&parts.headers, &header::UPGRADE);
+    if protocol != Ok(None)
         && !(matches!(found, Found::Operation(operation) if operation.websocket)
             && parts.method == Method::GET
-            && protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
+            && matches!(protocol, Ok(Some(it)) if it.eq_ignore_ascii_case(b"websocket")))
     {
         return Err(live.authorizer.operations.forbidden(None).into());
     }
@@ -150,9 +152,9 @@ impl Handler for Gate {
             Some(way) => way.read(&mut parts).map_err(Failure::from),
             None => Err(route::Rejection::NotFound.into()),
         };
-        let is_trusted = live.origins.may_describe_caller(caller.peer);
         let peer = caller.peer.address;
-        let (mut record, admitted) = worker.begin(&current, &parts, peer, is_trusted);
+        // Its request id and its place in a trace are the caller's.
+        let (mut record, admitted) = worker.begin(&current, &parts, peer, false);
         let outcome = match (admitted, described) {
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
             (Ok(()), Ok(described)) => {

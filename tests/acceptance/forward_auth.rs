@@ -727,6 +727,7 @@ fn an_upgrade_is_permitted_where_the_operation_admits_it() {
                 404,
             ),
             (Call::post("/socket").header("Upgrade", "websocket"), 404),
+            (socket("/socket").header("Upgrade", "h2c"), 404),
             (Call::get("/open").header("Sec-WebSocket-Key", "x"), 404),
             (Call::get("/socket").header("Sec-WebSocket-Key", "x"), 200),
         ] {
@@ -811,22 +812,13 @@ fn decisions_are_logged_and_counted_as_requests() {
 }
 
 #[test]
-fn the_callers_address_and_request_id_are_those_of_a_trusted_proxy() {
-    for (trusted, expected) in [("'127.0.0.1'", true), ("'192.0.2.1'", false)] {
-        let proxy = Builder::for_forward_auth()
-            .config(&format!(
-                "listen.trusted_proxies = [{trusted}]\noperations.unlisted = 'nobody'"
-            ))
-            .start();
-        let call = Call::get("/")
-            .header("X-Request-Id", "mine-0123456789")
-            .header("X-Forwarded-For", "bad, 203.0.113.9");
-        let answer = proxy.asks(Way::Verify, &call);
-        assert_eq!(
-            answer.header("X-Request-Id") == Some("mine-0123456789"),
-            expected
-        );
-    }
+fn a_request_id_in_a_description_is_the_callers() {
+    let proxy = Builder::for_forward_auth()
+        .config("listen.trusted_proxies = ['127.0.0.1']\noperations.unlisted = 'nobody'")
+        .start();
+    let call = Call::get("/").header("X-Request-Id", "mine-0123456789");
+    let answer = proxy.asks(Way::Verify, &call);
+    assert_ne!(answer.header("X-Request-Id"), Some("mine-0123456789"));
 }
 
 #[test]

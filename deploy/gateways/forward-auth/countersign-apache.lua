@@ -72,6 +72,9 @@ function check(r)
         r.headers_in[name] = told[name]
     end
     r.headers_in["Authorization"] = nil
+    -- It names fields that are taken out on the way, perhaps those that are set here.
+    local upgrade = r.headers_in["Upgrade"]
+    r.headers_in["Connection"] = upgrade and upgrade:lower() == "websocket" and "Upgrade" or nil
     r.headers_in["X-Forwarded-Proto"] = headers["x-forwarded-proto"]
     -- Our cookie, where API and pages share an origin.
     local cookies = r.headers_in["Cookie"]

@@ -39,7 +39,7 @@ core.register_action("countersign", { "http-req" }, function(txn)
     headers["x-forwarded-for"] = { txn.f:src() }
     headers["x-forwarded-method"] = { txn.f:method() }
     headers["x-forwarded-proto"] = { txn.f:ssl_fc() == 1 and "https" or "http" }
-    headers["x-forwarded-host"] = { txn.f:req_hdr("host") }
+    headers["x-forwarded-host"] = { txn.f:req_fhdr("host") }
     headers["x-forwarded-uri"] = { txn.f:pathq() }
     local asked, response = pcall(function()
         return core.httpclient():get({ url = address, headers = headers, timeout = 10000 })
@@ -57,6 +57,19 @@ core.register_action("countersign", { "http-req" }, function(txn)
         txn.http:req_set_header(name, values[0] or "")
     end
     txn.http:req_del_header("authorization")
+    -- Our cookies, where API and pages share an origin.
+    local cookies = txn.f:req_fhdr("cookie")
+    if cookies then
+        local kept = {}
+        for _, line in pairs(txn.http:req_get_headers()["cookie"]) do
+            for cookie in line:gmatch("[^;]+") do
+                cookie = cookie:match("^%s*(.-)%s*$")
+                if not cookie:find("^countersign[=-]") and not cookie:find("^__Host%-countersign[=-]") then table.insert(kept, cookie) end
+            end
+        end
+        txn.http:req_del_header("cookie")
+        if #kept > 0 then txn.http:req_set_header("cookie", table.concat(kept, "; ")) end
+    end
     local query = txn.f:query()
     if query and query ~= "" then txn.http:req_set_query(without_credentials(query)) end
 end)
