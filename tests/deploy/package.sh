@@ -24,12 +24,14 @@ bash -c '. /usr/share/bash-completion/completions/countersign; complete -p count
 # systemd holds the sockets: while one process follows the other, nobody is refused.
 systemctl is-enabled countersign.socket countersign-admin.socket
 calls() {
+    set +x
     while [ ! -e /tmp/stop ]; do
         { printf 'GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nConnection: close\r\n\r\n' >&4 && head -n 1 <&4 | grep -q '^HTTP/1.1 401'; } \
             4<>/dev/tcp/127.0.0.1/8080 || echo "not answered" >>/tmp/lost
         echo call >>/tmp/calls
     done
 }
+touch /tmp/calls
 calls &
 becomes() { timeout 30 sh -c "until [ \"\$(systemctl is-active $1)\" = $2 ]; do sleep 0.1; done"; }
 go_on() { local before; before=$(wc -l </tmp/calls); timeout 30 sh -c "until [ \$(wc -l </tmp/calls) -gt $((before + 20)) ]; do sleep 0.1; done"; }
