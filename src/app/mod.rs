@@ -539,6 +539,8 @@ impl App {
             }
         }
         shared.generation.fetch_add(1, Ordering::Release);
+        let tokens = made.backend.as_ref().map(|backend| &backend.tokens);
+        self.control.console.end_sessions_of_others(tokens);
         self.control.backend.store(made.backend.map(Arc::new));
         if let (Some(shown), Some(tls)) = (&self.common.tls, made.tls) {
             shown.store(Arc::new(tls));

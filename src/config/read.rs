@@ -206,6 +206,8 @@ impl<'f> Written<'f> {
             for (key, full) in section.keys.iter().zip(section.full_keys()) {
                 let written = found.and_then(|table| table.get(key.name));
                 let value = match (written, key.unwritten) {
+                    // A query may have a key in it.
+                    (Some(_), _) if key.value_type.contains("Sql") => "set".to_owned(),
                     (Some(value), _) => {
                         let value = self.prepared(value.clone(), key.value_type);
                         value
@@ -361,7 +363,7 @@ pub(super) fn without_password(value: Value) -> Value {
         Value::String(text) => Value::String(match text.split_once("://") {
             Some((scheme, rest)) => {
                 let (place, query) = rest
-                    .split_once('?')
+                    .split_once(['?', '#'])
                     .map_or((rest, None), |(place, query)| (place, Some(query)));
                 let (hidden, shown) = match place.rsplit_once('@') {
                     _ if query.is_some_and(|query| query.contains('@')) => ("…", ""),

@@ -190,7 +190,7 @@ impl Management {
     /// returns how many were not revoked before. A filter that finds all revokes nothing.
     ///
     /// # Errors
-    /// [`ManageError::Invalid`] if all that the filter says is that they are unused for less than a day. The store fails;
+    /// [`ManageError::Invalid`] if all that the filter says is that they are unused for less than a second. The store fails;
     /// then some may be revoked, which is recorded.
     pub async fn revoke_tokens(
         &self,
@@ -201,13 +201,13 @@ impl Management {
         /// How many are revoked in one transaction.
         const AT_ONCE: u32 = 10_000;
         /// The shortest time by which alone tokens are found.
-        const SHORTEST: Duration = Duration::from_secs(86_400);
+        const SHORTEST: Duration = Duration::from_secs(1);
 
         if filter.user.is_none()
             && filter.consumer.is_none()
             && unused_for.is_some_and(|duration| duration < SHORTEST)
         {
-            let problem = "less than 1d finds nearly all tokens; name a consumer or a user too";
+            let problem = "less than 1s finds all tokens; give a longer time, or name a consumer or a user too";
             return Err(InvalidInput::member("unused_for", problem).into());
         }
         let mut about = CommandRecord::counting("tokens_revoked", []);

@@ -56,6 +56,30 @@ fn no_name_of_another_host_opens_it_whatever_the_listener() {
 }
 
 #[test]
+fn the_cookie_goes_over_https_alone_unless_the_host_is_loopback() {
+    let (_api, proxy) = console("admin.hosts = ['console.test']");
+    let form = format!("to=/&token={WRITE}");
+    for (host, expected) in [
+        ("console.test", ("__Host-countersign-console=", true)),
+        ("127.0.0.2", ("countersign-console=", false)),
+        ("[::1]:8443", ("countersign-console=", false)),
+        ("192.0.2.1", ("__Host-countersign-console=", true)),
+    ] {
+        let mut connection = Connection::to(proxy.admin());
+        let length = form.len();
+        let head = format!(
+            "POST /login HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n\r\n"
+        );
+        connection.send(format!("{head}{form}").as_bytes());
+        let answer = connection.answer("POST");
+        let cookie = answer.header("set-cookie").unwrap();
+        let (name, is_secure) = expected;
+        assert!(cookie.starts_with(name), "{host}: {cookie}");
+        assert_eq!(cookie.contains("; Secure"), is_secure, "{host}: {cookie}");
+    }
+}
+
+#[test]
 fn no_other_site_and_no_other_port_sends_a_form() {
     let (_api, proxy) = console("");
     let operator = Operator::with(&proxy, WRITE);

@@ -19,6 +19,8 @@ pub(super) struct Login<'a> {
     pub(super) admin: &'a Admin,
     pub(super) backend: &'a Backend,
     pub(super) peer: Option<IpAddr>,
+    /// The browser speaks https.
+    pub(super) is_secure: bool,
     /// The browser has sent a cookie.
     pub(super) is_back: bool,
 }
@@ -77,7 +79,7 @@ impl Login<'_> {
         match console.sessions.open(tokens, kind, console.clock.now()) {
             Ok(session) => {
                 tracing::info!(target: "audit", event = "console_login", by = "console", admin_token = word, address);
-                let cookie = session::set_cookie(Some(&session), self.admin.any_host);
+                let cookie = session::set_cookie(Some(&session), self.is_secure);
                 let next = if to == "/" {
                     path("/login", &[("opened", "1")])
                 } else {

@@ -35,12 +35,16 @@ use self::{
     page::{Person, Section, line, link},
     session::{Session, Sessions},
 };
-use super::{Admin, Backend, tokens::TokenKind};
+use super::{
+    Admin, Backend,
+    tokens::{TokenKind, Tokens},
+};
 use crate::{
     clock::{Clock, UnixTime},
     fields::{SEC_FETCH_SITE, single},
     manage::{Actor, ManageError},
     oauth::Authority,
+    origin::{is_loopback, without_brackets},
     pages::{
         csrf::{self, FormPurpose},
         form::Form,
@@ -94,6 +98,11 @@ impl Console {
             sessions: Sessions::default(),
         }
     }
+
+    /// Ends the sessions of a token that is not one of these any more.
+    pub fn end_sessions_of_others(&self, tokens: Option<&Tokens>) {
+        self.sessions.purge(tokens);
+    }
 }
 
 /// Why a page is not shown, or a change not made.
@@ -113,6 +122,8 @@ enum Refused {
     /// What was typed cannot be used; why.
     Invalid(String),
     Body(BodyRejection),
+    /// Too much is computed at once.
+    Busy,
     Manage(ManageError),
 }
 
@@ -152,8 +163,7 @@ pub(super) async fn respond(
     let service = admin.shared.live.load().look.params.name.clone();
     let console = &admin.control.console;
     let now = console.clock.now();
-    // A listener that is not on loopback is reached by https, through a proxy in front of it.
-    let is_secure = admin.any_host;
+    let is_secure = admin.any_host || !is_at_loopback(request.headers());
     let id = session::cookie(request.headers(), is_secure);
     let session = id.and_then(|id| console.sessions.find(&backend.tokens, id, now));
     let person = session.as_ref().map(|session| Person {
@@ -175,6 +185,7 @@ pub(super) async fn respond(
             admin,
             backend,
             peer,
+            is_secure,
             is_back: request.headers().contains_key(header::COOKIE),
         };
         return login.respond(&path, request.uri(), sent, &show);
@@ -248,6 +259,19 @@ fn check_origin(headers: &HeaderMap) -> Result<()> {
     }
 }
 
+/// Whether the browser reaches the listener by a loopback host; under any other one a proxy in front speaks https.
+fn is_at_loopback(headers: &HeaderMap) -> bool {
+    let host = single(headers, &header::HOST).ok().flatten();
+    host.and_then(|host| Authority::parse(host).ok())
+        .is_some_and(|authority| {
+            let ip = without_brackets(authority.host).parse();
+            ip.map_or_else(
+                |_| authority.host.eq_ignore_ascii_case("localhost"),
+                is_loopback,
+            )
+        })
+}
+
 impl Refused {
     fn response(self, show: &dyn Fn(u16, &str, &[Section]) -> OwnResponse) -> OwnResponse {
         let begin_again = |text: &str, here| {
@@ -288,6 +312,10 @@ impl Refused {
                 let text = "The form did not arrive whole, or too slowly. Send it again.";
                 (408, "Form incomplete", begin_again(text, "/"))
             }
+            Self::Busy => {
+                let text = "Too much is computed at once. Send it again.";
+                (503, "Busy", begin_again(text, "/"))
+            }
             Self::Manage(error) => {
                 let is_fault = matches!(error, ManageError::Store(_) | ManageError::Randomness(_));
                 if is_fault {
@@ -298,10 +326,12 @@ impl Refused {
                         .to_owned(),
                     false => error.to_string(),
                 };
-                let (status, title) = if is_fault {
-                    (503, "Store unavailable")
-                } else {
-                    (409, "Not possible")
+                let (status, title) = match error {
+                    _ if is_fault => (503, "Store unavailable"),
+                    ManageError::ConsumerUnknown(_)
+                    | ManageError::UserUnknown(_)
+                    | ManageError::TokenUnknown => (404, "Not found"),
+                    _ => (409, "Not possible"),
                 };
                 (status, title, begin_again(&text, "/"))
             }

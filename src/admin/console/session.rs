@@ -19,12 +19,12 @@ use crate::{
 /// How long a session lasts.
 const LIFETIME: Duration = Duration::from_secs(8 * 3600);
 
-/// How many sessions there are at most. Another one ends the oldest.
+/// How many sessions of each kind of token there are at most. Another one ends the oldest of its kind.
 const MAX_SESSIONS: usize = 1_000;
 
-/// The name of the cookie on a loopback listener, where a browser speaks plain HTTP.
+/// The name of the cookie under a loopback host, where a browser speaks plain HTTP.
 pub const COOKIE: &str = "countersign-console";
-/// The name of the cookie on any other listener: only https sets it, and only for this host.
+/// The name of the cookie under any other host: only https sets it, and only for this host.
 pub const SECURE_COOKIE: &str = "__Host-countersign-console";
 
 /// A session of an operator.
@@ -59,10 +59,10 @@ impl Sessions {
         let token = tokens.hash(kind).cloned().unwrap_or_default();
         let mut sessions = self.lock();
         sessions.retain(|_, session| now < session.until);
-        if sessions.len() >= MAX_SESSIONS
-            && let Some(oldest) = sessions.iter().min_by_key(|(_, session)| session.until)
+        let alike = sessions.iter().filter(|(_, session)| session.kind == kind);
+        if alike.clone().count() >= MAX_SESSIONS
+            && let Some((&oldest, _)) = alike.min_by_key(|(_, session)| session.until)
         {
-            let oldest = *oldest.0;
             sessions.remove(&oldest);
         }
         let until = now.after(LIFETIME);
@@ -80,6 +80,14 @@ impl Sessions {
         }
         sessions.remove(&id_hash(&id));
         None
+    }
+
+    /// Ends those whose token was replaced; without tokens, all.
+    pub(super) fn purge(&self, tokens: Option<&Tokens>) {
+        let is_current = |session: &Opened| {
+            tokens.is_some_and(|tokens| tokens.hash(session.kind) == Some(&session.token))
+        };
+        self.lock().retain(|_, session| is_current(session));
     }
 
     pub(super) fn close(&self, session: &Session) {
@@ -107,4 +115,48 @@ pub(super) fn set_cookie(session: Option<&Session>, is_secure: bool) -> String {
 
 const fn name(is_secure: bool) -> &'static str {
     if is_secure { SECURE_COOKIE } else { COOKIE }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    use super::*;
+
+    fn tokens(write: &str, read: &str) -> Tokens {
+        let folder = tempfile::tempdir().unwrap();
+        let [write, read] = [("write", write), ("read", read)].map(|(name, token)| {
+            let path = folder.path().join(name);
+            fs::write(&path, token).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            path
+        });
+        Tokens::read(&write, Some(&read)).unwrap()
+    }
+
+    #[test]
+    fn sessions_of_the_read_token_end_no_session_of_the_other_one() {
+        let (sessions, tokens, now) = (Sessions::default(), tokens("w", "r"), UnixTime(1));
+        let writer = sessions.open(&tokens, TokenKind::Write, now).unwrap();
+        let reader = sessions.open(&tokens, TokenKind::Read, now).unwrap();
+        for _ in 0..MAX_SESSIONS {
+            sessions
+                .open(&tokens, TokenKind::Read, UnixTime(2))
+                .unwrap();
+        }
+        assert!(sessions.find(&tokens, writer.id, now).is_some());
+        assert!(sessions.find(&tokens, reader.id, now).is_none());
+    }
+
+    #[test]
+    fn a_token_that_comes_back_revives_no_session() {
+        let (sessions, before, now) = (Sessions::default(), tokens("w", "r"), UnixTime(1));
+        let writer = sessions.open(&before, TokenKind::Write, now).unwrap();
+        let reader = sessions.open(&before, TokenKind::Read, now).unwrap();
+        sessions.purge(Some(&tokens("other", "r")));
+        assert!(sessions.find(&before, writer.id, now).is_none());
+        assert!(sessions.find(&before, reader.id.clone(), now).is_some());
+        sessions.purge(None);
+        assert!(sessions.find(&before, reader.id, now).is_none());
+    }
 }

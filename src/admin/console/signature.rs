@@ -1,7 +1,5 @@
 //! The signature doctor on a page: a pasted request, and how it has to be signed.
 
-use tokio::task::spawn_blocking;
-
 use super::{
     Refused, Result, Shown, Visit,
     page::{Field, FieldKind, Line, Section, Table, line},
@@ -72,7 +70,7 @@ impl Visit<'_> {
                 }
             }
         };
-        let explaining = spawn_blocking(move || {
+        let explaining = self.admin.control.passwords.run(move || {
             let request = message.request().ok()?;
             let explanation = Reading::new(&request).explain(known, false);
             let is_accepted = explanation.is_accepted();
@@ -82,7 +80,7 @@ impl Visit<'_> {
                 is_accepted,
             ))
         });
-        let explained = explaining.await.ok().flatten();
+        let explained = explaining.await.map_err(|_| Refused::Busy)?;
         let (view, found, is_accepted) =
             explained.ok_or(Refused::Malformed("the request cannot be explained"))?;
         let own = (!signed.is_empty()).then(|| signed.to_owned());
