@@ -59,7 +59,7 @@ consent-allow = Allow
 consent-deny = Deny
 consent-password = The application never sees your password.
 # $page is the link to the page of applications.
-consent-holds = What you allow holds until you end it under { $page }.
+consent-holds = The access that you allow lasts until you end it under { $page }.
 # $duration is one of the duration messages.
 consent-ends = It ends by itself after { $duration }.
 consent-ends-unused = It ends by itself after { $duration } without use.
@@ -76,7 +76,7 @@ denied-text = It cannot act for you. You can close this page.
 
 # The heading of the page, and the links to it.
 applications-title = Connected applications
-applications-text = These applications can act for you. What you withdraw here ends at once.
+applications-text = These applications can act for you. Access that you remove here ends at once.
 applications-log-out = Log out
 applications-withdrawn = { $consumer } can no longer act for you.
 applications-none = No application can act for you. When you allow one, it appears here.
@@ -218,7 +218,7 @@ error-password-text = Somebody has set another one since you opened the form: yo
 error-nobody = You are not logged in
 error-nobody-text = Log in on the site you came from, then open this page again.
 error-not-admitted = Your account is not admitted
-error-not-admitted-text = It is disabled here, or in conflict with another one. Ask whoever runs this service.
+error-not-admitted-text = It is disabled here, or in conflict with another one. Ask the operator of this service.
 error-unavailable = Please try again
 error-unavailable-text = The service cannot respond just now. Try again in a few seconds.
 error-fault = Something went wrong

@@ -72,7 +72,7 @@ pub struct Decision {
 pub struct Facts {
     /// The consumer and token that a signed call names, unless its permit has them.
     pub claimed: Option<Box<Claimed>>,
-    /// It is signed with a replaced secret, during its grace.
+    /// It is signed with the previous secret, during its grace.
     pub previous_secret: bool,
     /// The signature holds.
     pub is_verified: bool,

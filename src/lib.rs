@@ -1,4 +1,4 @@
-//! countersign: a reverse proxy that verifies OAuth 1.0a (RFC 5849) in front of an API that stays as it is.
+//! countersign: a reverse proxy that verifies OAuth 1.0a (RFC 5849) in front of an API that does not change.
 //!
 //! # The way of a request
 //!
@@ -20,7 +20,7 @@
 //! | 6 | `main` `cli` | arguments in, exit code out |
 //! | 5 | `app` | the composition root: opens, runs, reloads and drains; knows every concrete type |
 //! | 4 | `config` | what the operator wrote |
-//! | 3 | `proxy` `forward_auth` `authorize` `endpoints` `pages` `admin` | what responds: the way of a request, decisions for another proxy, the decision on a call to the API, the token calls, what a browser sees, health and metrics |
+//! | 3 | `proxy` `forward_auth` `authorize` `endpoints` `pages` `admin` | what responds: the way of a request, decisions for another proxy, the decision on a call to the API, the token calls, what a browser sees, health, metrics, the admin API and the console |
 //! | 2 | `route` `parse` `verify` `policy` `identity` `forward` `issue` `login` `manage` `explain` `respond` | the steps, what operators do, and the responses to rejections and faults |
 //! | 1 | `server` `store` `nonce` `outbound` | the outside world: callers' connections, records and the cache in front of them, used nonces, our own requests to other services |
 //! | 0 | `oauth` `origin` `telemetry` `clock` `fields` `language` `memory` `names` `peer` `problem` `secret` `tls` | RFC 5849 as pure functions, URLs and origins, logs and metrics, languages, certificates and keys, the ground |

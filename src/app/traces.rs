@@ -28,7 +28,7 @@ use crate::{
     tls::TlsFiles,
 };
 
-/// Spans of one export, at most about so many.
+/// The most spans of one export, about.
 const BATCH: usize = 1_024;
 /// How long spans wait for others.
 const DELAY: Duration = Duration::from_secs(1);

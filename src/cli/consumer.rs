@@ -43,13 +43,13 @@ pub(super) enum Command {
     RotateSecret {
         #[command(flatten)]
         key: KeyArg,
-        /// How long the old secret verifies too, such as 24h [default: not at all]
+        /// How long the previous secret also verifies, such as 24h [default: not at all]
         #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
         grace: Option<Duration>,
         /// The new secret, @FILE, or - for standard input [default: a random one]
         #[arg(long, allow_hyphen_values = true)]
         secret: Option<SecretArg>,
-        /// Make no new secret, but end the grace of the old one now
+        /// Make no new secret, but end the grace of the previous one now
         #[arg(long, conflicts_with_all = ["grace", "secret"])]
         end_grace: bool,
     },

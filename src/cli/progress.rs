@@ -26,7 +26,7 @@ impl Progress {
         }
     }
 
-    /// Shows that so many are done.
+    /// Shows how many are done.
     pub(super) fn at(&mut self, done: u64) {
         if let Some(shown) = &mut self.shown
             && shown.elapsed() >= EVERY

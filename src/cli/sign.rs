@@ -37,7 +37,7 @@ pub struct SignArgs {
     #[command(flatten)]
     pub(super) secrets: SecretArgs,
 
-    /// Signature method: HMAC-SHA1, HMAC-MD5, HMAC-SHA256, HMAC-SHA512, RSA-SHA256, RSA-SHA512 or PLAINTEXT
+    /// Signature method: HMAC-SHA1, HMAC-MD5, HMAC-SHA256, HMAC-SHA512, RSA-SHA256, RSA-SHA512 or PLAINTEXT; RSA-SHA1 is only verified
     #[arg(long = "method", value_name = "NAME", default_value_t)]
     pub(super) signature_method: SignatureMethod,
 

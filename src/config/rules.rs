@@ -331,7 +331,7 @@ fn identity_headers(config: &Config, found: &mut Findings) {
     }
 }
 
-/// What is signed has a key and an audience.
+/// Signed identities have a key and an audience.
 fn signed_identity(config: &Config, found: &mut Findings) {
     let (assertion, exchange) = (&config.identity.assertion, &config.exchange);
     let (is_on, has_keys) = (assertion.header.is_some(), !assertion.key_files.is_empty());
@@ -341,7 +341,7 @@ fn signed_identity(config: &Config, found: &mut Findings) {
     ];
     for (key, audience) in audiences {
         report! { found;
-            [key] if audience.as_ref().is_some_and(String::is_empty) => "it is empty; name who is to believe it";
+            [key] if audience.as_ref().is_some_and(String::is_empty) => "it is empty; name the recipient";
         }
     }
     report! { found;
@@ -349,13 +349,13 @@ fn signed_identity(config: &Config, found: &mut Findings) {
             "missing, since identity.assertion.header is set; name the file of a private key, which openssl genpkey \
              -algorithm ed25519 makes";
         ["identity.assertion.audience"] if is_on && config.assertion_audience().is_none() =>
-            "missing, since upstream.api_url has no origin; name who is to believe the assertion";
+            "missing, since upstream.api_url has no origin; name the recipient of the assertion";
         ["exchange.audience"] if exchange.audience.is_some() && !has_keys =>
             "nothing signs the tokens of the exchange; name a key in identity.assertion.key_files";
     }
 }
 
-/// What is planned comes in its order.
+/// The dates of the end of OAuth 1.0a are in their order.
 fn sunset(config: &Config, found: &mut Findings) {
     let sunset = &config.sunset;
     let deprecation = sunset.deprecation.and_then(|deprecation| deprecation.0);

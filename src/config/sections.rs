@@ -42,7 +42,7 @@ use crate::{
 section! {
     /// The public listener: token endpoints, pages and protected calls.
     Listen["listen"] {
-        /// Where to listen; or a list of addresses. Loopback until an operator decides otherwise.
+        /// One address or a list of addresses, each with a port. Loopback by default, so that nothing is public before you decide it.
         #[serde(deserialize_with = "filled")] address: Vec<SocketAddr> = "127.0.0.1:8080", restart;
         /// Worker threads, each with its own connections to the API.
         workers: Option<NonZeroU16> [else "the number of cores": 4], restart;
@@ -106,7 +106,7 @@ section! {
 section! {
     /// The API. One process serves one API; run several processes on one store for several APIs.
     Upstream["upstream"] {
-        /// http://, https:// or unix:/path.sock; a path goes in front of what is forwarded. The one key without a default. With forward_auth.listen it may be left out: then countersign decides and forwards nothing.
+        /// http://, https:// or unix:/path.sock; a path goes in front of what is forwarded. The one key without a default. It may be absent where forward_auth.listen is set: then countersign decides and forwards nothing.
         api_url: Option<ApiUrl> [required: "http://127.0.0.1:9000"], reload;
         /// To open a connection. An API that takes longer is down.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] connect_timeout: Duration = "2s", reload;
@@ -192,7 +192,7 @@ section! {
         max_entries: NonZeroU64 = 50_000_000, restart;
         /// Where the window survives a restart. One process at a time.
         path: Option<PathBuf> [else "beside the SQLite file": "countersign.db.nonces"], restart;
-        /// Used nonces are lost, with the file or in a failover of the store: "refuse" signed requests until none from before could be replayed, or "accept" them at once.
+        /// When used nonces are lost, with the file or in a failover of the store: "refuse" signed requests until no earlier request could be replayed, or "accept" them at once.
         on_lost: OnLost = "refuse", reload;
     }
 }
@@ -357,7 +357,7 @@ section! {
         #[serde(default, deserialize_with = "optional")] header: Option<HeaderName> [else "none": "X-Auth-Assertion"], reload;
         /// Files with a private key each, Ed25519 or P-256, PEM. The first signs; the public keys of all are at /jwks.json of the admin listener and /.well-known/jwks.json of service.base_url, where APIs keep them for 5 minutes: add a key some time before it signs, and keep the old one as long after. Read again on SIGHUP.
         #[serde(default, deserialize_with = "distinct")] key_files: Vec<PathBuf> [else "none": ["assertion.pem"]], reload;
-        /// Who is to believe it: the claim aud. The API has to check it.
+        /// The recipient: the claim aud, which the API has to check. Required where upstream.api_url is a Unix socket or absent.
         audience: Option<String> [else "the origin of upstream.api_url": "https://api.internal"], reload;
         /// How long one is valid.
         #[serde(deserialize_with = "seconds::<DAY, _>")] ttl: Duration = "60s", reload;
@@ -370,7 +370,7 @@ section! {
     /// The exchange of OAuth 1.0a for OAuth 2: with mode=exchange a consumer gets an access token (RFC 9068) for the next gateway.
     #[derive(Default)]
     Exchange["exchange"] {
-        /// Who is to believe it: the claim aud. Without it there is no exchange. It needs identity.assertion.key_files.
+        /// The recipient: the claim aud. Without it there is no exchange. It needs identity.assertion.key_files.
         audience: Option<String> [else "none: no exchange": "https://api.example.com"], reload;
         /// How long such a token is valid, at most as long as the token that signs.
         #[serde(deserialize_with = "seconds::<LONGEST, _>")] ttl: Duration = "15m", reload;
@@ -503,10 +503,10 @@ section! {
 }
 
 section! {
-    /// Decisions for another proxy (nginx auth_request, Traefik, Caddy, HAProxy, Envoy), which forwards the requests itself. See docs/gateways.md.
+    /// Decisions for another proxy (nginx auth_request, Traefik, Caddy, HAProxy, Envoy, Apache), which forwards the requests itself. See docs/gateways.md.
     #[derive(Default)]
     ForwardAuth["forward_auth"] {
-        /// An IP address and a port, or unix:/path.sock, that only this proxy reaches: what it describes is believed.
+        /// An IP address and a port, or unix:/path.sock, that only this proxy can reach: countersign believes its descriptions.
         listen: Option<ListenAddress> [else "none": "127.0.0.1:8083"], restart;
     }
 }
@@ -530,7 +530,7 @@ section! {
 section! {
     /// Traces, by OTLP over HTTP: a span for each request and for each of its steps. Never a secret, a query or a token.
     Telemetry["telemetry"] {
-        /// The collector, such as http://127.0.0.1:4318; its path gets /v1/traces. traceparent of listen.trusted_proxies is gone on with, that of others is replaced, and the API gets it.
+        /// The collector, such as http://127.0.0.1:4318; its path gets /v1/traces. traceparent of listen.trusted_proxies is continued, that of others is replaced, and the API gets the result.
         otlp_endpoint: Option<HttpUrl> [else "none": "http://127.0.0.1:4318"], restart;
     }
 }

@@ -88,7 +88,7 @@ pub struct TokenFacts {
     pub claimed: Option<Box<Claimed>>,
     /// The signature holds.
     pub is_verified: bool,
-    /// It is signed with a replaced secret, during its grace.
+    /// It is signed with the previous secret, during its grace.
     pub previous_secret: bool,
 }
 

@@ -125,7 +125,7 @@ impl<'r, 'a> Reading<'r, 'a> {
         }
     }
 
-    /// What the request asks of consumer, token and nonce; `None`: it names no known signature method.
+    /// The consumer, the token and the nonce that the request names; `None`: it names no known signature method.
     pub fn asked(&self) -> Option<Asked<'_>> {
         let protocol = self.parameters.protocol(MethodSet::ALL).ok()?;
         protocol.signature_method?;
@@ -253,7 +253,7 @@ fn examine(
     let key = SigningKey::new(consumer_secret, token_secret);
     let matches = is_made_with(&key, Selection::Rfc5849);
     let previous = server.and_then(|server| server.consumer.previous_secret.as_ref());
-    // Also under the secret before, while its grace lasts, and where the service's description is followed.
+    // Also under the previous secret, while its grace lasts, and where the service's description is followed.
     let accepted = matches
         || server.is_some_and(|server| {
             let (rules, consumer) = (&server.rules, &server.consumer);
@@ -308,7 +308,7 @@ fn examine(
     }
 }
 
-/// What a front shows of an explanation. The expected signature is not in it.
+/// An explanation as a front shows it. The expected signature is not in it.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct View {
     /// Every signed pair, decoded, in the order of the request.
@@ -319,7 +319,7 @@ pub struct View {
     pub base_string: String,
     /// Whether the signature is the expected one.
     pub matches: bool,
-    /// What is wrong; null where nothing is wrong, or nothing is known.
+    /// The mistake; null where nothing is wrong, or nothing is known.
     pub diagnosis: Option<String>,
 }
 
@@ -342,7 +342,7 @@ impl Explanation {
         (*signed != self.base_string).then(|| self.mask.base_string(signed))
     }
 
-    /// What a front shows, without secrets.
+    /// The part that a front shows, without secrets.
     pub fn view(&self) -> View {
         let mask = &self.mask;
         let is_signed = |name: &[u8]| name != ProtocolParameter::Signature.as_str().as_bytes();

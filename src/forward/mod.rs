@@ -44,7 +44,7 @@ pub struct Params {
     pub identity: Identity,
     /// The OAuth credentials go on to the API.
     pub forward_authorization: bool,
-    /// The names of our own cookies: they are no business of the API's, and it sets none of that name. Those of the console are
+    /// The names of our own cookies: the API neither gets them nor sets any of that name. Those of the console are
     /// among them, because a browser sends the cookies of a host to all its ports.
     pub cookies: [&'static str; 4],
     /// The name of this process in `Countersign-Hop`, by which it recognises a request that comes back.

@@ -26,7 +26,7 @@ use crate::{
 /// `typ` of an assertion, by which an API tells it from the other JWTs of the same keys (RFC 8725 §3.11).
 const TYP: &str = "countersign+jwt";
 
-/// What an assertion is bound to.
+/// The binding of an assertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Bind {
@@ -42,7 +42,7 @@ pub enum Bind {
 pub struct Claims<'a> {
     /// The service.
     pub iss: &'a str,
-    /// The one that is to believe it.
+    /// The recipient.
     pub aud: &'a str,
     /// The user's id.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +90,7 @@ pub struct Assertion {
     pub audience: String,
     /// How long one is valid.
     pub ttl: Duration,
-    /// What one is bound to.
+    /// The binding of one.
     pub bind: Bind,
     /// The clock.
     pub clock: Clock,

@@ -142,7 +142,7 @@ impl Management {
         self.change_consumer(by, key, None, guard, &change).await
     }
 
-    /// Lists the consumers whose replaced secret still verifies, by the end of the grace, at most `limit`.
+    /// Lists the consumers whose previous secret still verifies, by the end of the grace, at most `limit`.
     ///
     /// # Errors
     /// The store fails.
@@ -184,7 +184,7 @@ impl Management {
         self.patch_consumer(by, key, guard, &members).await
     }
 
-    /// Gives a consumer another secret, a random one unless it is given. During `grace` the old secret verifies too.
+    /// Gives a consumer another secret, a random one unless it is given. During `grace` the previous secret also verifies.
     ///
     /// # Errors
     /// [`ManageError::EmptySecret`], a failure of the random generator, and those of [`Self::update_consumer`].
@@ -207,7 +207,7 @@ impl Management {
             .await
     }
 
-    /// Ends the grace of the secret before the last rotation.
+    /// Ends the grace of the previous secret.
     ///
     /// # Errors
     /// As [`Self::update_consumer`].

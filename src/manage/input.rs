@@ -16,17 +16,17 @@ use thiserror::Error;
 pub struct InvalidInput {
     /// The place of the member, as a JSON Pointer (RFC 6901).
     pub pointer: String,
-    /// What is wrong.
+    /// The mistake.
     pub detail: String,
 }
 
 impl InvalidInput {
-    /// What is wrong with the member of this name, which may be any text.
+    /// A mistake in the member of this name, which may be any text.
     pub fn named(name: &str, detail: impl ToString) -> Self {
         Self::member(&escaped(name), detail)
     }
 
-    /// What is wrong with the member of this name; an index may follow the name.
+    /// A mistake in the member of this name; an index may follow the name.
     pub fn member(name: &str, detail: impl ToString) -> Self {
         Self {
             pointer: format!("/{name}"),

@@ -80,7 +80,7 @@ pub struct Shared {
     pub rejections: Arc<Rejections>,
     /// Where traces go; `None`: there are none.
     pub traces: Option<Arc<Traces>>,
-    /// Which consumers have signed with a replaced secret.
+    /// Which consumers have signed with a previous secret.
     pub previous_secrets: PreviousSecrets,
     /// The phase of the process.
     pub phase: watch::Receiver<Phase>,

@@ -57,7 +57,7 @@ pub struct Consumer {
     pub enabled: bool,
     /// When it was registered.
     pub created_at: UnixTime,
-    /// The secret before the last rotation and the time until which it verifies too.
+    /// The previous secret and the time until which it also verifies.
     #[serde(
         rename = "previous_secret_until",
         serialize_with = "until",

@@ -1,4 +1,4 @@
-//! What the metrics counted in each of the last 60 minutes and 96 quarters of an hour, in memory. A task samples the
+//! The counts of the metrics in each of the last 60 minutes and 96 quarters of an hour, in memory. A task samples the
 //! counters once a minute, so no request pays for it.
 
 use std::{
@@ -29,7 +29,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// What was counted since `before`.
+    /// The counts since `before`.
     fn since(&self, before: &Self) -> Self {
         let minus = |now: &[u64], before: &[u64]| {
             let before = before.iter().chain(std::iter::repeat(&0));
@@ -74,7 +74,7 @@ impl Counts {
     }
 }
 
-/// What was counted in one period.
+/// The counts of one period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
     /// When it ended, or for the last one, now.

@@ -92,7 +92,7 @@ pub struct Metrics {
     clock_skew: Histogram,
     store_seconds: HistogramVec,
     store_errors: IntCounterVec,
-    /// Calls signed with a replaced secret during its grace.
+    /// Calls signed with a previous secret during its grace.
     pub previous_secrets: IntCounter,
     /// Seconds that verification took.
     pub verify: Histogram,
@@ -171,7 +171,7 @@ impl Metrics {
         reloaded.set(1);
         let traces = counters(
             "countersign_traces_total",
-            "Traces by what became of them: exported, dropped because too many waited, or failed at the collector.",
+            "Traces by result: exported, dropped because too many waited, or failed at the collector.",
             &["result"],
         )?;
         for result in ["exported", "dropped", "failed"] {

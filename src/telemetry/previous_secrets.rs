@@ -1,4 +1,4 @@
-//! Which consumers have signed with a replaced secret in its grace, in memory, for the operator.
+//! Which consumers have signed with a previous secret in its grace, in memory, for the operator.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use crate::clock::{Clock, UnixTime};
 /// How many consumers are kept at most.
 const KEPT: usize = 1_000;
 
-/// How often each consumer has signed with its replaced secret, and when last.
+/// How often each consumer has signed with its previous secret, and when last.
 #[derive(Debug)]
 pub struct PreviousSecrets {
     clock: Clock,

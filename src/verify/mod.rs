@@ -278,7 +278,7 @@ impl Verifier {
     /// Reads a token from the store again: another process may have used it.
     async fn again(&self, access: &AccessCredentials) -> Result<Arc<AccessCredentials>, Error> {
         let token = access.token().as_bytes();
-        let found = self.credentials.access_anew(token).await?;
+        let found = self.credentials.access_reloaded(token).await?;
         let same = |found: &Arc<AccessCredentials>| found.consumer.key == access.consumer.key;
         found
             .filter(same)

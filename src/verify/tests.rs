@@ -279,7 +279,7 @@ async fn states_are_told_only_under_a_right_signature() {
 }
 
 #[tokio::test]
-async fn a_replaced_secret_verifies_until_its_grace_ends_and_not_in_that_second() {
+async fn a_previous_secret_verifies_until_its_grace_ends_and_not_in_that_second() {
     let setup = Setup::new();
     setup.store.change_consumer("shop", |shop| {
         let old = std::mem::replace(&mut shop.secret, Secret::from("new"));

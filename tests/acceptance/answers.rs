@@ -1,4 +1,4 @@
-//! Section 4 of the contract: every status and code, what goes with it, and the order of the checks.
+//! Every status and code, what goes with it, and the order of the checks.
 
 use crate::support::{
     Call, Placement, Proxy, Scene, Token, Upstream, Visitor,

@@ -365,7 +365,7 @@ fn a_consumer_lives_in_the_console_and_its_secret_is_shown_once() {
     let mut filled = form.form_with("key");
     filled.fields.push(("grace".to_owned(), "1h".to_owned()));
     let asked = operator.submit(&form, &filled);
-    has(&asked.answer.text(), &["verifies too until"]);
+    has(&asked.answer.text(), &["also verifies until"]);
     let rotated = operator.confirm(&asked);
     has(
         &rotated.answer.has_status(200).text(),

@@ -1,4 +1,4 @@
-//! The three-legged flow over sockets: contract sections 3 and 5.
+//! The three-legged flow over sockets.
 
 use std::{collections::HashSet, thread};
 

@@ -134,7 +134,7 @@ fn query(path: &str, name: &str) -> Value {
         "limit" => json!({ "type": "integer", "minimum": 1, "maximum": 1000, "default": 100 }),
         "enabled" => json!({ "type": "boolean" }),
         "unused_for" => {
-            duration("Only those not used, registered or issued for so long, such as 90d.")
+            duration("Only those not used, registered or issued for this long, such as 90d.")
         }
         "consumer" => reference("ConsumerKey"),
         "user" => reference("UserId"),
@@ -145,7 +145,7 @@ fn query(path: &str, name: &str) -> Value {
             _ => json!({ "type": "string", "pattern": "^[0-9]{1,18}$" }),
         },
         _ => {
-            json!({ "type": "string", "description": "Only those with this text in the key, the id or a name." })
+            json!({ "type": "string", "description": "Only those with this text in the key, the id, a name or the description." })
         }
     }
 }
@@ -345,7 +345,7 @@ fn schemas() -> Value {
     let new_user = object(given.clone(), &[], new, &[]);
     let token = object(of::<AccessToken>(), &[], json!({}), &[]);
     let issued_token = object(token.clone(), &[], json!({ "token_secret": secret }), &[]);
-    let mut grace = duration("How long the secret before verifies too, such as 24h.");
+    let mut grace = duration("How long the previous secret also verifies, such as 24h.");
     grace["type"] = json!(["string", "null"]);
     let rotation = object(
         of::<Rotation>(),

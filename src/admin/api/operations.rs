@@ -180,7 +180,7 @@ pub(super) static ROUTES: [Route; 13] = [
         operations: &[Operation {
             method: Method::DELETE,
             act: Act::EndGrace,
-            summary: "Ends the grace of the secret before the last rotation",
+            summary: "Ends the grace of the previous secret",
             query: &[],
             body: None,
             success: (204, None),

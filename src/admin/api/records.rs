@@ -33,7 +33,7 @@ const NO_CURSOR: &str = "this is not a cursor of this list";
 #[derive(Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rotation {
-    /// How long the secret before verifies too, such as `24h`; not at all without it.
+    /// How long the previous secret also verifies, such as `24h`; not at all without it.
     #[serde(default, deserialize_with = "optional_duration")]
     #[schema(value_type = Option<String>)]
     grace: Option<Duration>,

@@ -4,7 +4,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use super::{
-    Page, Refused, Result, Shown, Visit,
+    Page, Rejected, Result, Shown, Visit,
     page::{Field, Form, Line, Section, line, link},
 };
 use crate::store::record::Consumer;
@@ -31,14 +31,14 @@ impl Visit<'_> {
         if self.may_write() {
             Ok(())
         } else {
-            Err(Refused::ReadOnly)
+            Err(Rejected::ReadOnly)
         }
     }
 
     /// Whether the change is to be made: it was confirmed by a form of this session about the record as it is now.
     ///
     /// # Errors
-    /// [`Refused::Stale`]
+    /// [`Rejected::Stale`]
     pub(super) fn is_confirmed(&self, state: &str) -> Result<bool> {
         let is_sent = self
             .form

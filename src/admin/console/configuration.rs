@@ -39,7 +39,7 @@ impl Visit<'_> {
                 caption: "Settings in the order of config.example.toml".to_owned(),
                 head: vec!["key", "value", "from"],
                 rows: wanted.map(row).collect(),
-                empty: "No setting is like this.",
+                empty: "No setting matches.",
                 next: None,
             }),
         ];

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Refused, Result, Shown, Visit,
+    Rejected, Result, Shown, Visit,
     change::{Change, state_of},
     consumers::listed,
     page::{Field, FieldKind, Section, counted, line, link, path, time},
@@ -92,7 +92,11 @@ impl Visit<'_> {
                         )
                     },
                 );
-                let effects = vec!["The secret before the last rotation ends at once: calls that are signed with it get 401.".to_owned(), used];
+                let effects = vec![
+                    "The previous secret ends at once: calls that are signed with it get 401."
+                        .to_owned(),
+                    used,
+                ];
                 (
                     format!("End the grace of {name}?"),
                     effects,
@@ -110,7 +114,7 @@ impl Visit<'_> {
                 ];
                 (format!("Remove {name}?"), effects, "Remove for good")
             }
-            _ => return Err(Refused::NotFound),
+            _ => return Err(Rejected::NotFound),
         };
         if is_confirmed {
             return Ok(self.done(consumer));
@@ -146,14 +150,14 @@ impl Visit<'_> {
         let grace = self.duration("grace")?;
         if self.form.is_none() {
             let text = line(
-                "A new random secret is made and shown once. During the grace the old one verifies too.",
+                "A new random secret is made and shown once. During the grace the previous one also verifies.",
             );
             let fields = vec![
                 Field::hidden("key", key),
                 Field::new(
                     FieldKind::Choice(GRACES),
                     "grace",
-                    "Grace of the old secret",
+                    "Grace of the previous secret",
                     "",
                 ),
             ];
@@ -162,16 +166,15 @@ impl Visit<'_> {
         }
         if !self.is_confirmed(&state)? {
             let mut effects = vec![match grace {
-                None => "The secret of now ends at once: calls that are signed with it get 401 until the consumer has the new one.".to_owned(),
+                None => "The current secret ends at once: calls that are signed with it get 401 until the consumer has the new one.".to_owned(),
                 Some(grace) => {
                     let until = time(self.now.after(grace));
-                    format!("The secret of now verifies too until {until}, then it ends.")
+                    format!("The current secret also verifies until {until}, then it ends.")
                 }
             }];
             if consumer.previous_secret.is_some() {
-                effects.push(
-                    "The secret before that, which is in its grace, ends at once.".to_owned(),
-                );
+                effects
+                    .push("The previous secret, which is in its grace, ends at once.".to_owned());
             }
             effects.push(
                 "Access tokens stay valid. The new secret is shown once, on the next page."
@@ -217,7 +220,7 @@ impl Visit<'_> {
         }
         // The key is chosen before the confirmation: a form that is sent twice registers one consumer.
         let key = match self.field("key") {
-            "" => random::name().map_err(Refused::from)?,
+            "" => random::name().map_err(Rejected::from)?,
             key => match key.parse() {
                 Ok(key) => key,
                 Err(error) => return ask(Some(format!("Key: {error}"))),
@@ -413,7 +416,7 @@ impl Visit<'_> {
             "" => Ok(None),
             text => match parse_duration(text) {
                 Ok(duration) => Ok(Some(duration)),
-                Err(problem) => Err(Refused::Invalid(format!("{name}: {problem}"))),
+                Err(problem) => Err(Rejected::Invalid(format!("{name}: {problem}"))),
             },
         }
     }

@@ -57,7 +57,7 @@ impl Visit<'_> {
             action: "/consumers".to_owned(),
             csrf: None,
             fields: vec![
-                Field::line("q", "Part of key or name", q),
+                Field::line("q", "Part of key, name or description", q),
                 Field::new(FieldKind::Choice(STATES), "enabled", "State", enabled),
                 Field::line("unused_for", "Unused for, such as 90d", unused_for),
             ],
@@ -67,7 +67,7 @@ impl Visit<'_> {
             caption: "Consumers by key".to_owned(),
             head: vec!["key", "name", "state", "permissions", "registered"],
             rows: found.iter().map(|consumer| self.row(consumer)).collect(),
-            empty: "No consumer is like this.",
+            empty: "No consumer matches.",
             next,
         }));
         if self.may_write() {
@@ -94,7 +94,7 @@ impl Visit<'_> {
         let mut state = vec![enabled(consumer.enabled)];
         let grace = consumer.previous_secret.as_ref().map(|(_, until)| *until);
         if grace.is_some_and(|until| self.now < until) {
-            state.push(tag("old secret in grace", "tag bad"));
+            state.push(tag("previous secret in grace", "tag bad"));
         }
         state
     }
@@ -102,7 +102,7 @@ impl Visit<'_> {
     /// The consumer that `key` names.
     pub(super) async fn named_consumer(&self) -> Result<Consumer> {
         let key: Option<ConsumerKey> = self.field("key").parse().ok();
-        let key = key.ok_or(super::Refused::NotFound)?;
+        let key = key.ok_or(super::Rejected::NotFound)?;
         Ok(self.backend.manage.consumer(&key).await?)
     }
 
@@ -113,7 +113,7 @@ impl Visit<'_> {
         if !self.field("done").is_empty() {
             sections.push(Section::Note(
                 "good",
-                line("The change is made. It holds within a second on every replica."),
+                line("The change is made. It takes effect within a second on every replica."),
             ));
         }
         sections.push(Section::Facts(self.consumer_facts(&consumer).await?));
@@ -180,17 +180,17 @@ impl Visit<'_> {
             Some((_, until)) => {
                 let uses = self.admin.shared.previous_secrets.of(consumer.key.as_str());
                 let used = uses.map_or_else(
-                    || "this process has not seen the old one used".to_owned(),
+                    || "this process has not seen the previous one used".to_owned(),
                     |(count, last)| {
                         format!(
-                            "this process has seen {} with the old one, the last at {}",
+                            "this process has seen {} with the previous one, the last at {}",
                             counted(count, "call"),
                             time(last)
                         )
                     },
                 );
                 line(format!(
-                    "the old one verifies too until {}; {used}",
+                    "the previous one also verifies until {}; {used}",
                     time(*until)
                 ))
             }

@@ -114,7 +114,7 @@ fn form(show: Show<'_>, status: u16, to: &str, problem: Option<&str>) -> OwnResp
         sections.push(Section::Note("bad", line(problem)));
     }
     sections.push(Section::Text(line(
-        "Paste the token of admin.token_file, or that of admin.read_token_file to look only.",
+        "Paste the token of admin.token_file, or that of admin.read_token_file to read only.",
     )));
     sections.push(Section::Form(Form {
         action: "/login".to_owned(),

@@ -106,7 +106,7 @@ impl Console {
 }
 
 /// Why a page is not shown, or a change not made.
-enum Refused {
+enum Rejected {
     /// The request cannot be read; why.
     Malformed(&'static str),
     /// The form came from elsewhere.
@@ -127,13 +127,13 @@ enum Refused {
     Manage(ManageError),
 }
 
-impl From<BodyRejection> for Refused {
+impl From<BodyRejection> for Rejected {
     fn from(rejection: BodyRejection) -> Self {
         Self::Body(rejection)
     }
 }
 
-impl<E: Into<ManageError>> From<E> for Refused {
+impl<E: Into<ManageError>> From<E> for Rejected {
     fn from(error: E) -> Self {
         Self::Manage(error.into())
     }
@@ -142,14 +142,14 @@ impl<E: Into<ManageError>> From<E> for Refused {
 /// A page: its title and its parts.
 type Page = (String, Vec<Section>);
 
-/// What a request leads to.
+/// The result of a request.
 enum Shown {
     Page(Page),
     /// To another page.
     Elsewhere(String),
 }
 
-type Result<T, E = Refused> = std::result::Result<T, E>;
+type Result<T, E = Rejected> = std::result::Result<T, E>;
 
 /// Responds to a browser of an operator.
 pub(super) async fn respond(
@@ -220,27 +220,27 @@ struct Sent {
 async fn read(request: &mut Request<RequestBody>) -> Result<Sent> {
     let query = request.uri().query().unwrap_or_default();
     let query = Form::parse(query.as_bytes());
-    let query = query.ok_or(Refused::Malformed("the query cannot be read"))?;
+    let query = query.ok_or(Rejected::Malformed("the query cannot be read"))?;
     let form = match *request.method() {
         Method::GET | Method::HEAD => None,
         Method::POST => {
             check_origin(request.headers())?;
             let is_form = is_form(request.headers()).unwrap_or(false);
             if !is_form && !request.body().is_end_stream() {
-                return Err(Refused::Malformed("the body is not a form"));
+                return Err(Rejected::Malformed("the body is not a form"));
             }
             let body = request.body_mut().read_admin_body().await?;
             let form = Form::parse(&body);
-            Some(form.ok_or(Refused::Malformed("the form cannot be read"))?)
+            Some(form.ok_or(Rejected::Malformed("the form cannot be read"))?)
         }
-        _ => return Err(Refused::OtherMethod),
+        _ => return Err(Rejected::OtherMethod),
     };
     Ok(Sent { query, form })
 }
 
 /// The listener does not know by which names and ports it is reached, so an Origin has to be that of Host, which was checked.
 fn check_origin(headers: &HeaderMap) -> Result<()> {
-    let single = |name| single(headers, name).map_err(|_| Refused::Forged);
+    let single = |name| single(headers, name).map_err(|_| Rejected::Forged);
     let (site, origin) = (single(&SEC_FETCH_SITE)?, single(&header::ORIGIN)?);
     let host = single(&header::HOST)?.unwrap_or_default();
     let is_own_site = site.is_none_or(|site| site == b"same-origin" || site == b"none");
@@ -255,7 +255,7 @@ fn check_origin(headers: &HeaderMap) -> Result<()> {
     };
     match is_own_site && origin.is_none_or(is_own) {
         true => Ok(()),
-        false => Err(Refused::Forged),
+        false => Err(Rejected::Forged),
     }
 }
 
@@ -272,7 +272,7 @@ fn is_at_loopback(headers: &HeaderMap) -> bool {
         })
 }
 
-impl Refused {
+impl Rejected {
     fn response(self, show: &dyn Fn(u16, &str, &[Section]) -> OwnResponse) -> OwnResponse {
         let begin_again = |text: &str, here| {
             let text = Section::Text(line(text));
@@ -376,7 +376,7 @@ impl Visit<'_> {
             }
             "/token/revoke" | "/tokens/revoke" => return self.revoke_tokens().await,
             "/signature" => return self.signature().await,
-            _ if self.form.is_some() => return Err(Refused::OtherMethod),
+            _ if self.form.is_some() => return Err(Rejected::OtherMethod),
             "/" => self.overview().await,
             "/consumers" => self.consumers().await,
             "/consumer" => self.consumer().await,
@@ -386,7 +386,7 @@ impl Visit<'_> {
             "/rejections" => self.rejections(),
             "/operations" => self.operations(),
             "/configuration" => self.configuration(),
-            _ => Err(Refused::NotFound),
+            _ => Err(Rejected::NotFound),
         };
         page.map(Shown::Page)
     }
@@ -421,12 +421,12 @@ impl Visit<'_> {
     /// Checks that the form was shown in this session, for this path and state.
     fn check_form(&self, state: &str) -> Result<()> {
         let Some(form) = &self.form else {
-            return Err(Refused::OtherMethod);
+            return Err(Rejected::OtherMethod);
         };
         let (sent, about) = (form.field("csrf"), subject(self.path, state));
         match csrf::is_value(sent, &self.session.id, FormPurpose::Console, &about) {
             true => Ok(()),
-            false => Err(Refused::Stale(self.path.to_owned())),
+            false => Err(Rejected::Stale(self.path.to_owned())),
         }
     }
 

@@ -194,7 +194,7 @@ impl Visit<'_> {
         Ok(sections)
     }
 
-    /// The consumers whose old secret also verifies, and whether they use it.
+    /// The consumers whose previous secret also verifies, and whether they use it.
     async fn in_grace(&self) -> Result<Table> {
         let consumers = self
             .backend
@@ -221,11 +221,11 @@ impl Visit<'_> {
         });
         Ok(Table {
             caption:
-                "Replaced secrets in their grace, and who still signs with them (in this process)"
+                "Previous secrets in their grace, and the consumers that still sign with them (in this process)"
                     .to_owned(),
-            head: vec!["consumer", "name", "grace ends", "old secret"],
+            head: vec!["consumer", "name", "grace ends", "previous secret"],
             rows: rows.collect(),
-            empty: "No replaced secret is in its grace.",
+            empty: "No previous secret is in its grace.",
             next: None,
         })
     }

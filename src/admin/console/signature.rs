@@ -1,7 +1,7 @@
 //! The signature doctor on a page: a pasted request, and how it has to be signed.
 
 use super::{
-    Refused, Result, Shown, Visit,
+    Rejected, Result, Shown, Visit,
     page::{Field, FieldKind, Line, Section, Table, line},
 };
 use crate::explain::{FindError, Reading, View, find, pasted};
@@ -64,7 +64,7 @@ impl Visit<'_> {
                 Some(asked) => {
                     match find(&*self.admin.readiness.store, rules, self.now, &asked).await {
                         Ok(known) => Ok(known),
-                        Err(FindError::Store(error)) => return Err(Refused::Manage(error.into())),
+                        Err(FindError::Store(error)) => return Err(Rejected::Manage(error.into())),
                         Err(error) => Err(error.to_string()),
                     }
                 }
@@ -80,9 +80,9 @@ impl Visit<'_> {
                 is_accepted,
             ))
         });
-        let explained = explaining.await.map_err(|_| Refused::Busy)?;
+        let explained = explaining.await.map_err(|_| Rejected::Busy)?;
         let (view, found, is_accepted) =
-            explained.ok_or(Refused::Malformed("the request cannot be explained"))?;
+            explained.ok_or(Rejected::Malformed("the request cannot be explained"))?;
         let own = (!signed.is_empty()).then(|| signed.to_owned());
         Ok(Ok(sections(view, own.or(found), is_accepted)))
     }

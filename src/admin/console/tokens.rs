@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    LISTED, Page, Refused, Result, Shown, Visit,
+    LISTED, Page, Rejected, Result, Shown, Visit,
     change::Change,
     consumers::{listed, next},
     page::{Field, Form, Section, Table, counted, line, link, path, tag, time},
@@ -20,7 +20,7 @@ const FILTER: [&str; 3] = ["consumer", "user", "unused_for"];
 impl Visit<'_> {
     /// The filter of the query or the form.
     fn filter(&self) -> Result<(TokenFilter, Option<Duration>)> {
-        let wrong = |name: &str| Refused::Invalid(format!("{name}: this is none that can exist"));
+        let wrong = |name: &str| Rejected::Invalid(format!("{name}: this is none that can exist"));
         let consumer = Some(self.field("consumer")).filter(|key| !key.is_empty());
         let user = Some(self.field("user")).filter(|id| !id.is_empty());
         let filter = TokenFilter {
@@ -136,7 +136,7 @@ impl Visit<'_> {
                 "state",
             ],
             rows: tokens.iter().map(row).collect(),
-            empty: "No token is like this.",
+            empty: "No token matches.",
             next,
         }
     }
@@ -168,7 +168,7 @@ impl Visit<'_> {
         let (filter, unused_for) = self.filter()?;
         let fields = self.filter_fields();
         if fields.iter().all(|(_, value)| value.is_empty()) {
-            return Err(Refused::Invalid(
+            return Err(Rejected::Invalid(
                 "choose a consumer, a user, or for how long tokens are unused".to_owned(),
             ));
         }

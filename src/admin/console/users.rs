@@ -1,7 +1,7 @@
 //! Users: the list, one user, and what can be done with an account.
 
 use super::{
-    LISTED, Page, Refused, Result, Shown, Visit,
+    LISTED, Page, Rejected, Result, Shown, Visit,
     change::Change,
     consumers::{enabled, next},
     page::{Field, Form, Section, Table, counted, line, link, path, time},
@@ -64,7 +64,7 @@ impl Visit<'_> {
         Ok(self
             .backend
             .manage
-            .user_of_id(&id.ok_or(Refused::NotFound)?)
+            .user_of_id(&id.ok_or(Rejected::NotFound)?)
             .await?)
     }
 
@@ -78,7 +78,7 @@ impl Visit<'_> {
         if !self.field("done").is_empty() {
             sections.push(Section::Note(
                 "good",
-                line("The change is made. It holds within a second on every replica."),
+                line("The change is made. It takes effect within a second on every replica."),
             ));
         }
         let oldest = open.last().map(|oldest| time(oldest.created_at));
@@ -129,7 +129,7 @@ impl Visit<'_> {
                 "/user/disable" => drop(manage.set_user_enabled(&by, user, false).await?),
                 "/user/enable" => drop(manage.set_user_enabled(&by, user, true).await?),
                 "/user/end-sessions" => manage.end_sessions(&by, &user.id, None).await?,
-                _ => return Err(Refused::NotFound),
+                _ => return Err(Rejected::NotFound),
             }
             return Ok(Shown::Elsewhere(format!("{at}&done=1")));
         }

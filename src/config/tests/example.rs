@@ -11,7 +11,7 @@ const WIDTH: usize = 120;
 const HEAD: &str = "\
 # The configuration of countersign: every key with its default and one line of why.
 # Keys without a default, and keys whose default follows from others, are commented out and show an example. The one key
-# that must be written is upstream.api_url.
+# that must be written is upstream.api_url, unless forward_auth.listen is set.
 #
 # Durations are \"500ms\", \"300s\", \"10m\", \"12h\", \"7d\"; sizes \"64B\", \"32KiB\", \"1MiB\"; rates \"10 per 15m\".
 # Relative paths belong to the directory of this file, wherever countersign is started; those in variables too.

@@ -165,7 +165,7 @@ impl ConsumerCredentials {
         self.rare.as_ref()?.rsa.as_ref()
     }
 
-    /// The secret before the last rotation and the time until which it verifies too.
+    /// The previous secret and the time until which it also verifies.
     pub fn previous_secret(&self) -> Option<&(Secret, UnixTime)> {
         self.rare.as_ref()?.previous.as_ref()
     }

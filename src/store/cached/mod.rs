@@ -158,7 +158,7 @@ impl Cached {
     ///
     /// # Errors
     /// The store's.
-    pub async fn access_anew(&self, token: &[u8]) -> Result<Option<Arc<AccessCredentials>>> {
+    pub async fn access_reloaded(&self, token: &[u8]) -> Result<Option<Arc<AccessCredentials>>> {
         let known = self.access.fresh(token, self.clock.now());
         self.announced.advance();
         self.access.remove(token).await;

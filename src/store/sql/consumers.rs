@@ -111,7 +111,7 @@ pub trait Consumers: Engine {
         .await
     }
 
-    /// Lists the consumers whose replaced secret verifies after `now`, by the end of the grace, at most `limit`.
+    /// Lists the consumers whose previous secret verifies after `now`, by the end of the grace, at most `limit`.
     async fn consumers_in_grace(&self, now: UnixTime, limit: u32) -> Result<Vec<Consumer>> {
         let list =
             "SELECT * FROM consumers WHERE previous_until > $1 ORDER BY previous_until LIMIT $2";

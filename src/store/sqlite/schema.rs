@@ -163,7 +163,7 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX access_tokens_by_use ON access_tokens (coalesce(last_used_at, issued_at), token)
         WHERE revoked_at IS NULL;
     ",
-    // The overview lists replaced secrets that still verify.
+    // The overview lists previous secrets that still verify.
     "
     CREATE INDEX consumers_in_grace ON consumers (previous_until) WHERE previous_until IS NOT NULL;
     ",

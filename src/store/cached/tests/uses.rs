@@ -113,7 +113,7 @@ async fn a_later_use_in_the_store_is_seen() {
     assert_eq!(
         setup
             .cached
-            .access_anew(b"t")
+            .access_reloaded(b"t")
             .await
             .unwrap()
             .unwrap()
@@ -128,10 +128,10 @@ async fn a_later_use_in_the_store_is_seen() {
 }
 
 #[tokio::test]
-async fn asking_anew_loses_no_use() {
+async fn reloading_loses_no_use() {
     let setup = setup();
     setup.cached.touch(&setup.access().await.unwrap(), at(10));
-    let found = setup.cached.access_anew(b"t").await.unwrap().unwrap();
+    let found = setup.cached.access_reloaded(b"t").await.unwrap().unwrap();
     assert_eq!(found.last_used(), Some(at(10)));
 }
 
