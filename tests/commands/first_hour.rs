@@ -237,6 +237,11 @@ fn every_command_of_the_way_to_oauth_2_prints_what_the_guide_says() {
     follow("leaving");
 }
 
+#[test]
+fn every_command_of_the_admin_api_prints_what_its_page_says() {
+    follow("admin-api");
+}
+
 /// Runs the commands of a guide in `docs`.
 fn follow(name: &str) {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/{name}.md"));
