@@ -155,7 +155,8 @@ fn at_least_one(path: &str, names: &[&str]) -> Value {
     let property = |name: &&str| {
         let mut schema = query(path, name);
         if *name == "unused_for" {
-            schema["pattern"] = json!("^[1-9][0-9]{0,3}d$");
+            let one_second = "^([1-9][0-9]{0,3}d|[1-9][0-9]{0,4}h|[1-9][0-9]{0,6}m|[1-9][0-9]{0,8}s|[1-9][0-9]{3,11}ms)$";
+            schema["pattern"] = json!(one_second);
         }
         ((*name).to_owned(), schema)
     };
