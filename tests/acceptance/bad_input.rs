@@ -128,24 +128,6 @@ fn an_api_that_is_down_does_not_stop_serve_and_check_says_so() {
 }
 
 #[test]
-fn keys_that_are_not_yet_available_are_refused_not_ignored() {
-    let directory = tempfile::tempdir().unwrap();
-    let key = directory.path().join("key");
-    std::fs::write(&key, "k".repeat(32)).unwrap();
-    for text in [
-        format!("admin.token_file = '{}'", key.display()),
-        format!(
-            "identity.assertion.header = 'X-Assertion'\nidentity.assertion.key_file = '{}'",
-            key.display()
-        ),
-    ] {
-        let ended = builder().config(&text).serve_fails();
-        assert_eq!(ended.code(), Some(2), "{text}: {ended:?}");
-        has(&ended.stderr, &[text.split(' ').next().unwrap()]);
-    }
-}
-
-#[test]
 fn the_environment_is_over_the_file() {
     let api = Upstream::start();
     let builder = Builder::in_front_of_url("http://127.0.0.1:1");
