@@ -103,7 +103,8 @@ impl StoreArgs {
         if let Some(error) = opened.and_then(|(_, manage)| manage.take_unrecorded()) {
             context.warn(&format!("serve does not log what was done: {error}"));
         }
-        if opened.is_some_and(|(_, manage)| manage.has_changed()) {
+        // For a person, who may have more than one store; a script has named it.
+        if io::stderr().is_terminal() && opened.is_some_and(|(_, manage)| manage.has_changed()) {
             let place = context.place();
             let note = format!("countersign: store {place}");
             context.notes.borrow_mut().insert(0, note);
