@@ -50,6 +50,7 @@ fuzz_target!(|input: &[u8]| {
     let peer = Peer {
         address: [Some(trusted), Some(stranger), None][usize::from(flags % 3)],
         secure: flags & 0x80 != 0,
+        is_relay: false,
     };
     let Some(head) = head_of(rest, |_| true) else {
         return;

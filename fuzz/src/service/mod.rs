@@ -38,7 +38,9 @@ use countersign::{
         record::{AccessToken, Consumer, Session, User},
         tests::TestStore,
     },
-    telemetry::{conditions::Conditions, metrics::Metrics},
+    telemetry::{
+        conditions::Conditions, metrics::Metrics, previous_secrets::PreviousSecrets, rejections::Rejections,
+    },
     verify::{Verifier, nonces::Nonces},
 };
 use tokio::{
@@ -172,6 +174,8 @@ fn records() -> TestStore {
         user: user.id.clone(),
         created_at: UnixTime(template::NOW),
         expires_at: UnixTime(template::NOW + 1_000),
+        browser: None,
+        system: None,
     };
     let tokens = [token(template::TOKEN, None), token(template::REVOKED_TOKEN, Some(UnixTime(1)))];
     store.put_consumer(&consumer);
@@ -215,6 +219,8 @@ impl World {
             conditions: Arc::clone(&conditions),
         });
         let feed = Arc::new(ChangeHub::new(Arc::clone(&store), clock.clone(), Arc::clone(&credentials), |_| ()));
+        let rejections = Arc::new(Rejections::new(clock.clone()));
+        let previous_secrets = PreviousSecrets::new(clock.clone());
         let services = Services {
             clock: clock.clone(),
             hop: "hop".into(),
@@ -237,12 +243,14 @@ impl World {
             metrics: Arc::clone(&metrics),
             conditions: Arc::clone(&conditions),
             certificates: Arc::default(),
+            rejections: Arc::clone(&rejections),
+            charts: Arc::default(),
             readiness,
         };
         let listener = SocketAddr::from(([127, 0, 0, 1], 8080));
         let mut live = live::live(&config, listener, &services).unwrap_or_else(|error| panic!("{error}"));
         let (sender, opened) = mpsc::unbounded_channel();
-        live.upstream.address = pool::Address::Memory(sender);
+        live.upstream.as_mut().expect("there is an API").address = pool::Address::Memory(sender);
         let phase = watch::Sender::new(Phase::Serving);
         let shared = Arc::new(Shared {
             live: Arc::new(live).into(),
@@ -252,6 +260,10 @@ impl World {
             metrics,
             phase: phase.subscribe(),
             conditions,
+            rejections,
+            traces: None,
+            previous_secrets,
+            is_leaving: false.into(),
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         Self {
@@ -367,6 +379,7 @@ impl Line {
         let peer = Peer {
             address: Some(IpAddr::from([192, 0, 2, 7])),
             secure: true,
+            is_relay: false,
         };
         let (ours, theirs) = tokio::io::duplex(room);
         let served = spawn_local(connection::serve(Wire::new(Stream::Memory(theirs)), peer, Rc::clone(worker)));
