@@ -2,9 +2,9 @@
 
 use std::{fs, net::TcpStream, path::Path, process::Command, time::Instant};
 
-use super::{Server, file, free_port, gateways::configure, tool};
+use super::{Server, file, free_port, gateways::configure, printed, tool};
 use crate::support::{
-    Answer, Call, Connection, PATIENCE, Placement, Upstream,
+    Answer, Call, Connection, PATIENCE, Placement, Reply, Upstream,
     gate::Way,
     has,
     proxy::{Builder, Caller, Proxy},
@@ -30,7 +30,11 @@ struct Gateway {
 
 impl Gateway {
     fn start(name: &'static str, config: &str, command: fn(&Path) -> Command) -> Self {
-        let api = Upstream::start();
+        let api = Upstream::replying(|_| {
+            Reply::ok("")
+                .header("Link", "</next>; rel=\"next\"")
+                .header("Sunset", "Thu, 01 Jan 2099 00:00:00 GMT")
+        });
         let builder = Builder::for_forward_auth().config(&format!(
             "listen.trusted_proxies = ['127.0.0.1']\n{config}\n\
              [service]\nbase_url = 'https://auth.example.com'\npublic_api_urls = ['{ORIGIN}']"
@@ -38,6 +42,8 @@ impl Gateway {
         let certificate = Certificate::for_names(&[HOST, "auth.example.com"]);
         certificate.write(builder.directory());
         let directory = builder.directory().to_owned();
+        let key = ["genpkey", "-algorithm", "ed25519", "-out", "assertion.pem"];
+        printed(Command::new("openssl").args(key).current_dir(&directory));
         let whole = certificate.certificate.clone() + &certificate.key;
         fs::write(directory.join("example.com.pem"), whole).unwrap();
         let (proxy, port) = (builder.start(), free_port());
@@ -129,7 +135,7 @@ fn forged(call: Call) -> Call {
         "X-Original-Method:GET X-Original-URL:https://api.example.com/open X-Original-URL:/open X-Forwarded-Method:GET \
          X-Forwarded-Proto:http X-Forwarded-Host:auth.example.com X-Forwarded-Uri:/open X-Forwarded-For:203.0.113.9 \
          X-Forwarded-Prefix:/open X-Rewrite-URL:/open X-HTTP-Method-Override:DELETE X-Auth-User:root X-Auth-Kind:user \
-         X_Auth_User:root X-AUTH_USER:root X.Auth.User:root X-Auth-Permissions:all Forwarded:host=auth.example.com Remote-User:root X-SSL-Client-Cert:x",
+         X_Auth_User:root X-AUTH_USER:root X.Auth.User:root X-Auth-Permissions:all X-Auth-Assertion:x X_AUTH_ASSERTION:x Forwarded:host=auth.example.com Remote-User:root X-SSL-Client-Cert:x",
     );
     fields.into_iter().fold(call, |call, field| {
         let (name, value) = field.split_once(':').unwrap();
@@ -146,7 +152,9 @@ const OWN: [&str; 4] = [
 ];
 
 fn decides(name: &'static str, command: fn(&Path) -> Command) {
-    let gateway = Gateway::start(name, "", command);
+    let config = "sunset = { deprecation = 2026-01-01T00:00:00Z, date = 2031-03-31T00:00:00Z, link = 'https://example.com/oauth2' }\n\
+                  identity.assertion = { header = 'X-Auth-Assertion', key_files = ['assertion.pem'], audience = 'https://api.internal' }";
+    let gateway = Gateway::start(name, config, command);
     let Gateway {
         api, proxy, caller, ..
     } = &gateway;
@@ -176,6 +184,12 @@ fn decides(name: &'static str, command: fn(&Path) -> Command) {
             "{name}"
         );
         assert_eq!(seen.fields.all("x-auth-kind"), ["consumer"], "{name}");
+        let assertions = seen.fields.all("x-auth-assertion");
+        let is_whole = |jwt: &&str| jwt.split('.').count() == 3;
+        assert!(
+            assertions.len() == 1 && assertions.iter().all(is_whole),
+            "{name}: {assertions:?}"
+        );
         assert!(
             seen.header("x-auth-permissions")
                 .unwrap_or_default()
@@ -274,16 +288,23 @@ fn decides(name: &'static str, command: fn(&Path) -> Command) {
             "{name}: {seen:?}"
         );
     }
-    let cookies = "a=1; __Host-countersign-login=b; x=2; __Host-countersign-login=c; y=3";
-    let before = api.count();
-    gateway.call(&Call::get("/cookies").of(caller).header("Cookie", cookies));
-    let seen = &api.requests_since(before)[0];
-    let seen = seen.header("cookie").unwrap_or_default();
+    announces_the_end(&gateway);
+    let cookies = |cookies: &str| {
+        let before = api.count();
+        gateway.call(&Call::get("/cookies").of(caller).header("Cookie", cookies));
+        let seen = &api.requests_since(before)[0];
+        seen.header("cookie").unwrap_or_default().to_owned()
+    };
+    let seen = cookies("a=1; __Host-countersign-login=b; x=2; __Host-countersign-login=c; y=3");
+    assert!(!seen.contains("countersign"), "{name}: {seen}");
+    // nginx passes no cookie on, and Traefik none beside ours.
+    let loses_all = ["nginx", "traefik"].contains(&name);
+    assert!(loses_all || seen.contains("x=2"), "{name}: {seen}");
+    let seen = cookies("a=countersign; my-countersign=2");
     assert!(
-        ["traefik", "envoy"].contains(&name) || !seen.contains("countersign"),
+        name == "nginx" || seen == "a=countersign; my-countersign=2",
         "{name}: {seen}"
     );
-    assert!(name == "nginx" || seen.contains("x=2"), "{name}: {seen}");
     // The way to countersign is not open to callers.
     for path in ["/.countersign", "/nginx", "/forwarded", "/verify/x"] {
         let answer = gateway.call(&forged(Call::get(path)));
@@ -301,7 +322,7 @@ fn decides(name: &'static str, command: fn(&Path) -> Command) {
     }
     for seen in api.requests_since(before) {
         let has_credentials = seen.target.contains("oauth_") || seen.target.contains("auth%5F");
-        assert!(name == "traefik" || !has_credentials, "{name}: {seen:?}");
+        assert!(!has_credentials, "{name}: {seen:?}");
     }
     let before = api.count();
     let long = format!("/{}", "a".repeat(20 << 10));
@@ -324,6 +345,39 @@ fn decides(name: &'static str, command: fn(&Path) -> Command) {
         answer,
         "{name}: nothing passes without a decision"
     );
+}
+
+/// The announced end of OAuth 1.0a reaches the caller, as far as the server can add it to a response of the API.
+fn announces_the_end(gateway: &Gateway) {
+    let name = gateway.name;
+    let [deprecation, sunset, link] = [
+        "@1767225600",
+        "Mon, 31 Mar 2031 00:00:00 GMT",
+        "<https://example.com/oauth2>; rel=\"sunset\"",
+    ];
+    let wire = Call::get("/end").of(&gateway.caller).wire(ORIGIN, HOST);
+    for status in [200, 401] {
+        let answer = gateway.send(&wire).unwrap();
+        assert_eq!(answer.status, status, "{answer:?}\n{}", gateway.log());
+        let all = |field: &str| answer.fields.all(field);
+        if name == "traefik" && status == 200 {
+            assert!(!answer.fields.has("deprecation"), "{answer:?}");
+            continue;
+        }
+        assert_eq!(all("deprecation"), [deprecation], "{name}: {answer:?}");
+        assert!(all("link").contains(&link), "{name}: {answer:?}");
+        let is_next = |link: &&&str| link.contains("rel=\"next\"");
+        let next = all("link").iter().filter(is_next).count();
+        assert_eq!(next, usize::from(status == 200), "{name}: {answer:?}");
+        // Envoy and Apache add to the API's own.
+        if status == 200 && ["envoy", "apache"].contains(&name) {
+            assert!(all("sunset").contains(&sunset), "{name}: {answer:?}");
+        } else {
+            assert_eq!(all("sunset"), [sunset], "{name}: {answer:?}");
+        }
+    }
+    let unproved = gateway.refuses(&Call::get("/end").of(&gateway.caller).key("wrong"), 401);
+    assert!(!unproved.fields.has("deprecation"), "{name}: {unproved:?}");
 }
 
 /// Sends each name of `upstream.drop_headers`, in two spellings.
@@ -411,6 +465,12 @@ fn no_reading_of_a_path_passes(name: &'static str, command: fn(&Path) -> Command
             seen[0].header("x-auth-user").unwrap_or_default().is_empty(),
             "{name}"
         );
+        let assertion = seen[0].header("x-auth-assertion");
+        assert_eq!(assertion, None, "{name}: none is configured");
+        // The end of OAuth 1.0a is announced to signers alone: the API's own field stays.
+        assert!(!answer.fields.has("deprecation"), "{name}: {answer:?}");
+        let own = ["Thu, 01 Jan 2099 00:00:00 GMT"];
+        assert_eq!(answer.fields.all("sunset"), own, "{name}");
     }
     let caller = &gateway.caller;
     gateway.refuses(&Call::get("/nothing").of(caller), 404);
@@ -431,10 +491,31 @@ fn no_reading_of_a_path_passes(name: &'static str, command: fn(&Path) -> Command
     let before = api.count();
     gateway.send(&socket("/socket").wire(ORIGIN, HOST));
     let seen = api.requests_since(before);
-    // Apache passes an upgrade on only where `ProxyPass` says so, and Traefik hides it from countersign.
-    let passes = !["apache", "traefik"].contains(&name);
-    let expected = passes.then_some("websocket");
+    // Apache passes an upgrade on only where `ProxyPass` says so.
+    let expected = (name != "apache").then_some("websocket");
     assert_eq!(seen[0].header("upgrade"), expected, "{name}");
+    // No upgrade passes whose signs are hidden from the decision.
+    for (connection, upgrade, key) in [
+        ("Upgrade, Sec-WebSocket-Key", "websocket", "x"),
+        ("Sec-WebSocket-Key, Upgrade", "websocket", "x"),
+        ("Upgrade", "websocket", ""),
+        ("Upgrade", "h2c", ""),
+        ("Upgrade", "h2c", "x"),
+        ("Upgrade, Upgrade", "h2c, websocket", "x"),
+    ] {
+        let call = Call::get("/open/x")
+            .header("Connection", connection)
+            .header("Upgrade", upgrade)
+            .header("Sec-WebSocket-Key", key);
+        let before = api.count();
+        gateway.send(&call.wire(ORIGIN, HOST));
+        let seen = api.requests_since(before);
+        let is_plain = |seen: &Seen| !seen.fields.has("upgrade");
+        assert!(
+            seen.iter().all(is_plain),
+            "{name}: {connection} {upgrade} {key}: {seen:?}"
+        );
+    }
     // Two fields of one name, two lines that end a head, or a second Host.
     for head in [
         "GET /open/x HTTP/1.1\r\nHost: api.example.com\r\nHost: auth.example.com\r\n\r\n",

@@ -59,17 +59,22 @@ function check(r)
     local body = {}
     local asked, status, told = http.request({ url = address, headers = headers, sink = ltn12.sink.table(body), redirect = false })
     if not asked then return 503 end
+    -- Of a response that countersign permits, these announce the end of OAuth 1.0a.
+    local answered = { "deprecation", "sunset", "link" }
     if status ~= 200 then
-        for _, name in ipairs({ "www-authenticate", "allow", "retry-after", "location" }) do
-            if told[name] then r.err_headers_out[name] = told[name] end
-        end
+        answered = { "www-authenticate", "allow", "retry-after", "location", "deprecation", "sunset", "link" }
+    end
+    for _, name in ipairs(answered) do
+        if told[name] then r.err_headers_out[name] = told[name] end
+    end
+    if status ~= 200 then
         if status ~= 303 then r:custom_response(status, table.concat(body)) end
         return status
     end
-    for _, name in ipairs({ "x-auth-user", "x-auth-consumer", "x-auth-permissions", "x-auth-kind" }) do
-        -- A response without it is not one of countersign.
-        if not told[name] then return 503 end
-        r.headers_in[name] = told[name]
+    -- A response without it is not one of countersign.
+    if not told["x-auth-kind"] then return 503 end
+    for name, value in pairs(told) do
+        if name:sub(1, 7) == "x-auth-" then r.headers_in[name] = value end
     end
     r.headers_in["Authorization"] = nil
     -- It names fields that are taken out on the way, perhaps those that are set here.

@@ -50,11 +50,15 @@ core.register_action("countersign", { "http-req" }, function(txn)
     if response.status ~= 200 then
         return refuse(txn, response.status, response.headers, response.body)
     end
-    for _, name in ipairs({ "x-auth-user", "x-auth-consumer", "x-auth-permissions", "x-auth-kind" }) do
-        local values = response.headers[name]
-        -- A response without it is not one of countersign.
-        if not values then return refuse(txn, 503, {}, "") end
-        txn.http:req_set_header(name, values[0] or "")
+    -- A response without it is not one of countersign.
+    if not response.headers["x-auth-kind"] then return refuse(txn, 503, {}, "") end
+    for name, values in pairs(response.headers) do
+        if name:sub(1, 7) == "x-auth-" then
+            txn.http:req_set_header(name, values[0] or "")
+        elseif name == "deprecation" or name == "sunset" or name == "link" then
+            -- The end of OAuth 1.0a, which the configuration adds to the response.
+            txn:set_var("txn." .. name, values[0])
+        end
     end
     txn.http:req_del_header("authorization")
     -- Our cookies, where API and pages share an origin.
