@@ -55,8 +55,8 @@ def run(suite):
     return report
 
 
-def under_callgrind(suite, name):
-    """The profile of one request."""
+def under_callgrind(suite, name, more=""):
+    """The profile of one request; `more` is configuration of countersign."""
     options = suite.options
     short = 500 if options.quick else 1000
     with suite.started("callgrind") as started:
@@ -68,7 +68,7 @@ def under_callgrind(suite, name):
         api = started.add(peers.api(directory / "api", options.load_core))
         ours = started.add(
             peers.Countersign(
-                directory / "ours", options.proxy_core, suite.binary, api.port, under=under if name == "countersign" else ()
+                directory / "ours", options.proxy_core, suite.binary, api.port, under=under if name == "countersign" else (), more=more,
             )
         )
         peer = ours

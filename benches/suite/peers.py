@@ -169,7 +169,7 @@ class Countersign(Peer):
 
     def __init__(
         self, directory, core, binary, upstream, *, name="countersign", logged=False, workers=1, tls=None,
-        operations=10, records=None, cached=1_000_000, under=(), store=None, like=None,
+        operations=10, records=None, cached=1_000_000, under=(), store=None, like=None, more="",
     ):
         super().__init__(name, directory, core)
         self.binary, self.tls = binary, tls is not None
@@ -203,6 +203,7 @@ class Countersign(Peer):
             access = {str(logged).lower()}
             [[permission]]
             name = "members.read"
+            {more}
             """
             + operation_list(operations)
         )
