@@ -176,7 +176,7 @@ async fn adopt_server(conn: &Conn, time: Time, waived: bool) -> Result<()> {
         .prepare(
             "UPDATE nonce_state AS state SET server = nonce_server(),
                  lost = CASE WHEN state.server IS NULL OR $2::boolean THEN state.lost
-                        ELSE greatest(state.lost, greatest($1::bigint, extract(epoch FROM clock_timestamp())::bigint) + $3::bigint) END
+                        ELSE greatest(state.lost, greatest($1::bigint, floor(extract(epoch FROM clock_timestamp()))::bigint) + $3::bigint) END
              FROM nonce_state AS before
              WHERE state.server IS DISTINCT FROM nonce_server()
              RETURNING before.server",
