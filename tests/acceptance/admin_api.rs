@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Answer, Call, Connection, Consumer, PATIENCE, Postgres, Proxy, Token, Upstream, has,
-    proxy::Builder, rows, soon, until, within,
+    proxy::Builder, rows, until, within,
 };
 
 const WRITE: &str = "the-token-that-writes-0123456789";
@@ -798,27 +798,27 @@ fn a_change_at_one_replica_holds_at_the_other_within_a_second() {
     let server = Postgres::start();
     let upstream = Upstream::start();
     let store = format!(
-        "store.backend = 'postgres'\nstore.url = '{}'",
+        "store.backend = 'postgres'\nstore.url = '{}'\ncache.negative_ttl = '1h'",
         server.database()
     );
     let [one, other] = [(), ()].map(|()| with_api(&upstream, &store).start());
     let (consumer, _, token) = one.somebody().into_parts();
     let call = || other.send(Call::get("/x").by(&consumer).with(&token));
-    soon("it is known", || call().status == 200);
+    until("it is known", || call().status == 200);
     let place = format!("/v1/consumers/{}", consumer.key);
     done(&one, "PATCH", &place, json!({ "enabled": false }));
-    soon("it is disabled", || {
+    until("it is disabled", || {
         call().problem().as_deref() == Some("consumer_key_refused")
     });
     done(&one, "PATCH", &place, json!({ "enabled": true }));
-    soon("it is enabled", || call().status == 200);
+    until("it is enabled", || call().status == 200);
     done(
         &one,
         "DELETE",
         &format!("/v1/tokens/{}", token.token),
         Value::Null,
     );
-    soon("it is revoked", || {
+    until("it is revoked", || {
         call().problem().as_deref() == Some("token_revoked")
     });
     // Both log what was done at one of them.

@@ -3,7 +3,7 @@
 use std::{fs, thread, time::Duration};
 
 use crate::support::{
-    Call, Caller, Proxy, Upstream, fresh, has, now,
+    Call, Caller, PATIENCE, Proxy, Upstream, fresh, has, now,
     signer::{self, encode},
     within,
 };
@@ -189,7 +189,7 @@ fn names_the_previous_secret_once_its_grace_is_over() {
     let key = service.caller.consumer.key.clone();
     let rotate = ["consumer", "rotate-secret", &key, "--grace", "1s"];
     service.proxy.command(&rotate).done();
-    let refused = within(Duration::from_secs(10), "the grace ends", || {
+    let refused = within(PATIENCE, "the grace ends", || {
         let answer = service.proxy.send(service.get("/v2/x"));
         (answer.status == 401).then_some(answer)
     });

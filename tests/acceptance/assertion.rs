@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Answer, Call, Placement, Proxy, Reply, Scene, Upstream, User, Visitor, fresh, gate::WAYS, http,
-    now, program::run, soon, until,
+    now, program::run, until,
 };
 
 const AUDIENCE: &str = "https://api.internal";
@@ -391,7 +391,7 @@ fn one_serves_several_calls_until_its_credential_changes() {
         "consumer update {} --permission write",
         consumer.key
     ));
-    soon("the permissions change", || {
+    until("the permissions change", || {
         claims(&scene.asserted(call("/c")))["scope"] == "write"
     });
     // Another key signs at once.
@@ -401,7 +401,7 @@ fn one_serves_several_calls_until_its_credential_changes() {
     assert_eq!(part(&scene.asserted(call("/d")), 0)["alg"], "ES256");
     // A revoked token has none.
     scene.proxy.run(&format!("token revoke {}", token.token));
-    soon("the token is revoked", || {
+    until("the token is revoked", || {
         scene.proxy.status(call("/e")) == 401
     });
     let seen = scene.api.count();
@@ -619,7 +619,7 @@ fn an_access_token_is_exchanged_for_one_of_oauth_2() {
             .by(&consumer)
             .with(&token)
     };
-    soon("the permission is gone", || {
+    until("the permission is gone", || {
         exchanged(&scene.proxy.send(call()))["scope"] == "b"
     });
     let answer = exchanged(&scene.proxy.send(call()));
@@ -676,7 +676,7 @@ fn an_access_token_is_exchanged_for_one_of_oauth_2() {
             .any(|line| line.contains(jwt))
     );
     scene.proxy.run(&format!("token revoke {}", token.token));
-    soon("the token is revoked", || scene.proxy.status(call()) == 401);
+    until("the token is revoked", || scene.proxy.status(call()) == 401);
     scene.proxy.rejects(call(), 401, "token_revoked");
 }
 
@@ -748,7 +748,7 @@ fn the_exchange_takes_nothing_but_a_post_signed_with_an_access_token() {
     scene
         .proxy
         .run(&format!("consumer disable {}", consumer.key));
-    soon("the consumer is disabled", || {
+    until("the consumer is disabled", || {
         scene.proxy.status(exchanges(&scene)) == 401
     });
     scene

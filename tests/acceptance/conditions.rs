@@ -1,8 +1,8 @@
 //! What an operator has to notice before consumers call: conditions in `/readyz`, the metrics and the log.
 
-use std::time::Duration;
-
-use crate::support::{Answer, Call, Connection, Proxy, Scene, Upstream, has, until, within};
+use crate::support::{
+    Answer, Call, Connection, PATIENCE, Proxy, Scene, Upstream, has, until, within,
+};
 
 /// Waits until this many lines of the log have all of this.
 #[track_caller]
@@ -62,7 +62,7 @@ fn a_key_that_is_missing_after_rekey_makes_the_process_not_ready() {
     proxy.send(Call::get("/x").of(&caller)).has_status(200);
     proxy.reconfigure("store.encryption_key_file = ['new.key', 'old.key']");
     proxy.run("rekey");
-    let ready = within(Duration::from_secs(20), "not ready", || {
+    let ready = within(PATIENCE, "not ready", || {
         let ready = proxy.ask_admin("/readyz");
         (ready.status == 503).then(|| ready.text())
     });

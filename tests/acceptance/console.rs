@@ -13,7 +13,7 @@ use crate::{
         has,
         operator::{READ, WRITE},
         proxy::{Builder, User},
-        soon, until,
+        until,
         visitor::Page,
     },
 };
@@ -128,7 +128,7 @@ fn an_admin_token_opens_a_session_and_its_replacement_ends_it() {
     operator.text("/");
     std::fs::write(proxy.directory().join("admin.token"), "another-token").unwrap();
     proxy.signal(Signal::HUP);
-    soon("the session is ended", || {
+    until("the session is ended", || {
         operator.open("/").answer.status == 303
     });
     // The other token was not replaced.

@@ -2,12 +2,12 @@
 
 use rustix::process::Signal;
 
-use crate::support::{Call, Proxy, Scene, Upstream, http, soon};
+use crate::support::{Call, Proxy, Scene, Upstream, http, until};
 
 #[test]
 fn probes_tell_life_and_readiness() {
     let api = Upstream::start();
-    let mut proxy = Proxy::with(&api, "listen.drain_delay = '2s'");
+    let mut proxy = Proxy::with(&api, "listen.drain_delay = '5s'");
     proxy.ask_admin("/healthz").has_status(200);
     proxy.ask_admin("/readyz").has_status(200);
     // They are on the admin listener alone.
@@ -16,7 +16,7 @@ fn probes_tell_life_and_readiness() {
     }
     proxy.signal(Signal::TERM);
     let admin = proxy.admin();
-    soon("not ready while draining", || {
+    until("not ready while draining", || {
         http::get(admin, "/readyz").status == 503
     });
     assert!(proxy.wait().success());

@@ -2,13 +2,14 @@
 
 use std::{
     collections::BTreeMap,
-    net::TcpListener,
     sync::{Arc, Mutex},
 };
 
 use crate::support::{
-    Answer, Call, Proxy, Reply, Upstream, User, Visitor, legs::LOGIN, proxy::Builder,
-    upstream::Seen,
+    Answer, Call, Proxy, Reply, Upstream, User, Visitor,
+    legs::LOGIN,
+    proxy::Builder,
+    upstream::{Seen, nobody},
 };
 
 /// The accounts of another system: name and password to the response.
@@ -165,7 +166,7 @@ fn whatever_else_the_system_does_is_a_page_with_503_and_no_login() {
         let api = Upstream::start();
         let system = Upstream::replying(move |_| reply.clone());
         let proxy = asking(&api, &system)
-            .config("login.timeout = '300ms'\nlogin.max_failures = '2 per 15m'")
+            .config("login.timeout = '1s'\nlogin.max_failures = '2 per 15m'")
             .start();
         for _ in 0..2 {
             let (mut visitor, answer) = log_in(&proxy, "ada", "enchantress");
@@ -182,9 +183,7 @@ fn whatever_else_the_system_does_is_a_page_with_503_and_no_login() {
 #[test]
 fn a_system_that_is_down_counts_nothing_against_anybody() {
     let api = Upstream::start();
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/check", closed.local_addr().unwrap());
-    drop(closed);
+    let url = format!("http://{}/check", nobody());
     let proxy = asking(&api, &Upstream::start())
         .config(&format!(
             "[login]\nmax_failures = '1 per 15m'\nurl = '{url}'"

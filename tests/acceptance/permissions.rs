@@ -68,7 +68,7 @@ fn a_call_needs_its_permission_in_the_token_and_in_the_consumer() {
         "consumer update {} --permission members.read",
         consumer.key
     ));
-    crate::support::soon("the update is seen", || {
+    crate::support::until("the update is seen", || {
         proxy.send(call("PUT", &writes)).status == 404
     });
     proxy.send(call("GET", &writes)).has_status(200);

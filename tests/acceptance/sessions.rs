@@ -4,6 +4,7 @@ use crate::support::{
     Call, Proxy, Reply, Token, Upstream, Visitor, has,
     legs::{APPLICATIONS, LOGIN, LOGOUT, PASSWORD, REVOKE_TOKEN, authorization, exchanges},
     proxy::Builder,
+    until,
     visitor::Form,
 };
 
@@ -447,7 +448,7 @@ fn a_disabled_user_ends_with_everything() {
     visitor.send(get("/account")).has_status(200);
     proxy.send(Call::get("/orders").of(&caller)).has_status(200);
     proxy.run(&format!("user disable {}", caller.user.name));
-    crate::support::soon("token and session end", || {
+    until("token and session end", || {
         let token = proxy.send(Call::get("/orders").of(&caller)).status;
         let session = visitor.send(get("/account")).status;
         token == 401 && (400..500).contains(&session)

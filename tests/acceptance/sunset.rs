@@ -5,7 +5,7 @@ use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::support::gate::{WAYS, Way};
 use crate::support::{
-    Answer, Call, Proxy, Reply, Scene, Upstream, Visitor, fresh, now, rows, soon,
+    Answer, Call, Proxy, Reply, Scene, Upstream, Visitor, fresh, now, rows, until,
 };
 
 const SUNSET: &str = "[sunset]\n\
@@ -96,7 +96,7 @@ fn every_response_to_a_right_signature_announces_the_end() {
     announces(&send(revoke()), 401);
     announces(&send(Call::get("/a").by(&consumer).with(&token)), 401);
     proxy.run(&format!("consumer disable {}", consumer.key));
-    soon("the consumer is disabled", || {
+    until("the consumer is disabled", || {
         send(asks("oob")).problem().as_deref() == Some("consumer_key_refused")
     });
     announces(&send(asks("https://shop.example/ready")), 401);
@@ -246,7 +246,7 @@ fn a_brown_out_comes_after_the_signature_and_the_nonce_and_ends() {
         "[[sunset.brownout]]\nfrom = '{begun}'\nuntil = '{}'\n",
         moment(3)
     ));
-    soon("the brown-out ends", || {
+    until("the brown-out ends", || {
         proxy.status(Call::get("/open").of(&caller)) == 200
     });
 }
@@ -358,7 +358,7 @@ fn the_last_use_of_a_consumer_is_told_with_its_method_and_dialect() {
         let [at, last_method, last_dialect] = told(scene, &key);
         at.is_string() && last_method == method && last_dialect == dialect
     };
-    crate::support::until("the use is written", || {
+    until("the use is written", || {
         is_written(&scene, "HMAC-SHA256", "rfc5849")
     });
     // The token call of a consumer that signs as the service describes it.

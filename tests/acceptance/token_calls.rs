@@ -8,7 +8,7 @@ use crate::support::{
     proxy::CALLBACK,
     proxy::Token,
     signer::encode,
-    soon, words,
+    until, words,
 };
 
 /// A body as some library sends it with an empty POST, as fields and bytes after `oauth_` parameters in the header.
@@ -457,7 +457,7 @@ fn a_consumer_restricted_to_its_rsa_key_cannot_sign_by_its_secret() {
     moved.command_with(&["import", "-"], &export).done();
     moved.send(call()).is(401, "signature_invalid");
     proxy.run(&format!("consumer update {} --no-rsa-only", restricted.key));
-    soon("the change is seen", || send(call()).status == 200);
+    until("the change is seen", || send(call()).status == 200);
 }
 
 #[test]

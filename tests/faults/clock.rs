@@ -82,18 +82,20 @@ impl Clockwork {
         connection.answer("GET")
     }
 
-    /// A call of a consumer whose clock is off by so many seconds.
+    /// A call of a consumer whose clock is off by so many seconds. One that a busy machine delays may be late for the window: it
+    /// is made again.
     pub fn call(&mut self, seconds: i64) -> Answer {
-        let timestamp = now().checked_add_signed(seconds).unwrap().to_string();
-        let call = Call::get("/pay").of(&self.caller);
-        let wire = self
-            .proxy
-            .wire(&call.parameter("oauth_timestamp", &timestamp));
-        let answer = self.send(&wire);
-        if answer.status == 200 {
-            self.passed.push(wire);
-        }
-        answer
+        within(PATIENCE, "a call is answered within a second", || {
+            let begun = now();
+            let timestamp = begun.checked_add_signed(seconds).unwrap().to_string();
+            let call = Call::get("/pay").of(&self.caller);
+            let call = call.parameter("oauth_timestamp", &timestamp);
+            let wire = self.proxy.wire(&call);
+            let answer = self.send(&wire);
+            let passed = answer.status == 200;
+            self.passed.extend(passed.then_some(wire));
+            (passed || now() <= begun + 1).then_some(answer)
+        })
     }
 
     /// Lets through requests of all the timestamps that a clock off by so much accepts. After a jump ahead requests are
@@ -101,7 +103,7 @@ impl Clockwork {
     #[track_caller]
     pub fn passes(&mut self, seconds: i64) {
         for ahead in [-1, 0, 2] {
-            let answer = within(Duration::from_secs(5), "requests pass", || {
+            let answer = within(PATIENCE, "requests pass", || {
                 let answer = self.call(seconds + ahead);
                 (answer.status != 503).then_some(answer)
             });
@@ -288,12 +290,10 @@ fn that_differs_from_those_of_several_consumers_makes_us_not_ready() {
         until("the call passes", || send(who, None).status == 200);
     }
     proxy.ask_admin("/readyz").has_status(200);
-    let lines = proxy.log().lines();
-    let told = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
-    assert_eq!(told("condition=\"clock\""), 2, "{lines:#?}");
-    assert!(
-        told("skew_seconds=-3600") + told("skew_seconds=-3601") + told("skew_seconds=-3599") > 9
-    );
+    until("the beginning and the end are logged", || {
+        proxy.logged(&["condition=\"clock\""]) == 2
+    });
+    assert!(proxy.logged(&["skew_seconds=-36"]) > 9);
     let behind = "countersign_clock_skew_seconds_bucket{le=\"-600\"}";
     assert!(proxy.metric(behind) > 9.0);
 }

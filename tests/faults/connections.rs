@@ -112,7 +112,7 @@ fn that_break_off_within_a_tls_handshake_leak_nothing() {
     let proxy = builder
         .config(&format!(
             "service.base_url = 'https://localhost'\nlog.access = false\n\
-             [listen.tls]\ncertificate = '{}'\nkey = '{}'\n[limits]\nhandshake_timeout = '1s'\nhead_timeout = '1s'",
+             [listen.tls]\ncertificate = '{}'\nkey = '{}'\n[limits]\nhandshake_timeout = '3s'\nhead_timeout = '1s'",
             chain.display(),
             key.display()
         ))
@@ -262,13 +262,13 @@ fn that_were_silent_for_a_while_go_on() {
     let (chain, key) = certificate.write(builder.directory());
     let with_tls = builder
         .config(&format!(
-            "service.base_url = 'https://localhost'\nlimits.idle_timeout = '2s'\n\
+            "service.base_url = 'https://localhost'\nlimits.idle_timeout = '5s'\n\
              [listen.tls]\ncertificate = '{}'\nkey = '{}'",
             chain.display(),
             key.display()
         ))
         .start();
-    let without = Proxy::with(&api, "limits.idle_timeout = '2s'");
+    let without = Proxy::with(&api, "limits.idle_timeout = '5s'");
     for (proxy, is_secure) in [(with_tls, true), (without, false)] {
         let alice = proxy.somebody();
         let wire = |target: &str| proxy.wire(&Call::get(target).of(&alice));
@@ -306,7 +306,7 @@ fn that_were_silent_for_a_while_go_on() {
         std::thread::sleep(SILENCE);
         caller.send(&wire("/last"));
         answered(&mut caller, "/last");
-        assert!(caller.is_closed(), "it is idle for two seconds");
+        assert!(caller.is_closed(), "it is idle for five seconds");
     }
 }
 

@@ -17,7 +17,7 @@ fn under_load_no_request_that_was_written_is_lost() {
     let mut answered = 0;
     for round in 0..scaled(2, 10) {
         // Every second time there is a while between the announcement and the end.
-        let delay = if round % 2 == 0 { "0s" } else { "300ms" };
+        let delay = if round % 2 == 0 { "0s" } else { "2s" };
         proxy.reconfigure(&format!("listen.drain_delay = '{delay}'"));
         if round > 0 {
             proxy.start();

@@ -23,7 +23,10 @@ fn of_200_at_once_most_are_told_to_come_back_and_protected_calls_go_on() {
         exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
         Ok(After::Keep)
     });
-    let proxy = Proxy::with(&api, "login.max_failures = '1000 per 15m'");
+    let proxy = Proxy::with(
+        &api,
+        "login.max_failures = '1000 per 15m'\nlimits.page_form_timeout = '1m'",
+    );
     let caller = proxy.somebody();
     let target = Target::of(&proxy, &caller.consumer, &caller.token);
     proxy.send(Call::get("/x").of(&caller)).has_status(200);

@@ -23,15 +23,12 @@ use crate::{
     },
 };
 
-/// Between two bytes of somebody who dribbles: a dozen of them fit into the deadlines below.
+/// Between two bytes of somebody who dribbles: a dozen of them fit into the shortest deadlines below.
 const DRIBBLE: Duration = Duration::from_millis(40);
 
-const SHORT: &str = "[limits]\nhead_timeout = '500ms'\nform_timeout = '500ms'\nbody_timeout = '500ms'\n\
-                     idle_timeout = '500ms'\nhandshake_timeout = '500ms'\n\
-                     [upstream]\nconnect_timeout = '500ms'\nresponse_timeout = '500ms'\nidle_timeout = '500ms'";
-
-fn with_short_deadlines(api: &Upstream) -> (Proxy, Consumer, Token, Target) {
-    let proxy = Proxy::with(api, SHORT);
+/// With the deadlines that the test is about. What has to be in time has the long ones of the defaults.
+fn with_deadlines(api: &Upstream, config: &str) -> (Proxy, Consumer, Token, Target) {
+    let proxy = Proxy::with(api, config);
     let caller = proxy.somebody();
     let target = Target::of(&proxy, &caller.consumer, &caller.token);
     (proxy, caller.consumer, caller.token, target)
@@ -73,10 +70,11 @@ fn is_cut_short(what: &str, stream: &mut TcpStream, wire: &[u8], at_once: usize)
 #[test]
 fn a_head_that_comes_byte_by_byte() {
     let api = Upstream::start();
-    let (proxy, _, _, target) = with_short_deadlines(&api);
+    let (proxy, _, _, target) = with_deadlines(&api, "limits.head_timeout = '1s'");
     let (_, wire) = target.wire(Call::get("/x"));
     let mut new = try_open(target.address).unwrap();
-    is_cut_short("a new connection", &mut new, &wire, 0);
+    // A connection that says nothing at all is closed without a word.
+    is_cut_short("a new connection", &mut new, &wire, 1);
     api.saw_nothing();
 
     let mut kept = try_open(target.address).unwrap();
@@ -99,7 +97,7 @@ fn a_head_that_comes_byte_by_byte() {
 #[test]
 fn a_form_that_comes_byte_by_byte() {
     let api = Upstream::start();
-    let (proxy, consumer, token, target) = with_short_deadlines(&api);
+    let (proxy, consumer, token, target) = with_deadlines(&api, "limits.form_timeout = '500ms'");
     let form = format!("a={}", "x".repeat(200));
     let kind = "application/x-www-form-urlencoded";
     let json = format!("\"{}\"", "x".repeat(200));
@@ -137,20 +135,21 @@ fn a_body_that_goes_on_has_time_and_one_that_stands_still_has_none() {
         exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
         Ok(After::Keep)
     });
-    let (proxy, _, _, target) = with_short_deadlines(&api);
-    let json = format!("\"{}\"", "x".repeat(40));
+    let (mut proxy, _, _, target) = with_deadlines(&api, "limits.body_timeout = '5s'");
+    let json = format!("\"{}\"", "x".repeat(200));
     let mut stream = try_open(target.address).unwrap();
     let (_, wire) = target.wire(Call::post("/x").json(&json));
-    let (at_once, rest) = wire.split_at(wire.len() - 30);
+    let (at_once, rest) = wire.split_at(wire.len() - 190);
     stream.write_all(at_once).unwrap();
     assert_eq!(
         dribble(&mut stream, rest),
-        30,
-        "three times the deadline, but never still"
+        190,
+        "longer than the deadline, but never still"
     );
     Connection::over(stream).answer("POST").has_status(200);
     assert!(told.recv_timeout(PATIENCE).unwrap());
 
+    proxy.reload("limits.body_timeout = '1s'");
     let chunks = Call::post("/x").chunked(&[b"never", b"whole"]);
     for (_, wire) in [
         target.wire(Call::post("/x").json(&json)),
@@ -183,7 +182,7 @@ fn a_reader_that_reads_nothing() {
             .unwrap();
         Ok(After::Close)
     });
-    let (proxy, _, _, target) = with_short_deadlines(&api);
+    let (proxy, _, _, target) = with_deadlines(&api, "limits.body_timeout = '500ms'");
     let mut stream = try_open(target.address).unwrap();
     let (_, wire) = target.wire(Call::get("/x"));
     stream.write_all(&wire).unwrap();
@@ -197,7 +196,7 @@ fn a_reader_that_reads_nothing() {
 #[test]
 fn a_refused_body_without_end() {
     let api = Upstream::start();
-    let (proxy, ..) = with_short_deadlines(&api);
+    let (proxy, ..) = with_deadlines(&api, "limits.body_timeout = '500ms'");
     let head = format!(
         "POST /x HTTP/1.1\r\nHost: {}\r\nAuthorization: OAuth oauth_token=\"x\"\r\nContent-Length: 100000000000000\r\n\r\n",
         proxy.host()
@@ -227,7 +226,10 @@ fn a_refused_body_without_end() {
 #[test]
 fn a_kept_connection_that_says_nothing_more() {
     let api = Upstream::start();
-    let (proxy, _, _, target) = with_short_deadlines(&api);
+    let (proxy, _, _, target) = with_deadlines(
+        &api,
+        "limits = { idle_timeout = '500ms', head_timeout = '2s' }",
+    );
     let serves = |stream: &mut TcpStream| {
         let (method, wire) = target.wire(Call::get("/x"));
         stream.write_all(&wire).unwrap();
@@ -259,7 +261,8 @@ fn a_tls_handshake_that_does_not_go_on() {
         chain.display(),
         key.display()
     );
-    let proxy = builder.config(SHORT).config(&tls).start();
+    let short = "limits = { handshake_timeout = '500ms', head_timeout = '500ms' }";
+    let mut proxy = builder.config(short).config(&tls).start();
     let mut silent = Connection::to(proxy.address());
     assert!(silent.is_closed());
     // A record of 512 bytes is announced, and comes byte by byte.
@@ -268,6 +271,7 @@ fn a_tls_handshake_that_does_not_go_on() {
     let mut stream = try_open(proxy.address()).unwrap();
     let written = dribble(&mut stream, &hello);
     assert!(written < hello.len(), "dribbling draws the handshake out");
+    proxy.reload("limits.handshake_timeout = '10s'");
     let mut done = Connection::over_tls(proxy.address(), "localhost", &certificate.certificate);
     assert!(done.is_closed(), "a silent connection after the handshake");
     connections_become(&proxy, 0.0);
@@ -291,9 +295,10 @@ fn full_listener() -> (TcpListener, Vec<TcpStream>) {
 
 #[test]
 fn an_api_that_lets_nobody_in() {
+    let short = "upstream.connect_timeout = '500ms'";
     let (listener, filling) = full_listener();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let proxy = Builder::in_front_of_url(&url).config(SHORT).start();
+    let proxy = Builder::in_front_of_url(&url).config(short).start();
     let caller = proxy.somebody();
     proxy.send(Call::get("/x").of(&caller)).has_status(504);
     drop(filling);
@@ -301,7 +306,7 @@ fn an_api_that_lets_nobody_in() {
     // One that lets everybody in and does not shake hands.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://localhost:{}", mute.local_addr().unwrap().port());
-    let proxy = Builder::in_front_of_url(&url).config(SHORT).start();
+    let proxy = Builder::in_front_of_url(&url).config(short).start();
     let caller = proxy.somebody();
     proxy.send(Call::get("/x").of(&caller)).has_status(504);
 }
@@ -345,12 +350,14 @@ fn an_api_that_answers_byte_by_byte_or_not_at_all() {
         }
         Ok(After::Close)
     });
-    let (proxy, consumer, token, target) = with_short_deadlines(&api);
+    let (mut proxy, consumer, token, target) =
+        with_deadlines(&api, "upstream.response_timeout = '500ms'");
     // Interim responses (RFC 9110 §15.2) draw no deadline out.
     for (path, status) in [("/silent", 504), ("/dribbled", 504), ("/interim", 504)] {
         let answer = proxy.send(Call::get(path).by(&consumer).with(&token));
         assert_eq!(answer.status, status, "{path}: {answer:?}");
     }
+    proxy.reload("upstream.response_timeout = '60s'\nlimits.body_timeout = '2s'");
     for path in ["/length", "/chunks"] {
         let mut connection = proxy.connect();
         let (method, wire) = target.wire(Call::get(path));
@@ -385,7 +392,7 @@ fn an_unused_connection_to_the_api_is_let_go() {
         tell.lock().unwrap().send(closed).unwrap();
         Ok(After::Close)
     });
-    let (proxy, consumer, token, _) = with_short_deadlines(&api);
+    let (proxy, consumer, token, _) = with_deadlines(&api, "upstream.idle_timeout = '500ms'");
     proxy.passes(Call::get("/x").by(&consumer).with(&token));
     assert!(told.recv_timeout(PATIENCE).unwrap());
 }

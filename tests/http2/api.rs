@@ -184,7 +184,7 @@ async fn answer(
             let mut send = respond.send_response(ok(), false).unwrap();
             send.send_data(Bytes::from_static(b"half"), false).unwrap();
             if head.uri.path() == "/cut" {
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                tokio::time::sleep(Duration::from_millis(300)).await;
                 send.send_reset(Reason::INTERNAL_ERROR);
             } else {
                 let _ = poll_fn(|context| send.poll_reset(context)).await;

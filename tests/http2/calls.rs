@@ -399,8 +399,7 @@ fn a_caller_that_leaves_a_body_nobody_takes_ends_its_request_at_the_api() {
             stream.reserve_capacity(16 * 1024);
             true
         };
-        while room().await {}
-        assert_eq!(api.count(), 1);
+        while room().await || api.count() == 0 {}
         stream.send_reset(h2::Reason::CANCEL);
         while proxy.metric("countersign_requests_total{verdict=\"aborted\"}") < 1.0 {
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -311,7 +311,7 @@ fn a_flooding_caller_costs_little() {
     // It comes again at once, each time it is ended.
     for _ in 0..100 {
         let ping = frame(PING, 0, 0, &[7; 8]).repeat(50);
-        Raw::to(proxy.address()).flood(Duration::from_secs(10), || ping.clone());
+        Raw::to(proxy.address()).flood(PATIENCE, || ping.clone());
     }
     let each = (spent(&proxy) - before) / 100;
     // Far above what it takes, far below what an endless flood would have.

@@ -52,7 +52,7 @@ impl Proxy {
     /// First leg.
     #[track_caller]
     pub fn request_token(&self, consumer: &Consumer, callback: &str) -> Token {
-        token_of(&self.send(asks(consumer, callback)))
+        token_of(&self.served(asks(consumer, callback)))
     }
 
     /// Second leg: the user logs in and is asked; the browser and the page.

@@ -61,12 +61,6 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     within(PATIENCE, what, || done().then_some(()));
 }
 
-/// Waits for what the program promises within a second or two; the rest is for a busy machine.
-#[track_caller]
-pub fn soon(what: &str, mut done: impl FnMut() -> bool) {
-    within(Duration::from_secs(4), what, || done().then_some(()));
-}
-
 /// Asks again and again until `answer` has something, at most for `limit`.
 #[track_caller]
 pub fn within<T>(limit: Duration, what: &str, mut answer: impl FnMut() -> Option<T>) -> T {

@@ -519,6 +519,19 @@ impl Proxy {
         self.send_on(&mut connection, call)
     }
 
+    /// Sends a call on a connection of its own; if the store or the nonces are on a server, until it is not 503: on a busy
+    /// machine a server may take longer than a request waits.
+    #[track_caller]
+    pub fn served(&self, call: Call) -> Answer {
+        let section = |name: &str| self.home.table.get(name)?.as_table();
+        let is_remote = section("store").is_some_and(|store| store.contains_key("backend"))
+            || section("nonce").is_some_and(|nonce| nonce.contains_key("url"));
+        within(PATIENCE, "the store answers", || {
+            let answer = self.send(call.clone());
+            (answer.status != 503 || !is_remote).then_some(answer)
+        })
+    }
+
     /// Sends a call on a connection that is kept.
     #[track_caller]
     pub fn send_on(&self, connection: &mut Connection, call: Call) -> Answer {
@@ -529,7 +542,7 @@ impl Proxy {
     /// Sends a call that has to pass.
     #[track_caller]
     pub fn passes(&self, call: Call) -> Answer {
-        let answer = self.send(call);
+        let answer = self.served(call);
         answer.has_status(200);
         answer
     }
@@ -537,7 +550,7 @@ impl Proxy {
     /// Sends a call that has to be rejected with this status and `oauth_problem`.
     #[track_caller]
     pub fn rejects(&self, call: Call, status: u16, problem: &str) -> Answer {
-        let answer = self.send(call);
+        let answer = self.served(call);
         answer.is(status, problem);
         answer
     }

@@ -9,6 +9,7 @@
 
 use std::{
     fs,
+    hash::{BuildHasher, RandomState},
     net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -20,7 +21,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// The longest that a server may take to do what it was told.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running server; it is killed when this is dropped.
 pub struct RedisServer {
@@ -84,14 +85,14 @@ impl RedisServer {
         state.contains("master_link_status:up")
     }
 
-    /// Starts a node that follows `primary` in its Cluster, and takes its place when it is gone for half a second.
+    /// Starts a node that follows `primary` in its Cluster, and takes its place when it is gone for two seconds.
     pub fn replica_in_cluster(primary: &Self, nodes: &[Self]) -> Self {
         let replica = Self::with(&[
             &["--cluster-enabled", "yes"],
-            &["--cluster-node-timeout", "500"],
+            &["--cluster-node-timeout", "2000"],
         ]);
         for node in nodes {
-            node.ask(&["config", "set", "cluster-node-timeout", "500"]);
+            node.ask(&["config", "set", "cluster-node-timeout", "2000"]);
         }
         let port = primary.port.to_string();
         assert_eq!(replica.ask(&["cluster", "meet", "127.0.0.1", &port]), "OK");
@@ -115,7 +116,7 @@ impl RedisServer {
     pub fn sentinel(primary: &Self, service: &str) -> Self {
         let config = format!(
             "sentinel monitor {service} 127.0.0.1 {} 1\n\
-             sentinel down-after-milliseconds {service} 1500\n\
+             sentinel down-after-milliseconds {service} 3000\n\
              sentinel failover-timeout {service} 3000\n",
             primary.port
         );
@@ -347,12 +348,14 @@ fn spawn(program: &str, arguments: &[String], directory: &Path, is_faked: bool) 
     command.spawn().expect("tests/run installs the server")
 }
 
-/// A port that is free, and of which the port 10,000 above, where a Cluster's nodes talk, is one too.
+/// A port that is free, and so is the one 10,000 above, where a Cluster's nodes talk. Both are below those that the system gives
+/// to connections, so that a server finds its port free when it starts again.
 fn free_port() -> u16 {
     loop {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        if port < 55_000 {
+        let random = RandomState::new().hash_one(()) % 12_000;
+        let port = 10_000 + u16::try_from(random).unwrap();
+        let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if is_free(port) && is_free(port + 10_000) {
             return port;
         }
     }

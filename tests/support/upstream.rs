@@ -12,6 +12,7 @@ use std::{
     },
 };
 
+use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 
 use super::{
@@ -453,8 +454,12 @@ fn serve(stream: Box<dyn Stream>, record: &Record, handler: &Handler) -> io::Res
     Ok(())
 }
 
-/// A listener that refuses: bound, and closed again, so that its port is free.
+/// A port where connections are refused: bound until the tests end, and nobody listens.
 pub fn nobody() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    socket.bind(&any.into()).unwrap();
+    let address = socket.local_addr().unwrap().as_socket().unwrap();
+    std::mem::forget(socket);
+    address
 }

@@ -78,7 +78,7 @@ impl<'a> Visitor<'a> {
                 .collect();
             call.header("Cookie", &cookies.join("; "))
         };
-        let answer = self.proxy.send(call.header("Accept", ACCEPT_OF_CHROMIUM));
+        let answer = self.proxy.served(call.header("Accept", ACCEPT_OF_CHROMIUM));
         for cookie in answer.fields.all("set-cookie") {
             let pair = cookie.split(';').next().unwrap_or_default();
             let (name, value) = pair.split_once('=').expect("a cookie has a name");

@@ -1,7 +1,5 @@
 //! Sessions taken up again: on any worker, after a reload, and never past the certificate they stand for.
 
-use std::time::Duration;
-
 use rustix::process::Signal;
 use rustls::{
     HandshakeKind::{Full, Resumed},
@@ -12,7 +10,7 @@ use super::{
     authority::{Authority, Good},
     caller::{Caller, for_peers_of, with_tls},
 };
-use crate::support::{Proxy, Upstream, until, within};
+use crate::support::{PATIENCE, Proxy, Upstream, until, within};
 
 /// Asks a proxy to reload and waits until it has.
 pub fn reload(proxy: &Proxy) {
@@ -115,24 +113,22 @@ fn a_resumed_session_does_not_outlive_its_peers_certificate() {
     for version in [&TLS12, &TLS13] {
         let caller = Caller::new(
             &authority,
-            Some(&authority.peer(Good::until(4))),
+            Some(&authority.peer(Good::until(8))),
             &[version],
         );
         assert_eq!(caller.ask_proxy(&proxy).unwrap().ok().kind, Full);
         // It comes back without a pause, with a new ticket each time.
         let mut resumed = 0;
-        within(
-            Duration::from_secs(20),
-            "the end of the certificate",
-            || match caller.ask_proxy(&proxy) {
+        within(PATIENCE, "the end of the certificate", || {
+            match caller.ask_proxy(&proxy) {
                 Ok(heard) => {
                     assert_eq!(heard.ok().kind, Resumed);
                     resumed += 1;
                     None
                 }
                 Err(_) => Some(()),
-            },
-        );
+            }
+        });
         assert!(resumed > 0);
         let count = api.count();
         caller.ask_proxy(&proxy).expect_err("it stays out");

@@ -45,7 +45,7 @@ fn plain_http_is_told_that_this_port_is_for_https() {
 #[test]
 fn garbage_ends_the_connection_and_nothing_else() {
     let (api, authority) = (Upstream::start(), Authority::new("CA"));
-    let proxy = with_tls(&api, &authority.server(&["localhost"]))
+    let mut proxy = with_tls(&api, &authority.server(&["localhost"]))
         .config("limits.handshake_timeout = '1s'")
         .start();
     let mut hello_of_ssl_3 = b"\x16\x03\x00\x00\x2f\x01\x00\x00\x2b\x03\x00".to_vec();
@@ -75,6 +75,7 @@ fn garbage_ends_the_connection_and_nothing_else() {
         proxy.metric("countersign_connections") == 0.0
     });
     api.saw_nothing();
+    proxy.reload("limits.handshake_timeout = '10s'");
     Caller::trusting(&authority).ask_proxy(&proxy).unwrap().ok();
 }
 
@@ -122,7 +123,7 @@ fn a_cut_request_is_never_whole() {
 fn an_idle_connection_is_ended_with_close_notify() {
     let (api, authority) = (Upstream::start(), Authority::new("CA"));
     let proxy = with_tls(&api, &authority.server(&["localhost"]))
-        .config("limits.idle_timeout = '1s'\nlimits.head_timeout = '1s'")
+        .config("limits.idle_timeout = '1s'\nlimits.head_timeout = '2s'")
         .start();
     let caller = Caller::trusting(&authority);
     for request in ["", "GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n"] {
