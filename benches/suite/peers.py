@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -245,7 +244,7 @@ class Countersign(Peer):
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{self.admin}/readyz", timeout=5):
                     return
-            except (urllib.error.URLError, ConnectionError):
+            except OSError:
                 pass
             if self.process.poll() is not None:
                 break

@@ -30,17 +30,26 @@ impl Handshake {
         {
             return Ok(None);
         }
-        let malformed = Rejection::Handshake;
         if has_body {
-            return Err(malformed("a WebSocket handshake with a body"));
+            let reason = "a WebSocket handshake with a body";
+            return Err(Rejection::Handshake(reason));
         }
-        let key = only(&request.headers, &header::SEC_WEBSOCKET_KEY)
-            .filter(|key| STANDARD.decode(key).is_ok_and(|nonce| nonce.len() == 16))
-            .ok_or_else(|| malformed("Sec-WebSocket-Key is not one value of 16 bytes in base64"))?;
+        Self::of(&request.headers).map(Some)
+    }
+
+    /// The handshake that these fields begin.
+    ///
+    /// # Errors
+    /// [`Rejection::Handshake`]: its key is not one that a server could accept.
+    pub fn of(headers: &HeaderMap) -> Result<Self, Rejection> {
+        let key = only(headers, &header::SEC_WEBSOCKET_KEY)
+            .filter(|key| STANDARD.decode(key).is_ok_and(|nonce| nonce.len() == 16));
+        let reason = "Sec-WebSocket-Key is not one value of 16 bytes in base64";
+        let key = key.ok_or(Rejection::Handshake(reason))?;
         let digest = Sha1::new().chain_update(key).chain_update(GUID).finalize();
-        Ok(Some(Self {
+        Ok(Self {
             accept: STANDARD.encode(digest),
-        }))
+        })
     }
 
     /// Checks that a 101 switches to WebSocket and answers this handshake (RFC 6455 §4.1). Otherwise the two sides would

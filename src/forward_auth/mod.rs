@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, header, request::P
 use self::description::{Described, Way};
 use crate::{
     fields::single,
+    forward::websocket::Handshake,
     origin::Scheme,
     parse,
     peer::Peer,
@@ -75,12 +76,15 @@ async fn decide(
     } = deciding.await?;
     // The proxy in front would pass any upgrade on.
     let protocol = single(&parts.headers, &header::UPGRADE);
-    if protocol != Ok(None)
-        && !(matches!(found, Found::Operation(operation) if operation.websocket)
+    if protocol != Ok(None) {
+        let is_admitted = matches!(found, Found::Operation(operation) if operation.websocket)
             && parts.method == Method::GET
-            && matches!(protocol, Ok(Some(it)) if it.eq_ignore_ascii_case(b"websocket")))
-    {
-        return Err(live.authorizer.operations.forbidden(None).into());
+            && matches!(protocol, Ok(Some(it)) if it.eq_ignore_ascii_case(b"websocket"));
+        if !is_admitted {
+            return Err(live.authorizer.operations.forbidden(None).into());
+        }
+        // Its version, Connection and body are not described.
+        Handshake::of(&parts.headers)?;
     }
     let identity = &live.forward.identity;
     let empty = identity.names().cloned();

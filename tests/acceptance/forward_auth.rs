@@ -6,7 +6,7 @@ use crate::support::{
     Answer, Call, Connection, Proxy, Scene, Upstream, Visitor,
     gate::{WAYS, Way},
     has,
-    legs::{asks, token_of},
+    legs::{APPLICATIONS, asks, token_of},
     now,
     proxy::Builder,
     rows,
@@ -710,10 +710,12 @@ fn a_session_opens_operations_of_users_and_a_browser_without_one_is_sent_to_the_
 #[test]
 fn an_upgrade_is_permitted_where_the_operation_admits_it() {
     let Scene { proxy, .. } = Scene::with(CONFIG);
+    const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
     let socket = |target: &str| {
         Call::get(target)
             .header("Connection", "Upgrade")
             .header("Upgrade", "websocket")
+            .header("Sec-WebSocket-Key", KEY)
     };
     for way in WAYS {
         for (call, expected) in [
@@ -728,8 +730,12 @@ fn an_upgrade_is_permitted_where_the_operation_admits_it() {
             ),
             (Call::post("/socket").header("Upgrade", "websocket"), 404),
             (socket("/socket").header("Upgrade", "h2c"), 404),
-            (Call::get("/open").header("Sec-WebSocket-Key", "x"), 404),
-            (Call::get("/socket").header("Sec-WebSocket-Key", "x"), 200),
+            (Call::get("/open").header("Sec-WebSocket-Key", KEY), 404),
+            (Call::get("/socket").header("Sec-WebSocket-Key", KEY), 200),
+            // No server could accept these, and the public listener rejects them too.
+            (Call::get("/socket").header("Sec-WebSocket-Key", "x"), 400),
+            (Call::get("/socket").header("Upgrade", "websocket"), 400),
+            (socket("/socket").header("Sec-WebSocket-Key", KEY), 400),
         ] {
             let answer = proxy.asks(way, &call);
             assert_eq!(
@@ -819,6 +825,32 @@ fn a_request_id_in_a_description_is_the_callers() {
     let call = Call::get("/").header("X-Request-Id", "mine-0123456789");
     let answer = proxy.asks(Way::Verify, &call);
     assert_ne!(answer.header("X-Request-Id"), Some("mine-0123456789"));
+}
+
+#[test]
+fn the_user_whom_a_description_names_is_the_callers_word() {
+    let api = Upstream::start();
+    let proxy = Proxy::with(
+        &api,
+        "forward_auth.listen = '127.0.0.1:0'\nlisten.trusted_proxies = ['127.0.0.1']\n\
+         operation = [{ path = '/account', access = ['user'] }]\n\
+         login = { backend = 'header', user_header = 'Remote-User' }",
+    );
+    let as_ada = |target: &str| {
+        let call = Call::get(target).header("Sec-Fetch-Site", "none");
+        call.header("Remote-User", "ada")
+    };
+    let mut browser = Visitor::to(&proxy);
+    browser.send(as_ada(APPLICATIONS)).has_status(200);
+    browser.send(as_ada("/account")).has_status(200);
+    let cookies = browser.cookies.iter();
+    let cookies: Vec<String> = cookies
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    for way in WAYS {
+        let call = as_ada("/account").header("Cookie", &cookies.join("; "));
+        assert_eq!(status(way, &proxy.asks(way, &call)), 401, "{way:?}");
+    }
 }
 
 #[test]

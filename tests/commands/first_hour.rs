@@ -33,6 +33,11 @@ fn steps(guide: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let (mut section, mut is_inside, mut is_here_document) = (String::new(), false, false);
     for line in guide.lines() {
+        // A block may belong to an item of a list.
+        let line = match is_here_document {
+            true => line,
+            false => line.strip_prefix("   ").unwrap_or(line),
+        };
         match (line, is_inside) {
             ("```console", _) => is_inside = true,
             ("```", _) => is_inside = false,
@@ -235,6 +240,11 @@ fn every_command_of_a_migration_prints_what_the_guide_says() {
 #[test]
 fn every_command_of_the_way_to_oauth_2_prints_what_the_guide_says() {
     follow("leaving");
+}
+
+#[test]
+fn every_command_about_the_assertion_prints_what_its_page_says() {
+    follow("assertion");
 }
 
 #[test]

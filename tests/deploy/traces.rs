@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use serde_json::Value;
 
 use super::{file, tool};
-use crate::support::{Call, Proxy, Upstream, program::Log, until};
+use crate::support::{Call, Proxy, Upstream, gate::WAYS, program::Log, proxy::Builder, until};
 
 struct Collector {
     process: Child,
@@ -227,6 +227,28 @@ fn the_trace_of_a_trusted_caller_goes_on() {
         told.iter()
             .all(|span| attribute(span, "url.path") != "/unsampled")
     );
+}
+
+#[test]
+fn a_trace_in_a_description_is_the_callers() {
+    let collector = Collector::start(&[]);
+    let proxy = Builder::for_forward_auth()
+        .config(&format!(
+            "operations.unlisted = 'anonymous'\nlisten.trusted_proxies = ['127.0.0.1']\n\
+             telemetry.otlp_endpoint = 'http://127.0.0.1:{}'",
+            collector.port
+        ))
+        .start();
+    for (way, path) in WAYS.into_iter().zip(["/a", "/b", "/c"]) {
+        let call = Call::get(path).header("traceparent", CALLERS);
+        proxy.asks(way, &call).has_status(200);
+        for span in collector.trace(path) {
+            assert!(
+                !CALLERS.contains(span["ids"][0].as_str().unwrap()),
+                "{span}"
+            );
+        }
+    }
 }
 
 #[test]

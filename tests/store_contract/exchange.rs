@@ -15,7 +15,7 @@ use countersign::store::{
 use crate::{
     records::{
         NOW, allow, ask, authorize, consumer, decide_as, exchange, id, later, opened, populated,
-        request_token, set_enabled, until_answered, user, with_redirect_token,
+        populated_twice, request_token, set_enabled, until_answered, user, with_redirect_token,
     },
     suite::Backend,
 };
@@ -281,4 +281,41 @@ pub(crate) async fn ends_with_its_user<B: Backend>() {
         ..exchange("removed", "c")
     };
     assert_eq!(outcome(&store, late).await, Unknown);
+}
+
+pub(crate) async fn no_racing_one_outlives_its_user<B: Backend>() {
+    let (_backend, stores) = populated_twice::<B>().await;
+    let user = id("u");
+    for number in 0..40 {
+        let token = format!("t{number}");
+        ask(&stores[0], &token).await;
+        let decided = decide_as(&stores[0], &token, &user, allow(), NOW);
+        decided.await.unwrap();
+    }
+    let task = |number: usize| {
+        let store = stores[number % 2].clone();
+        let exchange = exchange(&format!("t{number}"), "c");
+        tokio::spawn(async move { until_answered(|| store.exchange(exchange.clone())).await })
+    };
+    let mut tasks: Vec<_> = (0..20).map(task).collect();
+    let ending = set_enabled(&stores[0], &user, false, NOW);
+    let (ended, late) = tokio::join!(ending, async { (20..40).map(task).collect::<Vec<_>>() });
+    assert!(ended);
+    tasks.extend(late);
+    let mut given = 0;
+    for task in tasks {
+        match task.await.unwrap() {
+            Exchanged::Exchanged { .. } => given += 1,
+            outcome => assert_eq!(outcome, Unknown),
+        }
+    }
+    let kept = stores[1]
+        .access_tokens(&Default::default(), None, 1000)
+        .await
+        .unwrap();
+    assert_eq!(kept.len(), given);
+    assert!(
+        kept.iter().all(|token| token.revoked_at.is_some()),
+        "{kept:?}"
+    );
 }

@@ -35,7 +35,7 @@ macro_rules! contract {
                 answers_in_the_order_of_the_port, five_wrong_verifiers_void_the_token,
                 four_wrong_verifiers_do_not, is_bound_to_its_consumer,
                 of_racing_exchanges_one_succeeds, of_racing_exchanges_by_both_tokens_one_succeeds,
-                wrong_verifiers_at_once_are_all_counted, ends_with_its_user;
+                wrong_verifiers_at_once_are_all_counted, ends_with_its_user, no_racing_one_outlives_its_user;
             sessions: opens_finds_and_closes, keeps_the_newest_sessions_of_a_user, lists_and_closes_those_of_one_user, ends_in_time,
                 belongs_to_an_enabled_user,
                 opens_only_with_the_password_that_was_verified, a_login_hashes_the_password_anew,
