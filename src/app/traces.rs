@@ -1,6 +1,15 @@
 //! Exports traces by OTLP over HTTP, in a thread of its own.
 
-use std::{io, mem, sync::Arc, thread, time::Duration};
+use std::{
+    env, io, mem,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -24,7 +33,10 @@ use crate::{
     origin::{HttpUrl, Scheme},
     outbound::{self, Target},
     server::tls::TlsError,
-    telemetry::traces::{Message, QUEUE, Traces},
+    telemetry::{
+        causes::causes,
+        traces::{Message, QUEUE, Traces},
+    },
     tls::TlsFiles,
 };
 
@@ -34,6 +46,11 @@ const BATCH: usize = 1_024;
 const DELAY: Duration = Duration::from_secs(1);
 /// How long one export may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// The variables that name the authorities of the collector's certificate; the first one that is set counts.
+const AUTHORITIES: [&str; 2] = [
+    "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_CERTIFICATE",
+];
 /// The path of traces at a collector.
 const PATH: &str = "/v1/traces";
 
@@ -60,23 +77,31 @@ pub(super) fn start(
     instance: &str,
     counts: &IntCounterVec,
 ) -> Result<Arc<Traces>, TracesError> {
+    let authorities = AUTHORITIES.into_iter().find_map(|variable| {
+        let file = env::var_os(variable).filter(|file| !file.is_empty())?;
+        Some((variable, PathBuf::from(file)))
+    });
+    let (ca_key, ca) = authorities.unzip();
     let tls = match url.origin.scheme {
         Scheme::Http => None,
         Scheme::Https => Some(forward::tls::client_config(&forward::tls::Params {
             files: TlsFiles {
-                ca: Vec::new(),
+                ca: ca.into_iter().collect(),
                 identity: None,
             },
-            ca_key: "telemetry.otlp_endpoint",
+            ca_key: ca_key.unwrap_or("telemetry.otlp_endpoint"),
             server_name: url.origin.bare_host().to_owned(),
             http2: false,
         })?),
     };
     let path = url.path.strip_suffix(PATH).unwrap_or(&url.path);
-    let client = Client(Target {
-        origin: url.origin.clone(),
-        tls,
-    });
+    let client = Client {
+        target: Target {
+            origin: url.origin.clone(),
+            tls,
+        },
+        is_failing: AtomicBool::new(false),
+    };
     let mut exporter = SpanExporter::builder()
         .with_http()
         .with_http_client(client)
@@ -115,7 +140,6 @@ async fn export(
     counts: &IntCounterVec,
 ) {
     let mut batch = Batch::default();
-    let mut is_failing = false;
     loop {
         let message = match batch.due {
             None => Ok(ended.recv().await),
@@ -133,18 +157,11 @@ async fn export(
                 spans, requests, ..
             } = mem::take(&mut batch);
             if requests > 0 {
-                let result = exporter.export(spans).await;
-                let word = if result.is_ok() { "exported" } else { "failed" };
-                counts.with_label_values(&[word]).inc_by(requests);
-                let failed = result.is_err();
-                match result {
-                    Err(error) if !is_failing => {
-                        tracing::warn!(%error, "telemetry.otlp_endpoint: traces cannot be exported and are dropped");
-                    }
-                    Ok(()) if is_failing => tracing::info!("traces are exported again"),
-                    _ => {}
-                }
-                is_failing = failed;
+                let result = match exporter.export(spans).await {
+                    Ok(()) => "exported",
+                    Err(_) => "failed",
+                };
+                counts.with_label_values(&[result]).inc_by(requests);
             }
         }
         if let Some(done) = flushed {
@@ -172,15 +189,41 @@ impl Batch {
     }
 }
 
-/// Posts to the collector.
+/// Posts to the collector, and logs when that begins to fail and when it works again: the exporter hides the causes.
 #[derive(Debug)]
-struct Client(Target);
+struct Client {
+    target: Target,
+    is_failing: AtomicBool,
+}
 
 #[async_trait]
 impl HttpClient for Client {
-    async fn send_bytes(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let posted = self.post(request).await;
+        let problem = match &posted {
+            Ok(response) if response.status().is_success() => None,
+            Ok(response) => Some(format!("the collector responds {}", response.status())),
+            Err(error) => Some(causes(&**error)),
+        };
+        let was_failing = self.is_failing.swap(problem.is_some(), Ordering::Relaxed);
+        match problem {
+            Some(problem) if !was_failing => {
+                tracing::warn!(
+                    problem,
+                    "telemetry.otlp_endpoint: traces cannot be exported and are dropped"
+                );
+            }
+            None if was_failing => tracing::info!("traces are exported again"),
+            _ => {}
+        }
+        posted
+    }
+}
+
+impl Client {
+    async fn post(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let deadline = Instant::now() + TIMEOUT;
-        let host = self.0.origin.authority().parse()?;
+        let host = self.target.origin.authority().parse()?;
         let headers = request.headers_mut();
         headers.insert(header::HOST, host);
         headers.insert(
@@ -189,7 +232,7 @@ impl HttpClient for Client {
         );
         let target = request.uri().path_and_query().cloned();
         *request.uri_mut() = target.map_or_else(Uri::default, Uri::from);
-        let stream = self.0.connect(deadline).await?;
+        let stream = self.target.connect(deadline).await?;
         let (status, body) = timeout_at(deadline, outbound::exchange(stream, request)).await??;
         Ok(Response::builder().status(status).body(body.into())?)
     }

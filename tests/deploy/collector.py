@@ -1,6 +1,9 @@
-"""A collector of traces by OTLP over HTTP, as the protocol's own definitions read it. It prints its port, and then each span as JSON on a line."""
+"""A collector of traces by OTLP over HTTP, as the protocol's own definitions read it. It prints its port, and then each span as JSON on a line.
+
+Its arguments are `failing`, or a certificate and its key, with which it listens by TLS alone."""
 
 import json
+import ssl
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -43,5 +46,9 @@ class Collector(BaseHTTPRequestHandler):
 
 
 server = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
+if len(sys.argv) == 3:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*sys.argv[1:])
+    server.socket = context.wrap_socket(server.socket, server_side=True)
 print(server.server_port, flush=True)
 server.serve_forever()

@@ -5,7 +5,9 @@ use std::process::{Child, Stdio};
 use serde_json::Value;
 
 use super::{file, tool};
-use crate::support::{Call, Proxy, Upstream, gate::WAYS, program::Log, proxy::Builder, until};
+use crate::support::{
+    Call, Proxy, Upstream, gate::WAYS, program::Log, proxy::Builder, tls::Certificate, until,
+};
 
 struct Collector {
     process: Child,
@@ -68,6 +70,8 @@ fn attribute(span: &Value, key: &str) -> String {
 fn time(span: &Value, end: &str) -> u128 {
     span[end].as_str().unwrap().parse().unwrap()
 }
+
+const FAILED: &str = "countersign_traces_total{result=\"failed\"}";
 
 const CALLERS: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -262,12 +266,68 @@ fn a_collector_that_fails_or_is_not_there_costs_its_traces_alone() {
             ))
             .start();
         proxy.passes(Call::get("/"));
-        proxy.logs(&["WARN", "telemetry.otlp_endpoint", "cannot be exported"]);
-        let failed = "countersign_traces_total{result=\"failed\"}";
-        until("it is counted", || proxy.metric(failed) == 1.0);
+        let cause = match port == collector.port {
+            true => "the collector responds 500",
+            false => "Connection refused",
+        };
+        proxy.logs(&[
+            "WARN",
+            "telemetry.otlp_endpoint",
+            "cannot be exported",
+            cause,
+        ]);
+        until("it is counted", || proxy.metric(FAILED) == 1.0);
     }
     // Off, the field passes as any other.
     let proxy = Proxy::with(&api, "operations.unlisted = 'anonymous'");
     proxy.passes(Call::get("/off").header("traceparent", "anything"));
     assert_eq!(api.last_request().header("traceparent"), Some("anything"));
+}
+
+#[test]
+fn over_https_traces_go_only_to_a_collector_with_a_trusted_certificate() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let at = |name: &str| {
+        let place = directory.path().join(name);
+        std::fs::create_dir(&place).unwrap();
+        let (certificate, key) = Certificate::for_names(&["localhost"]).write(&place);
+        [certificate, key].map(|path| path.display().to_string())
+    };
+    let [certificate, key] = at("collector");
+    let [other, _] = at("other");
+    let collector = Collector::start(&[&certificate, &key]);
+    let api = Upstream::start();
+    let start = |host: &str, variable: &str, authority: &str| {
+        let config = format!(
+            "operations.unlisted = 'anonymous'\ntelemetry.otlp_endpoint = 'https://{host}:{}'",
+            collector.port
+        );
+        let builder = Proxy::in_front_of(&api).config(&config);
+        builder.environment(variable, authority)
+    };
+    let general = "OTEL_EXPORTER_OTLP_CERTIFICATE";
+    for (host, variable, authority, problem) in [
+        ("localhost", general, other.as_str(), "BadSignature"),
+        // Without the variable the system's authorities count.
+        ("localhost", "UNUSED", "", "UnknownIssuer"),
+        ("127.0.0.1", general, &certificate, "not valid for name"),
+    ] {
+        let proxy = start(host, variable, authority).start();
+        proxy.passes(Call::get("/elsewhere"));
+        proxy.logs(&["WARN", "cannot be exported", problem]);
+        until("it is counted", || proxy.metric(FAILED) == 1.0);
+    }
+    let proxy = start("localhost", general, &other)
+        .environment("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", &certificate)
+        .start();
+    proxy.passes(Call::get("/trusted"));
+    collector.trace("/trusted");
+    for span in collector.spans() {
+        assert_ne!(attribute(&span, "url.path"), "/elsewhere");
+    }
+    let missing = start("localhost", general, "/nowhere.pem").serve_fails();
+    assert!(
+        missing.stderr.contains(general) && missing.stderr.contains("/nowhere.pem"),
+        "{missing:?}"
+    );
 }
