@@ -9,7 +9,10 @@ use std::{
 };
 
 use sd_notify::NotifyState;
-use tokio::{task::spawn_local, time::interval};
+use tokio::{
+    task::spawn_local,
+    time::{MissedTickBehavior, interval},
+};
 
 /// How often workers show that they run where no watchdog asks for it more often.
 const BEAT: Duration = Duration::from_secs(1);
@@ -46,6 +49,8 @@ pub(super) fn feed_watchdog(beats: Arc<[AtomicBool]>) {
     };
     spawn_local(async move {
         let mut ticks = interval((period / 2).max(Duration::from_millis(1)));
+        // Workers need a whole period between two looks, also after this thread had to wait.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
             let missing = beats

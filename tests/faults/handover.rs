@@ -19,8 +19,10 @@ use rustix::process::Signal;
 
 use crate::{
     load::{Load, Target},
-    process::connections_become,
-    support::{Call, Connection, PATIENCE, Proxy, Upstream, until, upstream::After},
+    process::{HungThread, connections_become},
+    support::{
+        Call, Connection, PATIENCE, Proxy, Upstream, proxy::Builder, until, upstream::After,
+    },
 };
 
 const CONFIG: &str = "service.base_url = 'https://api.test'\nlog.access = false\n\
@@ -333,38 +335,95 @@ fn sockets_of_another_kind_are_rejected_with_the_fix() {
     );
 }
 
-#[test]
-fn the_service_manager_is_told_of_each_step() {
-    let directory = tempfile::TempDir::new().unwrap();
-    let path = directory.path().join("notify");
-    let manager = UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(PATIENCE)).unwrap();
-    let told = |wanted: &[&str]| {
+/// A service manager: what it is told.
+struct Manager {
+    socket: UnixDatagram,
+    directory: tempfile::TempDir,
+}
+
+impl Manager {
+    fn start() -> Self {
+        let directory = tempfile::TempDir::new().unwrap();
+        let socket = UnixDatagram::bind(directory.path().join("notify")).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { socket, directory }
+    }
+
+    /// A process that tells it, with a watchdog.
+    fn runs(&self, builder: Builder) -> Proxy {
+        let path = self.directory.path().join("notify");
+        builder
+            .environment("NOTIFY_SOCKET", &path.display().to_string())
+            .environment("WATCHDOG_USEC", "400000")
+            .start()
+    }
+
+    /// The next message.
+    fn next(&self) -> std::io::Result<String> {
+        let mut message = [0; 1024];
+        let length = self.socket.recv(&mut message)?;
+        Ok(String::from_utf8_lossy(&message[..length]).into_owned())
+    }
+
+    /// Waits for a message that has these parts.
+    #[track_caller]
+    fn is_told(&self, wanted: &[&str]) {
         loop {
-            let mut message = [0; 1024];
-            let length = manager.recv(&mut message).expect("the manager is told");
-            let message = String::from_utf8_lossy(&message[..length]).into_owned();
+            let message = self.next().expect("the manager is told");
             if wanted.iter().all(|part| message.contains(part)) {
                 return;
             }
         }
-    };
+    }
+
+    /// The messages that have come.
+    fn told(&self) -> Vec<String> {
+        self.socket.set_nonblocking(true).unwrap();
+        let told = std::iter::from_fn(|| self.next().ok()).collect();
+        self.socket.set_nonblocking(false).unwrap();
+        told
+    }
+}
+
+#[test]
+fn the_service_manager_is_told_of_each_step() {
+    let manager = Manager::start();
     let api = Upstream::start();
-    let mut proxy = Proxy::in_front_of(&api)
-        .environment("NOTIFY_SOCKET", &path.display().to_string())
-        .environment("WATCHDOG_USEC", "400000")
-        .start();
-    told(&["READY=1\n", "STATUS=serving\n"]);
-    told(&["WATCHDOG=1\n"]);
-    told(&["WATCHDOG=1\n"]);
+    let mut proxy = manager.runs(Proxy::in_front_of(&api));
+    manager.is_told(&["READY=1\n", "STATUS=serving\n"]);
+    manager.is_told(&["WATCHDOG=1\n"]);
+    manager.is_told(&["WATCHDOG=1\n"]);
     proxy.signal(Signal::HUP);
-    told(&["RELOADING=1\nMONOTONIC_USEC="]);
-    told(&["READY=1\n", "STATUS=serving\n"]);
+    manager.is_told(&["RELOADING=1\nMONOTONIC_USEC="]);
+    manager.is_told(&["READY=1\n", "STATUS=serving\n"]);
     std::fs::write(proxy.directory().join("config.toml"), "nothing = 1").unwrap();
     proxy.signal(Signal::HUP);
-    told(&["RELOADING=1\nMONOTONIC_USEC="]);
-    told(&["READY=1\n", "STATUS=serving with the configuration before"]);
+    manager.is_told(&["RELOADING=1\nMONOTONIC_USEC="]);
+    manager.is_told(&["READY=1\n", "STATUS=serving with the configuration before"]);
     proxy.signal(Signal::TERM);
-    told(&["STOPPING=1\n"]);
+    manager.is_told(&["STOPPING=1\n"]);
     assert!(proxy.wait().success());
+}
+
+#[test]
+fn while_a_worker_hangs_the_watchdog_is_not_fed() {
+    let manager = Manager::start();
+    let api = Upstream::start();
+    let config = "listen.workers = 2\noperations.unlisted = 'anonymous'";
+    let proxy = manager.runs(Proxy::in_front_of(&api).config(config));
+    manager.is_told(&["WATCHDOG=1\n"]);
+    let looks = |count: usize| {
+        let missed = || proxy.logged(&["a worker did not run", "worker=1"]);
+        let enough = missed() + count;
+        until("it is missed", || missed() >= enough);
+    };
+    let hung = HungThread::of(&proxy, "worker-1");
+    // It may have run since the last look.
+    looks(2);
+    manager.told();
+    looks(3);
+    assert_eq!(manager.told(), [""; 0]);
+    drop(hung);
+    manager.is_told(&["WATCHDOG=1\n"]);
+    proxy.passes(Call::get("/"));
 }

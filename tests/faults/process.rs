@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::Pid;
+
 use crate::support::{Proxy, until};
 
 /// The program as a process.
@@ -87,4 +89,51 @@ pub fn allow_many_descriptors() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).unwrap();
+}
+
+/// A thread of the program that does not run until this is dropped, while all others do. A signal would stop them all, so it
+/// is stopped as a debugger does.
+pub struct HungThread(Pid);
+
+impl HungThread {
+    /// Stops the thread of this name.
+    #[track_caller]
+    pub fn of(proxy: &Proxy, name: &str) -> Self {
+        let threads = Process::of(proxy).0.join("task");
+        let threads = fs::read_dir(threads).unwrap().map(Result::unwrap);
+        let is_named = |thread: &fs::DirEntry| {
+            fs::read_to_string(thread.path().join("comm"))
+                .unwrap()
+                .trim_end()
+                == name
+        };
+        let mut named = threads.filter(is_named);
+        let thread = named.next().expect("the thread").file_name();
+        let thread = Self(Pid::from_raw(thread.to_str().unwrap().parse().unwrap()).unwrap());
+        thread.trace(libc::PTRACE_SEIZE);
+        thread.trace(libc::PTRACE_INTERRUPT);
+        let mut status = 0;
+        #[expect(unsafe_code, reason = "no crate waits for threads that it traces")]
+        // SAFETY: `status` lives longer than the call.
+        let stopped =
+            unsafe { libc::waitpid(thread.0.as_raw_nonzero().get(), &mut status, libc::__WALL) };
+        assert!(
+            stopped > 0 && libc::WIFSTOPPED(status),
+            "{stopped} {status}"
+        );
+        thread
+    }
+
+    fn trace(&self, request: libc::c_uint) {
+        #[expect(unsafe_code, reason = "no crate traces threads")]
+        // SAFETY: none of the requests made here reads or writes memory.
+        let traced = unsafe { libc::ptrace(request, self.0.as_raw_nonzero().get(), 0, 0) };
+        assert_eq!(traced, 0, "{}", std::io::Error::last_os_error());
+    }
+}
+
+impl Drop for HungThread {
+    fn drop(&mut self) {
+        self.trace(libc::PTRACE_DETACH);
+    }
 }
