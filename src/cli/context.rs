@@ -101,7 +101,10 @@ impl StoreArgs {
         let text = block_on(command(&context))??;
         let opened = context.store.get();
         if let Some(error) = opened.and_then(|(_, manage)| manage.take_unrecorded()) {
-            context.warn(&format!("serve does not log what was done: {error}"));
+            context.warn(&format!(
+                "serve does not log what was done: {}",
+                causes(&error)
+            ));
         }
         // For a person, who may have more than one store; a script has named it.
         if io::stderr().is_terminal() && opened.is_some_and(|(_, manage)| manage.has_changed()) {

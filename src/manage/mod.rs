@@ -37,7 +37,7 @@ use crate::{
         port::{Guard, Updated},
         record::Dialect,
     },
-    telemetry::audit::CommandRecord,
+    telemetry::{audit::CommandRecord, causes::causes},
 };
 
 /// The settings of the configuration for new records.
@@ -180,7 +180,10 @@ impl Management {
             record.log();
         }
         if let Err(error) = self.store.record_command(record.to_text()).await {
-            tracing::warn!(%error, "the audit record is not kept for other processes");
+            tracing::warn!(
+                error = causes(&error),
+                "the audit record is not kept for other processes"
+            );
             if self.feed.is_some() {
                 record.log();
             }

@@ -794,6 +794,82 @@ fn a_change_is_recorded_although_its_caller_has_gone() {
 }
 
 #[test]
+fn a_change_whose_record_the_store_does_not_take_is_logged_where_it_was_made() {
+    let upstream = Upstream::start();
+    let proxy = with_api(&upstream, "").start();
+    let store = rusqlite::Connection::open(proxy.directory().join("countersign.db")).unwrap();
+    // Changes are kept, their records are not.
+    let trigger = "CREATE TRIGGER no_commands BEFORE INSERT ON changes WHEN NEW.kind = 'command'
+                   BEGIN SELECT RAISE(ABORT, 'no room for commands'); END";
+    store.execute_batch(trigger).unwrap();
+    let new = json!({ "key": "shop", "name": "Shop" });
+    done(&proxy, "POST", "/v1/consumers", new);
+    let parts = ["audit", "event=\"consumer_registered\"", "consumer=shop"];
+    proxy.logs(&parts);
+    proxy.logs(&[
+        "WARN",
+        "not kept for other processes",
+        "no room for commands",
+    ]);
+    // A command cannot log where serve does, so it says so.
+    let told = proxy.run("consumer disable shop").stderr;
+    has(
+        &told,
+        &["serve does not log what was done", "no room for commands"],
+    );
+    store.execute_batch("DROP TRIGGER no_commands").unwrap();
+    proxy.run("consumer enable shop");
+    proxy.logs(&["audit", "event=\"consumer_enabled\""]);
+    assert_eq!(proxy.logged(&parts), 1);
+    assert_eq!(proxy.logged(&["consumer_disabled"]), 0);
+}
+
+#[test]
+fn a_consumer_of_another_system_is_not_changed_here() {
+    let (server, upstream) = (Postgres::start(), Upstream::start());
+    let store = format!(
+        "store.backend = 'postgres'\nstore.url = '{}'\n\
+         store.lookup.consumer_sql = \"SELECT 'secret' AS secret, NULL AS name, '' AS permissions, true AS enabled \
+         WHERE $1 = 'theirs'\"",
+        server.database()
+    );
+    let proxy = with_api(&upstream, &store).start();
+    done(
+        &proxy,
+        "POST",
+        "/v1/consumers",
+        json!({ "key": "ours", "name": "Ours" }),
+    );
+    for (method, path, body) in [
+        ("PATCH", "/v1/consumers/theirs", json!({ "enabled": false })),
+        ("DELETE", "/v1/consumers/theirs", Value::Null),
+        ("POST", "/v1/consumers/theirs/secret", json!({})),
+        (
+            "DELETE",
+            "/v1/consumers/theirs/secret/previous",
+            Value::Null,
+        ),
+    ] {
+        let problem = send(&proxy, method, path, body.clone())
+            .has_status(409)
+            .json();
+        has(text(&problem["detail"]), &["store.lookup.consumer_sql"]);
+        let unknown = path.replace("theirs", "nobodys");
+        send(&proxy, method, &unknown, body.clone()).has_status(404);
+        let ours = send(&proxy, method, &path.replace("theirs", "ours"), body);
+        // The second one removes it.
+        assert!(matches!(ours.status, 200..=204 | 404), "{ours:?}");
+    }
+    let ended = proxy.command(&["consumer", "disable", "theirs"]);
+    assert_eq!(ended.code(), Some(1));
+    has(&ended.stderr, &["store.lookup.consumer_sql"]);
+    // Nothing of it has changed.
+    let consumer = Consumer::new("theirs", "secret");
+    let call = || Call::get("/x").by(&consumer);
+    proxy.send(call()).is(401, "token_rejected");
+}
+
+#[test]
 fn a_change_at_one_replica_holds_at_the_other_within_a_second() {
     let server = Postgres::start();
     let upstream = Upstream::start();

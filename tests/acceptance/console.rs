@@ -124,7 +124,7 @@ fn an_admin_token_opens_a_session_and_its_replacement_ends_it() {
         .unwrap();
     other.send(other.call_of(&page, &logout)).has_status(303);
     other.open("/").answer.has_status(303);
-    let reader = Operator::with(&proxy, READ);
+    let (reader, idle) = (Operator::with(&proxy, READ), Operator::with(&proxy, WRITE));
     operator.text("/");
     std::fs::write(proxy.directory().join("admin.token"), "another-token").unwrap();
     proxy.signal(Signal::HUP);
@@ -135,6 +135,16 @@ fn an_admin_token_opens_a_session_and_its_replacement_ends_it() {
     reader.text("/");
     Operator::at(&proxy).log_in(WRITE).has_status(403);
     Operator::at(&proxy).log_in("another-token").has_status(303);
+    // The old token again is no way back into a session that it opened, also one that was idle meanwhile.
+    std::fs::write(proxy.directory().join("admin.token"), WRITE).unwrap();
+    proxy.signal(Signal::HUP);
+    until("both changes are read", || {
+        proxy.logged(&["configuration_reloaded"]) == 2
+    });
+    Operator::with(&proxy, WRITE);
+    for ended in [&operator, &idle] {
+        ended.open("/").answer.has_status(303);
+    }
 }
 
 #[test]
