@@ -85,6 +85,14 @@ fn the_debian_package_installs_starts_upgrades_and_goes() {
 fn a_release_is_whole_and_its_image_runs_read_only_without_root() {
     let directory = tempfile::TempDir::new().unwrap();
     let at = |name: &str| directory.path().join(name);
+    let large = script("deploy/image")
+        .env("IMAGE_LIMIT", "1048576")
+        .args([Path::new(PROGRAM), &at("large.tar")])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&large.stderr);
+    assert!(told.contains("more than 1048576;"), "{told}");
+    assert!(!large.status.success() && !at("large.tar").exists());
     let place = PLACE.lock();
     // A program that is not optimized is larger than a release may be.
     let mut release = script("deploy/release");
@@ -166,7 +174,7 @@ fn a_release_is_whole_and_its_image_runs_read_only_without_root() {
         .metadata()
         .unwrap()
         .len();
-    // The program of a release has less than 20 MiB, and the image at most 25 MiB.
+    // deploy/image lets nothing larger than 25 MiB pass; the program of a release takes nearly 20 of them.
     assert!(size - program < 5 << 20, "{}", size - program);
     printed(
         command("unshare")
