@@ -44,7 +44,7 @@ pub(super) fn watch(services: &Services) -> prometheus::Result<()> {
     )?;
     let remaining = register_gauge_vec_with_registry!(
         "countersign_certificate_remaining_seconds",
-        "Time until a certificate ends, by its file.",
+        "Time until a certificate expires, by its file.",
         &["file"],
         registry
     )?;

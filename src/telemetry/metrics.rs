@@ -225,7 +225,7 @@ impl Metrics {
             )?,
             previous_secrets: register_int_counter_with_registry!(
                 "countersign_previous_secret_total",
-                "Calls signed with a secret that rotate-secret replaced, during its grace.",
+                "Calls signed with the previous secret of a consumer, during its grace.",
                 registry
             )?,
             verify: histogram(
