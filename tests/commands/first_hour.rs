@@ -1,6 +1,8 @@
-//! `docs/first-hour.md` and other guides: their commands, run in order in one shell, print what the guides say.
+//! The commands of the documents, run in order in one shell: `console` blocks print what they say, `sh` blocks succeed. What has
+//! to be there before the first one is made by a script in `guides`.
 
 use std::{
+    collections::BTreeSet,
     fs,
     io::{BufRead as _, BufReader, Write as _},
     net::TcpListener,
@@ -20,49 +22,82 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// Ends the output of a command.
 const MARK: &str = "--- end of the output ---";
 
-/// A command of the guide and what it prints: `…` in a line is any text, and as a line any number of lines.
+/// Blocks that cannot run here: how they begin, and the file that runs them.
+const ELSEWHERE: [(&str, &str); 2] = [
+    ("tests/run", ".ci/run"),
+    (
+        "systemctl start countersign-next",
+        "tests/deploy/package.sh",
+    ),
+];
+
+/// The languages of blocks without commands.
+const NO_COMMANDS: [&str; 6] = ["toml", "python", "js", "perl", "ftl", "text"];
+
+/// A command and what it prints: `…` in a line is any text, and as a line any number of lines. `None`: it only has to succeed.
 #[derive(Debug)]
 struct Step {
     section: String,
     command: String,
-    expected: Vec<String>,
+    expected: Option<Vec<String>>,
 }
 
-/// The `console` blocks of the guide.
-fn steps(guide: &str) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
-    let (mut section, mut is_inside, mut is_here_document) = (String::new(), false, false);
-    for line in guide.lines() {
-        // A block may belong to an item of a list.
-        let line = match is_here_document {
-            true => line,
-            false => line.strip_prefix("   ").unwrap_or(line),
+/// The blocks of a document that are not in [`NO_COMMANDS`]: section, language and lines.
+fn blocks(document: &str) -> Vec<(String, String, Vec<String>)> {
+    let (mut blocks, mut section) = (Vec::new(), "");
+    let mut lines = document.lines();
+    while let Some(line) = lines.next() {
+        section = line.strip_prefix("## ").unwrap_or(section);
+        // A block of a list is indented.
+        let Some((indent, language)) = line
+            .split_once("```")
+            .filter(|(it, _)| it.trim().is_empty())
+        else {
+            continue;
         };
-        match (line, is_inside) {
-            ("```console", _) => is_inside = true,
-            ("```", _) => is_inside = false,
-            (_, false) => {
-                if let Some(title) = line.strip_prefix("## ") {
-                    title.clone_into(&mut section);
-                }
+        let inside = lines.by_ref().take_while(|line| line.trim() != "```");
+        let inside = inside.map(|line| line.strip_prefix(indent).unwrap_or(line).to_owned());
+        let inside: Vec<String> = inside.collect();
+        if !NO_COMMANDS.contains(&language) {
+            blocks.push((section.to_owned(), language.to_owned(), inside));
+        }
+    }
+    blocks
+}
+
+/// The commands of a document.
+fn steps(document: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (section, language, lines) in blocks(document) {
+        let step = |command: String, expected| Step {
+            section: section.clone(),
+            command,
+            expected,
+        };
+        if language == "sh" {
+            if !ELSEWHERE
+                .iter()
+                .any(|(begin, _)| lines[0].starts_with(begin))
+            {
+                steps.push(step(format!("(set -e\n{}\n)", lines.join("\n")), None));
             }
-            (_, true) => {
-                if let Some(command) = line.strip_prefix("$ ").filter(|_| !is_here_document) {
-                    is_here_document = command.ends_with("<<'END'");
-                    steps.push(Step {
-                        section: section.clone(),
-                        command: command.to_owned(),
-                        expected: Vec::new(),
-                    });
-                    continue;
-                }
-                let step = steps.last_mut().unwrap();
-                if is_here_document {
-                    step.command += &format!("\n{line}");
-                    is_here_document = line != "END";
-                } else {
-                    step.expected.push(line.to_owned());
-                }
+            continue;
+        }
+        assert_eq!(language, "console", "{lines:?}");
+        let mut is_open = false;
+        for line in lines {
+            if let Some(command) = line.strip_prefix("$ ").filter(|_| !is_open) {
+                is_open = command.contains("<<'END'") || command.ends_with('\\');
+                steps.push(step(command.to_owned(), Some(Vec::new())));
+                continue;
+            }
+            let step: &mut Step = steps.last_mut().unwrap();
+            if is_open {
+                step.command += &format!("\n{line}");
+                let is_here_document = step.command.contains("<<'END'");
+                is_open = line.ends_with('\\') || (is_here_document && line != "END");
+            } else {
+                step.expected.as_mut().unwrap().push(line);
             }
         }
     }
@@ -124,6 +159,7 @@ impl Shell {
         let mut process = command
             .current_dir(directory)
             .env("HOME", directory)
+            .env("PROJECT", env!("CARGO_MANIFEST_DIR"))
             .env(
                 "PATH",
                 format!(
@@ -153,16 +189,16 @@ impl Shell {
         }
     }
 
-    /// Runs a command, with the lines that it reads behind it.
-    fn run(&mut self, command: &str) -> String {
-        let text = format!("{command}\nprintf '\\n%s\\n' '{MARK}'\n");
+    /// Runs a command, with the lines that it reads after it. Returns what it prints, and whether it succeeds.
+    fn run(&mut self, command: &str) -> (String, bool) {
+        let text = format!("{command}\nprintf '\\n%s%d\\n' '{MARK}' $?\n");
         self.input.write_all(text.as_bytes()).unwrap();
         let mut printed = String::new();
         loop {
             let line = self.lines.recv_timeout(LONGEST);
             let line = line.unwrap_or_else(|error| panic!("{command}: {error}: {printed}"));
-            if line == MARK {
-                return printed;
+            if let Some(status) = line.strip_prefix(MARK) {
+                return (printed, status == "0");
             }
             printed += &(line + "\n");
         }
@@ -222,47 +258,74 @@ fn between<'t>(text: &'t str, before: &str, after: &str) -> &'t str {
     found.unwrap_or_else(|| panic!("no {before:?} in {text}")).0
 }
 
-#[test]
-fn every_command_prints_what_the_guide_says() {
-    follow("first-hour");
+/// The documents with commands, each with its test.
+macro_rules! guides {
+    ($($test:ident: $document:literal,)*) => {
+        const GUIDES: &[&str] = &[$($document),*];
+
+        $(#[test]
+        fn $test() {
+            follow($document);
+        })*
+    };
+}
+
+guides! {
+    the_commands_of_the_readme_do_what_it_says: "README.md",
+    every_command_prints_what_the_guide_says: "docs/first-hour.md",
+    every_command_of_an_upgrade_prints_what_the_guide_says: "docs/upgrading.md",
+    every_command_of_a_migration_prints_what_the_guide_says: "docs/migrating.md",
+    every_command_of_the_way_to_oauth_2_prints_what_the_guide_says: "docs/leaving.md",
+    every_command_of_the_admin_api_prints_what_its_page_says: "docs/admin-api.md",
+    every_command_about_the_assertion_prints_what_its_page_says: "docs/assertion.md",
+    the_commands_for_a_gateway_succeed: "docs/gateways.md",
+    the_commands_for_operators_succeed: "docs/operating.md",
+    the_commands_for_alerts_succeed: "docs/metrics.md",
+    the_commands_for_containers_succeed: "deploy/README.md",
 }
 
 #[test]
-fn every_command_of_an_upgrade_prints_what_the_guide_says() {
-    follow("upgrading");
+fn no_document_has_a_command_that_is_not_run() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut documents = BTreeSet::from(
+        [
+            "README.md",
+            "ARCHITECTURE.md",
+            "CHANGELOG.md",
+            "CONTRIBUTING.md",
+            "SECURITY.md",
+            "deploy/README.md",
+        ]
+        .map(str::to_owned),
+    );
+    for page in fs::read_dir(project.join("docs")).unwrap() {
+        documents.insert(format!(
+            "docs/{}",
+            page.unwrap().file_name().to_str().unwrap()
+        ));
+    }
+    let read = |name: &str| fs::read_to_string(project.join(name)).unwrap();
+    documents.retain(|name| !blocks(&read(name)).is_empty());
+    assert_eq!(
+        documents,
+        GUIDES.iter().map(|&name| name.to_owned()).collect()
+    );
+    for (command, file) in ELSEWHERE {
+        assert!(read(file).contains(command), "{file} runs {command}");
+    }
 }
 
-#[test]
-fn every_command_of_a_migration_prints_what_the_guide_says() {
-    follow("migrating");
-}
-
-#[test]
-fn every_command_of_the_way_to_oauth_2_prints_what_the_guide_says() {
-    follow("leaving");
-}
-
-#[test]
-fn every_command_about_the_assertion_prints_what_its_page_says() {
-    follow("assertion");
-}
-
-#[test]
-fn every_command_of_the_admin_api_prints_what_its_page_says() {
-    follow("admin-api");
-}
-
-/// Runs the commands of a guide in `docs`.
+/// Runs the commands of a document.
 fn follow(name: &str) {
-    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/{name}.md"));
-    let mut guide = fs::read_to_string(guide).unwrap();
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut guide = fs::read_to_string(project.join(name)).unwrap();
     let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     let [public, admin, api] = listeners.map(|free| free.local_addr().unwrap().port().to_string());
     for (written, free) in [("8080", &public), ("8081", &admin), ("9000", &api)] {
         guide = guide.replace(written, free);
     }
     let steps = steps(&guide);
-    assert!(steps.len() >= 6, "{steps:?}");
+    assert!(!steps.is_empty());
 
     let directory = TempDir::new().unwrap();
     // A terminal gets no progress meter either.
@@ -273,6 +336,13 @@ fn follow(name: &str) {
         origin: format!("http://127.0.0.1:{public}"),
     };
     let mut shell = Shell::start(directory.path());
+    let before = name.replace('/', "-").replace(".md", ".sh");
+    if project.join("tests/commands/guides").join(&before).exists() {
+        let (printed, is_done) = shell.run(&format!(
+            "PUBLIC={public} ADMIN={admin} API={api}; . \"$PROJECT/tests/commands/guides/{before}\""
+        ));
+        assert!(is_done, "{before}: {printed}");
+    }
     let mut printed = String::new();
     let mut has_visited = false;
     for step in steps {
@@ -289,17 +359,22 @@ fn follow(name: &str) {
             assert!(account.contains("X-Auth-Kind: user"), "{account}");
             has_visited = true;
         }
-        printed = shell.run(&command);
+        let is_done;
+        (printed, is_done) = shell.run(&command);
         let lines: Vec<&str> = printed.trim_end().lines().map(str::trim_end).collect();
+        let is_as_told = step
+            .expected
+            .as_ref()
+            .map_or(is_done, |expected| matches(&lines, expected));
         assert!(
-            matches(&lines, &step.expected),
-            "{}: {command}\nprinted:\n{printed}expected:\n{}\nserve.log:\n{}",
+            is_as_told,
+            "{name}: {}: {command}\nprinted:\n{printed}expected:\n{}\nserve.log:\n{}",
             step.section,
-            step.expected.join("\n"),
+            step.expected.unwrap_or_default().join("\n"),
             fs::read_to_string(directory.path().join("serve.log")).unwrap_or_default()
         );
     }
-    assert_eq!(has_visited, name == "first-hour");
+    assert_eq!(has_visited, name == "docs/first-hour.md");
 }
 
 #[test]

@@ -1,0 +1,32 @@
+# There is neither a container engine nor a cluster: what would run in a container runs here, and a cluster's files are only made.
+sudo() { "$@"; }
+docker() {
+    [ "$1" = compose ] || return 1
+    shift
+    case "$1" in
+        up) test -e compose.yaml ;;
+        exec)
+            shift
+            [ "$1" != -T ] || shift
+            grep -q "^  $1:$" compose.yaml && shift && "$@"
+            ;;
+        *) return 1 ;;
+    esac
+}
+kubectl() {
+    case " $* " in
+        *" create "*) command kubectl "$@" --dry-run=client --output=name ;;
+        " apply -k "*) command kubectl kustomize "$3" > /dev/null ;;
+        *) return 1 ;;
+    esac
+}
+cp -r "$PROJECT/deploy" deploy
+rm -rf deploy/secrets
+cat > config.toml <<END
+listen.address = "127.0.0.1:$PUBLIC"
+admin.listen = "127.0.0.1:$ADMIN"
+upstream.api_url = "http://127.0.0.1:$API"
+END
+export COUNTERSIGN_CONFIG=$PWD/config.toml
+python3 -m http.server --bind 127.0.0.1 "$API" > api.log 2>&1 &
+until curl -o /dev/null "http://127.0.0.1:$API/"; do sleep 0.1; done
