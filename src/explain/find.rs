@@ -90,9 +90,7 @@ pub async fn find(
         token_secret,
         server: Some(ServerView {
             now,
-            window: rules.window,
-            rules: rules.verify,
-            token_calls: rules.token_calls,
+            rules,
             consumer,
             state,
             nonce_used: None,

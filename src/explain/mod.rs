@@ -24,9 +24,8 @@ use crate::{
     },
     secret::Secret,
     store::record::{Consumer, Dialect},
-    verify::{self as verification, advice, clock},
+    verify::{advice, clock},
 };
-use std::time::Duration;
 
 /// The secrets of a consumer and a token, and the consumer's public key.
 pub struct KnownSecrets {
@@ -44,12 +43,8 @@ pub struct KnownSecrets {
 pub struct ServerView {
     /// The time of the command.
     pub now: UnixTime,
-    /// `signature.timestamp_window`
-    pub window: Duration,
-    /// The rules of verification.
-    pub rules: verification::Params,
-    /// The paths of the token calls.
-    pub token_calls: Vec<String>,
+    /// The rules of the server.
+    pub rules: Rules,
     /// The consumer.
     pub consumer: Consumer,
     /// Why the consumer or the token is rejected, under a right signature too: the code, and a reason.
@@ -201,7 +196,7 @@ fn rejected(
     let mut rejections = Vec::new();
     let mut reject = |code: &str, reason: &str| rejections.push(format!("{code}: {reason}"));
     if let Some(server) = server {
-        if !server.rules.methods.contains(method) {
+        if !server.rules.verify.methods.contains(method) {
             let reason = format!("signature.methods has no {method}");
             reject("signature_method_rejected", &reason);
         } else if method == SignatureMethod::Plaintext && request.uri.scheme == Scheme::Http {
@@ -211,9 +206,9 @@ fn rejected(
             reject("signature_invalid", advice::RSA_ONLY);
         }
         let (sent, now) = (protocol.timestamp.map(|time| time.seconds()), server.now);
-        let accepted = now.before(server.window).0..=now.after(server.window).0;
+        let accepted = now.before(server.rules.window).0..=now.after(server.rules.window).0;
         if let Some(sent) = sent.filter(|sent| !accepted.contains(sent)) {
-            let advice = clock::advice(sent, now.0, server.window);
+            let advice = clock::advice(sent, now.0, server.rules.window);
             reject("timestamp_refused", &advice);
         }
     }
@@ -257,10 +252,11 @@ fn examine(
     let accepted = matches
         || server.is_some_and(|server| {
             let (rules, consumer) = (&server.rules, &server.consumer);
-            let mut paths = server.token_calls.iter();
+            let mut paths = rules.token_calls.iter();
             let is_token_call =
-                rules.accept_description && paths.any(|path| path == request.uri.path);
-            let is_legacy = consumer.dialect.unwrap_or(rules.default_dialect) == Dialect::Legacy;
+                rules.verify.accept_description && paths.any(|path| path == request.uri.path);
+            let is_legacy =
+                consumer.dialect.unwrap_or(rules.verify.default_dialect) == Dialect::Legacy;
             let graced = previous.filter(|(_, until)| server.now < *until);
             let secrets = [Some(consumer_secret), graced.map(|(secret, _)| secret)];
             secrets.into_iter().flatten().any(|secret| {
@@ -291,7 +287,8 @@ fn examine(
             previous_secret: previous.map(|(secret, _)| secret.clone()),
             token_secret: token_secret.clone(),
             rsa: rsa.cloned(),
-            other_urls: server.map_or_else(Vec::new, |server| server.rules.other_urls.clone()),
+            other_urls: server
+                .map_or_else(Vec::new, |server| server.rules.verify.other_urls.clone()),
             callbacks: server.map_or_else(Vec::new, |server| server.consumer.callbacks.clone()),
             signature_method: method,
             signature: sent.to_vec(),

@@ -63,44 +63,26 @@ impl Way {
     /// [`Rejection::Malformed`]: a field of the way is missing, empty, repeated or not valid.
     pub(super) fn read(self, parts: &mut Parts) -> Result<Described, Rejection> {
         let headers = &mut parts.headers;
-        let (method, target, described) = match self {
+        let (method, scheme, host, target) = match self {
             Self::Nginx => {
                 let method = take(headers, &X_ORIGINAL_METHOD)?;
-                let url = take(headers, &X_ORIGINAL_URL)?;
-                let (scheme, host, target) = split_url(&url)?;
-                (
-                    Some(method),
-                    target,
-                    Described {
-                        host,
-                        scheme: Some(scheme),
-                    },
-                )
+                let (scheme, host, target) = split_url(&take(headers, &X_ORIGINAL_URL)?)?;
+                (Some(method), Some(scheme), host, target)
             }
-            Self::Forwarded => {
-                let method = take(headers, &X_FORWARDED_METHOD)?;
-                let scheme = forwarded_scheme(&take(headers, &X_FORWARDED_PROTO)?)?;
-                let host = take(headers, &X_FORWARDED_HOST)?;
-                let target = parse_target(take(headers, &X_FORWARDED_URI)?.as_bytes())?;
-                (
-                    Some(method),
-                    target,
-                    Described {
-                        host,
-                        scheme: Some(scheme),
-                    },
-                )
-            }
+            Self::Forwarded => (
+                Some(take(headers, &X_FORWARDED_METHOD)?),
+                Some(take_scheme(headers)?),
+                take(headers, &X_FORWARDED_HOST)?,
+                parse_target(take(headers, &X_FORWARDED_URI)?.as_bytes())?,
+            ),
             Self::Verify => {
-                let scheme = match headers.contains_key(&X_FORWARDED_PROTO) {
-                    true => Some(forwarded_scheme(&take(headers, &X_FORWARDED_PROTO)?)?),
-                    false => None,
-                };
+                let is_given = headers.contains_key(&X_FORWARDED_PROTO);
+                let scheme = is_given.then(|| take_scheme(headers)).transpose()?;
                 let host = take(headers, &header::HOST)?;
-                let target = parts.uri.path_and_query().map_or("", PathAndQuery::as_str);
-                let target =
-                    parse_target(target.get(VERIFY.len()..).unwrap_or_default().as_bytes())?;
-                (None, target, Described { host, scheme })
+                let target = parts.uri.path_and_query().map(PathAndQuery::as_str);
+                let target = target.and_then(|target| target.strip_prefix(VERIFY));
+                let target = parse_target(target.unwrap_or_default().as_bytes())?;
+                (None, scheme, host, target)
             }
         };
         if let Some(method) = method {
@@ -113,7 +95,7 @@ impl Way {
             let websocket = HeaderValue::from_static("websocket");
             parts.headers.entry(header::UPGRADE).or_insert(websocket);
         }
-        Ok(described)
+        Ok(Described { host, scheme })
     }
 }
 
@@ -172,16 +154,12 @@ fn split_url(url: &HeaderValue) -> Result<(Scheme, HeaderValue, PathAndQuery), R
     let end = rest.find('/').ok_or(INVALID_FORM)?;
     let host = HeaderValue::from_str(&rest[..end]).map_err(|_| INVALID_HOST)?;
     let target = parse_target(&rest.as_bytes()[end..])?;
-    Ok((parse_scheme(scheme.as_bytes())?, host, target))
+    Ok((Scheme::parse(scheme).ok_or(INVALID_SCHEME)?, host, target))
 }
 
-fn forwarded_scheme(value: &HeaderValue) -> Result<Scheme, Rejection> {
-    Scheme::of_forwarded(value.as_bytes()).ok_or(INVALID_SCHEME)
-}
-
-fn parse_scheme(text: &[u8]) -> Result<Scheme, Rejection> {
-    let text = str::from_utf8(text).map_err(|_| INVALID_SCHEME)?;
-    Scheme::parse(text).ok_or(INVALID_SCHEME)
+fn take_scheme(headers: &mut HeaderMap) -> Result<Scheme, Rejection> {
+    let scheme = take(headers, &X_FORWARDED_PROTO)?;
+    Scheme::of_forwarded(scheme.as_bytes()).ok_or(INVALID_SCHEME)
 }
 
 /// Reads a path with its query. A fragment is rejected: the proxy in front may pass it on, and [`PathAndQuery`] drops it.

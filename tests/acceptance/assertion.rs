@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Answer, Call, Placement, Proxy, Reply, Scene, Upstream, User, Visitor, fresh, gate::WAYS, http,
-    now, program::run, until,
+    now, program::run, proxy::Builder, until,
 };
 
 const AUDIENCE: &str = "https://api.internal";
@@ -581,6 +581,16 @@ fn a_configuration_that_could_not_sign_is_invalid() {
     for builder in others {
         assert_ne!(builder.run(&["check"], "").code(), Some(2));
     }
+    // Without an API there is no audience to begin with either.
+    for (audience, is_valid) in [("", false), ("audience = 'x'", true)] {
+        let section = signed(&format!("key_files = ['a.pem']\n{audience}"));
+        let builder = Builder::for_forward_auth().config(&section);
+        make_key(builder.directory(), "a.pem", ED25519);
+        let ended = builder.run(&["check"], "");
+        assert_eq!(ended.code() != Some(2), is_valid, "{}", ended.stderr);
+        let is_named = ended.stderr.contains("identity.assertion.audience");
+        assert_eq!(is_named, !is_valid, "{}", ended.stderr);
+    }
 }
 
 /// A call of the exchange.
@@ -770,6 +780,24 @@ fn an_exchanged_token_ends_with_the_first_one() {
         .with(&token);
     let answer = exchanged(&scene.proxy.send(call));
     assert!(answer["expires_in"].as_u64().unwrap() <= 100, "{answer}");
+}
+
+#[test]
+fn the_exchange_announces_the_end_and_has_brown_outs() {
+    let mut scene = scene(&["a.pem"], "");
+    let exchange = "exchange.audience = 'https://gateway.example.com'\n";
+    let sunset = "sunset = { deprecation = 2026-01-01T00:00:00Z, date = 2099-01-01T00:00:00Z";
+    scene.proxy.reload(&format!("{exchange}{sunset} }}"));
+    let answer = scene.proxy.send(exchanges(&scene));
+    exchanged(&answer);
+    assert_eq!(answer.header("deprecation"), Some("@1767225600"));
+    let brown_out = "{ from = 2026-01-01T00:00:00Z, until = 2099-01-01T00:00:00Z }";
+    scene
+        .proxy
+        .reload(&format!("{sunset}, brownout = [{brown_out}] }}"));
+    let answer = scene.proxy.send(exchanges(&scene));
+    answer.has_status(503);
+    assert_eq!(answer.header("deprecation"), Some("@1767225600"));
 }
 
 /// An API that takes OAuth 2 and what countersign forwards.

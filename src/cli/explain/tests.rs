@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::*;
 use crate::{
     clock::UnixTime,
-    explain::{KnownSecrets, ServerView},
+    explain::{KnownSecrets, Rules, ServerView},
     oauth::{MethodSet, SignatureMethod},
     store::record::{Consumer, Dialect},
     verify::{Advice, Params},
@@ -230,16 +230,18 @@ fn secrets_come_from_the_options_or_else_from_the_store() {
 fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets)) -> (u8, String) {
     let server = ServerView {
         now: UnixTime(now),
-        window: Duration::from_secs(300),
-        rules: Params {
-            methods: MethodSet::EMPTY.with(SignatureMethod::HmacSha1),
-            default_dialect: Dialect::Rfc5849,
-            accept_description: true,
-            access_idle: None,
-            advice: Advice::Hint,
-            other_urls: Vec::new(),
+        rules: Rules {
+            verify: Params {
+                methods: MethodSet::EMPTY.with(SignatureMethod::HmacSha1),
+                default_dialect: Dialect::Rfc5849,
+                accept_description: true,
+                access_idle: None,
+                advice: Advice::Hint,
+                other_urls: Vec::new(),
+            },
+            token_calls: vec!["/token".into()],
+            window: Duration::from_secs(300),
         },
-        token_calls: vec!["/token".into()],
         consumer: Consumer::for_tests("9djdj82h48djs9d2"),
         state: None,
         nonce_used: Some(false),
