@@ -147,7 +147,11 @@ impl Engine for PostgresStore {
             let connection = PostgresConnection {
                 conn: self.pool.take().await?,
                 pool: Arc::clone(&self.pool),
-                has_begun: !matches!(mode, Mode::Single | Mode::Bare),
+                // Outside a transaction a statement has the time of a request.
+                has_begun: match mode {
+                    Mode::Single => pace == Pace::Command,
+                    mode => mode != Mode::Bare,
+                },
             };
             if connection.has_begun {
                 connection.begin(mode, pace).await?;
@@ -193,9 +197,11 @@ impl PostgresConnection {
         if let Some(statement) = statement {
             // The server ends it before the caller gives up.
             let limit = statement.as_millis() * 4 / 5;
-            // Between the statements of an export or an import a file is read or written.
+            // Between the statements of an export or an import a file is read or written. The plan of a list that finds much is
+            // not the one of a list that finds nothing.
             batch += &format!(
-                "SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {limit};"
+                "SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {limit}; \
+                 SET LOCAL plan_cache_mode = force_custom_plan;"
             );
         }
         if mode == Mode::Schema {

@@ -244,8 +244,9 @@ pub(super) const SCHEMA: Schema = Schema {
 pub(super) const STATEMENTS: Statements = Statements {
     schema: SCHEMA,
     now: "extract(epoch FROM clock_timestamp())::bigint",
-    each: "json_array_elements_text($1::text::json)",
-    like: "ILIKE",
+    among: "= ANY(ARRAY(SELECT json_array_elements_text($1::text::json)))",
+    // This collation folds ASCII letters and no others, which takes a third of the time.
+    like: "COLLATE \"C\" ILIKE",
     user_by_name: r#"SELECT * FROM users WHERE lower(name) = lower($1 COLLATE "C")"#,
     lock_user: "FOR NO KEY UPDATE",
     lock_token: "FOR UPDATE",

@@ -190,8 +190,8 @@ pub struct Statements {
     pub schema: schema::Schema,
     /// The present, in seconds since 1970.
     pub now: &'static str,
-    /// Each element of the list `$1` of texts, which is JSON.
-    pub each: &'static str,
+    /// That a column is in the list `$1` of texts, which is JSON; found by an index, also where the table has just been filled.
+    pub among: &'static str,
     /// Compares with a pattern without regard to ASCII case.
     pub like: &'static str,
     /// Finds the user of the login name `$1`, without regard to ASCII case.
@@ -330,8 +330,8 @@ impl Tx {
         keys: &[&str],
         read: Read<T>,
     ) -> Result<Vec<T>> {
-        let each = self.statements().each;
-        let find = format!("SELECT * FROM {table} WHERE {key} IN (SELECT {each})");
+        let among = self.statements().among;
+        let find = format!("SELECT * FROM {table} WHERE {key} {among}");
         self.rows(&find, &[json(keys)?.into()], read).await
     }
 

@@ -202,7 +202,7 @@ pub(super) const SCHEMA: Schema = Schema {
 pub(super) const STATEMENTS: Statements = Statements {
     schema: SCHEMA,
     now: "unixepoch()",
-    each: "value FROM json_each($1)",
+    among: "IN (SELECT value FROM json_each($1))",
     like: "LIKE",
     // The column's collation folds ASCII letters and no others.
     user_by_name: "SELECT * FROM users WHERE name = $1",
