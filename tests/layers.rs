@@ -55,6 +55,36 @@ fn no_module_names_anything_of_a_higher_layer_and_no_layer_has_a_cycle() {
 }
 
 #[test]
+fn a_field_of_a_consumer_is_described_once() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let files = sources(&root).into_iter().filter_map(|file| {
+        let text = fs::read_to_string(&file).unwrap();
+        let is_test = file.to_string_lossy().contains("tests");
+        let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+        let path = file.strip_prefix(&root).unwrap().to_str().unwrap();
+        (!is_test && words.any(|word| word == "website")).then(|| path.to_owned())
+    });
+    let mut files = Vec::from_iter(files);
+    files.sort();
+    let expected = [
+        // The help of `import`.
+        "cli/transfer.rs",
+        // The check and the pattern of a URL, which a plain text does not need.
+        "admin/api/openapi.rs",
+        "manage/fields.rs",
+        // What it is for.
+        "pages/consent.rs",
+        "pages/error.rs",
+        "store/postgres/schema.rs",
+        "store/record.rs",
+        "store/sqlite/schema.rs",
+    ];
+    let mut expected = expected.map(str::to_owned);
+    expected.sort();
+    assert_eq!(files, expected);
+}
+
+#[test]
 fn finds_every_way_to_name_a_module() {
     let text = "\
 use crate::{

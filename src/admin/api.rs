@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use self::{
     input::{Page, Query},
-    operations::{Act, Operation, ROUTES},
+    operations::{Act, OPERATIONS, Operation, allow},
     problem::ApiError,
 };
 use super::{Admin, Backend, tokens::TokenKind};
@@ -48,16 +48,19 @@ async fn answer(
     let gate = admin.control.gate();
     let kind = gate.authenticate(&backend.tokens, request.headers(), peer.address)?;
     let path = request.uri().path().to_owned();
-    let (route, segment) = ROUTES
-        .iter()
-        .find_map(|route| Some((route, route.segment(&path)?)))
-        .ok_or(ApiError::NotFound)?;
+    let found = OPERATIONS.iter();
+    let found = found.filter_map(|operation| Some((operation, operation.segment(&path)?)));
+    let mut found = Vec::from_iter(found);
+    if found.is_empty() {
+        return Err(ApiError::NotFound);
+    }
     let method = match request.method() {
         &Method::HEAD => Method::GET,
         method => method.clone(),
     };
-    let operation = route.operations.iter().find(|one| one.method == method);
-    let operation = operation.ok_or_else(|| ApiError::Method(route.allow()))?;
+    let place = found.iter().position(|(one, _)| one.method == method);
+    let place = place.ok_or_else(|| ApiError::Method(allow(&found)))?;
+    let (operation, segment) = found.swap_remove(place);
     if operation.writes() && kind == TokenKind::Read {
         return Err(ApiError::ReadOnly);
     }

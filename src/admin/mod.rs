@@ -3,6 +3,7 @@
 
 mod api;
 pub mod console;
+mod explain;
 pub mod readiness;
 pub mod tokens;
 
@@ -25,7 +26,7 @@ use self::{
 };
 use crate::{
     clock::Clock,
-    explain,
+    explain::Rules,
     fields::single,
     login::PasswordPool,
     manage::Management,
@@ -96,7 +97,7 @@ pub struct Backend {
     /// The use cases.
     pub manage: Management,
     /// The rules by which requests are explained.
-    pub rules: explain::Rules,
+    pub rules: Rules,
 }
 
 impl Admin {

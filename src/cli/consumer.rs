@@ -5,10 +5,11 @@ mod details;
 use std::{io, time::Duration};
 
 use clap::Subcommand;
+use serde_json::json;
 
-use self::details::{AddArgs, UpdateArgs};
+use self::details::Details;
 use super::{
-    context::{CommandError, Confirmation, Context},
+    context::{CommandError, Confirmation, Context, FilterArgs},
     secret_arg::SecretArg,
 };
 use crate::{
@@ -23,9 +24,11 @@ use crate::{
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Registers a consumer and prints its key and secret
-    Add(Box<AddArgs>),
+    Add(AddArgs),
     /// Lists all consumers
     List {
+        #[command(flatten)]
+        filter: FilterArgs,
         /// Only those registered at least this long ago, such as 90d, that signed no call and got no token since
         #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
         unused_for: Option<Duration>,
@@ -37,7 +40,7 @@ pub(super) enum Command {
         #[command(flatten)]
         key: KeyArg,
         #[command(flatten)]
-        changes: Box<UpdateArgs>,
+        changes: Details<false>,
     },
     /// Gives it a new secret and prints it
     RotateSecret {
@@ -66,6 +69,18 @@ pub(super) enum Command {
     },
 }
 
+#[derive(Debug, clap::Args)]
+pub(super) struct AddArgs {
+    /// Its key [default: a random one]
+    #[arg(long, allow_hyphen_values = true)]
+    key: Option<ConsumerKey>,
+    /// Its secret, @FILE, or - for standard input [default: a random one]
+    #[arg(long, allow_hyphen_values = true)]
+    secret: Option<SecretArg>,
+    #[command(flatten)]
+    details: Details<true>,
+}
+
 /// The consumer meant.
 #[derive(Debug, clap::Args)]
 pub(super) struct KeyArg {
@@ -77,18 +92,25 @@ pub(super) struct KeyArg {
 pub(super) async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
     let actor = &context.actor;
     match command {
-        Command::Add(args) => {
-            args.details.warn(context);
-            let new = args.consumer(context.now)?;
-            let consumer = context.manage()?.add_consumer(actor, new).await?;
+        Command::Add(AddArgs {
+            key,
+            secret,
+            details,
+        }) => {
+            details.warn(context);
+            let mut members = details.members()?;
+            members.extend(key.map(|key| ("key".to_owned(), json!(key))));
+            let secret = read_secret(secret)?;
+            let manage = context.manage()?;
+            let consumer = manage.register_consumer(actor, members, secret).await?;
             issued(context, &consumer)
         }
-        Command::List { unused_for } => {
-            let manage = context.manage()?;
+        Command::List { filter, unused_for } => {
+            let (manage, filter) = (context.manage()?, RecordFilter::from(filter));
             let page = async |last: Option<&(Consumer, _)>, limit| {
                 let after = last.map(|(last, _)| &last.key);
                 let consumers = manage
-                    .consumers(RecordFilter::default(), unused_for, after, limit)
+                    .consumers(filter.clone(), unused_for, after, limit)
                     .await?;
                 manage.views(consumers).await
             };
@@ -103,15 +125,15 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             key: KeyArg { key },
             changes,
         } => {
-            changes.details.warn(context);
-            if changes.is_empty() {
+            changes.warn(context);
+            let members = changes.members()?;
+            if members.is_empty() {
                 let problem = "nothing to change is given; see countersign consumer update --help";
                 return Err(CommandError::usage(problem));
             }
-            let change = changes.change()?;
             let manage = context.manage()?;
-            let consumer = manage.update_consumer(actor, &key, None, change).await?;
-            shown(context, &consumer)
+            let changed = manage.patch_consumer(actor, &key, None, &members);
+            shown(context, &changed.await?)
         }
         Command::RotateSecret {
             key: KeyArg { key },

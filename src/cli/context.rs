@@ -36,7 +36,7 @@ use crate::{
     clock::{Clock, UnixTime},
     config::{self, Config, ConfigErrors},
     manage::{Actor, ManageError, Management},
-    store::{Opening, Store, StoreError},
+    store::{Opening, Store, StoreError, port::RecordFilter},
     telemetry::{causes::causes, log},
 };
 
@@ -83,6 +83,27 @@ pub struct RecordArgs {
     /// Print JSON: an object, or one object a line for lists
     #[arg(long, global = true, display_order = 901)]
     pub(super) json: bool,
+}
+
+/// Which consumers or users a list shows.
+#[derive(Debug, clap::Args)]
+pub(super) struct FilterArgs {
+    /// Only those with this text in the key, the id, a name or the description
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// Only those that are enabled, or only those that are not
+    #[arg(long, value_name = "true|false")]
+    enabled: Option<bool>,
+}
+
+impl From<FilterArgs> for RecordFilter {
+    fn from(args: FilterArgs) -> Self {
+        Self {
+            q: args.search,
+            enabled: args.enabled,
+            unused_since: None,
+        }
+    }
 }
 
 impl StoreArgs {

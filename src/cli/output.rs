@@ -5,6 +5,8 @@ use std::{borrow::Cow, io};
 use rustix::termios::tcgetwinsize;
 use serde_json::Value;
 
+use crate::manage;
+
 /// A record: as one line of JSON, or a line for each field.
 pub fn record(record: &Value, as_json: bool) -> String {
     if as_json {
@@ -27,15 +29,14 @@ fn fields(record: &Value) -> impl Iterator<Item = (&String, &Value)> {
     record.as_object().into_iter().flatten()
 }
 
-/// Fields that few records have. `show` prints them; a table for people does not.
-const RARE: [&str; 6] = [
-    "description",
-    "website",
-    "has_rsa_public_key",
-    "rsa_only",
-    "enforce",
-    "previous_secret_until",
-];
+/// Whether few consumers have a member. `show` prints it; a table for people does not.
+fn is_rare(name: &str) -> bool {
+    const COMMON: [&str; 4] = ["name", "callbacks", "permissions", "dialect"];
+
+    let is_field = manage::fields().iter().any(|field| field.name == name);
+    is_field && !COMMON.contains(&name)
+        || ["has_rsa_public_key", "previous_secret_until"].contains(&name)
+}
 
 /// A list that is rendered as it grows, so that a long one needs no more memory than its text.
 pub struct Listing {
@@ -60,7 +61,7 @@ impl Listing {
             self.json.push_str(&json_line(record));
             return;
         }
-        let columns = || fields(record).filter(|(name, _)| !RARE.contains(&name.as_str()));
+        let columns = || fields(record).filter(|(name, _)| !is_rare(name));
         if self.rows.is_empty() {
             let head = columns().map(|(name, _)| name.replace('_', " ").to_uppercase());
             self.rows.push(head.collect());

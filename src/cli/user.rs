@@ -1,10 +1,10 @@
 //! `user`: local accounts.
 
 use clap::Subcommand;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::{
-    context::{CommandError, Confirmation, Context},
+    context::{CommandError, Confirmation, Context, FilterArgs},
     password::PasswordArgs,
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     issue::registration,
     manage,
     names::UserId,
-    store::{port::RecordFilter, record::User},
+    store::record::{Session, User},
 };
 
 /// The commands for local accounts.
@@ -21,9 +21,16 @@ pub(super) enum Command {
     /// Makes an account
     Add(AddArgs),
     /// Lists all accounts
-    List,
+    List(FilterArgs),
     /// Shows an account
     Show(NameArg),
+    /// Changes what is given
+    Update {
+        #[command(flatten)]
+        name: NameArg,
+        #[command(flatten)]
+        changes: UpdateArgs,
+    },
     /// Sets a new password and ends the user's sessions
     Passwd {
         #[command(flatten)]
@@ -42,6 +49,10 @@ pub(super) enum Command {
         #[command(flatten)]
         confirmation: Confirmation,
     },
+    /// Lists the open sessions, the newest first
+    Sessions(NameArg),
+    /// Ends all sessions; access tokens stay valid
+    EndSessions(NameArg),
 }
 
 #[derive(Debug, clap::Args)]
@@ -59,6 +70,35 @@ pub(super) struct AddArgs {
     password: PasswordArgs,
 }
 
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = true)]
+pub(super) struct UpdateArgs {
+    /// The name to log in with
+    #[arg(long = "name", value_name = "NAME", value_parser = registration::login_name)]
+    login_name: Option<String>,
+    /// What pages call the user
+    #[arg(long, value_parser = registration::shown_name)]
+    display_name: Option<String>,
+    /// Let pages call the user by the name
+    #[arg(long, conflicts_with = "display_name")]
+    no_display_name: bool,
+}
+
+impl UpdateArgs {
+    /// What is given, as a JSON Merge Patch (RFC 7396).
+    fn members(self) -> Map<String, Value> {
+        let display_name = match self.no_display_name {
+            true => Some(Value::Null),
+            false => self.display_name.map(Value::from),
+        };
+        let name = self.login_name.map(Value::from);
+        let members = [("name", name), ("display_name", display_name)].into_iter();
+        members
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect()
+    }
+}
+
 /// The user meant.
 #[derive(Debug, clap::Args)]
 pub(super) struct NameArg {
@@ -71,10 +111,9 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
     let actor = &context.actor;
     match command {
         Command::Add(args) => add(args, context).await,
-        Command::List => {
-            let manage = context.manage()?;
+        Command::List(filter) => {
+            let (manage, filter) = (context.manage()?, filter.into());
             let page = async |last: Option<&User>, limit| {
-                let filter = RecordFilter::default();
                 manage
                     .users(&filter, last.map(|last| &last.id), limit)
                     .await
@@ -84,6 +123,31 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
         Command::Show(NameArg { name }) => {
             let user = context.manage()?.user(&name).await?;
             Ok(context.show(&user))
+        }
+        Command::Update {
+            name: NameArg { name },
+            changes,
+        } => {
+            let manage = context.manage()?;
+            let id = manage.user(&name).await?.id;
+            let members = changes.members();
+            let user = manage.patch_user(actor, &id, None, &members).await?;
+            Ok(context.show(&user))
+        }
+        Command::Sessions(NameArg { name }) => {
+            let manage = context.manage()?;
+            let id = manage.user(&name).await?.id;
+            let page = async |last: Option<&Session>, _| match last {
+                None => manage.sessions(&id).await,
+                Some(_) => Ok(Vec::new()),
+            };
+            context.list(page, |session| json!(session)).await
+        }
+        Command::EndSessions(NameArg { name }) => {
+            let manage = context.manage()?;
+            let id = manage.user(&name).await?.id;
+            manage.end_sessions(actor, &id, None).await?;
+            Ok(String::new())
         }
         Command::Passwd {
             name: NameArg { name },
@@ -128,7 +192,7 @@ async fn set_enabled(context: &Context, name: &str, enabled: bool) -> Result<Str
     let manage = context.manage()?;
     let user = manage.user(name).await?;
     let user = manage
-        .set_user_enabled(&context.actor, user, enabled)
+        .set_user_enabled(&context.actor, &user.id, None, enabled)
         .await?;
     Ok(context.show(&user))
 }

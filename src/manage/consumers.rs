@@ -3,22 +3,15 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use thiserror::Error;
 
 use super::{
-    Actor, Change, InvalidInput, ManageError, Management, Watched,
+    Actor, Change, InvalidInput, ManageError, Management, Watched, check_members,
     input::{merged, read},
     view,
 };
 use crate::{
-    clock::UnixTime,
-    issue::{
-        callback::{self, CallbackError},
-        random,
-        registration::{self, InvalidText, InvalidWebPage},
-    },
+    issue::random,
     names::ConsumerKey,
-    oauth::{RsaPublicKey, rsa::InvalidRsaKey},
     secret::Secret,
     store::{
         port::{Added, Guard, RecordFilter, Updated},
@@ -26,20 +19,6 @@ use crate::{
     },
     telemetry::audit::CommandRecord,
 };
-
-/// A consumer that is not registered yet and has nothing else. Key and secret are random unless given.
-///
-/// # Errors
-/// [`ManageError::EmptySecret`], or a failure of the random generator.
-pub fn new_consumer(
-    key: Option<ConsumerKey>,
-    secret: Option<Secret>,
-    name: String,
-    now: UnixTime,
-) -> Result<Consumer, ManageError> {
-    let key = key.map_or_else(random::name, Ok)?;
-    Ok(Consumer::new(key, given_or_random(secret)?, name, now))
-}
 
 impl Management {
     /// Registers a consumer.
@@ -95,42 +74,51 @@ impl Management {
         Ok(self.store.consumers(&filter, after, limit).await?)
     }
 
-    /// Registers a consumer with these members: those of a view, `key`, `secret` and `rsa_public_key`.
+    /// A consumer with these members, which is not registered yet: those of a view, `key` and `rsa_public_key`. Key and secret
+    /// are random unless given.
     ///
     /// # Errors
-    /// [`ManageError::Invalid`], and those of [`Self::add_consumer`].
-    pub async fn register_consumer(
+    /// [`ManageError::Invalid`], [`ManageError::CannotSign`], [`ManageError::EmptySecret`], or a failure of the random generator.
+    pub fn new_consumer(
         &self,
-        by: &Actor,
         mut members: Map<String, Value>,
+        secret: Option<Secret>,
     ) -> Result<Consumer, ManageError> {
+        #[derive(serde::Deserialize)]
+        struct Key {
+            key: Option<ConsumerKey>,
+        }
+
         let key = members.remove("key").unwrap_or_default();
         let Key { key } = read(json!({ "key": key }))?;
-        let secret = match members.remove("secret") {
-            None | Some(Value::Null) => None,
-            Some(Value::String(secret)) => Some(Secret::from(secret)),
-            // Serde's message repeats a number, which may be meant as the secret.
-            Some(_) => return Err(InvalidInput::member("secret", "this is not a text").into()),
-        };
         if !members.contains_key("name") {
             return Err(InvalidInput::member("name", "a name is needed").into());
         }
-        let now = self.clock.now();
-        let mut consumer = new_consumer(key, secret, String::new(), now)?;
-        patch(&mut consumer, members).map_err(|error| match error {
-            ManageError::CannotSign => {
-                let needed = InvalidConsumer::CannotSign;
-                InvalidInput::member("rsa_only", needed).into()
-            }
-            error => error,
-        })?;
+        let key = key.map_or_else(random::name, Ok)?;
+        let (secret, now) = (given_or_random(secret)?, self.clock.now());
+        let new = Consumer::new(key, secret, String::new(), now);
+        patched(&new, members)
+    }
+
+    /// Registers a consumer, as [`Self::new_consumer`] makes it.
+    ///
+    /// # Errors
+    /// Those of [`Self::new_consumer`] and [`Self::add_consumer`].
+    pub async fn register_consumer(
+        &self,
+        by: &Actor,
+        members: Map<String, Value>,
+        secret: Option<Secret>,
+    ) -> Result<Consumer, ManageError> {
+        let consumer = self.new_consumer(members, secret)?;
         self.add_consumer(by, consumer).await
     }
 
     /// Changes a consumer by a JSON Merge Patch (RFC 7396) of the members of its view, and of `rsa_public_key`.
     ///
     /// # Errors
-    /// [`ManageError::Invalid`], and those of [`Self::update_consumer`].
+    /// [`ManageError::ConsumerUnknown`], [`ManageError::ConsumerElsewhere`], [`ManageError::Invalid`],
+    /// [`ManageError::CannotSign`], [`ManageError::Stale`], or the store fails.
     pub async fn patch_consumer(
         &self,
         by: &Actor,
@@ -138,7 +126,10 @@ impl Management {
         guard: Guard<'_, Consumer>,
         members: &Map<String, Value>,
     ) -> Result<Consumer, ManageError> {
-        let change = |consumer: &mut Consumer| patch(consumer, members.clone());
+        let change = |consumer: &mut Consumer| {
+            *consumer = patched(consumer, members.clone())?;
+            Ok(())
+        };
         self.change_consumer(by, key, None, guard, &change).await
     }
 
@@ -151,28 +142,10 @@ impl Management {
         Ok(self.store.consumers_in_grace(now, limit).await?)
     }
 
-    /// Changes a consumer as `change` does.
-    ///
-    /// # Errors
-    /// [`ManageError::ConsumerUnknown`], [`ManageError::CannotSign`], [`ManageError::Stale`], or the store fails.
-    pub async fn update_consumer(
-        &self,
-        by: &Actor,
-        key: &ConsumerKey,
-        guard: Guard<'_, Consumer>,
-        change: impl Fn(&mut Consumer) + Sync,
-    ) -> Result<Consumer, ManageError> {
-        let change = |consumer: &mut Consumer| {
-            change(consumer);
-            Ok(())
-        };
-        self.change_consumer(by, key, None, guard, &change).await
-    }
-
     /// Accepts the calls of a consumer, or refuses them.
     ///
     /// # Errors
-    /// As [`Self::update_consumer`].
+    /// As [`Self::patch_consumer`].
     pub async fn set_consumer_enabled(
         &self,
         by: &Actor,
@@ -187,7 +160,7 @@ impl Management {
     /// Gives a consumer another secret, a random one unless it is given. During `grace` the previous secret also verifies.
     ///
     /// # Errors
-    /// [`ManageError::EmptySecret`], a failure of the random generator, and those of [`Self::update_consumer`].
+    /// [`ManageError::EmptySecret`], a failure of the random generator, and those of [`Self::patch_consumer`].
     pub async fn rotate_secret(
         &self,
         by: &Actor,
@@ -210,7 +183,7 @@ impl Management {
     /// Ends the grace of the previous secret.
     ///
     /// # Errors
-    /// As [`Self::update_consumer`].
+    /// As [`Self::patch_consumer`].
     pub async fn end_grace(
         &self,
         by: &Actor,
@@ -329,83 +302,32 @@ fn given_or_random(secret: Option<Secret>) -> Result<Secret, ManageError> {
     }
 }
 
-#[derive(serde::Deserialize)]
-struct Key {
-    key: Option<ConsumerKey>,
-}
-
-/// Merges members into a consumer, whose key and secrets stay.
-fn patch(consumer: &mut Consumer, members: Map<String, Value>) -> Result<(), ManageError> {
-    const FIXED: [&str; 3] = ["key", "created_at", "previous_secret_until"];
-
-    let patched: Consumer = merged(consumer, members, &FIXED)?;
-    let secrets = (consumer.secret.clone(), consumer.previous_secret.take());
-    *consumer = patched;
-    (consumer.secret, consumer.previous_secret) = secrets;
-    check_consumer(consumer)?;
-    if let Some(pem) = &consumer.rsa_public_key {
-        let block = registration::rsa_public_key(pem).map_err(InvalidConsumer::from)?;
-        consumer.rsa_public_key = Some(block);
-    }
-    Ok(())
-}
-
-/// Why a consumer cannot be registered.
-#[derive(Debug, Error)]
-pub enum InvalidConsumer {
-    /// A text that the consent page shows.
-    #[error("{0}: {1}")]
-    Text(&'static str, InvalidText),
-    /// The callback of this place.
-    #[error("callback {1:?}: {2}")]
-    Callback(usize, String, CallbackError),
-    /// The web page.
-    #[error("website: {0}")]
-    Website(#[from] InvalidWebPage),
-    /// The public key.
-    #[error("rsa_public_key: {0}")]
-    RsaKey(#[from] InvalidRsaKey),
-    /// It would be restricted to an RSA key that it does not have.
-    #[error("rsa_only needs rsa_public_key")]
-    CannotSign,
-}
-
-impl From<InvalidConsumer> for ManageError {
-    fn from(error: InvalidConsumer) -> Self {
-        let detail = error.to_string();
-        let name = match error {
-            InvalidConsumer::Text(name, _) => name.to_owned(),
-            InvalidConsumer::Callback(place, ..) => format!("callbacks/{place}"),
-            InvalidConsumer::Website(_) => "website".to_owned(),
-            InvalidConsumer::RsaKey(_) => "rsa_public_key".to_owned(),
-            InvalidConsumer::CannotSign => return Self::CannotSign,
-        };
-        InvalidInput::member(&name, detail).into()
-    }
-}
-
-/// Checks what its type does not, and writes the web page as a browser does.
+/// A consumer after a JSON Merge Patch (RFC 7396); key and secrets stay. A list gets each item once.
 ///
 /// # Errors
-/// [`InvalidConsumer`]
-pub fn check_consumer(consumer: &mut Consumer) -> Result<(), InvalidConsumer> {
-    let text = |name, text: &str| {
-        let checked = registration::shown_name(text);
-        checked.map_err(|error| InvalidConsumer::Text(name, error))
+/// [`ManageError::Invalid`] and [`ManageError::CannotSign`]
+pub fn patched(
+    consumer: &Consumer,
+    mut members: Map<String, Value>,
+) -> Result<Consumer, ManageError> {
+    const FIXED: [&str; 3] = ["key", "created_at", "previous_secret_until"];
+
+    check_members(&mut members)?;
+    for items in members.values_mut().filter_map(Value::as_array_mut) {
+        let mut distinct = Vec::new();
+        items.retain(|item| {
+            let is_new = !distinct.contains(item);
+            distinct.extend(is_new.then(|| item.clone()));
+            is_new
+        });
+    }
+    let patched = Consumer {
+        secret: consumer.secret.clone(),
+        previous_secret: consumer.previous_secret.clone(),
+        ..merged(consumer, members, &FIXED)?
     };
-    text("name", &consumer.name)?;
-    if let Some(description) = &consumer.description {
-        text("description", description)?;
+    match patched.can_sign() {
+        true => Ok(patched),
+        false => Err(ManageError::CannotSign),
     }
-    for (place, registered) in consumer.callbacks.iter().enumerate() {
-        callback::check_registration(registered)
-            .map_err(|error| InvalidConsumer::Callback(place, registered.clone(), error))?;
-    }
-    if let Some(pem) = &consumer.rsa_public_key {
-        RsaPublicKey::from_pem(pem)?;
-    }
-    let website = consumer.website.as_deref().map(registration::web_page);
-    consumer.website = website.transpose()?;
-    let can_sign = consumer.can_sign();
-    can_sign.then_some(()).ok_or(InvalidConsumer::CannotSign)
 }

@@ -5,6 +5,7 @@
 //! [`Guard`], which looks at the record in the transaction of the change.
 
 mod consumers;
+mod fields;
 mod input;
 mod tokens;
 mod users;
@@ -22,7 +23,8 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub use self::{
-    consumers::{InvalidConsumer, check_consumer, new_consumer},
+    consumers::patched,
+    fields::{Field, Kind, check_members, fields},
     input::{InvalidInput, distinct_members, members, read},
     users::new_user,
 };

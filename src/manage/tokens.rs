@@ -146,7 +146,7 @@ impl Management {
         })
     }
 
-    /// Counts the access tokens of a filter that are not revoked; with `unused_for` as [`Self::live_tokens`].
+    /// Counts the access tokens of a filter that are not revoked, up to `limit`; with `unused_for` as [`Self::live_tokens`].
     ///
     /// # Errors
     /// The store fails.
@@ -154,13 +154,14 @@ impl Management {
         &self,
         filter: TokenFilter,
         unused_for: Option<Duration>,
+        limit: u32,
     ) -> Result<u64, ManageError> {
         let unused_since = self.unused_since(unused_for);
         let filter = TokenFilter {
             unused_since,
             ..filter
         };
-        Ok(self.store.count_access_tokens(&filter).await?)
+        Ok(self.store.count_access_tokens(&filter, limit).await?)
     }
 
     /// Revokes an access token for good; revoking twice keeps the first time.

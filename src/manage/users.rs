@@ -196,15 +196,16 @@ impl Management {
     /// Enables or disables a user, as [`Self::patch_user`] does.
     ///
     /// # Errors
-    /// [`ManageError::UserUnknown`], or the store fails.
+    /// [`ManageError::UserUnknown`], [`ManageError::Stale`], or the store fails.
     pub async fn set_user_enabled(
         &self,
         by: &Actor,
-        user: User,
+        id: &UserId,
+        guard: Guard<'_, User>,
         enabled: bool,
     ) -> Result<User, ManageError> {
         let members = Map::from_iter([("enabled".to_owned(), enabled.into())]);
-        self.patch_user(by, &user.id, None, &members).await
+        self.patch_user(by, id, guard, &members).await
     }
 
     /// Removes a user with sessions and access tokens. The id is never used again.

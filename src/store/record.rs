@@ -1,6 +1,7 @@
 //! The records of the store, as plain data.
 
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::json;
 
 use crate::{
     clock::UnixTime,
@@ -22,7 +23,8 @@ pub enum Dialect {
 /// An application that calls the API on a user's behalf (RFC 5849 §1.1: the client).
 ///
 /// Serde writes and reads the members of an export, without the secrets, which are written and read where they are
-/// meant to be. To keep more about a consumer, add a field here and a column of the same name.
+/// meant to be. To keep more about a consumer, add a field here and a column of the same name: options, forms and schemas
+/// are made from the fields and their first lines (`manage::fields`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Consumer {
     /// Its public identifier.
@@ -32,24 +34,24 @@ pub struct Consumer {
     pub secret: Secret,
     /// Its name on the consent page.
     pub name: String,
-    /// The registered callbacks, each an absolute URI or `oob`, as registered.
+    /// Where users may be sent after deciding: absolute URIs, or oob.
     #[serde(default)]
     pub callbacks: Vec<String>,
-    /// The permissions it may ask for.
+    /// The permissions that it may ask for.
     #[serde(default)]
     pub permissions: Vec<Permission>,
-    /// Its dialect; `None` follows `signature.default_dialect`.
+    /// Which base string it signs protected calls with; without one it follows `signature.default_dialect`.
     pub dialect: Option<Dialect>,
     /// Its description on the consent page.
     pub description: Option<String>,
     /// Its web page, to which the consent page links.
     pub website: Option<String>,
-    /// The public key for the RSA methods, as PEM.
+    /// Its public key for the RSA methods, as PEM.
     pub rsa_public_key: Option<String>,
-    /// `true`: only the RSA methods verify, never its secret.
+    /// Accept only the RSA methods from it, never its secret.
     #[serde(default)]
     pub rsa_only: bool,
-    /// `true`: protected calls are enforced even where the configuration only observes.
+    /// Enforce its calls even where the configuration only observes.
     #[serde(default)]
     pub enforce: bool,
     /// A disabled consumer is refused.
@@ -81,23 +83,11 @@ fn until<S: Serializer>(
 
 impl Consumer {
     /// An enabled consumer with nothing but these.
-    pub const fn new(key: ConsumerKey, secret: Secret, name: String, created_at: UnixTime) -> Self {
-        Self {
-            key,
-            secret,
-            name,
-            callbacks: Vec::new(),
-            permissions: Vec::new(),
-            dialect: None,
-            description: None,
-            website: None,
-            rsa_public_key: None,
-            rsa_only: false,
-            enforce: false,
-            enabled: true,
-            created_at,
-            previous_secret: None,
-        }
+    #[expect(clippy::expect_used, reason = "serde fills in every other field")]
+    pub fn new(key: ConsumerKey, secret: Secret, name: String, created_at: UnixTime) -> Self {
+        let members = json!({ "key": key, "name": name, "created_at": created_at });
+        let consumer: Self = serde_json::from_value(members).expect("a consumer");
+        Self { secret, ..consumer }
     }
 
     /// A consumer with this key and the simplest value of every other field, for tests.
@@ -312,12 +302,14 @@ pub struct AccessToken {
     pub revoked_at: Option<UnixTime>,
 }
 
-/// A browser session of a logged-in user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A browser session of a logged-in user. Serde leaves out by whom and by which cookie.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Session {
     /// SHA-256 of the session id in the cookie, so that a read of the store opens no session.
+    #[serde(skip)]
     pub id_hash: [u8; 32],
     /// The user who is logged in.
+    #[serde(skip)]
     pub user: UserId,
     /// When the login was.
     pub created_at: UnixTime,

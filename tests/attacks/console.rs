@@ -348,9 +348,15 @@ fn forms_are_bounded_and_read_strictly() {
     operator.open("/consumers?q=a&q=b").answer.has_status(400);
     operator.open("/consumers?q=%ff").answer.has_status(400);
     for method in ["PUT", "DELETE", "PATCH", "OPTIONS", "X"] {
-        operator
-            .send(Call::new(method, "/consumers"))
-            .has_status(405);
+        for (page, allow) in [
+            ("/consumers", "GET, HEAD"),
+            ("/consumer/edit", "GET, HEAD, POST"),
+            ("/logout", "POST"),
+        ] {
+            let answer = operator.send(Call::new(method, page));
+            answer.has_status(405);
+            assert_eq!(answer.header("allow"), Some(allow), "{method} {page}");
+        }
     }
     for target in [
         "/",

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::place::{Place, finish};
 use crate::text::has;
@@ -142,6 +142,38 @@ fn a_user_is_named_by_name_or_id() {
     has(&line, &["name of one user and the id of another"]);
     assert_eq!(place.json("user show alice")["id"], "id-alice");
     assert_eq!(place.json_lines("user list").len(), 2);
+}
+
+#[test]
+fn update_changes_names_and_sessions_are_listed_and_ended() {
+    let place = Place::new();
+    place.user("ada");
+    let id = &place.json("user show ada")["id"];
+    for (options, name, display_name) in [
+        ("--display-name Countess", "ada", json!("Countess")),
+        ("--name lovelace --no-display-name", "lovelace", json!(null)),
+    ] {
+        let user = format!("user update {} {options}", id.as_str().unwrap());
+        let updated = place.json(&user);
+        let expected = (&json!(name), &display_name, id);
+        assert_eq!(
+            (&updated["name"], &updated["display_name"], &updated["id"]),
+            expected
+        );
+    }
+    place.run("user update lovelace").failed(2);
+    assert_eq!(place.json_lines("user sessions lovelace").len(), 0);
+    place.run("user end-sessions lovelace").done();
+    place.run("user disable lovelace").done();
+    let listed = |filter: &str| place.json_lines(&format!("user list {filter}")).len();
+    for (filter, count) in [
+        ("--enabled true", 0),
+        ("--enabled false", 1),
+        ("--search LOVE", 1),
+        ("--search none", 0),
+    ] {
+        assert_eq!(listed(filter), count, "{filter}");
+    }
 }
 
 #[test]

@@ -224,6 +224,14 @@ pub(crate) async fn revokes_all_of_a_user_and_a_consumer<B: Backend>() {
             .map(|token| token.token)
             .collect::<String>()
     };
+    let of_user = TokenFilter {
+        user: "u".parse().ok(),
+        ..TokenFilter::default()
+    };
+    for (limit, count) in [(9, 2), (1, 1)] {
+        let counted = store.count_access_tokens(&of_user, limit).await;
+        assert_eq!(counted.unwrap(), count);
+    }
     assert_eq!(revoke("", "").await, 0);
     assert_eq!(revoke("w", "c").await, 0);
     assert_eq!(left().await, "1234");

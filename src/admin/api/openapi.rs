@@ -6,25 +6,29 @@ use serde_json::{Map, Value, json};
 use utoipa::PartialSchema;
 
 use super::{
-    operations::{Act, OPTIONAL, Operation, ROUTES, Route},
+    operations::{Act, OPERATIONS, OPTIONAL, Operation},
     problem::Problem,
-    records::{NewPassword, NewToken, OpenSession, RawRequest, Revoked, Rotation},
+    records::{NewPassword, NewToken, RawRequest, Revoked, Rotation},
 };
 use crate::{
     clock::UnixTime,
     explain::View,
-    manage::InvalidInput,
+    manage::{InvalidInput, Kind, fields},
     names::{ConsumerKey, Permission, UserId},
-    store::record::{AccessToken, Consumer, Dialect, User},
+    store::record::{AccessToken, Consumer, Dialect, Session, User},
     telemetry::rejections::Rejection,
 };
 
 /// The document.
 pub(super) fn document() -> &'static Value {
     static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
-        let paths = ROUTES
-            .iter()
-            .map(|route| (route.path.to_owned(), path(route)));
+        let mut paths = Map::new();
+        for operation in &OPERATIONS {
+            let path = paths
+                .entry(operation.path)
+                .or_insert_with(|| path(operation.path));
+            path[operation.method.as_str().to_lowercase()] = described(operation);
+        }
         json!({
             "openapi": "3.1.0",
             "info": {
@@ -34,7 +38,7 @@ pub(super) fn document() -> &'static Value {
                     within a second on every replica. A field If-Match with the ETag of a record makes a change conditional (412).",
             },
             "security": [{ "token": [] }],
-            "paths": Map::from_iter(paths),
+            "paths": paths,
             "components": {
                 "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
                 "schemas": schemas(),
@@ -44,32 +48,29 @@ pub(super) fn document() -> &'static Value {
     &DOCUMENT
 }
 
-fn path(route: &Route) -> Value {
-    let mut members = Map::new();
-    if let Some((_, name)) = route.path.split_once('{') {
-        let name = name.split('}').next().unwrap_or_default();
-        let schema = match name {
-            "key" => reference("ConsumerKey"),
-            "id" => reference("UserId"),
-            _ => json!({ "type": "string", "pattern": "^[!-~]{1,255}$" }),
-        };
-        let parameter = json!({ "name": name, "in": "path", "required": true, "schema": schema });
-        members.insert("parameters".to_owned(), json!([parameter]));
-    }
-    for one in route.operations {
-        members.insert(one.method.as_str().to_lowercase(), operation(route, one));
-    }
-    members.into()
+/// What all operations of a path have: its variable segment.
+fn path(path: &str) -> Value {
+    let Some((_, name)) = path.split_once('{') else {
+        return json!({});
+    };
+    let name = name.split('}').next().unwrap_or_default();
+    let schema = match name {
+        "key" => reference("ConsumerKey"),
+        "id" => reference("UserId"),
+        _ => json!({ "type": "string", "pattern": "^[!-~]{1,255}$" }),
+    };
+    json!({ "parameters": [{ "name": name, "in": "path", "required": true, "schema": schema }] })
 }
 
-fn operation(route: &Route, operation: &Operation) -> Value {
-    let tag = route.path.split('/').nth(2).unwrap_or_default();
+fn described(operation: &Operation) -> Value {
+    let path = operation.path;
+    let tag = path.split('/').nth(2).unwrap_or_default();
     let parameters = operation.query.iter().map(|name| {
-        let schema = query(route.path, name);
+        let schema = query(path, name);
         json!({ "name": name, "in": "query", "schema": schema })
     });
     let parameters: Vec<Value> = match operation.act {
-        Act::RevokeTokens => vec![at_least_one(route.path, operation.query)],
+        Act::RevokeTokens => vec![at_least_one(path, operation.query)],
         _ => parameters.collect(),
     };
     let (status, shown) = operation.success;
@@ -312,22 +313,23 @@ fn schemas() -> Value {
             "secret_base64",
         ],
     );
-    let addresses = json!({
-        "name": text,
-        "description": text_or_null,
-        "callbacks": { "type": "array", "items": { "type": "string", "maxLength": 4096, "pattern": callback() } },
-        "website": { "type": ["string", "null"], "pattern": format!("^{}$", web_page()) },
-        "rsa_public_key": {
-            "type": ["string", "null"],
-            "pattern": rsa_public_key(),
-            "description": "A PEM file. The pattern is that of RSA keys of 2048, 3072 and 4096 bits as openssl writes them.",
-        },
-    });
-    let mut given = object(of::<Consumer>(), &READ_ONLY, addresses, &[]);
-    for name in ["callbacks", "permissions", "rsa_only", "enforce"] {
-        let member = &mut given["properties"][name];
-        // To remove it is to give it the value of a new consumer.
-        member["type"] = json!([member["type"], "null"]);
+    let mut given = object(of::<Consumer>(), &READ_ONLY, json!({}), &[]);
+    for field in fields() {
+        let member = &mut given["properties"][&field.name];
+        match (&*field.name, &field.kind) {
+            ("callbacks", _) => {
+                member["items"] =
+                    json!({ "type": "string", "maxLength": 4096, "pattern": callback() });
+            }
+            ("website", _) => member["pattern"] = json!(format!("^{}$", web_page())),
+            (_, Kind::File) => member["pattern"] = json!(rsa_public_key()),
+            (_, Kind::Text) => member["pattern"] = json!(pattern),
+            _ => {}
+        }
+        if matches!(field.kind, Kind::List | Kind::Flag) {
+            // To remove it is to give it the value of a new consumer.
+            member["type"] = json!([member["type"], "null"]);
+        }
     }
     let new = json!({ "key": optional("ConsumerKey"), "secret": secret_or_null });
     let mut new_consumer = object(given.clone(), &[], new, &[]);
@@ -377,7 +379,7 @@ fn schemas() -> Value {
         "UserPatch": closed(object(given, &["id"], json!({}), &[]), &[]),
         "UserPage": page("User"),
         "NewPassword": closed(of::<NewPassword>(), &["password"]),
-        "OpenSession": of::<OpenSession>(),
+        "OpenSession": of::<Session>(),
         "SessionPage": page("OpenSession"),
         "Token": token,
         "IssuedToken": issued_token,

@@ -7,6 +7,8 @@ use percent_encoding::percent_decode_str;
 pub(super) struct Operation {
     /// The method; HEAD is served as GET.
     pub(super) method: Method,
+    /// The path as OpenAPI writes it, with at most one variable segment.
+    pub(super) path: &'static str,
     /// What it does.
     pub(super) act: Act,
     /// What it does, in words.
@@ -21,11 +23,71 @@ pub(super) struct Operation {
     pub(super) failures: &'static [u16],
 }
 
+const fn operation(method: Method, path: &'static str, act: Act) -> Operation {
+    Operation {
+        method,
+        path,
+        act,
+        summary: "",
+        query: &[],
+        body: None,
+        success: (204, None),
+        failures: &[],
+    }
+}
+
 impl Operation {
+    const fn summary(mut self, summary: &'static str) -> Self {
+        self.summary = summary;
+        self
+    }
+
+    const fn query(mut self, names: &'static [&'static str]) -> Self {
+        self.query = names;
+        self
+    }
+
+    const fn takes(mut self, schema: &'static str) -> Self {
+        self.body = Some(schema);
+        self
+    }
+
+    const fn shows(mut self, status: u16, schema: &'static str) -> Self {
+        self.success = (status, Some(schema));
+        self
+    }
+
+    const fn fails(mut self, statuses: &'static [u16]) -> Self {
+        self.failures = statuses;
+        self
+    }
+
     /// Whether it needs the token that writes.
     pub(super) fn writes(&self) -> bool {
         self.method != Method::GET
     }
+
+    /// The variable segment of a path that is this one, decoded; empty if there is none.
+    pub(super) fn segment(&self, path: &str) -> Option<String> {
+        let Some((before, rest)) = self.path.split_once('{') else {
+            return (self.path == path).then(String::new);
+        };
+        let after = rest.split_once('}').map_or("", |(_, after)| after);
+        let segment = path.strip_prefix(before)?.strip_suffix(after)?;
+        if segment.is_empty() || segment.contains('/') {
+            return None;
+        }
+        let decoded = percent_decode_str(segment).decode_utf8();
+        // What is not UTF-8 is the name of nothing.
+        Some(decoded.map_or_else(|_| "\u{fffd}".to_owned(), Into::into))
+    }
+}
+
+/// The value of `Allow` where a path has these operations.
+pub(super) fn allow(operations: &[(&Operation, String)]) -> String {
+    let methods = operations.iter().map(|(one, _)| one.method.as_str());
+    let methods: Vec<&str> = methods.collect();
+    methods.join(", ").replacen("GET", "GET, HEAD", 1)
 }
 
 /// What an operation does; its name is the `operationId`.
@@ -57,303 +119,104 @@ pub(super) enum Act {
     DescribeApi,
 }
 
-/// A path with at most one variable segment, and its operations.
-pub(super) struct Route {
-    /// The path as OpenAPI writes it.
-    pub(super) path: &'static str,
-    /// The operations.
-    pub(super) operations: &'static [Operation],
-}
-
-impl Route {
-    /// The variable segment of a path that is this one, decoded; empty if there is none.
-    pub(super) fn segment(&self, path: &str) -> Option<String> {
-        let Some((before, rest)) = self.path.split_once('{') else {
-            return (self.path == path).then(String::new);
-        };
-        let after = rest.split_once('}').map_or("", |(_, after)| after);
-        let segment = path.strip_prefix(before)?.strip_suffix(after)?;
-        if segment.is_empty() || segment.contains('/') {
-            return None;
-        }
-        let decoded = percent_decode_str(segment).decode_utf8();
-        // What is not UTF-8 is the name of nothing.
-        Some(decoded.map_or_else(|_| "\u{fffd}".to_owned(), Into::into))
-    }
-
-    /// The value of `Allow`.
-    pub(super) fn allow(&self) -> String {
-        let methods = self.operations.iter().map(|one| one.method.as_str());
-        let methods: Vec<&str> = methods.collect();
-        methods.join(", ").replacen("GET", "GET, HEAD", 1)
-    }
-}
-
 /// The one body that may be left out.
 pub(super) const OPTIONAL: &str = "Rotation";
 
 const PAGE: [&str; 2] = ["limit", "cursor"];
 
-/// Every path.
-pub(super) static ROUTES: [Route; 13] = [
-    Route {
-        path: "/v1/openapi.json",
-        operations: &[Operation {
-            method: Method::GET,
-            act: Act::DescribeApi,
-            summary: "Describes this API",
-            query: &[],
-            body: None,
-            success: (200, Some("Document")),
-            failures: &[],
-        }],
-    },
-    Route {
-        path: "/v1/consumers",
-        operations: &[
-            Operation {
-                method: Method::GET,
-                act: Act::ListConsumers,
-                summary: "Lists consumers by their keys",
-                query: &["q", "enabled", "unused_for", PAGE[0], PAGE[1]],
-                body: None,
-                success: (200, Some("ConsumerPage")),
-                failures: &[],
-            },
-            Operation {
-                method: Method::POST,
-                act: Act::RegisterConsumer,
-                summary: "Registers a consumer, and shows its secret this once",
-                query: &[],
-                body: Some("NewConsumer"),
-                success: (201, Some("IssuedConsumer")),
-                failures: &[409],
-            },
-        ],
-    },
-    Route {
-        path: "/v1/consumers/{key}",
-        operations: &[
-            Operation {
-                method: Method::GET,
-                act: Act::ShowConsumer,
-                summary: "Shows a consumer",
-                query: &[],
-                body: None,
-                success: (200, Some("Consumer")),
-                failures: &[404],
-            },
-            Operation {
-                method: Method::PATCH,
-                act: Act::ChangeConsumer,
-                summary: "Changes a consumer by a JSON Merge Patch",
-                query: &[],
-                body: Some("ConsumerPatch"),
-                success: (200, Some("Consumer")),
-                failures: &[404, 409, 412],
-            },
-            Operation {
-                method: Method::DELETE,
-                act: Act::RemoveConsumer,
-                summary: "Removes a consumer with all its tokens; its key is never used again",
-                query: &[],
-                body: None,
-                success: (204, None),
-                failures: &[404, 412],
-            },
-        ],
-    },
-    Route {
-        path: "/v1/consumers/{key}/secret",
-        operations: &[Operation {
-            method: Method::POST,
-            act: Act::RotateSecret,
-            summary: "Gives a consumer a new secret, and shows it this once",
-            query: &[],
-            body: Some(OPTIONAL),
-            success: (200, Some("IssuedConsumer")),
-            failures: &[404, 412],
-        }],
-    },
-    Route {
-        path: "/v1/consumers/{key}/secret/previous",
-        operations: &[Operation {
-            method: Method::DELETE,
-            act: Act::EndGrace,
-            summary: "Ends the grace of the previous secret",
-            query: &[],
-            body: None,
-            success: (204, None),
-            failures: &[404, 412],
-        }],
-    },
-    Route {
-        path: "/v1/users",
-        operations: &[
-            Operation {
-                method: Method::GET,
-                act: Act::ListUsers,
-                summary: "Lists users by their ids",
-                query: &["q", "enabled", PAGE[0], PAGE[1]],
-                body: None,
-                success: (200, Some("UserPage")),
-                failures: &[],
-            },
-            Operation {
-                method: Method::POST,
-                act: Act::AddUser,
-                summary: "Makes an account, with or without a password",
-                query: &[],
-                body: Some("NewUser"),
-                success: (201, Some("User")),
-                failures: &[409],
-            },
-        ],
-    },
-    Route {
-        path: "/v1/users/{id}",
-        operations: &[
-            Operation {
-                method: Method::GET,
-                act: Act::ShowUser,
-                summary: "Shows a user",
-                query: &[],
-                body: None,
-                success: (200, Some("User")),
-                failures: &[404],
-            },
-            Operation {
-                method: Method::PATCH,
-                act: Act::ChangeUser,
-                summary: "Changes a user by a JSON Merge Patch; disabling ends sessions and access tokens for good",
-                query: &[],
-                body: Some("UserPatch"),
-                success: (200, Some("User")),
-                failures: &[404, 409, 412],
-            },
-            Operation {
-                method: Method::DELETE,
-                act: Act::RemoveUser,
-                summary: "Removes a user with sessions and access tokens; the id is never used again",
-                query: &[],
-                body: None,
-                success: (204, None),
-                failures: &[404, 412],
-            },
-        ],
-    },
-    Route {
-        path: "/v1/users/{id}/password",
-        operations: &[Operation {
-            method: Method::PUT,
-            act: Act::SetPassword,
-            summary: "Sets a password and ends the user's sessions",
-            query: &[],
-            body: Some("NewPassword"),
-            success: (204, None),
-            failures: &[404, 412],
-        }],
-    },
-    Route {
-        path: "/v1/users/{id}/sessions",
-        operations: &[
-            Operation {
-                method: Method::GET,
-                act: Act::ListSessions,
-                summary: "Lists the open sessions of a user, the newest first",
-                query: &PAGE,
-                body: None,
-                success: (200, Some("SessionPage")),
-                failures: &[404],
-            },
-            Operation {
-                method: Method::DELETE,
-                act: Act::EndSessions,
-                summary: "Ends all sessions of a user",
-                query: &[],
-                body: None,
-                success: (204, None),
-                failures: &[404, 412],
-            },
-        ],
-    },
-    Route {
-        path: "/v1/tokens",
-        operations: &[
-            Operation {
-                method: Method::GET,
-                act: Act::ListTokens,
-                summary: "Lists access tokens that are not revoked; with unused_for the longest unused first",
-                query: &["consumer", "user", "unused_for", PAGE[0], PAGE[1]],
-                body: None,
-                success: (200, Some("TokenPage")),
-                failures: &[],
-            },
-            Operation {
-                method: Method::POST,
-                act: Act::IssueToken,
-                summary: "Issues an access token without the browser flow, and shows its secret this once",
-                query: &[],
-                body: Some("NewToken"),
-                success: (201, Some("IssuedToken")),
-                failures: &[404, 409],
-            },
-            Operation {
-                method: Method::DELETE,
-                act: Act::RevokeTokens,
-                summary: "Revokes the access tokens of a consumer, of a user, or unused ones; needs one of these at least",
-                query: &["consumer", "user", "unused_for"],
-                body: None,
-                success: (200, Some("Revoked")),
-                failures: &[],
-            },
-        ],
-    },
-    Route {
-        path: "/v1/tokens/{token}",
-        operations: &[
-            Operation {
-                method: Method::GET,
-                act: Act::ShowToken,
-                summary: "Shows an access token, named whole or by its first 8 characters",
-                query: &[],
-                body: None,
-                success: (200, Some("Token")),
-                failures: &[404, 409],
-            },
-            Operation {
-                method: Method::DELETE,
-                act: Act::RevokeToken,
-                summary: "Revokes an access token for good",
-                query: &[],
-                body: None,
-                success: (204, None),
-                failures: &[404, 409, 412],
-            },
-        ],
-    },
-    Route {
-        path: "/v1/rejections",
-        operations: &[Operation {
-            method: Method::GET,
-            act: Act::ListRejections,
-            summary: "Lists the last 1,000 rejected or failed calls of this process, the newest first",
-            query: &PAGE,
-            body: None,
-            success: (200, Some("RejectionPage")),
-            failures: &[],
-        }],
-    },
-    Route {
-        path: "/v1/explain",
-        operations: &[Operation {
-            method: Method::POST,
-            act: Act::Explain,
-            summary: "Explains how a request has to be signed, and what is wrong with its signature",
-            query: &[],
-            body: Some("RawRequest"),
-            success: (200, Some("Explanation")),
-            failures: &[],
-        }],
-    },
+/// Every operation; those of one path follow each other.
+pub(super) static OPERATIONS: [Operation; 23] = [
+    operation(Method::GET, "/v1/openapi.json", Act::DescribeApi)
+        .summary("Describes this API")
+        .shows(200, "Document"),
+    operation(Method::GET, "/v1/consumers", Act::ListConsumers)
+        .summary("Lists consumers by their keys")
+        .query(&["q", "enabled", "unused_for", PAGE[0], PAGE[1]])
+        .shows(200, "ConsumerPage"),
+    operation(Method::POST, "/v1/consumers", Act::RegisterConsumer)
+        .summary("Registers a consumer, and shows its secret this once")
+        .takes("NewConsumer")
+        .shows(201, "IssuedConsumer")
+        .fails(&[409]),
+    operation(Method::GET, "/v1/consumers/{key}", Act::ShowConsumer)
+        .summary("Shows a consumer")
+        .shows(200, "Consumer")
+        .fails(&[404]),
+    operation(Method::PATCH, "/v1/consumers/{key}", Act::ChangeConsumer)
+        .summary("Changes a consumer by a JSON Merge Patch")
+        .takes("ConsumerPatch")
+        .shows(200, "Consumer")
+        .fails(&[404, 409, 412]),
+    operation(Method::DELETE, "/v1/consumers/{key}", Act::RemoveConsumer)
+        .summary("Removes a consumer with all its tokens; its key is never used again")
+        .fails(&[404, 412]),
+    operation(Method::POST, "/v1/consumers/{key}/secret", Act::RotateSecret)
+        .summary("Gives a consumer a new secret, and shows it this once")
+        .takes(OPTIONAL)
+        .shows(200, "IssuedConsumer")
+        .fails(&[404, 412]),
+    operation(Method::DELETE, "/v1/consumers/{key}/secret/previous", Act::EndGrace)
+        .summary("Ends the grace of the previous secret")
+        .fails(&[404, 412]),
+    operation(Method::GET, "/v1/users", Act::ListUsers)
+        .summary("Lists users by their ids")
+        .query(&["q", "enabled", PAGE[0], PAGE[1]])
+        .shows(200, "UserPage"),
+    operation(Method::POST, "/v1/users", Act::AddUser)
+        .summary("Makes an account, with or without a password")
+        .takes("NewUser")
+        .shows(201, "User")
+        .fails(&[409]),
+    operation(Method::GET, "/v1/users/{id}", Act::ShowUser)
+        .summary("Shows a user")
+        .shows(200, "User")
+        .fails(&[404]),
+    operation(Method::PATCH, "/v1/users/{id}", Act::ChangeUser)
+        .summary("Changes a user by a JSON Merge Patch; disabling ends sessions and access tokens for good")
+        .takes("UserPatch")
+        .shows(200, "User")
+        .fails(&[404, 409, 412]),
+    operation(Method::DELETE, "/v1/users/{id}", Act::RemoveUser)
+        .summary("Removes a user with sessions and access tokens; the id is never used again")
+        .fails(&[404, 412]),
+    operation(Method::PUT, "/v1/users/{id}/password", Act::SetPassword)
+        .summary("Sets a password and ends the user's sessions")
+        .takes("NewPassword")
+        .fails(&[404, 412]),
+    operation(Method::GET, "/v1/users/{id}/sessions", Act::ListSessions)
+        .summary("Lists the open sessions of a user, the newest first")
+        .query(&PAGE)
+        .shows(200, "SessionPage")
+        .fails(&[404]),
+    operation(Method::DELETE, "/v1/users/{id}/sessions", Act::EndSessions)
+        .summary("Ends all sessions of a user")
+        .fails(&[404, 412]),
+    operation(Method::GET, "/v1/tokens", Act::ListTokens)
+        .summary("Lists access tokens that are not revoked; with unused_for the longest unused first")
+        .query(&["consumer", "user", "unused_for", PAGE[0], PAGE[1]])
+        .shows(200, "TokenPage"),
+    operation(Method::POST, "/v1/tokens", Act::IssueToken)
+        .summary("Issues an access token without the browser flow, and shows its secret this once")
+        .takes("NewToken")
+        .shows(201, "IssuedToken")
+        .fails(&[404, 409]),
+    operation(Method::DELETE, "/v1/tokens", Act::RevokeTokens)
+        .summary("Revokes the access tokens of a consumer, of a user, or unused ones; needs one of these at least")
+        .query(&["consumer", "user", "unused_for"])
+        .shows(200, "Revoked"),
+    operation(Method::GET, "/v1/tokens/{token}", Act::ShowToken)
+        .summary("Shows an access token, named whole or by its first 8 characters")
+        .shows(200, "Token")
+        .fails(&[404, 409]),
+    operation(Method::DELETE, "/v1/tokens/{token}", Act::RevokeToken)
+        .summary("Revokes an access token for good")
+        .fails(&[404, 409, 412]),
+    operation(Method::GET, "/v1/rejections", Act::ListRejections)
+        .summary("Lists the last 1,000 rejected or failed calls of this process, the newest first")
+        .query(&PAGE)
+        .shows(200, "RejectionPage"),
+    operation(Method::POST, "/v1/explain", Act::Explain)
+        .summary("Explains how a request has to be signed, and what is wrong with its signature")
+        .takes("RawRequest")
+        .shows(200, "Explanation"),
 ];

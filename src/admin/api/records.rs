@@ -13,15 +13,16 @@ use super::{
     tag, written,
 };
 use crate::{
+    admin::explain::Unexplained,
     clock::{UnixTime, parse_duration},
-    explain::{FindError, Reading, View, find, pasted},
+    explain::pasted,
     login::password,
-    manage::{InvalidInput, view},
+    manage::{InvalidInput, ManageError, view},
     names::{ConsumerKey, Permission, UserId},
     respond::OwnResponse,
     secret::Secret,
     store::{
-        port::{Guard, RecordFilter, TokenFilter},
+        port::{RecordFilter, TokenFilter},
         record::{AccessToken, Consumer, Session, User},
     },
     telemetry::rejections::Rejection,
@@ -81,19 +82,6 @@ pub(super) struct Revoked {
     revoked: u64,
 }
 
-/// An open session of a browser.
-#[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct OpenSession {
-    /// When the login was.
-    created_at: UnixTime,
-    /// From this time on it is ended.
-    expires_at: UnixTime,
-    /// The browser that logged in, if it is known.
-    browser: Option<String>,
-    /// The system on which the browser runs, if it is known.
-    system: Option<String>,
-}
-
 fn optional_duration<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
@@ -102,12 +90,23 @@ fn optional_duration<'de, D: Deserializer<'de>>(
     duration.map_err(D::Error::custom)
 }
 
-/// Reads a secret. Serde's own message would repeat a number, which may be meant as one.
+/// Reads a secret.
 fn optional_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
-    match Value::deserialize(deserializer)? {
+    secret(Value::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+/// Takes a secret out of members.
+fn take_secret(members: &mut Map<String, Value>, name: &str) -> Result<Option<Secret>, ApiError> {
+    let member = members.remove(name).unwrap_or_default();
+    secret(member).map_err(|problem| wrong(name, problem.to_owned()))
+}
+
+/// The secret that a member holds. Serde's own message would repeat a number, which may be meant as one.
+fn secret(member: Value) -> Result<Option<Secret>, &'static str> {
+    match member {
         Value::Null => Ok(None),
         Value::String(secret) => Ok(Some(secret.into())),
-        _ => Err(D::Error::custom("this is not a text")),
+        _ => Err("this is not a text"),
     }
 }
 
@@ -132,6 +131,15 @@ impl Call<'_> {
 
     fn key(&self) -> Result<ConsumerKey, ApiError> {
         self.segment.parse().map_err(|_| ApiError::NotFound)
+    }
+
+    /// Lets go the record that the request is for.
+    fn guard<T: Serialize>(&self) -> impl Fn(&T) -> bool + Sync {
+        |record| self.is_expected(&tag(record))
+    }
+
+    fn consumer_guard(&self) -> impl Fn(&Consumer) -> bool + Sync {
+        |consumer| self.is_expected(&self.consumer_tag(consumer))
     }
 
     fn consumer_tag(&self, consumer: &Consumer) -> String {
@@ -164,8 +172,14 @@ impl Call<'_> {
 
     pub(super) async fn register_consumer(&mut self) -> Result<OwnResponse, ApiError> {
         let manage = &self.backend.manage;
-        let members = std::mem::take(&mut self.body);
-        let consumer = manage.register_consumer(&self.actor, members).await?;
+        let mut members = std::mem::take(&mut self.body);
+        let secret = take_secret(&mut members, "secret")?;
+        let registered = manage.register_consumer(&self.actor, members, secret);
+        let consumer = registered.await.map_err(|error| match error {
+            // The fault of the request, not of a record's state.
+            ManageError::CannotSign => wrong("rsa_only", error.to_string()),
+            error => error.into(),
+        })?;
         let location = place("consumers", consumer.key.as_str());
         Ok(self.issued(201, &consumer).field("Location", location))
     }
@@ -177,34 +191,32 @@ impl Call<'_> {
 
     pub(super) async fn change_consumer(&self) -> Result<OwnResponse, ApiError> {
         let (manage, key) = (&self.backend.manage, self.key()?);
-        let guard = |consumer: &Consumer| self.is_expected(&self.consumer_tag(consumer));
-        let guard: Guard<'_, Consumer> = Some(&guard);
-        let changed = manage.patch_consumer(&self.actor, &key, guard, &self.body);
+        let guard = self.consumer_guard();
+        let changed = manage.patch_consumer(&self.actor, &key, Some(&guard), &self.body);
         self.shown(changed.await?).await
     }
 
     pub(super) async fn remove_consumer(&self) -> Result<OwnResponse, ApiError> {
         let (manage, key) = (&self.backend.manage, self.key()?);
-        let guard = |consumer: &Consumer| self.is_expected(&self.consumer_tag(consumer));
-        let guard: Guard<'_, Consumer> = Some(&guard);
-        manage.remove_consumer(&self.actor, &key, guard).await?;
+        let guard = self.consumer_guard();
+        manage
+            .remove_consumer(&self.actor, &key, Some(&guard))
+            .await?;
         Ok(done())
     }
 
     pub(super) async fn rotate_secret(&mut self) -> Result<OwnResponse, ApiError> {
         let (manage, key) = (&self.backend.manage, self.key()?);
         let Rotation { grace, secret } = typed(std::mem::take(&mut self.body))?;
-        let guard = |consumer: &Consumer| self.is_expected(&self.consumer_tag(consumer));
-        let guard: Guard<'_, Consumer> = Some(&guard);
-        let rotated = manage.rotate_secret(&self.actor, &key, guard, secret, grace);
+        let guard = self.consumer_guard();
+        let rotated = manage.rotate_secret(&self.actor, &key, Some(&guard), secret, grace);
         Ok(self.issued(200, &rotated.await?))
     }
 
     pub(super) async fn end_grace(&self) -> Result<OwnResponse, ApiError> {
         let (manage, key) = (&self.backend.manage, self.key()?);
-        let guard = |consumer: &Consumer| self.is_expected(&self.consumer_tag(consumer));
-        let guard: Guard<'_, Consumer> = Some(&guard);
-        manage.end_grace(&self.actor, &key, guard).await?;
+        let guard = self.consumer_guard();
+        manage.end_grace(&self.actor, &key, Some(&guard)).await?;
         Ok(done())
     }
 
@@ -245,15 +257,10 @@ impl Call<'_> {
     pub(super) async fn add_user(&mut self) -> Result<OwnResponse, ApiError> {
         let manage = &self.backend.manage;
         let mut members = std::mem::take(&mut self.body);
-        let password = match members.remove("password") {
-            Some(Value::String(password)) => Some(password),
-            Some(Value::Null) | None => None,
-            // Serde's message would repeat a number, which may be meant as the password.
-            Some(_) => return Err(wrong("password", "this is not a text".to_owned())),
-        };
+        let password = take_secret(&mut members, "password")?;
         let mut user = manage.new_user_of(members)?;
         if let Some(password) = password {
-            user.password_hash = Some(self.hash(password.into()).await?);
+            user.password_hash = Some(self.hash(password).await?);
         }
         manage.add_user(&self.actor, &user).await?;
         let location = place("users", user.id.as_str());
@@ -266,19 +273,17 @@ impl Call<'_> {
 
     pub(super) async fn change_user(&self) -> Result<OwnResponse, ApiError> {
         let id = self.segment.parse().map_err(|_| ApiError::NotFound)?;
-        let guard = |user: &User| self.is_expected(&tag(user));
-        let guard: Guard<'_, User> = Some(&guard);
         let manage = &self.backend.manage;
-        let changed = manage.patch_user(&self.actor, &id, guard, &self.body);
+        let guard = self.guard();
+        let changed = manage.patch_user(&self.actor, &id, Some(&guard), &self.body);
         Ok(self.shown_user(200, &changed.await?))
     }
 
     pub(super) async fn remove_user(&self) -> Result<OwnResponse, ApiError> {
         let user = self.user().await?;
-        let guard = |user: &User| self.is_expected(&tag(user));
-        let guard: Guard<'_, User> = Some(&guard);
         let manage = &self.backend.manage;
-        manage.remove_user(&self.actor, &user, guard).await?;
+        let guard = self.guard();
+        manage.remove_user(&self.actor, &user, Some(&guard)).await?;
         Ok(done())
     }
 
@@ -286,10 +291,10 @@ impl Call<'_> {
         let NewPassword { password } = typed(std::mem::take(&mut self.body))?;
         let user = self.user().await?;
         let hash = self.hash(password.unwrap_or_default()).await?;
-        let guard = |user: &User| self.is_expected(&tag(user));
-        let guard: Guard<'_, User> = Some(&guard);
         let manage = &self.backend.manage;
-        manage.set_password(&self.actor, &user, guard, hash).await?;
+        let guard = self.guard();
+        let set = manage.set_password(&self.actor, &user, Some(&guard), hash);
+        set.await?;
         Ok(done())
     }
 
@@ -305,14 +310,7 @@ impl Call<'_> {
             .take(most)
             .enumerate()
             .collect();
-        let view = |(_, session): &(usize, Session)| {
-            json!(OpenSession {
-                created_at: session.created_at,
-                expires_at: session.expires_at,
-                browser: session.browser.clone(),
-                system: session.system.clone(),
-            })
-        };
+        let view = |(_, session): &(usize, Session)| json!(session);
         Ok(paged(rest, page, view, |(place, _)| {
             (before + place + 1).to_string()
         }))
@@ -320,10 +318,10 @@ impl Call<'_> {
 
     pub(super) async fn end_sessions(&self) -> Result<OwnResponse, ApiError> {
         let user = self.user().await?;
-        let guard = |user: &User| self.is_expected(&tag(user));
-        let guard: Guard<'_, User> = Some(&guard);
         let manage = &self.backend.manage;
-        manage.end_sessions(&self.actor, &user.id, guard).await?;
+        let guard = self.guard();
+        let ended = manage.end_sessions(&self.actor, &user.id, Some(&guard));
+        ended.await?;
         Ok(done())
     }
 
@@ -401,9 +399,9 @@ impl Call<'_> {
     pub(super) async fn revoke_token(&self) -> Result<OwnResponse, ApiError> {
         let manage = &self.backend.manage;
         let token = manage.token(&self.segment, true).await?;
-        let guard = |token: &AccessToken| self.is_expected(&tag(token));
-        let guard: Guard<'_, AccessToken> = Some(&guard);
-        manage.revoke_token(&self.actor, &token, guard).await?;
+        let guard = self.guard();
+        let revoked = manage.revoke_token(&self.actor, &token, Some(&guard));
+        revoked.await?;
         Ok(done())
     }
 
@@ -419,43 +417,13 @@ impl Call<'_> {
 
     pub(super) async fn explain(&mut self) -> Result<OwnResponse, ApiError> {
         let RawRequest { request } = typed(std::mem::take(&mut self.body))?;
-        let view = explain(self, &request).await?;
-        Ok(written(200, view))
-    }
-}
-
-/// Explains a pasted request with the secrets of the store, but shows none of them and no expected signature.
-async fn explain(call: &Call<'_>, text: &str) -> Result<View, ApiError> {
-    let invalid = |problem: String| InvalidInput::member("request", problem);
-    let message = pasted::http(text).map_err(invalid)?;
-    let backend = call.backend;
-    let known = {
-        let request = message.request();
-        let request = request.map_err(|error| invalid(error.to_string()))?;
-        let reading = Reading::new(&request);
-        match reading.asked() {
-            None => Err(String::new()),
-            Some(asked) => {
-                let store = &*call.admin.readiness.store;
-                let now = call.admin.control.clock.now();
-                match find(store, backend.rules.clone(), now, &asked).await {
-                    Ok(known) => Ok(known),
-                    Err(FindError::Store(error)) => return Err(error.into()),
-                    Err(FindError::Consumer) => {
-                        Err("consumer_key_unknown: no consumer has this key".to_owned())
-                    }
-                    Err(FindError::Token) => {
-                        Err("token_rejected: the consumer has no such token".to_owned())
-                    }
-                    Err(error @ FindError::RsaKey(_)) => Err(error.to_string()),
-                }
-            }
+        let invalid = |problem: String| InvalidInput::member("request", problem);
+        let message = pasted::http(&request).map_err(invalid)?;
+        match self.admin.explain(self.backend, message).await {
+            Ok(explained) => Ok(written(200, explained.view)),
+            Err(Unexplained::Request(problem)) => Err(invalid(problem).into()),
+            Err(Unexplained::Store(error)) => Err(error.into()),
+            Err(Unexplained::Pool(error)) => Err(error.into()),
         }
-    };
-    let explained = call.admin.control.passwords.run(move || {
-        let request = message.request().ok()?;
-        Some(Reading::new(&request).explain(known, false).view())
-    });
-    let view = explained.await?;
-    Ok(view.ok_or_else(|| invalid("this is not a request".to_owned()))?)
+    }
 }

@@ -2,12 +2,17 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::Serialize;
+use serde_json::json;
 
 use super::{
     Page, Rejected, Result, Shown, Visit,
     page::{Field, Form, Line, Section, line, link},
 };
-use crate::store::record::Consumer;
+use crate::{
+    secret::Secret,
+    store::record::{Consumer, User},
+};
 
 /// A change before it is made.
 pub(super) struct Change {
@@ -92,13 +97,22 @@ impl Visit<'_> {
 /// A fingerprint of a consumer with its secrets.
 pub(super) fn state_of(consumer: &Consumer) -> String {
     let previous = consumer.previous_secret.as_ref();
-    let previous = previous.map(|(secret, _)| secret.expose());
-    let text = serde_json::to_vec(consumer).unwrap_or_default();
-    let whole = [
-        &text,
-        consumer.secret.expose(),
-        previous.unwrap_or_default(),
-    ]
-    .join(&0);
+    fingerprint(
+        consumer,
+        [Some(&consumer.secret), previous.map(|(secret, _)| secret)],
+    )
+}
+
+/// A fingerprint of a user with the password's hash.
+pub(super) fn state_of_user(user: &User) -> String {
+    fingerprint(user, [user.password_hash.as_ref(), None])
+}
+
+fn fingerprint(record: &impl Serialize, secrets: [Option<&Secret>; 2]) -> String {
+    let mut whole = json!(record).to_string().into_bytes();
+    for secret in secrets {
+        whole.push(0);
+        whole.extend(secret.map(Secret::expose).unwrap_or_default());
+    }
     URL_SAFE_NO_PAD.encode(digest(&SHA256, &whole))
 }

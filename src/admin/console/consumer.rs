@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::{Map, Value};
+
 use super::{
     Rejected, Result, Shown, Visit,
     change::{Change, state_of},
@@ -10,20 +12,13 @@ use super::{
 };
 use crate::{
     clock::parse_duration,
-    issue::{callback, random, registration},
-    manage::{check_consumer, new_consumer},
-    names::Permission,
+    issue::callback,
+    manage::{self, Kind, ManageError, fields, patched, view},
     store::{
         port::{Guard, TokenFilter},
-        record::{Consumer, Dialect},
+        record::Consumer,
     },
 };
-
-const DIALECTS: &[(&str, &str)] = &[
-    ("", "the default"),
-    ("rfc5849", "rfc5849"),
-    ("legacy", "legacy: the query may be unsigned"),
-];
 
 const GRACES: &[(&str, &str)] = &[
     ("", "none: it ends at once"),
@@ -139,8 +134,7 @@ impl Visit<'_> {
             consumer: Some(consumer.key.clone()),
             ..TokenFilter::default()
         };
-        let count = self.backend.manage.count_tokens(filter, None).await?;
-        Ok(counted(count, "access token"))
+        self.counted_tokens(filter, None).await
     }
 
     async fn rotate(&self, consumer: &Consumer) -> Result<Shown> {
@@ -155,7 +149,7 @@ impl Visit<'_> {
             let fields = vec![
                 Field::hidden("key", key),
                 Field::new(
-                    FieldKind::Choice(GRACES),
+                    FieldKind::Choice(GRACES.into()),
                     "grace",
                     "Grace of the previous secret",
                     "",
@@ -204,91 +198,66 @@ impl Visit<'_> {
     }
 
     async fn add_consumer(&self) -> Result<Shown> {
-        let title = "Register a consumer".to_owned();
-        let text = line("Key and secret are random. The secret is shown once.");
+        let key = Field::line("key", "Key (empty: a random one)", self.field("key"));
         let ask = |problem| {
-            Ok(Shown::Page(self.ask(
-                title.clone(),
-                text.clone(),
-                problem,
-                self.fields(None),
-                "Go on",
-            )))
+            let title = "Register a consumer".to_owned();
+            let text = line("Key and secret are random. The secret is shown once.");
+            let fields = self.fields(key, None);
+            Ok(Shown::Page(self.ask(title, text, problem, fields, "Go on")))
         };
         if self.form.is_none() {
             return ask(None);
         }
-        // The key is chosen before the confirmation: a form that is sent twice registers one consumer.
-        let key = match self.field("key") {
-            "" => random::name().map_err(Rejected::from)?,
-            key => match key.parse() {
-                Ok(key) => key,
-                Err(error) => return ask(Some(format!("Key: {error}"))),
-            },
-        };
-        let mut consumer = new_consumer(Some(key), None, String::new(), self.now)?;
-        if let Err(problem) = self.fill(&mut consumer) {
-            return ask(Some(problem));
+        let mut members = self.sent();
+        if !self.field("key").is_empty() {
+            members.insert("key".to_owned(), self.field("key").into());
         }
+        // The key is chosen before the confirmation: a form that is sent twice registers one consumer.
+        let manage = &self.backend.manage;
+        let consumer = match manage.new_consumer(members, None) {
+            Ok(consumer) => consumer,
+            Err(error) => return ask(Some(problem(error)?)),
+        };
         let state = consumer.key.to_string();
         if !self.is_confirmed(&state)? {
-            let mut effects = described(&consumer);
+            let mut effects = vec![format!("Key: {state}")];
+            effects.extend(described(&consumer));
             effects.push("It ends nothing.".to_owned());
             return Ok(self.confirm(Change {
                 title: format!("Register {}?", consumer.name),
                 effects,
-                fields: self.hidden(&consumer),
+                fields: hidden(&consumer),
                 button: "Register",
                 state,
                 back: "/consumers".to_owned(),
             }));
         }
-        let added = self
-            .backend
-            .manage
-            .add_consumer(&self.actor(), consumer)
-            .await?;
+        let added = manage.add_consumer(&self.actor(), consumer).await?;
         Ok(with_secret(format!("{} is registered", added.name), &added))
     }
 
     async fn edit_consumer(&self, consumer: &Consumer) -> Result<Shown> {
         let (name, state) = (&consumer.name, state_of(consumer));
+        let key = Field::hidden("key", consumer.key.as_str());
         let ask = |problem| {
-            let (title, text) = (
-                format!("Edit {name}"),
-                line("Users see name, description and web page on the consent page."),
-            );
-            Ok(Shown::Page(self.ask(
-                title,
-                text,
-                problem,
-                self.fields(Some(consumer)),
-                "Go on",
-            )))
+            let title = format!("Edit {name}");
+            let text = line("Users see name, description and web page on the consent page.");
+            let fields = self.fields(key, Some(consumer));
+            Ok(Shown::Page(self.ask(title, text, problem, fields, "Go on")))
         };
         if self.form.is_none() {
             return ask(None);
         }
-        let mut changed = consumer.clone();
-        if let Err(problem) = self.fill(&mut changed) {
-            return ask(Some(problem));
-        }
-        let is_same = |now: &Consumer| state_of(now) == state;
+        let members = self.sent();
+        let changed = match patched(consumer, members.clone()) {
+            Ok(changed) => changed,
+            Err(error) => return ask(Some(problem(error)?)),
+        };
         if self.is_confirmed(&state)? {
-            let fill = |consumer: &mut Consumer| {
-                let (secret, previous) =
-                    (consumer.secret.clone(), consumer.previous_secret.clone());
-                *consumer = Consumer {
-                    secret,
-                    previous_secret: previous,
-                    enabled: consumer.enabled,
-                    ..changed.clone()
-                };
-            };
-            self.backend
-                .manage
-                .update_consumer(&self.actor(), &consumer.key, Some(&is_same), fill)
-                .await?;
+            let is_same = |now: &Consumer| state_of(now) == state;
+            let (manage, by) = (&self.backend.manage, self.actor());
+            let patch = manage.patch_consumer(&by, &consumer.key, Some(&is_same), &members);
+            patch.await?;
             return Ok(self.done(consumer));
         }
         if changed == *consumer {
@@ -296,17 +265,12 @@ impl Visit<'_> {
         }
         let (before, after) = (described(consumer), described(&changed));
         let mut effects = Vec::from_iter(after.into_iter().filter(|line| !before.contains(line)));
-        let lost = consumer
-            .permissions
-            .iter()
-            .filter(|one| !changed.permissions.contains(one));
-        let lost = Vec::from_iter(lost);
+        let mut lost = consumer.permissions.clone();
+        lost.retain(|one| !changed.permissions.contains(one));
         if !lost.is_empty() {
             let tokens = self.live_tokens(consumer).await?;
-            effects.push(format!(
-                "It ends {} for its {tokens}, within a second.",
-                listed(&lost)
-            ));
+            let lost = listed(&lost);
+            effects.push(format!("It ends {lost} for its {tokens}, within a second."));
         }
         if changed.rsa_only && !consumer.rsa_only {
             effects.push(
@@ -317,97 +281,37 @@ impl Visit<'_> {
         Ok(self.confirm(Change {
             title: format!("Change {name}?"),
             effects,
-            fields: self.hidden(&changed),
+            fields: hidden(&changed),
             button: "Change",
             state,
             back: path("/consumer", &[("key", consumer.key.as_str())]),
         }))
     }
 
-    /// The fields of a consumer: as they were sent, else as it is.
-    fn fields(&self, consumer: Option<&Consumer>) -> Vec<Field> {
-        let values = |name: &str| match (&self.form, consumer) {
-            (Some(form), _) => form.field(name).unwrap_or_default().to_owned(),
-            (None, Some(consumer)) => value(consumer, name),
-            (None, None) => String::new(),
+    /// The fields of a form: as they were sent, else as the consumer has them.
+    fn fields(&self, key: Field, consumer: Option<&Consumer>) -> Vec<Field> {
+        let members = consumer.map(view::members).unwrap_or_default();
+        let field = |field: &'static manage::Field| {
+            let value = match &self.form {
+                Some(form) => form.field(&field.name).unwrap_or_default().to_owned(),
+                None => field.text(members.get(&field.name)),
+            };
+            Field::of(field, value)
         };
-        let field = |kind, name, label| Field::new(kind, name, label, values(name));
-        let key = match consumer {
-            Some(consumer) => Field::hidden("key", consumer.key.as_str()),
-            None => Field::line("key", "Key (empty: a random one)", values("key")),
-        };
-        vec![
-            key,
-            field(FieldKind::Line, "name", "Name"),
-            field(FieldKind::Line, "description", "Description"),
-            field(FieldKind::Line, "website", "Web page"),
-            field(FieldKind::Choice(DIALECTS), "dialect", "Dialect"),
-            field(
-                FieldKind::Lines,
-                "callbacks",
-                "Callbacks, one a line: URLs, or oob",
-            ),
-            field(FieldKind::Lines, "permissions", "Permissions, one a line"),
-            field(
-                FieldKind::Lines,
-                "rsa_public_key",
-                "RSA public key as PEM, for the RSA methods",
-            ),
-            field(
-                FieldKind::Check,
-                "rsa_only",
-                "Accept the RSA methods only, never its secret",
-            ),
-            field(
-                FieldKind::Check,
-                "enforce",
-                "Enforce its calls also where signatures are only observed",
-            ),
-        ]
+        [key]
+            .into_iter()
+            .chain(fields().iter().map(field))
+            .collect()
     }
 
-    fn hidden(&self, consumer: &Consumer) -> Vec<Field> {
-        let names = [
-            "key",
-            "name",
-            "description",
-            "website",
-            "dialect",
-            "callbacks",
-            "permissions",
-            "rsa_public_key",
-            "rsa_only",
-            "enforce",
-        ];
-        names
-            .map(|name| Field::hidden(name, value(consumer, name)))
-            .into()
-    }
-
-    /// Puts what was sent into a consumer, or says what is wrong with it.
-    fn fill(&self, consumer: &mut Consumer) -> Result<(), String> {
-        let given = |name: &str| Some(self.field(name).to_owned()).filter(|text| !text.is_empty());
-        self.field("name").clone_into(&mut consumer.name);
-        consumer.description = given("description");
-        consumer.website = given("website");
-        consumer.dialect = match self.field("dialect") {
-            "rfc5849" => Some(Dialect::Rfc5849),
-            "legacy" => Some(Dialect::Legacy),
-            _ => None,
+    /// The members that a form has.
+    fn sent(&self) -> Map<String, Value> {
+        let member = |field: &manage::Field| {
+            // Browsers end lines with two characters.
+            let text = self.field(&field.name).replace('\r', "");
+            (field.name.clone(), field.value(&text))
         };
-        consumer.callbacks = distinct(self.field("callbacks"), |text| Ok(text.to_owned()))?;
-        consumer.permissions = distinct(self.field("permissions"), |text| {
-            let read: Result<Permission, _> = text.parse();
-            read.map_err(|error| format!("permission {text}: {error}"))
-        })?;
-        let pem =
-            given("rsa_public_key").map(|pem| registration::rsa_public_key(&pem.replace('\r', "")));
-        consumer.rsa_public_key = pem
-            .transpose()
-            .map_err(|error| format!("RSA public key: {error}"))?;
-        consumer.rsa_only = !self.field("rsa_only").is_empty();
-        consumer.enforce = !self.field("enforce").is_empty();
-        check_consumer(consumer).map_err(|error| error.to_string())
+        fields().iter().map(member).collect()
     }
 
     /// A duration of the form or the query; `None` if it is empty.
@@ -422,88 +326,50 @@ impl Visit<'_> {
     }
 }
 
-/// The words of a text, each once.
-fn distinct<T: PartialEq>(
-    text: &str,
-    read: impl Fn(&str) -> Result<T, String>,
-) -> Result<Vec<T>, String> {
-    let mut items = Vec::new();
-    for word in text.split_ascii_whitespace() {
-        let item = read(word)?;
-        if !items.contains(&item) {
-            items.push(item);
-        }
-    }
-    Ok(items)
+/// A consumer as the hidden fields of a form.
+fn hidden(consumer: &Consumer) -> Vec<Field> {
+    let members = view::members(consumer);
+    let names = fields().iter().map(|field| &*field.name);
+    let values = fields()
+        .iter()
+        .map(|field| field.text(members.get(&field.name)));
+    let fields = names
+        .zip(values)
+        .map(|(name, value)| Field::hidden(name, value));
+    let key = Field::hidden("key", consumer.key.as_str());
+    [key].into_iter().chain(fields).collect()
 }
 
-/// A field of a consumer as forms have it.
-fn value(consumer: &Consumer, name: &str) -> String {
-    let lines = |items: Vec<String>| items.join("\n");
-    let check = |is_set: bool| if is_set { "1" } else { "" }.to_owned();
-    match name {
-        "key" => consumer.key.to_string(),
-        "name" => consumer.name.clone(),
-        "description" => consumer.description.clone().unwrap_or_default(),
-        "website" => consumer.website.clone().unwrap_or_default(),
-        "dialect" => match consumer.dialect {
-            None => String::new(),
-            Some(Dialect::Rfc5849) => "rfc5849".to_owned(),
-            Some(Dialect::Legacy) => "legacy".to_owned(),
-        },
-        "callbacks" => lines(consumer.callbacks.clone()),
-        "permissions" => lines(
-            consumer
-                .permissions
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
-        ),
-        "rsa_public_key" => consumer.rsa_public_key.clone().unwrap_or_default(),
-        "rsa_only" => check(consumer.rsa_only),
-        "enforce" => check(consumer.enforce),
-        _ => String::new(),
+/// What is wrong with a form, if that is why a consumer cannot be so.
+fn problem(error: ManageError) -> Result<String> {
+    match error {
+        ManageError::Invalid(invalid) => Ok(invalid.detail),
+        ManageError::CannotSign => Ok(error.to_string()),
+        error => Err(error.into()),
     }
 }
 
-/// What the fields of a consumer say, one line each.
+/// The value of a field as a page shows it.
+pub(super) fn shown(field: &manage::Field, members: &Map<String, Value>) -> String {
+    let text = field.text(members.get(&field.name));
+    match field.kind {
+        Kind::Flag if text.is_empty() => "no".to_owned(),
+        Kind::Choice(_) if text.is_empty() => "the default".to_owned(),
+        _ if text.is_empty() => "none".to_owned(),
+        Kind::List => text.replace('\n', ", "),
+        _ => text,
+    }
+}
+
+/// What the fields of a consumer say, one line each, and what is unwise about them.
 fn described(consumer: &Consumer) -> Vec<String> {
-    let or_none = |text: String| {
-        if text.is_empty() {
-            "none".to_owned()
-        } else {
-            text
-        }
-    };
-    let yes = |is_so| if is_so { "yes" } else { "no" };
-    let mut lines = vec![
-        format!("Key: {}", consumer.key),
-        format!("Name: {}", consumer.name),
-    ];
-    for (label, name) in [("Description", "description"), ("Web page", "website")] {
-        lines.push(format!("{label}: {}", or_none(value(consumer, name))));
-    }
-    let dialect = value(consumer, "dialect");
-    lines.push(format!(
-        "Dialect: {}",
-        if dialect.is_empty() {
-            "the default"
-        } else {
-            &dialect
-        }
-    ));
-    lines.push(format!("Callbacks: {}", listed(&consumer.callbacks)));
-    lines.push(format!("Permissions: {}", listed(&consumer.permissions)));
-    let key = consumer.rsa_public_key.as_deref().unwrap_or_default();
-    lines.push(format!("RSA key: {}", or_none(key.to_owned())));
-    lines.push(format!("RSA methods only: {}", yes(consumer.rsa_only)));
-    lines.push(format!("Always enforced: {}", yes(consumer.enforce)));
+    let members = view::members(consumer);
+    let line = |field: &manage::Field| format!("{}: {}", field.label, shown(field, &members));
     let warned = consumer.callbacks.iter().filter_map(|callback| {
         let warning = callback::check_registration(callback).ok()??;
         Some(format!("Callback {callback}: {warning}"))
     });
-    lines.extend(warned);
-    lines
+    fields().iter().map(line).chain(warned).collect()
 }
 
 /// The one page that shows a secret.

@@ -1,7 +1,10 @@
 //! The list of consumers, and the page of one.
 
+use serde_json::Value;
+
 use super::{
     LISTED, Page, Result, Visit,
+    consumer::shown,
     page::{
         Cell, Field, FieldKind, Form, Line, Section, Table, counted, line, link, path, tag, time,
     },
@@ -9,6 +12,7 @@ use super::{
 };
 use crate::{
     clock::UnixTime,
+    manage::{self, Kind, fields, view},
     names::ConsumerKey,
     store::{
         port::{RecordFilter, TokenFilter},
@@ -58,7 +62,12 @@ impl Visit<'_> {
             csrf: None,
             fields: vec![
                 Field::line("q", "Part of key, name or description", q),
-                Field::new(FieldKind::Choice(STATES), "enabled", "State", enabled),
+                Field::new(
+                    FieldKind::Choice(STATES.into()),
+                    "enabled",
+                    "State",
+                    enabled,
+                ),
                 Field::line("unused_for", "Unused for, such as 90d", unused_for),
             ],
             button: "Search".to_owned(),
@@ -109,13 +118,7 @@ impl Visit<'_> {
     pub(super) async fn consumer(&self) -> Result<Page> {
         let consumer = self.named_consumer().await?;
         let key = consumer.key.as_str();
-        let mut sections = Vec::new();
-        if !self.field("done").is_empty() {
-            sections.push(Section::Note(
-                "good",
-                line("The change is made. It takes effect within a second on every replica."),
-            ));
-        }
+        let mut sections = self.done_note();
         sections.push(Section::Facts(self.consumer_facts(&consumer).await?));
         let at = |page: &str| path(page, &[("key", key)]);
         if self.may_write() {
@@ -155,28 +158,28 @@ impl Visit<'_> {
         Ok((consumer.name.clone(), sections))
     }
 
+    /// What follows a change.
+    pub(super) fn done_note(&self) -> Vec<Section> {
+        let text = "The change is made. It takes effect within a second on every replica.";
+        match self.field("done") {
+            "" => Vec::new(),
+            _ => vec![Section::Note("good", line(text))],
+        }
+    }
+
     async fn consumer_facts(&self, consumer: &Consumer) -> Result<Vec<(String, Line)>> {
-        let default = match consumer.dialect {
-            None => " (the default)",
-            Some(_) => "",
-        };
         let mut views = self.backend.manage.views(vec![consumer.clone()]).await?;
         let view = views.pop().map(|(_, view)| view).unwrap_or_default();
-        let shown = |name| view.get(name).and_then(|value| value.as_str());
-        let last_use = shown("last_used_at").map_or_else(
-            || "none is known".to_owned(),
-            |at| {
-                format!(
-                    "{at}, {}, base string {}",
-                    shown("last_method").unwrap_or("–"),
-                    shown("last_dialect").unwrap_or("–")
-                )
-            },
-        );
-        let dialect = format!("{}{default}", shown("dialect").unwrap_or_default());
-        let optional = |text: &Option<String>| line(text.as_deref().unwrap_or("–"));
+        let word = |name: &str| view.get(name).and_then(Value::as_str).unwrap_or("–");
+        let last_use = match word("last_used_at") {
+            "–" => "none is known".to_owned(),
+            at => {
+                let (method, dialect) = (word("last_method"), word("last_dialect"));
+                format!("{at}, {method}, base string {dialect}")
+            }
+        };
         let secret = match &consumer.previous_secret {
-            None => line("never shown again"),
+            None => "never shown again".to_owned(),
             Some((_, until)) => {
                 let uses = self.admin.shared.previous_secrets.of(consumer.key.as_str());
                 let used = uses.map_or_else(
@@ -189,45 +192,34 @@ impl Visit<'_> {
                         )
                     },
                 );
-                line(format!(
-                    "the previous one also verifies until {}; {used}",
-                    time(*until)
-                ))
+                let until = time(*until);
+                format!("the previous one also verifies until {until}; {used}")
             }
         };
-        let yes = |is_so: bool, text: &'static str| line(if is_so { text } else { "no" });
-        Ok([
+        let members = view::members(consumer);
+        let field = |field: &manage::Field| {
+            let value = match (&field.kind, shown(field, &members)) {
+                (Kind::File, text) if text != "none" => "registered".to_owned(),
+                (Kind::Choice(_), text) if text == "the default" => {
+                    format!("{} ({text})", word(&field.name))
+                }
+                (_, text) => text,
+            };
+            (field.label.clone(), line(value))
+        };
+        let fact = |(name, value): (&str, Line)| (name.to_owned(), value);
+        let first = [
             ("Key", line(consumer.key.as_str())),
             ("State", self.state(consumer)),
-            ("Secret", secret),
-            ("Permissions", line(listed(&consumer.permissions))),
-            (
-                "Callbacks",
-                consumer.callbacks.iter().map(Cell::from).collect(),
-            ),
-            ("Dialect", line(dialect)),
-            ("Description", optional(&consumer.description)),
-            ("Web page", optional(&consumer.website)),
-            (
-                "RSA key",
-                yes(consumer.rsa_public_key.is_some(), "registered"),
-            ),
-            (
-                "RSA methods only",
-                yes(consumer.rsa_only, "yes: its secret never verifies"),
-            ),
-            (
-                "Always enforced",
-                yes(
-                    consumer.enforce,
-                    "yes: also where signatures are only observed",
-                ),
-            ),
+            ("Secret", line(secret)),
+        ];
+        let last = [
             ("Registered", line(time(consumer.created_at))),
             ("Last verified call", line(last_use)),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into())
+        ];
+        let facts = first.map(fact).into_iter();
+        let facts = facts.chain(fields().iter().map(field));
+        Ok(facts.chain(last.map(fact)).collect())
     }
 
     /// The first tokens of a filter, with a link to all of them.

@@ -56,7 +56,7 @@ use crate::{
 };
 
 /// The pages of the menu.
-pub(crate) const PAGES: [(&str, &str); 8] = [
+const PAGES: [(&str, &str); 8] = [
     ("/", "Overview"),
     ("/consumers", "Consumers"),
     ("/users", "Users"),
@@ -176,7 +176,7 @@ pub(super) async fn respond(
     let sent = read(request).await;
     let sent = match sent {
         Ok(sent) => sent,
-        Err(refused) => return refused.response(&show),
+        Err(refused) => return refused.response(&path, &show),
     };
     let peer = request.body().caller().peer.address;
     let peer = peer.map(|peer| peer.to_canonical());
@@ -205,7 +205,7 @@ pub(super) async fn respond(
         Ok(Shown::Elsewhere(location)) if path == "/logout" => OwnResponse::see_other(location)
             .field("Set-Cookie", session::set_cookie(None, is_secure)),
         Ok(Shown::Elsewhere(location)) => OwnResponse::see_other(location),
-        Err(refused) => refused.response(&show),
+        Err(refused) => refused.response(&path, &show),
     }
 }
 
@@ -236,6 +236,23 @@ async fn read(request: &mut Request<RequestBody>) -> Result<Sent> {
         _ => return Err(Rejected::OtherMethod),
     };
     Ok(Sent { query, form })
+}
+
+/// The methods of a page.
+fn allowed(path: &str) -> &'static str {
+    let changes = [
+        "/consumer/",
+        "/user/",
+        "/token/",
+        "/tokens/",
+        "/login",
+        "/signature",
+    ];
+    match path {
+        "/logout" => "POST",
+        path if changes.iter().any(|change| path.starts_with(change)) => "GET, HEAD, POST",
+        _ => "GET, HEAD",
+    }
 }
 
 /// The listener does not know by which names and ports it is reached, so an Origin has to be that of Host, which was checked.
@@ -273,7 +290,11 @@ fn is_at_loopback(headers: &HeaderMap) -> bool {
 }
 
 impl Rejected {
-    fn response(self, show: &dyn Fn(u16, &str, &[Section]) -> OwnResponse) -> OwnResponse {
+    fn response(
+        self,
+        path: &str,
+        show: &dyn Fn(u16, &str, &[Section]) -> OwnResponse,
+    ) -> OwnResponse {
         let begin_again = |text: &str, here| {
             let text = Section::Text(line(text));
             vec![text, Section::Actions(vec![link("Begin again", here)])]
@@ -300,7 +321,8 @@ impl Rejected {
                 begin_again("There is nothing here.", "/"),
             ),
             Self::OtherMethod => {
-                let text = "Pages are opened with GET, forms sent with POST.";
+                let text =
+                    "Pages are opened with GET, and the forms of changes are sent with POST.";
                 (405, "Method not allowed", begin_again(text, "/"))
             }
             Self::Invalid(why) => (422, "Not accepted", begin_again(&why, "/")),
@@ -338,7 +360,7 @@ impl Rejected {
         };
         let response = show(status, title, &sections);
         match status {
-            405 => response.field("Allow", "GET, HEAD, POST"),
+            405 => response.field("Allow", allowed(path)),
             _ => response,
         }
     }
@@ -426,7 +448,16 @@ impl Visit<'_> {
         let (sent, about) = (form.field("csrf"), subject(self.path, state));
         match csrf::is_value(sent, &self.session.id, FormPurpose::Console, &about) {
             true => Ok(()),
-            false => Err(Rejected::Stale(self.path.to_owned())),
+            false => {
+                let names = ["key", "id", "token", "consumer", "user", "unused_for"];
+                let about = names.map(|name| (name, self.field(name)));
+                let about = about.map(|(name, value)| match (name, value) {
+                    ("token", value) if !value.is_empty() => (name, self.session.sealed(value)),
+                    _ => (name, value.to_owned()),
+                });
+                let about = about.each_ref().map(|(name, value)| (*name, &**value));
+                Err(Rejected::Stale(page::path(self.path, &about)))
+            }
         }
     }
 

@@ -5,10 +5,11 @@ use std::sync::LazyLock;
 use askama::Template;
 use percent_encoding::utf8_percent_encode;
 
-use super::chart::Chart;
+use super::{PAGES, chart::Chart};
 use crate::{
     clock::UnixTime,
     issue::callback::ESCAPED,
+    manage::{self, Kind},
     respond::{OwnResponse, look::Look},
 };
 
@@ -123,6 +124,8 @@ pub(super) struct Form {
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) label: &'static str,
+    /// What to write; shown below the label.
+    pub(super) help: &'static str,
     pub(super) kind: FieldKind,
     pub(super) value: String,
     pub(super) rows: u8,
@@ -135,7 +138,8 @@ pub(super) enum FieldKind {
     Lines,
     Check,
     Password,
-    Choice(&'static [(&'static str, &'static str)]),
+    /// Values, and what they are called.
+    Choice(Vec<(&'static str, &'static str)>),
 }
 
 impl Field {
@@ -148,9 +152,27 @@ impl Field {
         Self {
             name,
             label,
+            help: "",
             kind,
             value: value.into(),
             rows: 4,
+        }
+    }
+
+    /// A field of a consumer.
+    pub(super) fn of(field: &'static manage::Field, value: String) -> Self {
+        let kind = match &field.kind {
+            Kind::Text => FieldKind::Line,
+            Kind::File | Kind::List => FieldKind::Lines,
+            Kind::Flag => FieldKind::Check,
+            Kind::Choice(words) => {
+                let words = words.iter().map(|word| (&**word, &**word));
+                FieldKind::Choice([("", "the default")].into_iter().chain(words).collect())
+            }
+        };
+        Self {
+            help: &field.help,
+            ..Self::new(kind, &field.name, &field.label, value)
         }
     }
 
@@ -168,6 +190,15 @@ pub(super) struct Person {
     /// The kind of the admin token.
     pub(super) kind: &'static str,
     pub(super) logout_csrf: String,
+}
+
+impl Person {
+    /// The pages of the menu that the token may use, and whether each is the one at `place`.
+    fn pages(&self, place: &str) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+        let may_open = |(path, _): &(&str, &str)| self.kind == "write" || *path != "/signature";
+        let pages = PAGES.into_iter().filter(may_open);
+        pages.map(move |(path, name)| (path, name, path == place))
+    }
 }
 
 #[derive(Template)]

@@ -176,7 +176,7 @@ impl Visit<'_> {
                     Field::line("request_id", "Request id", id),
                     Field::line("consumer", "Consumer", consumer),
                     Field::line("reason", "Why", why),
-                    Field::new(FieldKind::Choice(KINDS), "kind", "Kind", kind),
+                    Field::new(FieldKind::Choice(KINDS.into()), "kind", "Kind", kind),
                 ],
                 button: "Show".to_owned(),
             }),

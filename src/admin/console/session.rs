@@ -6,6 +6,11 @@ use std::{
     time::Duration,
 };
 
+use aws_lc_rs::{
+    aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey},
+    digest::{SHA256, digest},
+};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::HeaderMap;
 
 use crate::{
@@ -34,6 +39,35 @@ pub(super) struct Session {
     pub(super) id: Secret,
     /// The kind of the token that opened it.
     pub(super) kind: TokenKind,
+}
+
+impl Session {
+    /// A text that this session alone reads again. Identifiers of tokens are no secrets, but most of a credential; what is in
+    /// an address stays in the history of the browser and in the logs of proxies.
+    pub(super) fn sealed(&self, text: &str) -> String {
+        let mut bytes = text.as_bytes().to_vec();
+        let key = self.key();
+        let nonce = key.and_then(|key| {
+            let nonce = key.seal_in_place_append_tag(Aad::empty(), &mut bytes);
+            nonce.ok()
+        });
+        let sealed = nonce.map(|nonce| [&nonce.as_ref()[..], &bytes].concat());
+        URL_SAFE_NO_PAD.encode(sealed.unwrap_or_default())
+    }
+
+    /// The text that [`Self::sealed`] was given; `None` if this session has not sealed it.
+    pub(super) fn opened(&self, sealed: &str) -> Option<String> {
+        let mut bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
+        let (nonce, text) = bytes.split_at_mut_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let text = self.key()?.open_in_place(nonce, Aad::empty(), text).ok()?;
+        String::from_utf8(text.to_vec()).ok()
+    }
+
+    fn key(&self) -> Option<RandomizedNonceKey> {
+        let key = [b"sealed\0", self.id.expose()].concat();
+        RandomizedNonceKey::new(&AES_256_GCM, digest(&SHA256, &key).as_ref()).ok()
+    }
 }
 
 struct Opened {
@@ -132,6 +166,21 @@ mod tests {
             path
         });
         Tokens::read(&write, Some(&read)).unwrap()
+    }
+
+    #[test]
+    fn a_session_reads_again_what_it_sealed_and_nothing_else() {
+        let (sessions, tokens, now) = (Sessions::default(), tokens("w", "r"), UnixTime(1));
+        let [one, other] = [(); 2].map(|()| sessions.open(&tokens, TokenKind::Read, now).unwrap());
+        for text in ["", "9.a-token", "\u{fc}"] {
+            let sealed = one.sealed(text);
+            assert_eq!(one.opened(&sealed).as_deref(), Some(text));
+            assert_ne!(one.sealed(text), sealed);
+            assert_eq!(other.opened(&sealed), None);
+            for wrong in [&sealed[1..], &format!("{sealed}A"), "", "a-token", "\u{fc}"] {
+                assert_eq!(one.opened(wrong), None, "{wrong}");
+            }
+        }
     }
 
     #[test]

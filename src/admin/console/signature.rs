@@ -4,7 +4,10 @@ use super::{
     Rejected, Result, Shown, Visit,
     page::{Field, FieldKind, Line, Section, Table, line},
 };
-use crate::explain::{FindError, Reading, View, find, pasted};
+use crate::{
+    admin::explain::Unexplained,
+    explain::{View, pasted},
+};
 
 impl Visit<'_> {
     pub(super) async fn signature(&self) -> Result<Shown> {
@@ -53,38 +56,15 @@ impl Visit<'_> {
             Ok(message) => message,
             Err(problem) => return Ok(Err(problem)),
         };
-        let known = {
-            let request = match message.request() {
-                Ok(request) => request,
-                Err(error) => return Ok(Err(error.to_string())),
-            };
-            let rules = self.backend.rules.clone();
-            match Reading::new(&request).asked() {
-                None => Err("the request names no known signature method".to_owned()),
-                Some(asked) => {
-                    match find(&*self.admin.readiness.store, rules, self.now, &asked).await {
-                        Ok(known) => Ok(known),
-                        Err(FindError::Store(error)) => return Err(Rejected::Manage(error.into())),
-                        Err(error) => Err(error.to_string()),
-                    }
-                }
-            }
+        let explained = match self.admin.explain(self.backend, message).await {
+            Ok(explained) => explained,
+            Err(Unexplained::Request(problem)) => return Ok(Err(problem)),
+            Err(Unexplained::Store(error)) => return Err(error.into()),
+            Err(Unexplained::Pool(_)) => return Err(Rejected::Busy),
         };
-        let explaining = self.admin.control.passwords.run(move || {
-            let request = message.request().ok()?;
-            let explanation = Reading::new(&request).explain(known, false);
-            let is_accepted = explanation.is_accepted();
-            Some((
-                explanation.view(),
-                explanation.consumer_base_string(),
-                is_accepted,
-            ))
-        });
-        let explained = explaining.await.map_err(|_| Rejected::Busy)?;
-        let (view, found, is_accepted) =
-            explained.ok_or(Rejected::Malformed("the request cannot be explained"))?;
         let own = (!signed.is_empty()).then(|| signed.to_owned());
-        Ok(Ok(sections(view, own.or(found), is_accepted)))
+        let signed = own.or(explained.signed);
+        Ok(Ok(sections(explained.view, signed, explained.is_accepted)))
     }
 }
 

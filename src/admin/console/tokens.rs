@@ -43,8 +43,10 @@ impl Visit<'_> {
     pub(super) async fn tokens(&self) -> Result<Page> {
         let (filter, unused_for) = self.filter()?;
         // The list of unused tokens goes by their last use.
-        let cursor = self.field("cursor").split_once('.').unwrap_or_default();
-        let after = (UnixTime(cursor.0.parse().unwrap_or_default()), cursor.1);
+        let cursor = self.session.opened(self.field("cursor"));
+        let cursor = cursor.as_deref().and_then(|cursor| cursor.split_once('.'));
+        let (used, token) = cursor.unwrap_or_default();
+        let after = (UnixTime(used.parse().unwrap_or_default()), token);
         let manage = &self.backend.manage;
         let found = manage
             .live_tokens(filter, unused_for, after, LISTED)
@@ -52,7 +54,7 @@ impl Visit<'_> {
         let [consumer, user, unused] = self.filter_fields();
         let next = next(&found, |last| {
             let used = last.last_used_at.unwrap_or(last.issued_at);
-            let cursor = format!("{}.{}", used.0, last.token);
+            let cursor = self.session.sealed(&format!("{}.{}", used.0, last.token));
             path("/tokens", &[consumer, user, unused, ("cursor", &cursor)])
         });
         let mut sections = Vec::new();
@@ -110,7 +112,10 @@ impl Visit<'_> {
             if token.revoked_at.is_none() && self.may_write() {
                 state.push(link(
                     "Revoke",
-                    path("/token/revoke", &[("token", &token.token)]),
+                    path(
+                        "/token/revoke",
+                        &[("token", &self.session.sealed(&token.token))],
+                    ),
                 ));
             }
             let (consumer, user) = (token.consumer.as_str(), token.user.as_str());
@@ -141,12 +146,31 @@ impl Visit<'_> {
         }
     }
 
+    /// How many tokens of a filter are not revoked. Past some number it makes no difference.
+    pub(super) async fn counted_tokens(
+        &self,
+        filter: TokenFilter,
+        unused_for: Option<Duration>,
+    ) -> Result<String> {
+        const MOST: u32 = 10_000;
+
+        let count = self.backend.manage.count_tokens(filter, unused_for, MOST);
+        let count = count.await?;
+        Ok(match count < u64::from(MOST) {
+            true => counted(count, "access token"),
+            false => format!("{MOST} or more access tokens"),
+        })
+    }
+
     /// Revokes one token, or all of a filter.
     pub(super) async fn revoke_tokens(&self) -> Result<Shown> {
         self.check_write()?;
         let (manage, by) = (&self.backend.manage, self.actor());
         if self.path == "/token/revoke" {
-            let token = manage.token(self.field("token"), true).await?;
+            // Of the page's own link, else as somebody types it.
+            let sealed = self.session.opened(self.field("token"));
+            let token = sealed.as_deref().unwrap_or_else(|| self.field("token"));
+            let token = manage.token(token, true).await?;
             let state = token.token.clone();
             if self.is_confirmed(&state)? {
                 manage.revoke_token(&by, &token, None).await?;
@@ -179,8 +203,7 @@ impl Visit<'_> {
             let revoked = path("/tokens", &[("revoked", &revoked.to_string())]);
             return Ok(Shown::Elsewhere(revoked));
         }
-        let count = manage.count_tokens(filter, unused_for).await?;
-        let count = counted(count, "access token");
+        let count = self.counted_tokens(filter, unused_for).await?;
         let of = |label: &str, value: &str| match value {
             "" => String::new(),
             value => format!(" {label} {value}"),

@@ -2,17 +2,20 @@
 
 use super::{
     LISTED, Page, Rejected, Result, Shown, Visit,
-    change::Change,
+    change::{Change, state_of_user},
     consumers::{enabled, next},
     page::{Field, Form, Section, Table, counted, line, link, path, time},
 };
 use crate::{
     names::UserId,
     store::{
-        port::{RecordFilter, TokenFilter},
-        record::User,
+        port::{Guard, RecordFilter, TokenFilter},
+        record::{Session, User},
     },
 };
+
+/// Sessions on the page of a user.
+const SESSIONS: usize = 100;
 
 impl Visit<'_> {
     pub(super) async fn users(&self) -> Result<Page> {
@@ -70,33 +73,20 @@ impl Visit<'_> {
 
     pub(super) async fn user(&self) -> Result<Page> {
         let user = self.named_user().await?;
-        let (id, open) = (
-            user.id.as_str(),
-            self.backend.manage.sessions(&user.id).await?,
-        );
-        let mut sections = Vec::new();
-        if !self.field("done").is_empty() {
-            sections.push(Section::Note(
-                "good",
-                line("The change is made. It takes effect within a second on every replica."),
-            ));
-        }
-        let oldest = open.last().map(|oldest| time(oldest.created_at));
-        let since = oldest.map_or_else(String::new, |since| format!(", the oldest since {since}"));
+        let id = user.id.as_str();
+        let mut sections = self.done_note();
+        let facts = [
+            ("Id", line(id)),
+            ("Login name", line(user.name.clone())),
+            (
+                "Shown as",
+                line(user.display_name.as_deref().unwrap_or("–")),
+            ),
+            ("State", vec![enabled(user.enabled)]),
+            ("Made", line(time(user.created_at))),
+        ];
         sections.push(Section::Facts(
-            [
-                ("Id", line(id)),
-                ("Login name", line(user.name.clone())),
-                (
-                    "Shown as",
-                    line(user.display_name.as_deref().unwrap_or("–")),
-                ),
-                ("State", vec![enabled(user.enabled)]),
-                ("Open sessions", line(format!("{}{since}", open.len()))),
-                ("Made", line(time(user.created_at))),
-            ]
-            .map(|(name, value)| (name.to_owned(), value))
-            .into(),
+            facts.map(|(name, value)| (name.to_owned(), value)).into(),
         ));
         if self.may_write() {
             let at = |page: &str| path(page, &[("id", id)]);
@@ -109,6 +99,27 @@ impl Visit<'_> {
                 link("Revoke all tokens", path("/tokens/revoke", &[("user", id)])),
             ]));
         }
+        let row = |session: &Session| {
+            let text = |text: &Option<String>| line(text.as_deref().unwrap_or("–"));
+            vec![
+                line(time(session.created_at)),
+                line(time(session.expires_at)),
+                text(&session.browser),
+                text(&session.system),
+            ]
+        };
+        let open = self.backend.manage.sessions(&user.id).await?;
+        sections.push(Section::Heading("Open sessions".to_owned()));
+        sections.push(Section::Table(Table {
+            caption: format!(
+                "{}, the newest first",
+                counted(open.len() as u64, "open session")
+            ),
+            head: vec!["logged in", "ends", "browser", "system"],
+            rows: open.iter().take(SESSIONS).map(row).collect(),
+            empty: "No session is open.",
+            next: None,
+        }));
         sections.push(Section::Heading("Access tokens".to_owned()));
         let filter = TokenFilter {
             user: Some(user.id.clone()),
@@ -122,27 +133,31 @@ impl Visit<'_> {
         self.check_write()?;
         let user = self.named_user().await?;
         let (manage, by, name) = (&self.backend.manage, self.actor(), user.name.clone());
-        let state = format!("{} {}", user.id, user.enabled);
+        let state = state_of_user(&user);
+        let is_same = |now: &User| state_of_user(now) == state;
+        let guard: Guard<'_, User> = Some(&is_same);
         let at = path("/user", &[("id", user.id.as_str())]);
+        let is_enabled = self.path == "/user/enable";
         if self.is_confirmed(&state)? {
             match self.path {
-                "/user/disable" => drop(manage.set_user_enabled(&by, user, false).await?),
-                "/user/enable" => drop(manage.set_user_enabled(&by, user, true).await?),
-                "/user/end-sessions" => manage.end_sessions(&by, &user.id, None).await?,
-                _ => return Err(Rejected::NotFound),
+                "/user/end-sessions" => manage.end_sessions(&by, &user.id, guard).await?,
+                _ => drop(
+                    manage
+                        .set_user_enabled(&by, &user.id, guard, is_enabled)
+                        .await?,
+                ),
             }
             return Ok(Shown::Elsewhere(format!("{at}&done=1")));
         }
-        let filter = TokenFilter {
-            user: Some(user.id.clone()),
-            ..TokenFilter::default()
-        };
         let open = manage.sessions(&user.id).await?.len() as u64;
         let open = counted(open, "open session");
         let (title, effects, button) = match self.path {
             "/user/disable" => {
-                let tokens = manage.count_tokens(filter, None).await?;
-                let tokens = counted(tokens, "access token");
+                let filter = TokenFilter {
+                    user: Some(user.id.clone()),
+                    ..TokenFilter::default()
+                };
+                let tokens = self.counted_tokens(filter, None).await?;
                 let effects = vec![
                     format!("It ends {open} and revokes {tokens}; they stay ended."),
                     "The user cannot log in until the account is enabled.".to_owned(),
@@ -150,21 +165,17 @@ impl Visit<'_> {
                 (format!("Disable {name}?"), effects, "Disable")
             }
             "/user/enable" => {
-                let effects = vec![
-                    "The user can log in again. Tokens and sessions that were ended stay ended."
-                        .to_owned(),
-                ];
+                let effect =
+                    "The user can log in again. Tokens and sessions that were ended stay ended.";
+                let effects = vec![effect.to_owned()];
                 (format!("Enable {name}?"), effects, "Enable")
             }
             _ => {
                 let effects = vec![format!(
                     "It ends {open}: the user has to log in again. Access tokens stay valid."
                 )];
-                (
-                    format!("End all sessions of {name}?"),
-                    effects,
-                    "End sessions",
-                )
+                let title = format!("End all sessions of {name}?");
+                (title, effects, "End sessions")
             }
         };
         Ok(self.confirm(Change {

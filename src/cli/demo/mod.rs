@@ -16,6 +16,7 @@ use std::{
     sync::Arc,
 };
 
+use serde_json::json;
 use tokio::task::spawn_local;
 
 use self::{
@@ -31,7 +32,7 @@ use crate::{
     config,
     issue::random,
     login::password,
-    manage::{self, Management, Settings},
+    manage::{self, Management, Settings, view},
     secret::Secret,
     server::{
         connection::Handler,
@@ -177,15 +178,13 @@ impl Accounts {
         let feed = Some(Arc::clone(&services.feed));
         let manage = Management::new(store, services.clock.clone(), settings, feed);
         let (actor, callback) = (actor(), format!("http://{application}/callback"));
-        let now = services.clock.now();
-        let name = "Demo application".to_owned();
-        let mut consumer = manage::new_consumer(None, None, name, now)?;
-        consumer.callbacks = vec![callback.clone(), "oob".to_owned()];
-        consumer.permissions = vec!["members".parse()?];
-        let consumer = manage.add_consumer(&actor, consumer).await?;
+        let members = view::members(&json!({
+            "name": "Demo application", "callbacks": [callback, "oob"], "permissions": ["members"],
+        }));
+        let consumer = manage.register_consumer(&actor, members, None).await?;
         let password = Secret::from(random::identifier()?);
         let shown = Some("Ada Lovelace".to_owned());
-        let mut user = manage::new_user(None, USER.to_owned(), shown, now)?;
+        let mut user = manage::new_user(None, USER.to_owned(), shown, services.clock.now())?;
         user.password_hash = Some(password::hash(&password)?);
         manage.add_user(&actor, &user).await?;
         let token = manage.issue_token(&actor, &consumer, &user, Vec::new());

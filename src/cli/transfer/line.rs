@@ -3,7 +3,7 @@
 //! | `kind` | members |
 //! |---|---|
 //! | `export` | the first line and no other: `version`; `records`, the number of lines that follow, if that is known; in version 2 also `store`, the random name of the store, and `accepted_until`, the last timestamp of a request that it may have accepted |
-//! | `consumer` | `key`, `secret`, `name`; and `previous_secret` with `previous_secret_until`, `rsa_public_key` (PEM), `description`, `website`, `callbacks`, `permissions`, `dialect`, `rsa_only`, `enforce`, `enabled`, `created_at` |
+//! | `consumer` | `key`, `secret`, `name`; and `previous_secret`, and all members of [`Consumer`] |
 //! | `user` | `id`, `name`; and `display_name`, `password_hash` (see `import --help`), `enabled`, `created_at` |
 //! | `token` | an access token: `token`, `token_secret`, `consumer` (its key), `user` (its id); and `permissions`, `issued_at`, `expires_at`, `last_used_at`, `revoked_at` |
 //! | `removed_consumer` | `key`, never to be used again |
@@ -27,7 +27,7 @@ use crate::{
     clock::UnixTime,
     issue::registration::{self, InvalidText},
     login::password::{self, UnusableHash},
-    manage::{InvalidConsumer, check_consumer, view},
+    manage::{InvalidInput, check_members, view},
     names::UserId,
     secret::Secret,
     store::{
@@ -89,8 +89,10 @@ pub(super) enum LineError {
     Base64(&'static str, DecodeError),
     #[error("previous_secret and previous_secret_until need each other")]
     HalfPreviousSecret,
-    #[error(transparent)]
-    Consumer(#[from] InvalidConsumer),
+    #[error("{}", .0.detail)]
+    Consumer(#[from] InvalidInput),
+    #[error("rsa_only needs rsa_public_key")]
+    CannotSign,
     #[error(
         "names no user, and an access token acts for one; give all such tokens a user with --token-user, or remove the \
          line and let the consumer sign without a token, where access has application"
@@ -195,15 +197,16 @@ fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
     if previous.is_some() != until.is_some() {
         return Err(LineError::HalfPreviousSecret);
     }
+    check_members(&mut members)?;
     // A mistyped name of the secret is unknown, which says more than that the secret is missing.
     let read: Consumer = read(members)?;
-    let mut consumer = Consumer {
+    let consumer = Consumer {
         secret: secret.ok_or(LineError::SecretMissing("secret"))?,
         previous_secret: previous.zip(until),
         ..read
     };
-    check_consumer(&mut consumer)?;
-    Ok(consumer)
+    let can_sign = consumer.can_sign();
+    can_sign.then_some(consumer).ok_or(LineError::CannotSign)
 }
 
 fn user(mut members: Map<String, Value>) -> Result<User, LineError> {

@@ -15,7 +15,7 @@ use super::line::{Defaults, Head, LineError, VERSION, name_of, record};
 use crate::{
     cli::progress::Progress,
     clock::UnixTime,
-    manage::distinct_members,
+    manage::{Kind, distinct_members, fields},
     store::transfer::{Numbered, Origin},
 };
 
@@ -258,13 +258,16 @@ fn columns(header: &StringRecord, map: &[Mapping]) -> Result<Vec<(String, usize)
 
 /// A cell as the JSON value of its member.
 fn value(member: &str, cell: &str) -> Result<Value, LineError> {
-    match member {
-        "callbacks" | "permissions" => Ok(cell.split_whitespace().collect()),
-        "rsa_only" | "enforce" | "enabled" => match &*cell.to_ascii_lowercase() {
-            "true" | "t" | "yes" | "y" | "1" => Ok(true.into()),
-            "false" | "f" | "no" | "n" | "0" => Ok(false.into()),
-            _ => Err(LineError::Flag(member.to_owned(), cell.to_owned())),
-        },
+    let field = fields().iter().find(|field| field.name == member);
+    match field.map(|field| &field.kind) {
+        Some(Kind::List) => Ok(cell.split_whitespace().collect()),
+        kind if member == "enabled" || matches!(kind, Some(Kind::Flag)) => {
+            match &*cell.to_ascii_lowercase() {
+                "true" | "t" | "yes" | "y" | "1" => Ok(true.into()),
+                "false" | "f" | "no" | "n" | "0" => Ok(false.into()),
+                _ => Err(LineError::Flag(member.to_owned(), cell.to_owned())),
+            }
+        }
         _ if member.ends_with("_at") || member.ends_with("_until") => Ok(time(cell).into()),
         _ => Ok(cell.into()),
     }

@@ -192,12 +192,13 @@ pub trait Tokens: Engine {
         .await
     }
 
-    /// Counts the access tokens of a filter that are not revoked.
-    async fn count_access_tokens(&self, filter: &TokenFilter) -> Result<u64> {
+    /// Counts the access tokens of a filter that are not revoked, up to `limit`.
+    async fn count_access_tokens(&self, filter: &TokenFilter, limit: u32) -> Result<u64> {
         run(self, "count_access_tokens", Mode::Single, Pace::Command, async |tx| {
-            let (condition, params) = condition(filter, Vec::new());
+            let (condition, params) = condition(filter, vec![i64::from(limit).into()]);
             let count = format!(
-                "SELECT count(*) AS count FROM access_tokens WHERE revoked_at IS NULL AND {condition}"
+                "SELECT count(*) AS count FROM
+                     (SELECT 1 FROM access_tokens WHERE revoked_at IS NULL AND {condition} LIMIT $1) AS counted"
             );
             let counted = tx.row(&count, &params, |row, _| row.get("count")).await?;
             Ok(counted.map_or(0, i64::cast_unsigned))
@@ -212,16 +213,22 @@ pub trait Tokens: Engine {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<AccessToken>> {
-        read(self, "access_tokens", async |tx| {
-            let after = after.unwrap_or_default();
-            let (condition, params) =
-                condition(filter, vec![after.into(), i64::from(limit).into()]);
-            let list = format!(
-                "SELECT * FROM access_tokens WHERE token > $1 AND {condition}
+        run(
+            self,
+            "access_tokens",
+            Mode::Single,
+            Pace::Command,
+            async |tx| {
+                let after = after.unwrap_or_default();
+                let (condition, params) =
+                    condition(filter, vec![after.into(), i64::from(limit).into()]);
+                let list = format!(
+                    "SELECT * FROM access_tokens WHERE token > $1 AND {condition}
                  ORDER BY token LIMIT $2"
-            );
-            tx.rows(&list, &params, rows::access_token).await
-        })
+                );
+                tx.rows(&list, &params, rows::access_token).await
+            },
+        )
         .await
     }
 
