@@ -1,10 +1,12 @@
 //! The ids of requests: one id joins a response, its log lines and the log of a trusted proxy in front.
 
 use std::{
-    cell::{Cell, OnceCell},
+    cell::{Cell, OnceCell, RefCell},
+    fmt::Write as _,
     rc::Rc,
 };
 
+use bytes::BytesMut;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The field that has the id of a request: from a trusted proxy, to the API, and in responses of this program.
@@ -16,11 +18,16 @@ const MAX_LENGTH: usize = 64;
 /// How many random characters an id has: 95 bits.
 const PREFIX_LENGTH: usize = 16;
 
+/// Memory is taken for a hundred ids at once, in bytes.
+const PIECE_BYTES: usize = 4096;
+
 /// Makes the ids of one worker.
 #[derive(Debug)]
 pub struct RequestIds {
     prefix: String,
     made: Cell<u64>,
+    /// Room for ids.
+    room: RefCell<BytesMut>,
 }
 
 impl RequestIds {
@@ -29,14 +36,18 @@ impl RequestIds {
         Rc::new(Self {
             prefix: random.chars().take(PREFIX_LENGTH).collect(),
             made: Cell::new(0),
+            room: RefCell::new(BytesMut::with_capacity(PIECE_BYTES)),
         })
     }
 
     fn next(&self) -> HeaderValue {
         let number = self.made.get() + 1;
         self.made.set(number);
-        let id = format!("{}-{number}", self.prefix);
-        HeaderValue::try_from(id).unwrap_or_else(|_| number.into())
+        let mut room = self.room.borrow_mut();
+        // It grows as it must.
+        let _ = write!(room, "{}-{number}", self.prefix);
+        let id = room.split().freeze();
+        HeaderValue::from_maybe_shared(id).unwrap_or_else(|_| number.into())
     }
 }
 
