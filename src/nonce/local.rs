@@ -247,7 +247,7 @@ impl LocalWindow {
         if let Some(rejection) = self.rejection(bucket.second) {
             return rejection;
         }
-        if shard.contains(&fingerprint) {
+        if !shard.insert(fingerprint) {
             return Insertion::Used;
         }
         // Added first and taken back: the limit is never passed, also when many reach it at once.
@@ -255,9 +255,9 @@ impl LocalWindow {
             || !self.journal.append(bucket.second, fingerprint)
         {
             self.entries.fetch_sub(1, Ordering::Relaxed);
+            shard.remove(&fingerprint);
             return Insertion::Full;
         }
-        shard.insert(fingerprint);
         if !bucket.is_used.load(Ordering::Relaxed) {
             bucket.is_used.store(true, Ordering::Relaxed);
         }
