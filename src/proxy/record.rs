@@ -17,7 +17,7 @@ use crate::{
     },
     respond::{self, Failure},
     route::{self, TokenCall},
-    server::response::{BodyEnd, ResponseBody},
+    server::response::{BodyEnd, Observe, ResponseBody},
     telemetry::{
         causes::causes,
         lines::ACCESS,
@@ -205,20 +205,7 @@ impl RequestRecord {
         {
             sunset.announce(response.headers_mut(), signer);
         }
-        response.map(|body| body.when_ended(move |how| self.end(how)))
-    }
-
-    /// Notes how the response's body ended.
-    fn end(mut self: Box<Self>, how: BodyEnd) {
-        match how {
-            BodyEnd::Whole => {}
-            BodyEnd::Cut => {
-                self.verdict = Verdict::BadGateway;
-                let fault = Fault::BrokenResponse("it broke off".into());
-                self.failure = Some(Box::new(fault.into()));
-            }
-            BodyEnd::CallerGone => self.verdict = Verdict::Aborted,
-        }
+        response.map(|body| body.observed_by(self))
     }
 
     /// Why it failed, or would have failed if it was not only observed.
@@ -370,6 +357,20 @@ impl RequestRecord {
             ms = milliseconds(took),
             upstream_ms = self.upstream.map(milliseconds),
         );
+    }
+}
+
+impl Observe for RequestRecord {
+    fn ended(mut self: Box<Self>, how: BodyEnd) {
+        match how {
+            BodyEnd::Whole => {}
+            BodyEnd::Cut => {
+                self.verdict = Verdict::BadGateway;
+                let fault = Fault::BrokenResponse("it broke off".into());
+                self.failure = Some(Box::new(fault.into()));
+            }
+            BodyEnd::CallerGone => self.verdict = Verdict::Aborted,
+        }
     }
 }
 

@@ -102,7 +102,13 @@ pub struct ResponseBody {
     last: Bytes,
     is_cut: bool,
     follower: Option<Rc<dyn Follow>>,
-    ended: Option<Box<dyn FnOnce(BodyEnd)>>,
+    observer: Option<Box<dyn Observe>>,
+}
+
+/// Learns how the body of a response ended.
+pub trait Observe {
+    /// The connection has taken the body or has dropped it.
+    fn ended(self: Box<Self>, how: BodyEnd);
 }
 
 impl ResponseBody {
@@ -113,7 +119,7 @@ impl ResponseBody {
             last: Bytes::new(),
             is_cut: false,
             follower: None,
-            ended: None,
+            observer: None,
         }
     }
 
@@ -140,9 +146,9 @@ impl ResponseBody {
         Self::of(Pieces::Streamed(stream), None)
     }
 
-    /// Calls `ended` once, when the connection has taken the body or has dropped it.
-    pub fn when_ended(mut self, ended: impl FnOnce(BodyEnd) + 'static) -> Self {
-        self.ended = Some(Box::new(ended));
+    /// Tells `observer` of the end.
+    pub fn observed_by(mut self, observer: Box<dyn Observe>) -> Self {
+        self.observer = Some(observer);
         self
     }
 
@@ -160,8 +166,8 @@ impl Drop for ResponseBody {
             Pieces::Empty if self.last.is_empty() => BodyEnd::Whole,
             _ => BodyEnd::CallerGone,
         };
-        if let Some(ended) = self.ended.take() {
-            ended(how);
+        if let Some(observer) = self.observer.take() {
+            observer.ended(how);
         }
     }
 }
