@@ -29,6 +29,7 @@ pub struct Api {
     pub turns: RefCell<VecDeque<Turn>>,
     seen: RefCell<BTreeMap<usize, Sighting>>,
     others: Cell<usize>,
+    described: Cell<usize>,
 }
 
 pub enum Turn {
@@ -140,12 +141,55 @@ fn plain(pairs: Option<Vec<Pair>>) -> Vec<Pair> {
     pairs
 }
 
+/// Takes the responses to descriptions; how many permit a call as whom.
+pub fn permitted(mut input: &[u8]) -> [usize; 2] {
+    let mut counts = [0; 2];
+    loop {
+        let mut fields = [httparse::EMPTY_HEADER; 64];
+        let mut parsed = httparse::Response::new(&mut fields);
+        let Ok(httparse::Status::Complete(length)) = parsed.parse(input) else {
+            return counts;
+        };
+        let only = |name: &str| {
+            let mut values = parsed.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
+            let value = values.next().map(|field| std::str::from_utf8(field.value).expect("ASCII"));
+            assert!(values.next().is_none(), "{name} is given more than once");
+            value
+        };
+        if parsed.code == Some(200) {
+            let names = ["x-auth-kind", "x-auth-consumer", "x-auth-user", "x-auth-permissions"];
+            match names.map(|name| only(name).expect("an identity header, empty or not")) {
+                ["consumer", template::CONSUMER, template::USER, template::PERMISSION] => counts[0] += 1,
+                ["application", template::CONSUMER, "", template::PERMISSION] => counts[1] += 1,
+                ["user", "", template::USER, ""] | ["anonymous", "", "", ""] => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        let body = only("content-length").map_or(0, |length| length.parse().expect("a length"));
+        input = input.get(length + body..).unwrap_or_default();
+    }
+}
+
 impl Api {
+    /// Looks whether no more calls were permitted than were signed and may pass, there and by their descriptions together.
+    pub fn judge_permitted(&self, described: [usize; 2]) {
+        self.described.set(described.iter().sum());
+        let (signed, seen) = (self.signed.borrow(), self.seen.borrow());
+        for (bearer, described) in [Bearer::Consumer, Bearer::Application].into_iter().zip(described) {
+            let left = |(number, signed): &(usize, &Signed)| {
+                signed.bearer == bearer && signed.is_describable() && !seen.contains_key(number)
+            };
+            let left = signed.iter().enumerate().filter(left).count();
+            assert!(described <= left, "{described} descriptions of {bearer:?} pass, and {left} may");
+        }
+    }
+
     /// What was seen so far.
     pub fn seen(&self) -> Seen {
         Seen {
             signed: self.seen.borrow().keys().copied().collect(),
             others: self.others.get(),
+            described: self.described.get(),
         }
     }
 

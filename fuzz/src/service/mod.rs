@@ -19,6 +19,7 @@ use countersign::{
     clock::{Clock, UnixTime},
     config,
     forward::pool,
+    forward_auth::Gate,
     login::{LoginBackend, LoginError, LoginFuture, Throttle},
     nonce::{LocalWindow, OnLost, Params},
     pages,
@@ -27,7 +28,7 @@ use countersign::{
     proxy::{Phase, Shared, Worker},
     secret::Secret,
     server::{
-        connection,
+        connection::{self, Handler},
         buffered::{API_FORMS, FormMemory, PAGE_FORMS, Shares},
         wire::{Stream, Wire},
     },
@@ -299,6 +300,12 @@ pub fn check() {
         // A handshake is none in HTTP/2, and what is only one there goes on as it is.
         assert_eq!(seen.signed, expected, "beginning with {first}");
     }
+    for way in 0..3 {
+        let kinds = 0..u8::try_from(template::COUNT).expect("few");
+        let input = [0].into_iter().chain(kinds.flat_map(|kind| [script::MARK, 0x51, kind, way]));
+        let seen = run(&Vec::from_iter(input));
+        assert_eq!(seen.described, (0..template::COUNT).filter(|&kind| template::passes_described(kind)).count());
+    }
     let session = run(&[0, script::MARK, 0x50]);
     let anonymous = run(b"\0GET /open/x HTTP/1.1\r\nHost: api.test\r\n\r\n");
     assert_eq!((session.others, anonymous.others), (1, 1));
@@ -310,6 +317,8 @@ pub struct Seen {
     pub signed: Vec<usize>,
     /// How many others there were.
     pub others: usize,
+    /// How many descriptions were permitted.
+    pub described: usize,
 }
 
 /// Does what `input` says and looks at what comes of it.
@@ -375,14 +384,14 @@ impl Reader {
 }
 
 impl Line {
-    fn open(worker: &Rc<Worker>, room: usize) -> Self {
+    fn open<H: Handler>(handler: &Rc<H>, room: usize) -> Self {
         let peer = Peer {
             address: Some(IpAddr::from([192, 0, 2, 7])),
             secure: true,
             is_relay: false,
         };
         let (ours, theirs) = tokio::io::duplex(room);
-        let served = spawn_local(connection::serve(Wire::new(Stream::Memory(theirs)), peer, Rc::clone(worker)));
+        let served = spawn_local(connection::serve(Wire::new(Stream::Memory(theirs)), peer, Rc::clone(handler)));
         let (read, write) = tokio::io::split(ours);
         let reader = Rc::new(Reader::default());
         Self {
@@ -398,6 +407,12 @@ impl Line {
         if let Some(write) = &mut self.write {
             // Whoever is not listened to stops.
             let _ = timeout(Duration::from_secs(100), write.write_all(bytes)).await;
+        }
+    }
+
+    async fn finish(&mut self) {
+        if let Some(write) = &mut self.write {
+            let _ = write.shutdown().await;
         }
     }
 
@@ -444,6 +459,8 @@ async fn act(
     flags: u8,
 ) {
     let mut lines = vec![Line::open(worker, room)];
+    let gate = Rc::new(Gate::new(Rc::clone(worker)));
+    let mut gate_lines: Vec<Line> = Vec::new();
     let mut sent: Vec<Vec<u8>> = Vec::new();
     let mut raw = input.windows(SURPLUS.len()).any(|part| part == SURPLUS);
     for action in script::read(input) {
@@ -467,6 +484,20 @@ async fn act(
                 }
                 line.write(&bytes).await;
             }
+            Action::Describe { kind, way, changes } => {
+                let number = api.signed.borrow().len();
+                let (signed, message) = template::make(kind, &format!("{execution:x}-{number}"), number);
+                api.signed.borrow_mut().push(signed);
+                // The same request to the API is a replay.
+                sent.push(message.http1());
+                let mut bytes = message.described(way);
+                for change in changes {
+                    change.apply(&mut bytes);
+                }
+                let mut line = Line::open(&gate, 64 * 1024);
+                line.write(&bytes).await;
+                gate_lines.push(line);
+            }
             Action::Session => line.write(&template::of_session().http1()).await,
             Action::Replay(number) => {
                 if let Some(bytes) = sent.iter().rev().nth(number % sent.len().max(1)) {
@@ -474,11 +505,7 @@ async fn act(
                 }
             }
             Action::Wait(quarters) => sleep(Duration::from_millis(1 + 250 * u64::from(quarters))).await,
-            Action::Finish => {
-                if let Some(write) = &mut line.write {
-                    let _ = write.shutdown().await;
-                }
-            }
+            Action::Finish => line.finish().await,
             Action::Api(turn) => api.turns.borrow_mut().push_back(Turn::Usual(turn)),
             Action::Answer(bytes) => {
                 raw |= bytes.windows(SURPLUS.len()).any(|part| part == SURPLUS);
@@ -501,15 +528,24 @@ async fn act(
         }
     }
     if flags & 4 != 0
-        && let Some(write) = lines.last_mut().and_then(|line| line.write.as_mut())
+        && let Some(line) = lines.last_mut()
     {
-        let _ = write.shutdown().await;
+        line.finish().await;
     }
     for line in lines {
         timeout(DAY, line.served).await.expect("a connection has no end").expect("no panic");
         let read = line.reader.read.borrow();
         assert!(raw || !read.windows(SURPLUS.len()).any(|part| part == SURPLUS), "a response to nobody reached somebody");
     }
+    let mut described = [0; 2];
+    for mut line in gate_lines {
+        line.finish().await;
+        timeout(DAY, line.served).await.expect("a connection has no end").expect("no panic");
+        let _ = timeout(DAY, line.reading).await;
+        let found = api::permitted(&line.reader.read.borrow());
+        described = [described[0] + found[0], described[1] + found[1]];
+    }
+    api.judge_permitted(described);
     // What a connection leaves behind ends as well.
     let quiet = async {
         while shared.in_flight.load(Ordering::Relaxed) > 0 {

@@ -32,6 +32,8 @@ pub enum Action {
     Template { kind: usize, http2: bool, changes: Vec<Change> },
     /// A request of the session.
     Session,
+    /// A template is signed, and a proxy in front describes it in one of three ways to the listener for forward-auth.
+    Describe { kind: usize, way: u8, changes: Vec<Change> },
     /// The last template once more, or an earlier one.
     Replay(usize),
     /// So many quarters of a second pass.
@@ -111,6 +113,11 @@ pub fn read(mut input: &[u8]) -> Vec<Action> {
                 continue;
             }
             0x50 => Action::Session,
+            0x51 => Action::Describe {
+                kind: usize::from(take(&mut input)),
+                way: take(&mut input),
+                changes: std::mem::take(&mut changes),
+            },
             _ => continue,
         };
         if !literal.is_empty() {

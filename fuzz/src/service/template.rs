@@ -124,6 +124,11 @@ pub fn passes(kind: usize) -> bool {
     KINDS[kind].bearer != Bearer::Nobody
 }
 
+/// Whether a description of a request of this kind is permitted: its signature covers no body.
+pub fn passes_described(kind: usize) -> bool {
+    passes(kind) && matches!(KINDS[kind].body, Body::Nothing | Body::Json)
+}
+
 const KINDS: [Kind; COUNT] = [
     GET,
     Kind { place: Place::Query, ..GET },
@@ -278,7 +283,38 @@ pub fn of_session() -> Message {
     }
 }
 
+impl Signed {
+    /// Whether a description shows all that its signature covers.
+    pub fn is_describable(&self) -> bool {
+        self.form.is_empty() && self.body.is_none()
+    }
+}
+
 impl Message {
+    /// As a proxy in front describes it.
+    pub fn described(&self, way: u8) -> Vec<u8> {
+        let target = String::from_utf8_lossy(&self.target);
+        let (method, line, host, fields) = match way % 3 {
+            0 => ("GET", "/nginx".to_owned(), "gate", vec![
+                ("X-Original-Method", self.method.to_owned()),
+                ("X-Original-URL", format!("https://{HOST}{target}")),
+            ]),
+            1 => ("GET", "/forwarded".to_owned(), "gate", vec![
+                ("X-Forwarded-Method", self.method.to_owned()),
+                ("X-Forwarded-Proto", "https".to_owned()),
+                ("X-Forwarded-Host", HOST.to_owned()),
+                ("X-Forwarded-Uri", target.into_owned()),
+            ]),
+            _ => (self.method, format!("/verify{target}"), HOST, Vec::new()),
+        };
+        let mut out = format!("{method} {line} HTTP/1.1\r\nHost: {host}\r\n");
+        let own = self.fields.iter().map(|(name, value)| (&**name, value.clone()));
+        for (name, value) in fields.into_iter().chain(own) {
+            out.push_str(&format!("{name}: {value}\r\n"));
+        }
+        (out + "\r\n").into_bytes()
+    }
+
     /// As HTTP/1.1 sends it.
     pub fn http1(&self) -> Vec<u8> {
         let version = if self.http10 { "HTTP/1.0" } else { "HTTP/1.1" };
