@@ -12,6 +12,7 @@ use http::{HeaderMap, Method, header};
 use percent_encoding::utf8_percent_encode;
 
 use crate::{
+    cold,
     fields::{SEC_FETCH_MODE, SEC_FETCH_SITE, parameter, single},
     issue::callback::ESCAPED,
     oauth::{ProtocolParameter, ShapeError},
@@ -126,10 +127,27 @@ impl Authorizer {
             let signed = self.permit_signed(subject, found, unread, stopwatch, &mut facts);
             signed.await
         } else {
-            self.permit_unsigned(subject, found).await
+            cold::boxed(self.permit_unsigned(subject, found)).await
         };
-        let permitted = match permitted {
-            permitted if self.is_enforced(found) => permitted,
+        let permitted = match self.is_enforced(found) {
+            true => permitted,
+            false => cold::boxed(self.observe(permitted, subject, &mut facts)).await,
+        };
+        // Where the end is announced, so is it with a failure after the permit.
+        if self.sunset.is_some() || !matches!(&permitted, Ok(permit) if permit.kind().is_some()) {
+            facts.claimed = Claimed::by_signed(subject.collected);
+        }
+        Decision { permitted, facts }
+    }
+
+    /// Permits nearly every call in observe mode.
+    async fn observe(
+        &self,
+        permitted: Result<Permit, Failure>,
+        subject: &Subject<'_>,
+        facts: &mut Facts,
+    ) -> Result<Permit, Failure> {
+        match permitted {
             // The rules of HTTP and the limits hold whether or not signatures are enforced.
             Err(
                 failure @ (Failure::Parse(_)
@@ -143,12 +161,7 @@ impl Authorizer {
                 facts.observed = permitted.err().map(Box::new);
                 Ok(Permit::danger_for_observed_call())
             }
-        };
-        // Where the end is announced, so is it with a failure after the permit.
-        if self.sunset.is_some() || !matches!(&permitted, Ok(permit) if permit.kind().is_some()) {
-            facts.claimed = Claimed::by_signed(subject.collected);
         }
-        Decision { permitted, facts }
     }
 
     fn is_enforced(&self, found: &Found<'_>) -> bool {

@@ -18,6 +18,7 @@ pub use self::{
     own::OwnResponse,
 };
 use crate::{
+    cold::cold_from,
     forward, identity,
     issue::{self, random::NoRandomness},
     oauth::ShapeError,
@@ -35,28 +36,28 @@ use crate::{
 pub enum Failure {
     /// A rejection: it breaks the rules of HTTP.
     #[error(transparent)]
-    Parse(#[from] parse::Rejection),
+    Parse(parse::Rejection),
     /// A rejection: its body is not taken.
     #[error(transparent)]
-    Body(#[from] BodyRejection),
+    Body(BodyRejection),
     /// A rejection: it goes nowhere.
     #[error(transparent)]
-    Route(#[from] route::Rejection),
+    Route(route::Rejection),
     /// A rejection: the `oauth_` parameters are malformed, missing, repeated or of an unknown kind.
     #[error(transparent)]
-    Shape(#[from] ShapeError),
+    Shape(ShapeError),
     /// A rejection: its signature or its credentials are not accepted.
     #[error(transparent)]
-    Verify(#[from] verify::Rejection),
+    Verify(verify::Rejection),
     /// A rejection: it is not permitted.
     #[error(transparent)]
-    Policy(#[from] policy::Rejection),
+    Policy(policy::Rejection),
     /// A rejection: nothing is given out for it.
     #[error(transparent)]
-    Issue(#[from] issue::Rejection),
+    Issue(issue::Rejection),
     /// A rejection: it cannot be forwarded.
     #[error(transparent)]
-    Forward(#[from] forward::Rejection),
+    Forward(forward::Rejection),
     /// A rejection by a page.
     #[error("page rejected")]
     Page(Box<Problem>),
@@ -68,16 +69,16 @@ pub enum Failure {
     Ending,
     /// A fault: it cannot be verified.
     #[error(transparent)]
-    Unverifiable(#[from] verify::Fault),
+    Unverifiable(verify::Fault),
     /// A fault: it cannot be forwarded, or the API has no response.
     #[error(transparent)]
-    Upstream(#[from] forward::Fault),
+    Upstream(forward::Fault),
     /// A fault: the store fails.
     #[error("store unavailable")]
-    Store(#[from] StoreError),
+    Store(#[source] StoreError),
     /// A fault: nothing can be given out.
     #[error(transparent)]
-    NoRandomness(#[from] NoRandomness),
+    NoRandomness(NoRandomness),
 }
 
 impl Failure {
@@ -112,29 +113,29 @@ impl Failure {
     }
 }
 
-impl From<verify::Error> for Failure {
-    fn from(error: verify::Error) -> Self {
-        match error {
-            verify::Error::Rejection(rejection) => Self::Verify(rejection),
-            verify::Error::Fault(fault) => Self::Unverifiable(fault),
-        }
-    }
-}
-
-impl From<identity::Fault> for Failure {
-    fn from(fault: identity::Fault) -> Self {
-        Self::Upstream(fault.into())
-    }
-}
-
-impl From<forward::ExchangeError> for Failure {
-    fn from(error: forward::ExchangeError) -> Self {
-        match error {
-            forward::ExchangeError::Fault(fault) => Self::Upstream(fault),
-            forward::ExchangeError::Body(rejection) => Self::Body(rejection),
-        }
-    }
-}
+cold_from!(Failure {
+    parse::Rejection as it => Self::Parse(it),
+    BodyRejection as it => Self::Body(it),
+    route::Rejection as it => Self::Route(it),
+    ShapeError as it => Self::Shape(it),
+    verify::Rejection as it => Self::Verify(it),
+    policy::Rejection as it => Self::Policy(it),
+    issue::Rejection as it => Self::Issue(it),
+    forward::Rejection as it => Self::Forward(it),
+    verify::Fault as it => Self::Unverifiable(it),
+    forward::Fault as it => Self::Upstream(it),
+    StoreError as it => Self::Store(it),
+    NoRandomness as it => Self::NoRandomness(it),
+    identity::Fault as it => Self::Upstream(it.into()),
+    verify::Error as it => match it {
+        verify::Error::Rejection(rejection) => Self::Verify(rejection),
+        verify::Error::Fault(fault) => Self::Unverifiable(fault),
+    },
+    forward::ExchangeError as it => match it {
+        forward::ExchangeError::Fault(fault) => Self::Upstream(fault),
+        forward::ExchangeError::Body(rejection) => Self::Body(rejection),
+    },
+});
 
 /// The response to a failure. Every rejection has advice; `request_id` may be empty.
 pub fn failure(

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use thiserror::Error;
 
 use crate::{
+    cold::cold_from,
     identity,
     problem::Problem,
     server::{caller::UploadError, rejection::BodyRejection},
@@ -73,13 +74,13 @@ impl From<identity::Fault> for Fault {
 #[error(transparent)]
 pub enum ExchangeError {
     /// A fault here or at the API.
-    Fault(#[from] Fault),
+    Fault(Fault),
     /// The caller's body did not arrive.
-    Body(#[from] BodyRejection),
+    Body(BodyRejection),
 }
 
-impl From<UploadError> for ExchangeError {
-    fn from(error: UploadError) -> Self {
-        Self::Body(error.into())
-    }
-}
+cold_from!(ExchangeError {
+    Fault as it => Self::Fault(it),
+    BodyRejection as it => Self::Body(it),
+    UploadError as it => Self::Body(it.into()),
+});

@@ -22,6 +22,7 @@ use super::{
     stream::Control,
 };
 use crate::{
+    cold,
     server::{
         caller::{Caller, Upload},
         rejection::BodyRejection,
@@ -66,7 +67,7 @@ pub async fn send(
             }
         }
     }
-    let lease = Box::pin(pool.connect(upgrade)).await?;
+    let lease = cold::boxed(pool.connect(upgrade)).await?;
     match (kept, &lease) {
         (Some(bytes), Lease::Http1(http1)) => http1.control.replace_next_write(bytes),
         // The bytes are HTTP/1.1.
@@ -74,8 +75,7 @@ pub async fn send(
         (None, _) => {}
     }
     let wait = Wait::new(&lease, caller, response_timeout, Instant::now());
-    // Boxed: most requests go by a kept connection.
-    match Box::pin(attempt(pool, lease, wait, request)).await {
+    match cold::boxed(attempt(pool, lease, wait, request)).await {
         Ok(answered) => Ok(answered),
         Err(NoResponse::Failed(failure)) => Err(failure),
         Err(NoResponse::Unseen(_)) => Err(unanswered().into()),

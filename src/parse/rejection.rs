@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::{
+    cold::cold_from,
     fields::ConnectionError,
     oauth::{ShapeError, SignatureMethod},
     problem::Problem,
@@ -21,7 +22,7 @@ pub enum Rejection {
     Misdirected,
     /// `Connection` is malformed.
     #[error(transparent)]
-    Connection(#[from] ConnectionError),
+    Connection(ConnectionError),
     /// No path has this method.
     #[error("method not allowed")]
     MethodNotAllowed {
@@ -36,8 +37,13 @@ pub enum Rejection {
     HeadTooLarge,
     /// The body or the parameters are not taken.
     #[error(transparent)]
-    Body(#[from] BodyRejection),
+    Body(BodyRejection),
 }
+
+cold_from!(Rejection {
+    ConnectionError as it => Self::Connection(it),
+    BodyRejection as it => Self::Body(it),
+});
 
 impl Rejection {
     /// The content of the response.

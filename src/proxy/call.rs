@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     authorize::{Decision, Subject},
+    cold,
     forward::{
         Fault, Params,
         body::UpstreamBody,
@@ -319,7 +320,7 @@ impl Worker {
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
             let in_flight = record.in_flight.take();
             let switched = switch(handshake, lease, &response, caller, params, in_flight);
-            Box::pin(switched).await?;
+            cold::boxed(switched).await?;
             api_response::rewrite_switching(&mut response, params, &context);
             return Ok(Response::from_parts(response, ResponseBody::none()));
         }
@@ -332,8 +333,6 @@ impl Worker {
 }
 
 /// Has the caller's connection become a tunnel once the 101 of `response` has been written.
-#[cold]
-#[inline(never)]
 async fn switch(
     handshake: Option<Handshake>,
     lease: Lease,

@@ -20,6 +20,7 @@ use http_body::Body as _;
 use tokio::sync::watch;
 
 use crate::{
+    cold,
     endpoints::TokenFacts,
     fields::SEC_FETCH_MODE,
     forward::{self, pool::Pool, request},
@@ -204,6 +205,38 @@ impl Worker {
         let body_bytes = body.size_hint().lower();
         let receive = |target: &_| live.origins.receive(parts, target, caller.peer);
         let (names, head, target) = routed(live, parts, body_bytes, &caller, record, receive)?;
+        let call = match target {
+            Target::Api(call) if current.pool.is_some() => call,
+            own => return cold::boxed(self.respond_itself(live, own, &head, body, record)).await,
+        };
+        let (url, present) = (call.url, names.present);
+        let admitting = call::admit(live, &head, call, names, body, record);
+        let call = self.deciding(admitting).await?;
+        // They choose the form of a response to a failure, and the fields go to the API.
+        let kept = [header::ACCEPT, header::ACCEPT_LANGUAGE].map(|name| {
+            let value = present.may_have(&name).then(|| parts.headers.get(&name));
+            Some((value??.clone(), name))
+        });
+        let forwarded = self
+            .forward(current, &caller, parts, call, url, record)
+            .await;
+        if forwarded.is_err() {
+            let kept = kept.into_iter().flatten();
+            parts.headers = kept.map(|(value, name)| (name, value)).collect();
+        }
+        forwarded
+    }
+
+    /// Responds to a request that does not go to the API.
+    async fn respond_itself(
+        &self,
+        live: &Live,
+        target: Target<'_, '_>,
+        head: &Head<'_>,
+        body: RequestBody,
+        record: &mut RequestRecord,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        let parts = head.parts;
         match target {
             // Somebody has typed the address of the token endpoint.
             Target::Token(None)
@@ -212,39 +245,22 @@ impl Worker {
                     && parts.headers.contains_key(&SEC_FETCH_MODE)
                     && respond::is_navigation(&parts.method, &parts.headers) =>
             {
-                Box::pin(page(live, Page::Home, &head, body, record)).await
+                page(live, Page::Home, head, body, record).await
             }
-            // Boxed: the futures of calls to the API stay small.
             Target::Token(named) => {
-                let responding = Box::pin(token(live, named, &head, body, record));
+                let responding = token(live, named, head, body, record);
                 self.deciding(responding).await
             }
             Target::JwkSet => {
                 record.operation = Served::Page;
                 let set = jwk_set(live).ok_or(route::Rejection::NotFound)?;
-                Ok(own_response(set, &head.parts.method, record))
+                Ok(own_response(set, &parts.method, record))
             }
             Target::Page(page) => {
-                let responding = Box::pin(self::page(live, page, &head, body, record));
+                let responding = self::page(live, page, head, body, record);
                 self.deciding(responding).await
             }
-            Target::Api(_) if current.pool.is_none() => Err(route::Rejection::NotFound.into()),
-            Target::Api(call) => {
-                let url = call.url;
-                let admitting = call::admit(live, &head, call, names, body, record);
-                let call = self.deciding(admitting).await?;
-                // They choose the form of a response to a failure, and the fields go to the API.
-                let kept = [header::ACCEPT, header::ACCEPT_LANGUAGE]
-                    .map(|name| Some((parts.headers.get(&name)?.clone(), name)));
-                let forwarded = self
-                    .forward(current, &caller, parts, call, url, record)
-                    .await;
-                if forwarded.is_err() {
-                    let kept = kept.into_iter().flatten();
-                    parts.headers = kept.map(|(value, name)| (name, value)).collect();
-                }
-                forwarded
-            }
+            Target::Api(_) => Err(route::Rejection::NotFound.into()),
         }
     }
 

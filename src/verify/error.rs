@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::Verified;
 use crate::{
+    cold::cold_from,
     nonce,
     oauth::diagnosis::Mistake,
     problem::{self, Problem},
@@ -163,10 +164,16 @@ impl Fault {
 #[error(transparent)]
 pub enum Error {
     /// The caller's doing.
-    Rejection(#[from] Rejection),
+    Rejection(Rejection),
     /// Ours.
-    Fault(#[from] Fault),
+    Fault(Fault),
 }
+
+cold_from!(Error {
+    Rejection as it => Self::Rejection(it),
+    Fault as it => Self::Fault(it),
+    StoreError as it => Self::Fault(Fault::Store(it)),
+});
 
 /// Whether the signature was found to be right, also where the call is rejected for what comes after it.
 #[must_use]
@@ -182,11 +189,5 @@ pub const fn is_signature_right(verified: &Result<Verified, Error>) -> bool {
                 | Rejection::TokenRevoked
         ),
         Err(Error::Fault(fault)) => !matches!(fault, Fault::Store(_)),
-    }
-}
-
-impl From<StoreError> for Error {
-    fn from(error: StoreError) -> Self {
-        Self::Fault(Fault::Store(error))
     }
 }

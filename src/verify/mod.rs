@@ -24,6 +24,7 @@ pub use self::{
 };
 use crate::{
     clock::{Clock, UnixTime},
+    cold,
     nonce::{NonceUse, Outage},
     oauth::{
         BaseString, Credentials, Key, MethodSet, Place, RsaPublicKey, Selection, SignatureHolds,
@@ -169,7 +170,7 @@ impl Verifier {
     ) -> Result<Verified, Error> {
         let now = self.clock.now();
         if let Err(outside) = self.check_timestamp(&request.credentials, now) {
-            Box::pin(self.note_skew(params, purpose, request, now)).await;
+            cold::boxed(self.note_skew(params, purpose, request, now)).await;
             return Err(outside.into());
         }
         let mut credential = match self.find(purpose, &request.credentials).await {
@@ -190,11 +191,10 @@ impl Verifier {
             return Err(Rejection::SignatureWrong { advice, mistake }.into());
         }
         let Some(signature) = proof else {
-            // Boxed: the future of a right call stays small.
             let advice = self
                 .adviser
                 .advise(params, request, unread, &credential, now);
-            let (advice, mistake) = Box::pin(advice).await;
+            let (advice, mistake) = cold::boxed(advice).await;
             return Err(Rejection::SignatureWrong { advice, mistake }.into());
         };
         check_body_hash(request)?;
@@ -202,7 +202,7 @@ impl Verifier {
         if let Credential::AccessToken(access) = &mut credential
             && is_idle(params, access, now)
         {
-            *access = Box::pin(self.again(access)).await?;
+            *access = cold::boxed(self.again(access)).await?;
         }
         credential.check_states(params, now)?;
         if let Credential::AccessToken(access) = &credential {
@@ -253,21 +253,27 @@ impl Verifier {
             }
             (Purpose::Api, None) => Ok(Credential::Application(self.known_consumer(key).await?)),
             (Purpose::RequestToken, _) => Ok(Credential::Consumer(self.known_consumer(key).await?)),
-            (Purpose::AccessToken, token) => {
-                let consumer = self.credentials.consumer(key).await?;
-                // It is looked up for an unknown consumer too, which costs the same.
-                let token = match token.map(std::str::from_utf8) {
-                    Some(Ok(token)) => self.store.request_token(token).await?,
-                    _ => None,
-                };
-                let consumer = consumer.ok_or(Rejection::ConsumerUnknown)?;
-                let token = token.filter(|token| token.consumer == consumer.key);
-                let token = token.ok_or(Rejection::TokenUnknown)?;
-                let credentials = RequestTokenCredentials { token, consumer };
-                Ok(Credential::RequestToken(Box::new(credentials)))
-            }
+            (Purpose::AccessToken, token) => cold::boxed(self.find_request_token(key, token)).await,
             (Purpose::OwnToken, None) => Err(Rejection::TokenUnknown.into()),
         }
+    }
+
+    async fn find_request_token(
+        &self,
+        key: &[u8],
+        token: Option<&[u8]>,
+    ) -> Result<Credential, Error> {
+        let consumer = self.credentials.consumer(key).await?;
+        // It is looked up for an unknown consumer too, which costs the same.
+        let token = match token.map(std::str::from_utf8) {
+            Some(Ok(token)) => self.store.request_token(token).await?,
+            _ => None,
+        };
+        let consumer = consumer.ok_or(Rejection::ConsumerUnknown)?;
+        let token = token.filter(|token| token.consumer == consumer.key);
+        let token = token.ok_or(Rejection::TokenUnknown)?;
+        let credentials = RequestTokenCredentials { token, consumer };
+        Ok(Credential::RequestToken(Box::new(credentials)))
     }
 
     async fn known_consumer(&self, key: &[u8]) -> Result<Arc<ConsumerCredentials>, Error> {
@@ -286,6 +292,8 @@ impl Verifier {
     }
 
     /// Spends as much time as a wrong signature would, so that timing does not reveal whether a consumer or token exists.
+    #[cold]
+    #[inline(never)]
     fn spend_on_unknown(&self, params: &Params, purpose: Purpose, request: &SignedRequest<'_>) {
         let keys = match purpose {
             Purpose::RequestToken if params.accept_description => 2,
@@ -318,7 +326,6 @@ impl Verifier {
     }
 
     /// Notes the clock of a consumer whose timestamp is rejected, if its signature holds.
-    #[cold]
     async fn note_skew(
         &self,
         params: &Params,
