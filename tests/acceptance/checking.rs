@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::support::{
-    Postgres, Proxy, RedisServer, Upstream, has,
+    Postgres, Proxy, RedisServer, Upstream, free_port, has,
     program::{Ended, program, run},
     proxy::Builder,
     rows,
@@ -53,8 +53,7 @@ fn write(path: &Path, content: impl AsRef<[u8]>, mode: u32) {
 
 #[test]
 fn an_api_that_is_our_own_listener_is_refused_by_both() {
-    let port = nobody().port();
-    let other = nobody().port();
+    let (port, other) = (free_port(), free_port());
     let base = "service.base_url = 'https://api.test'\nlisten.trusted_proxies = ['10.0.0.0/8']\n";
     for (listeners, api, key) in [
         (
@@ -361,7 +360,7 @@ fn what_serve_refuses_check_refuses() {
 #[test]
 fn check_beside_a_running_serve_finds_nothing_wrong_and_changes_nothing() {
     let api = Upstream::start();
-    let port = nobody().port();
+    let port = free_port();
     let builder = Proxy::in_front_of(&api).config(&format!("listen.address = '127.0.0.1:{port}'"));
     let ended = check(&builder).done();
     assert!(ended.stdout.contains("serve makes it"), "{ended:?}");

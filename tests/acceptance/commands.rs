@@ -1,7 +1,8 @@
 //! The commands beside a running proxy.
 
 use crate::support::{
-    Call, Consumer, PATIENCE, Postgres, Proxy, Scene, Upstream, has, legs::asks, until, within,
+    Call, Consumer, PATIENCE, Postgres, Proxy, Scene, Upstream, free_port, has, legs::asks, until,
+    within,
 };
 
 #[test]
@@ -131,8 +132,7 @@ fn a_rotated_secret_works_until_its_grace_is_over() {
 fn health_asks_the_running_process() {
     let api = Upstream::start();
     // The command reads the address from the configuration, so it must be known before.
-    let admin = crate::support::upstream::nobody();
-    let mut proxy = Proxy::with(&api, &format!("admin.listen = '{admin}'"));
+    let mut proxy = Proxy::with(&api, &format!("admin.listen = '127.0.0.1:{}'", free_port()));
     proxy.run("health");
     proxy.run("health --ready");
     proxy.kill();

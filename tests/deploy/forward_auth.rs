@@ -2,9 +2,9 @@
 
 use std::{fs, net::TcpStream, path::Path, process::Command, time::Instant};
 
-use super::{Server, file, free_port, gateways::configure, printed, tool};
+use super::{Server, file, gateways::configure, printed, tool};
 use crate::support::{
-    Answer, Call, Connection, PATIENCE, Placement, Reply, Upstream,
+    Answer, Call, Connection, PATIENCE, Placement, Reply, Upstream, free_port,
     gate::Way,
     has,
     proxy::{Builder, Caller, Proxy},

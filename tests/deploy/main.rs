@@ -22,7 +22,6 @@ mod package;
 mod traces;
 
 use std::{
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
@@ -51,12 +50,6 @@ fn printed(command: &mut Command) -> String {
 /// A program that `tests/run` installs into `tests/.tools`.
 fn tool(name: &str) -> Command {
     Command::new(file("tests/.tools/venv/bin").join(name))
-}
-
-/// A port on which nothing listens.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// A server that ends with the test.

@@ -8,10 +8,10 @@ use std::{
 
 use rustix::process::Signal;
 
-use super::{Server, file, free_port, printed, read};
+use super::{Server, file, printed, read};
 use crate::support::{
-    Call, PATIENCE, Proxy, Scene, Token, Upstream, http, proxy::Consumer, signer::encode,
-    tls::Certificate, within,
+    Call, PATIENCE, Proxy, Scene, Token, Upstream, free_port, http, proxy::Consumer,
+    signer::encode, tls::Certificate, within,
 };
 
 /// A proxy with a series of every metric.

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{file, tool};
 use crate::support::{
-    Call, Proxy, Upstream, gate::WAYS, program::Log, proxy::Builder, tls::Certificate, until,
+    Call, Proxy, Upstream, free_port, gate::WAYS, program::Log, proxy::Builder, tls::Certificate,
+    until,
 };
 
 struct Collector {
@@ -259,7 +260,7 @@ fn a_trace_in_a_description_is_the_callers() {
 fn a_collector_that_fails_or_is_not_there_costs_its_traces_alone() {
     let api = Upstream::start();
     let collector = Collector::start(&["failing"]);
-    for port in [collector.port, super::free_port()] {
+    for port in [collector.port, free_port()] {
         let proxy = Proxy::in_front_of(&api)
             .config(&format!(
                 "operations.unlisted = 'anonymous'\ntelemetry.otlp_endpoint = 'http://127.0.0.1:{port}'"

@@ -49,8 +49,8 @@ fn dribble(stream: &mut TcpStream, bytes: &[u8]) -> usize {
 }
 
 fn is_timeout(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{TimedOut, WouldBlock};
-    matches!(error.kind(), TimedOut | WouldBlock)
+    use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
 /// Dribbles what comes after the first `at_once` bytes: it must be cut short, and told why.

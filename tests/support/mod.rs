@@ -27,7 +27,7 @@ pub mod visitor;
 pub use call::{Call, Placement};
 pub use http::{Answer, Connection};
 pub use operator::Operator;
-pub use postgres::Postgres;
+pub use postgres::{Postgres, free_port};
 pub use proxy::{Caller, Consumer, Proxy, Scene, Token, User};
 pub use redis::RedisServer;
 pub use text::{has, rows, words};

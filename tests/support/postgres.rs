@@ -34,7 +34,7 @@ pub struct Identity<'a> {
 }
 
 /// A free port that no connection takes meanwhile: below those that the system gives to connections.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let mut random = [0; 2];
     loop {
         aws_lc_rs::rand::fill(&mut random).unwrap();
