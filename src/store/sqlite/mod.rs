@@ -33,10 +33,9 @@ use super::{
 mod open;
 mod schema;
 
-/// How long a caller waits.
+/// How long a caller waits, and how long a transaction may be idle between two statements: its task has stalled then, and
+/// others wait for the thread.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a transaction may be idle between two statements. Its task has stalled then, and others wait for the thread.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long dropping the store waits for a thread to close its connection.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -141,7 +140,7 @@ impl Threads {
                     waiting.blocking_recv()
                 };
                 while let Some(jobs) = next() {
-                    while let Ok(job) = jobs.recv_timeout(IDLE_TIMEOUT) {
+                    while let Ok(job) = jobs.recv_timeout(TIMEOUT) {
                         job(&sql);
                     }
                     roll_back(&sql);
