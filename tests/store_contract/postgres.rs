@@ -62,8 +62,15 @@ fn open(url: &str, key: Option<SealKey>, opening: Opening) -> Result<Arc<dyn Sto
     })
 }
 
+/// Opens a store, again while the server takes too long, as on a busy machine.
 pub(crate) fn serve(url: &str) -> Arc<dyn Store> {
-    open(url, None, Opening::Serve).unwrap()
+    let begun = Instant::now();
+    loop {
+        match open(url, None, Opening::Serve) {
+            Ok(store) => return store,
+            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error:?}"),
+        }
+    }
 }
 
 pub(crate) fn database_of(url: &str) -> &str {

@@ -242,7 +242,28 @@ impl Builder {
     /// Writes the configuration and runs another command on it.
     pub fn run(&self, arguments: &[&str], input: &str) -> Ended {
         self.write();
-        run(&mut self.command(arguments), input)
+        self.ends(arguments, input)
+    }
+
+    /// Runs a command; if the store is on a server, until it is not away: on a busy machine a server may take longer than a
+    /// command waits.
+    fn ends(&self, arguments: &[&str], input: &str) -> Ended {
+        let is_remote = self.keeps_on_a_server();
+        within(PATIENCE, "the store answers", || {
+            let ended = run(&mut self.command(arguments), input);
+            let is_away = is_remote && ended.stderr.contains("the store is unavailable");
+            (!is_away).then_some(ended)
+        })
+    }
+
+    /// Whether the store or the nonces are on a server.
+    fn keeps_on_a_server(&self) -> bool {
+        let has = |section: &str, key: &str| {
+            self.table
+                .get(section)
+                .is_some_and(|it| it.get(key).is_some())
+        };
+        has("store", "backend") || has("nonce", "url")
     }
 
     fn write(&self) {
@@ -523,9 +544,7 @@ impl Proxy {
     /// machine a server may take longer than a request waits.
     #[track_caller]
     pub fn served(&self, call: Call) -> Answer {
-        let section = |name: &str| self.home.table.get(name)?.as_table();
-        let is_remote = section("store").is_some_and(|store| store.contains_key("backend"))
-            || section("nonce").is_some_and(|nonce| nonce.contains_key("url"));
+        let is_remote = self.home.keeps_on_a_server();
         within(PATIENCE, "the store answers", || {
             let answer = self.send(call.clone());
             (answer.status != 503 || !is_remote).then_some(answer)
@@ -610,7 +629,7 @@ impl Proxy {
 
     /// Runs a command on the same configuration with this standard input.
     pub fn command_with(&self, arguments: &[&str], input: &str) -> Ended {
-        run(&mut self.home.command(arguments), input)
+        self.home.ends(arguments, input)
     }
 
     /// Registers a consumer.

@@ -20,8 +20,8 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// The longest that a server may take to do what it was told.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The longest that a server may take to do what it was told. A Sentinel that finds that it stood still does nothing for 30 s.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running server; it is killed when this is dropped.
 pub struct RedisServer {
