@@ -18,8 +18,12 @@ const MAX_LENGTH: usize = 64;
 /// How many random characters an id has: 95 bits.
 const PREFIX_LENGTH: usize = 16;
 
-/// Memory is taken for a hundred ids at once, in bytes.
-const PIECE_BYTES: usize = 4096;
+/// The longest id that is made: the random characters, a hyphen and a number.
+const MADE_LENGTH: usize = PREFIX_LENGTH + 1 + 20;
+
+/// Memory is taken for a dozen ids at once, in bytes. All of it is kept while one of them is, such as that of a long
+/// download.
+const PIECE_BYTES: usize = 512;
 
 /// Makes the ids of one worker.
 #[derive(Debug)]
@@ -36,7 +40,7 @@ impl RequestIds {
         Rc::new(Self {
             prefix: random.chars().take(PREFIX_LENGTH).collect(),
             made: Cell::new(0),
-            room: RefCell::new(BytesMut::with_capacity(PIECE_BYTES)),
+            room: RefCell::default(),
         })
     }
 
@@ -44,7 +48,10 @@ impl RequestIds {
         let number = self.made.get() + 1;
         self.made.set(number);
         let mut room = self.room.borrow_mut();
-        // It grows as it must.
+        if room.capacity() < MADE_LENGTH {
+            *room = BytesMut::with_capacity(PIECE_BYTES);
+        }
+        // It has room for it.
         let _ = write!(room, "{}-{number}", self.prefix);
         let id = room.split().freeze();
         HeaderValue::from_maybe_shared(id).unwrap_or_else(|_| number.into())
@@ -103,6 +110,11 @@ mod tests {
         assert_eq!(second.as_str(), "abcdefghijklmnop-2");
         assert_eq!(first.as_str(), "abcdefghijklmnop-1");
         assert_eq!(unread.as_str(), "abcdefghijklmnop-3");
+        // They need several pieces of memory.
+        for number in 4..100 {
+            let id = RequestId::new(&ids, None);
+            assert_eq!(id.as_str(), format!("abcdefghijklmnop-{number}"));
+        }
     }
 
     #[test]
