@@ -50,6 +50,7 @@ fn an_outage_is_logged_once_and_never_taken_for_a_wrong_token() {
     let known = || Call::get("/a").of(&caller);
     let unknown = || Call::get("/a").by(&caller.consumer).with(&other);
     hang_beside_a_cache(&server, || proxy.send(known()).status == 200);
+    let ended = proxy.logged(&["the store can be reached again"]);
     for _ in 0..3 {
         // What is cached serves on; what is not is unavailable, and says so in time.
         assert_eq!(proxy.send(known()).status, 200);
@@ -59,6 +60,10 @@ fn an_outage_is_logged_once_and_never_taken_for_a_wrong_token() {
         assert_eq!(proxy.ask_admin("/readyz").status, 503);
         sleep(Duration::from_millis(400));
     }
+    until("the outage is logged once", || {
+        proxy.logged(&[" ERROR "]) == ended + 1
+    });
+    assert_eq!(proxy.logged(&["the store can be reached again"]), ended);
     server.go_on();
     until("it is ready again", || proxy.is_ready());
     outages_are_logged(&proxy, 1);

@@ -92,11 +92,13 @@ async fn until_it_answers(store: &dyn Store) {
     }
 }
 
-/// Every use case fails.
-async fn is_unavailable(store: &dyn Store) {
+/// Every use case fails; how long the slowest of them took.
+async fn is_unavailable(store: &dyn Store) -> Duration {
     let token = access_token("new", "c", "u");
     let key = id("c");
+    let mut slowest = Duration::ZERO;
     for attempt in 0..3 {
+        let begun = Instant::now();
         let (read, written) = tokio::join!(
             store.consumer(&key),
             store.issue_access_token(token.clone())
@@ -109,19 +111,36 @@ async fn is_unavailable(store: &dyn Store) {
             matches!(written, Err(StoreError::Unavailable(_))),
             "{attempt}: {written:?}"
         );
+        slowest = slowest.max(begun.elapsed());
+    }
+    slowest
+}
+
+/// The server goes, which is told within a second, and returns, which is noticed within two: once at least, because a busy
+/// machine may take longer.
+async fn goes_and_returns(store: &dyn Store, go: impl Fn(), come_back: impl Fn()) {
+    let begun = Instant::now();
+    loop {
+        go();
+        let told = is_unavailable(store).await;
+        come_back();
+        let back = Instant::now();
+        until_it_answers(store).await;
+        let noticed = back.elapsed();
+        if told < Duration::from_secs(1) && noticed < Duration::from_secs(2) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{told:?} {noticed:?}");
     }
 }
 
 #[tokio::test]
-async fn a_stopped_server_is_unavailable_and_serves_again() {
+async fn a_stopped_server_is_unavailable_and_serves_again_within_two_seconds() {
     let server = Server::start();
     let store = serve(&server.database());
     populate(&store).await;
     for _ in 0..2 {
-        server.stop();
-        is_unavailable(&*store).await;
-        server.start_again();
-        until_it_answers(&*store).await;
+        goes_and_returns(&*store, || server.stop(), || server.start_again()).await;
     }
     let issued = store
         .issue_access_token(access_token("new", "c", "u"))
@@ -130,14 +149,11 @@ async fn a_stopped_server_is_unavailable_and_serves_again() {
 }
 
 #[tokio::test]
-async fn a_hung_server_is_unavailable_and_serves_again() {
+async fn a_hung_server_is_unavailable_and_serves_again_within_two_seconds() {
     let server = Server::start();
     let store = serve(&server.database());
     populate(&store).await;
-    server.hang();
-    is_unavailable(&*store).await;
-    server.go_on();
-    until_it_answers(&*store).await;
+    goes_and_returns(&*store, || server.hang(), || server.go_on()).await;
     // What was under way when the server hung was either done or not, and can be asked again.
     let issued = store
         .issue_access_token(access_token("new", "c", "u"))
@@ -218,21 +234,30 @@ async fn reports_a_change_to_other_processes() {
     let url = server.database();
     let (here, there) = (serve(&url), serve(&url));
     populate(&here).await;
-    let position = there.changes_since(0).await.unwrap().position;
-    here.issue_access_token(access_token("a", "c", "u"))
-        .await
-        .unwrap();
-    let is_told = async {
-        loop {
-            // The first reports are of what was done above.
-            there.notified().await;
-            let changes = there.changes_since(position).await.unwrap();
-            if !changes.changes.is_empty() {
-                return changes.changes.len();
+    let begun = Instant::now();
+    for number in 0.. {
+        let position = there.changes_since(0).await.unwrap().position;
+        here.issue_access_token(access_token(&format!("a{number}"), "c", "u"))
+            .await
+            .unwrap();
+        let issued = Instant::now();
+        let is_told = async {
+            loop {
+                // The first reports are of what was done above.
+                there.notified().await;
+                let changes = there.changes_since(position).await.unwrap();
+                if !changes.changes.is_empty() {
+                    return changes.changes.len();
+                }
             }
+        };
+        assert_eq!(tokio::time::timeout(PATIENCE, is_told).await, Ok(1));
+        // Once at least: a busy machine may take longer.
+        if issued.elapsed() < Duration::from_secs(1) {
+            break;
         }
-    };
-    assert_eq!(tokio::time::timeout(PATIENCE, is_told).await, Ok(1));
+        assert!(begun.elapsed() < PATIENCE);
+    }
 }
 
 #[tokio::test]

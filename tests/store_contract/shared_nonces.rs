@@ -179,8 +179,14 @@ async fn a_nonce_is_fresh_once_in_redis_whoever_asks() {
 async fn is_fresh_once(url: &str) {
     let open = async || Arc::new(Replica::open(url, OnLost::Refuse).await);
     let replicas = [open().await, open().await, open().await];
-    let now = today();
-    for round in 0..5 {
+    let (now, begun) = (today(), Instant::now());
+    let (mut round, mut whole) = (0, 0);
+    while whole < 5 {
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "{whole} rounds without a late call"
+        );
+        round += 1;
         let mut calls = JoinSet::new();
         for number in 0..60_u64 {
             for replica in &replicas {
@@ -198,7 +204,7 @@ async fn is_fresh_once(url: &str) {
                 });
             }
         }
-        let (mut fresh, mut late, mut asked) = ([0; 60], [0; 60], [0; 60]);
+        let (mut fresh, mut asked, mut late) = ([0; 60], [0; 60], 0);
         for (number, insertion) in calls.join_all().await {
             let number = usize::try_from(number).unwrap();
             asked[number] += 1;
@@ -206,21 +212,22 @@ async fn is_fresh_once(url: &str) {
                 Ok(Fresh) => fresh[number] += 1,
                 Ok(other) => assert_eq!(other, Used),
                 // Not in time, on a busy machine: it may have been inserted.
-                Err(_) => late[number] += 1,
+                Err(_) => late += 1,
             }
         }
-        for number in 0..60 {
-            let least = asked[number].min(1) - late[number].min(1);
-            assert!((least..=1).contains(&fresh[number]), "{round} {number}");
+        for (fresh, asked) in fresh.into_iter().zip(asked) {
+            assert!(fresh <= 1 && (late > 0 || fresh == asked.min(1)), "{round}");
         }
+        whole += u32::from(late == 0);
     }
     // Any process can look one up, whoever inserted it.
-    for (nonce, timestamp, used) in [
-        ("4 59", 290, true),
-        ("4 59", 280, false),
-        ("5 59", 290, false),
+    for (round, timestamp, used) in [
+        (round, 290, true),
+        (round, 280, false),
+        (round + 1, 290, false),
     ] {
-        let nonce = of_nonce(now + timestamp, nonce);
+        let nonce = format!("{round} 59");
+        let nonce = of_nonce(now + timestamp, &nonce);
         assert_eq!(replicas[0].has(nonce).await, used, "{nonce:?}");
     }
 }
@@ -404,7 +411,7 @@ pub(crate) async fn recovered(replica: &Replica, now: u64, nonce: &str) -> Inser
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_the_server_hangs_every_caller_is_told() {
+async fn while_the_server_hangs_every_caller_is_told_within_a_second() {
     let server = Server::start();
     let replica = Replica::on(&server.database(), OnLost::Refuse);
     // More than the queue holds.
@@ -414,21 +421,32 @@ async fn while_the_server_hangs_every_caller_is_told() {
     tells_all_callers(replica, 1_000, || redis.hang(), || redis.go_on()).await;
 }
 
+/// Within a second once at least: a busy machine may take longer.
 async fn tells_all_callers(replica: Replica, count: u32, hang: impl Fn(), go_on: impl Fn()) {
     let (replica, now) = (Arc::new(replica), today());
     assert_eq!(replica.inserted(now, now, "first").await, Fresh);
-    hang();
-    let mut calls = JoinSet::new();
-    for number in 0..count {
-        let replica = Arc::clone(&replica);
-        calls.spawn(async move {
-            let result = replica.insert(now, now, &number.to_string()).await;
-            assert!(result.is_err(), "{result:?}");
-        });
+    let first = Instant::now();
+    for round in 0.. {
+        hang();
+        let mut calls = JoinSet::new();
+        for number in 0..count {
+            let replica = Arc::clone(&replica);
+            calls.spawn(async move {
+                let begun = Instant::now();
+                let result = replica.insert(now, now, &format!("{round} {number}")).await;
+                assert!(result.is_err(), "{result:?}");
+                begun.elapsed()
+            });
+        }
+        let slowest = calls.join_all().await.into_iter().max();
+        go_on();
+        let again = format!("again {round}");
+        assert_eq!(recovered(&replica, now, &again).await, Fresh);
+        if slowest < Some(Duration::from_secs(1)) {
+            break;
+        }
+        assert!(first.elapsed() < PATIENCE, "{slowest:?}");
     }
-    calls.join_all().await;
-    go_on();
-    assert_eq!(recovered(&replica, now, "again").await, Fresh);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
