@@ -304,6 +304,9 @@ fn given_or_random(secret: Option<Secret>) -> Result<Secret, ManageError> {
 
 /// A consumer after a JSON Merge Patch (RFC 7396); key and secrets stay. A list gets each item once.
 ///
+/// Only what is given is checked: what the consumer has was checked when it was given, and a rule that has become stricter
+/// since must not keep anybody from disabling it.
+///
 /// # Errors
 /// [`ManageError::Invalid`] and [`ManageError::CannotSign`]
 pub fn patched(

@@ -103,9 +103,9 @@ pub(super) fn state_of(consumer: &Consumer) -> String {
     )
 }
 
-/// A fingerprint of a user with the password's hash.
+/// A fingerprint of a user, without the password's hash, which a login may replace.
 pub(super) fn state_of_user(user: &User) -> String {
-    fingerprint(user, [user.password_hash.as_ref(), None])
+    fingerprint(user, [None, None])
 }
 
 fn fingerprint(record: &impl Serialize, secrets: [Option<&Secret>; 2]) -> String {

@@ -375,8 +375,10 @@ fn described(consumer: &Consumer) -> Vec<String> {
 /// The one page that shows a secret.
 fn with_secret(title: String, consumer: &Consumer) -> Shown {
     let secret = consumer.secret.expose_text();
-    let facts = [("Key", consumer.key.as_str()), ("Secret", &secret)];
-    let facts = facts.map(|(name, value)| (name.to_owned(), line(value)));
+    let facts = [
+        ("Key", line(consumer.key.as_str())),
+        ("Secret", line(&**secret)),
+    ];
     let at = path("/consumer", &[("key", consumer.key.as_str())]);
     let sections = vec![
         Section::Note(

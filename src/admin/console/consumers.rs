@@ -5,9 +5,7 @@ use serde_json::Value;
 use super::{
     LISTED, Page, Result, Visit,
     consumer::shown,
-    page::{
-        Cell, Field, FieldKind, Form, Line, Section, Table, counted, line, link, path, tag, time,
-    },
+    page::{Cell, Field, FieldKind, Line, Section, Table, counted, line, link, path, tag, time},
     rejections::advised,
 };
 use crate::{
@@ -57,10 +55,10 @@ impl Visit<'_> {
                 ],
             )
         });
-        let mut sections = vec![Section::Form(Form {
-            action: "/consumers".to_owned(),
-            csrf: None,
-            fields: vec![
+        let mut sections = vec![Section::search(
+            "/consumers",
+            "Search",
+            vec![
                 Field::line("q", "Part of key, name or description", q),
                 Field::new(
                     FieldKind::Choice(STATES.into()),
@@ -70,8 +68,7 @@ impl Visit<'_> {
                 ),
                 Field::line("unused_for", "Unused for, such as 90d", unused_for),
             ],
-            button: "Search".to_owned(),
-        })];
+        )];
         sections.push(Section::Table(Table {
             caption: "Consumers by key".to_owned(),
             head: vec!["key", "name", "state", "permissions", "registered"],
@@ -167,7 +164,7 @@ impl Visit<'_> {
         }
     }
 
-    async fn consumer_facts(&self, consumer: &Consumer) -> Result<Vec<(String, Line)>> {
+    async fn consumer_facts(&self, consumer: &Consumer) -> Result<Vec<(&'static str, Line)>> {
         let mut views = self.backend.manage.views(vec![consumer.clone()]).await?;
         let view = views.pop().map(|(_, view)| view).unwrap_or_default();
         let word = |name: &str| view.get(name).and_then(Value::as_str).unwrap_or("–");
@@ -197,7 +194,7 @@ impl Visit<'_> {
             }
         };
         let members = view::members(consumer);
-        let field = |field: &manage::Field| {
+        let field = |field: &'static manage::Field| {
             let value = match (&field.kind, shown(field, &members)) {
                 (Kind::File, text) if text != "none" => "registered".to_owned(),
                 (Kind::Choice(_), text) if text == "the default" => {
@@ -205,9 +202,8 @@ impl Visit<'_> {
                 }
                 (_, text) => text,
             };
-            (field.label.clone(), line(value))
+            (&*field.label, line(value))
         };
-        let fact = |(name, value): (&str, Line)| (name.to_owned(), value);
         let first = [
             ("Key", line(consumer.key.as_str())),
             ("State", self.state(consumer)),
@@ -217,9 +213,8 @@ impl Visit<'_> {
             ("Registered", line(time(consumer.created_at))),
             ("Last verified call", line(last_use)),
         ];
-        let facts = first.map(fact).into_iter();
-        let facts = facts.chain(fields().iter().map(field));
-        Ok(facts.chain(last.map(fact)).collect())
+        let facts = first.into_iter().chain(fields().iter().map(field));
+        Ok(facts.chain(last).collect())
     }
 
     /// The first tokens of a filter, with a link to all of them.

@@ -449,14 +449,19 @@ impl Visit<'_> {
         match csrf::is_value(sent, &self.session.id, FormPurpose::Console, &about) {
             true => Ok(()),
             false => {
-                let names = ["key", "id", "token", "consumer", "user", "unused_for"];
-                let about = names.map(|name| (name, self.field(name)));
-                let about = about.map(|(name, value)| match (name, value) {
-                    ("token", value) if !value.is_empty() => (name, self.session.sealed(value)),
-                    _ => (name, value.to_owned()),
-                });
-                let about = about.each_ref().map(|(name, value)| (*name, &**value));
-                Err(Rejected::Stale(page::path(self.path, &about)))
+                let token = match self.field("token") {
+                    "" => String::new(),
+                    _ => self.session.sealed(&self.named_token()),
+                };
+                let names = ["key", "id", "consumer", "user", "unused_for"];
+                let mut about = Vec::from(names.map(|name| (name, self.field(name))));
+                about.push(("token", &*token));
+                let here = if self.path == "/logout" {
+                    "/"
+                } else {
+                    self.path
+                };
+                Err(Rejected::Stale(page::path(here, &about)))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{
     Page, Result, Visit,
-    page::{Field, Form, Line, Section, Table, line, tag},
+    page::{Field, Line, Section, Table, line, tag},
 };
 use crate::policy::{
     conventions,
@@ -17,15 +17,14 @@ impl Visit<'_> {
         let method = if method.is_empty() { "GET" } else { method };
         let mut sections = vec![
             Section::Heading("Try a path".to_owned()),
-            Section::Form(Form {
-                action: "/operations".to_owned(),
-                csrf: None,
-                fields: vec![
+            Section::search(
+                "/operations",
+                "Try",
+                vec![
                     Field::line("method", "Method", method),
                     Field::line("path", "Path, as it is sent to the API's public URL", tried),
                 ],
-                button: "Try".to_owned(),
-            }),
+            ),
         ];
         if !tried.is_empty() {
             let path = tried.split(['?', '#']).next().unwrap_or_default();
@@ -38,11 +37,11 @@ impl Visit<'_> {
                 match operations.find(path.as_bytes(), method.to_ascii_uppercase().as_bytes()) {
                     Ok(found) => self.found(&found, live.authorizer.enforce),
                     Err(rejection) => {
-                        vec![("Rejected with 400".to_owned(), line(rejection.to_string()))]
+                        vec![("Rejected with 400", line(rejection.to_string()))]
                     }
                 };
             if let Some(rule) = conventions::broken_rule(path.as_bytes()) {
-                facts.push(("Path convention broken".to_owned(), line(rule)));
+                facts.push(("Path convention broken", line(rule)));
             }
             sections.push(Section::Facts(facts));
         }
@@ -90,8 +89,8 @@ impl Visit<'_> {
     }
 
     /// What is known of a match.
-    fn found(&self, found: &Found<'_>, enforce: bool) -> Vec<(String, Line)> {
-        let facts = match found {
+    fn found(&self, found: &Found<'_>, enforce: bool) -> Vec<(&'static str, Line)> {
+        match found {
             Found::Operation(operation) => {
                 let permission = operation.permission.as_ref();
                 let permission = permission.map_or_else(
@@ -121,11 +120,7 @@ impl Visit<'_> {
                 ("Who may call", admitted(*access)),
                 ("Signatures", line(enforcement(enforce))),
             ],
-        };
-        facts
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect()
+        }
     }
 }
 

@@ -95,7 +95,7 @@ impl Visit<'_> {
         sections
     }
 
-    fn facts(&self, minutes: &[Sample]) -> Vec<(String, Line)> {
+    fn facts(&self, minutes: &[Sample]) -> Vec<(&'static str, Line)> {
         let (shared, readiness) = (&self.admin.shared, &self.admin.readiness);
         // The last whole minute; the one that runs has only begun.
         let last = minutes.iter().rev().nth(1).or_else(|| minutes.last());
@@ -142,7 +142,7 @@ impl Visit<'_> {
             ),
             ("Version", env!("CARGO_PKG_VERSION").to_owned()),
         ]
-        .map(|(name, value)| (name.to_owned(), line(value)))
+        .map(|(name, value)| (name, line(value)))
         .into()
     }
 

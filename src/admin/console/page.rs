@@ -23,7 +23,7 @@ pub(super) enum Section {
     /// A class of the style sheet (`good`, `bad` or `warn`), and a text that stands out.
     Note(&'static str, Line),
     List(Vec<Line>),
-    Facts(Vec<(String, Line)>),
+    Facts(Vec<(&'static str, Line)>),
     Table(Table),
     Chart(Box<Chart>),
     Form(Form),
@@ -31,6 +31,18 @@ pub(super) enum Section {
     Actions(Line),
     /// Texts beside each other, each with its title; the marked parts differ.
     Marked(Vec<(String, Vec<(String, bool)>)>),
+}
+
+impl Section {
+    /// A form that shows the same page by other parameters.
+    pub(super) fn search(action: &str, button: &str, fields: Vec<Field>) -> Self {
+        Self::Form(Form {
+            action: action.to_owned(),
+            csrf: None,
+            fields,
+            button: button.to_owned(),
+        })
+    }
 }
 
 /// Texts and links in one line.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     Page, Result, Visit,
-    page::{Cell, Field, FieldKind, Form, Line, Section, Table, line, link, path, tag, time},
+    page::{Cell, Field, FieldKind, Line, Section, Table, line, link, path, tag, time},
 };
 use crate::{
     clock::UnixTime,
@@ -169,17 +169,16 @@ impl Visit<'_> {
                     send wrong signatures under the key of a consumer: only where a signature holds is the consumer proved.";
         let sections = vec![
             Section::Text(line(text)),
-            Section::Form(Form {
-                action: "/rejections".to_owned(),
-                csrf: None,
-                fields: vec![
+            Section::search(
+                "/rejections",
+                "Show",
+                vec![
                     Field::line("request_id", "Request id", id),
                     Field::line("consumer", "Consumer", consumer),
                     Field::line("reason", "Why", why),
                     Field::new(FieldKind::Choice(KINDS.into()), "kind", "Kind", kind),
                 ],
-                button: "Show".to_owned(),
-            }),
+            ),
             Section::Table(advised("By consumer and reason".to_owned(), &wanted)),
             Section::Table(Table {
                 caption: format!("The newest {} of {}", wanted.len().min(SHOWN), wanted.len()),

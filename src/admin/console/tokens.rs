@@ -6,7 +6,7 @@ use super::{
     LISTED, Page, Rejected, Result, Shown, Visit,
     change::Change,
     consumers::{listed, next},
-    page::{Field, Form, Section, Table, counted, line, link, path, tag, time},
+    page::{Field, Section, Table, counted, line, link, path, tag, time},
 };
 use crate::{
     clock::UnixTime,
@@ -62,16 +62,15 @@ impl Visit<'_> {
             let text = format!("Revoked: {}.", counted(revoked, "access token"));
             sections.push(Section::Note("good", line(text)));
         }
-        sections.push(Section::Form(Form {
-            action: "/tokens".to_owned(),
-            csrf: None,
-            fields: vec![
+        sections.push(Section::search(
+            "/tokens",
+            "Show",
+            vec![
                 Field::line("consumer", "Consumer key", consumer.1),
                 Field::line("user", "User id", user.1),
                 Field::line("unused_for", "Unused for, such as 90d", unused.1),
             ],
-            button: "Show".to_owned(),
-        }));
+        ));
         let filtered = [consumer, user, unused];
         let has_filter = filtered.iter().any(|(_, value)| !value.is_empty());
         let mut actions = vec![link(
@@ -146,6 +145,13 @@ impl Visit<'_> {
         }
     }
 
+    /// The token of the page's own link, else as somebody types it.
+    pub(super) fn named_token(&self) -> String {
+        let token = self.field("token");
+        let opened = self.session.opened(token);
+        opened.unwrap_or_else(|| token.to_owned())
+    }
+
     /// How many tokens of a filter are not revoked. Past some number it makes no difference.
     pub(super) async fn counted_tokens(
         &self,
@@ -167,10 +173,7 @@ impl Visit<'_> {
         self.check_write()?;
         let (manage, by) = (&self.backend.manage, self.actor());
         if self.path == "/token/revoke" {
-            // Of the page's own link, else as somebody types it.
-            let sealed = self.session.opened(self.field("token"));
-            let token = sealed.as_deref().unwrap_or_else(|| self.field("token"));
-            let token = manage.token(token, true).await?;
+            let token = manage.token(&self.named_token(), true).await?;
             let state = token.token.clone();
             if self.is_confirmed(&state)? {
                 manage.revoke_token(&by, &token, None).await?;

@@ -4,7 +4,7 @@ use super::{
     LISTED, Page, Rejected, Result, Shown, Visit,
     change::{Change, state_of_user},
     consumers::{enabled, next},
-    page::{Field, Form, Section, Table, counted, line, link, path, time},
+    page::{Field, Section, Table, counted, line, link, path, time},
 };
 use crate::{
     names::UserId,
@@ -44,12 +44,11 @@ impl Visit<'_> {
             ]
         };
         let sections = vec![
-            Section::Form(Form {
-                action: "/users".to_owned(),
-                csrf: None,
-                fields: vec![Field::line("q", "Part of name or id", q)],
-                button: "Search".to_owned(),
-            }),
+            Section::search(
+                "/users",
+                "Search",
+                vec![Field::line("q", "Part of name or id", q)],
+            ),
             Section::Table(Table {
                 caption: "Users by id".to_owned(),
                 head: vec!["name", "shown as", "id", "state", "made"],
@@ -85,9 +84,7 @@ impl Visit<'_> {
             ("State", vec![enabled(user.enabled)]),
             ("Made", line(time(user.created_at))),
         ];
-        sections.push(Section::Facts(
-            facts.map(|(name, value)| (name.to_owned(), value)).into(),
-        ));
+        sections.push(Section::Facts(facts.into()));
         if self.may_write() {
             let at = |page: &str| path(page, &[("id", id)]);
             sections.push(Section::Actions(vec![
