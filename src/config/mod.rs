@@ -4,8 +4,8 @@
 //! # How to add a key
 //!
 //! Declare it in `sections`, with its type, default, reason, and whether a reload applies it. Suggestions, environment
-//! variables and `config.example.toml` follow from that; `COUNTERSIGN_WRITE_EXAMPLE=1 cargo test example_file` writes
-//! the latter. A value that is written as a string implements `text::Text`. Rules on more than one key are in `rules`
+//! variables, `config.example.toml` and `docs/configuration.md` follow from that; `COUNTERSIGN_WRITE_EXAMPLE=1 cargo test
+//! example_file` writes the latter two. A value that is written as a string implements `text::Text`. Rules on more than one key are in `rules`
 //! (errors) and `warnings` (advice); values that follow from other keys are in `derived`.
 //!
 //! A relative path belongs to the directory of the configuration file, wherever the working directory is: in the file, in

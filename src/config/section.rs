@@ -27,6 +27,8 @@ pub(super) struct KeySchema {
     pub(super) unwritten: Unwritten,
     pub(super) value_type: &'static str,
     #[cfg(test)]
+    pub(super) when: &'static str,
+    #[cfg(test)]
     pub(super) doc: &'static [&'static str],
 }
 
@@ -99,6 +101,8 @@ macro_rules! section {
                         name: stringify!($key),
                         unwritten: $crate::config::section::section!(@unwritten $(= $default)? $($($unwritten)*)?),
                         value_type: stringify!($key_type),
+                        #[cfg(test)]
+                        when: stringify!($when),
                         #[cfg(test)]
                         doc: &[$($key_doc),*],
                     },

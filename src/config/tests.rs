@@ -15,7 +15,7 @@ use std::{
 
 use proptest::prelude::*;
 
-use self::example::{example, wrapped};
+use self::example::{example, page, wrapped};
 use super::{
     section::{Schema, Unwritten},
     *,

@@ -65,15 +65,19 @@ fn declares_each_section_and_key_once() {
     assert_eq!(distinct.len(), count);
 }
 
-/// The example is written from the declarations: `COUNTERSIGN_WRITE_EXAMPLE=1 cargo test example` writes it again.
+/// Both are written from the declarations: `COUNTERSIGN_WRITE_EXAMPLE=1 cargo test example_file` writes them again.
 #[test]
-fn example_file_says_what_the_declarations_say() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config.example.toml");
-    if std::env::var_os("COUNTERSIGN_WRITE_EXAMPLE").is_some() {
-        fs::write(&path, example()).unwrap();
+fn example_file_and_page_say_what_the_declarations_say() {
+    for (name, text) in [
+        ("config.example.toml", example()),
+        ("docs/configuration.md", page()),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+        if std::env::var_os("COUNTERSIGN_WRITE_EXAMPLE").is_some() {
+            fs::write(&path, &text).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), text, "{name}");
     }
-    let written = fs::read_to_string(&path).unwrap();
-    assert_eq!(written, example());
 }
 
 #[test]

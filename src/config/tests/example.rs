@@ -1,4 +1,4 @@
-//! `config.example.toml`, written from the declarations, so that it can say nothing else than they do.
+//! `config.example.toml` and `docs/configuration.md`, written from the declarations, so that they can say nothing else.
 
 use std::fmt::Write as _;
 
@@ -22,6 +22,54 @@ const HEAD: &str = "\
 # COUNTERSIGN__STORE__ENCRYPTION_KEY_FILE is store.encryption_key_file.
 # COUNTERSIGN__OPERATION and COUNTERSIGN__PERMISSION take the whole list: [{ path = \"/members/{id}\" }].
 ";
+
+const PAGE_HEAD: &str = "\
+# Configuration
+
+Every key, the value that holds where it is not written, and whether a change takes effect at SIGHUP or at a restart. This page and
+[config.example.toml](../config.example.toml), a whole configuration of the defaults, are written from the code. The one key that must be
+written is `upstream.api_url`, unless `forward_auth.listen` is set. `countersign check` reports every mistake at once.
+
+- Durations are `\"500ms\"`, `\"300s\"`, `\"10m\"`, `\"12h\"`, `\"7d\"`; sizes `\"64B\"`, `\"32KiB\"`, `\"1MiB\"`; rates `\"10 per 15m\"`.
+- Relative paths belong to the directory of the configuration file; those in variables too.
+- Any key can also come from the environment, which goes over the file: `COUNTERSIGN__LISTEN__ADDRESS=0.0.0.0:8080` sets `listen.address`. With
+  `_FILE` after the name the value is the content of the file that the variable names. A key whose own name ends in `_file` wins over that
+  reading. `COUNTERSIGN__OPERATION` and `COUNTERSIGN__PERMISSION` take the whole list: `[{ path = \"/members/{id}\" }]`.
+";
+
+/// The text of `docs/configuration.md`.
+pub(super) fn page() -> String {
+    let joined = |doc: &[&str]| {
+        let words = doc.iter().flat_map(|line| line.split_whitespace());
+        words.collect::<Vec<_>>().join(" ").replace('|', "\\|")
+    };
+    let mut text = PAGE_HEAD.to_owned();
+    for section in SECTIONS {
+        let (name, about) = (section.name, joined(section.doc));
+        let list = if section.list { " (a list)" } else { "" };
+        let _ = write!(
+            text,
+            "\n## {name}{list}\n\n{about}\n\n| key | default | change by | meaning |\n|---|---|---|---|\n"
+        );
+        for key in section.keys {
+            let default = match key.unwritten {
+                Unwritten::Default(value) => format!("`{}`", joined(&[value])),
+                Unwritten::Required(example) => format!("required, such as `{example}`"),
+                Unwritten::Absent(words, example) => {
+                    format!("{words}; such as `{}`", joined(&[example]))
+                }
+            };
+            let when = key.when.replace("reload", "SIGHUP");
+            let _ = writeln!(
+                text,
+                "| `{}` | {default} | {when} | {} |",
+                key.name,
+                joined(key.doc)
+            );
+        }
+    }
+    text
+}
 
 /// The text of `config.example.toml`.
 pub(super) fn example() -> String {
