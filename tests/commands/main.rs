@@ -11,7 +11,7 @@ mod text;
 
 mod consumers;
 mod failures;
-mod first_hour;
+mod guides;
 mod manual;
 mod paths;
 mod place;
