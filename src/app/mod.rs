@@ -11,7 +11,7 @@ pub mod own;
 pub mod services;
 mod signals;
 pub mod sockets;
-mod traces;
+pub mod traces;
 mod upkeep;
 mod watch;
 pub mod workers;

@@ -20,7 +20,7 @@ use crate::{
     issue::random::{self, NoRandomness},
     login::{self, HttpLogin, LocalLogin, PasswordPool, Throttle},
     nonce::{self, LocalWindow, Opened, SharedWindow},
-    origin::Scheme,
+    origin::Origin,
     outbound::Target,
     pages,
     secret::Secret,
@@ -395,23 +395,8 @@ pub fn login_params(config: &Config) -> Result<Option<login::http::Params>, Serv
     let Some(url) = login.url.as_ref().filter(|_| is_http) else {
         return Ok(None);
     };
-    let tls = match url.origin.scheme {
-        Scheme::Http => None,
-        Scheme::Https => Some(forward::tls::client_config(&forward::tls::Params {
-            files: TlsFiles {
-                ca: login.ca.clone(),
-                identity: None,
-            },
-            ca_key: "login.ca",
-            server_name: url.origin.bare_host().to_owned(),
-            http2: false,
-        })?),
-    };
     Ok(Some(login::http::Params {
-        target: Target {
-            origin: url.origin.clone(),
-            tls,
-        },
+        target: target(&url.origin, login.ca.clone(), "login.ca")?,
         path: url.path.clone(),
         timeout: login.timeout,
         encoding: login.request,
@@ -424,6 +409,31 @@ pub fn login_params(config: &Config) -> Result<Option<login::http::Params>, Serv
             success: login.success_field.clone(),
         },
     }))
+}
+
+/// Another service at `origin`. Over https its certificate is of `ca`, which the key or variable `ca_key` names, or of the system's
+/// authorities.
+///
+/// # Errors
+/// A file of `ca`.
+pub(super) fn target(
+    origin: &Origin,
+    ca: Vec<PathBuf>,
+    ca_key: &'static str,
+) -> Result<Target, TlsError> {
+    let origin = origin.clone();
+    let files = TlsFiles { ca, identity: None };
+    let params = forward::tls::Params {
+        files,
+        ca_key,
+        server_name: origin.bare_host().to_owned(),
+        http2: false,
+    };
+    let tls = origin
+        .is_https()
+        .then(|| forward::tls::client_config(&params));
+    let tls = tls.transpose()?;
+    Ok(Target { origin, tls })
 }
 
 fn throttle(config: &Config) -> Result<Throttle, ServiceError> {

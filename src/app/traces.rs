@@ -14,6 +14,7 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Request, Response, Uri, header};
+use opentelemetry::KeyValue;
 use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{
     ExporterBuildError, Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _,
@@ -28,16 +29,15 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
+use super::services;
 use crate::{
-    forward,
-    origin::{HttpUrl, Scheme},
+    origin::HttpUrl,
     outbound::{self, Target},
     server::tls::TlsError,
     telemetry::{
         causes::causes,
         traces::{Message, QUEUE, Traces},
     },
-    tls::TlsFiles,
 };
 
 /// The most spans of one export, about.
@@ -51,6 +51,7 @@ const AUTHORITIES: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
     "OTEL_EXPORTER_OTLP_CERTIFICATE",
 ];
+const FAILING: &str = "telemetry.otlp_endpoint: traces cannot be exported and are dropped";
 /// The path of traces at a collector.
 const PATH: &str = "/v1/traces";
 
@@ -77,48 +78,14 @@ pub(super) fn start(
     instance: &str,
     counts: &IntCounterVec,
 ) -> Result<Arc<Traces>, TracesError> {
-    let authorities = AUTHORITIES.into_iter().find_map(|variable| {
-        let file = env::var_os(variable).filter(|file| !file.is_empty())?;
-        Some((variable, PathBuf::from(file)))
-    });
-    let (ca_key, ca) = authorities.unzip();
-    let tls = match url.origin.scheme {
-        Scheme::Http => None,
-        Scheme::Https => Some(forward::tls::client_config(&forward::tls::Params {
-            files: TlsFiles {
-                ca: ca.into_iter().collect(),
-                identity: None,
-            },
-            ca_key: ca_key.unwrap_or("telemetry.otlp_endpoint"),
-            server_name: url.origin.bare_host().to_owned(),
-            http2: false,
-        })?),
-    };
-    let path = url.path.strip_suffix(PATH).unwrap_or(&url.path);
-    let client = Client {
-        target: Target {
-            origin: url.origin.clone(),
-            tls,
-        },
-        is_failing: AtomicBool::new(false),
-    };
-    let mut exporter = SpanExporter::builder()
-        .with_http()
-        .with_http_client(client)
-        .with_endpoint(format!("{}{path}{PATH}", url.origin))
-        .with_protocol(Protocol::HttpBinary)
-        .with_timeout(TIMEOUT)
-        .build()?;
+    let is_failing = Arc::default();
+    let mut exporter = exporter(url, Arc::clone(&is_failing))?;
     let resource = Resource::builder()
         .with_service_name("countersign")
-        .with_attribute(opentelemetry::KeyValue::new(
-            "service.version",
-            env!("CARGO_PKG_VERSION"),
-        ))
-        .with_attribute(opentelemetry::KeyValue::new(
-            "service.instance.id",
-            instance.to_owned(),
-        ))
+        .with_attributes([
+            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+            KeyValue::new("service.instance.id", instance.to_owned()),
+        ])
         .build();
     exporter.set_resource(&resource);
     let (queue, ended) = mpsc::channel(QUEUE);
@@ -129,14 +96,50 @@ pub(super) fn start(
     let counts = counts.clone();
     thread::Builder::new()
         .name("traces".to_owned())
-        .spawn(move || runtime.block_on(export(ended, &exporter, &counts)))?;
+        .spawn(move || runtime.block_on(export(ended, &exporter, &is_failing, &counts)))?;
     Ok(Arc::new(Traces::new(queue, dropped)))
+}
+
+/// Connects to a collector, as `check` does. The outer error is one by which `serve` does not start.
+///
+/// # Errors
+/// [`TracesError`]
+pub async fn reach(url: &HttpUrl) -> Result<io::Result<()>, TracesError> {
+    exporter(url, Arc::default())?;
+    let connected = target(url)?.connect(Instant::now() + TIMEOUT).await;
+    Ok(connected.map(drop))
+}
+
+fn target(url: &HttpUrl) -> Result<Target, TlsError> {
+    let authorities = AUTHORITIES.into_iter().find_map(|variable| {
+        let file = env::var_os(variable).filter(|file| !file.is_empty())?;
+        Some((variable, PathBuf::from(file)))
+    });
+    let (ca_key, ca) = authorities.unzip();
+    let ca_key = ca_key.unwrap_or("telemetry.otlp_endpoint");
+    services::target(&url.origin, ca.into_iter().collect(), ca_key)
+}
+
+fn exporter(url: &HttpUrl, is_failing: Arc<AtomicBool>) -> Result<SpanExporter, TracesError> {
+    let path = url.path.strip_suffix(PATH).unwrap_or(&url.path);
+    let client = Client {
+        target: target(url)?,
+        is_failing,
+    };
+    Ok(SpanExporter::builder()
+        .with_http()
+        .with_http_client(client)
+        .with_endpoint(format!("{}{path}{PATH}", url.origin))
+        .with_protocol(Protocol::HttpBinary)
+        .with_timeout(TIMEOUT)
+        .build()?)
 }
 
 /// Exports in batches until nobody is left who could end a request.
 async fn export(
     mut ended: mpsc::Receiver<Message>,
     exporter: &SpanExporter,
+    is_failing: &AtomicBool,
     counts: &IntCounterVec,
 ) {
     let mut batch = Batch::default();
@@ -159,7 +162,13 @@ async fn export(
             if requests > 0 {
                 let result = match exporter.export(spans).await {
                     Ok(()) => "exported",
-                    Err(_) => "failed",
+                    Err(error) => {
+                        // The client has logged what it knows better.
+                        if !is_failing.swap(true, Ordering::Relaxed) {
+                            tracing::warn!(%error, "{FAILING}");
+                        }
+                        "failed"
+                    }
                 };
                 counts.with_label_values(&[result]).inc_by(requests);
             }
@@ -193,7 +202,7 @@ impl Batch {
 #[derive(Debug)]
 struct Client {
     target: Target,
-    is_failing: AtomicBool,
+    is_failing: Arc<AtomicBool>,
 }
 
 #[async_trait]
@@ -208,10 +217,7 @@ impl HttpClient for Client {
         let was_failing = self.is_failing.swap(problem.is_some(), Ordering::Relaxed);
         match problem {
             Some(problem) if !was_failing => {
-                tracing::warn!(
-                    problem,
-                    "telemetry.otlp_endpoint: traces cannot be exported and are dropped"
-                );
+                tracing::warn!(problem, "{FAILING}");
             }
             None if was_failing => tracing::info!("traces are exported again"),
             _ => {}

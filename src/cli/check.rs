@@ -16,6 +16,7 @@ use crate::{
         inspect::{self, Severity},
         live, own,
         services::{self, ServiceError},
+        traces,
     },
     clock::Clock,
     config::{Config, LoginBackend, NonceScope},
@@ -47,7 +48,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Output, CommandError> {
     let config = args.config.load()?;
     let name = args.config.path().display().to_string();
-    let checks: [(&str, Check); 10] = [
+    let checks: [(&str, Check); 11] = [
         ("listeners", listeners),
         ("certificates", certificates),
         ("keys", keys),
@@ -58,6 +59,7 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
         ("API", api),
         ("login", login),
         ("admin API", admin_api),
+        ("traces", traces),
     ];
     let (mut found, mut errors, mut worst) = (Vec::new(), Vec::new(), 0);
     let mut warnings: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
@@ -188,6 +190,24 @@ fn pages(config: &Config, _: &mut Vec<String>) -> CheckResult {
     let look = live::look(config, app::first(&config.listen.address)).map_err(StartError::from)?;
     let languages: Vec<_> = look.languages.all().map(Texts::tag).collect();
     Ok(format!("in {}", languages.join(", ")))
+}
+
+fn traces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
+    let Some(url) = &config.telemetry.otlp_endpoint else {
+        return Ok("none: no telemetry.otlp_endpoint".to_owned());
+    };
+    Ok(
+        match block_on(traces::reach(url))?.map_err(StartError::from)? {
+            Ok(()) => format!("{url} takes connections"),
+            // Traces alone are lost.
+            Err(error) => {
+                warnings.push(format!(
+                "telemetry.otlp_endpoint: {url} cannot be reached: {error}; start the collector, or correct the URL"
+            ));
+                "are dropped now".to_owned()
+            }
+        },
+    )
 }
 
 /// Reads the admin tokens.

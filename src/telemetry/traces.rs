@@ -103,17 +103,15 @@ impl Traces {
     pub fn begin(headers: &HeaderMap, is_trusted: bool) -> Trace {
         let caller = is_trusted.then(|| caller_span(headers)).flatten();
         let ids = RandomIdGenerator::default();
+        // A caller that records nothing wants nothing recorded here.
+        let caller = caller
+            .unwrap_or_else(|| context(ids.new_trace_id(), SpanId::INVALID, TraceFlags::SAMPLED));
         Trace {
-            id: caller
-                .as_ref()
-                .map_or_else(|| ids.new_trace_id(), SpanContext::trace_id),
-            parent: caller
-                .as_ref()
-                .map_or(SpanId::INVALID, SpanContext::span_id),
+            id: caller.trace_id(),
+            parent: caller.span_id(),
             span: ids.new_span_id(),
             upstream: ids.new_span_id(),
-            // A caller that records nothing wants nothing recorded here.
-            flags: caller.map_or(TraceFlags::SAMPLED, |caller| caller.trace_flags()),
+            flags: caller.trace_flags(),
         }
     }
 
@@ -213,9 +211,8 @@ fn spans(trace: &Trace, ended: &Ended<'_>) -> Vec<SpanData> {
         attributes.push(KeyValue::new("countersign.consumer", consumer.to_owned()));
     }
     let is_error = ended.status == 0 || ended.status >= 500;
-    let context = |span| SpanContext::new(trace.id, span, trace.flags, false, Default::default());
     let whole = SpanData {
-        span_context: context(trace.span),
+        span_context: context(trace.id, trace.span, trace.flags),
         parent_span_id: trace.parent,
         parent_span_is_remote: trace.is_callers(),
         span_kind: SpanKind::Server,
@@ -233,60 +230,44 @@ fn spans(trace: &Trace, ended: &Ended<'_>) -> Vec<SpanData> {
         },
         instrumentation_scope: SCOPE.clone(),
     };
-    let step = |name: &'static str, kind, span, start_time, end_time| SpanData {
-        span_context: context(span),
-        parent_span_id: trace.span,
-        parent_span_is_remote: false,
-        span_kind: kind,
-        name: name.into(),
-        start_time,
-        end_time,
-        attributes: Vec::new(),
-        status: Status::Unset,
-        ..whole.clone()
-    };
-    let ids = RandomIdGenerator::default();
     // Each step ended where the next one began.
     let answered = end.checked_sub(ended.rest).unwrap_or(end);
     let asked = answered - ended.upstream.unwrap_or_default();
     let received = asked - ended.verify.unwrap_or_default();
-    let mut steps = Vec::with_capacity(5);
-    if ended.verify.is_some() || ended.upstream.is_some() {
-        steps.push(step(
-            "receive",
-            SpanKind::Internal,
-            ids.new_span_id(),
-            start,
-            received,
-        ));
+    let (verifies, asks) = (ended.verify.is_some(), ended.upstream.is_some());
+    let ids = RandomIdGenerator::default();
+    let mut spans = Vec::with_capacity(5);
+    for (is_there, name, start_time, end_time) in [
+        (verifies || asks, "receive", start, received),
+        (verifies, "verify", received, asked),
+        (asks, "upstream", asked, answered),
+        (asks, "respond", answered, end),
+    ] {
+        let (span_kind, span) = match name {
+            "upstream" => (SpanKind::Client, trace.upstream),
+            _ => (SpanKind::Internal, ids.new_span_id()),
+        };
+        if is_there {
+            spans.push(SpanData {
+                span_context: context(trace.id, span, trace.flags),
+                parent_span_id: trace.span,
+                parent_span_is_remote: false,
+                span_kind,
+                name: name.into(),
+                start_time,
+                end_time,
+                attributes: Vec::new(),
+                status: Status::Unset,
+                ..whole.clone()
+            });
+        }
     }
-    if ended.verify.is_some() {
-        steps.push(step(
-            "verify",
-            SpanKind::Internal,
-            ids.new_span_id(),
-            received,
-            asked,
-        ));
-    }
-    if ended.upstream.is_some() {
-        steps.push(step(
-            "upstream",
-            SpanKind::Client,
-            trace.upstream,
-            asked,
-            answered,
-        ));
-        steps.push(step(
-            "respond",
-            SpanKind::Internal,
-            ids.new_span_id(),
-            answered,
-            end,
-        ));
-    }
-    steps.push(whole);
-    steps
+    spans.push(whole);
+    spans
+}
+
+fn context(trace: TraceId, span: SpanId, flags: TraceFlags) -> SpanContext {
+    SpanContext::new(trace, span, flags, false, Default::default())
 }
 
 /// The beginning of a text of a caller.

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{file, tool};
 use crate::support::{
-    Call, Proxy, Upstream, free_port, gate::WAYS, program::Log, proxy::Builder, tls::Certificate,
-    until,
+    Call, Proxy, Upstream, free_port, gate::WAYS, has, program::Log, proxy::Builder,
+    tls::Certificate, until,
 };
 
 struct Collector {
@@ -326,9 +326,19 @@ fn over_https_traces_go_only_to_a_collector_with_a_trusted_certificate() {
     for span in collector.spans() {
         assert_ne!(attribute(&span, "url.path"), "/elsewhere");
     }
-    let missing = start("localhost", general, "/nowhere.pem").serve_fails();
-    assert!(
-        missing.stderr.contains(general) && missing.stderr.contains("/nowhere.pem"),
-        "{missing:?}"
+    let missing = start("localhost", general, "/nowhere.pem");
+    for ended in [missing.serve_fails(), missing.run(&["check"], "")] {
+        assert_eq!(ended.code(), Some(2), "{ended:?}");
+        has(&ended.stderr, &[general, "/nowhere.pem"]);
+    }
+    let checked = start("localhost", general, &certificate).run(&["check"], "");
+    has(
+        &checked.done().stdout,
+        &["traces  ", " takes connections\n"],
     );
+    let checked = start("localhost", general, &other)
+        .run(&["check"], "")
+        .done();
+    let warning = ["warning: ", "telemetry.otlp_endpoint: ", "BadSignature"];
+    has(&checked.stderr, &warning);
 }
