@@ -1,5 +1,6 @@
 //! The arguments and results of the use cases of a store, and its faults.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{
@@ -166,8 +167,9 @@ pub enum Exchanged {
 /// Wrong verifiers, under a right signature, after which a request token is void.
 pub const MAX_WRONG_VERIFIERS: u32 = 5;
 
-/// A change in the store, for caches.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A change in the store, for caches; serde has the columns `kind` and `key`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "key", rename_all = "snake_case")]
 pub enum Change {
     /// A consumer was added, changed or removed.
     Consumer(ConsumerKey),

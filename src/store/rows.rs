@@ -34,40 +34,23 @@ pub enum Value {
     Bytes(Vec<u8>),
 }
 
-impl From<i64> for Value {
-    fn from(number: i64) -> Self {
-        Self::Integer(number)
-    }
+macro_rules! values {
+    ($($from:ty: $value:pat => $to:expr;)+) => {$(
+        impl From<$from> for Value {
+            fn from($value: $from) -> Self {
+                $to
+            }
+        }
+    )+};
 }
 
-impl From<bool> for Value {
-    fn from(flag: bool) -> Self {
-        Self::Integer(flag.into())
-    }
-}
-
-impl From<UnixTime> for Value {
-    fn from(time: UnixTime) -> Self {
-        Self::Integer(seconds(time))
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<Vec<u8>> for Value {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self::Bytes(bytes)
-    }
+values! {
+    i64: number => Self::Integer(number);
+    bool: flag => Self::Integer(flag.into());
+    UnixTime: time => Self::Integer(seconds(time));
+    &str: text => Self::Text(text.to_owned());
+    String: text => Self::Text(text);
+    Vec<u8>: bytes => Self::Bytes(bytes);
 }
 
 impl<T: Into<Self>> From<Option<T>> for Value {
@@ -315,25 +298,7 @@ pub(super) fn session(row: &Row, _: &Seal) -> Result<Session> {
 
 /// Reads a row of `changes`.
 pub(super) fn change(row: &Row, _: &Seal) -> Result<Change> {
-    match row.get::<String>("kind")?.as_str() {
-        "consumer" => Ok(Change::Consumer(row.get("key")?)),
-        "access_token" => Ok(Change::AccessToken(row.get("key")?)),
-        "user" => Ok(Change::User(row.get("key")?)),
-        "command" => Ok(Change::Command(row.get("key")?)),
-        "failed_login" => Ok(Change::FailedLogin(row.get("key")?)),
-        _ => Err(StoreError::Broken("a change is of no known kind")),
-    }
-}
-
-/// A change as the columns `kind` and `key` hold it.
-pub(super) fn change_columns(change: &Change) -> (&'static str, &str) {
-    match change {
-        Change::Consumer(key) => ("consumer", key.as_str()),
-        Change::AccessToken(token) => ("access_token", token.as_str()),
-        Change::User(id) => ("user", id.as_str()),
-        Change::Command(record) => ("command", record),
-        Change::FailedLogin(report) => ("failed_login", report),
-    }
+    row.record()
 }
 
 /// A time as a column holds it; the greatest signed integer for later times, which is far after every real date.

@@ -17,7 +17,6 @@ use tempfile::TempDir;
 
 use crate::records::{
     NOW, access_token, allow, authorize, consumer, id, import_list, issue, populate, rich_consumer,
-    user,
 };
 
 fn place() -> (TempDir, PathBuf) {
@@ -403,35 +402,5 @@ async fn two_processes_may_make_the_file_at_once() {
         assert!(stores.len() >= 2);
         drop(stores);
         populate(&open(&path, key(1)).unwrap()).await;
-    }
-}
-
-#[tokio::test]
-async fn finds_out_what_the_passwords_of_an_older_file_cost() {
-    for key in [None, key(1)] {
-        let (_directory, path) = place();
-        populate(&open(&path, key.clone()).unwrap()).await;
-        execute(
-            &path,
-            "DROP INDEX users_by_password_cost;
-                 ALTER TABLE users DROP COLUMN password_cost;
-                 ALTER TABLE users DROP COLUMN replaced_hash;
-                 ALTER TABLE consumers DROP COLUMN rsa_only;
-                 ALTER TABLE consumers DROP COLUMN description;
-                 ALTER TABLE consumers DROP COLUMN website;
-                 DROP TABLE removed_consumers;
-                 ALTER TABLE sessions DROP COLUMN browser;
-                 ALTER TABLE sessions DROP COLUMN system;
-                 DROP TABLE consumer_uses;
-                 DROP INDEX access_tokens_by_use;
-                 DROP INDEX access_tokens_of_consumer_by_use;
-                 DROP INDEX consumers_in_grace;
-                 DELETE FROM meta;
-                 PRAGMA user_version = 1",
-        );
-        let store = open(&path, key).unwrap();
-        let account = store.account(&user("u").name).await.unwrap();
-        assert_eq!(account.costs, ["$argon2id"]);
-        assert_eq!(account.user, Some(user("u")));
     }
 }

@@ -1,8 +1,10 @@
 //! Consumers: registered, changed, removed.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 
-use super::{Engine, Mode, Pace, Tx, alone, condition, passes, read, run};
+use super::{ALONE, Engine, LIST, READ, Statements, Tx, condition, passes, record_uses, run};
 use crate::{
     clock::UnixTime,
     names::ConsumerKey,
@@ -10,7 +12,7 @@ use crate::{
         Result,
         port::{Added, Change, Guard, RecordFilter, Updated},
         record::{Consumer, ConsumerUse},
-        rows::{self, json, seconds},
+        rows::{self, seconds},
         seal::field,
     },
 };
@@ -20,7 +22,7 @@ use crate::{
 pub trait Consumers: Engine {
     /// Finds a consumer, disabled ones too: one that is registered here, else one of the existing system.
     async fn consumer(&self, key: &ConsumerKey) -> Result<Option<Consumer>> {
-        read(self, "consumer", async |tx| {
+        run(self, "consumer", READ, async |tx| {
             match (find(tx, key).await?, &self.extensions().shared) {
                 (None, Some(shared)) => shared.outside.consumer(tx, key).await,
                 (found, _) => Ok(found),
@@ -31,7 +33,7 @@ pub trait Consumers: Engine {
 
     /// Registers a consumer.
     async fn add_consumer(&self, consumer: Consumer) -> Result<Added> {
-        alone(self, "add_consumer", async |tx| {
+        run(self, "add_consumer", ALONE, async |tx| {
             if is_removed(tx, &consumer.key).await? || find(tx, &consumer.key).await?.is_some() {
                 return Ok(Added::Taken);
             }
@@ -47,7 +49,7 @@ pub trait Consumers: Engine {
         key: &ConsumerKey,
         change: &(dyn for<'c> Fn(&'c mut Consumer) -> bool + Sync),
     ) -> Result<Updated<Consumer>> {
-        alone(self, "update_consumer", async |tx| {
+        run(self, "update_consumer", ALONE, async |tx| {
             let Some(mut consumer) = find(tx, key).await? else {
                 return Ok(Updated::Unknown);
             };
@@ -62,7 +64,7 @@ pub trait Consumers: Engine {
 
     /// Removes a consumer with its request tokens and access tokens; `false` if there is none that `guard` lets go.
     async fn remove_consumer(&self, key: &ConsumerKey, guard: Guard<'_, Consumer>) -> Result<bool> {
-        alone(self, "remove_consumer", async |tx| {
+        run(self, "remove_consumer", ALONE, async |tx| {
             if !passes(guard, find(tx, key).await?) {
                 return Ok(false);
             }
@@ -91,8 +93,7 @@ pub trait Consumers: Engine {
         after: Option<&ConsumerKey>,
         limit: u32,
     ) -> Result<Vec<Consumer>> {
-        let pace = Pace::Command;
-        run(self, "consumers", Mode::Single, pace, async |tx| {
+        run(self, "consumers", LIST, async |tx| {
             let (mut condition, mut params) = condition(tx, filter, "key", after.map_or("", ConsumerKey::as_str));
             if let Some(since) = filter.unused_since {
                 params.push(since.into());
@@ -115,7 +116,7 @@ pub trait Consumers: Engine {
     async fn consumers_in_grace(&self, now: UnixTime, limit: u32) -> Result<Vec<Consumer>> {
         let list =
             "SELECT * FROM consumers WHERE previous_until > $1 ORDER BY previous_until LIMIT $2";
-        read(self, "consumers_in_grace", async |tx| {
+        run(self, "consumers_in_grace", READ, async |tx| {
             let params = [now.into(), i64::from(limit).into()];
             tx.rows(list, &params, rows::consumer).await
         })
@@ -125,7 +126,7 @@ pub trait Consumers: Engine {
     /// Finds the last uses of consumers; one that was never used has none.
     async fn consumer_uses(&self, keys: &[ConsumerKey]) -> Result<Vec<ConsumerUse>> {
         let keys: Vec<_> = keys.iter().map(ConsumerKey::as_str).collect();
-        read(self, "consumer_uses", async |tx| {
+        run(self, "consumer_uses", READ, async |tx| {
             tx.rows_among("consumer_uses", "consumer", &keys, rows::consumer_use)
                 .await
         })
@@ -134,33 +135,31 @@ pub trait Consumers: Engine {
 
     /// Writes last uses of consumers that are registered here; an earlier time never replaces a later one. Not reported by
     /// the feed. Many uses are written in several transactions: each is written or not, and all can be written again.
-    async fn record_consumer_uses(&self, uses: Vec<ConsumerUse>) -> Result<()> {
-        let columns = |used: &ConsumerUse| {
-            let ConsumerUse {
-                consumer,
-                last_used_at,
-                method,
-                dialect,
-            } = used.clone();
-            (consumer, seconds(last_used_at), method, dialect)
+    async fn record_consumer_uses(&self, mut uses: Vec<ConsumerUse>) -> Result<()> {
+        uses.sort_by_key(|used| used.last_used_at);
+        // The last use of each, in one order, or two processes could wait for each other.
+        let last: BTreeMap<_, _> = uses
+            .iter()
+            .map(|used| {
+                let at = seconds(used.last_used_at);
+                (&used.consumer, (at, &used.method, used.dialect))
+            })
+            .collect();
+        let record = |_: &Statements| {
+            "INSERT INTO consumer_uses (consumer, last_used_at, method, dialect)
+             SELECT consumers.key, CAST(value -> 1 ->> 0 AS bigint), value -> 1 ->> 1, value -> 1 ->> 2
+             FROM json_each($1) JOIN consumers ON consumers.key = value ->> 0 WHERE true ORDER BY consumers.key
+             ON CONFLICT (consumer) DO UPDATE SET last_used_at = excluded.last_used_at,
+                 method = excluded.method, dialect = excluded.dialect
+             WHERE consumer_uses.last_used_at < excluded.last_used_at"
+                .to_owned()
         };
-        let uses: Vec<_> = uses.iter().map(columns).collect();
-        for some in uses.chunks(USES) {
-            let write = async |tx: &mut Tx| {
-                let sql = tx.statements().record_consumer_uses;
-                tx.execute(sql, &[json(some)?.into()]).await.map(drop)
-            };
-            let (mode, pace) = (Mode::Write, Pace::Command);
-            run(self, "record_consumer_uses", mode, pace, write).await?;
-        }
-        Ok(())
+        let last = last.into_iter().collect();
+        record_uses(self, "record_consumer_uses", last, record).await
     }
 }
 
 impl<E: Engine + ?Sized> Consumers for E {}
-
-/// Uses that are written in one transaction: others are not held up for long.
-const USES: usize = 5_000;
 
 /// Finds a consumer that is registered here.
 pub(super) async fn find(tx: &mut Tx, key: &ConsumerKey) -> Result<Option<Consumer>> {

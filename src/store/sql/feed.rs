@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Engine, MOST_CHANGES, Mode, Pace, run, write};
+use super::{Engine, MOST_CHANGES, SNAPSHOT, WRITE, run};
 use crate::store::{
     Result,
     port::{Change, Changes},
@@ -14,41 +14,35 @@ use crate::store::{
 pub trait Feed: Engine {
     /// Lists the changes of this and every other process since `position`; 0 lists none and returns the current position.
     async fn changes_since(&self, position: u64) -> Result<Changes> {
-        run(
-            self,
-            "changes_since",
-            Mode::Snapshot,
-            Pace::Request,
-            async |tx| {
-                let head = tx.row(tx.statements().feed, &[], |row, _| {
-                    row.get::<i64>("position")
-                });
-                let head = needed(head.await?)?;
-                let now = Changes {
-                    position: head.unsigned_abs(),
-                    ..Changes::default()
-                };
-                if position == 0 || position == now.position {
-                    return Ok(now);
+        run(self, "changes_since", SNAPSHOT, async |tx| {
+            let head = tx.row(tx.statements().feed, &[], |row, _| {
+                row.get::<i64>("position")
+            });
+            let head = needed(head.await?)?;
+            let now = Changes {
+                position: head.unsigned_abs(),
+                ..Changes::default()
+            };
+            if position == 0 || position == now.position {
+                return Ok(now);
+            }
+            // A position from the future: the store was replaced by an older one.
+            let missed = i64::try_from(position).map_or(-1, |position| head - position);
+            let changes = match (1..=MOST_CHANGES).contains(&missed) {
+                true => {
+                    let find = "SELECT kind, key FROM changes WHERE id > $1 ORDER BY id";
+                    tx.rows(find, &[(head - missed).into()], rows::change)
+                        .await?
                 }
-                // A position from the future: the store was replaced by an older one.
-                let missed = i64::try_from(position).map_or(-1, |position| head - position);
-                let changes = match (1..=MOST_CHANGES).contains(&missed) {
-                    true => {
-                        let find = "SELECT kind, key FROM changes WHERE id > $1 ORDER BY id";
-                        tx.rows(find, &[(head - missed).into()], rows::change)
-                            .await?
-                    }
-                    false => Vec::new(),
-                };
-                // Ids have no gaps, so that missing rows are purged rows.
-                let incomplete = i64::try_from(changes.len()) != Ok(missed);
-                Ok(match incomplete {
-                    true => Changes { incomplete, ..now },
-                    false => Changes { changes, ..now },
-                })
-            },
-        )
+                false => Vec::new(),
+            };
+            // Ids have no gaps, so that missing rows are purged rows.
+            let incomplete = i64::try_from(changes.len()) != Ok(missed);
+            Ok(match incomplete {
+                true => Changes { incomplete, ..now },
+                false => Changes { changes, ..now },
+            })
+        })
         .await
     }
 
@@ -60,7 +54,7 @@ pub trait Feed: Engine {
 
     /// Reports what a command did to everyone who follows the feed. It is kept as long as the feed's other entries are.
     async fn record_command(&self, record: String) -> Result<()> {
-        write(self, "record_command", async |tx| {
+        run(self, "record_command", WRITE, async |tx| {
             tx.changed(Change::Command(record));
             Ok(())
         })
@@ -73,7 +67,7 @@ pub trait Feed: Engine {
         if self.extensions().shared.is_none() {
             return Ok(());
         }
-        write(self, "record_failed_login", async |tx| {
+        run(self, "record_failed_login", WRITE, async |tx| {
             tx.changed(Change::FailedLogin(report));
             Ok(())
         })

@@ -28,7 +28,7 @@ pub(super) async fn find(tx: &mut Tx, token: &str, ending: &str) -> Result<Optio
 
 /// Finds it and keeps others from deciding on it until the transaction ends.
 async fn lock(tx: &mut Tx, token: &str) -> Result<Option<RequestToken>> {
-    let ending = tx.statements().lock_token;
+    let ending = tx.statements().lock;
     find(tx, token, ending).await
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Engine, Mode, Pace, Tx, read, run, sealing, transfer, write};
+use super::{Engine, Mode, Pace, READ, Tx, WRITE, run, sealing, transfer};
 use crate::{
     clock::UnixTime,
     nonce::{NonceUse, SharedWindow},
@@ -34,7 +34,7 @@ pub(super) const IMPORTED: &str = "imported_nonces_until";
 pub trait Maintenance: Engine {
     /// Whether the store answers; for readiness.
     async fn ping(&self) -> Result<()> {
-        read(self, "ping", async |tx| {
+        run(self, "ping", READ, async |tx| {
             tx.has_row("SELECT 1 FROM meta", &[]).await.map(drop)
         })
         .await
@@ -44,7 +44,7 @@ pub trait Maintenance: Engine {
     async fn findings(&self) -> Result<Vec<String>> {
         match &self.extensions().shared {
             None => Ok(Vec::new()),
-            Some(shared) => read(self, "findings", shared.findings).await,
+            Some(shared) => run(self, "findings", READ, shared.findings).await,
         }
     }
 
@@ -65,7 +65,7 @@ pub trait Maintenance: Engine {
             nonce.digest().to_vec().into(),
         ];
         let find = "SELECT 1 FROM nonces WHERE second = $1 AND digest = $2";
-        read(self, "nonce_used", async |tx| {
+        run(self, "nonce_used", READ, async |tx| {
             tx.has_row(find, &nonce).await.map(Some)
         })
         .await
@@ -76,7 +76,7 @@ pub trait Maintenance: Engine {
     /// # Errors
     /// Also that the store has no window of its own.
     async fn nonces_kept(&self) -> Result<NoncesKept> {
-        read(self, "nonces_kept", async |tx| {
+        run(self, "nonces_kept", READ, async |tx| {
             let find = "SELECT server FROM nonce_state";
             let server = tx
                 .row(find, &[], |row, _| row.get::<Option<String>>("server"))
@@ -97,7 +97,7 @@ pub trait Maintenance: Engine {
     /// As [`Maintenance::nonces_kept`].
     async fn keep_nonces_elsewhere(&self) -> Result<()> {
         let note = "UPDATE nonce_state SET server = $1 WHERE server IS DISTINCT FROM $1";
-        write(self, "keep_nonces_elsewhere", async |tx| {
+        run(self, "keep_nonces_elsewhere", WRITE, async |tx| {
             tx.execute(note, &[ELSEWHERE.into()]).await.map(drop)
         })
         .await
@@ -106,12 +106,15 @@ pub trait Maintenance: Engine {
     /// Up to which time a process that kept its nonces in a local window may have accepted requests;
     /// `None` if there was none yet.
     async fn local_nonces_until(&self) -> Result<Option<UnixTime>> {
-        read(self, "local_nonces_until", async |tx| mark(tx, LOCAL).await).await
+        run(self, "local_nonces_until", READ, async |tx| {
+            mark(tx, LOCAL).await
+        })
+        .await
     }
 
     /// Writes that mark; an earlier time never replaces a later one.
     async fn set_local_nonces_until(&self, until: UnixTime) -> Result<()> {
-        write(self, "set_local_nonces_until", async |tx| {
+        run(self, "set_local_nonces_until", WRITE, async |tx| {
             raise_mark(tx, LOCAL, until).await
         })
         .await
@@ -120,7 +123,7 @@ pub trait Maintenance: Engine {
     /// Up to which timestamp another store, whose records were imported here, may have accepted requests; `None` if none
     /// was imported. Nonces up to it are unknown here.
     async fn imported_nonces_until(&self) -> Result<Option<UnixTime>> {
-        read(self, "imported_nonces_until", async |tx| {
+        run(self, "imported_nonces_until", READ, async |tx| {
             mark(tx, IMPORTED).await
         })
         .await
@@ -131,8 +134,7 @@ pub trait Maintenance: Engine {
         run(
             self,
             "export",
-            Mode::Snapshot,
-            Pace::Transfer,
+            (Mode::Snapshot, Pace::Transfer),
             transfer::export,
         )
         .await
@@ -140,7 +142,7 @@ pub trait Maintenance: Engine {
 
     /// Imports all of the records or none. The rules are documented at [`Import`].
     async fn import(&self, list: ImportList) -> Result<Import> {
-        run(self, "import", Mode::Alone, Pace::Transfer, async |tx| {
+        run(self, "import", (Mode::Alone, Pace::Transfer), async |tx| {
             transfer::import(tx, &list).await
         })
         .await
@@ -151,12 +153,12 @@ pub trait Maintenance: Engine {
     async fn reseal(&self, from: ResealFrom, look: bool) -> Result<Resealed> {
         // To look changes nothing, and holds up nobody.
         let mode = if look { Mode::Snapshot } else { Mode::Write };
-        let batch = run(self, "reseal", mode, Pace::Command, async |tx| {
+        let batch = run(self, "reseal", (mode, Pace::Command), async |tx| {
             sealing::reseal(tx, &from, look).await
         });
         let resealed = batch.await?;
         if self.extensions().seal.has_met_clear() && !look && resealed.next.is_none() {
-            run(self, "reseal", Mode::Bare, Pace::Transfer, async |tx| {
+            run(self, "reseal", (Mode::Bare, Pace::Transfer), async |tx| {
                 tx.batch(tx.statements().wipe).await
             })
             .await?;
@@ -175,7 +177,7 @@ pub trait Maintenance: Engine {
         ];
         let mut is_done = false;
         while !is_done {
-            is_done = run(self, "purge", Mode::Write, Pace::Command, async |tx| {
+            is_done = run(self, "purge", (Mode::Write, Pace::Command), async |tx| {
                 let mut is_done = true;
                 for (table, key, time, order, before) in tables {
                     let skip_locked = tx.statements().skip_locked;
@@ -197,7 +199,7 @@ pub trait Maintenance: Engine {
 impl<E: Engine + ?Sized> Maintenance for E {}
 
 async fn mark(tx: &mut Tx, name: &str) -> Result<Option<UnixTime>> {
-    let find = tx.statements().mark;
+    let find = "SELECT (SELECT until FROM marks WHERE name = $1) AS mark";
     needed(
         tx.row(find, &[name.into()], |row, _| row.get("mark"))
             .await?,
@@ -206,7 +208,8 @@ async fn mark(tx: &mut Tx, name: &str) -> Result<Option<UnixTime>> {
 
 /// Raises a mark; an earlier time never replaces a later one.
 pub(super) async fn raise_mark(tx: &mut Tx, name: &str, until: UnixTime) -> Result<()> {
-    let raise = tx.statements().raise_mark;
+    let raise = "INSERT INTO marks (name, until) VALUES ($1, $2)
+         ON CONFLICT (name) DO UPDATE SET until = excluded.until WHERE marks.until < excluded.until";
     tx.execute(raise, &[name.into(), until.into()])
         .await
         .map(drop)

@@ -2,8 +2,8 @@
 //!
 //! A use case is a function over [`Tx`], one transaction. The traits [`Consumers`], [`Users`], [`Tokens`], [`Sessions`],
 //! [`Feed`] and [`Maintenance`] have a method for each; all of them are written over [`Engine`], so that another
-//! database with the same SQL (`ON CONFLICT`, `RETURNING`) implements that and nothing else. Statements have their parameters as `$1`, in all engines; those that the
-//! engines word differently are in [`Statements`].
+//! database with the same SQL (`ON CONFLICT`, `RETURNING`) implements that and nothing else. Statements have their
+//! parameters as `$1` and the functions of SQLite, in all engines; what the engines word differently is in [`Statements`].
 
 use std::{
     future::Future,
@@ -13,6 +13,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use serde::Serialize;
 use thiserror::Error;
 use tokio::{
     sync::Notify,
@@ -35,6 +36,7 @@ mod maintenance;
 pub(super) mod schema;
 mod sealing;
 mod sessions;
+pub(super) mod tables;
 #[cfg(any(test, fuzzing))]
 pub mod tests;
 mod tokens;
@@ -147,6 +149,17 @@ pub enum Pace {
     Transfer,
 }
 
+/// Reads, for a request.
+const READ: (Mode, Pace) = (Mode::Single, Pace::Request);
+/// Reads one state by several statements, for a request.
+const SNAPSHOT: (Mode, Pace) = (Mode::Snapshot, Pace::Request);
+/// Writes tokens or sessions, for a request.
+const WRITE: (Mode, Pace) = (Mode::Write, Pace::Request);
+/// Reads many records, for a command.
+const LIST: (Mode, Pace) = (Mode::Single, Pace::Command);
+/// Changes consumers or users, or many records, for a command.
+const ALONE: (Mode, Pace) = (Mode::Alone, Pace::Command);
+
 /// Changes that are reported one by one at most; above that it is cheaper to read every record again.
 const MOST_CHANGES: i64 = 10_000;
 
@@ -188,37 +201,20 @@ pub trait Connection: Send + Sync {
 pub struct Statements {
     /// The tables.
     pub schema: schema::Schema,
-    /// The present, in seconds since 1970.
-    pub now: &'static str,
     /// That a column is in the list `$1` of texts, which is JSON; found by an index, also where the table has just been filled.
     pub among: &'static str,
     /// Compares with a pattern without regard to ASCII case.
     pub like: &'static str,
-    /// Finds the user of the login name `$1`, without regard to ASCII case.
-    pub user_by_name: &'static str,
-    /// Added to a statement that finds a user, keeps others from writing it until the transaction ends.
-    pub lock_user: &'static str,
-    /// Added to a statement that finds a request token, keeps others from deciding on it until the transaction ends.
-    pub lock_token: &'static str,
-    /// Inserts the access tokens `$1`, a list of lists of their columns with secrets in hexadecimal, that are not in use
-    /// and were not before.
-    pub insert_tokens: &'static str,
-    /// Writes the last uses `$1`, a list of tokens and times.
-    pub record_uses: &'static str,
-    /// Writes the last uses `$1` of consumers, a list of lists of the columns of `consumer_uses`.
-    pub record_consumer_uses: &'static str,
+    /// Added to a statement that finds rows, keeps others from writing them until the transaction ends.
+    pub lock: &'static str,
     /// Moves the feed on by `$1` changes that are not reported one by one.
     pub skip_changes: &'static str,
-    /// Reports the changes `$1`, a list of kinds and keys, in the feed.
+    /// Reports the changes `$1`, a list of objects with `kind` and `key`, in the feed.
     pub report_changes: &'static str,
     /// Finds the `position` of the last change.
     pub feed: &'static str,
-    /// Finds the time of the name `$1` among those of the store, as `mark`.
-    pub mark: &'static str,
-    /// Raises the time of the name `$1` to `$2`.
-    pub raise_mark: &'static str,
-    /// Finds the `id` of the store and the last timestamp that may have been accepted, as `accepted_until`.
-    pub origin: &'static str,
+    /// The table whose column `until` has timestamps that may have been accepted.
+    pub accepted: &'static str,
     /// Added to a statement that finds rows to delete, leaves out those that others have locked.
     pub skip_locked: &'static str,
     /// Overwrites what the engine's files still hold of secrets that were in clear.
@@ -378,8 +374,7 @@ impl Tx {
                 .await?;
         }
         if !self.changes.is_empty() {
-            let columns: Vec<_> = self.changes.iter().map(rows::change_columns).collect();
-            let changes = json(&columns)?;
+            let changes = json(&self.changes)?;
             self.execute(self.statements().report_changes, &[changes.into()])
                 .await?;
         }
@@ -414,39 +409,29 @@ fn condition(tx: &Tx, filter: &RecordFilter, key: &str, after: &str) -> (String,
     (condition, params)
 }
 
-/// Runs a use case that reads, for a request.
-async fn read<T>(
+/// Writes the last uses of tokens or consumers by the statement that `sql` returns: some in each transaction, so that
+/// others are not held up for long.
+async fn record_uses<T: Serialize>(
     engine: &(impl Engine + ?Sized),
     use_case: &'static str,
-    work: impl AsyncFnOnce(&mut Tx) -> Result<T>,
-) -> Result<T> {
-    run(engine, use_case, Mode::Single, Pace::Request, work).await
-}
-
-/// Runs a use case that writes tokens or sessions, for a request.
-async fn write<T>(
-    engine: &(impl Engine + ?Sized),
-    use_case: &'static str,
-    work: impl AsyncFnOnce(&mut Tx) -> Result<T>,
-) -> Result<T> {
-    run(engine, use_case, Mode::Write, Pace::Request, work).await
-}
-
-/// Runs a use case that changes consumers or users, or many records, for a command.
-async fn alone<T>(
-    engine: &(impl Engine + ?Sized),
-    use_case: &'static str,
-    work: impl AsyncFnOnce(&mut Tx) -> Result<T>,
-) -> Result<T> {
-    run(engine, use_case, Mode::Alone, Pace::Command, work).await
+    uses: Vec<T>,
+    sql: impl Fn(&Statements) -> String,
+) -> Result<()> {
+    for some in uses.chunks(5_000) {
+        let record = async |tx: &mut Tx| {
+            let sql = sql(tx.statements());
+            tx.execute(&sql, &[json(some)?.into()]).await.map(drop)
+        };
+        run(engine, use_case, (Mode::Write, Pace::Command), record).await?;
+    }
+    Ok(())
 }
 
 /// Runs a use case, and counts its time and its faults.
 pub(super) async fn run<T>(
     engine: &(impl Engine + ?Sized),
     use_case: &'static str,
-    mode: Mode,
-    pace: Pace,
+    (mode, pace): (Mode, Pace),
     work: impl AsyncFnOnce(&mut Tx) -> Result<T>,
 ) -> Result<T> {
     let begun = SystemInstant::now();

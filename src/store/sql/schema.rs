@@ -1,12 +1,17 @@
 //! The tables of a store, and how an older database gets them, the same way on every engine.
 
-use super::{Engine, Mode, Pace, Tx, run, sealing, users};
+use super::{Engine, Mode, Pace, Tx, run, sealing};
 use crate::store::{Opening, Result, open::OpenProblem, rows::needed, seal::Mismatch};
+
+/// A step from one schema to the next: statements, first those of all engines.
+pub(in crate::store) type Step = &'static [&'static str];
 
 /// The tables of an engine.
 pub struct Schema {
     /// The steps from an empty database to the newest schema. A step that was released is never changed.
-    pub steps: &'static [&'static str],
+    pub steps: &'static [Step],
+    /// Words of the steps, each with what the engine has in its place, in the order in which they are replaced.
+    pub words: &'static [(&'static str, &'static str)],
     /// Run before the first step.
     pub create: &'static str,
     /// Returns a row if there is a schema.
@@ -46,7 +51,7 @@ pub(in crate::store) async fn prepare(
     opening: Opening,
 ) -> Result<(), OpenProblem> {
     // Looked at before anything is locked or written.
-    let (found, schema) = run(engine, "open", Mode::Single, Pace::Command, async |tx| {
+    let (found, schema) = run(engine, "open", (Mode::Single, Pace::Command), async |tx| {
         Ok((version(tx).await?, &tx.statements().schema))
     })
     .await?;
@@ -63,8 +68,7 @@ pub(in crate::store) async fn prepare(
         let mismatch = run(
             engine,
             "open",
-            Mode::Snapshot,
-            Pace::Command,
+            (Mode::Snapshot, Pace::Command),
             sealing::mismatch,
         );
         match mismatch.await? {
@@ -82,8 +86,7 @@ pub(in crate::store) async fn prepare(
     let found = run(
         engine,
         "migrate",
-        Mode::Schema,
-        Pace::Transfer,
+        (Mode::Schema, Pace::Transfer),
         async |tx| {
             // Another process may have migrated while this one waited.
             let found = version(tx).await?;
@@ -92,11 +95,12 @@ pub(in crate::store) async fn prepare(
             }
             let taken = usize::try_from(found).unwrap_or(0);
             for step in schema.steps.iter().skip(taken) {
-                tx.batch(step).await?;
+                let replace = |text: String, (word, own): &(&str, &str)| text.replace(word, own);
+                let step = schema.words.iter().fold(step.concat(), replace);
+                tx.batch(&step).await?;
             }
             if found < known {
                 tx.batch(&format!("{}{known}", schema.set_version)).await?;
-                users::fill_costs(tx).await?;
             }
             Ok(found)
         },

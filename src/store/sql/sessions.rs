@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use async_trait::async_trait;
 
-use super::{Engine, Mode, Pace, Tx, passes, read, run, users, write};
+use super::{Engine, Mode, Pace, READ, SNAPSHOT, Tx, WRITE, passes, run, users};
 use crate::{
     clock::UnixTime,
     names::UserId,
@@ -33,14 +33,11 @@ pub trait Sessions: Engine {
         verified: VerifiedPassword,
         most: NonZeroU32,
     ) -> Result<bool> {
-        write(self, "open_session", async |tx| {
+        run(self, "open_session", WRITE, async |tx| {
             let id = &session.user;
             // Logins of one user are counted one after the other, and one of them replaces the hash. The user may have been
             // removed or disabled, or the password changed, while the password was checked.
-            let find = format!(
-                "SELECT * FROM users WHERE id = $1 {}",
-                tx.statements().lock_user
-            );
+            let find = format!("SELECT * FROM users WHERE id = $1 {}", tx.statements().lock);
             let user = tx.row(&find, &[id.as_str().into()], rows::user).await?;
             if user.is_none_or(|user| !user.enabled || user.password_hash != verified.hash) {
                 return Ok(false);
@@ -75,8 +72,7 @@ pub trait Sessions: Engine {
         run(
             self,
             "change_password",
-            Mode::Alone,
-            Pace::Request,
+            (Mode::Alone, Pace::Request),
             async |tx| {
                 let user = users::find(tx, &session.user).await?;
                 let is_same =
@@ -93,7 +89,7 @@ pub trait Sessions: Engine {
 
     /// Finds the session that is not ended at `now`, with its enabled user.
     async fn session(&self, id_hash: &[u8; 32], now: UnixTime) -> Result<Option<(Session, User)>> {
-        run(self, "session", Mode::Snapshot, Pace::Request, async |tx| {
+        run(self, "session", SNAPSHOT, async |tx| {
             find(tx, id_hash, now).await
         })
         .await
@@ -102,7 +98,7 @@ pub trait Sessions: Engine {
     /// Ends a session; one that is not there is no error.
     async fn close_session(&self, id_hash: &[u8; 32]) -> Result<()> {
         let delete = "DELETE FROM sessions WHERE id_hash = $1";
-        write(self, "close_session", async |tx| {
+        run(self, "close_session", WRITE, async |tx| {
             tx.execute(delete, &[id_hash.to_vec().into()])
                 .await
                 .map(drop)
@@ -114,7 +110,7 @@ pub trait Sessions: Engine {
     async fn sessions_of(&self, user: &UserId, now: UnixTime) -> Result<Vec<Session>> {
         let list = r#"SELECT * FROM sessions WHERE "user" = $1 AND expires_at > $2
              ORDER BY created_at DESC, id_hash"#;
-        read(self, "sessions_of", async |tx| {
+        run(self, "sessions_of", READ, async |tx| {
             let params = [user.as_str().into(), now.into()];
             tx.rows(list, &params, rows::session).await
         })
@@ -124,7 +120,7 @@ pub trait Sessions: Engine {
     /// Ends the session with this hash if it is one of the user's; `false`: it is not.
     async fn close_session_of(&self, user: &UserId, id_hash: &[u8; 32]) -> Result<bool> {
         let delete = r#"DELETE FROM sessions WHERE "user" = $1 AND id_hash = $2"#;
-        write(self, "close_session_of", async |tx| {
+        run(self, "close_session_of", WRITE, async |tx| {
             let params = [user.as_str().into(), id_hash.to_vec().into()];
             Ok(tx.execute(delete, &params).await? > 0)
         })
@@ -139,7 +135,7 @@ pub trait Sessions: Engine {
         kept: Option<&[u8; 32]>,
         guard: Guard<'_, User>,
     ) -> Result<bool> {
-        write(self, "close_sessions", async |tx| {
+        run(self, "close_sessions", WRITE, async |tx| {
             let is_wanted = guard.is_none() || passes(guard, users::find(tx, user).await?);
             if is_wanted {
                 close_all(tx, user, kept).await?;

@@ -26,6 +26,7 @@ use super::*;
 use crate::{
     clock::UnixTime,
     store::{
+        OpenProblem, Opening,
         record::{RequestToken, Session, User},
         sqlite::SqliteStore,
     },
@@ -55,12 +56,14 @@ struct State {
     is_held: AtomicBool,
     gate: Semaphore,
     arrived: Notify,
+    /// Those of a later version of the program.
+    statements: OnceLock<&'static Statements>,
 }
 
 impl Default for TestStore {
     fn default() -> Self {
         let sqlite = SqliteStore::in_memory();
-        now(schema::prepare(&sqlite, crate::store::Opening::Serve)).unwrap();
+        now(schema::prepare(&sqlite, Opening::Serve)).unwrap();
         Self {
             sqlite,
             state: Arc::new(State {
@@ -68,6 +71,7 @@ impl Default for TestStore {
                 is_held: AtomicBool::new(false),
                 gate: Semaphore::new(0),
                 arrived: Notify::new(),
+                statements: OnceLock::new(),
             }),
             calls: Mutex::default(),
         }
@@ -141,8 +145,7 @@ impl TestStore {
         let result = now(run(
             &self.sqlite,
             "test",
-            Mode::Alone,
-            Pace::Request,
+            (Mode::Alone, Pace::Request),
             async |tx| {
                 let value = work(tx).await?;
                 tx.changes.clear();
@@ -161,8 +164,7 @@ impl TestStore {
         now(run(
             &self.sqlite,
             "test",
-            Mode::Alone,
-            Pace::Request,
+            (Mode::Alone, Pace::Request),
             report,
         ))
         .unwrap();
@@ -297,7 +299,8 @@ impl Gated {
 #[async_trait]
 impl Connection for Gated {
     fn statements(&self) -> &'static Statements {
-        self.connection.as_ref().unwrap().statements()
+        let own = self.connection.as_ref().unwrap().statements();
+        self.state.statements.get().unwrap_or(&own)
     }
 
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64, StoreError> {
@@ -331,6 +334,60 @@ impl Connection for Gated {
     fn failed(&self, error: StoreError) -> StoreError {
         error
     }
+}
+
+/// A store that a later version of the program opens, whose schema has these steps more.
+async fn store_of_later(steps: &[schema::Step]) -> TestStore {
+    let store = TestStore::default();
+    let old = store.sqlite.begin("test", Mode::Single, Pace::Request);
+    let old = old.await.unwrap().statements();
+    let later = Statements {
+        schema: schema::Schema {
+            steps: Vec::leak([old.schema.steps, steps].concat()),
+            words: &[("WORD", "TEXT")],
+            is_shared: true,
+            ..old.schema
+        },
+        ..*old
+    };
+    let _ = store.state.statements.set(Box::leak(Box::new(later)));
+    store
+}
+
+#[tokio::test]
+async fn a_later_version_adds_its_steps_and_an_earlier_one_leaves_them() {
+    let store = store_of_later(&[&["ALTER TABLE users ADD COLUMN ", "later WORD"]]).await;
+    store.put_user(user("anna"));
+    for opening in [Opening::Command, Opening::Check] {
+        let older = schema::prepare(&store, opening).await;
+        assert!(matches!(
+            older,
+            Err(OpenProblem::OlderSchema { found: 1, known: 2 })
+        ));
+    }
+    for opening in [Opening::Serve, Opening::Command] {
+        schema::prepare(&store, opening).await.unwrap();
+    }
+    assert_eq!(store.user_named("anna"), user("anna"));
+    let newer = schema::prepare(&store.sqlite, Opening::Serve).await;
+    assert!(matches!(
+        newer,
+        Err(OpenProblem::NewerSchema { found: 2, known: 1 })
+    ));
+}
+
+#[tokio::test]
+async fn steps_that_fail_leave_the_schema_as_it_was() {
+    let store = store_of_later(&[
+        &["CREATE TABLE first (a WORD)"],
+        &["CREATE TABLE first (a WORD)"],
+    ])
+    .await;
+    schema::prepare(&store, Opening::Serve).await.unwrap_err();
+    schema::prepare(&store.sqlite, Opening::Serve)
+        .await
+        .unwrap();
+    store.sql("CREATE TABLE first (a TEXT)");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
-use super::{Engine, Mode, Pace, Tx, Value, alone, flow, passes, read, run, write};
+use super::{
+    ALONE, Engine, LIST, READ, Statements, Tx, Value, WRITE, flow, passes, record_uses, run,
+};
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
@@ -15,15 +17,12 @@ use crate::{
     },
 };
 
-/// Uses that are written in one transaction: others are not held up for long.
-const USES: usize = 5_000;
-
 /// Request tokens and access tokens.
 #[async_trait]
 pub trait Tokens: Engine {
     /// Finds an access token, expired and revoked ones too: one that was given out here, else one of the existing system.
     async fn access_token(&self, token: &str) -> Result<Option<AccessToken>> {
-        read(self, "access_token", async |tx| {
+        run(self, "access_token", READ, async |tx| {
             match (find(tx, token).await?, &self.extensions().shared) {
                 (None, Some(shared)) if is_text(token) => {
                     let found = shared.outside.access_token(tx, token).await?;
@@ -37,7 +36,7 @@ pub trait Tokens: Engine {
 
     /// Finds a request token by its identifier or by the token of its redirect, whatever its state.
     async fn request_token(&self, token: &str) -> Result<Option<RequestToken>> {
-        read(self, "request_token", async |tx| {
+        run(self, "request_token", READ, async |tx| {
             flow::find(tx, token, "").await
         })
         .await
@@ -45,7 +44,7 @@ pub trait Tokens: Engine {
 
     /// Keeps a new request token.
     async fn issue_request_token(&self, token: RequestToken) -> Result<()> {
-        write(self, "issue_request_token", async |tx| {
+        run(self, "issue_request_token", WRITE, async |tx| {
             let shared = self.extensions().shared.as_ref();
             match flow::issue(tx, &token).await? {
                 // Its consumer may have been removed meanwhile; then this token went with it.
@@ -69,7 +68,7 @@ pub trait Tokens: Engine {
         decision: Decision,
         now: UnixTime,
     ) -> Result<Decided> {
-        write(self, "decide", async |tx| {
+        run(self, "decide", WRITE, async |tx| {
             flow::decide(tx, token, session, &decision, now).await
         })
         .await
@@ -77,7 +76,7 @@ pub trait Tokens: Engine {
 
     /// Exchanges a request token for an access token; of two racing calls one gets it, the other `Used`.
     async fn exchange(&self, exchange: Exchange) -> Result<Exchanged> {
-        write(self, "exchange", async |tx| {
+        run(self, "exchange", WRITE, async |tx| {
             flow::exchange(tx, &exchange).await
         })
         .await
@@ -88,7 +87,7 @@ pub trait Tokens: Engine {
     async fn issue_access_token(&self, token: AccessToken) -> Result<Added> {
         let find = "SELECT 1 FROM consumers, users
              WHERE consumers.key = $1 AND users.id = $2 AND users.enabled";
-        write(self, "issue_access_token", async |tx| {
+        run(self, "issue_access_token", WRITE, async |tx| {
             let owners = [token.consumer.as_str().into(), token.user.as_str().into()];
             Ok(
                 match tx.has_row(find, &owners).await? && insert(tx, &[&token]).await? {
@@ -112,7 +111,7 @@ pub trait Tokens: Engine {
             return Ok(false);
         }
         // `None`: it is not one of ours.
-        let ours = write(self, "revoke_access_token", async |tx| {
+        let ours = run(self, "revoke_access_token", WRITE, async |tx| {
             let Some(found) = find(tx, token).await? else {
                 return Ok(None);
             };
@@ -134,7 +133,7 @@ pub trait Tokens: Engine {
         }
         // One of the existing system: it is noted that it is revoked, whatever that system says.
         let note = "INSERT INTO removed_tokens (token) VALUES ($1) ON CONFLICT DO NOTHING";
-        write(self, "revoke_access_token", async |tx| {
+        run(self, "revoke_access_token", WRITE, async |tx| {
             if tx.execute(note, &[token.into()]).await? > 0 {
                 tx.changed(Change::AccessToken(token.to_owned()));
             }
@@ -154,7 +153,7 @@ pub trait Tokens: Engine {
         if filter.user.is_none() && filter.consumer.is_none() && filter.unused_since.is_none() {
             return Ok(0);
         }
-        alone(self, "revoke_access_tokens", async |tx| {
+        run(self, "revoke_access_tokens", ALONE, async |tx| {
             let (condition, params) = condition(filter, vec![now.into(), i64::from(limit).into()]);
             let revoke = format!(
                 "UPDATE access_tokens SET revoked_at = $1 WHERE token IN
@@ -179,7 +178,7 @@ pub trait Tokens: Engine {
         after: (UnixTime, &str),
         limit: u32,
     ) -> Result<Vec<AccessToken>> {
-        run(self, "idle_access_tokens", Mode::Single, Pace::Command, async |tx| {
+        run(self, "idle_access_tokens", LIST, async |tx| {
             let first = vec![after.0.into(), after.1.into(), i64::from(limit).into()];
             let (condition, params) = condition(filter, first);
             let list = format!(
@@ -194,7 +193,7 @@ pub trait Tokens: Engine {
 
     /// Counts the access tokens of a filter that are not revoked, up to `limit`.
     async fn count_access_tokens(&self, filter: &TokenFilter, limit: u32) -> Result<u64> {
-        run(self, "count_access_tokens", Mode::Single, Pace::Command, async |tx| {
+        run(self, "count_access_tokens", LIST, async |tx| {
             let (condition, params) = condition(filter, vec![i64::from(limit).into()]);
             let count = format!(
                 "SELECT count(*) AS count FROM
@@ -213,47 +212,38 @@ pub trait Tokens: Engine {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<AccessToken>> {
-        run(
-            self,
-            "access_tokens",
-            Mode::Single,
-            Pace::Command,
-            async |tx| {
-                let after = after.unwrap_or_default();
-                let (condition, params) =
-                    condition(filter, vec![after.into(), i64::from(limit).into()]);
-                let list = format!(
-                    "SELECT * FROM access_tokens WHERE token > $1 AND {condition}
+        run(self, "access_tokens", LIST, async |tx| {
+            let after = after.unwrap_or_default();
+            let (condition, params) =
+                condition(filter, vec![after.into(), i64::from(limit).into()]);
+            let list = format!(
+                "SELECT * FROM access_tokens WHERE token > $1 AND {condition}
                  ORDER BY token LIMIT $2"
-                );
-                tx.rows(&list, &params, rows::access_token).await
-            },
-        )
+            );
+            tx.rows(&list, &params, rows::access_token).await
+        })
         .await
     }
 
     /// Writes last uses; an earlier time never replaces a later one. Not reported by the feed. Many uses are written in
     /// several transactions: each is written or not, and all can be written again.
     async fn record_uses(&self, uses: Vec<(String, UnixTime)>) -> Result<()> {
-        let uses: Vec<_> = uses
-            .iter()
-            .map(|(token, at)| (token, seconds(*at)))
-            .collect();
-        for some in uses.chunks(USES) {
-            run(
-                self,
-                "record_uses",
-                Mode::Write,
-                Pace::Command,
-                async |tx| {
-                    tx.execute(tx.statements().record_uses, &[json(some)?.into()])
-                        .await
-                        .map(drop)
-                },
+        let uses = uses.iter().map(|(token, at)| (token, seconds(*at)));
+        // Rows are locked in one order, or two processes could wait for each other.
+        let record = |Statements { lock, .. }: &Statements| {
+            format!(
+                "WITH used AS (
+                     SELECT value ->> 0 AS token, max(CAST(value ->> 1 AS bigint)) AS at FROM json_each($1) GROUP BY 1
+                 ), locked AS (
+                     SELECT token FROM access_tokens WHERE token IN (SELECT token FROM used)
+                     ORDER BY token {lock}
+                 )
+                 UPDATE access_tokens SET last_used_at = used.at FROM locked, used
+                 WHERE access_tokens.token = locked.token AND used.token = locked.token
+                     AND (last_used_at IS NULL OR last_used_at < used.at)"
             )
-            .await?;
-        }
-        Ok(())
+        };
+        record_uses(self, "record_uses", uses.collect(), record).await
     }
 }
 
@@ -312,10 +302,8 @@ fn condition(filter: &TokenFilter, mut params: Vec<Value>) -> (String, Vec<Value
 
 /// Revokes a token at the time that an import says, else now.
 pub(super) async fn revoke_at(tx: &mut Tx, token: &str, at: Option<UnixTime>) -> Result<()> {
-    let now = tx.statements().now;
-    let revoke =
-        format!("UPDATE access_tokens SET revoked_at = coalesce($2, {now}) WHERE token = $1");
-    tx.execute(&revoke, &[token.into(), at.into()]).await?;
+    let revoke = "UPDATE access_tokens SET revoked_at = coalesce($2, unixepoch()) WHERE token = $1";
+    tx.execute(revoke, &[token.into(), at.into()]).await?;
     tx.changed(Change::AccessToken(token.to_owned()));
     Ok(())
 }
@@ -340,10 +328,14 @@ pub(super) async fn insert(tx: &mut Tx, tokens: &[&AccessToken]) -> Result<bool>
         ))
     });
     let columns: Vec<_> = columns.collect::<Result<_>>()?;
-    let inserted = tx
-        .execute(tx.statements().insert_tokens, &[json(&columns)?.into()])
-        .await?;
-    if inserted != tokens.len() as u64 {
+    let insert = r#"INSERT INTO access_tokens (token, secret, consumer, "user", permissions,
+             issued_at, expires_at, last_used_at, revoked_at)
+         SELECT value ->> 0, unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4, CAST(value ->> 5 AS bigint),
+             CAST(value ->> 6 AS bigint), CAST(value ->> 7 AS bigint), CAST(value ->> 8 AS bigint)
+         FROM json_each($1)
+         WHERE NOT EXISTS (SELECT 1 FROM removed_tokens WHERE token = value ->> 0)
+         ON CONFLICT (token) DO NOTHING"#;
+    if tx.execute(insert, &[json(&columns)?.into()]).await? != tokens.len() as u64 {
         return Ok(false);
     }
     for token in tokens {

@@ -61,7 +61,11 @@ async fn origin(tx: &mut Tx) -> Result<Origin> {
             accepted_until: row.get::<Option<_>>("accepted_until")?.unwrap_or_default(),
         })
     };
-    needed(tx.row(tx.statements().origin, &[], read).await?)
+    let find = format!(
+        "SELECT id, (SELECT max(until) FROM {}) AS accepted_until FROM meta",
+        tx.statements().accepted
+    );
+    needed(tx.row(&find, &[], read).await?)
 }
 
 /// An import under way.

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
-use super::{Engine, Mode, Pace, Tx, alone, condition, passes, read, run, sessions};
+use super::{
+    ALONE, Engine, LIST, Mode, Pace, READ, SNAPSHOT, Tx, condition, passes, run, sessions,
+};
 use crate::{
     clock::UnixTime,
     names::UserId,
@@ -21,7 +23,7 @@ use crate::{
 pub trait Users: Engine {
     /// Registers a user; `Taken` also for the id of a removed user.
     async fn add_user(&self, user: User) -> Result<Added> {
-        alone(self, "add_user", async |tx| {
+        run(self, "add_user", ALONE, async |tx| {
             let is_taken = is_removed(tx, &user.id).await?
                 || find(tx, &user.id).await?.is_some()
                 || find_by_name(tx, &user.name).await?.is_some();
@@ -38,7 +40,7 @@ pub trait Users: Engine {
     /// as it is.
     async fn admit_user(&self, user: OutsideUser, now: UnixTime) -> Result<Admitted> {
         // Most logins change nothing: they need not wait for, and hold up, everybody who writes.
-        let known = read(self, "admit_user", async |tx| {
+        let known = run(self, "admit_user", READ, async |tx| {
             let Some(found) = find(tx, &user.id).await? else {
                 return Ok(None);
             };
@@ -48,20 +50,23 @@ pub trait Users: Engine {
         if let Some(admitted) = known.await? {
             return Ok(admitted);
         }
-        run(self, "admit_user", Mode::Alone, Pace::Request, async |tx| {
-            admit(tx, user, now).await
-        })
+        run(
+            self,
+            "admit_user",
+            (Mode::Alone, Pace::Request),
+            async |tx| admit(tx, user, now).await,
+        )
         .await
     }
 
     /// Finds a user by id.
     async fn user(&self, id: &UserId) -> Result<Option<User>> {
-        read(self, "user", async |tx| find(tx, id).await).await
+        run(self, "user", READ, async |tx| find(tx, id).await).await
     }
 
     /// Finds a user by login name, without regard to ASCII case.
     async fn user_by_name(&self, name: &str) -> Result<Option<User>> {
-        read(self, "user_by_name", async |tx| {
+        run(self, "user_by_name", READ, async |tx| {
             find_by_name(tx, name).await
         })
         .await
@@ -69,7 +74,7 @@ pub trait Users: Engine {
 
     /// Finds the user who logs in by a name, as [`Users::user_by_name`] does, and what all passwords cost to check.
     async fn account(&self, name: &str) -> Result<Account> {
-        run(self, "account", Mode::Snapshot, Pace::Request, async |tx| {
+        run(self, "account", SNAPSHOT, async |tx| {
             Ok(Account {
                 user: find_by_name(tx, name).await?,
                 costs: password_costs(tx).await?,
@@ -85,7 +90,7 @@ pub trait Users: Engine {
         hash: Secret,
         guard: Guard<'_, User>,
     ) -> Result<bool> {
-        alone(self, "set_password", async |tx| {
+        run(self, "set_password", ALONE, async |tx| {
             match passes(guard, find(tx, id).await?) {
                 true => set_password(tx, id, &hash).await,
                 false => Ok(false),
@@ -103,7 +108,7 @@ pub trait Users: Engine {
         now: UnixTime,
         change: &(dyn for<'u> Fn(&'u mut User) -> bool + Sync),
     ) -> Result<Updated<User>> {
-        alone(self, "update_user", async |tx| {
+        run(self, "update_user", ALONE, async |tx| {
             let Some(mut user) = find(tx, id).await? else {
                 return Ok(Updated::Unknown);
             };
@@ -137,7 +142,7 @@ pub trait Users: Engine {
         now: UnixTime,
         guard: Guard<'_, User>,
     ) -> Result<bool> {
-        alone(self, "remove_user", async |tx| {
+        run(self, "remove_user", ALONE, async |tx| {
             if !passes(guard, find(tx, id).await?) {
                 return Ok(false);
             }
@@ -158,7 +163,7 @@ pub trait Users: Engine {
         after: Option<&UserId>,
         limit: u32,
     ) -> Result<Vec<User>> {
-        run(self, "users", Mode::Single, Pace::Command, async |tx| {
+        run(self, "users", LIST, async |tx| {
             let (condition, mut params) =
                 condition(tx, filter, "id", after.map_or("", UserId::as_str));
             params.push(i64::from(limit).into());
@@ -180,8 +185,10 @@ pub(super) async fn find(tx: &mut Tx, id: &UserId) -> Result<Option<User>> {
 }
 
 pub(super) async fn find_by_name(tx: &mut Tx, name: &str) -> Result<Option<User>> {
-    let find = tx.statements().user_by_name;
-    tx.row(find, &[kept_text(name).into()], rows::user).await
+    // The database folds ASCII letters and no others, too.
+    let name = kept_text(name).to_ascii_lowercase();
+    let find = "SELECT * FROM users WHERE lower(name) = $1";
+    tx.row(find, &[name.into()], rows::user).await
 }
 
 /// The record of a user that an outside login vouches for.
@@ -304,18 +311,6 @@ pub(super) async fn password_costs(tx: &mut Tx) -> Result<Vec<String>> {
         |row, _| row.get("cost"),
     )
     .await
-}
-
-/// Fills the column that says what a hash costs, in a store from before there was one.
-pub(super) async fn fill_costs(tx: &mut Tx) -> Result<()> {
-    let find = "SELECT * FROM users WHERE password_hash IS NOT NULL AND password_cost IS NULL";
-    for user in tx.rows(find, &[], rows::user).await? {
-        let cost = user.password_hash.as_ref().map(cost);
-        let fill = "UPDATE users SET password_cost = $2 WHERE id = $1";
-        tx.execute(fill, &[user.id.as_str().into(), cost.into()])
-            .await?;
-    }
-    Ok(())
 }
 
 /// Ends sessions, revokes access tokens, voids request tokens that wait for the exchange.

@@ -1,0 +1,124 @@
+//! The tables that every engine has, in the words of SQLite.
+
+/// The first step. Times are seconds since 1970, lists are JSON, and secrets are what `seal` keeps. A flag is an INT, every
+/// other number an INTEGER, so that an engine with more types can tell them apart.
+pub(in crate::store) const TABLES: &str = r#"
+    -- The random name of the store, by which an import knows an export of the same store.
+    CREATE TABLE meta (id TEXT NOT NULL) STRICT;
+
+    -- Times up to which something may have happened.
+    CREATE TABLE marks (name TEXT PRIMARY KEY NOT NULL, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE consumers (
+        key TEXT PRIMARY KEY NOT NULL,
+        secret BLOB NOT NULL,
+        previous_secret BLOB,
+        previous_until INTEGER,
+        rsa_public_key TEXT,
+        rsa_only INT NOT NULL,
+        name TEXT NOT NULL,
+        description TEXT,
+        website TEXT,
+        callbacks TEXT NOT NULL,
+        permissions TEXT NOT NULL,
+        dialect TEXT CHECK (dialect IN ('rfc5849', 'legacy')),
+        enforce INT NOT NULL,
+        enabled INT NOT NULL,
+        created_at INTEGER NOT NULL,
+        CHECK ((previous_secret IS NULL) = (previous_until IS NULL))
+    ) STRICT;
+    -- The overview lists previous secrets that still verify.
+    CREATE INDEX consumers_in_grace ON consumers (previous_until) WHERE previous_until IS NOT NULL;
+
+    -- Keys of removed consumers, never to be used again.
+    CREATE TABLE removed_consumers (key TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
+
+    -- The last verified call of each consumer.
+    CREATE TABLE consumer_uses (
+        consumer TEXT PRIMARY KEY NOT NULL REFERENCES consumers (key),
+        last_used_at INTEGER NOT NULL,
+        method TEXT NOT NULL,
+        dialect TEXT NOT NULL CHECK (dialect IN ('rfc5849', 'legacy'))
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE users (
+        id TEXT PRIMARY KEY NOT NULL,
+        name TEXT NOT NULL,
+        display_name TEXT,
+        password_hash BLOB,
+        -- The cost of checking the hash, in clear: a login does the work of all costs.
+        password_cost TEXT,
+        -- The SHA-256 of the hash that a login has replaced by one of the same password.
+        replaced_hash BLOB,
+        enabled INT NOT NULL,
+        created_at INTEGER NOT NULL
+    ) STRICT;
+    -- Only ASCII letters have two cases here.
+    CREATE UNIQUE INDEX users_by_name ON users (lower(name));
+    CREATE INDEX users_by_password_cost ON users (password_cost) WHERE password_cost IS NOT NULL;
+
+    -- Ids of removed users, never to be used again.
+    CREATE TABLE removed_users (id TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
+
+    -- Tokens outlive their user, revoked, so that the identifier stays taken.
+    CREATE TABLE access_tokens (
+        token TEXT PRIMARY KEY NOT NULL,
+        secret BLOB NOT NULL,
+        consumer TEXT NOT NULL REFERENCES consumers (key),
+        "user" TEXT NOT NULL,
+        permissions TEXT NOT NULL,
+        issued_at INTEGER NOT NULL,
+        expires_at INTEGER,
+        last_used_at INTEGER,
+        revoked_at INTEGER
+    ) STRICT;
+    CREATE INDEX access_tokens_of_consumer ON access_tokens (consumer, token);
+    CREATE INDEX access_tokens_of_consumer_by_use ON access_tokens (consumer, coalesce(last_used_at, issued_at));
+    CREATE INDEX access_tokens_of_user ON access_tokens ("user", token);
+    -- Lists begin with the access tokens that have been unused for longest.
+    CREATE INDEX access_tokens_by_use ON access_tokens (coalesce(last_used_at, issued_at), token)
+        WHERE revoked_at IS NULL;
+
+    -- Identifiers of access tokens that went with their consumer, never to be used again.
+    CREATE TABLE removed_tokens (token TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE request_tokens (
+        token TEXT PRIMARY KEY NOT NULL,
+        secret BLOB NOT NULL,
+        consumer TEXT NOT NULL REFERENCES consumers (key),
+        callback TEXT, -- NULL: out of band
+        permissions TEXT NOT NULL,
+        issued_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('issued', 'authorized', 'denied', 'exchanged', 'voided')),
+        "user" TEXT,
+        verifier BLOB,
+        redirect_token TEXT UNIQUE,
+        wrong_verifiers INTEGER NOT NULL,
+        CHECK ((state = 'authorized') = ("user" IS NOT NULL)),
+        CHECK ((state = 'authorized') = (verifier IS NOT NULL))
+    ) STRICT;
+    CREATE INDEX request_tokens_of_consumer ON request_tokens (consumer);
+    CREATE INDEX request_tokens_of_user ON request_tokens ("user") WHERE "user" IS NOT NULL;
+    CREATE INDEX request_tokens_by_end ON request_tokens (expires_at);
+
+    CREATE TABLE sessions (
+        id_hash BLOB PRIMARY KEY NOT NULL,
+        "user" TEXT NOT NULL REFERENCES users (id),
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        browser TEXT,
+        system TEXT
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX sessions_of_user ON sessions ("user");
+    CREATE INDEX sessions_by_end ON sessions (expires_at);
+
+    -- The feed, in the order of commits and without gaps. Its first id is 2: to ask from 0 is to ask only for the newest id.
+    CREATE TABLE changes (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        at INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        key TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX changes_by_time ON changes (at);
+"#;
