@@ -1,7 +1,7 @@
 //! Secrets at rest: kept as they are, or sealed with AES-256-GCM under a key that is not in the store.
 //!
 //! A kept secret is one tag byte and what follows it: `0` and the secret itself, or `2`, the id of the key (4 bytes), the
-//! nonce (12 bytes), the ciphertext and its tag (16 bytes). Older versions wrote `1` and no id. The name of the field and
+//! nonce (12 bytes), the ciphertext and its tag (16 bytes). The name of the field and
 //! the key of its record are authenticated with it, so that nobody who can write to the store can put one record's secret
 //! into another. Nonces are random: one key is good for 2^32 secrets.
 //!
@@ -20,7 +20,10 @@ use aws_lc_rs::{
     aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey},
     digest::{self, SHA256},
 };
-use base64::{Engine, engine::general_purpose};
+use base64::{
+    Engine, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
@@ -84,17 +87,14 @@ impl SealKey {
             return Some(Self::new(raw));
         }
         let text = content.strip_suffix(b"\n").unwrap_or(content);
+        let decode = |alphabet| {
+            let padding = DecodePaddingMode::Indifferent;
+            let config = GeneralPurposeConfig::new().with_decode_padding_mode(padding);
+            GeneralPurpose::new(alphabet, config).decode(text).ok()
+        };
         let bytes = Zeroizing::new(match text.len() {
             64 => hexadecimal(text)?,
-            43 => general_purpose::STANDARD_NO_PAD
-                .decode(text)
-                .or_else(|_| general_purpose::URL_SAFE_NO_PAD.decode(text))
-                .ok()?,
-            44 => general_purpose::STANDARD
-                .decode(text)
-                .or_else(|_| general_purpose::URL_SAFE.decode(text))
-                .ok()?,
-            _ => return None,
+            _ => decode(&alphabet::STANDARD).or_else(|| decode(&alphabet::URL_SAFE))?,
         });
         <[u8; KEY_BYTES]>::try_from(bytes.as_slice())
             .ok()
@@ -103,7 +103,7 @@ impl SealKey {
 }
 
 /// Reads hexadecimal digits; `None`: there is something else.
-pub(super) fn hexadecimal(text: &[u8]) -> Option<Vec<u8>> {
+fn hexadecimal(text: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     text.chunks_exact(2)
         .map(|pair| u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok())
@@ -111,9 +111,7 @@ pub(super) fn hexadecimal(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 const PLAIN: u8 = 0;
-/// Sealed by a version that knew one key only.
-const SEALED: u8 = 1;
-const SEALED_BY: u8 = 2;
+const SEALED: u8 = 2;
 
 /// Tells keys apart: the first bytes of a hash, from which nothing of the key follows.
 type KeyId = [u8; 4];
@@ -137,11 +135,9 @@ impl Unopened {
                 format!("the {field} of {record} is not encrypted; run countersign rekey")
             }
             Mismatch::KeyMissing(id) => {
-                let key = id.map_or("an unknown key".to_owned(), |id| {
-                    format!("key {:08x}", u32::from_be_bytes(id))
-                });
+                let key = u32::from_be_bytes(*id);
                 format!(
-                    "no key of store.encryption_key_file opens the {field} of {record}, which is sealed with {key}; name that key too"
+                    "no key of store.encryption_key_file opens the {field} of {record}, which is sealed with key {key:08x}; name that key too"
                 )
             }
         };
@@ -154,8 +150,8 @@ impl Unopened {
 pub(super) enum Mismatch {
     /// It is in clear, and there is a key.
     InClear,
-    /// It is sealed with another key, if that is known.
-    KeyMissing(Option<KeyId>),
+    /// It is sealed with another key.
+    KeyMissing(KeyId),
 }
 
 /// How a store keeps secrets.
@@ -226,7 +222,7 @@ impl Seal {
 
     /// Whether `kept` is sealed with the first key.
     pub(super) fn is_by_first(&self, kept: &[u8]) -> bool {
-        let sealed = kept.strip_prefix(&[SEALED_BY]);
+        let sealed = kept.strip_prefix(&[SEALED]);
         let key = self.keys.first();
         key.zip(sealed)
             .is_some_and(|(key, sealed)| sealed.starts_with(&key.id))
@@ -237,11 +233,10 @@ impl Seal {
         match kept.split_first()? {
             (&PLAIN, _) if self.has_no_key() || self.accepts_clear => None,
             (&PLAIN, _) => Some(Mismatch::InClear),
-            (&SEALED, _) if self.has_no_key() => Some(Mismatch::KeyMissing(None)),
-            (&SEALED_BY, rest) => {
+            (&SEALED, rest) => {
                 let id = *rest.first_chunk()?;
                 let is_ours = self.keys.iter().any(|key| key.id == id);
-                (!is_ours).then_some(Mismatch::KeyMissing(Some(id)))
+                (!is_ours).then_some(Mismatch::KeyMissing(id))
             }
             _ => None,
         }
@@ -264,7 +259,7 @@ impl Seal {
             .aead
             .seal_in_place_append_tag(Aad::from(context(field, record)), &mut *text)
             .map_err(|_| StoreError::Broken("a secret cannot be sealed"))?;
-        Ok([&[SEALED_BY], &key.id[..], nonce.as_ref(), &text].concat())
+        Ok([&[SEALED], &key.id[..], nonce.as_ref(), &text].concat())
     }
 
     /// The secret that was kept for the field `field` of the record with the key `record`.
@@ -273,28 +268,22 @@ impl Seal {
     /// [`StoreError::Unopened`] if none of the keys has sealed it, or it is in clear and there is a key.
     /// [`StoreError::Broken`] if it was not kept for this field of this record.
     pub fn open(&self, field: &'static str, record: &str, kept: &[u8]) -> Result<Secret> {
-        let unopened = |mismatch| StoreError::from(Unopened::new(field, record, &mismatch));
         if let Some(mismatch) = self.mismatch(kept) {
-            return Err(unopened(mismatch));
+            return Err(Unopened::new(field, record, &mismatch).into());
         }
-        let context = &context(field, record);
-        let broken = StoreError::Broken("a sealed secret does not open");
         match kept.split_first() {
             Some((&PLAIN, secret)) => {
                 self.has_met_clear
                     .fetch_or(!self.has_no_key(), Ordering::Relaxed);
                 Ok(Secret::from(secret.to_vec()))
             }
-            Some((&SEALED, sealed)) => {
+            Some((&SEALED, rest)) => {
                 let mut keys = self.keys.iter();
-                keys.find_map(|key| unseal(&key.aead, context, sealed))
-                    .ok_or_else(|| unopened(Mismatch::KeyMissing(None)))
-            }
-            Some((&SEALED_BY, rest)) => {
-                let (id, sealed) = rest.split_first_chunk().ok_or(broken)?;
-                let key = self.keys.iter().find(|key| key.id == *id);
-                key.and_then(|key| unseal(&key.aead, context, sealed))
-                    .ok_or(StoreError::Broken("a sealed secret does not open"))
+                let opened = rest.split_first_chunk().and_then(|(id, sealed)| {
+                    let key = keys.find(|key| key.id == *id)?;
+                    unseal(&key.aead, &context(field, record), sealed)
+                });
+                opened.ok_or(StoreError::Broken("a sealed secret does not open"))
             }
             _ => Err(StoreError::Broken("a secret has no known form")),
         }
@@ -328,6 +317,8 @@ fn context(field: &'static str, record: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use base64::engine::general_purpose;
+
     use super::*;
     use crate::text::has;
 
@@ -377,20 +368,13 @@ mod tests {
         }
     }
 
-    /// As versions that knew one key only have sealed.
-    fn without_id(kept: &[u8]) -> Vec<u8> {
-        [&[SEALED], &kept[5..]].concat()
-    }
-
     #[test]
     fn the_first_key_seals_and_all_open() {
         let both = sealed(&[2, 1]);
         let secret = Secret::from("s");
         let old = seal(1).close("f", "r", &secret).unwrap();
-        for old in [old.clone(), without_id(&old)] {
-            assert_eq!(both.open("f", "r", &old).unwrap(), secret);
-            assert!(!both.is_by_first(&old));
-        }
+        assert_eq!(both.open("f", "r", &old).unwrap(), secret);
+        assert!(!both.is_by_first(&old));
         let new = both.close("f", "r", &secret).unwrap();
         assert_eq!(seal(2).open("f", "r", &new).unwrap(), secret);
         assert!(both.is_by_first(&new));
@@ -414,13 +398,11 @@ mod tests {
         let kept = seal(1)
             .close(field::ACCESS_TOKEN, token, &Secret::from("s"))
             .unwrap();
-        let error = seal(2)
-            .open(field::ACCESS_TOKEN, token, &without_id(&kept))
-            .unwrap_err();
-        let text = error.to_string();
+        let error = seal(2).open(field::ACCESS_TOKEN, token, &kept);
+        let text = error.unwrap_err().to_string();
         has(
             &text,
-            &["access_token.secret of 01234567…, which is sealed with an unknown key"],
+            &["access_token.secret of 01234567…, which is sealed with key "],
         );
     }
 
