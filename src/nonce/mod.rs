@@ -25,8 +25,9 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use std::{pin::Pin, time::Duration};
+use std::time::Duration;
 
+use async_trait::async_trait;
 use aws_lc_rs::digest;
 use thiserror::Error;
 
@@ -175,16 +176,17 @@ pub enum Outage {
 /// # Cancel safety
 ///
 /// A call that is dropped may have inserted the nonce.
+#[async_trait]
 pub trait SharedWindow: Send + Sync + 'static {
     /// Inserts a nonce if it is not there; atomic. `length` is how far a timestamp may be from `now`, either way. With
     /// [`OnLost::Accept`] no timestamp is [`Insertion::Lost`].
-    fn insert<'a>(
-        &'a self,
+    async fn insert(
+        &self,
         now: UnixTime,
         length: Duration,
         on_lost: OnLost,
-        nonce: NonceUse<'a>,
-    ) -> SharedInsertion<'a>;
+        nonce: NonceUse<'_>,
+    ) -> Result<Insertion, Unavailable>;
 
     /// Up to which timestamp nonces may have been lost, as far as the insertions of this process have shown.
     fn lost_until(&self) -> UnixTime;
@@ -194,17 +196,8 @@ pub trait SharedWindow: Send + Sync + 'static {
 
     /// Inserts a nonce of no request, so that an outage is known and its end is noticed whether or not there are
     /// requests. To be called once a second.
-    fn maintain(
-        &self,
-        now: UnixTime,
-        length: Duration,
-        on_lost: OnLost,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    async fn maintain(&self, now: UnixTime, length: Duration, on_lost: OnLost);
 }
-
-/// The result of [`SharedWindow::insert`].
-pub type SharedInsertion<'a> =
-    Pin<Box<dyn Future<Output = Result<Insertion, Unavailable>> + Send + 'a>>;
 
 /// The shared window cannot be reached, or is too slow (503).
 #[derive(Debug, Error)]

@@ -35,6 +35,7 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use thiserror::Error;
 use tokio::{
     sync::{Mutex, mpsc, oneshot},
@@ -44,7 +45,7 @@ use tokio::{
 use super::{Result, StoreError, port::is_of_logged_outage, remote::Remote};
 use crate::{
     clock::UnixTime,
-    nonce::{Insertion, NonceUse, OnLost, Outage, SharedInsertion, SharedWindow, Unavailable},
+    nonce::{Insertion, NonceUse, OnLost, Outage, SharedWindow, Unavailable},
     telemetry::causes::causes,
 };
 
@@ -196,14 +197,15 @@ async fn write_all(
     }
 }
 
+#[async_trait]
 impl<W: Writer> SharedWindow for Window<W> {
-    fn insert<'a>(
-        &'a self,
+    async fn insert(
+        &self,
         now: UnixTime,
         length: Duration,
         on_lost: OnLost,
-        nonce: NonceUse<'a>,
-    ) -> SharedInsertion<'a> {
+        nonce: NonceUse<'_>,
+    ) -> Result<Insertion, Unavailable> {
         let (reply, inserted) = oneshot::channel();
         let nonce = QueuedNonce {
             timestamp: nonce.timestamp,
@@ -212,25 +214,23 @@ impl<W: Writer> SharedWindow for Window<W> {
             length,
             on_lost,
         };
-        Box::pin(async move {
-            let inserted = async {
-                if self.queue.try_send((nonce, reply)).is_err() {
-                    return Err(self.unavailable(NotWritten::Overloaded));
-                }
-                match timeout(TIMEOUT, inserted).await {
-                    Ok(Ok(result)) => result,
-                    // Its reply was dropped: the write has panicked, or the thread has ended.
-                    Ok(Err(ended)) => Err(Unavailable(ended.into())),
-                    Err(_) => Err(self.unavailable(NotWritten::TimedOut)),
-                }
-            };
-            inserted.await.inspect_err(|error| self.note(now, error))
-        })
+        let inserted = if self.queue.try_send((nonce, reply)).is_err() {
+            Err(self.unavailable(NotWritten::Overloaded))
+        } else {
+            match timeout(TIMEOUT, inserted).await {
+                Ok(Ok(result)) => result,
+                // Its reply was dropped: the write has panicked, or the thread has ended.
+                Ok(Err(ended)) => Err(Unavailable(ended.into())),
+                Err(_) => Err(self.unavailable(NotWritten::TimedOut)),
+            }
+        };
+        inserted.inspect_err(|error| self.note(now, error))
     }
 
     fn lost_until(&self) -> UnixTime {
         UnixTime(self.shared.lost_until.load(Ordering::Relaxed))
     }
+
     fn outage(&self, now: UnixTime) -> Option<Outage> {
         if let Some(Failing { since, cause, .. }) = self.failing().clone() {
             return Some(Outage::Unavailable { since, cause });
@@ -239,40 +239,31 @@ impl<W: Writer> SharedWindow for Window<W> {
         (now <= until).then_some(Outage::LostShared { until })
     }
 
-    fn maintain(
-        &self,
-        now: UnixTime,
-        length: Duration,
-        on_lost: OnLost,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(async move {
-            let random = RandomState::new().hash_one(()).to_be_bytes();
-            let nonce = NonceUse {
-                timestamp: now.0,
-                consumer: b"",
-                token: b"",
-                nonce: &random,
-            };
-            let failed = self.insert(now, length, on_lost, nonce).await.err();
-            let mut failing = self.failing();
-            match (failed, &mut *failing) {
-                (None, ended) => {
-                    let ended = ended.take().filter(|ended| ended.is_logged);
-                    if let Some(Failing { since, .. }) = ended {
-                        tracing::info!(%since, "nonces are recorded again");
-                    }
+    async fn maintain(&self, now: UnixTime, length: Duration, on_lost: OnLost) {
+        let random = RandomState::new().hash_one(()).to_be_bytes();
+        let nonce = NonceUse {
+            timestamp: now.0,
+            consumer: b"",
+            token: b"",
+            nonce: &random,
+        };
+        let failed = self.insert(now, length, on_lost, nonce).await.err();
+        let mut failing = self.failing();
+        match (failed, &mut *failing) {
+            (None, ended) => {
+                let ended = ended.take().filter(|ended| ended.is_logged);
+                if let Some(Failing { since, .. }) = ended {
+                    tracing::info!(%since, "nonces are recorded again");
                 }
-                // A connection that was cut fails some requests and is replaced: only what lasts until here is logged.
-                (Some(error), Some(failing))
-                    if !failing.is_logged && !is_of_logged_outage(&error) =>
-                {
-                    let cause = &failing.cause;
-                    tracing::error!(cause, "nonces cannot be recorded: signed requests get 503");
-                    failing.is_logged = true;
-                }
-                (Some(_), _) => {}
             }
-        })
+            // A connection that was cut fails some requests and is replaced: only what lasts until here is logged.
+            (Some(error), Some(failing)) if !failing.is_logged && !is_of_logged_outage(&error) => {
+                let cause = &failing.cause;
+                tracing::error!(cause, "nonces cannot be recorded: signed requests get 503");
+                failing.is_logged = true;
+            }
+            (Some(_), _) => {}
+        }
     }
 }
 

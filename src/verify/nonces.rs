@@ -236,13 +236,13 @@ impl Nonces {
 #[cfg(test)]
 mod tests {
     use std::{
-        pin::{Pin, pin},
+        pin::pin,
         sync::{Arc, Mutex},
         task::{Context, Waker},
     };
 
     use super::*;
-    use crate::nonce::{SharedInsertion, Unavailable};
+    use crate::nonce::Unavailable;
 
     const NOW: UnixTime = UnixTime(1_800_000_000);
     const WINDOW: Duration = Duration::from_secs(10);
@@ -401,20 +401,19 @@ mod tests {
         results: Arc<Mutex<Vec<Result<Insertion, Unavailable>>>>,
     }
 
+    #[async_trait::async_trait]
     impl SharedWindow for Shared {
-        fn insert<'a>(
-            &'a self,
+        async fn insert(
+            &self,
             _: UnixTime,
             length: Duration,
             _: OnLost,
-            nonce: NonceUse<'a>,
-        ) -> SharedInsertion<'a> {
+            nonce: NonceUse<'_>,
+        ) -> Result<Insertion, Unavailable> {
             assert_eq!(length, WINDOW);
             self.asked.lock().unwrap().push(nonce.timestamp);
-            Box::pin(async move {
-                tokio::task::yield_now().await;
-                self.results.lock().unwrap().pop().unwrap()
-            })
+            tokio::task::yield_now().await;
+            self.results.lock().unwrap().pop().unwrap()
         }
 
         fn lost_until(&self) -> UnixTime {
@@ -425,14 +424,7 @@ mod tests {
             None
         }
 
-        fn maintain(
-            &self,
-            _: UnixTime,
-            _: Duration,
-            _: OnLost,
-        ) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-            Box::pin(std::future::ready(()))
-        }
+        async fn maintain(&self, _: UnixTime, _: Duration, _: OnLost) {}
     }
 
     fn shared(

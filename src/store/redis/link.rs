@@ -1,8 +1,7 @@
 //! The connection to the primary: finds it, keeps the connection, and replaces it when it fails.
 //!
-//! All calls share one connection and are pipelined over it. When the connection breaks, the primary is looked up
-//! again. Calls wait for the first attempt; if that fails, or the server hangs, they fail at once until an attempt
-//! succeeds.
+//! All calls share one connection and are pipelined over it. When the connection has broken, the next call looks up the
+//! primary again. If that fails, or the server hangs, all calls fail at once until an attempt succeeds.
 
 use std::{
     collections::HashMap,
@@ -22,8 +21,8 @@ use thiserror::Error;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
-    sync::{Notify, watch},
-    task::JoinSet,
+    sync::Mutex,
+    task::{AbortHandle, JoinSet},
     time::{Sleep, sleep, timeout},
 };
 use tokio_rustls::TlsConnector;
@@ -67,8 +66,8 @@ impl From<RedisFault> for StoreError {
     }
 }
 
-/// A connection that is up, and the task that drives it, which ends when this is dropped.
-type Driven = (MultiplexedConnection, JoinSet<()>);
+/// A connection, and the task that drives it, which ends when this is dropped.
+type Driven = (MultiplexedConnection, AbortHandle, JoinSet<()>);
 
 trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
@@ -102,8 +101,8 @@ pub(super) struct Link {
 struct LinkState {
     target: Target,
     tls: Option<TlsConnector>,
-    /// `None`: broken, while the first attempt to connect again is under way.
-    connection: watch::Sender<Option<Shareable>>,
+    /// `None`: the next call connects.
+    connection: Mutex<Option<Shareable>>,
     outage: Outage,
 }
 
@@ -112,8 +111,9 @@ struct LinkState {
 struct Shareable {
     connection: MultiplexedConnection,
     is_durable: bool,
-    /// Notified by a call that finds that it must be replaced.
-    broken: Arc<Notify>,
+    driver: AbortHandle,
+    /// Ends the driver once nobody has the connection.
+    _driving: Arc<JoinSet<()>>,
 }
 
 impl Link {
@@ -124,20 +124,16 @@ impl Link {
             shared: Arc::new(LinkState {
                 target,
                 tls: tls.map(TlsConnector::from),
-                connection: watch::Sender::new(None),
+                connection: Mutex::default(),
                 outage: Outage::none("redis of nonce.url"),
             }),
         })
     }
 
-    /// Connects within a second, and keeps the connection from then on.
+    /// Connects within a second.
     pub(super) async fn connect(&self) -> Result<()> {
         let shared = Arc::clone(&self.shared);
-        let connect = async move {
-            let up = shared.put_up().await?;
-            tokio::spawn(async move { shared.keep(up).await });
-            Ok(())
-        };
+        let connect = async move { Ok(shared.put_up().await?) };
         self.remote.run(connect).await
     }
 
@@ -172,89 +168,67 @@ impl Link {
 }
 
 impl LinkState {
-    async fn call(&self, request: &impl Request, mut deadline: Pin<&mut Sleep>) -> Result<Value> {
+    async fn call(
+        self: &Arc<Self>,
+        request: &impl Request,
+        deadline: Pin<&mut Sleep>,
+    ) -> Result<Value> {
         self.outage.check()?;
-        let mut connections = self.connection.subscribe();
-        let up = before(deadline.as_mut(), connections.wait_for(Option::is_some)).await;
-        let Some(Ok(Some(Shareable {
-            mut connection,
-            is_durable,
-            broken,
-        }))) = up.map(|up| up.map(|up| up.clone()))
-        else {
-            self.outage.check()?;
-            return Err(RedisFault::TimedOut.into());
-        };
-        match before(deadline, request.send(&mut connection, is_durable)).await {
-            Some(Ok(answer)) => Ok(answer),
-            Some(Err(error)) => {
-                if is_of_the_connection(&error) {
-                    broken.notify_one();
-                    self.outage.check()?;
-                }
-                Err(RedisFault::from(error).into())
-            }
-            None => {
-                // All of this is on one thread, so that `keep` cannot replace the connection in between.
-                if self.is_current(&broken) {
-                    self.outage.begin(&RedisFault::TimedOut);
-                    broken.notify_one();
-                }
+        let called = before(deadline, async {
+            let mut up = self.connected().await?;
+            let sent = request.send(&mut up.connection, up.is_durable).await;
+            if sent.as_ref().is_err_and(is_of_the_connection) {
+                self.forget(&up);
                 self.outage.check()?;
-                Err(RedisFault::TimedOut.into())
             }
+            Ok(sent.map_err(RedisFault::from)?)
+        });
+        match called.await {
+            Some(called) => called,
+            None => Err(self.failed(RedisFault::TimedOut)),
         }
     }
 
-    fn is_current(&self, broken: &Arc<Notify>) -> bool {
-        let current = self.connection.borrow();
-        current
-            .as_ref()
-            .is_some_and(|current| Arc::ptr_eq(&current.broken, broken))
+    /// The connection, a new one if it has ended.
+    async fn connected(self: &Arc<Self>) -> Result<Shareable> {
+        let mut connection = self.connection.lock().await;
+        if let Some(up) = connection.as_ref().filter(|up| !up.driver.is_finished()) {
+            return Ok(up.clone());
+        }
+        // Of another call, for which this one has waited.
+        self.outage.check()?;
+        sleep(jittered(PAUSE)).await;
+        match self.connect().await {
+            Ok(up) => Ok(connection.insert(up).clone()),
+            Err(fault) => Err(self.failed(fault)),
+        }
     }
 
-    /// Replaces the connection whenever it breaks.
-    async fn keep(&self, (mut driver, mut broken): (JoinSet<()>, Arc<Notify>)) {
-        loop {
-            tokio::select! {
-                _ = driver.join_next() => {}
-                () = broken.notified() => {}
-            }
-            driver.abort_all();
-            self.connection.send_replace(None);
-            // After a timeout there is an outage already.
-            let connected = match self.outage.check() {
-                Ok(()) => {
-                    sleep(jittered(PAUSE)).await;
-                    self.put_up().await
-                }
-                Err(_) => Err(RedisFault::TimedOut),
-            };
-            (driver, broken) = match connected {
-                Ok(connected) => connected,
-                Err(fault) => {
-                    self.outage.begin(&fault);
-                    self.outage.until(|| self.put_up()).await
-                }
-            };
+    /// Lets the next call connect, unless another one has done so.
+    fn forget(&self, up: &Shareable) {
+        if let Ok(mut connection) = self.connection.try_lock() {
+            connection.take_if(|current| current.driver.id() == up.driver.id());
         }
+    }
+
+    /// Begins an outage, which ends when a new connection is up; returns what callers are told.
+    fn failed(self: &Arc<Self>, fault: RedisFault) -> StoreError {
+        if self.outage.begin(&fault) {
+            let shared = Arc::clone(self);
+            tokio::spawn(async move { shared.outage.until(|| shared.put_up()).await });
+        }
+        self.outage.check().err().unwrap_or_else(|| fault.into())
     }
 
     /// Connects and gives the connection to all calls.
-    async fn put_up(&self) -> Result<(JoinSet<()>, Arc<Notify>), RedisFault> {
-        let (mut connection, driver) = self.connect().await?;
-        let is_durable = timeout(CONNECT, is_durable(&mut connection)).await;
-        let broken = Arc::new(Notify::new());
-        self.connection.send_replace(Some(Shareable {
-            connection,
-            is_durable: is_durable.unwrap_or(false),
-            broken: Arc::clone(&broken),
-        }));
-        Ok((driver, broken))
+    async fn put_up(&self) -> Result<(), RedisFault> {
+        let up = self.connect().await?;
+        *self.connection.lock().await = Some(up);
+        Ok(())
     }
 
     /// Finds the primary and connects to it, within [`CONNECT`].
-    async fn connect(&self) -> Result<Driven, RedisFault> {
+    async fn connect(&self) -> Result<Shareable, RedisFault> {
         let nodes = &self.target.nodes;
         // A node that hangs must not keep the others from being asked.
         let share = CONNECT / u32::try_from(nodes.len()).unwrap_or(1).max(1);
@@ -276,7 +250,15 @@ impl LinkState {
                 }
             };
             match timeout(share, attempt).await {
-                Ok(Ok(connected)) => return Ok(connected),
+                Ok(Ok((mut connection, driver, driving))) => {
+                    let is_durable = timeout(CONNECT, is_durable(&mut connection)).await;
+                    return Ok(Shareable {
+                        connection,
+                        is_durable: is_durable.unwrap_or(false),
+                        driver,
+                        _driving: driving.into(),
+                    });
+                }
                 Ok(Err(error)) => fault = error,
                 Err(_) => {}
             }
@@ -291,22 +273,23 @@ impl LinkState {
     ) -> Result<RedisNode, RedisFault> {
         let mut question = cmd("SENTINEL");
         question.arg("GET-MASTER-ADDR-BY-NAME").arg(service);
-        let (mut connection, _driver) = self.dial(node, login, 0).await?;
-        let primary: Option<RedisNode> = question.query_async(&mut connection).await?;
+        let (connection, ..) = &mut self.dial(node, login, 0).await?;
+        let primary: Option<RedisNode> = question.query_async(connection).await?;
         primary.ok_or_else(|| RedisFault::UnknownService(service.clone()))
     }
 
     async fn connect_to_primary(&self, node: &RedisNode) -> Result<Driven, RedisFault> {
         let Target { login, db, .. } = &self.target;
-        let (mut connection, driver) = self.dial(node, login, *db).await?;
+        let mut driven = self.dial(node, login, *db).await?;
+        let connection = &mut driven.0;
         // Reading a key shows that the data is loaded, and in a Cluster which node has it. HELLO reports the role and
         // needs no permission.
         let mut look = cmd("EXISTS");
-        let _: bool = look.arg(STATE).query_async(&mut connection).await?;
-        if !is_primary(&cmd("HELLO").query_async(&mut connection).await?) {
+        let _: bool = look.arg(STATE).query_async(connection).await?;
+        if !is_primary(&cmd("HELLO").query_async(connection).await?) {
             return Err(RedisFault::Replica(format!("{}:{}", node.0, node.1)));
         }
-        Ok((connection, driver))
+        Ok(driven)
     }
 
     async fn dial(
@@ -340,7 +323,9 @@ impl LinkState {
             .set_connection_timeout(None);
         let (connection, driver) =
             MultiplexedConnection::new_with_config(&info, stream, config).await?;
-        Ok((connection, JoinSet::from_iter([driver])))
+        let mut driving = JoinSet::new();
+        let driver = driving.spawn(driver);
+        Ok((connection, driver, driving))
     }
 }
 
