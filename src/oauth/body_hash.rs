@@ -25,7 +25,7 @@ mod tests {
 
     #[test]
     fn takes_sha1_with_every_method_in_its_one_padded_spelling() {
-        for method in SignatureMethod::ALL {
+        for &method in SignatureMethod::ALL {
             let is = |sent: &str, body: &[u8]| is_body_hash(method, sent.as_bytes(), body);
             assert!(is("Lve95gjOVATpfV8EL5X4nxwjKHE=", b"Hello World!"));
             assert!(is("2jmj7l5rSw0yVb/vlWAYkK/YBwk=", b""));
@@ -52,7 +52,7 @@ mod tests {
             (Sha512::digest(body).to_vec(), &[HmacSha512, RsaSha512]),
         ] {
             let sent = STANDARD.encode(hash);
-            for method in SignatureMethod::ALL {
+            for &method in SignatureMethod::ALL {
                 let is = is_body_hash(method, sent.as_bytes(), body);
                 assert_eq!(is, owners.contains(&method), "{method} {sent}");
             }

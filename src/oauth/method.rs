@@ -1,46 +1,48 @@
 //! Signature methods, RFC 5849 §3.4, and the ones in use beside its three.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use md5::{Digest, Md5};
 use sha1::Sha1;
 use sha2::{Sha256, Sha512};
+use strum::{Display, IntoStaticStr, VariantArray};
 use thiserror::Error;
 
 /// How a request is signed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Display, IntoStaticStr, VariantArray,
+)]
 pub enum SignatureMethod {
     /// RFC 5849 §3.4.2.
     #[default]
+    #[strum(serialize = "HMAC-SHA1")]
     HmacSha1,
     /// As §3.4.2 with MD5; named by older services.
+    #[strum(serialize = "HMAC-MD5")]
     HmacMd5,
     /// As §3.4.2 with SHA-256.
+    #[strum(serialize = "HMAC-SHA256")]
     HmacSha256,
     /// As §3.4.2 with SHA-512.
+    #[strum(serialize = "HMAC-SHA512")]
     HmacSha512,
     /// RFC 5849 §3.4.3.
+    #[strum(serialize = "RSA-SHA1")]
     RsaSha1,
     /// As §3.4.3 with SHA-256.
+    #[strum(serialize = "RSA-SHA256")]
     RsaSha256,
     /// As §3.4.3 with SHA-512.
+    #[strum(serialize = "RSA-SHA512")]
     RsaSha512,
     /// RFC 5849 §3.4.4: no signature at all, the key itself is sent.
+    #[strum(serialize = "PLAINTEXT")]
     Plaintext,
 }
 
 impl SignatureMethod {
     /// Every method there is.
-    pub const ALL: [Self; 8] = [
-        Self::HmacSha1,
-        Self::HmacMd5,
-        Self::HmacSha256,
-        Self::HmacSha512,
-        Self::RsaSha1,
-        Self::RsaSha256,
-        Self::RsaSha512,
-        Self::Plaintext,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// Looks a name up without regard to case, `-` and `_`, as consumers in the field spell it.
     pub fn from_wire(name: &[u8]) -> Option<Self> {
@@ -52,22 +54,13 @@ impl SignatureMethod {
             let letters = name.iter().filter(|&byte| !matches!(byte, b'-' | b'_'));
             letters.map(u8::to_ascii_uppercase)
         }
-        let mut all = Self::ALL.into_iter();
+        let mut all = Self::ALL.iter().copied();
         all.find(|method| folded(method.as_str().as_bytes()).eq(folded(name)))
     }
 
     /// The registered spelling, such as `HMAC-SHA1`.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::HmacSha1 => "HMAC-SHA1",
-            Self::HmacMd5 => "HMAC-MD5",
-            Self::HmacSha256 => "HMAC-SHA256",
-            Self::HmacSha512 => "HMAC-SHA512",
-            Self::RsaSha1 => "RSA-SHA1",
-            Self::RsaSha256 => "RSA-SHA256",
-            Self::RsaSha512 => "RSA-SHA512",
-            Self::Plaintext => "PLAINTEXT",
-        }
+        self.into()
     }
 
     /// Its place in a [`MethodSet`].
@@ -92,15 +85,9 @@ impl SignatureMethod {
     }
 }
 
-impl fmt::Display for SignatureMethod {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 /// The text does not name a signature method; the message lists the names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("it is not one of {}", SignatureMethod::ALL.map(SignatureMethod::as_str).join(", "))]
+#[error("it is not one of {}", SignatureMethod::ALL.iter().map(|method| method.as_str()).collect::<Vec<_>>().join(", "))]
 pub struct UnknownMethod;
 
 impl FromStr for SignatureMethod {
@@ -135,9 +122,8 @@ impl MethodSet {
 
     /// The methods of the set, in the order of [`SignatureMethod::ALL`].
     pub fn iter(self) -> impl Iterator<Item = SignatureMethod> {
-        SignatureMethod::ALL
-            .into_iter()
-            .filter(move |&method| self.contains(method))
+        let all = SignatureMethod::ALL.iter().copied();
+        all.filter(move |&method| self.contains(method))
     }
 }
 
@@ -156,7 +142,7 @@ mod tests {
 
     #[test]
     fn folds_case_hyphen_and_underscore() {
-        for method in SignatureMethod::ALL {
+        for &method in SignatureMethod::ALL {
             let name = method.as_str();
             for spelling in [
                 name.to_owned(),
@@ -199,7 +185,7 @@ mod tests {
         let set: MethodSet = [SignatureMethod::HmacSha1, SignatureMethod::Plaintext]
             .into_iter()
             .collect();
-        for method in SignatureMethod::ALL {
+        for &method in SignatureMethod::ALL {
             let expected = matches!(
                 method,
                 SignatureMethod::HmacSha1 | SignatureMethod::Plaintext

@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use strum::VariantArray;
+
 use super::percent;
 
 /// The parameters that RFC 5849, or OAuth Core 1.0a before it, gives a meaning in a request; and the body hash extension's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(prefix = "oauth_", serialize_all = "snake_case")]
 pub enum ProtocolParameter {
     /// `oauth_consumer_key`
     ConsumerKey,
@@ -34,33 +37,11 @@ pub(super) const OAUTH_PREFIX: &[u8] = b"oauth_";
 
 impl ProtocolParameter {
     /// All of them, in the order in which responses list them.
-    pub const ALL: [Self; 10] = [
-        Self::ConsumerKey,
-        Self::Token,
-        Self::SignatureMethod,
-        Self::Signature,
-        Self::Timestamp,
-        Self::Nonce,
-        Self::Version,
-        Self::Callback,
-        Self::Verifier,
-        Self::BodyHash,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The name on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ConsumerKey => "oauth_consumer_key",
-            Self::Token => "oauth_token",
-            Self::SignatureMethod => "oauth_signature_method",
-            Self::Signature => "oauth_signature",
-            Self::Timestamp => "oauth_timestamp",
-            Self::Nonce => "oauth_nonce",
-            Self::Version => "oauth_version",
-            Self::Callback => "oauth_callback",
-            Self::Verifier => "oauth_verifier",
-            Self::BodyHash => "oauth_body_hash",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The parameter whose name this is, without its `oauth_`.
@@ -137,7 +118,7 @@ mod tests {
 
     #[test]
     fn every_name_is_found_again() {
-        for parameter in ProtocolParameter::ALL {
+        for &parameter in ProtocolParameter::ALL {
             let suffix = parameter
                 .as_str()
                 .as_bytes()

@@ -1,13 +1,15 @@
 //! The origin part of the base string URI, RFC 5849 §3.4.1.2, and the authority that it is made of.
 
-use std::{fmt, net::Ipv6Addr};
+use std::net::Ipv6Addr;
 
+use strum::{Display, EnumString, IntoStaticStr};
 use thiserror::Error;
 
 use super::percent;
 
 /// The scheme of a signed request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum Scheme {
     /// `http`, port 80 by default.
     Http,
@@ -18,10 +20,7 @@ pub enum Scheme {
 impl Scheme {
     /// Reads `http` or `https`, in any case.
     pub fn parse(text: &str) -> Option<Self> {
-        let schemes = [Self::Http, Self::Https];
-        schemes
-            .into_iter()
-            .find(|scheme| scheme.as_str().eq_ignore_ascii_case(text))
+        text.parse().ok()
     }
 
     /// Reads the scheme of a forwarded field: Traefik writes `ws` and `wss` (RFC 6455 §3) for a WebSocket handshake.
@@ -35,11 +34,8 @@ impl Scheme {
     }
 
     /// The scheme in lower case, without `:`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The port that the base string URI leaves out.
@@ -48,12 +44,6 @@ impl Scheme {
             Self::Http => 80,
             Self::Https => 443,
         }
-    }
-}
-
-impl fmt::Display for Scheme {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

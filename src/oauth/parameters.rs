@@ -224,7 +224,7 @@ impl Parameters {
             // `%` sorts before all unreserved bytes, so that a name ends before one that goes on.
             return self.text[left.start..left.end].cmp(&self.text[right.start..right.end]);
         }
-        fn encoded(text: &[u8]) -> impl Iterator<Item = u8> {
+        fn encoded(text: &[u8]) -> impl Iterator<Item = (bool, u8)> {
             text.iter().map(|&byte| encoded_order(byte))
         }
         let by_name = encoded(self.name(left)).cmp(encoded(self.name(right)));

@@ -156,8 +156,8 @@ pub fn is_unreserved(byte: u8) -> bool {
 
 /// The place of a byte in the order of encoded bytes: one that is encoded begins with `%`, which sorts before all others.
 #[inline]
-pub(super) fn encoded_order(byte: u8) -> u8 {
-    ENCODED_ORDER[usize::from(byte)]
+pub(super) fn encoded_order(byte: u8) -> (bool, u8) {
+    (is_unreserved(byte), byte)
 }
 
 const UNRESERVED: [bool; 256] = {
@@ -167,22 +167,6 @@ const UNRESERVED: [bool; 256] = {
         table[byte as usize] =
             byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
         byte += 1;
-    }
-    table
-};
-
-const ENCODED_ORDER: [u8; 256] = {
-    let mut table = [0; 256];
-    let mut next = 0u8;
-    let mut at = 0;
-    while at < 512 {
-        // All reserved bytes, then all others.
-        let byte = at % 256;
-        if UNRESERVED[byte] == (at >= 256) {
-            table[byte] = next;
-            next = next.wrapping_add(1);
-        }
-        at += 1;
     }
     table
 };

@@ -121,21 +121,13 @@ impl Parameters {
             method.ok_or(ShapeError::MethodRejected { accepted: methods })
         };
         let timestamp = |value| {
-            let rejected = || {
-                rejected(
-                    ProtocolParameter::Timestamp,
-                    "not a positive number of seconds",
-                )
-            };
+            let reason = "not a positive number of seconds";
+            let rejected = || rejected(ProtocolParameter::Timestamp, reason);
             Timestamp::from_wire(value).ok_or_else(rejected)
         };
         let nonce = |value| {
-            let rejected = || {
-                rejected(
-                    ProtocolParameter::Nonce,
-                    "not 1 to 255 visible ASCII characters",
-                )
-            };
+            let reason = "not 1 to 255 visible ASCII characters";
+            let rejected = || rejected(ProtocolParameter::Nonce, reason);
             Nonce::from_wire(value).ok_or_else(rejected)
         };
         Ok(Protocol {
@@ -206,7 +198,7 @@ impl<'a> Protocol<'a> {
             Timestamp | Nonce if !is_plaintext => true,
             other => also.contains(other),
         };
-        let needed = ProtocolParameter::ALL.into_iter().filter(is_needed);
+        let needed = ProtocolParameter::ALL.iter().copied().filter(is_needed);
         needed.filter(|&parameter| !self.has(parameter)).collect()
     }
 

@@ -3,8 +3,6 @@
 //! Each of these is the caller's act and is answered with status 400 (RFC 5849 §3.2); the variants carry what the OAuth Problem
 //! Reporting extension asks for.
 
-use std::fmt;
-
 use thiserror::Error;
 
 use super::{method::MethodSet, name::ParameterNames};
@@ -43,29 +41,22 @@ pub enum ShapeError {
 }
 
 /// Where a parameter stood, in the order in which RFC 5849 §3.5 prefers the places.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 pub enum Place {
     /// The Authorization header field, §3.5.1.
+    #[strum(serialize = "Authorization header")]
     Header,
     /// A form-encoded body, §3.5.2.
+    #[strum(serialize = "form body")]
     Body,
     /// The query of the request URI, §3.5.3.
+    #[strum(serialize = "query")]
     Query,
 }
 
 impl Place {
     pub(super) const fn bit(self) -> u8 {
         1 << self as u8
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Header => "Authorization header",
-            Self::Body => "form body",
-            Self::Query => "query",
-        })
     }
 }
 

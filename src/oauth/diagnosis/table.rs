@@ -469,7 +469,7 @@ table! {
             r.meant([rest.copied().collect()])
         };
     "other_hash": "sign with the method that oauth_signature_method names"
-        => |r| r.each(SignatureMethod::ALL, |r, method| r.signature_method = method);
+        => |r| r.each(SignatureMethod::ALL, |r, method| r.signature_method = *method);
     "key_and_text_swapped": "give HMAC the joined secrets as its key and the base string as its text"
         => |r| r.one(|r| r.mac = |method, key, text| mac(method, text, key));
     "hash_without_key": "use HMAC with the joined secrets as its key, not the plain hash"

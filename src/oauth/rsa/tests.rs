@@ -51,7 +51,7 @@ fn a_signature_holds_for_its_own_method_and_message_only() {
     let key = RsaPublicKey::from_pem(SPKI).unwrap();
     for (signed_with, signature) in SIGNATURES {
         let signature = signature.trim_end().as_bytes();
-        for method in SignatureMethod::ALL {
+        for &method in SignatureMethod::ALL {
             assert_eq!(
                 key.verifies(method, &MESSAGE, signature),
                 method == signed_with,

@@ -14,10 +14,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 use http::HeaderValue;
 
-use super::{
-    Used,
-    records::{CacheEntry, Stamp},
-};
+use super::records::{CacheEntry, Stamp};
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, Permission},
@@ -87,11 +84,47 @@ pub struct ConsumerCredentials {
     keys: OnceLock<Box<ConsumerKeys>>,
     field_values: OnceLock<Option<Box<FieldValues>>>,
     rare: Option<Box<Rare>>,
-    /// The last use as [`packed`]; 0: none.
-    last_use: AtomicU64,
+    last_use: LastUse,
     stamp: Stamp,
-    /// A use has not been taken for writing yet.
-    unwritten: AtomicBool,
+}
+
+/// The last use of a consumer or a token, written with others in batches.
+#[derive(Debug, Default)]
+pub(super) struct LastUse {
+    /// The seconds since 1970, and in the lowest byte how; 0: none.
+    packed: AtomicU64,
+    /// It has not been taken for writing yet.
+    is_unwritten: AtomicBool,
+}
+
+impl LastUse {
+    /// Notes a use; `true` if it has to be put on the list of those to write. Of several in one second the first counts.
+    fn note(&self, now: UnixTime, how: u8) -> bool {
+        // The first call that noted this second has put it on the list, or is about to.
+        if self.packed.load(Ordering::SeqCst) >> 8 >= now.0 {
+            return false;
+        }
+        let packed = now.0 << 8 | u64::from(how);
+        self.packed.fetch_max(packed, Ordering::SeqCst);
+        self.put_back()
+    }
+
+    /// Takes the use for writing. First off the list, then the time: a use that comes between is put on it again.
+    fn take(&self) -> Option<(UnixTime, u8)> {
+        self.is_unwritten.store(false, Ordering::SeqCst);
+        self.get()
+    }
+
+    fn get(&self) -> Option<(UnixTime, u8)> {
+        let packed = self.packed.load(Ordering::SeqCst);
+        let [how, ..] = packed.to_le_bytes();
+        (packed > 0).then_some((UnixTime(packed >> 8), how))
+    }
+
+    /// Says that it has not been written; `true` if it has to be put on the list again.
+    pub(super) fn put_back(&self) -> bool {
+        !self.is_unwritten.swap(true, Ordering::SeqCst)
+    }
 }
 
 /// The parts that few consumers have, or few calls need.
@@ -143,8 +176,7 @@ impl ConsumerCredentials {
             rsa_only: consumer.rsa_only,
             keys: OnceLock::new(),
             field_values: OnceLock::new(),
-            last_use: AtomicU64::new(0),
-            unwritten: AtomicBool::new(false),
+            last_use: LastUse::default(),
             stamp,
         }
     }
@@ -189,52 +221,29 @@ impl ConsumerCredentials {
         secrets.map(|(secret, states)| kept(secret.expose(), None, &states.alone))
     }
 
-    /// Notes a use; `true` if it has to be put on the list of those to write. Of several in one second the first counts.
+    /// Notes a use; `true` if it has to be put on the list of those to write.
     pub(super) fn touch(&self, now: UnixTime, method: SignatureMethod, dialect: Dialect) -> bool {
-        if self.last_use.load(Ordering::SeqCst) >> METHOD_BITS >= now.0 {
-            return false;
-        }
-        let used = packed(now, method, dialect);
-        self.last_use.fetch_max(used, Ordering::SeqCst);
-        !self.unwritten.swap(true, Ordering::SeqCst)
+        self.last_use.note(now, (method as u8) << 1 | dialect as u8)
     }
 
-    /// Takes the use for writing, as [`AccessCredentials::take_use`].
+    /// Takes the use for writing.
     pub(super) fn take_use(&self) -> Option<ConsumerUse> {
-        self.unwritten.store(false, Ordering::SeqCst);
-        let used = self.last_use.load(Ordering::SeqCst);
-        let methods = SignatureMethod::ALL.into_iter();
-        let mut packings = methods.flat_map(|method| DIALECTS.map(|dialect| (method, dialect)));
-        let last_used_at = UnixTime(used >> METHOD_BITS);
-        let (method, dialect) =
-            packings.find(|(method, dialect)| packed(last_used_at, *method, *dialect) == used)?;
+        let (last_used_at, how) = self.last_use.take()?;
+        let method = SignatureMethod::ALL.get(usize::from(how >> 1))?;
         Some(ConsumerUse {
             consumer: self.key.clone(),
             last_used_at,
             method: method.as_str().to_owned(),
-            dialect,
+            dialect: match how & 1 {
+                0 => Dialect::Rfc5849,
+                _ => Dialect::Legacy,
+            },
         })
     }
 
     fn states(&self) -> impl Iterator<Item = &ConsumerKeys> {
         let current = &**self.keys.get_or_init(Box::default);
         std::iter::once(current).chain(self.rare.as_ref().map(|rare| &rare.previous_keys))
-    }
-}
-
-/// The bits of a packed use that hold method and dialect.
-const METHOD_BITS: u32 = 8;
-
-const DIALECTS: [Dialect; 2] = [Dialect::Rfc5849, Dialect::Legacy];
-
-/// A use in one number: the seconds since 1970, the method, the dialect.
-const fn packed(at: UnixTime, method: SignatureMethod, dialect: Dialect) -> u64 {
-    at.0 << METHOD_BITS | (method as u64) << 1 | dialect as u64
-}
-
-impl Used for ConsumerCredentials {
-    fn untake_use(&self) -> bool {
-        !self.unwritten.swap(true, Ordering::SeqCst)
     }
 }
 
@@ -245,6 +254,10 @@ impl CacheEntry for ConsumerCredentials {
 
     fn stamp(&self) -> &Stamp {
         &self.stamp
+    }
+
+    fn last_use(&self) -> &LastUse {
+        &self.last_use
     }
 
     fn succeed(&self, old: &Self) -> bool {
@@ -279,11 +292,8 @@ pub struct AccessCredentials {
     field_values: OnceLock<Option<Box<FieldValues>>>,
     /// The states under the consumer's previous secret.
     previous_states: OnceLock<Box<KeyStates>>,
-    /// The last use in seconds since 1970; 0: none.
-    last_used: AtomicU64,
+    last_use: LastUse,
     stamp: Stamp,
-    /// A use has not been taken for writing yet.
-    unwritten: AtomicBool,
     /// It was revoked.
     pub is_revoked: bool,
 }
@@ -317,8 +327,10 @@ impl AccessCredentials {
             states: KeyStates::default(),
             field_values: OnceLock::new(),
             previous_states: OnceLock::new(),
-            last_used: AtomicU64::new(token.last_used_at.map_or(0, |time| time.0)),
-            unwritten: AtomicBool::new(false),
+            last_use: LastUse {
+                packed: AtomicU64::new(token.last_used_at.map_or(0, |time| time.0 << 8)),
+                is_unwritten: AtomicBool::new(false),
+            },
             stamp,
         }
     }
@@ -377,32 +389,18 @@ impl AccessCredentials {
 
     /// The last use known here, written or not.
     pub fn last_used(&self) -> Option<UnixTime> {
-        match self.last_used.load(Ordering::SeqCst) {
-            0 => None,
-            seconds => Some(UnixTime(seconds)),
-        }
+        self.last_use.get().map(|(at, _)| at)
     }
 
     /// Notes a use; `true` if it has to be put on the list of those to write.
     pub(super) fn touch(&self, now: UnixTime) -> bool {
-        // The first call that noted this second has put it on the list, or is about to.
-        if self.last_used.load(Ordering::SeqCst) >= now.0 {
-            return false;
-        }
-        self.last_used.fetch_max(now.0, Ordering::SeqCst);
-        !self.unwritten.swap(true, Ordering::SeqCst)
+        self.last_use.note(now, 0)
     }
 
-    /// Takes the use for writing. First off the list, then the time: a use that comes between is put on it again.
+    /// Takes the use for writing.
     pub(super) fn take_use(&self) -> Option<(String, UnixTime)> {
-        self.unwritten.store(false, Ordering::SeqCst);
-        Some((self.token().to_owned(), self.last_used()?))
-    }
-}
-
-impl Used for AccessCredentials {
-    fn untake_use(&self) -> bool {
-        !self.unwritten.swap(true, Ordering::SeqCst)
+        let (at, _) = self.last_use.take()?;
+        Some((self.token().to_owned(), at))
     }
 }
 
@@ -415,12 +413,16 @@ impl CacheEntry for AccessCredentials {
         &self.stamp
     }
 
+    fn last_use(&self) -> &LastUse {
+        &self.last_use
+    }
+
     fn succeed(&self, old: &Self) -> bool {
         // Each may know a use that the other does not: one from another process, one not written yet.
-        self.last_used
-            .fetch_max(old.last_used.load(Ordering::SeqCst), Ordering::SeqCst);
-        old.last_used
-            .fetch_max(self.last_used.load(Ordering::SeqCst), Ordering::SeqCst);
+        for (one, other) in [(self, old), (old, self)] {
+            let used = other.last_use.packed.load(Ordering::SeqCst);
+            one.last_use.packed.fetch_max(used, Ordering::SeqCst);
+        }
         Arc::ptr_eq(&self.consumer, &old.consumer)
             && self.text == old.text
             && (self.token_at, self.user_at) == (old.token_at, old.user_at)

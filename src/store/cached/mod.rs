@@ -20,7 +20,7 @@ use std::{
 pub use credentials::{AccessCredentials, ConsumerCredentials, FieldValues, KeptAssertion};
 use permissions::PermissionLists;
 pub use records::Counts;
-use records::{Announced, RecordCache, count};
+use records::{Announced, CacheEntry, RecordCache, count};
 
 use super::{Result, Store, port::Change, record::Dialect};
 use crate::{
@@ -73,8 +73,8 @@ impl Cached {
             permissions: PermissionLists::default(),
             // As long as those that are given out, so that it takes as long to work with. Nothing is accepted by it.
             dummy: SigningKey::new(&Secret::from("u".repeat(43)), &Secret::from("u".repeat(43))),
-            uses: UseList::default(),
-            consumer_uses: UseList::default(),
+            uses: UseList(Mutex::default()),
+            consumer_uses: UseList(Mutex::default()),
         }
     }
 
@@ -237,22 +237,10 @@ impl Cached {
     }
 }
 
-/// An entry whose uses are written in batches.
-trait Used {
-    /// A use that was taken was not written; `true` if it has to be put on the list again.
-    fn untake_use(&self) -> bool;
-}
-
 /// The entries with a use that is not written yet.
 struct UseList<E>(Mutex<Vec<Arc<E>>>);
 
-impl<E> Default for UseList<E> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<E: Used> UseList<E> {
+impl<E: CacheEntry> UseList<E> {
     fn push(&self, entry: &Arc<E>) {
         self.lock().push(Arc::clone(entry));
     }
@@ -270,15 +258,16 @@ impl<E: Used> UseList<E> {
 }
 
 /// Uses that were taken from the list; those left when this is dropped go back.
-struct TakenUses<'a, E: Used> {
+struct TakenUses<'a, E: CacheEntry> {
     list: &'a UseList<E>,
     entries: Vec<Arc<E>>,
 }
 
-impl<E: Used> Drop for TakenUses<'_, E> {
+impl<E: CacheEntry> Drop for TakenUses<'_, E> {
     fn drop(&mut self) {
         if !self.entries.is_empty() {
-            let left = self.entries.drain(..).filter(|entry| entry.untake_use());
+            let left = self.entries.drain(..);
+            let left = left.filter(|entry| entry.last_use().put_back());
             self.list.lock().extend(left);
         }
     }

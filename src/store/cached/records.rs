@@ -18,7 +18,7 @@ use std::{
 
 use moka::{Expiry, future, policy::EvictionPolicy, sync};
 
-use super::Params;
+use super::{Params, credentials::LastUse};
 use crate::{
     clock::UnixTime,
     store::{Result, StoreError},
@@ -132,6 +132,8 @@ pub(super) trait CacheEntry: Send + Sync + 'static {
     fn key(&self) -> &[u8];
     /// When it was read.
     fn stamp(&self) -> &Stamp;
+    /// When it was used.
+    fn last_use(&self) -> &LastUse;
     /// Takes over what `old`, the entry of the same key before, has gathered since; `true` if both are otherwise the
     /// same, so that `old` may stay.
     fn succeed(&self, old: &Self) -> bool;

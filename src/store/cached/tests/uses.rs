@@ -144,7 +144,7 @@ async fn the_use_of_a_consumer_is_written_with_its_method_and_dialect() {
             .cached
             .touch_consumer(&consumer, at(later), method, dialect);
     };
-    for method in SignatureMethod::ALL {
+    for &method in SignatureMethod::ALL {
         for (number, dialect) in [(0, Dialect::Rfc5849), (1, Dialect::Legacy)] {
             let later = 10 * (method as u64 + 1) + number;
             touch(later, method, dialect);
