@@ -7,16 +7,15 @@
 //! this was seen, the entry stays current while it is in moka, because a later announcement removes it.
 
 use std::{
-    future::Future,
     hash::{BuildHasher, RandomState},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use moka::{Expiry, future, policy::EvictionPolicy, sync};
+use moka::{future, policy::EvictionPolicy, sync};
 
 use super::{Params, credentials::LastUse};
 use crate::{
@@ -139,36 +138,10 @@ pub(super) trait CacheEntry: Send + Sync + 'static {
     fn succeed(&self, old: &Self) -> bool;
 }
 
-/// The outcome of a read. Only that a record is unknown stays in moka, for `negative_ttl`.
+/// The outcome of a read. Only that a record is unknown is used again, for `negative_ttl`.
 struct Outcome<V> {
     stamp: Stamp,
     found: Option<Arc<V>>,
-}
-
-struct OutcomeExpiry(Duration);
-
-impl<V> Expiry<Arc<[u8]>, Arc<Outcome<V>>> for OutcomeExpiry {
-    fn expire_after_create(
-        &self,
-        _: &Arc<[u8]>,
-        outcome: &Arc<Outcome<V>>,
-        _: Instant,
-    ) -> Option<Duration> {
-        Some(match outcome.found {
-            None => self.0,
-            Some(_) => Duration::ZERO,
-        })
-    }
-
-    fn expire_after_update(
-        &self,
-        key: &Arc<[u8]>,
-        outcome: &Arc<Outcome<V>>,
-        now: Instant,
-        _: Option<Duration>,
-    ) -> Option<Duration> {
-        self.expire_after_create(key, outcome, now)
-    }
 }
 
 /// The cache of one kind of record.
@@ -198,7 +171,7 @@ impl<V: CacheEntry> RecordCache<V> {
                 .build(),
             reads: future::Cache::builder()
                 .max_capacity((params.max_entries / NEGATIVE_SHARE).max(1))
-                .expire_after(OutcomeExpiry(params.negative_ttl.min(LONGEST_TTL)))
+                .time_to_live(params.negative_ttl.min(LONGEST_TTL))
                 .build(),
             hasher: RandomState::new(),
             announced,
@@ -250,12 +223,13 @@ impl<V: CacheEntry> RecordCache<V> {
     where
         F: Future<Output = Result<Option<V>>>,
     {
-        if let Some(outcome) = self.reads.get(key).await
-            && outcome.found.is_none()
-            && self.announced.is_current(&outcome.stamp)
-        {
-            count(&self.counts.negative_hits);
-            return Ok(None);
+        match self.reads.get(key).await {
+            Some(outcome) if outcome.found.is_some() => self.reads.invalidate(key).await,
+            Some(outcome) if self.announced.is_current(&outcome.stamp) => {
+                count(&self.counts.negative_hits);
+                return Ok(None);
+            }
+            _ => {}
         }
         let may_serve_stale =
             |entry: &V| self.is_within_stale_limit(entry, now) && may_serve_stale(entry);
@@ -295,8 +269,7 @@ impl<V: CacheEntry> RecordCache<V> {
                 shared(error)
             })?;
             let is_current = self.announced.is_unchanged_since(&outcome.stamp);
-            // What was found expires at once: it is removed here, so that it takes no memory until moka does so. Also, a read
-            // may be older than a change that came before this call.
+            // What was found is known, and a read may be older than a change that came before this call.
             if !is_current || outcome.found.is_some() {
                 self.reads.invalidate(key).await;
             }
