@@ -75,9 +75,8 @@ fn a_field_of_a_consumer_is_described_once() {
         // What it is for.
         "pages/consent.rs",
         "pages/error.rs",
-        "store/postgres/schema.rs",
         "store/record.rs",
-        "store/sqlite/schema.rs",
+        "store/sql/tables.rs",
     ];
     let mut expected = expected.map(str::to_owned);
     expected.sort();

@@ -40,7 +40,7 @@ pub use self::{
     protocol::{Credentials, Freshness, Nonce, Protocol, Timestamp},
     request_uri::RequestUri,
     rsa::{RsaPrivateKey, RsaPublicKey},
-    shape::{Fault, Place, ShapeError},
+    shape::{Place, ShapeError},
     signature::{SignatureHolds, SignatureInvalid, sign, sign_rsa, sign_text, verify},
     signing_key::{Key, KeyStates, SigningKey},
 };

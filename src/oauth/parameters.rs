@@ -47,7 +47,7 @@ pub struct Parameters {
     /// Places with an `oauth_` name, known or not, as [`Place::bit`]s.
     oauth_places: u8,
     realm: Option<Range<usize>>,
-    fault: Option<ShapeError>,
+    malformed: Option<ShapeError>,
 }
 
 /// One parameter in the text.

@@ -11,12 +11,12 @@ use super::{method::MethodSet, name::ParameterNames};
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ShapeError {
     /// The bytes do not follow the grammar of their place.
-    #[error("malformed {place}: {fault}")]
+    #[error("malformed {place}: {reason}")]
     Malformed {
         /// Where the bytes stood.
         place: Place,
-        /// The error.
-        fault: Fault,
+        /// How the bytes break the grammar, as a clause.
+        reason: &'static str,
     },
     /// Required protocol parameters are missing.
     #[error("missing {0}")]
@@ -59,6 +59,3 @@ impl Place {
         1 << self as u8
     }
 }
-
-/// How bytes break the grammar of their place, as a clause.
-pub type Fault = &'static str;

@@ -65,8 +65,8 @@ impl Rejection {
 /// The response to protocol parameters of a wrong shape.
 pub fn shape_problem(error: &ShapeError) -> Problem {
     match error {
-        ShapeError::Malformed { place, fault } => Problem::coded(400, Verdict::ParameterRejected)
-            .advise(format!("malformed {place}: {fault}")),
+        ShapeError::Malformed { place, reason } => Problem::coded(400, Verdict::ParameterRejected)
+            .advise(format!("malformed {place}: {reason}")),
         ShapeError::Absent(names) => Problem::coded(400, Verdict::ParameterAbsent)
             .detail("oauth_parameters_absent", names.to_string()),
         ShapeError::Rejected { names, reason } => Problem::rejected(names.to_string(), *reason),

@@ -317,6 +317,25 @@ async fn only_serve_migrates_and_check_makes_nothing() {
 }
 
 #[tokio::test]
+async fn tables_that_cannot_be_made_leave_nothing() {
+    let server = Server::shared();
+    let url = server.database();
+    let database = database_of(&url);
+    drop(serve(&url));
+    server.sql(
+        database,
+        "DO $$ DECLARE name text; BEGIN
+             FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'countersign' AND tablename <> 'sessions' LOOP
+                 EXECUTE format('DROP TABLE IF EXISTS countersign.%I CASCADE', name);
+             END LOOP;
+         END $$",
+    );
+    assert!(open(&url, None, Opening::Serve).is_err());
+    let left = "SELECT string_agg(tablename, ' ') FROM pg_tables WHERE schemaname = 'countersign'";
+    assert_eq!(server.sql(database, left), "sessions");
+}
+
+#[tokio::test]
 async fn two_processes_may_make_the_tables_at_once() {
     let server = Server::shared();
     let url = server.database();

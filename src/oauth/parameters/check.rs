@@ -12,8 +12,8 @@ impl Parameters {
     /// Checks that everything was read, that no `oauth_` name occurs twice, that all of them are in one place, and that none
     /// but `oauth_token` is empty.
     pub(in crate::oauth) fn check_oauth_names(&self) -> Result<(), ShapeError> {
-        if let Some(fault) = &self.fault {
-            return Err(fault.clone());
+        if let Some(error) = &self.malformed {
+            return Err(error.clone());
         }
         let mut entries = self.entries.iter().enumerate();
         let is_usual = entries.all(|(at, entry)| {

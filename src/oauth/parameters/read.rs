@@ -4,13 +4,13 @@ use super::{ENCODED_EQUALS, Entry, Parameters, Rank, prefix};
 use crate::oauth::{
     name::{OAUTH_PREFIX, ProtocolParameter},
     percent,
-    shape::{Fault, Place, ShapeError},
+    shape::{Place, ShapeError},
 };
 
 const SCHEME: &[u8] = b"OAuth";
 
-const INVALID_NAME: Fault = "a parameter name is missing or has a forbidden character";
-const UNTERMINATED: Fault = "a double quote is not closed";
+const INVALID_NAME: &str = "a parameter name is missing or has a forbidden character";
+const UNTERMINATED: &str = "a double quote is not closed";
 
 /// Whether an Authorization value is of the scheme `OAuth`, in any case (§3.5.1), whatever follows it.
 #[must_use]
@@ -98,16 +98,16 @@ impl Parameters {
         self.finish(Place::Body, read)
     }
 
-    fn finish(&mut self, place: Place, read: Result<(), Fault>) -> Result<(), ShapeError> {
+    fn finish(&mut self, place: Place, read: Result<(), &'static str>) -> Result<(), ShapeError> {
         self.sort();
-        read.map_err(|fault| {
-            let error = ShapeError::Malformed { place, fault };
-            self.fault.get_or_insert_with(|| error.clone());
+        read.map_err(|reason| {
+            let error = ShapeError::Malformed { place, reason };
+            self.malformed.get_or_insert_with(|| error.clone());
             error
         })
     }
 
-    fn header(&mut self, field_value: &[u8]) -> Result<(), Fault> {
+    fn header(&mut self, field_value: &[u8]) -> Result<(), &'static str> {
         let mut rest = split_scheme(field_value).ok_or("the scheme is not OAuth")?;
         loop {
             rest = skip(rest, |byte| matches!(byte, b' ' | b'\t' | b','));
@@ -123,7 +123,7 @@ impl Parameters {
     }
 
     /// Reads `name="value"` and returns what follows it.
-    fn header_parameter<'r>(&mut self, rest: &'r [u8]) -> Result<&'r [u8], Fault> {
+    fn header_parameter<'r>(&mut self, rest: &'r [u8]) -> Result<&'r [u8], &'static str> {
         let (opened, rest) = match as_usually_spelt(rest) {
             Some((parameter, rest)) => {
                 let start = self.text.len();
@@ -170,7 +170,7 @@ impl Parameters {
     }
 
     /// Reads the realm, a quoted-string of RFC 9110 §5.6.4: it is not percent-encoded, and a backslash takes the next byte as it is.
-    fn header_realm<'r>(&mut self, rest: &'r [u8]) -> Result<&'r [u8], Fault> {
+    fn header_realm<'r>(&mut self, rest: &'r [u8]) -> Result<&'r [u8], &'static str> {
         let mut at = 0;
         while let Some(stop) = memchr::memchr2(b'"', b'\\', &rest[at..]) {
             at += stop;
@@ -188,7 +188,7 @@ impl Parameters {
     /// Reads `name=value` pairs between `&`; a pair without `=` has an empty value, and an empty pair is left out.
     ///
     /// A broken escape does not end the reading: what follows may still show that the request is a signed one.
-    fn form(&mut self, raw: &[u8], place: Place) -> Result<(), Fault> {
+    fn form(&mut self, raw: &[u8], place: Place) -> Result<(), &'static str> {
         self.text.reserve(raw.len());
         let mut rest = raw;
         let mut outcome = Ok(());
@@ -206,7 +206,12 @@ impl Parameters {
         outcome
     }
 
-    fn form_pair(&mut self, name: Part<'_>, value: Part<'_>, place: Place) -> Result<(), Fault> {
+    fn form_pair(
+        &mut self,
+        name: Part<'_>,
+        value: Part<'_>,
+        place: Place,
+    ) -> Result<(), &'static str> {
         let opened = self.open(name, true, place)?;
         self.note(&opened);
         self.close(opened, value, true)
@@ -214,7 +219,7 @@ impl Parameters {
 
     /// Adds a name to the text; in a form `+` is a space. Its entry is open until [`Parameters::close`] adds a value.
     #[inline(always)]
-    fn open(&mut self, name: Part<'_>, form: bool, place: Place) -> Result<Entry, Fault> {
+    fn open(&mut self, name: Part<'_>, form: bool, place: Place) -> Result<Entry, &'static str> {
         let start = self.text.len();
         self.decode(name, form, start)?;
         let suffix = self.text[start..].strip_prefix(OAUTH_PREFIX);
@@ -242,7 +247,7 @@ impl Parameters {
 
     /// Adds the value to the text after its name; without a valid one the name is removed.
     #[inline(always)]
-    fn close(&mut self, mut entry: Entry, value: Part<'_>, form: bool) -> Result<(), Fault> {
+    fn close(&mut self, mut entry: Entry, value: Part<'_>, form: bool) -> Result<(), &'static str> {
         let name_end = self.text.len();
         self.text.extend_from_slice(ENCODED_EQUALS);
         entry.value_start = self.text.len();
@@ -261,7 +266,7 @@ impl Parameters {
 
     /// Adds decoded bytes to the text; if they have a broken escape, the text is cut at `start`.
     #[inline(always)]
-    fn decode(&mut self, part: Part<'_>, form: bool, start: usize) -> Result<(), Fault> {
+    fn decode(&mut self, part: Part<'_>, form: bool, start: usize) -> Result<(), &'static str> {
         if part.is_plain {
             self.text.extend_from_slice(part.sent);
             return Ok(());

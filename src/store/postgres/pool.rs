@@ -1,7 +1,7 @@
 //! Connections to PostgreSQL: deadpool keeps and lends them; here is how they are made, and what an outage is.
 
 use std::{
-    future::{Future, poll_fn},
+    future::poll_fn,
     pin::{Pin, pin},
     sync::Arc,
     time::Duration,

@@ -1,16 +1,8 @@
 //! PostgreSQL's part of the tables, and its words.
 
-use crate::store::sql::{
-    Statements,
-    schema::{Schema, Step},
-    tables::TABLES,
-};
+use crate::store::sql::{Statements, schema::Schema, tables::STEPS};
 
-/// The steps from an empty database to the newest schema; `meta.version` counts those taken. A step that was released
-/// is never changed.
-const STEPS: &[Step] = &[&[FUNCTIONS, TABLES, FEED, NONCES]];
-
-/// The words of [`TABLES`] in PostgreSQL, replaced in this order. Keys are compared by their bytes.
+/// The words of [`STEPS`] in PostgreSQL, replaced in this order. Keys are compared by their bytes.
 const WORDS: &[(&str, &str)] = &[
     ("INTEGER PRIMARY KEY AUTOINCREMENT", "bigint PRIMARY KEY"),
     ("INTEGER", "bigint"),
@@ -21,25 +13,22 @@ const WORDS: &[(&str, &str)] = &[
     (" STRICT", ""),
 ];
 
-/// The functions of SQLite that statements use.
-const FUNCTIONS: &str = "
+/// What PostgreSQL adds to each step.
+const OWN: &[&str] = &["
+    -- The functions of SQLite that statements use.
     CREATE FUNCTION unixepoch() RETURNS bigint LANGUAGE sql AS
         $$ SELECT extract(epoch FROM clock_timestamp())::bigint $$;
     CREATE FUNCTION unhex(digits text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$ SELECT decode(digits, 'hex') $$;
     CREATE FUNCTION json_each(list text) RETURNS TABLE (value json) LANGUAGE sql IMMUTABLE AS
         $$ SELECT json_array_elements(list::json) $$;
-";
 
-/// `feed` has the newest id of `changes`.
-const FEED: &str = "
+    -- `feed` has the newest id of `changes`.
     ALTER TABLE meta ADD COLUMN version bigint NOT NULL;
     INSERT INTO meta (id, version) VALUES (md5(random()::text || clock_timestamp()::text), 0);
     CREATE TABLE feed (position bigint NOT NULL);
     INSERT INTO feed (position) VALUES (1);
-";
 
-/// Shared nonces. A partition, `nonces_` and its number, holds the timestamps of 300 seconds.
-const NONCES: &str = "
+    -- Shared nonces. A partition, `nonces_` and its number, holds the timestamps of 300 seconds.
     CREATE TABLE nonces (
         second bigint NOT NULL,
         digest bytea NOT NULL,
@@ -97,11 +86,12 @@ const NONCES: &str = "
         RETURN true;
     END
     $$;
-";
+"];
 
 /// The tables.
 pub(super) const SCHEMA: Schema = Schema {
     steps: STEPS,
+    own: OWN,
     words: WORDS,
     // To create it takes a right that is not needed if it is there.
     create: "
@@ -111,7 +101,7 @@ pub(super) const SCHEMA: Schema = Schema {
             END IF;
         END $$",
     // The tables are asked, for `to_regclass` may answer from before the lock was had.
-    exists: "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'countersign' AND tablename = 'meta'",
+    exists: "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'countersign' AND tablename = 'marks'",
     version: "SELECT version FROM countersign.meta",
     set_version: "UPDATE countersign.meta SET version = ",
     is_shared: true,

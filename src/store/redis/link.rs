@@ -5,7 +5,6 @@
 
 use std::{
     collections::HashMap,
-    future::Future,
     io,
     pin::{Pin, pin},
     sync::Arc,
@@ -22,7 +21,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     sync::Mutex,
-    task::{AbortHandle, JoinSet},
+    task::{AbortHandle, Id, JoinSet},
     time::{Sleep, sleep, timeout},
 };
 use tokio_rustls::TlsConnector;
@@ -174,8 +173,10 @@ impl LinkState {
         deadline: Pin<&mut Sleep>,
     ) -> Result<Value> {
         self.outage.check()?;
+        let mut used = None;
         let called = before(deadline, async {
             let mut up = self.connected().await?;
+            used = Some(up.driver.id());
             let sent = request.send(&mut up.connection, up.is_durable).await;
             if sent.as_ref().is_err_and(is_of_the_connection) {
                 self.forget(&up);
@@ -185,6 +186,10 @@ impl LinkState {
         });
         match called.await {
             Some(called) => called,
+            // Another call has replaced the connection, or is about to.
+            None if used.is_some_and(|used| !self.is_current(used)) => {
+                Err(RedisFault::TimedOut.into())
+            }
             None => Err(self.failed(RedisFault::TimedOut)),
         }
     }
@@ -204,8 +209,14 @@ impl LinkState {
         }
     }
 
-    /// Lets the next call connect, unless another one has done so.
+    fn is_current(&self, driver: Id) -> bool {
+        let connection = self.connection.try_lock();
+        connection.is_ok_and(|up| up.as_ref().is_some_and(|up| up.driver.id() == driver))
+    }
+
+    /// Ends a connection: the next call makes another one.
     fn forget(&self, up: &Shareable) {
+        up.driver.abort();
         if let Ok(mut connection) = self.connection.try_lock() {
             connection.take_if(|current| current.driver.id() == up.driver.id());
         }
@@ -223,7 +234,9 @@ impl LinkState {
     /// Connects and gives the connection to all calls.
     async fn put_up(&self) -> Result<(), RedisFault> {
         let up = self.connect().await?;
-        *self.connection.lock().await = Some(up);
+        if let Some(old) = self.connection.lock().await.replace(up) {
+            old.driver.abort();
+        }
         Ok(())
     }
 

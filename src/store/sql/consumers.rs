@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use super::{ALONE, Engine, LIST, READ, Statements, Tx, condition, passes, record_uses, run};
+use super::{
+    ALONE, Engine, LIST, READ, Statements, Tx, condition, is_removed, passes, record_uses, retire,
+    run,
+};
 use crate::{
     clock::UnixTime,
     names::ConsumerKey,
@@ -34,7 +37,8 @@ pub trait Consumers: Engine {
     /// Registers a consumer.
     async fn add_consumer(&self, consumer: Consumer) -> Result<Added> {
         run(self, "add_consumer", ALONE, async |tx| {
-            if is_removed(tx, &consumer.key).await? || find(tx, &consumer.key).await?.is_some() {
+            let key = consumer.key.as_str();
+            if is_removed(tx, "consumer", key).await? || find(tx, &consumer.key).await?.is_some() {
                 return Ok(Added::Taken);
             }
             put(tx, &consumer).await?;
@@ -69,8 +73,8 @@ pub trait Consumers: Engine {
                 return Ok(false);
             }
             for statement in [
-                "INSERT INTO removed_tokens (token)
-                 SELECT token FROM access_tokens WHERE consumer = $1",
+                "INSERT INTO removed (kind, key)
+                 SELECT 'token', token FROM access_tokens WHERE consumer = $1",
                 "DELETE FROM access_tokens WHERE consumer = $1",
                 "DELETE FROM request_tokens WHERE consumer = $1",
                 "DELETE FROM consumer_uses WHERE consumer = $1",
@@ -79,7 +83,7 @@ pub trait Consumers: Engine {
             }
             let delete = "DELETE FROM consumers WHERE key = $1";
             tx.execute(delete, &[key.as_str().into()]).await?;
-            retire(tx, key).await?;
+            retire(tx, "consumer", key.as_str()).await?;
             tx.changed(Change::Consumer(key.clone()));
             Ok(true)
         })
@@ -165,17 +169,6 @@ impl<E: Engine + ?Sized> Consumers for E {}
 pub(super) async fn find(tx: &mut Tx, key: &ConsumerKey) -> Result<Option<Consumer>> {
     let find = "SELECT * FROM consumers WHERE key = $1";
     tx.row(find, &[key.as_str().into()], rows::consumer).await
-}
-
-async fn is_removed(tx: &mut Tx, key: &ConsumerKey) -> Result<bool> {
-    let find = "SELECT 1 FROM removed_consumers WHERE key = $1";
-    tx.has_row(find, &[key.as_str().into()]).await
-}
-
-/// Marks a key as never to be used again.
-pub(super) async fn retire(tx: &mut Tx, key: &ConsumerKey) -> Result<()> {
-    let insert = "INSERT INTO removed_consumers (key) VALUES ($1)";
-    tx.execute(insert, &[key.as_str().into()]).await.map(drop)
 }
 
 /// Writes a consumer, a new one or over its former state.

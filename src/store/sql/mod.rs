@@ -6,7 +6,6 @@
 //! parameters as `$1` and the functions of SQLite, in all engines; what the engines word differently is in [`Statements`].
 
 use std::{
-    future::Future,
     pin::Pin,
     sync::{Arc, OnceLock},
     time::{Duration, Instant as SystemInstant},
@@ -407,6 +406,19 @@ fn condition(tx: &Tx, filter: &RecordFilter, key: &str, after: &str) -> (String,
         condition += &format!(" AND ({key} {like} OR name {like}{shown}{like})");
     }
     (condition, params)
+}
+
+/// Whether a record of this kind and key was removed.
+async fn is_removed(tx: &mut Tx, kind: &str, key: &str) -> Result<bool> {
+    let find = "SELECT 1 FROM removed WHERE kind = $1 AND key = $2";
+    tx.has_row(find, &[kind.into(), key.into()]).await
+}
+
+/// Marks a key as never to be used again; `false` if it was marked before.
+async fn retire(tx: &mut Tx, kind: &str, key: &str) -> Result<bool> {
+    let insert = "INSERT INTO removed (kind, key) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    let params = [kind.into(), key.into()];
+    Ok(tx.execute(insert, &params).await? > 0)
 }
 
 /// Writes the last uses of tokens or consumers by the statement that `sql` returns: some in each transaction, so that

@@ -1,15 +1,16 @@
 //! The tables of a store, and how an older database gets them, the same way on every engine.
 
+use std::iter;
+
 use super::{Engine, Mode, Pace, Tx, run, sealing};
 use crate::store::{Opening, Result, open::OpenProblem, rows::needed, seal::Mismatch};
 
-/// A step from one schema to the next: statements, first those of all engines.
-pub(in crate::store) type Step = &'static [&'static str];
-
 /// The tables of an engine.
 pub struct Schema {
-    /// The steps from an empty database to the newest schema. A step that was released is never changed.
-    pub steps: &'static [Step],
+    /// The steps of all engines.
+    pub steps: &'static [&'static str],
+    /// What the engine adds to each of them.
+    pub own: &'static [&'static str],
     /// Words of the steps, each with what the engine has in its place, in the order in which they are replaced.
     pub words: &'static [(&'static str, &'static str)],
     /// Run before the first step.
@@ -94,10 +95,12 @@ pub(in crate::store) async fn prepare(
                 tx.batch(schema.create).await?;
             }
             let taken = usize::try_from(found).unwrap_or(0);
-            for step in schema.steps.iter().skip(taken) {
+            let own = schema.own.iter().chain(iter::repeat(&""));
+            for (step, own) in schema.steps.iter().zip(own).skip(taken) {
                 let replace = |text: String, (word, own): &(&str, &str)| text.replace(word, own);
-                let step = schema.words.iter().fold(step.concat(), replace);
+                let step = schema.words.iter().fold((*step).to_owned(), replace);
                 tx.batch(&step).await?;
+                tx.batch(own).await?;
             }
             if found < known {
                 tx.batch(&format!("{}{known}", schema.set_version)).await?;

@@ -1,8 +1,10 @@
 //! The tables that every engine has, in the words of SQLite.
 
-/// The first step. Times are seconds since 1970, lists are JSON, and secrets are what `seal` keeps. A flag is an INT, every
-/// other number an INTEGER, so that an engine with more types can tell them apart.
-pub(in crate::store) const TABLES: &str = r#"
+/// The steps from an empty database to the newest schema. A step that was released is never changed.
+///
+/// Times are seconds since 1970, lists are JSON, and secrets are what `seal` keeps. A flag is an INT, every other number an
+/// INTEGER, so that an engine with more types can tell them apart.
+pub(in crate::store) const STEPS: &[&str] = &[r#"
     -- The random name of the store, by which an import knows an export of the same store.
     CREATE TABLE meta (id TEXT NOT NULL) STRICT;
 
@@ -30,8 +32,13 @@ pub(in crate::store) const TABLES: &str = r#"
     -- The overview lists previous secrets that still verify.
     CREATE INDEX consumers_in_grace ON consumers (previous_until) WHERE previous_until IS NOT NULL;
 
-    -- Keys of removed consumers, never to be used again.
-    CREATE TABLE removed_consumers (key TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
+    -- Keys of removed consumers, ids of removed users, and identifiers of access tokens that went with their consumer,
+    -- never to be used again.
+    CREATE TABLE removed (
+        kind TEXT NOT NULL CHECK (kind IN ('consumer', 'user', 'token')),
+        key TEXT NOT NULL,
+        PRIMARY KEY (kind, key)
+    ) STRICT, WITHOUT ROWID;
 
     -- The last verified call of each consumer.
     CREATE TABLE consumer_uses (
@@ -57,9 +64,6 @@ pub(in crate::store) const TABLES: &str = r#"
     CREATE UNIQUE INDEX users_by_name ON users (lower(name));
     CREATE INDEX users_by_password_cost ON users (password_cost) WHERE password_cost IS NOT NULL;
 
-    -- Ids of removed users, never to be used again.
-    CREATE TABLE removed_users (id TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
-
     -- Tokens outlive their user, revoked, so that the identifier stays taken.
     CREATE TABLE access_tokens (
         token TEXT PRIMARY KEY NOT NULL,
@@ -78,9 +82,6 @@ pub(in crate::store) const TABLES: &str = r#"
     -- Lists begin with the access tokens that have been unused for longest.
     CREATE INDEX access_tokens_by_use ON access_tokens (coalesce(last_used_at, issued_at), token)
         WHERE revoked_at IS NULL;
-
-    -- Identifiers of access tokens that went with their consumer, never to be used again.
-    CREATE TABLE removed_tokens (token TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
 
     CREATE TABLE request_tokens (
         token TEXT PRIMARY KEY NOT NULL,
@@ -121,4 +122,4 @@ pub(in crate::store) const TABLES: &str = r#"
         key TEXT NOT NULL
     ) STRICT;
     CREATE INDEX changes_by_time ON changes (at);
-"#;
+"#];

@@ -337,7 +337,7 @@ impl Connection for Gated {
 }
 
 /// A store that a later version of the program opens, whose schema has these steps more.
-async fn store_of_later(steps: &[schema::Step]) -> TestStore {
+async fn store_of_later(steps: &[&'static str]) -> TestStore {
     let store = TestStore::default();
     let old = store.sqlite.begin("test", Mode::Single, Pace::Request);
     let old = old.await.unwrap().statements();
@@ -356,7 +356,7 @@ async fn store_of_later(steps: &[schema::Step]) -> TestStore {
 
 #[tokio::test]
 async fn a_later_version_adds_its_steps_and_an_earlier_one_leaves_them() {
-    let store = store_of_later(&[&["ALTER TABLE users ADD COLUMN ", "later WORD"]]).await;
+    let store = store_of_later(&["ALTER TABLE users ADD COLUMN later WORD"]).await;
     store.put_user(user("anna"));
     for opening in [Opening::Command, Opening::Check] {
         let older = schema::prepare(&store, opening).await;
@@ -378,11 +378,8 @@ async fn a_later_version_adds_its_steps_and_an_earlier_one_leaves_them() {
 
 #[tokio::test]
 async fn steps_that_fail_leave_the_schema_as_it_was() {
-    let store = store_of_later(&[
-        &["CREATE TABLE first (a WORD)"],
-        &["CREATE TABLE first (a WORD)"],
-    ])
-    .await;
+    let table = "CREATE TABLE first (a WORD)";
+    let store = store_of_later(&[table, table]).await;
     schema::prepare(&store, Opening::Serve).await.unwrap_err();
     schema::prepare(&store.sqlite, Opening::Serve)
         .await

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::{
-    ALONE, Engine, LIST, READ, Statements, Tx, Value, WRITE, flow, passes, record_uses, run,
+    ALONE, Engine, LIST, READ, Statements, Tx, Value, WRITE, flow, passes, record_uses, retire, run,
 };
 use crate::{
     clock::UnixTime,
@@ -132,9 +132,8 @@ pub trait Tokens: Engine {
             return Ok(false);
         }
         // One of the existing system: it is noted that it is revoked, whatever that system says.
-        let note = "INSERT INTO removed_tokens (token) VALUES ($1) ON CONFLICT DO NOTHING";
         run(self, "revoke_access_token", WRITE, async |tx| {
-            if tx.execute(note, &[token.into()]).await? > 0 {
+            if retire(tx, "token", token).await? {
                 tx.changed(Change::AccessToken(token.to_owned()));
             }
             Ok(true)
@@ -267,9 +266,9 @@ async fn ended_here(tx: &mut Tx, found: Option<AccessToken>) -> Result<Option<Ac
     let Some(mut found) = found else {
         return Ok(None);
     };
-    let find = "SELECT 1 WHERE EXISTS (SELECT 1 FROM removed_tokens WHERE token = $1)
-         OR EXISTS (SELECT 1 FROM removed_users WHERE id = $2)
-         OR EXISTS (SELECT 1 FROM users WHERE id = $2 AND NOT enabled)";
+    let find =
+        "SELECT 1 FROM removed WHERE kind = 'token' AND key = $1 OR kind = 'user' AND key = $2
+         UNION ALL SELECT 1 FROM users WHERE id = $2 AND NOT enabled";
     if tx
         .has_row(
             find,
@@ -333,7 +332,7 @@ pub(super) async fn insert(tx: &mut Tx, tokens: &[&AccessToken]) -> Result<bool>
          SELECT value ->> 0, unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4, CAST(value ->> 5 AS bigint),
              CAST(value ->> 6 AS bigint), CAST(value ->> 7 AS bigint), CAST(value ->> 8 AS bigint)
          FROM json_each($1)
-         WHERE NOT EXISTS (SELECT 1 FROM removed_tokens WHERE token = value ->> 0)
+         WHERE NOT EXISTS (SELECT 1 FROM removed WHERE removed.kind = 'token' AND removed.key = value ->> 0)
          ON CONFLICT (token) DO NOTHING"#;
     if tx.execute(insert, &[json(&columns)?.into()]).await? != tokens.len() as u64 {
         return Ok(false);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Tx, consumers, maintenance, tokens, users};
+use super::{Tx, consumers, maintenance, retire, tokens, users};
 use crate::store::{
     Result, StoreError,
     port::Change,
@@ -25,15 +25,21 @@ const TABLES: [(&str, &str, Read<Record>); 6] = [
     ("access_tokens", "token", |row, seal| {
         rows::access_token(row, seal).map(Record::AccessToken)
     }),
-    ("removed_consumers", "key", |row, _| {
-        row.get("key").map(Record::RemovedConsumer)
-    }),
-    ("removed_users", "id", |row, _| {
-        row.get("id").map(Record::RemovedUser)
-    }),
-    ("removed_tokens", "token", |row, _| {
-        row.get("token").map(Record::RemovedToken)
-    }),
+    (
+        "(SELECT key FROM removed WHERE kind = 'consumer') AS removed",
+        "key",
+        |row, _| row.get("key").map(Record::RemovedConsumer),
+    ),
+    (
+        "(SELECT key AS id FROM removed WHERE kind = 'user') AS removed",
+        "id",
+        |row, _| row.get("id").map(Record::RemovedUser),
+    ),
+    (
+        "(SELECT key AS token FROM removed WHERE kind = 'token') AS removed",
+        "token",
+        |row, _| row.get("token").map(Record::RemovedToken),
+    ),
 ];
 
 pub(super) async fn export(tx: &mut Tx) -> Result<Export> {
@@ -150,12 +156,12 @@ async fn import_batch(tx: &mut Tx, batch: &[Numbered], state: &mut State) -> Res
             (Action::Add, Record::Consumer(consumer)) => consumers::put(tx, consumer).await?,
             (Action::Add, Record::User(user)) => users::insert(tx, user).await?,
             (Action::Add, Record::AccessToken(token)) => new_tokens.push(token),
-            (Action::Add, Record::RemovedConsumer(key)) => consumers::retire(tx, key).await?,
-            (Action::Add, Record::RemovedUser(id)) => users::retire(tx, id).await?,
-            (Action::Add, Record::RemovedToken(token)) => {
-                let insert = "INSERT INTO removed_tokens (token) VALUES ($1)";
-                tx.execute(insert, &[token.as_str().into()]).await?;
-                tx.changed(Change::AccessToken(token.clone()));
+            (Action::Add, removed) => {
+                let (kind, key) = removed.identity();
+                retire(tx, kind.trim_start_matches("removed_"), key).await?;
+                if let Record::RemovedToken(token) = removed {
+                    tx.changed(Change::AccessToken(token.clone()));
+                }
             }
             (Action::Revoke, Record::AccessToken(token)) => {
                 tokens::revoke_at(tx, &token.token, token.revoked_at).await?;

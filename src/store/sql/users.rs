@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 
 use super::{
-    ALONE, Engine, LIST, Mode, Pace, READ, SNAPSHOT, Tx, condition, passes, run, sessions,
+    ALONE, Engine, LIST, Mode, Pace, READ, SNAPSHOT, Tx, condition, is_removed, passes, retire,
+    run, sessions,
 };
 use crate::{
     clock::UnixTime,
@@ -24,7 +25,7 @@ pub trait Users: Engine {
     /// Registers a user; `Taken` also for the id of a removed user.
     async fn add_user(&self, user: User) -> Result<Added> {
         run(self, "add_user", ALONE, async |tx| {
-            let is_taken = is_removed(tx, &user.id).await?
+            let is_taken = is_removed(tx, "user", user.id.as_str()).await?
                 || find(tx, &user.id).await?.is_some()
                 || find_by_name(tx, &user.name).await?.is_some();
             if is_taken {
@@ -117,19 +118,10 @@ pub trait Users: Engine {
             if !is_wanted || namesake.is_some_and(|other| other.id != *id) {
                 return Ok(Updated::Refused);
             }
-            let set = "UPDATE users SET name = $2, display_name = $3, enabled = $4 WHERE id = $1";
-            let display_name = user.display_name.as_deref().map(kept_text);
-            let params = [
-                id.as_str().into(),
-                kept_text(&user.name).into(),
-                display_name.into(),
-                user.enabled.into(),
-            ];
-            tx.execute(set, &params).await?;
+            update(tx, &user).await?;
             if !user.enabled {
                 end_all_of(tx, id, now).await?;
             }
-            tx.changed(Change::User(id.clone()));
             Ok(Updated::Updated(Box::new(user)))
         })
         .await
@@ -149,7 +141,7 @@ pub trait Users: Engine {
             end_all_of(tx, id, now).await?;
             let delete = "DELETE FROM users WHERE id = $1";
             tx.execute(delete, &[id.as_str().into()]).await?;
-            retire(tx, id).await?;
+            retire(tx, "user", id.as_str()).await?;
             tx.changed(Change::User(id.clone()));
             Ok(true)
         })
@@ -212,7 +204,7 @@ fn admitted(found: Option<&User>, outside: OutsideUser, now: UnixTime) -> User {
 }
 
 async fn admit(tx: &mut Tx, outside: OutsideUser, now: UnixTime) -> Result<Admitted> {
-    if is_removed(tx, &outside.id).await? {
+    if is_removed(tx, "user", outside.id.as_str()).await? {
         return Ok(Admitted::Removed);
     }
     let found = find(tx, &outside.id).await?;
@@ -224,22 +216,26 @@ async fn admit(tx: &mut Tx, outside: OutsideUser, now: UnixTime) -> Result<Admit
     if namesake.is_some_and(|other| other.id != user.id) {
         return Ok(Admitted::NameTaken);
     }
-    if found.is_none() {
-        insert(tx, &user).await?;
-    } else {
-        let display_name = user.display_name.as_deref().map(kept_text);
-        tx.execute(
-            "UPDATE users SET name = $2, display_name = $3 WHERE id = $1",
-            &[
-                user.id.as_str().into(),
-                kept_text(&user.name).into(),
-                display_name.into(),
-            ],
-        )
-        .await?;
-        tx.changed(Change::User(user.id.clone()));
+    match found {
+        None => insert(tx, &user).await?,
+        Some(_) => update(tx, &user).await?,
     }
     Ok(Admitted::User(user))
+}
+
+/// Changes names and state.
+async fn update(tx: &mut Tx, user: &User) -> Result<()> {
+    let display_name = user.display_name.as_deref().map(kept_text);
+    let params = [
+        user.id.as_str().into(),
+        kept_text(&user.name).into(),
+        display_name.into(),
+        user.enabled.into(),
+    ];
+    let set = "UPDATE users SET name = $2, display_name = $3, enabled = $4 WHERE id = $1";
+    tx.execute(set, &params).await?;
+    tx.changed(Change::User(user.id.clone()));
+    Ok(())
 }
 
 pub(super) async fn set_password(tx: &mut Tx, id: &UserId, hash: &Secret) -> Result<bool> {
@@ -249,17 +245,6 @@ pub(super) async fn set_password(tx: &mut Tx, id: &UserId, hash: &Secret) -> Res
         tx.changed(Change::User(id.clone()));
     }
     Ok(is_there)
-}
-
-async fn is_removed(tx: &mut Tx, id: &UserId) -> Result<bool> {
-    let find = "SELECT 1 FROM removed_users WHERE id = $1";
-    tx.has_row(find, &[id.as_str().into()]).await
-}
-
-/// Marks an id as never to be used again.
-pub(super) async fn retire(tx: &mut Tx, id: &UserId) -> Result<()> {
-    let insert = "INSERT INTO removed_users (id) VALUES ($1)";
-    tx.execute(insert, &[id.as_str().into()]).await.map(drop)
 }
 
 pub(super) async fn insert(tx: &mut Tx, user: &User) -> Result<()> {

@@ -30,6 +30,8 @@ use super::{
     sql::{Connection, Engine, Extensions, Limit, Mode, Pace, Statements, TimedOut, Tx},
 };
 
+#[cfg(any(test, fuzzing))]
+mod double;
 mod open;
 mod schema;
 
@@ -65,29 +67,6 @@ impl SqliteStore {
             writer: Threads::start("store-write", vec![writer])?,
             extensions: Extensions::new(seal, None),
         })
-    }
-}
-
-#[cfg(any(test, fuzzing))]
-impl SqliteStore {
-    /// A store in memory, which works on the thread of its caller and does not check that what a record names is there.
-    #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-    pub(super) fn in_memory() -> Self {
-        let sql = rusqlite::Connection::open_in_memory().unwrap();
-        sql.pragma_update(None, "foreign_keys", false).unwrap();
-        sql.pragma_update(None, "ignore_check_constraints", true)
-            .unwrap();
-        let sql = Arc::new(tokio::sync::Mutex::new(Mutex::new(sql)));
-        let threads = || Threads {
-            transactions: Transactions::Here(Arc::clone(&sql)),
-            ended: Mutex::new(mpsc::channel().1),
-        };
-        Self {
-            readers: threads(),
-            slow_reader: threads(),
-            writer: threads(),
-            extensions: Extensions::new(Arc::default(), None),
-        }
     }
 }
 

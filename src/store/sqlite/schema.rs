@@ -2,22 +2,14 @@
 
 use rusqlite::Connection;
 
-use crate::store::sql::{
-    Statements,
-    schema::{Schema, Step},
-    tables::TABLES,
-};
+use crate::store::sql::{Statements, schema::Schema, tables::STEPS};
 
-/// Marks a file as ours: `CtSn`.
-const APPLICATION_ID: i32 = 0x4374_536e;
+/// Marks a file as ours: `CtSo`.
+const APPLICATION_ID: i32 = 0x4374_536f;
 
-/// The steps from an empty file to the newest schema; `user_version` counts those taken. A step that was released is
-/// never changed.
-const STEPS: &[Step] = &[&[
-    TABLES,
-    "INSERT INTO meta (id) VALUES (lower(hex(randomblob(16))));
-     INSERT INTO sqlite_sequence (name, seq) VALUES ('changes', 1);",
-]];
+/// What SQLite adds to each step.
+const OWN: &[&str] = &["INSERT INTO meta (id) VALUES (lower(hex(randomblob(16))));
+    INSERT INTO sqlite_sequence (name, seq) VALUES ('changes', 1);"];
 
 /// The schema of the file: 0 for an empty one.
 pub(super) fn version(sql: &Connection) -> rusqlite::Result<i64> {
@@ -37,8 +29,9 @@ pub(super) fn is_ours(sql: &Connection) -> rusqlite::Result<bool> {
 /// The tables.
 pub(super) const SCHEMA: Schema = Schema {
     steps: STEPS,
+    own: OWN,
     words: &[],
-    create: "PRAGMA application_id = 0x4374536e",
+    create: "PRAGMA application_id = 0x4374536f",
     exists: "SELECT 1 FROM pragma_user_version WHERE user_version > 0",
     version: "SELECT user_version AS version FROM pragma_user_version",
     set_version: "PRAGMA user_version = ",
