@@ -11,6 +11,7 @@ use http_body::Body as _;
 
 pub use self::exchange::Exchange;
 use crate::{
+    authorize::Facts,
     clock::Clock,
     oauth::ProtocolParameter,
     parse::{
@@ -79,21 +80,8 @@ pub struct Endpoints {
     pub clock: Clock,
 }
 
-/// The facts about a token call, for logs and metrics.
-#[derive(Debug, Default)]
-pub struct TokenFacts {
-    /// Which call it is.
-    pub call: Option<TokenCall>,
-    /// The identifiers that it names; they are not verified.
-    pub claimed: Option<Box<Claimed>>,
-    /// The signature holds.
-    pub is_verified: bool,
-    /// It is signed with the previous secret, during its grace.
-    pub previous_secret: bool,
-}
-
 impl Endpoints {
-    /// Responds to a token call, and notes what is known of it, however it ends.
+    /// Responds to a token call, and notes which one it is and what is known of it, however it ends.
     ///
     /// # Errors
     /// Every [`Failure`] of a token call.
@@ -103,7 +91,7 @@ impl Endpoints {
         named: Option<TokenCall>,
         head: &Head<'_>,
         body: &mut RequestBody,
-        facts: &mut TokenFacts,
+        (noted, facts): (&mut Option<TokenCall>, &mut Facts),
     ) -> Result<OwnResponse, Failure> {
         let headers = &head.parts.headers;
         let limits = body.caller().limits();
@@ -118,7 +106,7 @@ impl Endpoints {
         }
         let form = collected.held.as_deref().unwrap_or_default();
         let call = route.token_call(named, head, form, &collected.parameters)?;
-        facts.call = Some(call);
+        *noted = Some(call);
         facts.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
         if !collected.signed {
             return Err(policy::Rejection::NoCredentials.into());

@@ -21,7 +21,6 @@ use tokio::sync::watch;
 
 use crate::{
     cold,
-    endpoints::TokenFacts,
     fields::SEC_FETCH_MODE,
     forward::{self, pool::Pool, request},
     issue::random,
@@ -381,13 +380,11 @@ async fn token(
     record: &mut RequestRecord,
 ) -> Result<Response<ResponseBody>, Failure> {
     let endpoints = &live.endpoints;
-    let mut facts = TokenFacts::default();
-    let responding = endpoints.token(&live.route, named, head, &mut body, &mut facts);
+    let mut call = None;
+    let noted = (&mut call, &mut record.facts);
+    let responding = endpoints.token(&live.route, named, head, &mut body, noted);
     let response = responding.await;
-    record.operation = facts.call.map_or(Served::Unknown, Served::Token);
-    record.facts.claimed = facts.claimed;
-    record.facts.previous_secret = facts.previous_secret;
-    record.facts.is_verified = facts.is_verified;
+    record.operation = call.map_or(Served::Unknown, Served::Token);
     Ok(own_response(response?, &head.parts.method, record))
 }
 
