@@ -300,6 +300,12 @@ fn decides(name: &'static str, command: fn(&Path) -> Command) {
     // nginx passes no cookie on, and Traefik none beside ours.
     let loses_all = ["nginx", "traefik"].contains(&name);
     assert!(loses_all || seen.contains("x=2"), "{name}: {seen}");
+    let before = api.count();
+    let two = Call::get("/cookies").of(caller).header("Cookie", "x=2");
+    gateway.call(&two.header("Cookie", "__Host-countersign=b"));
+    let seen = &api.requests_since(before)[0];
+    let seen = seen.fields.all("cookie").concat();
+    assert!(!seen.contains("countersign"), "{name}: {seen}");
     let seen = cookies("a=countersign; my-countersign=2");
     assert!(
         name == "nginx" || seen == "a=countersign; my-countersign=2",

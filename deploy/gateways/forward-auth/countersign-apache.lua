@@ -85,6 +85,8 @@ function check(r)
     local cookies = r.headers_in["Cookie"]
     if cookies then
         local kept = {}
+        -- Two fields are one here, with a comma between them.
+        cookies = cookies:gsub(",%s*(countersign[=-])", "; %1"):gsub(",%s*(__Host%-countersign[=-])", "; %1")
         for cookie in cookies:gmatch("[^;]+") do
             cookie = cookie:match("^%s*(.-)%s*$")
             if not cookie:find("^countersign[=-]") and not cookie:find("^__Host%-countersign[=-]") then table.insert(kept, cookie) end
