@@ -37,11 +37,18 @@ impl Handshake {
         Self::of(&request.headers).map(Some)
     }
 
-    /// The handshake that these fields begin.
+    /// The handshake that a request begins whose version, `Connection` and body are not known here.
     ///
     /// # Errors
     /// [`Rejection::Handshake`]: its key is not one that a server could accept.
-    pub fn of(headers: &HeaderMap) -> Result<Self, Rejection> {
+    pub fn described_by(request: &request::Parts) -> Result<Option<Self>, Rejection> {
+        let protocol = only(&request.headers, &header::UPGRADE);
+        let is_begun = protocol.is_some_and(|it| it.eq_ignore_ascii_case(b"websocket"));
+        let is_begun = is_begun && request.method == Method::GET;
+        is_begun.then(|| Self::of(&request.headers)).transpose()
+    }
+
+    fn of(headers: &HeaderMap) -> Result<Self, Rejection> {
         let key = only(headers, &header::SEC_WEBSOCKET_KEY)
             .filter(|key| STANDARD.decode(key).is_ok_and(|nonce| nonce.len() == 16));
         let reason = "Sec-WebSocket-Key is not one value of 16 bytes in base64";

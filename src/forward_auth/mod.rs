@@ -7,16 +7,14 @@ mod description;
 
 use std::rc::Rc;
 
-use http::{HeaderMap, HeaderValue, Method, Request, Response, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Request, Response, header, request::Parts};
 
 use self::description::{Described, Way};
 use crate::{
-    fields::single,
-    forward::websocket::Handshake,
     origin::Scheme,
     parse,
     peer::Peer,
-    policy::{operations::Found, permit::Permit},
+    policy::permit::Permit,
     proxy::{self, Live, Permitted, RequestRecord, Worker},
     respond::{Failure, Format, OwnResponse},
     route::{self, Target},
@@ -71,20 +69,12 @@ async fn decide(
     let Permitted {
         permit,
         assertion,
-        found,
+        handshake,
         ..
     } = deciding.await?;
     // The proxy in front would pass any upgrade on.
-    let protocol = single(&parts.headers, &header::UPGRADE);
-    if protocol != Ok(None) {
-        let is_admitted = matches!(found, Found::Operation(operation) if operation.websocket)
-            && parts.method == Method::GET
-            && matches!(protocol, Ok(Some(it)) if it.eq_ignore_ascii_case(b"websocket"));
-        if !is_admitted {
-            return Err(live.authorizer.operations.forbidden(None).into());
-        }
-        // Its version, Connection and body are not described.
-        Handshake::of(&parts.headers)?;
+    if parts.headers.contains_key(header::UPGRADE) && handshake.is_none() {
+        return Err(live.authorizer.operations.forbidden(None).into());
     }
     let identity = &live.forward.identity;
     let empty = identity.names().cloned();

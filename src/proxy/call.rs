@@ -53,13 +53,13 @@ use crate::{
 };
 
 /// A call that is permitted.
-pub struct Permitted<'l> {
+pub struct Permitted {
     /// The proof.
     pub permit: Permit,
     /// The value of the field with the assertion, if it has one.
     pub assertion: Option<HeaderValue>,
-    /// The operation that it is.
-    pub found: Found<'l>,
+    /// The handshake of WebSocket that it begins, where its operation admits one.
+    pub handshake: Option<Handshake>,
     /// Its parameters, and its body where that was read.
     collected: Collected,
 }
@@ -69,15 +69,15 @@ pub struct Permitted<'l> {
 ///
 /// # Errors
 /// Why it is not permitted.
-pub async fn decide<'l>(
-    live: &'l Live,
+pub async fn decide(
+    live: &Live,
     head: &Head<'_>,
     call: &ApiCall<'_, '_>,
     names: &FieldNames,
     caller: &Caller,
     mut body: Option<&mut RequestBody>,
     record: &mut RequestRecord,
-) -> Result<Permitted<'l>, Failure> {
+) -> Result<Permitted, Failure> {
     let parts = head.parts;
     // The path of the API, or that of the public URL where the other proxy keeps it.
     let below = match body {
@@ -99,6 +99,15 @@ pub async fn decide<'l>(
     let method = parts.method.as_str().as_bytes();
     let found = live.authorizer.operations.find(call.path, method)?;
     record.operation = Served::by(&found);
+    let handshake = match (&found, body.as_deref()) {
+        (Found::Operation(operation), Some(body)) if operation.websocket => {
+            Handshake::begun_by(parts, !body.is_end_stream())?
+        }
+        (Found::Operation(operation), None) if operation.websocket => {
+            Handshake::described_by(parts)?
+        }
+        _ => None,
+    };
     let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
     let mut collected = Collected::of(&parts.headers, &head.target, memory, &limits)?;
     if let Some(body) = body.as_deref_mut()
@@ -157,7 +166,7 @@ pub async fn decide<'l>(
     Ok(Permitted {
         permit,
         assertion,
-        found,
+        handshake,
         collected,
     })
 }
@@ -177,15 +186,9 @@ pub(super) async fn admit(
     let Permitted {
         permit,
         assertion,
-        found,
+        handshake,
         collected,
     } = deciding.await?;
-    let handshake = match found {
-        Found::Operation(operation) if operation.websocket => {
-            Handshake::begun_by(parts, !body.is_end_stream())?
-        }
-        _ => None,
-    };
     // An observed call goes on as if this program were not there.
     let strip = collected.signed && permit.kind().is_some() && !params.forward_authorization;
     Ok(request::Call {

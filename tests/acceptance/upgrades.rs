@@ -9,7 +9,8 @@ use std::{
 };
 
 use crate::support::{
-    Call, Connection, Proxy, Upstream, Visitor, http::try_open, legs::LOGIN, until, upstream::After,
+    Call, Connection, Proxy, Upstream, Visitor, http::try_open, legs::LOGIN, now, until,
+    upstream::After,
 };
 
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
@@ -153,7 +154,18 @@ fn a_handshake_that_no_server_could_accept_is_refused() {
         assert_eq!(answer.status, 400, "{what}: {answer:?}");
         assert!(connection.is_closed(), "{what}");
     }
-    api.saw_nothing();
+    // The shape comes before the nonce, which is still fresh.
+    let (caller, now) = (proxy.somebody(), now().to_string());
+    let once = |call: Call| {
+        let call = call.of(&caller).parameter("oauth_nonce", "once");
+        proxy.wire(&call.parameter("oauth_timestamp", &now))
+    };
+    for (call, status) in [(begin(), 400), (handshake("/ws"), 101)] {
+        api.saw_nothing();
+        let mut connection = proxy.connect();
+        connection.send(&once(call));
+        assert_eq!(connection.head().status(), status);
+    }
 }
 
 #[test]
