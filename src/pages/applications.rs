@@ -1,4 +1,4 @@
-//! `mode=applications`: the applications that can act for a user, each with a button that ends it.
+//! `mode=applications`: the applications that can act for a user, each with a button that ends it, and the user's sessions.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -7,7 +7,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use percent_encoding::utf8_percent_encode;
 
 use super::{
-    LoggedIn, PageError, Shown, Visit, Worded, consent, cookies,
+    LoggedIn, PageError, Visit, Worded, consent, cookies,
     csrf::{self, FormPurpose},
     login::LoginForm,
 };
@@ -22,14 +22,16 @@ use crate::{
     },
 };
 
-/// Applications on one page.
-const SHOWN: usize = 50;
-/// Sessions on the page, in addition to the one of this browser.
-const SHOWN_SESSIONS: usize = 10;
+/// The most bytes of a page with a list, which has only as many entries as fit.
+const MAX_PAGE: usize = 12 * 1024;
+/// The most entries of a list on one page.
+const SHOWN: usize = 25;
+/// Sessions below the applications; all of them are on a page of their own.
+const SHOWN_SESSIONS: usize = 3;
 /// Tokens read from the store at once.
-const BATCH: u32 = 200;
-/// Batches read for one page: a user with thousands of ended tokens gets a page with a link to more.
-const BATCHES: usize = 10;
+const BATCH: u32 = 250;
+/// Batches read for one list: a user with more tokens gets a page with a link to the applications of the others.
+const BATCHES: usize = 8;
 
 #[derive(Template)]
 #[template(path = "applications.html")]
@@ -37,37 +39,52 @@ struct ApplicationsPage<'a> {
     frame: Frame<'a>,
     user: &'a User,
     logout_csrf: &'a str,
-    /// The newest, this one first.
+    /// This one first, then the newest; none below the second page of applications.
     sessions: &'a [ShownSession],
-    open_sessions: u64,
+    /// All of them.
+    open: u64,
     /// Whether there is a page that changes the password.
     has_password: bool,
+    /// The page of all sessions, if there are more.
+    all: Option<String>,
     notice: Option<&'a str>,
     applications: &'a [Application],
     more: Option<String>,
+}
+
+/// All sessions of the user, where there are more than fit below the applications.
+#[derive(Template)]
+#[template(path = "sessions.html")]
+struct SessionsPage<'a> {
+    frame: Frame<'a>,
+    sessions: &'a [ShownSession],
+    open: u64,
+    has_password: bool,
+    /// The page of further ones.
+    all: Option<String>,
 }
 
 /// A browser in which the user is logged in.
 struct ShownSession {
     /// Its name, where it is known.
     browser: String,
-    since: Shown,
+    since: String,
     /// The id of the session and the value of the form that ends it; `None` for this browser.
     end: Option<(String, String)>,
 }
 
 /// The access tokens of the user that one consumer has.
 struct Application {
-    consumer: ConsumerKey,
     name: String,
+    /// The page that asks whether to end its access.
+    withdraw: String,
     /// The colour of its sign.
     hue: u8,
     permissions: Vec<Worded>,
     permission_count: u64,
     connections: u64,
-    used_at: UnixTime,
-    issued_at: Shown,
-    last_used_at: Option<Shown>,
+    issued_at: String,
+    last_used_at: Option<String>,
 }
 
 /// The question before the access of a consumer ends.
@@ -122,7 +139,47 @@ impl Visit<'_> {
         if let Some(consumer) = self.parameter("withdraw")? {
             return self.withdraw(caller, &consumer).await;
         }
-        let (tokens, more) = self.live_tokens(caller, self.parameter("after")?).await?;
+        let open = self.store().sessions_of(&caller.user.id, self.now).await?;
+        let own = cookies::id_hash(&caller.id);
+        let (this, others): (Vec<_>, Vec<_>) = open.iter().partition(|it| it.id_hash == own);
+        let sessions = this.into_iter().chain(others);
+        let sessions = sessions.map(|session| self.session(session, caller, &own));
+        let has_password = self.pages.services.passwords.is_some();
+        if let Some(from) = self.parameter("sessions")? {
+            let from = from.parse().unwrap_or(0);
+            let sessions = Vec::from_iter(sessions.skip(from).take(SHOWN + 1));
+            return Ok(fitted(&sessions, |sessions, is_cut| {
+                let next = from + sessions.len();
+                self.page(&SessionsPage {
+                    frame: self.frame,
+                    sessions,
+                    open: open.len() as u64,
+                    has_password,
+                    all: is_cut.then(|| format!("{here}&sessions={next}")),
+                })
+            }));
+        }
+        let after = self.parameter("after")?;
+        let from = self.parameter("from")?.and_then(|from| from.parse().ok());
+        let from = from.unwrap_or(0);
+        let filter = tokens_of(&caller.user.id, None);
+        let (tokens, rest) = self.live_tokens(&filter, after.clone()).await?;
+        let of = |token: &str| format!("{here}&after={}", utf8_percent_encode(token, ESCAPED));
+        let rest = rest.map(|last| of(&last));
+        let mut live = BTreeMap::<ConsumerKey, Vec<AccessToken>>::new();
+        for token in tokens {
+            live.entry(token.consumer.clone()).or_default().push(token);
+        }
+        let mut live = Vec::from_iter(live);
+        live.sort_by_key(|(_, tokens)| Reverse(tokens.iter().map(last_use).max()));
+        let mut applications = Vec::new();
+        for (key, tokens) in live.into_iter().skip(from).take(SHOWN + 1) {
+            let name = self.consumer_name(key.as_str()).await?;
+            applications.push(self.application(key, name, &tokens));
+        }
+        if applications.is_empty() && from > 0 {
+            return Ok(OwnResponse::see_other(here.to_owned()));
+        }
         let texts = self.frame.texts;
         let notice = match self.proven_notice(&caller.id)? {
             Some((id @ "applications-withdrawn", consumer)) => {
@@ -131,29 +188,29 @@ impl Visit<'_> {
             }
             notice => notice.map(|(id, _)| texts.text(id).into_owned()),
         };
-        let mut applications = Vec::with_capacity(tokens.len());
-        for (key, tokens) in tokens {
-            let name = self.consumer_name(key.as_str()).await?;
-            applications.push(self.application(key, name, &tokens));
-        }
-        applications.sort_by_key(|application| Reverse(application.used_at));
-        let open = self.store().sessions_of(&caller.user.id, self.now).await?;
-        let own = cookies::id_hash(&caller.id);
-        let (this, others): (Vec<_>, Vec<_>) = open.iter().partition(|it| it.id_hash == own);
-        let shown = this
-            .into_iter()
-            .chain(others.into_iter().take(SHOWN_SESSIONS));
-        let sessions = shown.map(|session| self.session(session, caller, &own));
-        Ok(self.page(&ApplicationsPage {
-            frame: self.frame,
-            user: &caller.user,
-            logout_csrf: &csrf::value(&caller.id, FormPurpose::LogOut, ""),
-            sessions: &sessions.collect::<Vec<_>>(),
-            open_sessions: open.len() as u64,
-            has_password: self.pages.services.passwords.is_some(),
-            notice: notice.as_deref(),
-            applications: &applications,
-            more: more.map(|last| format!("{here}&after={}", utf8_percent_encode(&last, ESCAPED))),
+        let is_first = after.is_none() && from == 0;
+        let shown = if is_first { SHOWN_SESSIONS } else { 0 };
+        let sessions = Vec::from_iter(sessions.take(shown));
+        let all = (sessions.len() < open.len()).then(|| format!("{here}&sessions=0"));
+        let logout_csrf = csrf::value(&caller.id, FormPurpose::LogOut, "");
+        let this = after.as_deref().map_or_else(|| here.to_owned(), of);
+        Ok(fitted(&applications, |applications, is_cut| {
+            let next = from + applications.len();
+            self.page(&ApplicationsPage {
+                frame: self.frame,
+                user: &caller.user,
+                logout_csrf: &logout_csrf,
+                sessions: &sessions,
+                open: open.len() as u64,
+                has_password,
+                all: all.clone(),
+                notice: notice.as_deref(),
+                applications,
+                more: match is_cut {
+                    true => Some(format!("{this}&from={next}")),
+                    false => rest.clone(),
+                },
+            })
         }))
     }
 
@@ -186,43 +243,12 @@ impl Visit<'_> {
         }))
     }
 
-    /// The caller's valid tokens by consumer, and the token after which there may be more.
-    async fn live_tokens(
-        &self,
-        caller: &LoggedIn,
-        mut after: Option<String>,
-    ) -> Result<(BTreeMap<ConsumerKey, Vec<AccessToken>>, Option<String>), Failure> {
-        let filter = tokens_of(&caller.user.id, None);
-        let mut live = BTreeMap::<ConsumerKey, Vec<AccessToken>>::new();
-        for _ in 0..BATCHES {
-            let reading = self.store().access_tokens(&filter, after.as_deref(), BATCH);
-            let batch = reading.await?;
-            let is_last = u32::try_from(batch.len()).is_ok_and(|length| length < BATCH);
-            for token in batch {
-                let last = token.token.clone();
-                if self.is_live(&token) {
-                    if live.len() == SHOWN && !live.contains_key(&token.consumer) {
-                        return Ok((live, after));
-                    }
-                    live.entry(token.consumer.clone()).or_default().push(token);
-                }
-                after = Some(last);
-            }
-            if is_last {
-                return Ok((live, None));
-            }
-        }
-        Ok((live, after))
-    }
-
     fn is_live(&self, token: &AccessToken) -> bool {
-        let last_use = token.last_used_at.unwrap_or_default().max(token.issued_at);
         let idle = self.pages.params.access_idle;
-        token.revoked_at.is_none()
-            && token
-                .expires_at
-                .is_none_or(|expires_at| self.now < expires_at)
-            && idle.is_none_or(|idle| self.now < last_use.after(idle))
+        token
+            .expires_at
+            .is_none_or(|expires_at| self.now < expires_at)
+            && idle.is_none_or(|idle| self.now < last_use(token).after(idle))
     }
 
     /// The valid tokens of the user that a consumer has.
@@ -232,9 +258,27 @@ impl Visit<'_> {
         consumer: &ConsumerKey,
     ) -> Result<Vec<AccessToken>, Failure> {
         let filter = tokens_of(&user.id, Some(consumer.clone()));
-        let mut tokens = self.store().access_tokens(&filter, None, BATCH).await?;
-        tokens.retain(|token| self.is_live(token));
-        Ok(tokens)
+        Ok(self.live_tokens(&filter, None).await?.0)
+    }
+
+    /// The valid tokens after `after`, and the token after which there may be more.
+    async fn live_tokens(
+        &self,
+        filter: &TokenFilter,
+        mut after: Option<String>,
+    ) -> Result<(Vec<AccessToken>, Option<String>), Failure> {
+        let mut live = Vec::new();
+        for _ in 0..BATCHES {
+            let reading = self.store().access_tokens(filter, after.as_deref(), BATCH);
+            let batch = reading.await?;
+            let is_last = batch.len() < BATCH as usize;
+            after = batch.last().map(|token| token.token.clone()).or(after);
+            live.extend(batch.into_iter().filter(|token| self.is_live(token)));
+            if is_last {
+                return Ok((live, None));
+            }
+        }
+        Ok((live, after))
     }
 
     async fn consumer_name(&self, key: &str) -> Result<Option<String>, Failure> {
@@ -260,26 +304,47 @@ impl Visit<'_> {
         let permission_count = names.len() as u64;
         let permissions = names.into_iter().map(|name| self.described(name).0);
         let issued_at = tokens.iter().map(|token| token.issued_at).min();
-        let issued_at = issued_at.unwrap_or_default();
         let last_used_at = tokens.iter().filter_map(|token| token.last_used_at).max();
+        let withdraw = utf8_percent_encode(consumer.as_str(), ESCAPED);
+        let withdraw = format!("?mode=applications&withdraw={withdraw}");
         Application {
             name: name.unwrap_or_else(|| consumer.to_string()),
             hue: consent::hue(&consumer),
-            consumer,
+            withdraw: self.frame.in_same_language(withdraw),
             permissions: permissions.collect(),
             permission_count,
             connections: tokens.len() as u64,
-            used_at: last_used_at.unwrap_or_default().max(issued_at),
-            issued_at: self.shown(issued_at),
+            issued_at: self.shown(issued_at.unwrap_or_default()),
             last_used_at: last_used_at.map(|time| self.shown(time)),
         }
     }
 }
 
+/// The page of as many entries as fit into [`MAX_PAGE`], at most [`SHOWN`] and at least one; `page` makes it, and is told whether
+/// entries are left.
+fn fitted<T>(entries: &[T], page: impl Fn(&[T], bool) -> OwnResponse) -> OwnResponse {
+    let mut shown = SHOWN.min(entries.len());
+    loop {
+        let page = page(&entries[..shown], shown < entries.len());
+        let surplus = page.body.len().saturating_sub(MAX_PAGE);
+        if surplus == 0 || shown <= 1 {
+            return page;
+        }
+        // Not too many: the page is more than its entries.
+        shown -= (surplus * shown / page.body.len()).max(1);
+    }
+}
+
+fn last_use(token: &AccessToken) -> UnixTime {
+    token.last_used_at.unwrap_or_default().max(token.issued_at)
+}
+
+/// The tokens of a user that are not revoked.
 fn tokens_of(user: &UserId, consumer: Option<ConsumerKey>) -> TokenFilter {
     TokenFilter {
         user: Some(user.clone()),
         consumer,
+        live: true,
         ..TokenFilter::default()
     }
 }

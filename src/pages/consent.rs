@@ -7,9 +7,10 @@ use std::{borrow::Cow, time::Duration};
 
 use askama::Template;
 use percent_encoding::utf8_percent_encode;
+use zeroize::Zeroizing;
 
 use super::{
-    LoggedIn, PageError, Shown, Visit, Worded, cookies,
+    LoggedIn, PageError, Visit, Worded, cookies,
     csrf::{self, FormPurpose},
     login::LoginForm,
 };
@@ -22,7 +23,6 @@ use crate::{
     language::{self, Texts},
     names::{ConsumerKey, Permission},
     respond::{Failure, OwnResponse, look::Frame},
-    secret::Secret,
     store::{
         port::{Decided, Decision},
         record::{Callback, Consumer, Dialect, RequestToken, RequestTokenState, User},
@@ -55,7 +55,7 @@ struct ConsentPage<'a> {
     service: &'a str,
     user: &'a User,
     /// When the user first allowed what the consumer has now.
-    allowed_at: Option<Shown>,
+    allowed_at: Option<String>,
     /// Something of this is new.
     is_more: bool,
     /// Which facts about the user the consumer learns: a message.
@@ -66,7 +66,7 @@ struct ConsentPage<'a> {
     /// The host of its web page.
     site: Option<String>,
     /// When it was registered.
-    since: Shown,
+    since: String,
     /// When access ends by itself, in sentences.
     ends: Vec<String>,
     /// Where the decision leads: to a web site or to an application on the user's device; `None`: to a page with the
@@ -84,21 +84,14 @@ struct AskedPermission {
 }
 
 #[derive(Template)]
-#[template(path = "verifier.html")]
-struct VerifierPage<'a> {
-    frame: Frame<'a>,
-    consumer: &'a str,
-    verifier: &'a str,
-    lifetime: &'a str,
-}
-
-#[derive(Template)]
 #[template(path = "decided.html")]
 struct DecidedPage<'a> {
     frame: Frame<'a>,
     consumer: &'a str,
     /// The message that says what was decided.
     title: &'static str,
+    /// Out of band: the verifier, and how long it can be used.
+    verifier: Option<(Zeroizing<String>, String)>,
     /// Where the page leads.
     next: Option<&'a str>,
 }
@@ -333,34 +326,26 @@ impl Visit<'_> {
     /// The page about a decision. Browsers follow a redirect and do not show the page in it; others do ("a short hypertext
     /// note with a hyperlink to the same URI", RFC 9110 §15.4.4).
     fn decided(&self, asked: &Asked) -> Result<OwnResponse, Failure> {
-        let title = match (&asked.token.callback, &asked.token.state) {
-            (Callback::Oob, RequestTokenState::Authorized { verifier, .. }) => {
-                return Ok(self.verifier_page(asked, verifier));
-            }
-            (_, RequestTokenState::Authorized { .. }) => "verifier-title",
-            (_, RequestTokenState::Denied) => "denied-title",
+        let token = &asked.token;
+        let (title, verifier) = match &token.state {
+            RequestTokenState::Authorized { verifier, .. } => ("verifier-title", Some(verifier)),
+            RequestTokenState::Denied => ("denied-title", None),
             _ => return Err(PageError::TokenUsed.about(&asked.consumer)),
         };
+        // Whole minutes, but for the last.
+        let left = match token.expires_at.0.saturating_sub(self.now.0) {
+            left @ 0..=60 => left,
+            more => more.next_multiple_of(60),
+        };
+        let lifetime = in_words(self.frame.texts, Duration::from_secs(left));
+        let verifier = verifier.filter(|_| token.callback == Callback::Oob);
         Ok(self.page(&DecidedPage {
             frame: self.frame,
             consumer: &asked.consumer.name,
             title,
+            verifier: verifier.map(|verifier| (random::shown(verifier), lifetime)),
             next: asked.next().as_deref(),
         }))
-    }
-
-    fn verifier_page(&self, asked: &Asked, verifier: &Secret) -> OwnResponse {
-        // Whole minutes, but for the last.
-        let left = match asked.token.expires_at.0.saturating_sub(self.now.0) {
-            left @ 0..=60 => left,
-            more => more.next_multiple_of(60),
-        };
-        self.page(&VerifierPage {
-            frame: self.frame,
-            consumer: &asked.consumer.name,
-            verifier: &random::shown(verifier),
-            lifetime: &in_words(self.frame.texts, Duration::from_secs(left)),
-        })
     }
 }
 

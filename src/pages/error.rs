@@ -13,8 +13,8 @@ pub enum PageError {
     SeveralSessionCookies,
     /// The form came from elsewhere.
     ForgedForm,
-    /// The form was ours and is no longer valid; where to begin again.
-    StaleForm(String),
+    /// The form was ours and is no longer valid; the message that says why, and where to begin again.
+    StaleForm(&'static str, String),
     /// The browser sent no cookie with a form that needs one; where to begin again.
     NoCookie(String),
     /// There is no such request token, or it is void.
@@ -60,7 +60,7 @@ impl PageError {
             Self::Malformed(_) => (400, Verdict::BadRequest, "error-malformed"),
             Self::SeveralSessionCookies => (400, Verdict::BadRequest, "error-two-sessions"),
             Self::ForgedForm => (403, Verdict::Forbidden, "error-forged"),
-            Self::StaleForm(_) => (403, Verdict::Forbidden, "error-stale"),
+            Self::StaleForm(..) => (403, Verdict::Forbidden, "error-stale"),
             Self::NoCookie(_) => (403, Verdict::Forbidden, "error-cookie"),
             Self::TokenUnknown => (401, Verdict::TokenRejected, "error-unknown"),
             Self::TokenExpired => (401, Verdict::TokenExpired, "error-expired"),
@@ -75,11 +75,11 @@ impl PageError {
             Self::NotAdmitted => (403, Verdict::Forbidden, "error-not-admitted"),
         };
         let text = match &self {
-            Self::Malformed(text) => Some(*text),
+            Self::Malformed(text) | Self::StaleForm(text, _) => Some(*text),
             _ => None,
         };
         let again = match self {
-            Self::StaleForm(here) | Self::NoCookie(here) | Self::PasswordReplaced(here) => {
+            Self::StaleForm(_, here) | Self::NoCookie(here) | Self::PasswordReplaced(here) => {
                 Some(here)
             }
             _ => None,

@@ -136,75 +136,66 @@ impl Visit<'_> {
         let Some(caller) = self.logged_in().await? else {
             return Ok(OwnResponse::see_other(self.frame.link("login")));
         };
-        let applications = self.frame.link("applications");
         if self.form.is_none() {
             let which = self.parameter("which")?.unwrap_or_default();
             return Ok(self.logout_form(&caller, &which));
         }
+        let applications = self.frame.link("applications");
+        let end = async |purpose, subject| self.sender(purpose, subject, &applications).await;
         let (user, own) = (&caller.user.id, cookies::id_hash(&caller.id));
-        let notice = if let Some(session) = self.field("session") {
-            self.sender(FormPurpose::EndSession, session, &applications)
-                .await?;
+        let store = self.store();
+        let (event, notice) = if let Some(session) = self.field("session") {
+            end(FormPurpose::EndSession, session).await?;
             let id_hash = URL_SAFE_NO_PAD.decode(session).ok();
-            let id_hash = id_hash.and_then(|hash| <[u8; 32]>::try_from(hash).ok());
-            if let Some(id_hash) = id_hash {
-                self.store().close_session_of(user, &id_hash).await?;
+            if let Some(id_hash) = id_hash.and_then(|hash| hash.try_into().ok()) {
+                store.close_session_of(user, &id_hash).await?;
             }
-            self.audit("logged_out_elsewhere", user);
-            "notice-out-one"
+            ("logged_out_elsewhere", "notice-out-one")
         } else if self.field("others").is_some() {
-            self.sender(FormPurpose::LogOutElsewhere, "", &applications)
-                .await?;
-            self.store().close_sessions(user, Some(&own), None).await?;
-            self.audit("logged_out_elsewhere", user);
-            "notice-out-others"
+            end(FormPurpose::LogOutElsewhere, "").await?;
+            store.close_sessions(user, Some(&own), None).await?;
+            ("logged_out_elsewhere", "notice-out-others")
         } else if self.field("everywhere").is_some() {
-            self.sender(FormPurpose::LogOutEverywhere, "", &applications)
-                .await?;
-            self.store().close_sessions(user, None, None).await?;
-            self.audit("logged_out_everywhere", user);
-            self.forget_session();
-            let notice = self.notice_parameters(&self.login_cookie_or_new()?, "notice-out-all", "");
-            return Ok(OwnResponse::see_other(self.frame.link("login") + &notice));
+            end(FormPurpose::LogOutEverywhere, "").await?;
+            store.close_sessions(user, None, None).await?;
+            ("logged_out_everywhere", "notice-out-all")
         } else {
-            let caller = self.sender(FormPurpose::LogOut, "", &applications).await?;
-            let notice = self.notice_parameters(&self.login_cookie_or_new()?, "notice-out", "");
-            let next = self.frame.link("login") + &notice;
-            return self.log_out(&caller, next).await;
+            end(FormPurpose::LogOut, "").await?;
+            store.close_session(&own).await?;
+            ("logged_out", "notice-out")
         };
-        let notice = self.notice_parameters(&caller.id, notice, "");
-        Ok(OwnResponse::see_other(applications + &notice))
+        self.audit(event, user);
+        if event == "logged_out_elsewhere" {
+            let notice = self.notice_parameters(&caller.id, notice, "");
+            return Ok(OwnResponse::see_other(applications + &notice));
+        }
+        self.forget_session();
+        let notice = self.notice_parameters(&self.login_cookie_or_new()?, notice, "");
+        Ok(OwnResponse::see_other(self.frame.link("login") + &notice))
     }
 
     /// Asks whether sessions are to end.
     fn logout_form(&self, caller: &LoggedIn, which: &str) -> OwnResponse {
-        let (texts, service) = (self.frame.texts, &self.pages.params.look.params.name);
-        let (purpose, name, title, text) = match which {
+        let service = &self.pages.params.look.params.name;
+        let (purpose, name, [title, text]) = match which {
             "others" => (
                 FormPurpose::LogOutElsewhere,
                 "others",
-                texts.text("logout-others-title").into_owned(),
-                "logout-others-text",
+                ["logout-others-title", "logout-others-text"],
             ),
             "all" => (
                 FormPurpose::LogOutEverywhere,
                 "everywhere",
-                texts.text("logout-all-title").into_owned(),
-                "logout-all-text",
+                ["logout-all-title", "logout-all-text"],
             ),
-            _ => (
-                FormPurpose::LogOut,
-                "here",
-                texts.title("logout-title", &[("service", service)]),
-                "logout-text",
-            ),
+            _ => (FormPurpose::LogOut, "here", ["logout-title", "logout-text"]),
         };
         self.page(&LogoutPage {
             frame: self.frame,
             csrf: &csrf::value(&caller.id, purpose, ""),
             user: &caller.user,
             name,
-            title,
+            title: self.frame.texts.title(title, &[("service", service)]),
             text,
         })
     }
@@ -238,9 +229,8 @@ impl Visit<'_> {
 
     /// Checks a login form that was sent to `place`.
     pub(super) async fn log_in(&self, place: &LoginForm<'_>) -> Result<OwnResponse, Failure> {
-        let again = place.url.to_owned();
         if self.pages.params.user_headers.is_some() {
-            return Err(PageError::StaleForm(again).into());
+            return Err(self.stale(false, place.url));
         }
         // Bound to the browser and to the place: another site can neither log the user in as somebody else nor make
         // failures count against the user's address.
@@ -249,10 +239,12 @@ impl Visit<'_> {
         };
         if !self.login_cookie()?.is_some_and(is_ours) {
             let headers = &self.head.parts.headers;
-            return Err(match cookies::is_sent(headers, self.pages.cookies.login) {
-                true => PageError::StaleForm(again).into(),
-                false => PageError::NoCookie(again).into(),
-            });
+            let names = [self.pages.cookies.login, self.pages.cookies.session];
+            if !names.iter().any(|name| cookies::is_sent(headers, name)) {
+                return Err(PageError::NoCookie(place.url.to_owned()).into());
+            }
+            let is_logged_in = self.logged_in().await?.is_some();
+            return Err(self.stale(is_logged_in, place.url));
         }
         let username = self.field("username").unwrap_or_default();
         let password = Secret::from(self.field("password").unwrap_or_default());

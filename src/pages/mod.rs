@@ -114,9 +114,6 @@ struct Worded {
     lang: Option<String>,
 }
 
-/// A time in RFC 3339, and its date in words, in UTC.
-type Shown = (String, String);
-
 /// The services that the pages use. All of them outlive a reload.
 #[derive(Clone)]
 pub struct Services {
@@ -351,9 +348,25 @@ impl Visit<'_> {
         here: &str,
     ) -> Result<LoggedIn, Failure> {
         let sent = self.field("csrf");
-        let is_ours = |caller: &LoggedIn| csrf::is_value(sent, &caller.id, purpose, subject);
-        let caller = self.logged_in().await?.filter(is_ours);
-        Ok(caller.ok_or_else(|| PageError::StaleForm(here.to_owned()))?)
+        match self.logged_in().await? {
+            Some(caller) if csrf::is_value(sent, &caller.id, purpose, subject) => Ok(caller),
+            found => Err(self.stale(found.is_some(), here)),
+        }
+    }
+
+    /// The error about a form of ours that is no longer valid, with its cause.
+    fn stale(&self, is_logged_in: bool, here: &str) -> Failure {
+        let (headers, cookies) = (&self.head.parts.headers, &self.pages.cookies);
+        let mut names = [cookies.session, cookies.login].into_iter();
+        // The session's cookie ends with the session, and a log-out leaves the other one.
+        let cause = if !names.any(|name| cookies::is_sent(headers, name)) {
+            "error-stale-old"
+        } else if is_logged_in || self.pages.params.user_headers.is_some() {
+            "error-stale-in"
+        } else {
+            "error-stale-out"
+        };
+        PageError::StaleForm(cause, here.to_owned()).into()
     }
 
     /// Writes an audit record of what the user has done.
@@ -402,18 +415,18 @@ impl Visit<'_> {
         )
     }
 
-    fn shown(&self, time: UnixTime) -> Shown {
+    /// The date of a time in words, in UTC.
+    fn shown(&self, time: UnixTime) -> String {
         let text = time.to_string();
         let date = text.split('T').next().unwrap_or_default();
         let numbers: Option<Vec<u64>> = date.split('-').map(|part| part.parse().ok()).collect();
-        let words = match numbers.as_deref() {
+        match numbers.as_deref() {
             Some(&[year, month, day]) => {
                 let numbers = [("day", day), ("month", month), ("year", year)];
                 self.frame.texts.numbered("date-words", &numbers)
             }
             _ => date.to_owned(),
-        };
-        (text, words)
+        }
     }
 
     fn page(&self, template: &impl Template) -> OwnResponse {

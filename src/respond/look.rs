@@ -37,7 +37,20 @@ pub const UI_LOCALES: &str = "ui_locales";
 const PAGES: [&str; 1] = ["/oauth/authorize"];
 
 /// The parameters that links to a page in other languages keep.
-const KEPT: [&str; 5] = ["mode", "oauth_token", "return_to", "which", "withdraw"];
+const KEPT: [&str; 6] = [
+    "mode",
+    "oauth_token",
+    "return_to",
+    "sessions",
+    "which",
+    "withdraw",
+];
+
+/// The longest query, without those that are not kept, that every link to a language repeats; a page has no such links where it is longer.
+const MAX_KEPT: usize = 200;
+
+/// The longest target that an error page repeats in a link.
+const MAX_AGAIN: usize = 1000;
 
 /// The most characters of a value in `WWW-Authenticate`: proxies take heads of 4 KiB.
 const MAX_PARAMETER_CHARS: usize = 1024;
@@ -285,11 +298,26 @@ impl Look {
     }
 }
 
-/// A style sheet without the white space of its layout.
+/// A style sheet without comments, the white space of its layout, and zeros before a point.
 fn compact(style: &str) -> String {
-    let lines = style.lines().map(str::trim_start).collect::<String>();
-    let lines = lines.replace(": ", ":").replace(" {", "{");
-    lines.replace(", ", ",").replace(";}", "}")
+    let lines = style.lines().map(str::trim_start);
+    let lines = lines.filter(|line| !line.starts_with("/*"));
+    let mut text = lines.collect::<String>();
+    for (long, short) in [
+        (": ", ":"),
+        (" {", "{"),
+        (", ", ","),
+        (";}", "}"),
+        (" > ", ">"),
+        ("; ", ";"),
+        ("{ ", "{"),
+        (" }", "}"),
+        (" 0.", " ."),
+        (":0.", ":."),
+    ] {
+        text = text.replace(long, short);
+    }
+    text
 }
 
 /// The first letter of a name, for the sign of a consumer or of the service.
@@ -312,7 +340,7 @@ pub struct Frame<'a> {
 
 impl Frame<'_> {
     /// The languages: the tag and the name of each, and the link to this page in it, unless it is in this language. Nothing
-    /// for a page that is not one of ours.
+    /// for a page that is not one of ours, or whose query is too long.
     pub fn languages(&self) -> Vec<(&str, Cow<'_, str>, Option<String>)> {
         let is_ours =
             |uri: &&Uri| PAGES.contains(&uri.path()) || uri.path() == self.look.params.path;
@@ -326,6 +354,9 @@ impl Frame<'_> {
         // A notice, or where a list goes on, belongs to this page alone.
         let is_kept = |pair: &&str| KEPT.contains(&pair.split('=').next().unwrap_or_default());
         let kept = Vec::from_iter(query.split('&').filter(is_kept)).join("&");
+        if kept.len() > MAX_KEPT {
+            return Vec::new();
+        }
         let all = self.look.languages.all().map(|texts| {
             let tag = texts.tag();
             let link = (tag != self.texts.tag()).then(|| format!("?{kept}&{UI_LOCALES}={tag}"));
@@ -338,12 +369,12 @@ impl Frame<'_> {
         all.collect()
     }
 
-    /// The path and query of this page, if a GET shows it.
+    /// The path and query of this page, if a GET shows it and they are not too long.
     pub fn again(&self) -> Option<&str> {
         let target = self.here?.path_and_query()?.as_str();
         // A browser reads two slashes as the beginning of another host.
         let is_path = target.starts_with('/') && !target[1..].starts_with(['/', '\\']);
-        is_path.then_some(target)
+        (is_path && target.len() <= MAX_AGAIN).then_some(target)
     }
 
     /// The URL of the user's applications, also from another host; `None` where there are no such pages.

@@ -51,7 +51,7 @@ sensitive = true
 ";
 
 /// The most bytes of a page, with its style.
-const MAX_PAGE: u64 = 12 * 1024;
+pub(crate) const MAX_PAGE: u64 = 12 * 1024;
 
 /// It fills its row on the page of applications.
 const NAME: &str =

@@ -3,6 +3,7 @@
 use crate::support::{
     Call, Caller, Proxy, Token, Upstream, User, Visitor,
     call::form as encoded,
+    has,
     legs::APPLICATIONS,
     legs::PASSWORD,
     legs::{LOGIN, LOGOUT},
@@ -249,12 +250,51 @@ fn a_login_opens_a_session_with_a_new_id_and_ends_the_previous_one() {
         let call = call.header("Cookie", &format!("countersign={id}"));
         site.proxy.send(call).has_status(status);
     }
-    // A form from before the login is stale, and leads to where it begins again.
-    let consent = visitor.open(&authorization(&site.request));
-    visitor.cookies = site.logged_in(&site.caller.user).cookies;
+}
+
+#[test]
+fn a_form_from_another_session_says_why_it_is_stale_and_leads_to_its_page() {
+    let site = Site::new();
+    let target = authorization(&site.request);
+    let mut visitor = site.logged_in(&site.caller.user);
+    let consent = visitor.open(&target);
+    let mut stranger = Visitor::to(&site.proxy);
+    let login = stranger.open(&target);
+    let mut out = site.logged_in(&site.caller.user);
+    let form = out.open(LOGOUT).form_with("here").press("here", "1");
+    let page = out.open(LOGOUT);
+    out.submit(&page, &form);
+    let again = site.logged_in(&site.caller.user).cookies;
+    let ended = visitor.cookies.clone();
+    for (cookies, cause) in [
+        (again, "You have logged in again"),
+        (out.cookies.clone(), "You have been logged out"),
+        (Default::default(), "The page was open for too long."),
+    ] {
+        visitor.cookies = cookies.clone();
+        let stale = visitor.decide(&consent, "allow");
+        assert_eq!(stale.answer.status, 403);
+        let button = format!(
+            "<a class=\"button\" href=\"{}\"",
+            target.replace('&', "&#38;")
+        );
+        has(&stale.answer.text(), &[cause, &button, "Start again"]);
+        // A login form of the same time; without a cookie it says that it needs one.
+        stranger.cookies = cookies;
+        let cause = match stranger.cookies.is_empty() {
+            true => "Your browser sent no cookie",
+            false => cause,
+        };
+        let stale = stranger.log_in(&login, &site.caller.user);
+        assert_eq!(stale.answer.status, 403);
+        has(&stale.answer.text(), &[cause, &button]);
+    }
+    // The session was ended elsewhere.
+    let name = &site.caller.user.name;
+    site.proxy.run(&format!("user disable {name}"));
+    visitor.cookies = ended;
     let stale = visitor.decide(&consent, "allow");
-    assert_eq!(stale.answer.status, 403);
-    assert!(stale.answer.text().contains("Start again"), "{stale:?}");
+    has(&stale.answer.text(), &["You have been logged out"]);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use rustix::process::Signal;
 
 use crate::support::{
-    Call, PATIENCE, Proxy, Reply, Upstream, Visitor, has, http::Answer, legs::LOGIN,
-    legs::authorization, proxy::Builder, within,
+    Call, PATIENCE, Proxy, Reply, Upstream, Visitor, browser::Browser, has, http::Answer,
+    legs::LOGIN, legs::authorization, proxy::Builder, until, within,
 };
 
 const SVG: &str = "<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>";
@@ -102,6 +102,36 @@ fn logo_and_style_sheet_come_from_our_origin_alone_and_run_no_script() {
             .header("Accept", "text/html"),
     );
     assert_eq!(url(&other, "<img src=\""), logo);
+}
+
+#[test]
+fn browsers_that_prefer_dark_pages_show_the_dark_logo() {
+    let dark = SVG.replace("1", "2");
+    let files: [(&str, &[u8]); 2] = [("logo", SVG.as_bytes()), ("dark", dark.as_bytes())];
+    let config = "pages.logo = 'DIR/logo'\npages.logo_dark = 'DIR/dark'";
+    let proxy = with_files(&Upstream::start(), &files, config).start();
+    let (consumer, user) = (proxy.consumer("Shop"), proxy.user("ada"));
+    let login = html(&proxy, LOGIN);
+    let asked = proxy.request_token(&consumer, "oob");
+    for page in [&login, &proxy.consent(&asked, &user).1.answer] {
+        let (logo, source) = (url(page, "<img src=\""), url(page, "<source srcset=\""));
+        let media = format!("<source srcset=\"{source}\" media=\"(prefers-color-scheme: dark)\">");
+        has(&page.text(), &[&media]);
+        let policy = page.header("content-security-policy").unwrap();
+        has(policy, &[&format!("img-src {logo} {source};")]);
+        let path = source.strip_prefix(&proxy.origin()).unwrap();
+        assert_eq!(proxy.send(Call::get(path)).text(), dark);
+    }
+    // In a browser.
+    let browser = Browser::start();
+    browser.open(&format!("{}{LOGIN}", proxy.origin()));
+    for (is_dark, before) in [(false, "<img src=\""), (true, "<source srcset=\"")] {
+        browser.emulate(1280, is_dark);
+        let shown = url(&login, before);
+        until("the other logo", || {
+            browser.script("return document.images[0].currentSrc") == *shown
+        });
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::support::{
     Call, Proxy, Upstream, Visitor, has,
     http::Answer,
-    legs::{APPLICATIONS, LOGIN, LOGOUT, authorization},
+    legs::{APPLICATIONS, LOGIN, LOGOUT, REQUEST_TOKEN, authorization},
     proxy::Builder,
     upstream::nobody,
 };
@@ -166,6 +166,13 @@ fn errors_link_to_their_documentation() {
         form.header("Link"),
         Some("<https://docs.example/errors#parameter_absent>; rel=\"help\"")
     );
+    // A token call too, whose body has the members of Problem Reporting alone.
+    let form = proxy.rejects(Call::post(REQUEST_TOKEN), 401, "parameter_absent");
+    assert_eq!(
+        form.header("Link"),
+        Some("<https://docs.example/errors#parameter_absent>; rel=\"help\"")
+    );
+    assert!(!form.text().contains("docs.example"), "{form:?}");
     let json = Call::get("/x").header("Accept", "application/json");
     let problem = proxy.send(json).json();
     assert_eq!(

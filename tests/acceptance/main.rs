@@ -36,6 +36,7 @@ mod flow;
 mod forgery;
 mod forward_auth;
 mod forwarding;
+mod full_pages;
 mod harness;
 mod header_login;
 mod identity;

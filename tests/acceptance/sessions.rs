@@ -402,44 +402,6 @@ fn a_user_revokes_a_connected_application() {
 }
 
 #[test]
-fn many_applications_take_several_pages() {
-    let proxy = Proxy::in_front_of(&Upstream::start()).start();
-    let user = proxy.user("alice");
-    let key = |number: usize| format!("shop-{number:02}");
-    let lines = (0..60).flat_map(|number| {
-        let (key, id) = (key(number), &user.id);
-        let consumer = format!(
-            r#"{{"kind":"consumer","key":"{key}","secret":"s","name":"Shop {number:02}."}}"#
-        );
-        let token = format!(
-            r#"{{"kind":"token","token":"token-{key}","token_secret":"s","consumer":"{key}","user":"{id}"}}"#
-        );
-        [consumer, token]
-    });
-    let head = r#"{"kind":"export","version":1}"#.to_owned();
-    let lines: Vec<String> = [head].into_iter().chain(lines).collect();
-    let input = lines.join("\n") + "\n";
-    proxy.command_with(&["import", "-"], &input).done();
-    let mut visitor = Visitor::logged_in(&proxy, &user);
-    let first = visitor.open(APPLICATIONS).answer.text();
-    let next = first
-        .split("after=")
-        .nth(1)
-        .unwrap()
-        .split('"')
-        .next()
-        .unwrap();
-    let second = visitor.open(&format!("/service.oauth?mode=applications&after={next}"));
-    let second = second.answer.text();
-    for number in 0..60 {
-        let name = format!("Shop {number:02}.");
-        let pages = [&first, &second].map(|page| page.contains(&name));
-        assert!(pages[0] != pages[1], "{name} is on one page: {pages:?}");
-    }
-    assert!(!second.contains("after="), "{second}");
-}
-
-#[test]
 fn a_disabled_user_ends_with_everything() {
     let api = Upstream::start();
     let proxy = with_user_operations(&api).start();
