@@ -251,7 +251,7 @@ impl Builder {
         let is_remote = self.keeps_on_a_server();
         within(PATIENCE, "the store answers", || {
             let ended = run(&mut self.command(arguments), input);
-            let is_away = is_remote && ended.stderr.contains("the store is unavailable");
+            let is_away = is_remote && ended.stderr.contains("did not answer in time");
             (!is_away).then_some(ended)
         })
     }
