@@ -35,9 +35,11 @@ mod double;
 mod open;
 mod schema;
 
-/// How long a caller waits, and how long a transaction may be idle between two statements: its task has stalled then, and
-/// others wait for the thread.
+/// How long a caller waits.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a transaction may be idle between two statements. Its task has stalled then, and a caller who has begun to wait
+/// for the thread since still gets it in time.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long dropping the store waits for a thread to close its connection.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -119,7 +121,7 @@ impl Threads {
                     waiting.blocking_recv()
                 };
                 while let Some(jobs) = next() {
-                    while let Ok(job) = jobs.recv_timeout(TIMEOUT) {
+                    while let Ok(job) = jobs.recv_timeout(IDLE_TIMEOUT) {
                         job(&sql);
                     }
                     roll_back(&sql);
