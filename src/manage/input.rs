@@ -12,7 +12,7 @@ use thiserror::Error;
 
 /// Why a member is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema, Error)]
-#[error("{pointer}: {detail}")]
+#[error("{pointer}{}{detail}", if .pointer.is_empty() { "" } else { ": " })]
 pub struct InvalidInput {
     /// The place of the member, as a JSON Pointer (RFC 6901).
     pub pointer: String,

@@ -1,16 +1,20 @@
 //! The admin API, over its wire: what each operation does, what it refuses, and who learns of it.
 
 use std::{
-    fs::Permissions, net::SocketAddr, os::unix::fs::PermissionsExt as _, path::PathBuf,
+    fs::Permissions,
+    net::SocketAddr,
+    os::unix::fs::PermissionsExt as _,
+    path::PathBuf,
     process::Command,
+    time::{Duration, Instant},
 };
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Answer, Call, Connection, Consumer, PATIENCE, Postgres, Proxy, Token, Upstream, has,
-    proxy::Builder, rows, until, within,
+    Answer, Call, Connection, Consumer, Operator, PATIENCE, Postgres, Proxy, Token, Upstream,
+    Visitor, has, proxy::Builder, rows, signer, until, within,
 };
 
 const WRITE: &str = "the-token-that-writes-0123456789";
@@ -87,6 +91,24 @@ fn done(proxy: &Proxy, method: &str, path: &str, body: Value) -> Value {
         true => Value::Null,
         false => answer.json(),
     }
+}
+
+/// The status of a change for the record with this entity tag.
+#[track_caller]
+fn send_if(proxy: &Proxy, tag: &str, method: &str, path: &str, body: &Value) -> u16 {
+    let fields = [
+        &*format!("Authorization: Bearer {WRITE}"),
+        &format!("If-Match: {tag}"),
+        "Content-Type: application/json",
+    ];
+    let body = match body {
+        Value::Null => String::new(),
+        body => body.to_string(),
+    };
+    within(PATIENCE, "the store answers", || {
+        let status = ask(proxy.admin(), method, path, &fields, &body).status;
+        (status != 503).then_some(status)
+    })
 }
 
 /// The values of a member of the items of a list.
@@ -271,6 +293,8 @@ fn a_request_that_cannot_be_done_is_told_why() {
         GET    | /v1/nothing   | none  |   |   | 401
         GET    | /v1           | write |   |   | 404
         GET    | /v1/nothing   | write |   |   | 404
+        GET    | /v1/openapi.json | none |  |   | 401
+        GET    | /v1/openapi.json | read |  |   | 200
         GET    | /v1/consumers/| write |   |   | 404
         GET    | /v1/users/u/x | write |   |   | 404
         GET    | /v1/users/%ff | write |   |   | 404
@@ -371,6 +395,7 @@ fn a_request_that_cannot_be_done_is_told_why() {
         let problem = answer.json();
         assert_eq!(problem["status"], answer.status, "{case}");
         assert!(!problem.to_string().contains("12345678"), "{case}");
+        assert!(!text(&problem["detail"]).starts_with(':'), "{case}");
         match answer.status {
             401 => assert!(
                 answer
@@ -469,21 +494,7 @@ fn a_change_for_another_state_of_the_record_is_not_made() {
         let tag = |path: &str| get(&proxy, path).header("ETag").unwrap().to_owned();
         let place = format!("/v1/tokens/{}", token.token);
         let send_if = |tag: &str, method: &str, path: &str, body: Value| {
-            let fields = [
-                format!("Authorization: Bearer {WRITE}"),
-                format!("If-Match: {tag}"),
-                "Content-Type: application/json".to_owned(),
-            ];
-            let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-            let body = if body.is_null() {
-                String::new()
-            } else {
-                body.to_string()
-            };
-            within(PATIENCE, "the store answers", || {
-                let status = ask(proxy.admin(), method, path, &fields, &body).status;
-                (status != 503).then_some(status)
-            })
+            send_if(&proxy, tag, method, path, &body)
         };
         for (method, path, body, of, success) in [
             (
@@ -518,6 +529,20 @@ fn a_change_for_another_state_of_the_record_is_not_made() {
                 "PUT",
                 "/v1/users/u/password",
                 json!({ "password": "a new password" }),
+                "/v1/users/u",
+                204,
+            ),
+            (
+                "DELETE",
+                "/v1/consumers/shop/secret/previous",
+                Value::Null,
+                "/v1/consumers/shop",
+                204,
+            ),
+            (
+                "DELETE",
+                "/v1/users/u/sessions",
+                Value::Null,
                 "/v1/users/u",
                 204,
             ),
@@ -557,6 +582,162 @@ fn a_change_for_another_state_of_the_record_is_not_made() {
             }
         }
     });
+}
+
+#[test]
+fn a_last_use_is_no_part_of_an_entity_tag() {
+    let upstream = Upstream::start();
+    let proxy = with_api(&upstream, "").start();
+    let caller = proxy.somebody();
+    let consumer = format!("/v1/consumers/{}", caller.consumer.key);
+    let token = format!("/v1/tokens/{}", caller.token.token);
+    let tag = |path: &str| get(&proxy, path).header("ETag").unwrap().to_owned();
+    let before = [&consumer, &token].map(|path| tag(path));
+    proxy.passes(Call::get("/x").of(&caller));
+    for (path, before) in [&consumer, &token].into_iter().zip(&before) {
+        until("its use is shown", || {
+            get(&proxy, path).json()["last_used_at"].is_string()
+        });
+        assert_eq!(tag(path), *before, "{path}");
+    }
+    let [of_consumer, of_token] = before;
+    for (tag, method, path, body, status) in [
+        (&of_token, "DELETE", &token, Value::Null, 204),
+        (
+            &of_consumer,
+            "PATCH",
+            &consumer,
+            json!({ "name": "A" }),
+            200,
+        ),
+    ] {
+        assert_eq!(send_if(&proxy, tag, method, path, &body), status, "{path}");
+    }
+}
+
+#[test]
+fn a_body_that_does_not_arrive_whole_changes_nothing() {
+    let upstream = Upstream::start();
+    let proxy = with_api(&upstream, "").start();
+    let consumer = proxy.consumer("Shop");
+    let operator = Operator::with(&proxy, WRITE);
+    let asked = operator.open(&format!("/consumer/disable?key={}", consumer.key));
+    let call = operator.call_of(&asked, &asked.form_with("confirmed"));
+    let call = call.header("Cookie", operator.cookie.as_deref().unwrap());
+    let form = call.wire("", &proxy.admin().to_string());
+    let json = format!(
+        "POST /v1/consumers HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {WRITE}\r\n\
+         Content-Type: application/json\r\nContent-Length: 14\r\n\r\n{{\"name\":\"Abc\""
+    );
+    let mut connections = [&form[..form.len() - 1], json.as_bytes()].map(|bytes| {
+        let mut connection = Connection::to(proxy.admin());
+        connection.send(bytes);
+        connection
+    });
+    for connection in &mut connections {
+        connection.answer("POST").has_status(408);
+        assert!(connection.is_closed(), "the rest is no request");
+    }
+    let list = get(&proxy, "/v1/consumers").has_status(200).json();
+    let list = list["items"].as_array().unwrap();
+    assert_eq!(list.len(), 1, "{list:?}");
+    assert_eq!(list[0]["enabled"], true);
+}
+
+#[test]
+fn a_consumer_signs_with_the_secret_and_the_key_that_were_given() {
+    let upstream = Upstream::start();
+    let proxy = with_api(&upstream, "").start();
+    let (private, public) = signer::rsa_key_pair(proxy.directory());
+    let new = json!({
+        "key": "k", "name": "Shop", "secret": "given secret",
+        "rsa_public_key": std::fs::read_to_string(public).unwrap(),
+    });
+    let made = done(&proxy, "POST", "/v1/consumers", new);
+    assert_eq!(made["secret"], "given secret");
+    let user = proxy.user("alice");
+    let given = Consumer::new("k", "given secret");
+    let token = proxy.token(&given, &user);
+    let call = |secret: &str| {
+        let consumer = Consumer::new("k", secret);
+        Call::get("/x").by(&consumer).with(&token)
+    };
+    proxy.passes(call("given secret"));
+    proxy.passes(call("").rsa("RSA-SHA1", &private));
+    let rotation = json!({ "secret": "another secret" });
+    let rotated = done(&proxy, "POST", "/v1/consumers/k/secret", rotation);
+    assert_eq!(rotated["secret"], "another secret");
+    proxy.passes(call("another secret"));
+    proxy.rejects(call("given secret"), 401, "signature_invalid");
+    let shown = get(&proxy, "/v1/consumers/k").json();
+    assert_eq!(
+        (&shown["has_rsa_public_key"], shown.get("secret")),
+        (&json!(true), None)
+    );
+}
+
+#[test]
+fn a_list_has_100_items_unless_told_otherwise_and_8_characters_may_name_two_tokens() {
+    let upstream = Upstream::start();
+    let proxy = with_api(&upstream, "").start();
+    let (consumer, user, _) = proxy.somebody().into_parts();
+    let tokens = (100..201).map(|number| {
+        let (key, id) = (&consumer.key, &user.id);
+        let token = json!({ "kind": "token", "token": format!("imported-{number}"), "token_secret": "s", "consumer": key, "user": id });
+        format!("{token}\n")
+    });
+    let lines = format!(
+        "{{\"kind\":\"export\",\"version\":1}}\n{}",
+        tokens.collect::<String>()
+    );
+    proxy.command_with(&["import", "-"], &lines).done();
+    for (path, count) in [
+        ("/v1/tokens", 100),
+        ("/v1/tokens?limit=1000", 102),
+        ("/v1/tokens?limit=1", 1),
+    ] {
+        assert_eq!(listed(&proxy, path, "token").len(), count, "{path}");
+    }
+    for method in ["GET", "DELETE"] {
+        let problem = send(&proxy, method, "/v1/tokens/imported", Value::Null);
+        has(
+            text(&problem.has_status(409).json()["detail"]),
+            &["give the whole token"],
+        );
+    }
+    done(&proxy, "DELETE", "/v1/tokens/imported-100", Value::Null);
+    assert_eq!(listed(&proxy, "/v1/tokens?limit=1000", "token").len(), 101);
+}
+
+#[test]
+fn sessions_of_a_user_are_listed_in_pages_and_ended() {
+    let upstream = Upstream::start();
+    let proxy = with_api(&upstream, "").start();
+    let user = proxy.user("alice");
+    let place = format!("/v1/users/{}/sessions", user.id);
+    let mut visitors = [(); 3].map(|()| Visitor::logged_in(&proxy, &user));
+    let whole = get(&proxy, &place).has_status(200).json();
+    let (mut pages, mut cursor) = (Vec::new(), String::new());
+    while pages.len() < 3 {
+        let page = get(&proxy, &format!("{place}?limit=1{cursor}")).json();
+        let items = page["items"].as_array().unwrap();
+        assert_eq!(items.len(), 1, "{page}");
+        assert!(items[0]["expires_at"].is_string(), "{page}");
+        pages.extend(items.iter().cloned());
+        assert_eq!(page["next"].is_null(), pages.len() == 3, "{page}");
+        cursor = format!("&cursor={}", page["next"].as_str().unwrap_or_default());
+    }
+    assert_eq!(
+        (&whole["items"], &whole["next"]),
+        (&json!(pages), &Value::Null)
+    );
+    send(&proxy, "DELETE", &place, Value::Null).has_status(204);
+    let left = get(&proxy, &place).has_status(200).json();
+    assert_eq!(left, json!({ "items": [], "next": null }));
+    for visitor in &mut visitors {
+        let page = visitor.open("/service.oauth?mode=applications");
+        page.form_with("username");
+    }
 }
 
 #[test]
@@ -869,6 +1050,23 @@ fn a_consumer_of_another_system_is_not_changed_here() {
     proxy.send(call()).is(401, "token_rejected");
 }
 
+/// Makes a change until its effect was seen within a second of its response: at least once, because a busy machine may take
+/// longer. `change` returns what tells whether it holds.
+#[track_caller]
+fn holds_within_a_second<H: FnMut() -> bool>(what: &str, mut change: impl FnMut() -> H) {
+    let begun = Instant::now();
+    loop {
+        let mut holds = change();
+        let changed = Instant::now();
+        until(what, &mut holds);
+        let taken = changed.elapsed();
+        if taken < Duration::from_secs(1) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{what}: {taken:?}");
+    }
+}
+
 #[test]
 fn a_change_at_one_replica_holds_at_the_other_within_a_second() {
     let server = Postgres::start();
@@ -878,28 +1076,81 @@ fn a_change_at_one_replica_holds_at_the_other_within_a_second() {
         server.database()
     );
     let [one, other] = [(), ()].map(|()| with_api(&upstream, &store).start());
-    let (consumer, _, token) = one.somebody().into_parts();
-    let call = || other.send(Call::get("/x").by(&consumer).with(&token));
-    until("it is known", || call().status == 200);
-    let place = format!("/v1/consumers/{}", consumer.key);
-    done(&one, "PATCH", &place, json!({ "enabled": false }));
-    until("it is disabled", || {
-        call().problem().as_deref() == Some("consumer_key_refused")
-    });
-    done(&one, "PATCH", &place, json!({ "enabled": true }));
-    until("it is enabled", || call().status == 200);
-    done(
-        &one,
-        "DELETE",
-        &format!("/v1/tokens/{}", token.token),
-        Value::Null,
+    let (consumer, user, _) = one.somebody().into_parts();
+    let (place, of_user) = (
+        format!("/v1/consumers/{}", consumer.key),
+        format!("/v1/users/{}", user.id),
     );
-    until("it is revoked", || {
-        call().problem().as_deref() == Some("token_revoked")
+    let of_tokens = format!("/v1/tokens?user={}", user.id);
+    let call =
+        |consumer: &Consumer, token: &Token| other.send(Call::get("/x").by(consumer).with(token));
+    let rejected = |consumer: &Consumer, token: &Token, problem: &str| {
+        call(consumer, token).problem().as_deref() == Some(problem)
+    };
+    // A token that the other one has seen, so that it has kept all that the call needs.
+    let known = || {
+        for path in [&place, &of_user] {
+            done(&one, "PATCH", path, json!({ "enabled": true }));
+        }
+        let new = json!({ "consumer": consumer.key, "user": user.id });
+        let issued = done(&one, "POST", "/v1/tokens", new);
+        let token = Token::new(text(&issued["token"]), text(&issued["token_secret"]));
+        until("it is known", || call(&consumer, &token).status == 200);
+        token
+    };
+    let disabled = json!({ "enabled": false });
+    for (method, path, body, problem) in [
+        ("PATCH", &place, &disabled, "consumer_key_refused"),
+        ("PATCH", &of_user, &disabled, "token_revoked"),
+        ("DELETE", &of_tokens, &Value::Null, "token_revoked"),
+    ] {
+        holds_within_a_second(path, || {
+            let token = known();
+            done(&one, method, path, body.clone());
+            let (rejected, consumer) = (&rejected, &consumer);
+            move || rejected(consumer, &token, problem)
+        });
+    }
+    holds_within_a_second("one revoked token", || {
+        let token = known();
+        let place = format!("/v1/tokens/{}", token.token);
+        done(&one, "DELETE", &place, Value::Null);
+        let (rejected, consumer) = (&rejected, &consumer);
+        move || rejected(consumer, &token, "token_revoked")
+    });
+    holds_within_a_second("enabled again", || {
+        let token = known();
+        done(&one, "PATCH", &place, disabled.clone());
+        until("it is disabled", || {
+            rejected(&consumer, &token, "consumer_key_refused")
+        });
+        done(&one, "PATCH", &place, json!({ "enabled": true }));
+        let (call, consumer) = (&call, &consumer);
+        move || call(consumer, &token).status == 200
+    });
+    let operator = Operator::with(&one, WRITE);
+    holds_within_a_second("a change in the console", || {
+        let token = known();
+        until("the console has disabled it", || {
+            let asked = operator.open(&format!("/consumer/disable?key={}", consumer.key));
+            asked.answer.status == 200 && operator.confirm(&asked).answer.status == 200
+        });
+        let (rejected, consumer) = (&rejected, &consumer);
+        move || rejected(consumer, &token, "consumer_key_refused")
+    });
+    let token = known();
+    let mut now = consumer.clone();
+    holds_within_a_second("a rotated secret", || {
+        let rotated = done(&one, "POST", &format!("{place}/secret"), json!({}));
+        let renewed = Consumer::new(&consumer.key, text(&rotated["secret"]));
+        let before = std::mem::replace(&mut now, renewed.clone());
+        let (call, rejected, token) = (&call, &rejected, &token);
+        move || call(&renewed, token).status == 200 && rejected(&before, token, "signature_invalid")
     });
     // Both log what was done at one of them.
     for proxy in [&one, &other] {
         proxy.logs(&["token_revoked", "by=\"api\"", "admin_token=\"write\""]);
+        proxy.logs(&["consumer_disabled", "by=\"console\""]);
     }
     // An entity tag is the same at both.
     let tag = |proxy: &Proxy| get(proxy, &place).header("ETag").map(str::to_owned);

@@ -13,6 +13,7 @@ use crate::{
         has,
         operator::{READ, WRITE},
         proxy::{Builder, User},
+        tls::Certificate,
         until,
         visitor::Page,
     },
@@ -202,6 +203,55 @@ fn two_clicks_lead_to_why_a_consumer_gets_401_and_what_to_tell_its_developer() {
     );
     assert!(!found.contains(&token.token), "{found}");
     assert!(!found.contains(&consumer.secret), "{found}");
+}
+
+#[test]
+fn the_overview_says_since_when_the_process_is_not_ready_and_how_full_it_is() {
+    let (_api, proxy) = console("nonce.max_entries = 10");
+    let caller = proxy.somebody();
+    until("the window is full", || {
+        proxy.send(Call::get("/x").of(&caller)).status == 503
+    });
+    let overview = Operator::with(&proxy, READ).text("/");
+    has(
+        &overview,
+        &[
+            "Not ready since 20",
+            "nonce_window_full: ",
+            "raise nonce.max_entries",
+            "Degraded since 20",
+            "nonce_window_filling: 10 of 10 nonces",
+            "10 of 10 nonces (100 %)",
+        ],
+    );
+    assert!(!overview.contains("Ready: signed calls are served."));
+}
+
+#[test]
+fn the_overview_marks_a_certificate_that_ends_soon() {
+    let api = Upstream::start();
+    for (days, state) in [(10, "days left; renew it<"), (60, "days left<")] {
+        let builder = builder(&api, "service.base_url = 'https://localhost'");
+        let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+        params.not_after = time::OffsetDateTime::now_utc() + time::Duration::days(days);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = Certificate {
+            certificate: params.self_signed(&key).unwrap().pem(),
+            key: key.serialize_pem(),
+        };
+        let (certificate, key) = certificate.write(builder.directory());
+        let proxy = builder
+            .config(&format!(
+                "listen.tls.certificate = '{}'\nlisten.tls.key = '{}'",
+                certificate.display(),
+                key.display()
+            ))
+            .start();
+        let overview = Operator::with(&proxy, READ).text("/");
+        let rows = Vec::from_iter(overview.split("<tr>"));
+        let row = rows.iter().find(|row| row.contains("certificate.pem"));
+        has(row.unwrap(), &["listen.tls.certificate", state]);
+    }
 }
 
 #[test]

@@ -35,6 +35,31 @@ fn what_is_not_given_is_drawn() {
 }
 
 #[test]
+fn lists_are_narrowed_by_text_state_and_use() {
+    let place = Place::new();
+    for (key, name) in [("a", "Shop 100%"), ("b", "Store"), ("shopping", "Other")] {
+        place.json(&["consumer", "add", "--key", key, "--name", name]);
+    }
+    place.run("consumer disable b").done();
+    for [options, expected] in rows(
+        "
+        --search SHOP                 | a shopping
+        --search 0%                   | a
+        --search _                    |
+        --enabled true                | a shopping
+        --enabled false               | b
+        --search sho --enabled false  |
+        --unused-for 0s --search st   | b
+        --unused-for 90d              |
+    ",
+    ) {
+        let list = place.json_lines(&format!("consumer list {options}"));
+        let keys = list.iter().map(|one| one["key"].as_str().unwrap());
+        assert_eq!(Vec::from_iter(keys).join(" "), expected, "{options}");
+    }
+}
+
+#[test]
 fn a_consumer_is_what_was_asked_for() {
     let place = Place::with("signature.default_dialect = 'legacy'");
     std::fs::write(place.path("key.pem"), KEY).unwrap();

@@ -107,6 +107,28 @@ fn all_tokens_of_a_user_a_consumer_or_both_are_revoked_together() {
 }
 
 #[test]
+fn unused_tokens_are_listed_and_revoked() {
+    let place = place();
+    place.token("c", "alice");
+    let old = r#"{"kind":"export","version":1}
+        {"kind":"token","token":"old","token_secret":"s","consumer":"c","user":"id-alice","issued_at":"2020-01-01T00:00:00Z"}"#;
+    place.run_with("import -", old).done();
+    let unused = || {
+        let tokens = place.json_lines("token list --unused-for 90d").into_iter();
+        tokens.map(|token| (token["token"].clone(), token["revoked_at"].is_null()))
+    };
+    assert_eq!(Vec::from_iter(unused()), [(json!("old"), true)]);
+    let line = place.run("token revoke --unused-for 0s").failed(1);
+    has(&line, &["less than 1s finds all tokens"]);
+    let revoke = "token revoke --unused-for 90d";
+    for (options, revoked) in [(" --user alice --consumer c", 1), ("", 0)] {
+        let told = place.json(&format!("{revoke}{options}"));
+        assert_eq!(told, json!({ "revoked": revoked }), "{options}");
+    }
+    assert_eq!(Vec::from_iter(unused()), [(json!("old"), false)]);
+}
+
+#[test]
 fn a_token_is_named_by_the_characters_that_the_log_shows() {
     let place = place();
     let token = place.token("c", "alice");
