@@ -340,6 +340,7 @@ impl RequestRecord {
             unverified_token = unverified.1,
             user = permit.and_then(Permit::user).map(display),
             peer = self.peer.map(display),
+            address = self.address.filter(|_| self.address != self.peer).map(display),
             request_id = %self.request_id.as_str(),
             operation = (failure.is_some() || is_observed).then_some(operation),
             secret = self.facts.previous_secret.then_some("previous"),

@@ -604,6 +604,21 @@ fn limits_are_those_of_the_public_listener() {
 }
 
 #[test]
+fn a_full_nonce_window_is_503_at_every_description() {
+    let scene = Scene::with("forward_auth.listen = '127.0.0.1:0'\nnonce.max_entries = 1");
+    let call = || Call::get("/").of(&scene.caller);
+    scene.proxy.passes(call());
+    for way in WAYS {
+        let answer = scene.proxy.asks(way, &call());
+        assert_eq!(status(way, &answer), 503, "{answer:?}");
+        let sent = if way == Way::Nginx { 403 } else { 503 };
+        assert_eq!(answer.status, sent, "{answer:?}");
+        assert!(answer.fields.has("Retry-After"), "{answer:?}");
+    }
+    assert_eq!(scene.api.count(), 1);
+}
+
+#[test]
 fn a_process_without_an_api_serves_token_calls_and_pages_only() {
     let mut builder = Builder::for_forward_auth();
     let found = builder.run(&["check"], "").done();
@@ -815,6 +830,23 @@ fn decisions_are_logged_and_counted_as_requests() {
         (1.0, 1.0)
     );
     assert!(!proxy.log().to_string().contains("secret=1"));
+}
+
+#[test]
+fn the_logged_address_is_the_one_that_a_trusted_gateway_names() {
+    for (trusted, is_named) in [("127.0.0.1", true), ("192.0.2.1", false)] {
+        let config = format!("{CONFIG}\nlisten.trusted_proxies = ['{trusted}']");
+        let proxy = Builder::for_forward_auth().config(&config).start();
+        for way in WAYS {
+            let method = format!("{way:?}").to_uppercase();
+            let described = way.description(&proxy.origin(), &method, "/open");
+            let head = format!("{described}X-Forwarded-For: 192.0.2.7, 203.0.113.9\r\n\r\n");
+            raw(&proxy, &head).has_status(200);
+            let line = proxy.logs(&[&format!("method=\"{method}\""), "peer=127.0.0.1 "]);
+            assert_eq!(line.contains(" address=203.0.113.9 "), is_named, "{line}");
+            assert!(!line.contains("192.0.2.7"), "{line}");
+        }
+    }
 }
 
 #[test]
