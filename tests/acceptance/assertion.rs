@@ -70,7 +70,7 @@ fn claims(jwt: &str) -> Value {
 struct Guide {
     python: String,
     node: String,
-    perl: String,
+    ruby: String,
 }
 
 impl Guide {
@@ -101,16 +101,18 @@ claims(...process.argv.slice(1)).then(
   (error) => console.log('no', error.name, error.message),
 );
 ",
-            perl: block("perl")
+            ruby: block("ruby")
                 + "
-use JSON::PP;
-my $found = eval { claims(@ARGV) };
-print $found ? 'yes ' . encode_json($found) : \"no $@\";
+begin
+  puts 'yes ' + claims(*ARGV).to_json
+rescue JWT::DecodeError => error
+  puts \"no #{error.class} #{error}\"
+end
 ",
         }
     }
 
-    /// The verdicts in Python, JavaScript and Perl.
+    /// The verdicts in Python, JavaScript and Ruby.
     fn verdicts(&self, assertion: &str, method: &str, url: &str) -> [String; 3] {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
         let python = tests.join(".tools/venv/bin/python");
@@ -121,7 +123,7 @@ print $found ? 'yes ' . encode_json($found) : \"no $@\";
                 &["--input-type=module", "-e"],
                 &self.node,
             ),
-            (Path::new("perl"), &["-e"], &self.perl),
+            (Path::new("ruby"), &["-e"], &self.ruby),
         ];
         commands.map(|(program, arguments, script)| {
             let mut command = Command::new(program);
@@ -407,6 +409,21 @@ fn one_serves_several_calls_until_its_credential_changes() {
     let seen = scene.api.count();
     scene.proxy.rejects(call("/f"), 401, "token_revoked");
     assert_eq!(scene.api.count(), seen);
+    // It serves half its life: another one comes before it expires.
+    scene
+        .proxy
+        .reload(&config(&["a.pem"], "bind = 'none'\nttl = '6s'"));
+    let of_caller = || claims(&scene.asserted(Call::get("/").of(&scene.caller)));
+    let is_kept = || {
+        let [first, second] = [of_caller(), of_caller()];
+        first == second
+    };
+    until("it serves a second call", is_kept);
+    until("another one comes while the first one is valid", || {
+        let old = of_caller();
+        until("another one comes", || of_caller()["jti"] != old["jti"]);
+        now() < old["exp"].as_u64().unwrap()
+    });
     // Half of a second is none: each is signed.
     scene
         .proxy

@@ -32,7 +32,7 @@ const ELSEWHERE: [(&str, &str); 2] = [
 ];
 
 /// The languages of blocks without commands.
-const NO_COMMANDS: [&str; 6] = ["toml", "python", "js", "perl", "ftl", "text"];
+const NO_COMMANDS: [&str; 6] = ["toml", "python", "js", "ruby", "ftl", "text"];
 
 /// A command and what it prints: `…` in a line is any text, and as a line any number of lines. `None`: it only has to succeed.
 #[derive(Debug)]
