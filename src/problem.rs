@@ -20,6 +20,8 @@ pub struct Problem {
     pub verdict: Verdict,
     /// The code of Problem Reporting, if the status has one.
     pub code: Option<&'static str>,
+    /// The known mistake that made a signature, if the advice names it.
+    pub mistake: Option<&'static str>,
     /// The next step for the caller; `None`: the usual advice of the verdict.
     pub advice: Option<Cow<'static, str>>,
     /// A further member, such as the names of missing parameters.
@@ -41,6 +43,7 @@ impl Problem {
             status,
             verdict,
             code: None,
+            mistake: None,
             advice: None,
             detail: None,
             field: None,

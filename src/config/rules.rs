@@ -11,6 +11,7 @@ use super::{
     units::format_size,
 };
 use crate::{
+    language,
     names::Permission,
     origin::{HttpUrl, Scheme, is_loopback, plain_path},
     parse::origin::PrefixMode,
@@ -374,10 +375,14 @@ fn sunset(config: &Config, found: &mut Findings) {
 fn permissions(config: &Config, found: &mut Findings) {
     let entries = &config.permission;
     for (index, entry) in entries.iter().enumerate() {
-        let mut others = entries[..index].iter();
+        let id = language::permission_id(&entry.name);
+        let mut others = entries[..index].iter().map(|other| &other.name);
+        let same = others.find(|other| language::permission_id(other) == id);
+        let key = item_key("permission", index, "name");
         report! { found;
-            [&item_key("permission", index, "name")] if others.any(|other| other.name == entry.name) =>
-                "{} is declared twice; declare it once", entry.name;
+            [&key] if same == Some(&entry.name) => "{} is declared twice; declare it once", entry.name;
+            [&key] if let Some(other) = same.filter(|other| **other != entry.name) =>
+                "{} and {other} would have the same message, {id}; name one of them otherwise", entry.name;
         }
     }
 }

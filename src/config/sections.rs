@@ -98,7 +98,7 @@ section! {
         path: String = "/service.oauth", reload;
         /// Also serves /oauth/request_token, /oauth/authorize and /oauth/access_token, which many client libraries expect.
         aliases: bool = true, reload;
-        /// Where consumers' developers read about errors: docs/errors.md as a web page, or one of your own with a heading for each oauth_problem. Responses to rejections link to it.
+        /// Where consumers' developers read about errors: docs/errors.md as a web page, or one of your own with its headings. Responses to rejections link to the heading of the mistake in a signature, else of the oauth_problem, else of the verdict in the access log.
         docs_url: Option<WebUrl> [else "none": "https://example.com/docs/errors"], reload;
     }
 }

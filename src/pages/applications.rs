@@ -183,8 +183,12 @@ impl Visit<'_> {
         let texts = self.frame.texts;
         let notice = match self.proven_notice(&caller.id)? {
             Some((id @ "applications-withdrawn", consumer)) => {
+                let key = consumer.parse();
+                let key = key.map_err(|_| PageError::ApplicationUnknown)?;
+                // The user may load the page again after allowing it again.
+                let is_gone = self.live_tokens_of(&caller.user, &key).await?.is_empty();
                 let name = self.consumer_name(&consumer).await?.unwrap_or(consumer);
-                Some(texts.filled(id, &[("consumer", name)]))
+                is_gone.then(|| texts.filled(id, &[("consumer", name)]))
             }
             notice => notice.map(|(id, _)| texts.text(id).into_owned()),
         };

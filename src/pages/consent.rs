@@ -169,11 +169,12 @@ impl Visit<'_> {
         if self.now >= token.expires_at {
             return Err(PageError::TokenExpired.about(&consumer));
         }
-        // Its name and its web page are not shown any more.
+        // An error does not name it: its operator withdrew it, and a name or a link could mislead the user.
         if !consumer.enabled {
             return Err(PageError::ConsumerDisabled.into());
         }
-        // The registration may have changed since the token was issued; the present one counts.
+        // The registration may have changed since the token was issued; the present one counts. The request may come from
+        // somebody other than the consumer, so the error does not name it.
         let sent = match &token.callback {
             Callback::Oob => callback::OOB,
             Callback::Uri(uri) => uri,
@@ -307,7 +308,7 @@ impl Visit<'_> {
         match deciding.await? {
             Decided::Recorded => {}
             Decided::AlreadyDecided => return Ok(()),
-            Decided::Expired => return Err(PageError::TokenExpired.into()),
+            Decided::Expired => return Err(PageError::TokenExpired.about(&asked.consumer)),
             Decided::Unknown => return Err(PageError::TokenUnknown.into()),
         }
         let permissions = asked.token.permissions.iter().map(Permission::as_str);

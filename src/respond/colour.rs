@@ -17,9 +17,9 @@ impl fmt::Display for Colour {
 }
 
 /// The colours of `templates/style.css` that are written elsewhere too: `--accent`, and `--page` for light and dark pages.
-pub(super) const ACCENT: Colour = Colour([0x17, 0x40, 0xb4]);
-pub(super) const PAGE: Colour = Colour([0xf3, 0xf4, 0xf7]);
-pub(super) const PAGE_DARK: Colour = Colour([0x12, 0x15, 0x1b]);
+const ACCENT: Colour = Colour([0x17, 0x40, 0xb4]);
+const PAGE: Colour = Colour([0xf3, 0xf4, 0xf7]);
+const PAGE_DARK: Colour = Colour([0x12, 0x15, 0x1b]);
 
 impl Colour {
     /// Reads `#1f4fd8`.
@@ -32,24 +32,32 @@ impl Colour {
     }
 }
 
-/// For browsers that prefer light pages or dark ones: the rules for the accent and for what is around the content, each `{}`
-/// the operator's colour.
+/// For browsers that prefer light pages or dark ones: the accent and the further rules that it brings, then the same for what is
+/// around the content, each `{}` the operator's colour.
 ///
 /// The lightness and the greatest chroma are those at which every hue keeps a contrast of 7 to the colours of
 /// `templates/style.css` and those here.
-const SCHEMES: [(&str, &str, &str); 2] = [
+const SCHEMES: [(&str, [&str; 2], [&str; 2]); 2] = [
     (
         "light",
-        "--accent:oklch(from {} 0.38 min(c,0.16) h);--accent-strong:oklch(from {} 0.32 min(c,0.16) h);\
-         --on-accent:#ffffff;--tint:oklch(from {} 0.97 min(c,0.015) h);",
-        "--page:oklch(from {} 0.97 min(c,0.015) h);",
+        [
+            "oklch(from {} 0.38 min(c,0.16) h)",
+            "--accent-strong:oklch(from {} 0.32 min(c,0.16) h);--on-accent:#ffffff;\
+             --tint:oklch(from {} 0.97 min(c,0.015) h);",
+        ],
+        ["oklch(from {} 0.97 min(c,0.015) h)", ""],
     ),
     (
         "dark",
-        "--accent:oklch(from {} 0.84 min(c,0.14) h);--accent-strong:oklch(from {} 0.9 min(c,0.14) h);\
-         --on-accent:oklch(from {} 0.2 min(c,0.04) h);--tint:oklch(from {} 0.28 min(c,0.04) h);",
-        "--page:oklch(from {} 0.2 min(c,0.02) h);--card:oklch(from {} 0.24 min(c,0.02) h);\
-         --line:oklch(from {} 0.34 min(c,0.02) h);",
+        [
+            "oklch(from {} 0.84 min(c,0.14) h)",
+            "--accent-strong:oklch(from {} 0.9 min(c,0.14) h);--on-accent:oklch(from {} 0.2 min(c,0.04) h);\
+             --tint:oklch(from {} 0.28 min(c,0.04) h);",
+        ],
+        [
+            "oklch(from {} 0.2 min(c,0.02) h)",
+            "--card:oklch(from {} 0.24 min(c,0.02) h);--line:oklch(from {} 0.34 min(c,0.02) h);",
+        ],
     ),
 ];
 
@@ -71,15 +79,14 @@ impl Palette {
     pub(super) fn css(self) -> String {
         let accents = [self.accent, self.accent_dark.or(self.accent)];
         let pages = [self.background, self.background_dark];
-        let filled = |rule: &str, colour: Option<Colour>| {
-            colour.map_or_else(String::new, |colour| {
-                rule.replace("{}", &colour.to_string())
-            })
+        let rules_of = |name: &str, [shade, more]: [&str; 2], colour: Option<Colour>| {
+            let rules = format!("--{name}:{shade};{more}");
+            colour.map_or_else(String::new, |colour| made_of(&rules, colour))
         };
         let mut css = String::new();
         for ((scheme, accent), page) in SCHEMES.into_iter().zip(accents).zip(pages) {
-            let (name, accent_rules, page_rule) = scheme;
-            let rules = filled(accent_rules, accent) + &filled(page_rule, page);
+            let (name, of_accent, of_page) = scheme;
+            let rules = rules_of("accent", of_accent, accent) + &rules_of("page", of_page, page);
             if !rules.is_empty() {
                 // Writing to a String cannot fail.
                 let _ = writeln!(
@@ -90,6 +97,31 @@ impl Palette {
         }
         css
     }
+
+    /// The accent of light pages.
+    pub(super) fn sign(self) -> String {
+        let [(_, [shade, _], _), _] = SCHEMES;
+        shown(shade, self.accent, ACCENT)
+    }
+
+    /// What is around the content, for each kind of browser.
+    pub(super) fn pages(self) -> [(&'static str, String); 2] {
+        let [(light, _, [page, _]), (dark, _, [page_dark, _])] = SCHEMES;
+        [
+            (light, shown(page, self.background, PAGE)),
+            (dark, shown(page_dark, self.background_dark, PAGE_DARK)),
+        ]
+    }
+}
+
+/// The CSS in which each `{}` is the operator's colour.
+fn made_of(css: &str, colour: Colour) -> String {
+    css.replace("{}", &colour.to_string())
+}
+
+/// The shade of the operator's colour, else the one of the style sheet.
+fn shown(shade: &str, colour: Option<Colour>, usual: Colour) -> String {
+    colour.map_or_else(|| usual.to_string(), |colour| made_of(shade, colour))
 }
 
 #[cfg(test)]

@@ -111,8 +111,15 @@ pub(super) fn render(
             .collect(),
         None => Vec::new(),
     };
-    let docs = frame.look.params.docs_url.as_ref().zip(code);
-    let docs = docs.map(|(url, code)| format!("{url}#{code}"));
+    // A redirect has no description.
+    let docs = frame
+        .look
+        .params
+        .docs_url
+        .as_ref()
+        .filter(|_| status >= 400);
+    let heading = problem.mistake.or(code).unwrap_or(problem.verdict.as_str());
+    let docs = docs.map(|url| format!("{url}#{heading}"));
     let link = docs
         .as_ref()
         .map(|docs| ("Link", format!("<{docs}>; rel=\"help\"")));

@@ -10,10 +10,7 @@ use base64::{
 use bytes::Bytes;
 use http::{HeaderValue, Uri};
 
-use super::{
-    OwnResponse,
-    colour::{self, Colour, Palette},
-};
+use super::{OwnResponse, colour::Palette};
 use crate::{
     fields::parameter,
     language::{Languages, PageFileError, Texts},
@@ -84,7 +81,7 @@ pub struct Params {
     pub privacy_url: Option<String>,
     /// `pages.help_url`
     pub help_url: Option<String>,
-    /// `service.docs_url`: the page about errors, with a heading for each code.
+    /// `service.docs_url`: the page about errors, with a heading for each code, each verdict of an error and each known mistake.
     pub docs_url: Option<String>,
     /// `pages.recovery_url`
     pub recovery_url: Option<String>,
@@ -197,12 +194,8 @@ impl Look {
     }
 
     /// The colours around the content, for browsers that prefer light pages and for those that prefer dark ones.
-    pub fn theme_colours(&self) -> [(&'static str, Colour); 2] {
-        let palette = &self.params.palette;
-        [
-            ("light", palette.background.unwrap_or(colour::PAGE)),
-            ("dark", palette.background_dark.unwrap_or(colour::PAGE_DARK)),
-        ]
+    pub fn theme_colours(&self) -> [(&'static str, String); 2] {
+        self.params.palette.pages()
     }
 
     /// The links below every page, each with its message.
@@ -429,7 +422,7 @@ impl Params {
     /// The first letter of the service's name in its colour. A letter needs no escape.
     fn sign(&self) -> Asset {
         let letter = monogram(&self.name);
-        let colour = self.palette.accent.unwrap_or(colour::ACCENT);
+        let colour = self.palette.sign();
         let svg = format!(
             "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 48 48'><rect width='48' height='48' rx='12' \
              fill='{colour}'/><text x='24' y='34' text-anchor='middle' font-family='sans-serif' font-size='28' \

@@ -88,7 +88,8 @@ impl Rejection {
             Self::TokenUnknown => unauthorized(Verdict::TokenRejected),
             Self::TokenExpired => unauthorized(Verdict::TokenExpired),
             Self::TokenRevoked => unauthorized(Verdict::TokenRevoked),
-            Self::SignatureWrong { advice, .. } => Problem {
+            Self::SignatureWrong { advice, mistake } => Problem {
+                mistake: advice.as_ref().and(*mistake).map(|mistake| mistake.word),
                 advice: advice.clone().map(Cow::Owned),
                 ..unauthorized(Verdict::SignatureInvalid)
             },

@@ -286,6 +286,8 @@ fn tokens_expire() {
         .answer;
     page.has_status(401);
     has(page.header("www-authenticate").unwrap(), &["token_expired"]);
+    let from = "The application is <bdi>Shop</bdi>.";
+    has(&page.text(), &[from]);
 }
 
 /// The service reads its clock somewhere between the two times that are read here.

@@ -1,6 +1,8 @@
 //! The consent page says who asks whom for what, and how long it holds.
 
-use crate::support::{Consumer, Proxy, Upstream, Visitor, has, legs::authorization, proxy::User};
+use crate::support::{
+    Consumer, Proxy, Upstream, Visitor, has, in_order, legs::authorization, proxy::User,
+};
 
 const CONFIG: &str = "
 pages.name = 'Example Photos'
@@ -26,17 +28,6 @@ fn consent(proxy: &Proxy, consumer: &Consumer, user: &User, callback: &str) -> S
     let text = proxy.consent(&token, user).1.answer.text();
     let (head, body) = text.split_once("<style>").unwrap();
     format!("{head}{}", body.split_once("</style>").unwrap().1)
-}
-
-/// Where each of these texts first is, in this order.
-#[track_caller]
-fn in_order(text: &str, parts: &[&str]) {
-    let mut rest = text;
-    for part in parts {
-        let at = rest.find(part);
-        let at = at.unwrap_or_else(|| panic!("{part} is missing or too early: {text}"));
-        rest = &rest[at + part.len()..];
-    }
 }
 
 #[test]

@@ -33,6 +33,20 @@ fn url(page: &Answer, before: &str) -> String {
     rest.split('"').next().unwrap().to_owned()
 }
 
+/// The icon of a page, which its policy allows.
+#[track_caller]
+fn icon(proxy: &Proxy, page: &Answer) -> Answer {
+    let icon = url(page, "<link rel=\"icon\" href=\"");
+    let policy = page.header("content-security-policy").unwrap();
+    let images = policy.split("; img-src ").nth(1).unwrap();
+    let mut images = images.split(';').next().unwrap().split(' ');
+    assert!(images.any(|image| image == icon), "{policy}");
+    let answer = proxy.send(Call::get(icon.strip_prefix(&proxy.origin()).unwrap()));
+    answer.has_status(200);
+    assert_eq!(answer.header("content-type"), Some("image/svg+xml"));
+    answer
+}
+
 #[test]
 fn logo_and_style_sheet_come_from_our_origin_alone_and_run_no_script() {
     let api = Upstream::replying(|_| Reply::ok("of the API"));
@@ -47,6 +61,7 @@ fn logo_and_style_sheet_come_from_our_origin_alone_and_run_no_script() {
         url(&login, "<img src=\""),
         url(&login, "<link rel=\"stylesheet\" href=\""),
     );
+    assert_eq!(icon(&proxy, &login).text(), SVG);
     has(&login.text(), &["alt=\"A &#60;b&#62; &#38; C\""]);
     has(&login.text(), &[" · A &#60;b&#62; &#38; C</title>"]);
     let policy = login.header("content-security-policy").unwrap();
@@ -208,21 +223,69 @@ fn what_cannot_be_shown_is_an_invalid_configuration() {
 #[test]
 fn colours_of_the_operator_are_in_the_pages() {
     let api = Upstream::start();
-    let proxy = with_files(&api, &[], "pages.accent = '#7a1f5c'").start();
-    let page = html(&proxy, LOGIN).text();
-    assert!(page.contains("--accent:oklch(from #7a1f5c 0.38 "), "{page}");
+    let config = "pages.accent = '#ffcc00'\npages.background = '#fdf7fb'\npages.name = 'Zoo'";
+    let proxy = with_files(&api, &[], config).start();
+    let page = html(&proxy, LOGIN);
+    has(
+        &page.text(),
+        &[
+            "--accent:oklch(from #ffcc00 0.38 ",
+            "<meta name=\"theme-color\" content=\"oklch(from #fdf7fb 0.97 min(c,0.015) h)\" \
+             media=\"(prefers-color-scheme: light)\">",
+            "<meta name=\"theme-color\" content=\"#12151b\" media=\"(prefers-color-scheme: dark)\">",
+        ],
+    );
+    has(&icon(&proxy, &page).text(), &["fill='#fff'>Z</text>"]);
+    // In a browser the icon has the colour of the main button, and what is around the page that of the page.
+    let browser = Browser::start();
+    browser.emulate(1280, false);
+    browser.open(&format!("{}{LOGIN}", proxy.origin()));
+    let colours = "
+        const pixel = draw => {
+            const canvas = document.createElement('canvas').getContext('2d');
+            draw(canvas);
+            return canvas.getImageData(24, 3, 1, 1).data.join();
+        };
+        const filled = colour => pixel(canvas => {
+            canvas.fillStyle = colour;
+            canvas.fillRect(0, 0, 48, 48);
+        });
+        const shown = selector => filled(getComputedStyle(document.querySelector(selector)).backgroundColor);
+        const icon = new Image(48, 48);
+        icon.src = document.querySelector('link[rel=icon]').href;
+        return icon.decode().then(() => [
+            pixel(canvas => canvas.drawImage(icon, 0, 0, 48, 48)),
+            shown('button.main'),
+            filled(document.querySelector('meta[name=theme-color]').content),
+            shown('body'),
+        ]);";
+    let colours = browser.script(colours);
+    assert!(
+        colours[0] == colours[1] && colours[2] == colours[3],
+        "{colours}"
+    );
+    assert_ne!(colours[0], colours[2]);
 }
 
 #[test]
 fn login_and_consent_link_to_terms_and_privacy() {
     let api = Upstream::start();
     let config = "pages.terms_url = 'https://example.com/terms?a=1&b=\"2\"'\n\
-        pages.privacy_url = 'https://example.com/privacy'";
+        pages.privacy_url = 'https://example.com/privacy'\npages.recovery_url = 'https://example.com/forgot?a&b'\n\
+        pages.name = 'Photos & More'";
     let proxy = with_files(&api, &[], config).start();
     let (consumer, user) = (proxy.consumer("Shop"), proxy.user("ada"));
     let mut visitor = Visitor::to(&proxy);
     let token = proxy.request_token(&consumer, "oob");
     let login = visitor.open(&authorization(&token));
+    has(
+        &login.answer.text(),
+        &[
+            "<title>Log in to Photos &#38; More · Photos &#38; More</title>",
+            "<h1>Log in to <bdi>Photos &#38; More</bdi></h1>",
+            "<a href=\"https://example.com/forgot?a&#38;b\">Forgot your password?</a>",
+        ],
+    );
     let consent = visitor.log_in(&login, &user);
     for page in [login, consent] {
         let text = page.answer.text();

@@ -1,9 +1,9 @@
 //! Error pages lead on, and addresses that people type lead somewhere.
 
 use crate::support::{
-    Call, Proxy, Upstream, Visitor, has,
+    Call, Proxy, Reply, Upstream, Visitor, has,
     http::Answer,
-    legs::{APPLICATIONS, LOGIN, LOGOUT, REQUEST_TOKEN, authorization},
+    legs::{APPLICATIONS, LOGIN, LOGOUT, REQUEST_TOKEN, REVOKE_TOKEN, authorization},
     proxy::Builder,
     upstream::nobody,
 };
@@ -138,6 +138,19 @@ fn a_failure_that_passes_has_a_link_to_try_again_and_to_no_other_host() {
             "{links}"
         );
     }
+    // One that accepts a connection and is silent; a nonce window for one request.
+    let silent = Upstream::replying(|_| Reply::silence());
+    let limits = "upstream.response_timeout = '200ms'\nnonce.max_entries = 1\noperations.unlisted = 'consumer'";
+    let slow = Proxy::with(&silent, limits);
+    let caller = slow.somebody();
+    for status in [504, 503] {
+        let call = Call::get("/photos").of(&caller);
+        let answer = slow.send(call.header("Accept", "text/html"));
+        assert_eq!(answer.status, status, "{answer:?}");
+        let id = answer.header("x-request-id").unwrap();
+        let shown = format!("<bdi id=\"request-id\">{id}</bdi>");
+        has(&answer.text(), &["href=\"/photos\">Try again</a>", &shown]);
+    }
     // A form is not sent again by a link.
     let posted = Call::post("/photos").header("Accept", "text/html");
     let text = proxy.send(posted).text();
@@ -157,10 +170,9 @@ fn a_wrong_address_names_the_right_one() {
 
 #[test]
 fn errors_link_to_their_documentation() {
-    let proxy = Proxy::with(
-        &Upstream::start(),
-        "service.docs_url = 'https://docs.example/errors'",
-    );
+    let builder = Builder::in_front_of_url(&format!("http://{}", nobody()));
+    let docs = "service.docs_url = 'https://docs.example/errors'";
+    let proxy = builder.config(docs).start();
     let form = proxy.rejects(Call::get("/x"), 401, "parameter_absent");
     assert_eq!(
         form.header("Link"),
@@ -188,4 +200,34 @@ fn errors_link_to_their_documentation() {
             "https://docs.example/errors#parameter_absent",
         ],
     );
+    // A known mistake in the signature, or what has no code of Problem Reporting.
+    let caller = proxy.somebody();
+    for (call, status, heading) in [
+        (
+            Call::get("/x").of(&caller).signs_method("POST"),
+            401,
+            "other_method",
+        ),
+        (
+            Call::get("/x").of(&caller).key("x"),
+            401,
+            "signature_invalid",
+        ),
+        (Call::get("/x").of(&caller), 502, "bad_gateway"),
+        (Call::get("/x").host("elsewhere.test"), 421, "misdirected"),
+        (Call::get(REVOKE_TOKEN), 405, "method_not_allowed"),
+    ] {
+        let answer = proxy.send(call);
+        assert_eq!(answer.status, status, "{heading}: {answer:?}");
+        let link = format!("<https://docs.example/errors#{heading}>; rel=\"help\"");
+        assert_eq!(answer.header("Link"), Some(&*link), "{answer:?}");
+    }
+    // A redirect is no error.
+    let proxy = Proxy::with(
+        &Upstream::start(),
+        "service.docs_url = 'https://docs.example/errors'\n\
+         operation = [{ path = '/account', access = ['user'] }]",
+    );
+    let answer = typed(&proxy, "/account");
+    assert_eq!((answer.status, answer.header("Link")), (303, None));
 }

@@ -1,7 +1,7 @@
 //! A user logged in directly: the other kind of caller.
 
 use crate::support::{
-    Call, Proxy, Reply, Token, Upstream, Visitor, has,
+    Call, Proxy, Reply, Token, Upstream, Visitor, has, in_order,
     legs::{APPLICATIONS, LOGIN, LOGOUT, PASSWORD, REVOKE_TOKEN, authorization, exchanges},
     proxy::Builder,
     until,
@@ -325,7 +325,10 @@ fn notices_are_shown_after_the_act_and_not_by_a_link() {
     let page = visitor.submit(&question, &revoke);
     has(
         &page.answer.text(),
-        &["role=\"status\"", "can no longer act for you"],
+        &[
+            "role=\"status\"",
+            "\u{2068}Shop\u{2069} can no longer act for you.",
+        ],
     );
     // Neither in another browser, nor with another notice, nor without the proof.
     let shows = |browser: &mut Visitor<'_>, target: &str| {
@@ -347,6 +350,10 @@ fn notices_are_shown_after_the_act_and_not_by_a_link() {
     ] {
         assert!(!shows(&mut visitor, target), "{target}");
     }
+    // After a reload too, but not once it is wrong.
+    assert!(shows(&mut visitor, &page.target), "{page:?}");
+    proxy.token(&caller.consumer, &caller.user);
+    assert!(!shows(&mut visitor, &page.target), "{page:?}");
     let out = visitor.open(LOGOUT).form_with("here").press("here", "1");
     let login = visitor.submit(&page, &out);
     has(&login.answer.text(), &["You are logged out."]);
@@ -399,6 +406,43 @@ fn a_user_revokes_a_connected_application() {
         let call = Call::get("/orders").by(consumer).with(token);
         proxy.send(call).has_status(200);
     }
+}
+
+#[test]
+fn applications_are_listed_by_their_last_use_with_dates_in_words() {
+    let proxy = with_user_operations(&Upstream::start()).start();
+    let user = proxy.user("ada");
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let none = "No application can act for you.";
+    has(&visitor.open(APPLICATIONS).answer.text(), &[none]);
+    let store = rusqlite::Connection::open(proxy.directory().join("countersign.db")).unwrap();
+    store
+        .execute("UPDATE sessions SET created_at = 1699963200", [])
+        .unwrap();
+    for (name, issued, used) in [
+        ("Early", 1_699_963_200, Some(1_710_000_000)),
+        ("Unused", 1_715_000_000, None),
+        ("Late", 1_600_000_000, Some(1_720_008_000)),
+    ] {
+        let token = proxy.token(&proxy.consumer(name), &user).token;
+        let dated = "UPDATE access_tokens SET issued_at = ?2, last_used_at = ?3 WHERE token = ?1";
+        let changed = store.execute(dated, (token, issued, used)).unwrap();
+        assert_eq!(changed, 1, "{name}");
+    }
+    let page = visitor.open(APPLICATIONS);
+    in_order(
+        &page.answer.text(),
+        &[
+            "<bdi>Late</bdi>",
+            "Allowed on 13 September 2020 · last used on 3 July 2024",
+            "<bdi>Unused</bdi>",
+            "Allowed on 6 May 2024 · not used yet",
+            "<bdi>Early</bdi>",
+            "Allowed on 14 November 2023 · last used on 9 March 2024",
+            "Where you are logged in",
+            "since 14 November 2023",
+        ],
+    );
 }
 
 #[test]

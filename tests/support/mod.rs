@@ -30,7 +30,7 @@ pub use operator::Operator;
 pub use postgres::{Postgres, free_port};
 pub use proxy::{Caller, Consumer, Proxy, Scene, Token, User};
 pub use redis::RedisServer;
-pub use text::{has, rows, words};
+pub use text::{has, in_order, rows, words};
 pub use upstream::{Reply, Upstream};
 pub use visitor::Visitor;
 

@@ -14,6 +14,17 @@ pub fn has(text: &str, parts: &[&str]) {
     }
 }
 
+/// Asserts that a text has these parts in this order.
+#[track_caller]
+pub fn in_order(text: &str, parts: &[&str]) {
+    let mut rest = text;
+    for part in parts {
+        let at = rest.find(part);
+        let at = at.unwrap_or_else(|| panic!("{part} is missing or too early: {text}"));
+        rest = &rest[at + part.len()..];
+    }
+}
+
 /// The words of a text.
 pub fn words(text: &str) -> Vec<&str> {
     text.split_ascii_whitespace().collect()

@@ -141,6 +141,7 @@ fn rejects_what_does_not_fit_together() {
         limits.target_bytes = "64KiB"                    | limits.target_bytes
         limits.form_bytes = "17MiB"                      | limits.form_bytes
         [[permission]]\nname = "a"\n[[permission]]\nname = "a" | permission[2].name
+        [[permission]]\nname = "a.b"\n[[permission]]\nname = "a-b" | permission[2].name
         [[operation]]\npath = "/a"\npermission = "b"     | operation[1].permission
         [[operation]]\npath = "/a/{id}"\nmethods = ["GET", "PUT"]\n[[operation]]\npath = "/a/{name}"\nmethods = "PUT" | operation[2].path
         [[operation]]\npath = "/@a"\n[[operation]]\npath = "/%40a"\nmethods = "PUT" | operation[2].path
