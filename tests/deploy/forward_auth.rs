@@ -2,11 +2,12 @@
 
 use std::{fs, net::TcpStream, path::Path, process::Command, time::Instant};
 
-use super::{Server, file, gateways::configure, printed, tool};
+use super::{Server, file, gateways::configure, printed, read, tool};
 use crate::support::{
     Answer, Call, Connection, PATIENCE, Placement, Reply, Upstream, free_port,
     gate::Way,
     has,
+    http::latin1,
     proxy::{Builder, Caller, Proxy},
     tls::Certificate,
     upstream::Seen,
@@ -30,6 +31,16 @@ struct Gateway {
 
 impl Gateway {
     fn start(name: &'static str, config: &str, command: fn(&Path) -> Command) -> Self {
+        Self::edited(name, config, ("443", "443"), command)
+    }
+
+    /// One whose configuration has the second text where the first one is in that of `deploy`.
+    fn edited(
+        name: &'static str,
+        config: &str,
+        edit: (&str, &str),
+        command: fn(&Path) -> Command,
+    ) -> Self {
         let api = Upstream::replying(|_| {
             Reply::ok("")
                 .header("Link", "</next>; rel=\"next\"")
@@ -63,6 +74,7 @@ impl Gateway {
                 ),
                 ("port_value: 8083", &format!("port_value: {}", gate.port())),
                 ("port_value: 9000", &format!("port_value: {api_port}")),
+                edit,
             ],
         );
         let log = fs::File::create(directory.join("log")).unwrap();
@@ -90,6 +102,25 @@ impl Gateway {
         let mut connection = Connection::over_tls(address, HOST, &self.roots);
         connection.try_send(wire).ok()?;
         connection.try_answer("GET").ok()?
+    }
+
+    /// Sends a call by curl, over HTTP/2 if the server offers it: the version and the status.
+    fn curl(&self, wire: &[u8]) -> String {
+        let head = latin1(wire);
+        let mut lines = head.trim_end().split("\r\n");
+        let target = lines.next().unwrap().split(' ').nth(1).unwrap();
+        let mut curl = Command::new("curl");
+        curl.args(words("-sS --http2 --path-as-is -o /dev/null"));
+        curl.args(["-w", "%{http_version} %{http_code}"]);
+        for field in lines.filter(|line| !line.starts_with("Host:")) {
+            curl.args(["-H", field]);
+        }
+        let to = format!("::127.0.0.1:{}", self.port);
+        curl.args(["--cacert", "certificate.pem", "--connect-to", &to]);
+        printed(
+            curl.arg(format!("{ORIGIN}{target}"))
+                .current_dir(&self.directory),
+        )
     }
 
     fn log(&self) -> String {
@@ -151,6 +182,35 @@ const OWN: [&str; 4] = [
     "x-auth-kind",
 ];
 
+/// None of the [`forged`] fields is in a request.
+#[track_caller]
+fn has_nothing_forged(name: &str, seen: &Seen) {
+    for field in forged(Call::get("/"))
+        .wire("", "")
+        .split(|&byte| byte == b'\n')
+    {
+        let line = String::from_utf8_lossy(field);
+        let Some((field, value)) = line.trim().split_once(": ") else {
+            continue;
+        };
+        let seen_values = seen.fields.all(field);
+        let is_own = OWN.contains(&&*field.to_ascii_lowercase());
+        assert!(
+            is_own || !seen_values.contains(&value),
+            "{name}: {line} in {seen:?}"
+        );
+        assert!(
+            !seen_values.iter().any(|seen| seen.contains("203.0.113.9")),
+            "{name}: {seen:?}"
+        );
+    }
+    assert_ne!(
+        seen.header("x-forwarded-host"),
+        Some("auth.example.com"),
+        "{seen:?}"
+    );
+}
+
 fn decides(name: &'static str, command: fn(&Path) -> Command) {
     let config = "sunset = { deprecation = 2026-01-01T00:00:00Z, date = 2031-03-31T00:00:00Z, link = 'https://example.com/oauth2' }\n\
                   identity.assertion = { header = 'X-Auth-Assertion', key_files = ['assertion.pem'], audience = 'https://api.internal' }";
@@ -197,30 +257,7 @@ fn decides(name: &'static str, command: fn(&Path) -> Command) {
             "{name}"
         );
         assert!(!seen.fields.has("authorization"), "{seen:?}");
-        for field in forged(Call::get("/"))
-            .wire("", "")
-            .split(|&byte| byte == b'\n')
-        {
-            let line = String::from_utf8_lossy(field);
-            let Some((field, value)) = line.trim().split_once(": ") else {
-                continue;
-            };
-            let seen_values = seen.fields.all(field);
-            let is_own = OWN.contains(&&*field.to_ascii_lowercase());
-            assert!(
-                is_own || !seen_values.contains(&value),
-                "{name}: {line} in {seen:?}"
-            );
-            assert!(
-                !seen_values.iter().any(|seen| seen.contains("203.0.113.9")),
-                "{name}: {seen:?}"
-            );
-        }
-        assert_ne!(
-            seen.header("x-forwarded-host"),
-            Some("auth.example.com"),
-            "{seen:?}"
-        );
+        has_nothing_forged(name, &seen);
         // Once, at whatever listener.
         let answer = gateway.send(&wire).unwrap();
         assert_eq!(answer.status, 401, "{answer:?}");
@@ -228,6 +265,7 @@ fn decides(name: &'static str, command: fn(&Path) -> Command) {
         again.is(401, "nonce_used");
         assert_eq!(api.count(), before + 1, "{name}");
     }
+    decides_over_http2(&gateway, &target);
     let used = Call::get("/x").of(caller).wire(ORIGIN, HOST);
     proxy.asks_by(Way::Forwarded, ORIGIN, &used).has_status(200);
     assert_eq!(gateway.send(&used).unwrap().status, 401, "{name}");
@@ -351,6 +389,95 @@ fn decides(name: &'static str, command: fn(&Path) -> Command) {
         answer,
         "{name}: nothing passes without a decision"
     );
+}
+
+/// The same over HTTP/2, which all but Apache offer.
+fn decides_over_http2(gateway: &Gateway, target: &str) {
+    let Gateway {
+        name, api, caller, ..
+    } = gateway;
+    let version = if *name == "apache" { "1.1" } else { "2" };
+    let call = forged(Call::get(target).of(caller)).header("Cookie", "x=2");
+    let wire = call
+        .header("Cookie", "__Host-countersign=b")
+        .wire(ORIGIN, HOST);
+    let before = api.count();
+    for status in [200, 401] {
+        let printed = gateway.curl(&wire);
+        assert_eq!(printed, format!("{version} {status}"), "{}", gateway.log());
+    }
+    let seen = api.requests_since(before);
+    assert_eq!(seen.len(), 1, "{name}: {seen:?}");
+    assert_eq!(seen[0].target, target, "{name}");
+    let user = seen[0].fields.all("x-auth-user");
+    assert_eq!(user, [&caller.user.id], "{name}");
+    has_nothing_forged(name, &seen[0]);
+    let cookies = seen[0].fields.all("cookie").concat();
+    assert!(!cookies.contains("countersign"), "{name}: {cookies}");
+    let loses_all = ["nginx", "traefik"].contains(name);
+    assert!(loses_all || cookies.contains("x=2"), "{name}: {cookies}");
+}
+
+/// An identity header of a caller does not pass either where the server does not copy the one of countersign.
+fn copies_only_some(name: &'static str, command: fn(&Path) -> Command) {
+    let edit = match name {
+        "nginx" => ("proxy_set_header X-Auth-Permissions $auth_permissions;", ""),
+        "caddy" => ("X-Auth-Consumer X-Auth-Permissions", "X-Auth-Consumer"),
+        "envoy" => ("[{ prefix: x-auth- }]", "[{ exact: x-auth-user }]"),
+        "traefik" => ("x-auth-.*", "x-auth-user"),
+        _ => (
+            "== \"x-auth-\" then",
+            "== \"x-auth-\" and name ~= \"x-auth-permissions\" then",
+        ),
+    };
+    let config = "permission = [{ name = 'members' }]";
+    let gateway = Gateway::edited(name, config, edit, command);
+    let consumer = gateway
+        .proxy
+        .consumer_with("Members", "--permission members");
+    let token = gateway.proxy.token(&consumer, &gateway.caller.user);
+    let call = || Call::get("/some").by(&consumer).with(&token);
+    gateway.becomes_ready(call);
+    let answer = gateway.call(&forged(call()));
+    assert_eq!(answer.status, 200, "{answer:?}\n{}", gateway.log());
+    let seen = gateway.api.last_request();
+    let user = seen.fields.all("x-auth-user");
+    assert_eq!(user, [&gateway.caller.user.id], "{name}: {seen:?}");
+    assert!(!seen.fields.has("x-auth-permissions"), "{name}: {seen:?}");
+    has_nothing_forged(name, &seen);
+}
+
+/// The commands of the guide, and what they print, sent to the server.
+#[test]
+fn the_call_of_the_guide_passes_nginx_once() {
+    let gateway = Gateway::start("nginx", "", nginx);
+    let directory = &gateway.directory;
+    printed(nginx(directory).arg("-t").current_dir(directory));
+    gateway.becomes_ready(|| Call::get("/ready").of(&gateway.caller));
+    let curlrc = format!(
+        "silent\ncacert = certificate.pem\nconnect-to = \"::127.0.0.1:{}\"\nwrite-out = %{{http_code}}\n",
+        gateway.port
+    );
+    fs::write(directory.join(".curlrc"), curlrc).unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_countersign"));
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", program.parent().unwrap().display());
+    let shell = |script: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-ec", script]).env("PATH", &path);
+        printed(shell.env("HOME", directory).current_dir(directory))
+    };
+    let guide = read("docs/gateways.md");
+    let (_, commands) = guide.split_once("```sh\n").unwrap();
+    let told = shell(commands.split_once("```").unwrap().0);
+    let curl = &told[told.find("curl ").unwrap()..];
+    let before = gateway.api.count();
+    assert_eq!(shell(curl), "200", "{curl}\n{}", gateway.log());
+    let used = shell(curl);
+    assert!(used.ends_with("401"), "{used}");
+    has(&used, &["nonce_used"]);
+    let seen = gateway.api.requests_since(before);
+    assert_eq!((seen.len(), &*seen[0].target), (1, "/members/1"));
 }
 
 /// The announced end of OAuth 1.0a reaches the caller, as far as the server can add it to a response of the API.
@@ -592,7 +719,7 @@ fn apache(_: &Path) -> Command {
     command
 }
 
-/// Both tests of each server.
+/// The tests of each server.
 macro_rules! servers {
     ($($server:ident)+) => {
         $(mod $server {
@@ -604,6 +731,11 @@ macro_rules! servers {
             #[test]
             fn forwards_the_path_that_was_decided_on() {
                 super::no_reading_of_a_path_passes(stringify!($server), super::$server);
+            }
+
+            #[test]
+            fn drops_an_identity_header_that_it_does_not_copy() {
+                super::copies_only_some(stringify!($server), super::$server);
             }
         })+
     };
