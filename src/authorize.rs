@@ -133,7 +133,7 @@ impl Authorizer {
             true => permitted,
             false => cold::boxed(self.observe(permitted, subject, &mut facts)).await,
         };
-        // Where the end is announced, so is it with a failure after the permit.
+        // With an announced end, a failure after the permit announces it too, so the claimed key is needed.
         if self.sunset.is_some() || !matches!(&permitted, Ok(permit) if permit.kind().is_some()) {
             facts.claimed = Claimed::by_signed(subject.collected);
         }

@@ -1,4 +1,4 @@
-//! Code that rarely runs, kept apart from the way of a call that succeeds: a processor's caches hold only a part of that.
+//! Helpers that move rarely used code out of line, so that the code of a call that succeeds fits better into the caches of a processor.
 
 use std::pin::Pin;
 

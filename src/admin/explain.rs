@@ -8,7 +8,7 @@ use crate::{
     store::StoreError,
 };
 
-/// What is found out about a request.
+/// The explanation of a request.
 pub(super) struct Explained {
     pub(super) view: View,
     /// The base string that makes the signature that was sent, if it is known.
@@ -16,7 +16,7 @@ pub(super) struct Explained {
     pub(super) is_accepted: bool,
 }
 
-/// Why a request is not explained.
+/// The reason why a request was not explained.
 pub(super) enum Unexplained {
     /// It cannot be read; why.
     Request(String),

@@ -411,8 +411,8 @@ pub fn login_params(config: &Config) -> Result<Option<login::http::Params>, Serv
     }))
 }
 
-/// Another service at `origin`. Over https its certificate is of `ca`, which the key or variable `ca_key` names, or of the system's
-/// authorities.
+/// Another service at `origin`. Over https its certificate is checked with the authorities in `ca`, or with the system's if `ca`
+/// is empty; `ca_key` names their key or variable in errors.
 ///
 /// # Errors
 /// A file of `ca`.

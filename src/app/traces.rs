@@ -100,7 +100,7 @@ pub(super) fn start(
     Ok(Arc::new(Traces::new(queue, dropped)))
 }
 
-/// Connects to a collector, as `check` does. The outer error is one by which `serve` does not start.
+/// Connects to a collector, for `check`. With the outer error `serve` would not start; the inner one is only logged.
 ///
 /// # Errors
 /// [`TracesError`]
@@ -163,7 +163,7 @@ async fn export(
                 let result = match exporter.export(spans).await {
                     Ok(()) => "exported",
                     Err(error) => {
-                        // The client has logged what it knows better.
+                        // The client has logged failures of the connection with their cause.
                         if !is_failing.swap(true, Ordering::Relaxed) {
                             tracing::warn!(%error, "{FAILING}");
                         }

@@ -47,7 +47,7 @@ pub enum Kind {
     Choice(Vec<String>),
 }
 
-/// The fields in their order, but for those that have ways of their own to be written.
+/// The fields that forms and options write, in the order of the type. The others are changed in other ways.
 pub fn fields() -> &'static [Field] {
     const OTHERS: [&str; 4] = ["key", "enabled", "created_at", "previous_secret_until"];
 
@@ -63,6 +63,7 @@ pub fn fields() -> &'static [Field] {
 }
 
 impl Field {
+    /// Members of other kinds are not supported: a number, or an enum other than [`Dialect`], whose words are read here.
     fn new(name: &str, schema: &Value) -> Self {
         let kind = match (name, schema["type"].as_str()) {
             ("rsa_public_key", _) => Kind::File,
@@ -78,7 +79,8 @@ impl Field {
         let described = schema["description"].as_str();
         let described = described.or_else(|| schema["oneOf"][0]["description"].as_str());
         let help = described.unwrap_or_default().trim_end_matches('.');
-        let words = name.replace('_', " ").replace("rsa", "RSA");
+        let words = name.strip_prefix("rsa_").map(|rest| format!("RSA {rest}"));
+        let words = words.unwrap_or(name.to_owned()).replace('_', " ");
         let mut letters = words.chars();
         let first = letters.next().map(|first| first.to_ascii_uppercase());
         let dashed = name.replace('_', "-");
@@ -168,7 +170,7 @@ pub fn check_members(members: &mut Map<String, Value>) -> Result<(), InvalidInpu
                     })?;
                 }
             }
-            // If it is of another type, its type says so.
+            // Reading the members into their type rejects a value of another type.
             _ => {}
         }
     }

@@ -43,7 +43,7 @@ const KEPT: [&str; 6] = [
     "withdraw",
 ];
 
-/// The longest query, without those that are not kept, that every link to a language repeats; a page has no such links where it is longer.
+/// The longest query, of kept parameters only, that links to languages repeat; a page with a longer one has no such links.
 const MAX_KEPT: usize = 200;
 
 /// The longest target that an error page repeats in a link.

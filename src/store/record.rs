@@ -24,7 +24,7 @@ pub enum Dialect {
 ///
 /// Serde writes and reads the members of an export, without the secrets, which are written and read where they are
 /// meant to be. To keep more about a consumer, add a field here and a column of the same name: options, forms and schemas
-/// are made from the fields and their first lines (`manage::fields`).
+/// are made from the fields and their doc comments (`manage::fields`), so keep each to one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Consumer {
     /// Its public identifier.

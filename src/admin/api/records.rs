@@ -133,7 +133,7 @@ impl Call<'_> {
         self.segment.parse().map_err(|_| ApiError::NotFound)
     }
 
-    /// Lets go the record that the request is for.
+    /// Accepts the record only in the state that `If-Match` names.
     fn guard<T: Serialize>(&self) -> impl Fn(&T) -> bool + Sync {
         |record| self.is_expected(&tag(record))
     }

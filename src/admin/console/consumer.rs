@@ -340,7 +340,7 @@ fn hidden(consumer: &Consumer) -> Vec<Field> {
     [key].into_iter().chain(fields).collect()
 }
 
-/// What is wrong with a form, if that is why a consumer cannot be so.
+/// The message for a form that makes no valid consumer; other errors are returned.
 fn problem(error: ManageError) -> Result<String> {
     match error {
         ManageError::Invalid(invalid) => Ok(invalid.detail),

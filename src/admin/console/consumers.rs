@@ -155,7 +155,7 @@ impl Visit<'_> {
         Ok((consumer.name.clone(), sections))
     }
 
-    /// What follows a change.
+    /// The note after a change.
     pub(super) fn done_note(&self) -> Vec<Section> {
         let text = "The change is made. It takes effect within a second on every replica.";
         match self.field("done") {

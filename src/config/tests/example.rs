@@ -16,10 +16,10 @@ const HEAD: &str = "\
 # Durations are \"500ms\", \"300s\", \"10m\", \"12h\", \"7d\"; sizes \"64B\", \"32KiB\", \"1MiB\"; rates \"10 per 15m\".
 # Relative paths belong to the directory of this file, wherever countersign is started; those in variables too.
 #
-# Any key can also come from the environment, which goes over this file: COUNTERSIGN__LISTEN__ADDRESS=0.0.0.0:8080 sets
+# Any key can also come from the environment, which overrides this file: COUNTERSIGN__LISTEN__ADDRESS=0.0.0.0:8080 sets
 # listen.address, COUNTERSIGN__LISTEN__TLS__CERTIFICATE sets listen.tls.certificate. With _FILE after the name the value
-# is the content of the file that the variable names. A key whose own name ends in _file wins over that reading:
-# COUNTERSIGN__STORE__ENCRYPTION_KEY_FILE is store.encryption_key_file.
+# is the content of the file that the variable names. If a key's own name ends in _file, the variable sets that key, and
+# no file is read for it: COUNTERSIGN__STORE__ENCRYPTION_KEY_FILE is store.encryption_key_file.
 # COUNTERSIGN__OPERATION and COUNTERSIGN__PERMISSION take the whole list: [{ path = \"/members/{id}\" }].
 ";
 
@@ -32,9 +32,9 @@ written is `upstream.api_url`, unless `forward_auth.listen` is set. `countersign
 
 - Durations are `\"500ms\"`, `\"300s\"`, `\"10m\"`, `\"12h\"`, `\"7d\"`; sizes `\"64B\"`, `\"32KiB\"`, `\"1MiB\"`; rates `\"10 per 15m\"`.
 - Relative paths belong to the directory of the configuration file; those in variables too.
-- Any key can also come from the environment, which goes over the file: `COUNTERSIGN__LISTEN__ADDRESS=0.0.0.0:8080` sets `listen.address`. With
-  `_FILE` after the name the value is the content of the file that the variable names. A key whose own name ends in `_file` wins over that
-  reading. `COUNTERSIGN__OPERATION` and `COUNTERSIGN__PERMISSION` take the whole list: `[{ path = \"/members/{id}\" }]`.
+- Any key can also come from the environment, which overrides the file: `COUNTERSIGN__LISTEN__ADDRESS=0.0.0.0:8080` sets `listen.address`. With
+  `_FILE` after the name the value is the content of the file that the variable names. If a key's own name ends in `_file`, the variable sets that
+  key, and no file is read for it. `COUNTERSIGN__OPERATION` and `COUNTERSIGN__PERMISSION` take the whole list: `[{ path = \"/members/{id}\" }]`.
 ";
 
 /// The text of `docs/configuration.md`.
@@ -53,7 +53,7 @@ pub(super) fn page() -> String {
         );
         for key in section.keys {
             let default = match key.unwritten {
-                Unwritten::Default(value) => format!("`{}`", joined(&[value])),
+                Unwritten::Default(value) => format!("`{}`", joined(&[value]).replace(",]", "]")),
                 Unwritten::Required(example) => format!("required, such as `{example}`"),
                 Unwritten::Absent(words, example) => {
                     format!("{words}; such as `{}`", joined(&[example]))

@@ -138,7 +138,7 @@ pub(super) trait CacheEntry: Send + Sync + 'static {
     fn succeed(&self, old: &Self) -> bool;
 }
 
-/// The outcome of a read. Only that a record is unknown is used again, for `negative_ttl`.
+/// The outcome of a read. It is used again only if the record is unknown, for `negative_ttl`.
 struct Outcome<V> {
     stamp: Stamp,
     found: Option<Arc<V>>,
@@ -269,7 +269,7 @@ impl<V: CacheEntry> RecordCache<V> {
                 shared(error)
             })?;
             let is_current = self.announced.is_unchanged_since(&outcome.stamp);
-            // What was found is known, and a read may be older than a change that came before this call.
+            // A record that was found is in `known`. An outcome that is not current may be older than a change before this call.
             if !is_current || outcome.found.is_some() {
                 self.reads.invalidate(key).await;
             }

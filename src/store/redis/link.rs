@@ -39,7 +39,7 @@ use crate::store::{
 const TIMEOUT: Duration = Duration::from_millis(900);
 /// How long one attempt to connect may take, from the first name looked up to the last command of the login.
 const CONNECT: Duration = Duration::from_millis(900);
-/// The longest pause before a cut connection is replaced.
+/// The longest pause before a call connects again.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Why Redis did not do what it was asked.
@@ -91,7 +91,7 @@ impl Request for Cmd {
     }
 }
 
-/// The running connection; it is closed when this is dropped.
+/// The connection to the primary, made again when it has ended; it is closed when this is dropped.
 pub(super) struct Link {
     remote: Remote,
     shared: Arc<LinkState>,
@@ -200,7 +200,7 @@ impl LinkState {
         if let Some(up) = connection.as_ref().filter(|up| !up.driver.is_finished()) {
             return Ok(up.clone());
         }
-        // Of another call, for which this one has waited.
+        // An outage may have begun while this call waited for the lock.
         self.outage.check()?;
         sleep(jittered(PAUSE)).await;
         match self.connect().await {
