@@ -22,6 +22,8 @@ pub struct Field {
     pub label: String,
     /// The name of its option on the command line; a list has the name of one item.
     pub option: String,
+    /// The name of its value in help texts.
+    pub value_name: String,
     /// The name of the option that takes it away.
     pub removal: String,
     /// What it is, in a sentence without its full stop.
@@ -91,6 +93,10 @@ impl Field {
         Self {
             name: name.to_owned(),
             label: first.into_iter().chain(letters).collect(),
+            value_name: match kind {
+                Kind::File => "FILE".to_owned(),
+                _ => option.to_uppercase(),
+            },
             option: option.to_owned(),
             removal: format!("no-{dashed}"),
             help: help.replace('`', ""),

@@ -41,22 +41,21 @@ impl<const IS_NEW: bool> Args for Details<IS_NEW> {
 
 fn option(field: &'static Field) -> Arg {
     let option = Arg::new(&*field.name).long(&*field.option);
-    let with = |value_name: &'static str, parser: ValueParser| {
+    let with = |parser: ValueParser| {
         let option = option.clone().help(&*field.help);
-        option.value_name(value_name).value_parser(parser)
+        option.value_name(&*field.value_name).value_parser(parser)
     };
     let checked = || ValueParser::new(|text: &str| field.checked(text));
     match &field.kind {
         Kind::Flag => option.help(&*field.help).action(ArgAction::SetTrue),
-        Kind::File => with("FILE", value_parser!(PathBuf)),
-        Kind::List => with("VALUE", checked())
+        Kind::File => with(value_parser!(PathBuf).into()),
+        Kind::List => with(checked())
             .help(format!("{}; may be repeated", field.help))
             .action(ArgAction::Append),
-        Kind::Choice(words) => with(
-            "WORD",
-            PossibleValuesParser::new(words.iter().map(|word| &**word)).into(),
-        ),
-        Kind::Text => with("TEXT", checked()),
+        Kind::Choice(words) => {
+            with(PossibleValuesParser::new(words.iter().map(|word| &**word)).into())
+        }
+        Kind::Text => with(checked()),
     }
 }
 
