@@ -98,7 +98,7 @@ pub trait Consumers: Engine {
         limit: u32,
     ) -> Result<Vec<Consumer>> {
         run(self, "consumers", LIST, async |tx| {
-            let (mut condition, mut params) = condition(tx, filter, "key", after.map_or("", ConsumerKey::as_str));
+            let (mut condition, mut params) = condition(filter, "key", after.map_or("", ConsumerKey::as_str));
             if let Some(since) = filter.unused_since {
                 params.push(since.into());
                 let since = params.len();

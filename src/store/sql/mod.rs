@@ -202,8 +202,6 @@ pub struct Statements {
     pub schema: schema::Schema,
     /// That a column is in the list `$1` of texts, which is JSON; found by an index, also where the table has just been filled.
     pub among: &'static str,
-    /// Compares with a pattern without regard to ASCII case.
-    pub like: &'static str,
     /// Added to a statement that finds rows, keeps others from writing them until the transaction ends.
     pub lock: &'static str,
     /// Moves the feed on by `$1` changes that are not reported one by one.
@@ -388,22 +386,25 @@ fn passes<T>(guard: Guard<'_, T>, found: Option<T>) -> bool {
 }
 
 /// The condition of a filter on records that follow `after` by the column `key`, and its parameters.
-fn condition(tx: &Tx, filter: &RecordFilter, key: &str, after: &str) -> (String, Vec<Value>) {
+fn condition(filter: &RecordFilter, key: &str, after: &str) -> (String, Vec<Value>) {
     let (mut condition, mut params) = (format!("{key} > $1"), vec![after.into()]);
     if let Some(enabled) = filter.enabled {
         params.push(enabled.into());
         condition += &format!(" AND enabled = ${}", params.len());
     }
     if let Some(q) = &filter.q {
-        let escaped = q.replace('!', "!!").replace('%', "!%").replace('_', "!_");
+        // The tables have collations by which `lower` folds ASCII letters alone.
+        let escaped = q.to_ascii_lowercase().replace('!', "!!");
+        let escaped = escaped.replace('%', "!%").replace('_', "!_");
         params.push(rows::kept_text(&format!("%{escaped}%")).into());
-        let like = format!("{} ${} ESCAPE '!'", tx.statements().like, params.len());
+        let like = format!("LIKE ${} ESCAPE '!'", params.len());
         let shown = if key == "id" {
-            " OR display_name "
+            "display_name"
         } else {
-            " OR description "
+            "description"
         };
-        condition += &format!(" AND ({key} {like} OR name {like}{shown}{like})");
+        condition +=
+            &format!(" AND (lower({key}) {like} OR lower(name) {like} OR lower({shown}) {like})");
     }
     (condition, params)
 }

@@ -156,8 +156,7 @@ pub trait Users: Engine {
         limit: u32,
     ) -> Result<Vec<User>> {
         run(self, "users", LIST, async |tx| {
-            let (condition, mut params) =
-                condition(tx, filter, "id", after.map_or("", UserId::as_str));
+            let (condition, mut params) = condition(filter, "id", after.map_or("", UserId::as_str));
             params.push(i64::from(limit).into());
             let list = format!(
                 "SELECT * FROM users WHERE {condition} ORDER BY id LIMIT ${}",

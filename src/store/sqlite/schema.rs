@@ -42,7 +42,6 @@ pub(super) const SCHEMA: Schema = Schema {
 pub(super) const STATEMENTS: Statements = Statements {
     schema: SCHEMA,
     among: "IN (SELECT value FROM json_each($1))",
-    like: "LIKE",
     lock: "",
     skip_changes: "UPDATE sqlite_sequence SET seq = seq + $1 WHERE name = 'changes'",
     // Not the caller's clock but the system's: this time is only compared with those of other processes.
