@@ -48,7 +48,7 @@ fn option(field: &'static Field) -> Arg {
     let checked = || ValueParser::new(|text: &str| field.checked(text));
     match &field.kind {
         Kind::Flag => option.help(&*field.help).action(ArgAction::SetTrue),
-        Kind::File => with(value_parser!(PathBuf).into()),
+        Kind::File => with(value_parser!(PathBuf)),
         Kind::List => with(checked())
             .help(format!("{}; may be repeated", field.help))
             .action(ArgAction::Append),
