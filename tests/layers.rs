@@ -55,6 +55,57 @@ fn no_module_names_anything_of_a_higher_layer_and_no_layer_has_a_cycle() {
 }
 
 #[test]
+fn the_admin_listener_and_the_commands_use_the_store_through_manage() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let traits = sources(&root.join("store/sql")).into_iter();
+    let traits: String = traits
+        .map(|file| fs::read_to_string(file).unwrap())
+        .collect();
+    let names = traits.split("\n    async fn ").skip(1);
+    let methods: BTreeSet<&str> = names
+        .filter_map(|rest| rest.split(['(', '<']).next())
+        .collect();
+    assert!(
+        methods.contains("ping") && methods.len() > 30,
+        "{methods:?}"
+    );
+    let mut calls = BTreeSet::new();
+    for directory in ["admin", "cli"] {
+        for file in sources(&root.join(directory)) {
+            let path = file.strip_prefix(&root).unwrap().to_str().unwrap();
+            let mut text = without_tests(&fs::read_to_string(&file).unwrap());
+            text.retain(|character| !character.is_whitespace());
+            for rest in text.split("store").skip(1) {
+                let rest = rest.trim_start_matches("()").trim_start_matches(".ok()");
+                let call = rest.trim_start_matches('?').strip_prefix('.');
+                let name = call
+                    .and_then(|call| call.split_once('('))
+                    .map(|(name, _)| name);
+                calls.extend(
+                    name.filter(|name| methods.contains(name))
+                        .map(|name| format!("{path} {name}")),
+                );
+            }
+        }
+    }
+    let expected = [
+        "admin/readiness.rs ping",
+        // `check` looks at all of the store, and the other commands are about the store itself.
+        "cli/check.rs consumer",
+        "cli/check.rs consumers",
+        "cli/check.rs findings",
+        "cli/check.rs ping",
+        "cli/check.rs reseal",
+        "cli/rekey.rs reseal",
+        "cli/secrets.rs nonce_used",
+        "cli/transfer.rs export",
+        "cli/transfer.rs import",
+        "cli/transfer.rs imported_nonces_until",
+    ];
+    assert_eq!(Vec::from_iter(calls), expected);
+}
+
+#[test]
 fn a_field_of_a_consumer_is_described_once() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let files = sources(&root).into_iter().filter_map(|file| {

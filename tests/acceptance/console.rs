@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     accessibility::{AXE, tab_to},
     support::{
-        Call, Consumer, Operator, Proxy, Token, Upstream,
+        Call, Consumer, Operator, PATIENCE, Proxy, Token, Upstream,
         browser::{Browser, ENTER},
         has,
         operator::{READ, WRITE},
@@ -16,6 +16,7 @@ use crate::{
         tls::Certificate,
         until,
         visitor::Page,
+        within,
     },
 };
 
@@ -152,11 +153,24 @@ fn an_admin_token_opens_a_session_and_its_replacement_ends_it() {
 fn two_clicks_lead_to_why_a_consumer_gets_401_and_what_to_tell_its_developer() {
     let (_api, proxy) = console("");
     let (consumer, _, token) = caller(&proxy, "Shop", "");
-    let swapped = Call::get("/x").by(&Consumer::new(&consumer.key, &token.secret));
-    let swapped = swapped.with(&Token::new(&token.token, &consumer.secret));
-    let rejected = proxy.send(swapped);
+    let swapped = || {
+        let call = Call::get("/x").by(&Consumer::new(&consumer.key, &token.secret));
+        proxy.send(call.with(&Token::new(&token.token, &consumer.secret)))
+    };
+    let rejected = swapped();
     rejected.has_status(401);
     let id = rejected.header("x-request-id").unwrap();
+    // Until another one came in a later second.
+    let first = within(PATIENCE, "two times", || {
+        swapped().has_status(401);
+        let call = Call::get("/v1/rejections?limit=1000");
+        let call = call.header("Authorization", &format!("Bearer {READ}"));
+        let list = Operator::at(&proxy).send(call).has_status(200).json();
+        let list = list["items"].as_array().unwrap();
+        let time = |one: &Value| one["time"].as_str().unwrap().replace('T', " ");
+        let (first, later) = (time(list.last()?), time(list.first()?));
+        (first != later).then_some(first)
+    });
     let right = || {
         Call::get("/x")
             .by(&consumer)
@@ -179,6 +193,14 @@ fn two_clicks_lead_to_why_a_consumer_gets_401_and_what_to_tell_its_developer() {
             "nonce_used",
         ],
     );
+    let html = overview.answer.text();
+    let row = html
+        .split("<tr ")
+        .find(|row| row.contains(">secrets_swapped<"));
+    let (row, first) = (row.unwrap(), first.trim_end_matches('Z'));
+    let cells = Vec::from_iter(row.split("<td "));
+    has(cells[4], &["data-label=\"since\"", first]);
+    assert!(!cells[5].contains(first), "the last one is later: {row}");
     let page = click(&operator, &overview, &consumer.key).answer.text();
     has(
         &page,
@@ -248,7 +270,7 @@ fn the_overview_marks_a_certificate_that_ends_soon() {
             ))
             .start();
         let overview = Operator::with(&proxy, READ).text("/");
-        let rows = Vec::from_iter(overview.split("<tr>"));
+        let rows = Vec::from_iter(overview.split("<tr "));
         let row = rows.iter().find(|row| row.contains("certificate.pem"));
         has(row.unwrap(), &["listen.tls.certificate", state]);
     }
@@ -266,7 +288,7 @@ fn the_overview_names_who_uses_a_secret_in_its_grace() {
     let operator = Operator::with(&proxy, WRITE);
     let overview = operator.text("/");
     let row = |key: &str| {
-        let rows = overview.split("<tr>");
+        let rows = overview.split("<tr ");
         let row = rows
             .filter(|row| row.contains("key=") && row.contains(key))
             .last();
@@ -463,6 +485,75 @@ fn a_consumer_lives_in_the_console_and_its_secret_is_shown_once() {
             "by=\"console\"",
             "address=127.0.0.1",
         ]);
+    }
+}
+
+#[test]
+fn a_confirmation_says_what_the_change_ends() {
+    let (_api, proxy) = console("");
+    let (consumer, user, token) = caller(&proxy, "Shop", "");
+    proxy.token(&consumer, &user);
+    let operator = Operator::with(&proxy, WRITE);
+    let ends_one = format!(
+        "It ends the access of {} to {} by this token within a second, for good.",
+        consumer.key, user.id
+    );
+    for (page, name, effect) in [
+        (
+            "/consumer/disable?key",
+            &consumer.key,
+            "All its calls get 401 within a second",
+        ),
+        (
+            "/consumer/enable?key",
+            &consumer.key,
+            "accepted again, with its 2 access tokens.",
+        ),
+        (
+            "/consumer/disable?key",
+            &consumer.key,
+            "It keeps 2 access tokens for the time",
+        ),
+        ("/token/revoke?token", &token.token, &*ends_one),
+        (
+            "/consumer/remove?key",
+            &consumer.key,
+            "It ends 1 access token, and every authorization",
+        ),
+        (
+            "/user/disable?id",
+            &user.id,
+            "The user cannot log in until the account is enabled.",
+        ),
+        (
+            "/user/enable?id",
+            &user.id,
+            "The user can log in again. Tokens and sessions that were ended stay",
+        ),
+    ] {
+        let asked = operator.open(&format!("{page}={name}"));
+        has(&asked.answer.has_status(200).text(), &[effect]);
+        operator.confirm(&asked).answer.has_status(200);
+    }
+}
+
+#[test]
+fn charts_of_the_last_hour_and_day_are_described_in_words() {
+    let (_api, proxy) = console("");
+    let caller = proxy.somebody();
+    for _ in 0..2 {
+        proxy.passes(Call::get("/x").of(&caller));
+    }
+    proxy.send(Call::get("/x")).has_status(401);
+    let operator = Operator::with(&proxy, READ);
+    for (target, period) in [("/", "minute"), ("/?span=day", "quarter of an hour")] {
+        until("the calls are counted", || {
+            let text = operator.text(target);
+            assert_eq!(text.matches("<svg viewBox=\"0 0 ").count(), 2, "{text}");
+            let described = format!("Each bar is a {period}");
+            assert_eq!(text.matches(&described).count(), 2, "{text}");
+            text.contains("2 served, 0 observed, 1 rejected")
+        });
     }
 }
 
@@ -681,7 +772,7 @@ fn the_configuration_says_where_each_value_is_from_and_no_password() {
     .start();
     let operator = Operator::with(&proxy, READ);
     let text = operator.text("/configuration");
-    let rows = Vec::from_iter(text.split("<tr>"));
+    let rows = Vec::from_iter(text.split("<tr "));
     let row = |key: &str| {
         *rows
             .iter()
@@ -840,7 +931,7 @@ impl Look {
 
 #[test]
 fn axe_finds_nothing_in_the_console_in_any_window() {
-    let (_api, proxy) = console(OPERATIONS);
+    let (_api, mut proxy) = console(OPERATIONS);
     let (consumer, user, token) = caller(
         &proxy,
         "A_consumer_with_a_long_name_and_no_space_in_it_at_all",
@@ -883,8 +974,18 @@ fn axe_finds_nothing_in_the_console_in_any_window() {
         ("consumer-edit", &format!("/consumer/edit?{key}")),
         ("consumer-rotate", &format!("/consumer/rotate?{key}")),
         ("consumer-remove", &format!("/consumer/remove?{key}")),
+        ("consumer-end-grace", &format!("/consumer/end-grace?{key}")),
         ("users", "/users"),
         ("user", &format!("/user?id={}", user.id)),
+        ("user-disable", &format!("/user/disable?id={}", user.id)),
+        (
+            "user-end-sessions",
+            &format!("/user/end-sessions?id={}", user.id),
+        ),
+        (
+            "token-revoke",
+            &format!("/token/revoke?token={}", token.token),
+        ),
         ("tokens", "/tokens"),
         ("tokens-revoke", &format!("/tokens/revoke?user={}", user.id)),
         ("rejections", "/rejections"),
@@ -907,6 +1008,41 @@ fn axe_finds_nothing_in_the_console_in_any_window() {
     browser.click("button.main");
     browser.text("mark");
     look.look("signature-wrong");
+
+    browser.open(&format!("{origin}/consumer/disable?{key}"));
+    proxy.run(&format!("consumer update {} --name Other", consumer.key));
+    browser.click("button.main");
+    browser.text("main a[href^='/consumer/disable?']");
+    look.look("stale");
+    browser.open(&format!("{origin}/consumer/rotate?{key}"));
+    browser.click("button.main");
+    browser.text("form:has(input[name=confirmed]) button");
+    browser.click("button.main");
+    browser.text(".note.warn");
+    look.look("new-secret");
+
+    let tokens = (100..201).map(|number| {
+        format!("{{\"kind\":\"token\",\"token\":\"imported-{number}\",\"token_secret\":\"s\",\"consumer\":\"{}\",\"user\":\"{}\"}}\n", consumer.key, user.id)
+    });
+    let lines = format!(
+        "{{\"kind\":\"export\",\"version\":1}}\n{}",
+        tokens.collect::<String>()
+    );
+    proxy.command_with(&["import", "-"], &lines).done();
+    proxy.reload("signature.enforcement = 'observe'");
+    proxy.passes(Call::get("/members/1").by(&Consumer::new(&consumer.key, "wrong")));
+    for (name, path, part) in [
+        ("tokens-next", "/tokens", "Next page"),
+        (
+            "rejections-observed",
+            "/rejections?kind=observed",
+            "The newest 1 of 1",
+        ),
+    ] {
+        browser.open(&format!("{origin}{path}"));
+        has(&browser.text("main"), &[part]);
+        look.look(name);
+    }
 }
 
 #[test]

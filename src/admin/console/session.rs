@@ -198,6 +198,17 @@ mod tests {
     }
 
     #[test]
+    fn a_session_ends_after_eight_hours_for_good() {
+        let (sessions, tokens) = (Sessions::default(), tokens("w", "r"));
+        let opened = sessions.open(&tokens, TokenKind::Write, UnixTime(1));
+        let id = opened.unwrap().id;
+        for (now, is_open) in [(8 * 3600, true), (8 * 3600 + 1, false), (1, false)] {
+            let found = sessions.find(&tokens, id.clone(), UnixTime(now));
+            assert_eq!(found.is_some(), is_open, "{now}");
+        }
+    }
+
+    #[test]
     fn a_token_that_comes_back_revives_no_session() {
         let (sessions, before, now) = (Sessions::default(), tokens("w", "r"), UnixTime(1));
         let writer = sessions.open(&before, TokenKind::Write, now).unwrap();
