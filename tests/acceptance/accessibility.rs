@@ -5,7 +5,7 @@
 
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{
     Proxy, Upstream,
@@ -286,18 +286,25 @@ fn the_main_pages_fit_in_every_other_language() {
     let granted = "--permission photos.read --permission photos.print";
     let consumer = proxy.consumer_with(NAME, granted);
     let mut audit = Audit::with(Browser::in_language("tlh"), "en");
-    audit.open(&proxy, LOGIN);
+    let languages = [
+        "de", "es", "fr", "ja", "ko", "pt-BR", "pt-PT", "zh-Hans", "zh-Hant",
+    ];
+    for language in languages {
+        audit.language = language;
+        audit.open(&proxy, &format!("{LOGIN}&ui_locales={language}"));
+        audit.at("#username", "login");
+    }
     audit.browser.log_in(&user);
     audit.browser.text("section");
-    for language in [
-        "de", "es", "fr", "ja", "ko", "pt-BR", "pt-PT", "zh-Hans", "zh-Hant",
-    ] {
+    let withdraw = format!("{APPLICATIONS}&withdraw={}", consumer.key);
+    for language in languages {
         audit.language = language;
         proxy.token_with(&consumer, &user, granted);
         let asked = authorization(&proxy.request_token(&consumer, "oob"));
         for (target, selector, name) in [
             (&*asked, "button[name=decision]", "consent"),
             (APPLICATIONS, "li a.button", "applications"),
+            (&withdraw, "button[name=revoke]", "withdraw"),
             (PASSWORD, "#new_password", "password"),
             (
                 "/service.oauth?mode=logout&which=others",
@@ -309,6 +316,13 @@ fn the_main_pages_fit_in_every_other_language() {
             audit.open(&proxy, &format!("{target}&ui_locales={language}"));
             audit.at(selector, name);
         }
+        let breaks = "return getComputedStyle(document.querySelector('h1')).wordBreak";
+        let expected = match language {
+            "ja" => "auto-phrase",
+            "ko" => "keep-all",
+            _ => "normal",
+        };
+        assert_eq!(audit.browser.script(breaks), expected, "{language}");
     }
 }
 
@@ -400,12 +414,24 @@ fn the_keyboard_alone_is_enough_with_and_without_javascript() {
 fn forced_colours_and_paper_show_what_matters() {
     let proxy = Proxy::with(&Upstream::start(), CONFIG);
     let user = proxy.user("ada");
-    let consumer = proxy.consumer_with("Shop", "--website https://shop.example/about");
+    let options = "--permission photos.print --website https://shop.example/about";
+    let consumer = proxy.consumer_with("Shop", options);
     let browser = Browser::start();
     let asked = authorization(&proxy.request_token(&consumer, "oob"));
     browser.open(&format!("{}{asked}", proxy.origin()));
     browser.log_in(&user);
     browser.text("button[name=decision]");
+    // Both parties, a warning, and what comes next directly above the buttons.
+    let shown = "
+        const box = element => element.getBoundingClientRect();
+        const all = selector => [...document.querySelectorAll(selector)].filter(it => box(it).width >= 16);
+        const form = document.querySelector('button[value=allow]').form;
+        const next = form.previousElementSibling;
+        return [all('.parties .sign').map(it => it.textContent).join(), all('.can .warn').length,
+            next.innerText, box(next).bottom <= box(form).top];";
+    let next = "If you allow it, you are shown a code to type into the application.";
+    let expected = json!(["S,C", 2, next, true]);
+    assert_eq!(browser.script(shown), expected);
     let style = |selector: &str, property: &str| {
         browser.script(&format!(
             "return getComputedStyle(document.querySelector({selector:?})).{property}"

@@ -369,15 +369,16 @@ fn a_request_that_cannot_be_decided_leads_nowhere() {
             "{problem}"
         );
     }
-    for query in [
-        "",
-        "&oauth_token=",
-        "&oauth_token=a&oauth_token=b",
-        "&oauth_token=%ff",
+    for (query, told) in [
+        ("", "The link is incomplete."),
+        ("&oauth_token=", "The link is incomplete."),
+        ("&oauth_token=a&oauth_token=b", "It names something twice."),
+        ("&oauth_token=%ff", "<h1>"),
     ] {
         let target = format!("/service.oauth?mode=auth_req_token{query}");
         let answer = visitor.open(&target).answer;
         assert!((400..=401).contains(&answer.status), "{query}: {answer:?}");
+        assert!(answer.text().contains(told), "{query}: {answer:?}");
     }
 }
 
@@ -395,6 +396,8 @@ fn the_oob_page_can_be_loaded_again_by_its_user_alone_until_the_exchange() {
     let again = visitor.open(&target);
     assert_eq!(again.element("verifier").as_ref(), Some(&verifier));
     assert_eq!(again.answer.header("cache-control"), Some("no-store"));
+    let twice = visitor.decide(&consent, "allow");
+    assert_eq!(twice.element("verifier").as_ref(), Some(&verifier));
 
     let mut stranger = Visitor::logged_in(&proxy, &other);
     for page in [stranger.open(&target), Visitor::to(&proxy).open(&target)] {

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 
 use crate::support::{
-    Call, PATIENCE, Proxy, Reply, Upstream, Visitor, browser::Browser, has, http::Answer,
+    Call, PATIENCE, Proxy, Reply, Upstream, User, Visitor, browser::Browser, has, http::Answer,
     legs::LOGIN, legs::authorization, proxy::Builder, until, within,
 };
 
@@ -285,6 +285,11 @@ fn login_and_consent_link_to_terms_and_privacy() {
             "<h1>Log in to <bdi>Photos &#38; More</bdi></h1>",
             "<a href=\"https://example.com/forgot?a&#38;b\">Forgot your password?</a>",
         ],
+    );
+    let wrong = visitor.log_in(&login, &User::new("ada", "wrong"));
+    has(
+        &wrong.answer.text(),
+        &["<title>Error: Log in to Photos &#38; More · "],
     );
     let consent = visitor.log_in(&login, &user);
     for page in [login, consent] {

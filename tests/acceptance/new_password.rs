@@ -119,6 +119,8 @@ fn what_is_not_good_enough_changes_nothing() {
         assert_eq!(after.answer.status, status, "{new}: {after:?}");
         let told = after.element("problem").unwrap();
         assert!(told.contains(message), "{new}: {told}");
+        let title = "<title>Error: Change your password · ";
+        has(&after.answer.text(), &[title]);
     }
     let page = visitor.open(PASSWORD);
     let differs = filled(&page, &user.password, NEW).set("new_password_again", "another");

@@ -63,12 +63,31 @@ fn each_command_that_changes_something_names_the_store() {
     let line = format!("countersign: store {store}");
     let told = |command: &str| on_terminal(&place, 200, command).contains(&line);
     assert!(told("countersign consumer add --key shop --name Shop"));
-    assert!(told("countersign consumer disable shop"));
     assert!(!told("countersign consumer list"));
     assert!(!told("countersign consumer show shop"));
     // A script has named the store itself.
     let ended = place.run("consumer enable shop").done();
     assert_eq!(ended.stderr, "");
+    std::fs::write(place.path("store.key"), [1; 32]).unwrap();
+    let keyed = std::fs::read_to_string(place.path("config.toml")).unwrap()
+        + "store.encryption_key_file = 'store.key'\n";
+    std::fs::write(place.path("keyed.toml"), keyed).unwrap();
+    for command in [
+        "consumer disable shop",
+        "consumer rotate-secret shop",
+        "consumer update shop --name Store",
+        "user add ada --password-stdin",
+        "user disable ada",
+        "user enable ada",
+        "consumer enable shop",
+        "token issue --consumer shop --user ada",
+        "token revoke --consumer shop --user ada",
+        "user remove ada --yes",
+        "rekey --config keyed.toml",
+    ] {
+        let line = format!("echo enchantress | countersign {command}");
+        assert!(told(&line), "{command}");
+    }
 }
 
 #[test]

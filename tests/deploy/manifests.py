@@ -1,5 +1,5 @@
 """Builds the kustomizations that are named, checks them against the schemas of Kubernetes and the rules of restricted pods,
-and prints the names and the countersign configuration of each, one JSON object a line."""
+and prints the names, the countersign configuration and the environment of each, one JSON object a line."""
 import json, subprocess, sys, yaml
 import kubernetes_validate
 
@@ -17,14 +17,18 @@ def check_pod(name, pod):
         if container["name"] == "countersign":
             assert {"startupProbe", "livenessProbe", "readinessProbe", "lifecycle"} <= container.keys(), name
             assert pod["terminationGracePeriodSeconds"] >= 40, name
+            assert "preStop" in container["lifecycle"], name
 
 for directory in sys.argv[1:]:
     kubectl = [sys.executable.replace("python", "kubectl"), "kustomize", directory]
     manifests = list(yaml.safe_load_all(subprocess.run(kubectl, check=True, stdout=subprocess.PIPE, text=True).stdout))
+    environment = {}
     for manifest in manifests:
         kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
         if "template" in manifest.get("spec", {}):
-            check_pod(manifest["metadata"]["name"], manifest["spec"]["template"]["spec"])
+            pod = manifest["spec"]["template"]["spec"]
+            check_pod(manifest["metadata"]["name"], pod)
+            environment |= {it["name"]: it["value"] for container in pod["containers"] for it in container.get("env", [])}
     configurations = [it["data"]["config.toml"] for it in manifests if "config.toml" in it.get("data", {})]
     kinds = [f'{it["kind"]}/{it["metadata"]["name"]}' for it in manifests]
-    print(json.dumps({"kinds": kinds, "configuration": configurations[0]}))
+    print(json.dumps({"kinds": kinds, "configuration": configurations[0], "environment": environment}))

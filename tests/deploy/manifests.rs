@@ -20,7 +20,21 @@ fn the_manifests_are_valid_and_so_is_the_configuration_in_them() {
         .collect();
     assert_eq!(built.len(), kustomizations.len());
     for kustomization in built {
+        let kinds = kustomization["kinds"].as_array().unwrap();
+        let has = |kind: &str| {
+            kinds
+                .iter()
+                .any(|it| it.as_str().unwrap().starts_with(kind))
+        };
+        assert!(has("NetworkPolicy/"), "{kinds:?}");
         let text = kustomization["configuration"].as_str().unwrap();
+        // A sidecar forwards to its own pod alone: the API trusts what it says.
+        let config: toml::Table = text.parse().unwrap();
+        let variable = kustomization["environment"]["COUNTERSIGN__UPSTREAM__API_URL"].as_str();
+        let url = variable.or(config["upstream"]["api_url"].as_str()).unwrap();
+        let url = url.trim_matches('"');
+        let is_local = url.starts_with("http://127.0.0.1:") || url.starts_with("unix:/");
+        assert_eq!(is_local, has("StatefulSet/api"), "{url}");
         let builder = Builder::in_front_of_url("http://127.0.0.1:1");
         let place = builder.directory().display().to_string();
         write_secret(&builder.directory().join("store_key"), [1; 32]);

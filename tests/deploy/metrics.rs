@@ -167,6 +167,7 @@ fn prometheus_answers_every_query_of_the_dashboard() {
         Command::new("prometheus")
             .current_dir(directory.path())
             .args(["--config.file=prometheus.yml", "--log.level=error"])
+            .arg("--storage.tsdb.path=data")
             .arg(format!("--web.listen-address=127.0.0.1:{port}")),
     );
     let address = SocketAddr::from(([127, 0, 0, 1], port));
@@ -187,6 +188,25 @@ fn prometheus_answers_every_query_of_the_dashboard() {
     }
     let dashboard: serde_json::Value =
         serde_json::from_str(&read("deploy/grafana/countersign.json")).unwrap();
+    // Its variables have values.
+    let variables = dashboard["templating"]["list"].as_array().unwrap();
+    let asked = variables
+        .iter()
+        .filter_map(|it| it["query"]["query"].as_str());
+    let asked: Vec<&str> = asked.collect();
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    for variable in asked {
+        let inner = variable.strip_prefix("label_values(").unwrap();
+        let (series, label) = inner.strip_suffix(')').unwrap().rsplit_once(", ").unwrap();
+        let series = encode(series.replace("$job", "countersign"));
+        let target = format!("/api/v1/label/{label}/values?match[]={series}");
+        let values = http::get(address, &target).has_status(200).json();
+        assert_eq!(
+            values["data"].as_array().unwrap().len(),
+            1,
+            "{variable}: {values}"
+        );
+    }
     let panels = dashboard["panels"].as_array().unwrap().iter();
     let targets = panels
         .filter_map(|panel| panel["targets"].as_array())

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process};
 
 use crate::{
     load::{Load, Target},
@@ -403,6 +403,27 @@ fn the_service_manager_is_told_of_each_step() {
     proxy.signal(Signal::TERM);
     manager.is_told(&["STOPPING=1\n"]);
     assert!(proxy.wait().success());
+}
+
+#[test]
+fn a_successor_that_waits_for_the_window_says_so() {
+    let manager = Manager::start();
+    let api = Upstream::start();
+    let mut proxy = manager.runs(Proxy::in_front_of(&api).config(CONFIG).activated());
+    manager.is_told(&["READY=1\n"]);
+    // While it is stopped it gives up nothing.
+    let pid = proxy.pid();
+    proxy.signal(Signal::STOP);
+    let mut old = thread::scope(|scope| {
+        scope.spawn(|| {
+            manager.is_told(&["STATUS=waiting for another process to give up the nonce window"]);
+            kill_process(pid, Signal::CONT).unwrap();
+        });
+        proxy.succeed()
+    });
+    proxy.logs(&["another process has the nonce window: waiting until it ends"]);
+    manager.is_told(&["READY=1\n", "STATUS=serving\n"]);
+    assert!(old.wait().success());
 }
 
 #[test]
