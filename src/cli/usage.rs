@@ -62,7 +62,7 @@ mod tests {
     fn reports_wrong_usage_in_one_line() {
         for [arguments, expected] in crate::text::rows(
             r#"
-            consumer\nadd       | countersign: the following required arguments were not provided: --name <TEXT>; see countersign consumer add --help
+            consumer\nadd       | countersign: the following required arguments were not provided: --name <NAME>; see countersign consumer add --help
             serve\n--nonsense   | countersign: unexpected argument '--nonsense' found; see countersign serve --help
             user\nlist\n--jsn   | countersign: unexpected argument '--jsn' found; tip: a similar argument exists: '--json'; see countersign user list --help
             consumer\nshow\na b | countersign: invalid value 'a b' for '<KEY>': a key or an id has only visible ASCII characters other than " , ; and \\ in it; see countersign --help

@@ -28,6 +28,29 @@ pub struct Browser {
     _profile: TempDir,
 }
 
+/// A driver and its port; `None` if it has ended because another process got its port.
+fn driver() -> Option<(Child, u16)> {
+    let mut driver = Command::new(CHROMEDRIVER)
+        .arg("--port=0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{CHROMEDRIVER}: {error}; tests/run installs it"));
+    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+    let port = loop {
+        let Some(line) = lines.next() else {
+            let _ = driver.wait();
+            return None;
+        };
+        if let Some(port) = line.unwrap().split("successfully on port ").nth(1) {
+            break port.trim_end_matches('.').parse().unwrap();
+        }
+    };
+    // The pipe is read to its end, or the driver would stop at a full one.
+    std::thread::spawn(move || lines.for_each(drop));
+    Some((driver, port))
+}
+
 impl Browser {
     pub fn start() -> Self {
         Self::launch(json!({}))
@@ -44,21 +67,9 @@ impl Browser {
     }
 
     fn launch(preferences: Value) -> Self {
-        let mut driver = Command::new(CHROMEDRIVER)
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{CHROMEDRIVER}: {error}; tests/run installs it"));
-        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let port = loop {
-            let line = lines.next().expect("chromedriver names its port").unwrap();
-            if let Some(port) = line.split("successfully on port ").nth(1) {
-                break port.trim_end_matches('.').parse::<u16>().unwrap();
-            }
-        };
-        // The pipe is read to its end, or the driver would stop at a full one.
-        std::thread::spawn(move || lines.for_each(drop));
+        let (driver, port) = (0..10)
+            .find_map(|_| driver())
+            .expect("chromedriver names its port");
         let profile = TempDir::new().unwrap();
         let arguments = format!(
             "--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run \
