@@ -17,6 +17,7 @@ PARTS = {
     "http2": "http2",
     "shared": "shared",
     "stores": "stores",
+    "lists": "lists",
 }
 
 

@@ -168,7 +168,7 @@ class Countersign(Peer):
 
     def __init__(
         self, directory, core, binary, upstream, *, name="countersign", logged=False, workers=1, tls=None,
-        operations=10, records=None, cached=1_000_000, under=(), store=None, like=None, more="",
+        operations=10, records=None, cached=1_000_000, under=(), store=None, like=None, more="", admin="",
     ):
         super().__init__(name, directory, core)
         self.binary, self.tls = binary, tls is not None
@@ -184,6 +184,7 @@ class Countersign(Peer):
             {secured}
             [admin]
             listen = "127.0.0.1:{self.admin}"
+            {admin}
             [service]
             base_url = "{scheme}://{HOST}"
             {"" if tls else "allow_http = true"}
@@ -292,8 +293,8 @@ class Postgres(Peer):
             if subprocess.run([programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]).returncode == 0:
                 break
             time.sleep(0.05)
-        url = f"postgres://countersign@127.0.0.1:{self.port}/postgres"
-        self.store = f'[store]\nbackend = "postgres"\nurl = "{url}"'
+        self.url = f"postgres://countersign@127.0.0.1:{self.port}/postgres"
+        self.store = f'[store]\nbackend = "postgres"\nurl = "{self.url}"'
 
     def pids(self):
         return [self.process.pid, *machine.children(self.process.pid)]

@@ -185,7 +185,7 @@ pub fn open_store(params: Params) -> Result<Arc<dyn Store>, OpenError> {
         }
         Backend::Postgres(url, lookup) => {
             let open = || {
-                let store = PostgresStore::open(&url, lookup, seal()?)?;
+                let store = PostgresStore::open(&url, lookup, seal()?, opening)?;
                 block_on(store.reach(opening))??;
                 prepared(store, opening)
             };

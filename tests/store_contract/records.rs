@@ -8,6 +8,7 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use crate::suite::Backend;
@@ -242,18 +243,20 @@ pub(crate) async fn authorize(store: &Arc<dyn Store>, decision: Decision) {
     );
 }
 
-/// The answer to a call in a crowd: what the store has no room for has changed nothing and is asked again.
+/// The answer to a call in a crowd: what the store has no room for has changed nothing and is asked again, for half a minute.
 pub(crate) async fn until_answered<T, F>(mut call: impl FnMut() -> F) -> T
 where
     F: Future<Output = Result<T, StoreError>>,
 {
-    for _ in 0..40 {
+    let begun = Instant::now();
+    loop {
         match call().await {
-            Err(StoreError::Unavailable(_)) => {}
+            Err(StoreError::Unavailable(_)) if begun.elapsed() < Duration::from_secs(30) => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
             answer => return answer.unwrap(),
         }
     }
-    panic!("the store never has room");
 }
 
 /// The password hash of a user as it is now, for a login that has just verified it.

@@ -40,7 +40,7 @@ mod url;
 pub use lookup::{Lookup, LookupError};
 pub use url::{Url, UrlError};
 
-use pool::{Conn, PostgresPool, WAIT};
+use pool::{Conn, PostgresPool, Timeouts, statement_timeout};
 
 type DynError = Box<dyn std::error::Error + Sync + Send>;
 
@@ -48,8 +48,6 @@ type DynError = Box<dyn std::error::Error + Sync + Send>;
 const LOCK: u32 = 0x4374_536e;
 /// How long the servers are tried when the store is opened.
 const REACH: Duration = Duration::from_secs(5);
-/// How long a use case on the way of a request may take: with the wait for a connection, less than a second.
-const TIMEOUT: Duration = Duration::from_millis(700);
 /// How long a change of a consumer or user may take, which may touch many tokens.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a migration waits for those who write.
@@ -69,11 +67,18 @@ impl PostgresStore {
     ///
     /// # Errors
     /// A file of TLS, or the system gives no more threads.
-    pub(super) fn open(url: &Url, lookup: Lookup, seal: Arc<Seal>) -> Result<Self, OpenProblem> {
+    pub(super) fn open(
+        url: &Url,
+        lookup: Lookup,
+        seal: Arc<Seal>,
+        opening: Opening,
+    ) -> Result<Self, OpenProblem> {
         let (config, tls) = url.connector()?;
         let remote = Arc::new(Remote::start("store-postgres")?);
         let changed = Arc::<Notify>::default();
-        let pool = PostgresPool::new(config, tls, remote.handle(), Arc::clone(&changed))?;
+        let timeouts = Timeouts::of(opening);
+        let notified = Arc::clone(&changed);
+        let pool = PostgresPool::new(config, tls, remote.handle(), notified, timeouts)?;
         let pool = Arc::new(pool);
         remote.spawn(Arc::clone(&pool).listen());
         let window = (Arc::clone(&pool), Arc::clone(&remote));
@@ -139,10 +144,10 @@ impl From<tokio_postgres::Error> for StoreError {
 impl Engine for PostgresStore {
     async fn begin(&self, _: &'static str, mode: Mode, pace: Pace) -> Result<Tx> {
         let whole = match pace {
-            Pace::Request => TIMEOUT,
+            Pace::Request => self.pool.timeouts.request,
             Pace::Command | Pace::Transfer => COMMAND_TIMEOUT,
         };
-        let limit = Limit::of(pace, WAIT + whole);
+        let limit = Limit::of(pace, self.pool.timeouts.connection + whole);
         let begun = timeout_at(limit.end(), async {
             let connection = PostgresConnection {
                 conn: self.pool.take().await?,
@@ -195,8 +200,7 @@ impl PostgresConnection {
             Pace::Transfer => Some(STEP_TIMEOUT),
         };
         if let Some(statement) = statement {
-            // The server ends it before the caller gives up.
-            let limit = statement.as_millis() * 4 / 5;
+            let limit = statement_timeout(statement);
             // Between the statements of an export or an import a file is read or written. The plan of a list that finds much is
             // not the one of a list that finds nothing.
             batch += &format!(

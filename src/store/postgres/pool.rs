@@ -20,9 +20,9 @@ use tokio::{
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Statement, error::SqlState};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{PostgresFault, url::CONNECT_TIMEOUT};
+use super::{COMMAND_TIMEOUT, PostgresFault, url::CONNECT_TIMEOUT};
 use crate::store::{
-    Result, StoreError,
+    Opening, Result, StoreError,
     open::OpenProblem,
     remote::{Outage, jittered},
     sql::TimedOut,
@@ -32,16 +32,44 @@ use crate::store::{
 const CONNECTIONS: usize = 16;
 /// Connections for nonces at most; one more listens.
 const NONCE_CONNECTIONS: usize = 3;
-/// How long a use case waits for a connection while all are in use.
-pub(super) const WAIT: Duration = Duration::from_millis(250);
-/// How long a statement may take, if its use case does not allow more. The server ends it before the caller gives up,
-/// so that a slow statement is told from a server that hangs.
-const STATEMENT_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How long callers wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Timeouts {
+    /// For a connection while all are in use.
+    pub(super) connection: Duration,
+    /// For a use case on the way of a request.
+    pub(super) request: Duration,
+}
+
+impl Timeouts {
+    /// Less than a second for requests that are served, and more for a command.
+    pub(super) const fn of(opening: Opening) -> Self {
+        match opening {
+            Opening::Serve => Self {
+                connection: Duration::from_millis(300),
+                request: Duration::from_millis(625),
+            },
+            _ => Self {
+                connection: COMMAND_TIMEOUT,
+                request: COMMAND_TIMEOUT,
+            },
+        }
+    }
+}
+
+/// How long a statement may take within `limit`, in milliseconds. The server ends it before the caller gives up, so that a
+/// slow statement is told from a server that hangs.
+pub(super) const fn statement_timeout(limit: Duration) -> u128 {
+    limit.as_millis() * 4 / 5
+}
 
 /// The connections of a store.
 pub(super) struct PostgresPool {
     config: Config,
     connector: Connector,
+    /// How long callers wait.
+    pub(super) timeouts: Timeouts,
     use_cases: Pool,
     nonces: Pool,
     outage: Outage,
@@ -54,6 +82,7 @@ pub(super) struct PostgresPool {
 struct Connector {
     tls: MakeRustlsConnect,
     thread: Handle,
+    timeouts: Timeouts,
 }
 
 impl Connect for Connector {
@@ -67,7 +96,7 @@ impl Connect for Connector {
                 let (client, connection) = config.connect(self.tls.clone()).await?;
                 // It ends with an error when the connection breaks, and every request on it fails with that.
                 let task = tokio::spawn(async { drop(connection.await) });
-                client.batch_execute(&settings()).await?;
+                client.batch_execute(&settings(self.timeouts)).await?;
                 Ok((client, task))
             });
             poll_fn(|context| {
@@ -114,8 +143,13 @@ impl PostgresPool {
         tls: MakeRustlsConnect,
         thread: Handle,
         changed: Arc<Notify>,
+        timeouts: Timeouts,
     ) -> Result<Self, OpenProblem> {
-        let connector = Connector { tls, thread };
+        let connector = Connector {
+            tls,
+            thread,
+            timeouts,
+        };
         let pool = |size| {
             let recycling_method = RecyclingMethod::Fast;
             let settings = ManagerConfig { recycling_method };
@@ -123,8 +157,8 @@ impl PostgresPool {
             let pool = Pool::builder(manager)
                 .max_size(size)
                 .runtime(Runtime::Tokio1)
-                .wait_timeout(Some(WAIT))
-                .create_timeout(Some(CONNECT_TIMEOUT));
+                .wait_timeout(Some(timeouts.connection))
+                .create_timeout(Some(CONNECT_TIMEOUT.max(timeouts.connection)));
             pool.build()
                 .map_err(|error| OpenProblem::Failed(error.into()))
         };
@@ -133,6 +167,7 @@ impl PostgresPool {
             nonces: pool(NONCE_CONNECTIONS)?,
             config,
             connector,
+            timeouts,
             outage: Outage::none("postgres"),
             changed,
         })
@@ -240,12 +275,13 @@ impl PostgresPool {
 }
 
 /// The settings of every connection for use cases.
-fn settings() -> String {
-    let statement = STATEMENT_TIMEOUT.as_millis();
+fn settings(timeouts: Timeouts) -> String {
+    let statement = statement_timeout(timeouts.request);
     // A process that hangs in a transaction must not hold up the others for long.
+    let idle = statement.max(2000);
     format!(
         "SET search_path = countersign; SET statement_timeout = {statement}; \
-         SET idle_in_transaction_session_timeout = 2000; SET client_min_messages = warning"
+         SET idle_in_transaction_session_timeout = {idle}; SET client_min_messages = warning"
     )
 }
 
