@@ -36,13 +36,13 @@
 use std::{
     hash::{BuildHasher, RandomState},
     net::IpAddr,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use aws_lc_rs::hmac;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use icu_properties::{CodePointSetData, props::DefaultIgnorableCodePoint};
+use parking_lot::Mutex;
 
 use crate::{clock::UnixTime, peer::network, policy::rate::Rate, secret::Secret};
 
@@ -100,7 +100,7 @@ impl Throttle {
 
     /// Changes the limit; what is counted stays counted.
     pub fn set_limit(&self, limit: Rate) {
-        self.table().limit = limit;
+        self.table.lock().limit = limit;
     }
 
     /// Begins an attempt on `account` (known or not) from `address`, and counts it as failed. Spellings that an account
@@ -119,7 +119,7 @@ impl Throttle {
         let by_address = self.digest(&network.to_string());
         let by_account = self.digest(&format!("{network} {}", folded(account)));
         let (account_key, address_key) = (self.key(by_account), self.key(by_address));
-        let mut table = self.table();
+        let mut table = self.table.lock();
         let failures = table.limit.count.get();
         // Both are checked before either is counted: a rejected attempt is not counted.
         let pause = table
@@ -146,7 +146,7 @@ impl Throttle {
         if process == u128::from(self.process()) {
             return;
         }
-        let mut table = self.table();
+        let mut table = self.table.lock();
         let failures = table.limit.count.get();
         let for_address = failures.saturating_mul(ADDRESS_FACTOR);
         for (digest, limit) in [(by_account, failures), (by_address, for_address)] {
@@ -175,21 +175,16 @@ impl Throttle {
     /// The password was right: the account's failures from this address are forgotten. The address's other failures stay,
     /// or anybody with an account could guess the passwords of others for ever.
     pub fn succeeded(&self, attempt: &Attempt, now: UnixTime) {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         table.forget(&attempt.by_account);
         table.give_back(&attempt.by_address, now);
     }
 
     /// The attempt was not checked: its count is taken back.
     pub fn withdrawn(&self, attempt: &Attempt, now: UnixTime) {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         table.give_back(&attempt.by_account, now);
         table.give_back(&attempt.by_address, now);
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        // A count that a panic interrupted is still a count.
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -212,7 +212,7 @@ impl Management {
         if updated == Updated::Unknown {
             return Err(self.unknown_consumer(key).await);
         }
-        let members = change.members();
+        let members = change.members.lock().clone();
         let unknown = || ManageError::ConsumerUnknown(key.clone());
         let consumer = change.result(updated, unknown, || ManageError::CannotSign)?;
         let event = event.unwrap_or_else(|| match (&members[..], consumer.enabled) {

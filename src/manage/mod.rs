@@ -13,12 +13,13 @@ pub mod view;
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -159,8 +160,7 @@ impl Management {
 
     /// Why the last change has no audit record, if it has none. Asking resets it.
     pub fn take_unrecorded(&self) -> Option<StoreError> {
-        let unrecorded = self.unrecorded.lock();
-        unrecorded.unwrap_or_else(PoisonError::into_inner).take()
+        self.unrecorded.lock().take()
     }
 
     /// Whether anything was recorded as done, which nearly always is a change of the store.
@@ -189,10 +189,7 @@ impl Management {
             if self.feed.is_some() {
                 record.log();
             }
-            *self
-                .unrecorded
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner) = Some(error);
+            *self.unrecorded.lock() = Some(error);
         }
         if let Some(feed) = &self.feed
             && let Err(error) = feed.follow().await
@@ -238,18 +235,11 @@ impl<'a, T: Serialize> Change<'a, T> {
         };
         let after = view::members(record).into_iter();
         let differ = after.filter(|(name, value)| before.get(name) != Some(value));
-        *self.members.lock().unwrap_or_else(PoisonError::into_inner) =
-            differ.map(|(name, _)| name).collect();
+        *self.members.lock() = differ.map(|(name, _)| name).collect();
         let refused = changed.err();
         let is_wanted = refused.is_none();
-        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = refused;
+        *self.refused.lock() = refused;
         is_wanted
-    }
-
-    /// The names of the members that have changed.
-    fn members(&self) -> Vec<String> {
-        let members = self.members.lock();
-        members.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The record after the change, or why it was not changed: `unknown`, what `change` said, or `otherwise`.
@@ -262,11 +252,7 @@ impl<'a, T: Serialize> Change<'a, T> {
         match updated {
             Updated::Updated(record) => Ok(*record),
             Updated::Unknown => Err(unknown()),
-            Updated::Refused => {
-                let refused = self.refused.into_inner();
-                let refused = refused.unwrap_or_else(PoisonError::into_inner);
-                Err(refused.unwrap_or_else(otherwise))
-            }
+            Updated::Refused => Err(self.refused.into_inner().unwrap_or_else(otherwise)),
         }
     }
 }

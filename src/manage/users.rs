@@ -176,7 +176,7 @@ impl Management {
         let unknown = || ManageError::UserUnknown(id.to_string());
         let name = members.get("name").and_then(Value::as_str);
         let taken = || ManageError::UserExists(name.unwrap_or_default().to_owned());
-        let changed = change.members();
+        let changed = change.members.lock().clone();
         let user = change.result(updated, unknown, taken)?;
         let event = match (&changed[..], user.enabled) {
             ([one], true) if one == "enabled" => "user_enabled",

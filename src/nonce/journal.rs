@@ -10,13 +10,11 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 
 use super::{
     NonceUse,
@@ -134,7 +132,7 @@ impl Journal {
     ///
     /// A file is missing or damaged.
     pub(super) fn replay(&self, mut each: impl FnMut(u64, u64)) -> io::Result<()> {
-        let mut files = self.files();
+        let mut files = self.files.lock();
         for number in files.state.logs.clone() {
             let mut highest = 0;
             segment::replay(
@@ -161,7 +159,7 @@ impl Journal {
         keeps_log: bool,
         change: impl FnOnce(&mut State),
     ) -> Result<(), OpenError> {
-        let mut files = self.files();
+        let mut files = self.files.lock();
         // The file before the log may be there still: a killed process may not have deleted it.
         let mut gone = files.state.logs.clone();
         gone.start -= 1;
@@ -212,7 +210,7 @@ impl Journal {
     /// Replaces the current file, unless another thread has replaced `full` already.
     #[cold]
     fn replace_full(&self, full: Option<&Segment>) {
-        let mut files = self.files();
+        let mut files = self.files.lock();
         let current = self.current.load();
         if current.as_ref().map(|segment| segment.number) == full.map(|segment| segment.number) {
             let begun = files.begun;
@@ -230,7 +228,7 @@ impl Journal {
         self.replace_if_due(now);
         self.move_front(dropped_until)?;
         for _ in 0..MAX_DELETED {
-            let mut files = self.files();
+            let mut files = self.files.lock();
             let front = files.sealed.front();
             let Some(front) = front.filter(|front| front.highest <= dropped_until) else {
                 break;
@@ -248,7 +246,7 @@ impl Journal {
     }
 
     fn replace_if_due(&self, now: u64) {
-        let mut files = self.files();
+        let mut files = self.files.lock();
         let current = self.current.load();
         let (used, capacity) = current.as_ref().map_or((0, 0), |current| current.fill());
         // At least twice as much as in the last second has to fit.
@@ -305,7 +303,7 @@ impl Journal {
     /// these nonces move to the current file. If the first one cannot be read, its nonces are in memory alone from then
     /// on, and the next start takes the log for damaged.
     fn move_front(&self, dropped_until: u64) -> io::Result<()> {
-        let files = self.files();
+        let files = self.files.lock();
         let can_leave = |file: &SealedFile| file.highest <= dropped_until;
         let number = match files.sealed.front() {
             Some(front) if !can_leave(front) && files.sealed.iter().any(can_leave) => front.number,
@@ -332,7 +330,7 @@ impl Journal {
         } else if !is_moved {
             return Ok(());
         }
-        if let Some(front) = self.files().sealed.front_mut() {
+        if let Some(front) = self.files.lock().sealed.front_mut() {
             front.highest = 0;
         }
         Ok(())
@@ -344,18 +342,18 @@ impl Journal {
     ///
     /// The system's; nothing has changed then.
     pub(super) fn update(&self, change: impl FnOnce(&mut State)) -> io::Result<()> {
-        self.files().update(change)
+        self.files.lock().update(change)
     }
 
     /// A part of the state.
     pub(super) fn state<T>(&self, part: impl FnOnce(&State) -> T) -> T {
-        part(&self.files().state)
+        part(&self.files.lock().state)
     }
 
     /// Brings everything to the disk, so that it is good after a power loss as well, and gives up the lock, also if the disk
     /// does not take it. No nonce may be appended from then on, and changes of the state stay in memory.
     pub(super) fn close(&self) -> io::Result<()> {
-        let mut files = self.files();
+        let mut files = self.files.lock();
         let logs = files.state.logs.clone();
         let synced = logs.map(|number| File::open(self.log(number))?.sync_all());
         let closed = synced.collect::<io::Result<()>>().and_then(|()| {
@@ -368,10 +366,6 @@ impl Journal {
 
     fn log(&self, number: u64) -> PathBuf {
         log_path(self.path.as_deref().unwrap_or(Path::new("")), number)
-    }
-
-    fn files(&self) -> MutexGuard<'_, Files> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

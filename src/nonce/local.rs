@@ -6,7 +6,7 @@ use std::{
     io,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering, fence},
     },
     time::{Duration, Instant},
@@ -14,6 +14,7 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use moka::sync::Cache;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     Insertion, NonceUse, OnLost, OpenError,
@@ -320,7 +321,7 @@ impl LocalWindow {
     ///
     /// As [`Self::maintain`].
     pub fn maintain_at(&self, now: UnixTime, since_open: Duration) -> io::Result<()> {
-        let _maintenance = lock(&self.maintenance);
+        let _maintenance = self.maintenance.lock();
         if self.not_before.load(Ordering::Relaxed) == CLOSED {
             return Ok(());
         }
@@ -348,7 +349,7 @@ impl LocalWindow {
         for bucket in &dropped {
             self.buckets.invalidate(&bucket.second);
             for shard in &bucket.shards {
-                let forgotten = std::mem::take(&mut *lock(&shard.0));
+                let forgotten = std::mem::take(&mut *shard.0.lock());
                 let count = forgotten.len() as u64;
                 self.entries.fetch_sub(count, Ordering::Relaxed);
             }
@@ -391,7 +392,7 @@ impl LocalWindow {
     ///
     /// The file cannot be written; the old length stays.
     pub fn set_length(&self, now: UnixTime, length: Duration) -> io::Result<()> {
-        let _maintenance = lock(&self.maintenance);
+        let _maintenance = self.maintenance.lock();
         let before = self.length();
         let left = if length > before {
             last_to_leave(now, before)
@@ -435,7 +436,7 @@ impl LocalWindow {
     ///
     /// The file cannot be written; nothing has changed.
     pub fn waive(&self) -> io::Result<()> {
-        let _maintenance = lock(&self.maintenance);
+        let _maintenance = self.maintenance.lock();
         if self.lost_until() > UnixTime(0) && self.not_before.load(Ordering::Relaxed) != CLOSED {
             self.journal
                 .update(|state| (state.lost_until, state.closed_until) = (0, 0))?;
@@ -485,7 +486,7 @@ impl LocalWindow {
     pub fn bytes(&self) -> u64 {
         let shard = |shard: &Shard| {
             // A byte beside each fingerprint, and one place in eight is free.
-            lock(&shard.0).capacity() * 9 / 7 * 8 + size_of::<Shard>()
+            shard.0.lock().capacity() * 9 / 7 * 8 + size_of::<Shard>()
         };
         let bucket = |(_, bucket): (_, Arc<Bucket>)| bucket.shards.iter().map(shard).sum::<usize>();
         self.buckets.iter().map(bucket).sum::<usize>() as u64
@@ -499,14 +500,14 @@ impl LocalWindow {
     ///
     /// The disk does not take it; the files are good only until the machine goes down.
     pub fn close(&self) -> io::Result<()> {
-        let _maintenance = lock(&self.maintenance);
+        let _maintenance = self.maintenance.lock();
         if self.not_before.swap(CLOSED, Ordering::Relaxed) == CLOSED {
             return Ok(());
         }
         fence(Ordering::SeqCst);
         // An insertion that did not see it has ended once its shard's lock was had.
         for (_, bucket) in &self.buckets {
-            bucket.shards.iter().for_each(|shard| drop(lock(&shard.0)));
+            bucket.shards.iter().for_each(|shard| drop(shard.0.lock()));
         }
         self.journal.close()
     }
@@ -519,7 +520,7 @@ impl Bucket {
     ) -> MutexGuard<'_, HashSet<u64, BuildHasherDefault<Identity>>> {
         // The set uses the lowest and the highest bits.
         let number = (fingerprint >> 32) as usize % SHARDS;
-        lock(&self.shards[number].0)
+        self.shards[number].0.lock()
     }
 }
 
@@ -537,9 +538,4 @@ impl Drop for LocalWindow {
 /// The last second that has left a window of this length.
 fn last_to_leave(now: UnixTime, length: Duration) -> u64 {
     now.before(length).0.saturating_sub(1)
-}
-
-/// Locks, also after a panic of another holder: what the locks guard is valid after every single step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,10 +10,11 @@ use std::{
     collections::BTreeMap,
     net::IpAddr,
     ops::Deref,
-    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::LazyLock,
     task::{Context, Waker},
 };
 
+use parking_lot::Mutex;
 use zeroize::Zeroize;
 
 use super::rejection::BodyRejection;
@@ -92,10 +93,6 @@ impl FormMemory {
             arrival: None,
         }
     }
-
-    fn taken(&self) -> MutexGuard<'_, TakenMemory> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl TakenMemory {
@@ -158,7 +155,7 @@ impl Reservation {
         if bytes > self.bytes && bytes > shares.each {
             return Err(BodyRejection::TooLarge);
         }
-        let mut taken = self.memory.taken();
+        let mut taken = self.memory.taken.lock();
         if self
             .arrival
             .is_some_and(|id| !taken.arriving.contains_key(&id))
@@ -186,7 +183,7 @@ impl Reservation {
     /// # Errors
     /// [`BodyRejection::Busy`] if it was.
     pub(super) fn await_more(&mut self, context: &Context<'_>) -> Result<(), BodyRejection> {
-        let mut taken = self.memory.taken();
+        let mut taken = self.memory.taken.lock();
         if let Some(id) = self.arrival {
             let arriving = taken.arriving.get_mut(&id);
             return match arriving {
@@ -215,7 +212,7 @@ impl Reservation {
     /// [`BodyRejection::Busy`] if it was dropped before.
     pub(super) fn arrived(&mut self) -> Result<(), BodyRejection> {
         if let Some(id) = self.arrival.take()
-            && self.memory.taken().arriving.remove(&id).is_none()
+            && self.memory.taken.lock().arriving.remove(&id).is_none()
         {
             self.bytes = 0;
             return Err(BodyRejection::Busy);
@@ -227,7 +224,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         if self.arrived().is_ok() && self.bytes > 0 {
-            self.memory.taken().change(self.caller, self.bytes, 0);
+            self.memory.taken.lock().change(self.caller, self.bytes, 0);
         }
     }
 }

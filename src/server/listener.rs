@@ -6,11 +6,12 @@ use std::{
     net::{self, IpAddr, Ipv4Addr, SocketAddr},
     os::unix::net as unix,
     rc::Rc,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::{
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
@@ -82,32 +83,28 @@ impl Bounds {
         }))
     }
 
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sets other bounds. Connections that are open stay.
     pub fn set(&self, limit: usize, limit_per_address: Option<u32>) {
-        let mut counts = self.counts();
+        let mut counts = self.0.lock();
         counts.limit = limit;
         counts.limit_per_address = limit_per_address;
     }
 
     /// How many connections are open.
     pub fn open(&self) -> usize {
-        self.counts().open
+        self.0.lock().open
     }
 
     /// Whether no connection is open, and no listener is left that could accept one.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        let counts = self.counts();
+        let counts = self.0.lock();
         counts.listening == 0 && counts.open == 0
     }
 
     /// Counts one more connection, if it is allowed.
     fn enter(self: &Arc<Self>) -> Option<Place> {
-        let mut counts = self.counts();
+        let mut counts = self.0.lock();
         if counts.open >= counts.limit {
             return None;
         }
@@ -120,7 +117,7 @@ impl Bounds {
 
     /// Counts one more listener.
     fn listen(self: &Arc<Self>) -> Place {
-        self.counts().listening += 1;
+        self.0.lock().listening += 1;
         Place {
             bounds: Arc::clone(self),
             of: PlaceOf::Listener,
@@ -146,7 +143,7 @@ impl Place {
     /// Counts the connection for its caller, if that may have one more.
     fn of(mut self, caller: IpAddr) -> Option<Self> {
         let caller = network(caller);
-        let mut counts = self.bounds.counts();
+        let mut counts = self.bounds.0.lock();
         let of_caller = counts.by_address.get(&caller).copied().unwrap_or(0);
         let is_too_many = |limit| of_caller >= limit;
         if counts.limit_per_address.is_some_and(is_too_many) {
@@ -162,7 +159,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut counts = self.bounds.counts();
+        let mut counts = self.bounds.0.lock();
         let caller = match self.of {
             PlaceOf::Listener => {
                 counts.listening -= 1;

@@ -29,13 +29,14 @@ use std::{
     hash::BuildHasher,
     pin::{Pin, pin},
     sync::{
-        Arc, Mutex as StdMutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use async_trait::async_trait;
+use parking_lot::Mutex as StdMutex;
 use thiserror::Error;
 use tokio::{
     sync::{Mutex, mpsc, oneshot},
@@ -232,7 +233,7 @@ impl<W: Writer> SharedWindow for Window<W> {
     }
 
     fn outage(&self, now: UnixTime) -> Option<Outage> {
-        if let Some(Failing { since, cause, .. }) = self.failing().clone() {
+        if let Some(Failing { since, cause, .. }) = self.failing.lock().clone() {
             return Some(Outage::Unavailable { since, cause });
         }
         let until = self.lost_until();
@@ -248,7 +249,7 @@ impl<W: Writer> SharedWindow for Window<W> {
             nonce: &random,
         };
         let failed = self.insert(now, length, on_lost, nonce).await.err();
-        let mut failing = self.failing();
+        let mut failing = self.failing.lock();
         match (failed, &mut *failing) {
             (None, ended) => {
                 let ended = ended.take().filter(|ended| ended.is_logged);
@@ -277,16 +278,12 @@ impl<W: Writer> Window<W> {
 
     /// Notes at `now` that a nonce was not recorded.
     fn note(&self, now: UnixTime, error: &Unavailable) {
-        let mut failing = self.failing();
+        let mut failing = self.failing.lock();
         let failing = failing.get_or_insert_with(|| Failing {
             since: now,
             cause: String::new(),
             is_logged: false,
         });
         failing.cause = causes(error);
-    }
-
-    fn failing(&self) -> MutexGuard<'_, Option<Failing>> {
-        self.failing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,11 +8,12 @@ use std::{
     hash::{BuildHasher, RandomState},
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::{
     runtime::{Builder, Handle},
@@ -134,7 +135,7 @@ impl Outage {
 
     /// Succeeds unless there is an outage.
     pub(super) fn check(&self) -> Result<()> {
-        match &*self.state() {
+        match &*self.state.lock() {
             None => Ok(()),
             Some(down) => Err(StoreError::Unavailable(Box::new(StillDown {
                 engine: self.engine,
@@ -146,7 +147,7 @@ impl Outage {
 
     /// Logs that an outage begins, unless there is one already; `true`: the caller has to end it by [`Self::until`].
     pub(super) fn begin(&self, error: &(dyn StdError + 'static)) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.is_some() {
             return false;
         }
@@ -172,14 +173,14 @@ impl Outage {
             match attempt().await {
                 Ok(reached) => break reached,
                 Err(error) => {
-                    if let Some(down) = &mut *self.state() {
+                    if let Some(down) = &mut *self.state.lock() {
                         down.cause = causes(&error).into();
                     }
                 }
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         };
-        if let Some(down) = self.state().take() {
+        if let Some(down) = self.state.lock().take() {
             let seconds = down.began.elapsed().as_secs_f32();
             tracing::info!(
                 engine = self.engine,
@@ -188,10 +189,6 @@ impl Outage {
             );
         }
         reached
-    }
-
-    fn state(&self) -> MutexGuard<'_, Option<Down>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,11 +1,9 @@
 //! The counts of the metrics in each of the last 60 minutes and 96 quarters of an hour, in memory. A task samples the
 //! counters once a minute, so no request pays for it.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, time::Duration};
+
+use parking_lot::Mutex;
 
 use crate::clock::UnixTime;
 
@@ -99,7 +97,7 @@ struct Samples {
 impl Charts {
     /// Ends a minute, at whose end the counters are `now`. The first call begins the first minute.
     pub fn sample(&self, now: Counts, end: UnixTime) {
-        let mut samples = self.lock();
+        let mut samples = self.0.lock();
         if samples.before.verdicts.is_empty() {
             // No minute has ended: the counting begins.
             samples.before = now;
@@ -117,7 +115,7 @@ impl Charts {
 
     /// The last 60 minutes and the one that runs, the oldest first.
     pub fn minutes(&self, now: &Counts, end: UnixTime) -> Vec<Sample> {
-        let samples = self.lock();
+        let samples = self.0.lock();
         let counts = now.since(&samples.before);
         let running = Sample { end, counts };
         samples.minutes.iter().cloned().chain([running]).collect()
@@ -125,16 +123,12 @@ impl Charts {
 
     /// The last 96 quarters of an hour, the oldest first; the last one runs.
     pub fn quarters(&self, now: &Counts, end: UnixTime) -> Vec<Sample> {
-        let samples = self.lock();
+        let samples = self.0.lock();
         let counts = now.since(&samples.before);
         let mut quarters = samples.quarters.clone();
         drop(samples);
         add_to_quarters(&mut quarters, &Sample { end, counts });
         quarters.into()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Samples> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,10 +1,8 @@
 //! Conditions: problems that last. The log has one line at the beginning of each and one at its end.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
+
+use parking_lot::Mutex;
 
 use crate::clock::{Clock, UnixTime};
 
@@ -113,7 +111,7 @@ impl Conditions {
     }
 
     fn note(&self, condition: Condition, cause: Option<String>, logs: bool) {
-        let (name, mut active) = (condition.as_str(), self.lock());
+        let (name, mut active) = (condition.as_str(), self.active.lock());
         let Some(cause) = cause else {
             if let Some(ended) = active.remove(&condition).filter(|ended| ended.is_logged) {
                 let seconds = self.clock.now().0.saturating_sub(ended.since.0);
@@ -140,12 +138,16 @@ impl Conditions {
     /// Whether the condition lasts.
     #[must_use]
     pub fn lasts(&self, condition: Condition) -> bool {
-        self.lock().contains_key(&condition)
+        self.active.lock().contains_key(&condition)
     }
 
     /// Ends a condition that only requests and periodic work notice, once it was not noted for some seconds.
     pub fn end_if_quiet(&self, condition: Condition) {
-        let noted = self.lock().get(&condition).map(|active| active.noted);
+        let noted = self
+            .active
+            .lock()
+            .get(&condition)
+            .map(|active| active.noted);
         if noted.is_some_and(|noted| noted.after(QUIET) <= self.clock.now()) {
             self.set(condition, None);
         }
@@ -153,15 +155,11 @@ impl Conditions {
 
     /// All that last, those that stop signed calls first.
     pub fn active(&self) -> Vec<(Condition, Active)> {
-        let active = self.lock();
+        let active = self.active.lock();
         let pairs = active.iter();
         pairs
             .map(|(condition, active)| (*condition, active.clone()))
             .collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Condition, Active>> {
-        self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

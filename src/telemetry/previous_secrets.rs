@@ -1,9 +1,8 @@
 //! Which consumers have signed with a previous secret in its grace, in memory, for the operator.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
 
 use crate::clock::{Clock, UnixTime};
 
@@ -29,7 +28,7 @@ impl PreviousSecrets {
     /// Counts a use at this moment. Of more than 1,000 consumers, the one whose last use is the oldest is forgotten.
     pub fn used(&self, consumer: &str) {
         let now = self.clock.now();
-        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut uses = self.uses.lock();
         if let Some((count, last)) = uses.get_mut(consumer) {
             (*count, *last) = (*count + 1, now);
             return;
@@ -45,7 +44,7 @@ impl PreviousSecrets {
 
     /// How often this consumer did, and when last.
     pub fn of(&self, consumer: &str) -> Option<(u64, UnixTime)> {
-        let uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        let uses = self.uses.lock();
         uses.get(consumer).copied()
     }
 }

@@ -1,10 +1,8 @@
 //! The last calls that were rejected or failed, in memory, for the operator.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::VecDeque;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::clock::{Clock, UnixTime};
@@ -88,7 +86,7 @@ impl Rejections {
             text.truncate(text.floor_char_boundary(MAX_TEXT));
             text.shrink_to_fit();
         }
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         rejection.number = kept.front().map_or(1, |newest| newest.number + 1);
         let oldest = (kept.len() == KEPT).then(|| kept.pop_back());
         kept.push_front(rejection);
@@ -99,11 +97,7 @@ impl Rejections {
 
     /// Those that are kept, the newest first.
     pub fn newest(&self) -> Vec<Rejection> {
-        self.lock().iter().cloned().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Rejection>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().iter().cloned().collect()
     }
 }
 

@@ -7,12 +7,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 use crate::{clock::UnixTime, names::ConsumerKey};
 
@@ -72,7 +71,7 @@ impl Skews {
     }
 
     fn note(&self, consumer: &ConsumerKey, rejected: Option<i64>, at: Instant) {
-        let mut latest = self.lock();
+        let mut latest = self.latest.lock();
         if latest.len() >= MAX_CONSUMERS && !latest.contains_key(consumer) {
             let oldest = latest.iter().min_by_key(|(_, skew)| skew.at);
             if let Some(oldest) = oldest.map(|(consumer, _)| consumer.clone()) {
@@ -84,7 +83,7 @@ impl Skews {
 
     /// How many seconds the clocks of consumers are ahead of ours, if enough of them agree that ours is wrong.
     pub(super) fn consensus(&self, now: Instant) -> Option<i64> {
-        let mut latest = self.lock();
+        let mut latest = self.latest.lock();
         latest.retain(|_, skew| now.duration_since(skew.at) <= COUNTS_FOR);
         let mut skews: Vec<i64> = latest.values().filter_map(|skew| skew.rejected).collect();
         if skews.is_empty() {
@@ -103,10 +102,6 @@ impl Skews {
             .map(|from| (from, agreeing(from)))
             .max_by_key(|(_, count)| *count)?;
         (count >= AGREEING && count > 2 * accepted).then(|| skews[from + count / 2])
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<ConsumerKey, Skew>> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -158,12 +153,12 @@ mod tests {
         for number in 0..2 * MAX_CONSUMERS {
             skews.rejected(&key(number), 1_000, now);
         }
-        assert_eq!(skews.lock().len(), MAX_CONSUMERS);
+        assert_eq!(skews.latest.lock().len(), MAX_CONSUMERS);
         assert_eq!(skews.consensus(now + COUNTS_FOR), Some(1_000));
         let later = now + COUNTS_FOR + Duration::from_secs(1);
         assert_eq!(skews.consensus(later), None);
         skews.accepted(&key(1));
-        assert!(skews.lock().is_empty(), "nothing is noted any more");
+        assert!(skews.latest.lock().is_empty(), "nothing is noted any more");
     }
 
     #[test]

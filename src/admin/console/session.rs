@@ -1,10 +1,6 @@
 //! Sessions of the console: in memory, opened by an admin token, and ended when that token is replaced.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use aws_lc_rs::{
     aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey},
@@ -12,6 +8,7 @@ use aws_lc_rs::{
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::HeaderMap;
+use parking_lot::Mutex;
 
 use crate::{
     admin::tokens::{TokenKind, Tokens},
@@ -91,7 +88,7 @@ impl Sessions {
     ) -> Result<Session, NoRandomness> {
         let id = random::secret()?;
         let token = tokens.hash(kind).cloned().unwrap_or_default();
-        let mut sessions = self.lock();
+        let mut sessions = self.0.lock();
         sessions.retain(|_, session| now < session.until);
         let alike = sessions.iter().filter(|(_, session)| session.kind == kind);
         if alike.clone().count() >= MAX_SESSIONS
@@ -106,7 +103,7 @@ impl Sessions {
 
     /// Finds the session of a cookie. One whose token was replaced is ended.
     pub(super) fn find(&self, tokens: &Tokens, id: Secret, now: UnixTime) -> Option<Session> {
-        let mut sessions = self.lock();
+        let mut sessions = self.0.lock();
         let found = sessions.get(&id_hash(&id))?;
         if now < found.until && tokens.hash(found.kind) == Some(&found.token) {
             let kind = found.kind;
@@ -121,15 +118,11 @@ impl Sessions {
         let is_current = |session: &Opened| {
             tokens.is_some_and(|tokens| tokens.hash(session.kind) == Some(&session.token))
         };
-        self.lock().retain(|_, session| is_current(session));
+        self.0.lock().retain(|_, session| is_current(session));
     }
 
     pub(super) fn close(&self, session: &Session) {
-        self.lock().remove(&id_hash(&session.id));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], Opened>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(&id_hash(&session.id));
     }
 }
 

@@ -163,7 +163,7 @@ fn strangers_neither_grow_the_table_nor_wash_a_count_away() {
         refused += u32::from(throttle.begin("ada", from, clock.now()).is_err());
     }
     assert_eq!(refused, 0, "a flood of single failures locks nobody out");
-    let table = throttle.table();
+    let table = throttle.table.lock();
     assert!(table.sets.iter().all(|set| set.len() <= WAYS));
     drop(table);
     assert_eq!(pause(&throttle, &clock, "ada", HOME), Some(30));
@@ -176,7 +176,7 @@ fn a_set_full_of_pauses_fails_closed() {
     let (throttle, clock) = throttle();
     let now = clock.now();
     let key = |number: u64| number * SETS as u64;
-    let mut table = throttle.table();
+    let mut table = throttle.table.lock();
     for number in 0..8 {
         for _ in 0..10 {
             assert_eq!(table.pause(key(number), now), None);
@@ -193,7 +193,7 @@ fn a_full_set_gives_up_the_fewest_failures_and_never_a_pause() {
     let (throttle, clock) = throttle();
     let now = clock.now();
     let key = |number: u64| number * SETS as u64;
-    let mut table = throttle.table();
+    let mut table = throttle.table.lock();
     for (number, failures) in [
         (0, 10),
         (1, 50),
@@ -253,7 +253,7 @@ fn agrees_with_the_written_rule_on_random_sequences() {
             }
             // Keep the address out of it.
             let key = throttle.key(throttle.digest(HOME));
-            throttle.table().forget(&Charge { key, pause: None });
+            throttle.table.lock().forget(&Charge { key, pause: None });
         }
     }
 }

@@ -62,8 +62,8 @@ fn the_body_that_has_been_arriving_for_longest_makes_room() {
     assert_eq!(bodies[2].resize(51, SHARES), Err(BodyRejection::Busy));
     assert_eq!(bodies[2].await_more(&context), Ok(()));
     drop((bodies, other, own));
-    assert_eq!(memory.taken().bytes, 0);
-    assert!(memory.taken().by_caller.is_empty() && memory.taken().arriving.is_empty());
+    assert_eq!(memory.taken.lock().bytes, 0);
+    assert!(memory.taken.lock().by_caller.is_empty() && memory.taken.lock().arriving.is_empty());
 }
 
 #[test]
@@ -81,16 +81,16 @@ fn everything_is_given_back() {
         let mut reservation = memory.reserve(address);
         for bytes in [0, 10, 100, 7, 0, 50] {
             assert_eq!(reservation.resize(bytes, SHARES), Ok(()));
-            assert_eq!(memory.taken().bytes, bytes);
+            assert_eq!(memory.taken.lock().bytes, bytes);
         }
         assert_eq!(
             reservation.resize(101, SHARES),
             Err(BodyRejection::TooLarge)
         );
-        assert_eq!(memory.taken().bytes, 50);
+        assert_eq!(memory.taken.lock().bytes, 50);
         drop(reservation);
-        assert_eq!(memory.taken().bytes, 0);
-        assert!(memory.taken().by_caller.is_empty());
+        assert_eq!(memory.taken.lock().bytes, 0);
+        assert!(memory.taken.lock().by_caller.is_empty());
     }
 }
 
@@ -138,7 +138,7 @@ fn a_body_on_its_way_counts_until_it_is_dropped() {
     let bytes = bytes::Bytes::from_owner(body);
     let part = bytes.slice(1..);
     drop(bytes);
-    assert_eq!((&*part, memory.taken().bytes), (&b"bc"[..], 3));
+    assert_eq!((&*part, memory.taken.lock().bytes), (&b"bc"[..], 3));
     drop(part);
-    assert_eq!(memory.taken().bytes, 0);
+    assert_eq!(memory.taken.lock().bytes, 0);
 }

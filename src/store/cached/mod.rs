@@ -11,11 +11,9 @@ mod records;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
 
 pub use credentials::{AccessCredentials, ConsumerCredentials, FieldValues, KeptAssertion};
 use permissions::PermissionLists;
@@ -242,18 +240,14 @@ struct UseList<E>(Mutex<Vec<Arc<E>>>);
 
 impl<E: CacheEntry> UseList<E> {
     fn push(&self, entry: &Arc<E>) {
-        self.lock().push(Arc::clone(entry));
+        self.0.lock().push(Arc::clone(entry));
     }
 
     fn take(&self) -> TakenUses<'_, E> {
         TakenUses {
-            entries: std::mem::take(&mut *self.lock()),
+            entries: std::mem::take(&mut *self.0.lock()),
             list: self,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<E>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -268,7 +262,7 @@ impl<E: CacheEntry> Drop for TakenUses<'_, E> {
         if !self.entries.is_empty() {
             let left = self.entries.drain(..);
             let left = left.filter(|entry| entry.last_use().put_back());
-            self.list.lock().extend(left);
+            self.list.0.lock().extend(left);
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Lists of permissions, each kept once: most consumers and tokens have one of a few.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashSet, sync::Arc};
+
+use parking_lot::Mutex;
 
 use crate::names::Permission;
 
@@ -16,7 +15,7 @@ pub(super) struct PermissionLists(Mutex<HashSet<Arc<[Permission]>>>);
 impl PermissionLists {
     /// The one list with this content.
     pub(super) fn shared(&self, list: &[Permission]) -> Arc<[Permission]> {
-        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lists = self.0.lock();
         if let Some(known) = lists.get(list) {
             return Arc::clone(known);
         }

@@ -1,7 +1,5 @@
 //! The queue in front of an engine, on a clock that moves only while everything waits.
 
-use std::sync::Mutex as StdMutex;
-
 use tokio::{
     sync::{Notify, Semaphore},
     task::JoinSet,
@@ -41,7 +39,7 @@ impl Writer for Gated {
         _: Pin<&mut Sleep>,
     ) -> Result<Written, StoreError> {
         let batch: Vec<u64> = nonces.iter().map(|nonce| nonce.timestamp).collect();
-        self.0.batches.lock().unwrap().push(batch.clone());
+        self.0.batches.lock().push(batch.clone());
         self.0.arrived.notify_one();
         self.1.acquire().await.unwrap().forget();
         assert!(!batch.contains(&PANICS), "as told");
@@ -116,7 +114,7 @@ impl Setup {
     }
 
     fn batches(&self) -> Vec<Vec<u64>> {
-        self.engine.batches.lock().unwrap().clone()
+        self.engine.batches.lock().clone()
     }
 }
 

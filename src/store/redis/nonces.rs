@@ -1,11 +1,8 @@
 //! Nonces that all replicas share: pending nonces are inserted in batches, each by one run of `nonces.lua`.
 
-use std::{
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use redis::cmd;
 use tokio::time::Sleep;
 
@@ -40,11 +37,7 @@ struct RedisInserter {
     known: Mutex<(String, u64)>,
 }
 
-impl RedisInserter {
-    fn known(&self) -> MutexGuard<'_, (String, u64)> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl RedisInserter {}
 
 impl Writer for RedisInserter {
     fn check(&self) -> Result<()> {
@@ -55,7 +48,7 @@ impl Writer for RedisInserter {
         let Some(last) = nonces.last() else {
             return Ok(Written::default());
         };
-        let (server, runs) = self.known().clone();
+        let (server, runs) = self.known.lock().clone();
         let waived = u8::from(last.on_lost == OnLost::Accept);
         let insert = Insert {
             keys: std::iter::once(STATE.as_bytes().to_vec())
@@ -77,7 +70,7 @@ impl Writer for RedisInserter {
             return Err(StoreError::Unavailable(ClocksApart.into()));
         }
         {
-            let mut known = self.known();
+            let mut known = self.known.lock();
             let runs = if known.0 == server {
                 runs.max(known.1)
             } else {

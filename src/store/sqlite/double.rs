@@ -1,6 +1,8 @@
 //! A store in memory, for tests and fuzz targets.
 
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
+
+use parking_lot::Mutex;
 
 use super::{SqliteStore, Threads, Transactions};
 use crate::store::sql::Extensions;

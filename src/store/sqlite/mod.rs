@@ -6,12 +6,13 @@
 
 use std::{
     path::Path,
-    sync::{Arc, Mutex, PoisonError, mpsc},
+    sync::{Arc, mpsc},
     thread,
     time::Duration,
 };
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use rusqlite::{
     InterruptHandle, params_from_iter,
     types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef},
@@ -117,7 +118,7 @@ impl Threads {
             let thread = thread::Builder::new().name(name.to_owned());
             thread.spawn(move || {
                 let next = || {
-                    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut waiting = waiting.lock();
                     waiting.blocking_recv()
                 };
                 while let Some(jobs) = next() {
@@ -157,7 +158,7 @@ impl Drop for Threads {
         self.transactions = Transactions::Threads(None);
         // The last connection to close empties the write-ahead log into the file. A thread that hangs in the disk is
         // not waited for: the log is read at the next start.
-        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let ended = self.ended.get_mut();
         let _ = ended.recv_timeout(SHUTDOWN_TIMEOUT);
     }
 }
@@ -233,14 +234,14 @@ impl Drop for SqliteConnection {
     fn drop(&mut self) {
         // The caller waits no longer, and others wait for the thread.
         if let Some(reading) = &self.reading {
-            let running = reading.lock().unwrap_or_else(PoisonError::into_inner);
+            let running = reading.lock();
             if let Some(running) = &*running {
                 running.interrupt();
             }
         }
         #[cfg(any(test, fuzzing))]
         if let Jobs::Here(sql) = &self.jobs {
-            roll_back(&sql.lock().unwrap_or_else(PoisonError::into_inner));
+            roll_back(&sql.lock());
         }
     }
 }
@@ -259,7 +260,7 @@ impl SqliteConnection {
         let job: Job = Box::new(move |sql| {
             let note = |handle| {
                 if let Some(reading) = &reading {
-                    *reading.lock().unwrap_or_else(PoisonError::into_inner) = handle;
+                    *reading.lock() = handle;
                 }
             };
             note(Some(sql.get_interrupt_handle()));
@@ -274,7 +275,7 @@ impl SqliteConnection {
         match &self.jobs {
             Jobs::Sent(jobs) => jobs.send(job).map_err(|_| SqliteFault::Ended)?,
             #[cfg(any(test, fuzzing))]
-            Jobs::Here(sql) => job(&sql.lock().unwrap_or_else(PoisonError::into_inner)),
+            Jobs::Here(sql) => job(&sql.lock()),
         }
         answer.await.unwrap_or(Err(SqliteFault::Ended.into()))
     }

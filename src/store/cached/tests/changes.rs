@@ -148,5 +148,5 @@ async fn of_two_that_follow_at_once_one_reports() {
     }
     let (one, other) = tokio::join!(setup.feed.follow(), setup.feed.follow());
     one.and(other).unwrap();
-    assert_eq!(*setup.failed_logins.lock().unwrap(), ["one", "two"]);
+    assert_eq!(*setup.failed_logins.lock(), ["one", "two"]);
 }

@@ -69,7 +69,7 @@ fn setup_with(params: &Params) -> Setup {
     let cached = Arc::new(Cached::new(Arc::clone(&behind), params, clock.clone()));
     let failed_logins = Arc::<Mutex<Vec<String>>>::default();
     let failed = Arc::clone(&failed_logins);
-    let on_failed_login = move |report: &str| failed.lock().unwrap().push(report.to_owned());
+    let on_failed_login = move |report: &str| failed.lock().push(report.to_owned());
     Setup {
         feed: ChangeHub::new(behind, clock.clone(), Arc::clone(&cached), on_failed_login),
         cached,
