@@ -110,7 +110,7 @@ def requests(front, tokens):
             at = front.next(at) or at
         yield f"{path}, page 30", at
     for path in (
-        f"/v1/consumers/{common}", f"/v1/users/{big}", f"/v1/users/{big}/sessions", f"/v1/tokens/{token(tokens - 1)}", f"/v1/tokens/{token(tokens - 1)[:8]}",
+        f"/v1/consumers/{common}", f"/v1/users/{big}", f"/v1/users/{big}/sessions", f"/v1/tokens/{token(tokens - 2)}", f"/v1/tokens/{token(tokens - 2)[:8]}",
         "/", f"/consumer?key={common}", f"/consumer?key={rare}", f"/consumer/edit?key={common}", f"/consumer/disable?key={common}",
         f"/consumer/rotate?key={common}", f"/consumer/remove?key={common}", f"/user?id={big}", f"/user?id={users}", f"/user/disable?id={big}",
         f"/user/end-sessions?id={big}", f"/tokens/revoke?user={big}", f"/tokens/revoke?consumer={common}", "/tokens/revoke?unused_for=90d",

@@ -117,8 +117,6 @@ pub(super) fn is_written(authority: &Authority<'_>, host: &[u8]) -> bool {
 
 /// A permitted call on its way to the API.
 pub struct Call {
-    /// The proof that it may be forwarded.
-    pub permit: Permit,
     /// The signed statement of who calls.
     pub assertion: Option<HeaderValue>,
     /// Path and query to ask for, with the API's own path in front.
@@ -144,10 +142,11 @@ pub struct Call {
 pub fn rewrite(
     parts: &mut Parts,
     params: &Params,
+    permit: &Permit,
     call: &mut Call,
     websocket: bool,
 ) -> Result<Request<UpstreamBody>, Fault> {
-    let (origin, names, permit) = (&call.received, &call.names, &call.permit);
+    let (origin, names) = (&call.received, &call.names);
     let had_length = names.present.may_have(&header::CONTENT_LENGTH)
         && parts.headers.contains_key(header::CONTENT_LENGTH);
     let mut request = Request::new(mem::take(&mut call.body));

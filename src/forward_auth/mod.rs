@@ -5,7 +5,7 @@
 
 mod description;
 
-use std::rc::Rc;
+use std::{pin::pin, rc::Rc};
 
 use http::{HeaderMap, HeaderValue, Request, Response, header, request::Parts};
 
@@ -152,7 +152,7 @@ impl Handler for Gate {
         let outcome = match (admitted, described) {
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
             (Ok(()), Ok(described)) => {
-                let deciding = decide(live, &parts, &described, &caller, &mut record);
+                let deciding = pin!(decide(live, &parts, &described, &caller, &mut record));
                 worker.deciding(deciding).await
             }
         };

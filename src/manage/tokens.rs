@@ -116,9 +116,8 @@ impl Management {
         Ok(self.store.access_tokens(&filter, after, limit).await?)
     }
 
-    /// Lists access tokens that are not revoked; with `unused_for` only those that were last used, or issued, at least that
-    /// long ago. Those of all users and consumers come with the longest unused first, others by their identifiers, after the
-    /// one of that time and identifier.
+    /// Lists access tokens that are not revoked, the longest unused first, after the one of that time and identifier; with
+    /// `unused_for` only those that were last used, or issued, at least that long ago.
     ///
     /// # Errors
     /// The store fails.
@@ -132,18 +131,9 @@ impl Management {
         let unused_since = self.unused_since(unused_for);
         let filter = TokenFilter {
             unused_since,
-            live: true,
             ..filter
         };
-        // Those of one user or consumer are found by that, and then need no other order.
-        let by_use = unused_since.is_some() && filter.user.is_none() && filter.consumer.is_none();
-        Ok(match by_use {
-            true => self.store.idle_access_tokens(&filter, after, limit).await?,
-            false => {
-                let listed = self.store.access_tokens(&filter, Some(after.1), limit);
-                listed.await?
-            }
-        })
+        Ok(self.store.idle_access_tokens(&filter, after, limit).await?)
     }
 
     /// Counts the access tokens of a filter that are not revoked, up to `limit`; with `unused_for` as [`Self::live_tokens`].

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashSet,
-    hash::{BuildHasherDefault, Hasher},
     io,
     path::PathBuf,
     sync::{
@@ -22,7 +21,7 @@ use super::{
     key::MAX_SECOND,
     state::{State, current_boot},
 };
-use crate::clock::UnixTime;
+use crate::{clock::UnixTime, hashed::Hashed};
 
 /// Shards of a second: enough that a few dozen workers rarely wait for each other.
 const SHARDS: usize = 16;
@@ -103,23 +102,7 @@ struct Bucket {
 /// Fingerprints with the same bits in one place. The alignment keeps shards off each other's cache lines.
 #[derive(Default)]
 #[repr(align(64))]
-struct Shard(Mutex<HashSet<u64, BuildHasherDefault<Identity>>>);
-
-/// The hash of a fingerprint, which is a keyed hash: itself.
-#[derive(Default)]
-struct Identity(u64);
-
-impl Hasher for Identity {
-    fn write(&mut self, _: &[u8]) {}
-
-    fn write_u64(&mut self, fingerprint: u64) {
-        self.0 = fingerprint;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
+struct Shard(Mutex<HashSet<u64, Hashed>>);
 
 /// A window that is open and does not serve yet: first the store has to tell its high-water mark.
 pub struct Opened {
@@ -514,10 +497,7 @@ impl LocalWindow {
 }
 
 impl Bucket {
-    fn shard(
-        &self,
-        fingerprint: u64,
-    ) -> MutexGuard<'_, HashSet<u64, BuildHasherDefault<Identity>>> {
+    fn shard(&self, fingerprint: u64) -> MutexGuard<'_, HashSet<u64, Hashed>> {
         // The set uses the lowest and the highest bits.
         let number = (fingerprint >> 32) as usize % SHARDS;
         self.shards[number].0.lock()

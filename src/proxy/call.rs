@@ -191,6 +191,7 @@ pub(super) async fn admit(
     } = deciding.await?;
     // An observed call goes on as if this program were not there.
     let strip = collected.signed && permit.kind().is_some() && !params.forward_authorization;
+    record.permit = Some(permit);
     Ok(request::Call {
         received: ReceivedAs::of(&head.received, &parts.headers, &caller, params)?,
         target: target_of(params, head, call.path, &collected, strip)?,
@@ -199,7 +200,6 @@ pub(super) async fn admit(
         trace: record.trace.as_ref().and_then(Trace::to_api),
         handshake,
         body: body_of(collected, body, strip),
-        permit,
         assertion,
     })
 }
@@ -293,7 +293,7 @@ impl Worker {
         current: &Current,
         caller: &Rc<Caller>,
         parts: &mut Parts,
-        mut call: request::Call,
+        call: &mut request::Call,
         url: &PublicUrl,
         record: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Failure> {
@@ -304,8 +304,10 @@ impl Worker {
         record.dropped_upgrade = handshake.is_none()
             && present.may_have(&header::UPGRADE)
             && parts.headers.contains_key(header::UPGRADE);
-        let request = &mut request::rewrite(parts, params, &mut call, handshake.is_some())?;
-        let kind = record.permit.insert(call.permit).kind();
+        let unpermitted = || Fault::Internal("a call without a permit");
+        let permit = record.permit.as_ref().ok_or_else(unpermitted)?;
+        let request = &mut request::rewrite(parts, params, permit, call, handshake.is_some())?;
+        let kind = permit.kind();
         let (timeout, now) = (params.response_timeout, record.stopwatch.last());
         let sent = exchange::send(pool, caller, timeout, handshake.is_some(), now, request).await;
         let took = record.stopwatch.lap();

@@ -6,12 +6,15 @@ mod record;
 
 use std::{
     cell::{Cell, RefCell},
+    future::poll_fn,
     net::IpAddr,
+    pin::{Pin, pin},
     rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
+    task::Poll,
 };
 
 use arc_swap::ArcSwap;
@@ -165,20 +168,20 @@ impl Worker {
     /// Those of the decision, and [`Failure::Ending`].
     pub async fn deciding<T>(
         &self,
-        decision: impl Future<Output = Result<T, Failure>>,
+        mut decision: Pin<&mut impl Future<Output = Result<T, Failure>>>,
     ) -> Result<T, Failure> {
         let _undecided = Undecided::begin(&self.undecided);
         // Made when it is first polled: most decisions never wait.
-        let left = async {
+        let mut left = pin!(async {
             let mut phase = self.shared.phase.clone();
             // An error means that the process is gone.
             let _ = phase.wait_for(|phase| *phase >= Phase::Left).await;
-        };
-        tokio::select! {
-            biased;
-            decided = decision => decided,
-            () = left => Err(Failure::Ending),
-        }
+        });
+        poll_fn(|context| match decision.as_mut().poll(context) {
+            Poll::Pending => left.as_mut().poll(context).map(|()| Err(Failure::Ending)),
+            decided => decided,
+        })
+        .await
     }
 
     /// The live configuration.
@@ -209,15 +212,18 @@ impl Worker {
             own => return cold::boxed(self.respond_itself(live, own, &head, body, record)).await,
         };
         let (url, present) = (call.url, names.present);
-        let admitting = call::admit(live, &head, call, names, body, record);
-        let call = self.deciding(admitting).await?;
+        let mut call = {
+            // It is large, and stays where it is.
+            let admitting = pin!(call::admit(live, &head, call, names, body, record));
+            self.deciding(admitting).await?
+        };
         // They choose the form of a response to a failure, and the fields go to the API.
         let kept = [header::ACCEPT, header::ACCEPT_LANGUAGE].map(|name| {
             let value = present.may_have(&name).then(|| parts.headers.get(&name));
             Some((value??.clone(), name))
         });
         let forwarded = self
-            .forward(current, &caller, parts, call, url, record)
+            .forward(current, &caller, parts, &mut call, url, record)
             .await;
         if forwarded.is_err() {
             let kept = kept.into_iter().flatten();
@@ -247,7 +253,7 @@ impl Worker {
                 page(live, Page::Home, head, body, record).await
             }
             Target::Token(named) => {
-                let responding = token(live, named, head, body, record);
+                let responding = pin!(token(live, named, head, body, record));
                 self.deciding(responding).await
             }
             Target::JwkSet => {
@@ -256,7 +262,7 @@ impl Worker {
                 Ok(own_response(set, &parts.method, record))
             }
             Target::Page(page) => {
-                let responding = self::page(live, page, head, body, record);
+                let responding = pin!(self::page(live, page, head, body, record));
                 self.deciding(responding).await
             }
             Target::Api(_) => Err(route::Rejection::NotFound.into()),

@@ -20,6 +20,7 @@ use moka::{future, policy::EvictionPolicy, sync};
 use super::{Params, credentials::LastUse};
 use crate::{
     clock::UnixTime,
+    hashed::Hashed,
     store::{Result, StoreError},
 };
 
@@ -147,7 +148,7 @@ struct Outcome<V> {
 /// The cache of one kind of record.
 pub(super) struct RecordCache<V: CacheEntry> {
     /// By the hash of the key, which takes less memory than the key.
-    known: sync::Cache<u64, Arc<V>>,
+    known: sync::Cache<u64, Arc<V>, Hashed>,
     /// The reads under way, one for all who wait for the same record, and the keys that are unknown.
     reads: future::Cache<Arc<[u8]>, Arc<Outcome<V>>>,
     // Keyed at random, so that nobody can choose keys of one hash.
@@ -168,7 +169,7 @@ impl<V: CacheEntry> RecordCache<V> {
                 .time_to_idle(keep.min(LONGEST_TTL))
                 // Strangers insert nothing here, so the frequencies that other policies count are not needed.
                 .eviction_policy(EvictionPolicy::lru())
-                .build(),
+                .build_with_hasher(Hashed::default()),
             reads: future::Cache::builder()
                 .max_capacity((params.max_entries / NEGATIVE_SHARE).max(1))
                 .time_to_live(params.negative_ttl.min(LONGEST_TTL))

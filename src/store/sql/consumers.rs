@@ -104,7 +104,7 @@ pub trait Consumers: Engine {
                 let since = params.len();
                 condition += &format!(
                     " AND created_at <= ${since} AND NOT EXISTS (SELECT 1 FROM access_tokens
-                      WHERE consumer = consumers.key AND coalesce(last_used_at, issued_at) > ${since})
+                      WHERE consumer = consumers.key AND revoked_at IS NULL AND coalesce(last_used_at, issued_at) > ${since})
                       AND NOT EXISTS (SELECT 1 FROM consumer_uses
                       WHERE consumer = consumers.key AND last_used_at > ${since})"
                 );

@@ -78,10 +78,13 @@ pub(in crate::store) const STEPS: &[&str] = &[r#"
         revoked_at INTEGER
     ) STRICT;
     CREATE INDEX access_tokens_of_consumer ON access_tokens (consumer, token);
-    CREATE INDEX access_tokens_of_consumer_by_use ON access_tokens (consumer, coalesce(last_used_at, issued_at));
     CREATE INDEX access_tokens_of_user ON access_tokens ("user", token);
-    -- Lists begin with the access tokens that have been unused for longest.
-    CREATE INDEX access_tokens_by_use ON access_tokens (coalesce(last_used_at, issued_at), token)
+    -- Lists begin with the access tokens that have been unused for longest, and leave out those that were revoked.
+    CREATE INDEX live_tokens_by_use ON access_tokens (coalesce(last_used_at, issued_at), token)
+        WHERE revoked_at IS NULL;
+    CREATE INDEX live_tokens_of_consumer_by_use ON access_tokens (consumer, coalesce(last_used_at, issued_at), token)
+        WHERE revoked_at IS NULL;
+    CREATE INDEX live_tokens_of_user_by_use ON access_tokens ("user", coalesce(last_used_at, issued_at), token)
         WHERE revoked_at IS NULL;
 
     CREATE TABLE request_tokens (
