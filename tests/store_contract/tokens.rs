@@ -299,4 +299,8 @@ pub(crate) async fn finds_what_is_unused<B: Backend>() {
     assert_eq!(consumers(5, "").await, "e");
     assert_eq!(consumers(8, "").await, "cde");
     assert_eq!(consumers(9, "c").await, "def");
+    // A revoked token is no sign of use.
+    let revoked = store.revoke_access_token("3", later(9), None).await;
+    assert!(revoked.unwrap());
+    assert_eq!(consumers(5, "").await, "de");
 }
