@@ -1,8 +1,11 @@
 //! Access tokens outside the flow.
 
-use countersign::store::{
-    port::{Added, Change, RecordFilter, TokenFilter},
-    record::{AccessToken, Consumer},
+use countersign::{
+    clock::UnixTime,
+    store::{
+        port::{Added, Change, RecordFilter, TokenFilter},
+        record::{AccessToken, Consumer},
+    },
 };
 
 use crate::{
@@ -138,6 +141,48 @@ pub(crate) async fn lists_by_user_and_consumer_in_pages<B: Backend>() {
     assert_eq!(list("", "c", Some("3"), 9).await, "4Z");
     assert_eq!(list("u", "c", Some("4"), 9).await, "Z");
     assert_eq!(list("", "", Some("Z"), 9).await, "");
+}
+
+pub(crate) async fn lists_the_longest_unused_first<B: Backend>() {
+    let (_backend, store) = populated::<B>().await;
+    store.add_consumer(consumer("d")).await.unwrap();
+    store.add_user(user("v")).await.unwrap();
+    for (token, consumer, user, issued, used) in [
+        ("1", "c", "u", 0, Some(7)),
+        ("2", "d", "u", 5, None),
+        ("3", "c", "v", 0, Some(5)),
+        ("4", "c", "u", 9, None),
+        ("5", "c", "u", 0, None),
+    ] {
+        let token = AccessToken {
+            issued_at: later(issued),
+            last_used_at: used.map(later),
+            ..access_token(token, consumer, user)
+        };
+        store.issue_access_token(token).await.unwrap();
+    }
+    let revoked = store.revoke_access_token("5", later(9), None).await;
+    assert!(revoked.unwrap());
+    let list = async |user: &str, consumer: &str, unused: Option<u64>, after, limit| {
+        let filter = TokenFilter {
+            user: user.parse().ok(),
+            consumer: consumer.parse().ok(),
+            unused_since: unused.map(later),
+            ..TokenFilter::default()
+        };
+        let tokens = store.idle_access_tokens(&filter, after, limit);
+        let tokens = tokens.await.unwrap().into_iter();
+        tokens.map(|token| token.token).collect::<String>()
+    };
+    let start = (UnixTime(0), "");
+    assert_eq!(list("", "", None, start, 9).await, "2314");
+    assert_eq!(list("", "", None, start, 2).await, "23");
+    assert_eq!(list("", "", None, (later(5), "2"), 2).await, "31");
+    assert_eq!(list("u", "", None, start, 9).await, "214");
+    assert_eq!(list("", "c", None, (later(5), "3"), 9).await, "14");
+    assert_eq!(list("u", "c", Some(7), start, 9).await, "1");
+    assert_eq!(list("v", "d", None, start, 9).await, "");
+    assert_eq!(list("", "", Some(4), start, 9).await, "");
 }
 
 pub(crate) async fn keeps_the_latest_use<B: Backend>() {
