@@ -18,6 +18,7 @@ use countersign::{
 use crate::{
     records::{
         access_token, allow, always, authorize, consumer, id, import_list, populate, rich_consumer,
+        until_answered,
     },
     suite::Backend,
 };
@@ -46,7 +47,9 @@ async fn reseal(store: &Arc<dyn Store>, look: bool) -> Resealed {
     let mut all = Resealed::default();
     let mut next = Some(ResealFrom::default());
     while let Some(from) = next {
-        next = all.add(store.reseal(from, look).await.unwrap());
+        // A writer that finds the file locked again and again for seconds gives up, and can begin again.
+        let batch = until_answered(|| store.reseal(from.clone(), look));
+        next = all.add(batch.await);
     }
     all
 }
@@ -111,11 +114,9 @@ pub(crate) async fn keeps_what_changes_meanwhile<B: Backend>() {
                 let key = format!("c{number}").parse().unwrap();
                 let secret = Secret::from(format!("{round} of {number}"));
                 let rotate = |consumer: &mut Consumer| consumer.secret = secret.clone();
-                let rotated = changing
-                    .update_consumer(&key, &always(&rotate))
-                    .await
-                    .unwrap();
-                assert!(matches!(rotated, Updated::Updated(_)));
+                let rotate = always(&rotate);
+                let rotated = until_answered(|| changing.update_consumer(&key, &rotate));
+                assert!(matches!(rotated.await, Updated::Updated(_)));
             }
             if is_last {
                 return round;
