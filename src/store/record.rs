@@ -122,10 +122,11 @@ pub struct ConsumerUse {
     pub consumer: ConsumerKey,
     /// When it was; uses are written in batches.
     pub last_used_at: UnixTime,
-    /// The signature method, in its registered spelling.
-    pub method: String,
+    /// The signature method, in its registered spelling; `None` if it is not known, here and below: an import has found the
+    /// use at an access token.
+    pub method: Option<String>,
     /// The base string that was signed.
-    pub dialect: Dialect,
+    pub dialect: Option<Dialect>,
 }
 
 /// A person with a local account (RFC 5849 §1.1: the resource owner). Serde leaves the password hash out.

@@ -213,8 +213,8 @@ pub(crate) async fn keeps_the_latest_use<B: Backend>() {
     let used = |key, at, method: &str, dialect| ConsumerUse {
         consumer: id(key),
         last_used_at: later(at),
-        method: method.to_owned(),
-        dialect,
+        method: Some(method.to_owned()),
+        dialect: Some(dialect),
     };
     let keys = [id("a"), id("b"), id("gone")];
     let found = async || {

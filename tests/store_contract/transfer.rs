@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use countersign::store::{
     Store,
     port::Added,
-    record::{AccessToken, Consumer, User},
+    record::{AccessToken, Consumer, ConsumerUse, User},
     transfer::{BATCH, Conflict, Import, ImportList, Imported, MAX_PROBLEMS, Origin, Record},
 };
 
@@ -137,6 +137,15 @@ pub(crate) async fn round_trip_gives_the_same_records<B: Backend>() {
     let count = records.len() as u64;
     assert_eq!(import(&to, &records).await, imported(count, 0, 0, 0));
     assert_eq!(export(&to).await, records);
+    // The last use of a token was one of its consumer.
+    let used = ConsumerUse {
+        consumer: id("c"),
+        last_used_at: later(7),
+        method: None,
+        dialect: None,
+    };
+    let uses = to.consumer_uses(&[id("c"), id("rich")]).await.unwrap();
+    assert_eq!(uses, [used]);
 }
 
 pub(crate) async fn is_idempotent<B: Backend>() {

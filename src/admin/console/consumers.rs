@@ -168,12 +168,10 @@ impl Visit<'_> {
         let mut views = self.backend.manage.views(vec![consumer.clone()]).await?;
         let view = views.pop().map(|(_, view)| view).unwrap_or_default();
         let word = |name: &str| view.get(name).and_then(Value::as_str).unwrap_or("–");
-        let last_use = match word("last_used_at") {
-            "–" => "none is known".to_owned(),
-            at => {
-                let (method, dialect) = (word("last_method"), word("last_dialect"));
-                format!("{at}, {method}, base string {dialect}")
-            }
+        let last_use = match (word("last_used_at"), word("last_method")) {
+            ("–", _) => "none is known".to_owned(),
+            (at, "–") => format!("{at}, by an imported token"),
+            (at, method) => format!("{at}, {method}, base string {}", word("last_dialect")),
         };
         let secret = match &consumer.previous_secret {
             None => "never shown again".to_owned(),

@@ -233,11 +233,11 @@ impl ConsumerCredentials {
         Some(ConsumerUse {
             consumer: self.key.clone(),
             last_used_at,
-            method: method.as_str().to_owned(),
-            dialect: match how & 1 {
+            method: Some(method.as_str().to_owned()),
+            dialect: Some(match how & 1 {
                 0 => Dialect::Rfc5849,
                 _ => Dialect::Legacy,
-            },
+            }),
         })
     }
 

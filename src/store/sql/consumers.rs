@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use super::{
-    ALONE, Engine, LIST, READ, Statements, Tx, condition, is_removed, passes, record_uses, retire,
-    run,
+    ALONE, Engine, LIST, READ, Tx, condition, is_removed, json, passes, record_uses, retire, run,
 };
 use crate::{
     clock::UnixTime,
@@ -17,6 +16,7 @@ use crate::{
         record::{Consumer, ConsumerUse},
         rows::{self, seconds},
         seal::field,
+        transfer::{BATCH, Numbered, Record},
     },
 };
 
@@ -98,19 +98,21 @@ pub trait Consumers: Engine {
         limit: u32,
     ) -> Result<Vec<Consumer>> {
         run(self, "consumers", LIST, async |tx| {
-            let (mut condition, mut params) = condition(filter, "key", after.map_or("", ConsumerKey::as_str));
+            let (mut condition, mut params) =
+                condition(filter, "key", after.map_or("", ConsumerKey::as_str));
             if let Some(since) = filter.unused_since {
                 params.push(since.into());
                 let since = params.len();
                 condition += &format!(
-                    " AND created_at <= ${since} AND NOT EXISTS (SELECT 1 FROM access_tokens
-                      WHERE consumer = consumers.key AND revoked_at IS NULL AND coalesce(last_used_at, issued_at) > ${since})
-                      AND NOT EXISTS (SELECT 1 FROM consumer_uses
+                    " AND created_at <= ${since} AND NOT EXISTS (SELECT 1 FROM consumer_uses
                       WHERE consumer = consumers.key AND last_used_at > ${since})"
                 );
             }
             params.push(i64::from(limit).into());
-            let list = format!("SELECT * FROM consumers WHERE {condition} ORDER BY key LIMIT ${}", params.len());
+            let list = format!(
+                "SELECT * FROM consumers WHERE {condition} ORDER BY key LIMIT ${}",
+                params.len()
+            );
             tx.rows(&list, &params, rows::consumer).await
         })
         .await
@@ -149,21 +151,41 @@ pub trait Consumers: Engine {
                 (&used.consumer, (at, &used.method, used.dialect))
             })
             .collect();
-        let record = |_: &Statements| {
-            "INSERT INTO consumer_uses (consumer, last_used_at, method, dialect)
-             SELECT consumers.key, CAST(value -> 1 ->> 0 AS bigint), value -> 1 ->> 1, value -> 1 ->> 2
-             FROM json_each($1) JOIN consumers ON consumers.key = value ->> 0 WHERE true ORDER BY consumers.key
-             ON CONFLICT (consumer) DO UPDATE SET last_used_at = excluded.last_used_at,
-                 method = excluded.method, dialect = excluded.dialect
-             WHERE consumer_uses.last_used_at < excluded.last_used_at"
-                .to_owned()
-        };
         let last = last.into_iter().collect();
-        record_uses(self, "record_consumer_uses", last, record).await
+        record_uses(self, "record_consumer_uses", last, |_| {
+            RECORD_USES.to_owned()
+        })
+        .await
     }
 }
 
 impl<E: Engine + ?Sized> Consumers for E {}
+
+/// Records last uses: of each consumer its key, and the time, the method and the dialect.
+const RECORD_USES: &str = "INSERT INTO consumer_uses (consumer, last_used_at, method, dialect)
+     SELECT consumers.key, CAST(value -> 1 ->> 0 AS bigint), value -> 1 ->> 1, value -> 1 ->> 2
+     FROM json_each($1) JOIN consumers ON consumers.key = value ->> 0 WHERE true ORDER BY consumers.key
+     ON CONFLICT (consumer) DO UPDATE SET last_used_at = excluded.last_used_at,
+         method = excluded.method, dialect = excluded.dialect
+     WHERE consumer_uses.last_used_at < excluded.last_used_at";
+
+/// Records the last uses of imported access tokens as uses of their consumers.
+pub(super) async fn record_imported_uses(tx: &mut Tx, records: &[Numbered]) -> Result<()> {
+    let mut uses = BTreeMap::<_, i64>::new();
+    for (_, record) in records {
+        if let Record::AccessToken(token) = record
+            && let Some(at) = token.last_used_at
+        {
+            let last = uses.entry(&token.consumer).or_default();
+            *last = seconds(at).max(*last);
+        }
+    }
+    let uses: Vec<_> = uses.into_iter().map(|(key, at)| (key, [at])).collect();
+    for some in uses.chunks(BATCH) {
+        tx.execute(RECORD_USES, &[json(some)?.into()]).await?;
+    }
+    Ok(())
+}
 
 /// Finds a consumer that is registered here.
 pub(super) async fn find(tx: &mut Tx, key: &ConsumerKey) -> Result<Option<Consumer>> {

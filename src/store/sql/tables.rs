@@ -41,12 +41,12 @@ pub(in crate::store) const STEPS: &[&str] = &[r#"
         PRIMARY KEY (kind, key)
     ) STRICT, WITHOUT ROWID;
 
-    -- The last verified call of each consumer.
+    -- The last verified call of each consumer; without method and dialect if an import has found it at a token.
     CREATE TABLE consumer_uses (
         consumer TEXT PRIMARY KEY NOT NULL REFERENCES consumers (key),
         last_used_at INTEGER NOT NULL,
-        method TEXT NOT NULL,
-        dialect TEXT NOT NULL CHECK (dialect IN ('rfc5849', 'legacy'))
+        method TEXT,
+        dialect TEXT CHECK (dialect IN ('rfc5849', 'legacy'))
     ) STRICT, WITHOUT ROWID;
 
     CREATE TABLE users (
@@ -79,9 +79,10 @@ pub(in crate::store) const STEPS: &[&str] = &[r#"
     ) STRICT;
     CREATE INDEX access_tokens_of_consumer ON access_tokens (consumer, token);
     CREATE INDEX access_tokens_of_user ON access_tokens ("user", token);
-    -- Lists begin with the access tokens that have been unused for longest, and leave out those that were revoked.
+    -- Lists begin with the access tokens that have been unused for longest, and leave out those that were revoked. Every token
+    -- is issued after 1970: who looks for the tokens of one consumer or user does not say so, and gets an index of theirs.
     CREATE INDEX live_tokens_by_use ON access_tokens (coalesce(last_used_at, issued_at), token)
-        WHERE revoked_at IS NULL;
+        WHERE revoked_at IS NULL AND issued_at >= 0;
     CREATE INDEX live_tokens_of_consumer_by_use ON access_tokens (consumer, coalesce(last_used_at, issued_at), token)
         WHERE revoked_at IS NULL;
     CREATE INDEX live_tokens_of_user_by_use ON access_tokens ("user", coalesce(last_used_at, issued_at), token)

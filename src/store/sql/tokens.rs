@@ -290,6 +290,9 @@ fn condition(filter: &TokenFilter, mut params: Vec<Value>) -> (String, Vec<Value
     }
     let user = filter.user.as_ref().map(UserId::as_str);
     let consumer = filter.consumer.as_ref().map(ConsumerKey::as_str);
+    if (user, consumer) == (None, None) {
+        condition += " AND issued_at >= 0";
+    }
     for (column, value) in [(r#""user""#, user), ("consumer", consumer)] {
         if let Some(value) = value {
             params.push(value.into());

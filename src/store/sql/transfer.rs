@@ -106,6 +106,7 @@ pub(super) async fn import(tx: &mut Tx, list: &ImportList) -> Result<Import> {
         }
         tx.drop_changes();
     }
+    consumers::record_imported_uses(tx, &list.records).await?;
     if list.dry_run || !state.problems.is_empty() {
         tx.execute("ROLLBACK TO SAVEPOINT import", &[]).await?;
         tx.changes.clear();

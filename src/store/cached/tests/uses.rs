@@ -160,8 +160,8 @@ async fn the_use_of_a_consumer_is_written_with_its_method_and_dialect() {
             let expected = ConsumerUse {
                 consumer: "c".parse().unwrap(),
                 last_used_at: at(later),
-                method: method.as_str().to_owned(),
-                dialect,
+                method: Some(method.as_str().to_owned()),
+                dialect: Some(dialect),
             };
             assert_eq!(uses, [expected]);
         }
