@@ -80,11 +80,11 @@ pub(in crate::store) const STEPS: &[&str] = &[r#"
     CREATE INDEX access_tokens_of_consumer ON access_tokens (consumer, token);
     CREATE INDEX access_tokens_of_user ON access_tokens ("user", token);
     -- Lists begin with the access tokens that have been unused for longest, and leave out those that were revoked. Every token
-    -- is issued after 1970: who looks for the tokens of one consumer or user does not say so, and gets an index of theirs.
+    -- is issued after 1970. A search by user does not say so, and thereby gets the index by user: a user has few tokens.
     CREATE INDEX live_tokens_by_use ON access_tokens (coalesce(last_used_at, issued_at), token)
         WHERE revoked_at IS NULL AND issued_at >= 0;
     CREATE INDEX live_tokens_of_consumer_by_use ON access_tokens (consumer, coalesce(last_used_at, issued_at), token)
-        WHERE revoked_at IS NULL;
+        WHERE revoked_at IS NULL AND issued_at >= 0;
     CREATE INDEX live_tokens_of_user_by_use ON access_tokens ("user", coalesce(last_used_at, issued_at), token)
         WHERE revoked_at IS NULL;
 

@@ -153,10 +153,11 @@ pub trait Tokens: Engine {
             return Ok(0);
         }
         run(self, "revoke_access_tokens", ALONE, async |tx| {
-            let (condition, params) = condition(filter, vec![now.into(), i64::from(limit).into()]);
+            let params = vec![now.into(), i64::from(limit).into()];
+            let (condition, params) = live_condition(filter, params);
             let revoke = format!(
                 "UPDATE access_tokens SET revoked_at = $1 WHERE token IN
-                     (SELECT token FROM access_tokens WHERE revoked_at IS NULL AND {condition} LIMIT $2)
+                     (SELECT token FROM access_tokens WHERE {condition} {BY_USE} LIMIT $2)
                  RETURNING token"
             );
             let revoked = tx.rows(&revoke, &params, rows::token).await?;
@@ -179,11 +180,10 @@ pub trait Tokens: Engine {
     ) -> Result<Vec<AccessToken>> {
         run(self, "idle_access_tokens", LIST, async |tx| {
             let first = vec![after.0.into(), after.1.into(), i64::from(limit).into()];
-            let (condition, params) = condition(filter, first);
+            let (condition, params) = live_condition(filter, first);
             let list = format!(
                 "SELECT * FROM access_tokens
-                 WHERE (coalesce(last_used_at, issued_at), token) > ($1, $2) AND revoked_at IS NULL AND {condition}
-                 ORDER BY coalesce(last_used_at, issued_at), token LIMIT $3"
+                 WHERE (coalesce(last_used_at, issued_at), token) > ($1, $2) AND {condition} {BY_USE} LIMIT $3"
             );
             tx.rows(&list, &params, rows::access_token).await
         })
@@ -193,10 +193,10 @@ pub trait Tokens: Engine {
     /// Counts the access tokens of a filter that are not revoked, up to `limit`.
     async fn count_access_tokens(&self, filter: &TokenFilter, limit: u32) -> Result<u64> {
         run(self, "count_access_tokens", LIST, async |tx| {
-            let (condition, params) = condition(filter, vec![i64::from(limit).into()]);
+            let (condition, params) = live_condition(filter, vec![i64::from(limit).into()]);
             let count = format!(
                 "SELECT count(*) AS count FROM
-                     (SELECT 1 FROM access_tokens WHERE revoked_at IS NULL AND {condition} LIMIT $1) AS counted"
+                     (SELECT 1 FROM access_tokens WHERE {condition} {BY_USE} LIMIT $1) AS counted"
             );
             let counted = tx.row(&count, &params, |row, _| row.get("count")).await?;
             Ok(counted.map_or(0, i64::cast_unsigned))
@@ -281,7 +281,20 @@ async fn ended_here(tx: &mut Tx, found: Option<AccessToken>) -> Result<Option<Ac
     Ok(Some(found))
 }
 
-/// The condition of a filter, so that each finds its index, and its parameters after `params`.
+/// The order of the indexes of tokens that are not revoked. Where it does not matter it still leads to them.
+const BY_USE: &str = "ORDER BY coalesce(last_used_at, issued_at), token";
+
+/// As [`condition`], for tokens that are not revoked, in the words of the indexes by which they are found.
+fn live_condition(filter: &TokenFilter, params: Vec<Value>) -> (String, Vec<Value>) {
+    let (mut condition, params) = condition(filter, params);
+    condition += " AND revoked_at IS NULL";
+    if filter.user.is_none() {
+        condition += " AND issued_at >= 0";
+    }
+    (condition, params)
+}
+
+/// The condition of a filter, and its parameters after `params`.
 fn condition(filter: &TokenFilter, mut params: Vec<Value>) -> (String, Vec<Value>) {
     params.push(filter.unused_since.map_or(i64::MAX, seconds).into());
     let mut condition = format!("coalesce(last_used_at, issued_at) <= ${}", params.len());
@@ -290,9 +303,6 @@ fn condition(filter: &TokenFilter, mut params: Vec<Value>) -> (String, Vec<Value
     }
     let user = filter.user.as_ref().map(UserId::as_str);
     let consumer = filter.consumer.as_ref().map(ConsumerKey::as_str);
-    if (user, consumer) == (None, None) {
-        condition += " AND issued_at >= 0";
-    }
     for (column, value) in [(r#""user""#, user), ("consumer", consumer)] {
         if let Some(value) = value {
             params.push(value.into());
