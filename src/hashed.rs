@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// For maps whose keys are keyed hashes of 64 bits.
+/// For maps whose keys are keyed hashes of 64 bits. Any other key has the hash 0.
 pub type Hashed = BuildHasherDefault<Identity>;
 
 /// The hash of a `u64`: itself.

@@ -10,7 +10,7 @@
 //!
 //! `proxy::Worker::pass` calls them in this order. Each step takes the value of the step before, so none can be left
 //! out: [`parse`] makes a `SignedRequest`, [`verify`] turns it into `Verified`, [`policy`] into a `Permit`, and
-//! [`forward`] takes nothing but a `Permit`. [`forward_auth`] takes the same steps, up to the `Permit`, for a request that
+//! [`forward`] sends nothing without a `Permit`. [`forward_auth`] takes the same steps, up to the `Permit`, for a request that
 //! another proxy describes and forwards.
 //!
 //! # Layers: a module uses only its own layer and those below

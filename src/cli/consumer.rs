@@ -29,7 +29,7 @@ pub(super) enum Command {
     List {
         #[command(flatten)]
         filter: FilterArgs,
-        /// Only those registered at least this long ago, such as 90d, that signed no call and got no token since
+        /// Only those registered at least this long ago, such as 90d, that signed no call since
         #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
         unused_for: Option<Duration>,
     },

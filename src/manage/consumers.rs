@@ -55,8 +55,8 @@ impl Management {
         found.ok_or_else(|| ManageError::ConsumerUnknown(key.clone()))
     }
 
-    /// Lists consumers by their keys, from after `after`, at most `limit`; with `unused_for` only those that were registered,
-    /// signed their last call, and were issued their last access token at least that long ago.
+    /// Lists consumers by their keys, from after `after`, at most `limit`; with `unused_for` only those that were registered
+    /// and signed their last call at least that long ago.
     ///
     /// # Errors
     /// The store fails.

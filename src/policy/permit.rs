@@ -12,7 +12,7 @@ use crate::{
     verify::{Credential, Verified},
 };
 
-/// The proof that a request may be forwarded. `forward` takes nothing else; only this file makes one.
+/// The proof that a request may be forwarded. `forward` sends nothing without one; only this file makes one.
 #[derive(Debug)]
 pub struct Permit(Bearer);
 

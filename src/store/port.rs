@@ -232,8 +232,7 @@ pub struct RecordFilter {
     pub q: Option<String>,
     /// Only enabled ones, or only disabled ones.
     pub enabled: Option<bool>,
-    /// Only consumers that were registered at this time or before, have signed no call later, and have no access token that
-    /// was used or issued later.
+    /// Only consumers that were registered at this time or before and have signed no call later.
     pub unused_since: Option<UnixTime>,
 }
 

@@ -122,8 +122,7 @@ pub struct ConsumerUse {
     pub consumer: ConsumerKey,
     /// When it was; uses are written in batches.
     pub last_used_at: UnixTime,
-    /// The signature method, in its registered spelling; `None` if it is not known, here and below: an import has found the
-    /// use at an access token.
+    /// The signature method, in its registered spelling; `None`, here and below, if the use comes from an imported token.
     pub method: Option<String>,
     /// The base string that was signed.
     pub dialect: Option<Dialect>,

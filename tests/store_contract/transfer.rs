@@ -2,11 +2,14 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use countersign::store::{
-    Store,
-    port::Added,
-    record::{AccessToken, Consumer, ConsumerUse, User},
-    transfer::{BATCH, Conflict, Import, ImportList, Imported, MAX_PROBLEMS, Origin, Record},
+use countersign::{
+    clock::UnixTime,
+    store::{
+        Store,
+        port::Added,
+        record::{AccessToken, Consumer, ConsumerUse, User},
+        transfer::{BATCH, Conflict, Import, ImportList, Imported, MAX_PROBLEMS, Origin, Record},
+    },
 };
 
 use crate::{
@@ -137,15 +140,25 @@ pub(crate) async fn round_trip_gives_the_same_records<B: Backend>() {
     let count = records.len() as u64;
     assert_eq!(import(&to, &records).await, imported(count, 0, 0, 0));
     assert_eq!(export(&to).await, records);
-    // The last use of a token was one of its consumer.
-    let used = ConsumerUse {
-        consumer: id("c"),
-        last_used_at: later(7),
+    // The last use of a token, or its issue, was one of its consumer.
+    let used = |key, last_used_at| ConsumerUse {
+        consumer: id(key),
+        last_used_at,
         method: None,
         dialect: None,
     };
-    let uses = to.consumer_uses(&[id("c"), id("rich")]).await.unwrap();
-    assert_eq!(uses, [used]);
+    let keys = [id("c"), id("rich")];
+    let mut uses = to.consumer_uses(&keys).await.unwrap();
+    uses.sort_by_key(|used| used.consumer.clone());
+    let issued = access_token("revoked", "rich", "u").issued_at;
+    assert_eq!(uses, [used("c", later(7)), used("rich", issued)]);
+    let future = AccessToken {
+        last_used_at: Some(UnixTime(1 << 40)),
+        ..access_token("future", "c", "u")
+    };
+    import(&to, &[Record::AccessToken(future)]).await;
+    let uses = to.consumer_uses(&keys[..1]).await.unwrap();
+    assert_eq!(uses, [used("c", later(7))]);
 }
 
 pub(crate) async fn is_idempotent<B: Backend>() {

@@ -134,9 +134,9 @@ fn query(path: &str, name: &str) -> Value {
     match name {
         "limit" => json!({ "type": "integer", "minimum": 1, "maximum": 1000, "default": 100 }),
         "enabled" => json!({ "type": "boolean" }),
-        "unused_for" => {
-            duration("Only those not used, registered or issued for this long, such as 90d.")
-        }
+        "unused_for" => duration(
+            "Only those that were registered or issued, and last used, at least this long ago, such as 90d.",
+        ),
         "consumer" => reference("ConsumerKey"),
         "user" => reference("UserId"),
         "cursor" => match path {

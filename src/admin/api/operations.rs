@@ -192,7 +192,7 @@ pub(super) static OPERATIONS: [Operation; 23] = [
         .summary("Ends all sessions of a user")
         .fails(&[404, 412]),
     operation(Method::GET, "/v1/tokens", Act::ListTokens)
-        .summary("Lists access tokens that are not revoked; with unused_for the longest unused first")
+        .summary("Lists access tokens that are not revoked, the longest unused first")
         .query(&["consumer", "user", "unused_for", PAGE[0], PAGE[1]])
         .shows(200, "TokenPage"),
     operation(Method::POST, "/v1/tokens", Act::IssueToken)

@@ -170,7 +170,7 @@ impl Visit<'_> {
         let word = |name: &str| view.get(name).and_then(Value::as_str).unwrap_or("–");
         let last_use = match (word("last_used_at"), word("last_method")) {
             ("–", _) => "none is known".to_owned(),
-            (at, "–") => format!("{at}, by an imported token"),
+            (at, "–") => format!("{at}, from an imported token"),
             (at, method) => format!("{at}, {method}, base string {}", word("last_dialect")),
         };
         let secret = match &consumer.previous_secret {

@@ -42,7 +42,7 @@ impl Visit<'_> {
 
     pub(super) async fn tokens(&self) -> Result<Page> {
         let (filter, unused_for) = self.filter()?;
-        // The list of unused tokens goes by their last use.
+        // The list goes by last use.
         let cursor = self.session.opened(self.field("cursor"));
         let cursor = cursor.as_deref().and_then(|cursor| cursor.split_once('.'));
         let (used, token) = cursor.unwrap_or_default();

@@ -48,7 +48,7 @@ type DynError = Box<dyn std::error::Error + Sync + Send>;
 const LOCK: u32 = 0x4374_536e;
 /// How long the servers are tried when the store is opened.
 const REACH: Duration = Duration::from_secs(5);
-/// How long a change of a consumer or user may take, which may touch many tokens.
+/// How long a change of a consumer or user may take, which may touch many tokens, and any use case of a command.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a migration waits for those who write.
 const MIGRATION_WAIT: Duration = Duration::from_secs(30);

@@ -37,8 +37,6 @@ struct RedisInserter {
     known: Mutex<(String, u64)>,
 }
 
-impl RedisInserter {}
-
 impl Writer for RedisInserter {
     fn check(&self) -> Result<()> {
         self.link.check()

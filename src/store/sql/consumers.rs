@@ -169,20 +169,22 @@ const RECORD_USES: &str = "INSERT INTO consumer_uses (consumer, last_used_at, me
          method = excluded.method, dialect = excluded.dialect
      WHERE consumer_uses.last_used_at < excluded.last_used_at";
 
-/// Records the last uses of imported access tokens as uses of their consumers.
+/// Records the last uses of imported access tokens, or else their issue, as uses of their consumers; none in the future, which
+/// would hide every use until then.
 pub(super) async fn record_imported_uses(tx: &mut Tx, records: &[Numbered]) -> Result<()> {
     let mut uses = BTreeMap::<_, i64>::new();
     for (_, record) in records {
-        if let Record::AccessToken(token) = record
-            && let Some(at) = token.last_used_at
-        {
+        if let Record::AccessToken(token) = record {
+            let used = token.last_used_at.unwrap_or(token.issued_at);
             let last = uses.entry(&token.consumer).or_default();
-            *last = seconds(at).max(*last);
+            *last = seconds(used).max(*last);
         }
     }
     let uses: Vec<_> = uses.into_iter().map(|(key, at)| (key, [at])).collect();
+    let past = "WHERE CAST(value -> 1 ->> 0 AS bigint) <= unixepoch()";
+    let record = RECORD_USES.replace("WHERE true", past);
     for some in uses.chunks(BATCH) {
-        tx.execute(RECORD_USES, &[json(some)?.into()]).await?;
+        tx.execute(&record, &[json(some)?.into()]).await?;
     }
     Ok(())
 }

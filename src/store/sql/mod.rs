@@ -140,7 +140,7 @@ pub enum Mode {
 /// How long the caller of a use case waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// As long as a request may wait: less than a second where the engine is on another machine.
+    /// As long as a request may wait: less than a second where the engine is on another machine, unless a command asks.
     Request,
     /// Some seconds: a command, or work that nobody waits for.
     Command,

@@ -41,7 +41,7 @@ pub(in crate::store) const STEPS: &[&str] = &[r#"
         PRIMARY KEY (kind, key)
     ) STRICT, WITHOUT ROWID;
 
-    -- The last verified call of each consumer; without method and dialect if an import has found it at a token.
+    -- The last verified call of each consumer; without method and dialect if it comes from an imported token.
     CREATE TABLE consumer_uses (
         consumer TEXT PRIMARY KEY NOT NULL REFERENCES consumers (key),
         last_used_at INTEGER NOT NULL,
@@ -79,8 +79,8 @@ pub(in crate::store) const STEPS: &[&str] = &[r#"
     ) STRICT;
     CREATE INDEX access_tokens_of_consumer ON access_tokens (consumer, token);
     CREATE INDEX access_tokens_of_user ON access_tokens ("user", token);
-    -- Lists begin with the access tokens that have been unused for longest, and leave out those that were revoked. Every token
-    -- is issued after 1970. A search by user does not say so, and thereby gets the index by user: a user has few tokens.
+    -- Lists begin with the access tokens that have been unused for longest, and leave out those that were revoked. No token
+    -- was issued before 1970. A query for the tokens of a user does not say so, and then uses the index by user: a user has few.
     CREATE INDEX live_tokens_by_use ON access_tokens (coalesce(last_used_at, issued_at), token)
         WHERE revoked_at IS NULL AND issued_at >= 0;
     CREATE INDEX live_tokens_of_consumer_by_use ON access_tokens (consumer, coalesce(last_used_at, issued_at), token)

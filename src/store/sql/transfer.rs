@@ -106,7 +106,9 @@ pub(super) async fn import(tx: &mut Tx, list: &ImportList) -> Result<Import> {
         }
         tx.drop_changes();
     }
-    consumers::record_imported_uses(tx, &list.records).await?;
+    if state.problems.is_empty() {
+        consumers::record_imported_uses(tx, &list.records).await?;
+    }
     if list.dry_run || !state.problems.is_empty() {
         tx.execute("ROLLBACK TO SAVEPOINT import", &[]).await?;
         tx.changes.clear();
