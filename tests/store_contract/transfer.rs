@@ -156,7 +156,8 @@ pub(crate) async fn round_trip_gives_the_same_records<B: Backend>() {
         last_used_at: Some(UnixTime(1 << 40)),
         ..access_token("future", "c", "u")
     };
-    import(&to, &[Record::AccessToken(future)]).await;
+    let future = [Record::AccessToken(future)];
+    assert_eq!(import(&to, &future).await, imported(1, 0, 0, 0));
     let uses = to.consumer_uses(&keys[..1]).await.unwrap();
     assert_eq!(uses, [used("c", later(7))]);
 }
