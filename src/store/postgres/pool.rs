@@ -46,7 +46,7 @@ impl Timeouts {
     /// Less than a second for requests that are served, and more for a command.
     pub(super) const fn of(opening: Opening) -> Self {
         match opening {
-            // What a start would reject, `check` rejects.
+            // `check` rejects what a start would reject.
             Opening::Serve | Opening::Check => Self {
                 connection: Duration::from_millis(300),
                 request: Duration::from_millis(625),
