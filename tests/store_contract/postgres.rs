@@ -190,7 +190,7 @@ async fn a_transaction_that_hangs_elsewhere_delays_and_does_not_stop_others() {
         assert!(begun.elapsed() < PATIENCE);
         until_it_answers(&*store).await;
     }
-    // What hangs for longer is ended by its own server.
+    // The server ends a transaction that hangs for longer.
     let limited = format!("SET idle_in_transaction_session_timeout = 2000; {hang}");
     client.batch_execute(&limited).await.unwrap();
     while issue().await.is_err() {

@@ -47,7 +47,7 @@ async fn reseal(store: &Arc<dyn Store>, look: bool) -> Resealed {
     let mut all = Resealed::default();
     let mut next = Some(ResealFrom::default());
     while let Some(from) = next {
-        // A writer that finds the file locked again and again for seconds gives up, and can begin again.
+        // SQLite gives up after seconds in which others held the lock; the batch can be sealed again.
         let batch = until_answered(|| store.reseal(from.clone(), look));
         next = all.add(batch.await);
     }

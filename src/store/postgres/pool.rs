@@ -59,8 +59,8 @@ impl Timeouts {
     }
 }
 
-/// How long a statement may take within `limit`, in milliseconds. The server ends it before the caller gives up, so that a
-/// slow statement is told from a server that hangs.
+/// How long a statement may take within `limit`, in milliseconds. The server ends it before the caller gives up: a slow
+/// statement is no outage, and a server that hangs is one.
 pub(super) const fn statement_timeout(limit: Duration) -> u128 {
     limit.as_millis() * 4 / 5
 }
