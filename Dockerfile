@@ -1,9 +1,9 @@
-# Build: any machine with Docker; nothing of the host goes in but the sources.
+# Build: any machine with Docker; only the sources are copied from the host.
 FROM rust:1.95-bookworm AS build
 RUN rustup component add llvm-tools
 WORKDIR /src
 COPY . .
-# The same files as in the image that deploy/image makes without Docker.
+# Makes the same files as deploy/image, which needs no Docker.
 RUN deploy/build-guided && deploy/rootfs target/guided/countersign /rootfs && mv /rootfs/var/lib/countersign /data
 
 FROM scratch

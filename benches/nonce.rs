@@ -1,6 +1,6 @@
-//! The nonce window: what an insertion costs, what a nonce costs, and how long anything makes others wait.
+//! The nonce window: the cost of an insertion, the cost of a nonce, and the longest time that anything blocks others.
 //!
-//! Times leave out what the thread waited for a core, so that neighbours on the machine do not count.
+//! Times leave out the time for which the thread waited for a core, so that other load on the machine does not count.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 #![expect(clippy::expect_used, reason = "a benchmark that cannot begin ends")]
 
@@ -61,10 +61,10 @@ impl Requests {
     }
 }
 
-/// How the timestamps of successive requests lie.
+/// The order of the timestamps of successive requests.
 #[derive(Clone, Copy)]
 enum Order {
-    /// As they come: nearly all of this second or the last, one in eight up to a minute off.
+    /// In order of arrival: nearly all of this second or the last, one in eight up to a minute off.
     Live,
     /// Anywhere in the window, which no cache can follow.
     Scattered,
@@ -82,7 +82,7 @@ impl Order {
     }
 }
 
-/// What the kernel's scheduler knows of this thread: time spent waiting for a core, and how often it got one.
+/// The kernel scheduler's account of this thread: time spent waiting for a core, and how often it got one.
 fn scheduled() -> (Duration, u64) {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let mut fields = text.split_whitespace().skip(1).map(str::parse);
@@ -90,7 +90,7 @@ fn scheduled() -> (Duration, u64) {
     (Duration::from_nanos(next()), next())
 }
 
-/// How long `work` takes, less what it waited for a core: other processes do not count.
+/// The time that `work` takes, less the time that it waited for a core: other processes do not count.
 fn time(work: impl FnOnce()) -> Duration {
     let (waited, _) = scheduled();
     let began = Instant::now();
@@ -122,7 +122,7 @@ fn fill(medium: &str, path: Option<&Path>, order: Order) {
     let bytes = window.bytes() as f64 / ENTRIES as f64;
     let resident = (resident_bytes() - resident) as f64 / ENTRIES as f64;
 
-    // A window later: each second one second is dropped and as many nonces come in.
+    // A window later: each second one second is dropped and as many nonces are inserted.
     let mut worst_maintain = Duration::ZERO;
     let mut refilling = Duration::ZERO;
     let per_second = ENTRIES / WINDOW.as_secs();
@@ -141,7 +141,7 @@ fn fill(medium: &str, path: Option<&Path>, order: Order) {
         });
     }
 
-    // How long a single insertion takes, clock included; batches in which the thread lost its core are left out.
+    // The time of a single insertion, clock included; batches in which the thread lost its core are left out.
     let now = START + 60 + WINDOW.as_secs() + seconds;
     let mut times = Vec::new();
     while times.len() < 2_000_000 {

@@ -1,4 +1,4 @@
-//! What the check of one signed request and the assertion for the API cost, whole and by stage: `cargo bench --bench verify`.
+//! The cost of checking a signed request and of the assertion, whole and by stage: `cargo bench --bench verify`.
 //!
 //! The request is a usual one: GET with four query parameters, and seven protocol parameters in the Authorization
 //! header. Before anything is timed, a counting allocator shows that the check allocates nothing.
@@ -40,12 +40,12 @@ use hmac::{Hmac, KeyInit, Mac};
 use http::HeaderValue;
 use sha1::Sha1;
 
-/// Counts what is allocated.
+/// Counts allocations.
 struct Counting;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call is passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -73,7 +73,7 @@ const PATH: &[u8] = b"/members/42";
 const CONSUMER_SECRET: &str = "kd94hf93k423kf44kd94hf93k423kf44";
 const TOKEN_SECRET: &str = "pfkkdhi9sl3r4s00pfkkdhi9sl3r4s00";
 
-/// A request as it comes, and what is known of its consumer.
+/// A request as received, and the data known of its consumer.
 struct Case {
     header: String,
     origin: EncodedOrigin,
@@ -109,7 +109,7 @@ impl Case {
         parameters.read_query(QUERY).unwrap();
     }
 
-    /// The whole check, bytes to verdict.
+    /// The whole check, from bytes to verdict.
     fn check(&self, parameters: &mut Parameters) -> bool {
         self.parse(parameters);
         self.check_parsed(parameters)
@@ -140,7 +140,7 @@ fn base<'a>(origin: &'a EncodedOrigin, parameters: &'a Parameters) -> BaseString
     }
 }
 
-/// Takes what a hash would.
+/// Receives the bytes that a hash would.
 struct Discard(usize);
 
 impl countersign::oauth::sink::Sink for Discard {
@@ -248,7 +248,7 @@ fn form(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The identity assertion of a request: signed for it, or kept beside the credential.
+/// The identity assertion of a request: signed for it, or cached with the credential.
 fn assertion(criterion: &mut Criterion) {
     let claims = Claims {
         iss: "https://auth.example.com",
@@ -299,7 +299,7 @@ fn assertion(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Checks a thousand requests in memory that was used before, and demands that nothing was allocated.
+/// Checks a thousand requests in memory that was used before, and asserts that nothing was allocated.
 fn assert_no_allocation() {
     let case = Case::signed_with(SignatureMethod::HmacSha1);
     let mut parameters = Parameters::new();

@@ -43,7 +43,7 @@ pub struct Subject<'a> {
     pub method: &'a Method,
     /// The fields as sent.
     pub headers: &'a HeaderMap,
-    /// Where it came from, and for which host.
+    /// The origin of the call, and the host that it is for.
     pub received: RequestOrigin<'a>,
     /// The public URL for which it was signed.
     pub url: &'a PublicUrl,
@@ -77,9 +77,9 @@ pub struct Facts {
     pub previous_secret: bool,
     /// The signature holds.
     pub is_verified: bool,
-    /// How long the verification took, if it took place.
+    /// The duration of the verification, if it took place.
     pub verify: Option<Duration>,
-    /// How far the consumer's clock is ahead of ours, in seconds.
+    /// The seconds that the consumer's clock is ahead of ours.
     pub skew_seconds: Option<i64>,
     /// The failure that would have rejected a call that is only observed.
     pub observed: Option<Box<Failure>>,
@@ -93,7 +93,7 @@ pub struct Authorizer {
     pub verify: verify::Params,
     /// Knows the sessions of users.
     pub pages: Pages,
-    /// `service.path`: where a browser without a session is sent.
+    /// `service.path`: the destination of a browser without a session.
     pub login_path: String,
     /// The public URLs.
     pub origins: Arc<Origins>,
@@ -105,7 +105,7 @@ pub struct Authorizer {
     pub forward_preflights: bool,
     /// The end of OAuth 1.0a, if it is planned.
     pub sunset: Option<Arc<Sunset>>,
-    /// How many requests a consumer may make.
+    /// The limit on the requests of a consumer.
     pub rate: Option<ConsumerRate>,
     /// The moment from which `rate` counts.
     pub started: Instant,
@@ -178,7 +178,7 @@ impl Authorizer {
             return false;
         };
         let consumer = self.verifier.credentials().consumer(key.value).await;
-        // If the store cannot tell, it is.
+        // If the store fails, it is.
         consumer.map_or(true, |found| found.is_some_and(|consumer| consumer.enforce))
     }
 
@@ -288,7 +288,7 @@ impl Authorizer {
             return Ok(permit?);
         }
         self.check_same_origin(subject)?;
-        // A description is the caller's but for its own fields and the caller's address.
+        // In a description, only its own fields and the caller's address come from the proxy, the rest from the caller.
         let trusted = subject.received.trusted && !subject.is_described;
         let user = self.pages.session(subject.headers, trusted).await?;
         let user = user.ok_or_else(|| self.or_login(subject, found, Rejection::NoCredentials))?;
@@ -331,7 +331,7 @@ impl Authorizer {
         }
         let mark = subject.query.map_or("", |_| "?").as_bytes();
         let back = [&subject.path, mark, subject.query.unwrap_or_default()].concat();
-        // The login page checks where it leads; a longer one would be too long a target with its escapes.
+        // The login page checks this path; the escapes of a longer one would make the target too long.
         if let Ok(back) = std::str::from_utf8(&back)
             && back.len() <= MAX_RETURN_BYTES
         {

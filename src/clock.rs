@@ -98,7 +98,7 @@ pub const TIME_UNITS: [(&str, u64); 5] = [
 /// Reads a duration: a whole number and one of `ms`, `s`, `m`, `h`, `d`; at most 36500 days.
 ///
 /// # Errors
-/// How a duration is written.
+/// The form of a duration.
 pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     let total = quantity(text, &TIME_UNITS).filter(|total| *total <= LONGEST);
     let total = total.ok_or("write a whole number and ms, s, m, h or d, 36500d at most")?;
@@ -134,7 +134,7 @@ impl Clock {
         Self(TimeSource::Manual(Arc::new(AtomicU64::new(start.0))))
     }
 
-    /// The time now; 1970 if the system's clock stands before it.
+    /// The time now; 1970 if the system's clock is before it.
     pub fn now(&self) -> UnixTime {
         match &self.0 {
             TimeSource::System => UnixTime(

@@ -32,12 +32,12 @@ const BUILT_IN: [(&str, &str); 11] = [
     ("zh-Hant", include_str!("../locales/zh-Hant.ftl")),
 ];
 
-/// Languages read of one request; more do not come from a browser.
+/// The most languages read from one request; browsers do not send more.
 const MAX_WANTED: usize = 16;
 
-// First strong isolate and pop directional isolate: what Unicode sets a value apart with, so that one that is written
-// from right to left does not change the order of the text around it. Fluent's own marks would also go around numbers
-// and whole sentences.
+// First strong isolate and pop directional isolate: Unicode's marks around a value, so that one that is written from
+// right to left does not change the order of the text around it. Fluent's own marks would also go around numbers and
+// whole sentences.
 const ISOLATE: char = '\u{2068}';
 const ISOLATE_END: char = '\u{2069}';
 
@@ -196,7 +196,7 @@ impl Languages {
         Ok(())
     }
 
-    /// The first of these languages that there is: `ui_locales` of OpenID Connect, tags separated by spaces.
+    /// The first of these languages that is available: `ui_locales` of OpenID Connect, tags separated by spaces.
     pub fn of_ui_locales(&self, tags: &str) -> Option<Texts<'_>> {
         let tags = tags.split(' ').filter_map(|tag| tag.parse().ok());
         self.first(&tags.take(MAX_WANTED).collect::<Vec<_>>())
@@ -236,7 +236,7 @@ impl Languages {
     fn first(&self, wanted: &[LanguageIdentifier]) -> Option<Texts<'_>> {
         let wanted = wanted.iter().map(|id| {
             let mut id = id.clone();
-            // The script of zh-TW is not written: without it any Chinese would do.
+            // The script of zh-TW is not written: without it any Chinese language would match.
             if !self.all.iter().any(|language| language.id == id) {
                 id.maximize();
             }
@@ -262,10 +262,10 @@ pub struct Texts<'a> {
     english: &'a Language,
 }
 
-/// A part of a message: its own words, or a value in it.
+/// A part of a message: its own text, or a value in it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct MessagePart {
-    /// The words; not escaped.
+    /// The text; not escaped.
     pub text: String,
     /// Whether it is a value.
     pub is_value: bool,
@@ -371,7 +371,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// What the messages that describe consumers begin with.
+/// The prefix of the messages that describe consumers.
 const CONSUMER: &str = "consumer-";
 
 /// The message that is the title of a permission, and whose attribute `description` describes it.
@@ -392,7 +392,7 @@ fn identifier(name: &str) -> String {
     )
 }
 
-/// The variables of a message: those that Fluent misses when none is given.
+/// The variables of a message: those that Fluent reports as missing without values.
 fn variables(pattern: &Pattern<&str>) -> BTreeSet<String> {
     let mut errors = Vec::new();
     let none = FluentBundle::<FluentResource>::new_concurrent(Vec::new());

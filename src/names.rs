@@ -140,7 +140,7 @@ name! {
     UserId, check_key, r"^(?!\.{1,2}$)[!#-+\--:<-\[\]-~]{1,255}$"
 }
 name! {
-    /// What an operation needs and a token grants.
+    /// A permission that an operation needs and a token grants.
     Permission, check_permission, r"^[A-Za-z0-9._~@+:-]{1,255}$"
 }
 

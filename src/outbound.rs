@@ -31,7 +31,7 @@ const MAX_BYTES: usize = 64 * 1024;
 /// Another service.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// Where it is.
+    /// The origin.
     pub origin: Origin,
     /// With TLS: the configuration and the name that its certificate must have.
     pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
@@ -72,7 +72,7 @@ impl Target {
     }
 }
 
-/// Sends the request on a connection of its own; the body is read of a 200 alone. Redirects are not followed.
+/// Sends the request on a connection of its own; the body is read only for a 200. Redirects are not followed.
 ///
 /// # Errors
 /// [`ExchangeError`]

@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection.
+//! The other end of a connection.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -9,8 +9,8 @@ pub struct Peer {
     pub address: Option<IpAddr>,
     /// The connection is under TLS that ends here.
     pub secure: bool,
-    /// The address is that of a proxy, which passes the connection on for somebody whom it does not name: what arrives is not
-    /// the proxy's word, whether or not the proxy is trusted.
+    /// The address is that of a proxy, which passes the connection on and does not name the caller. The fields are then
+    /// not the proxy's, whether or not it is trusted.
     pub is_relay: bool,
 }
 

@@ -6,9 +6,9 @@ use std::{borrow::Cow, time::Duration};
 
 use crate::telemetry::metrics::Verdict;
 
-/// When to try again while other requests are being served.
+/// The time after which to try again while other requests are being served.
 pub const SOON: Duration = Duration::from_secs(1);
-/// When to try again after an outage whose end is not known; connections are tried again more often than that.
+/// The same after an outage whose end is not known; connections are tried again more often than that.
 pub const OUTAGE: Duration = Duration::from_secs(5);
 
 /// The content of a response to a rejection or a fault.
@@ -16,7 +16,7 @@ pub const OUTAGE: Duration = Duration::from_secs(5);
 pub struct Problem {
     /// The status code.
     pub status: u16,
-    /// The word in logs and metrics.
+    /// The verdict in logs and metrics.
     pub verdict: Verdict,
     /// The code of Problem Reporting, if the status has one.
     pub code: Option<&'static str>,
@@ -53,7 +53,7 @@ impl Problem {
         }
     }
 
-    /// A problem whose code is the word of its verdict.
+    /// A problem whose code is the name of its verdict.
     pub fn coded(status: u16, verdict: Verdict) -> Self {
         let mut problem = Self::plain(status, verdict);
         problem.code = Some(verdict.as_str());
@@ -82,7 +82,7 @@ impl Problem {
         Self::plain(405, Verdict::MethodNotAllowed).field("Allow", allow)
     }
 
-    /// 503, and when to try again.
+    /// 503, with the time after which to try again.
     pub fn unavailable(retry_after: Duration) -> Self {
         Self::plain(503, Verdict::Unavailable).retry_after(retry_after)
     }

@@ -31,7 +31,7 @@ use crate::{
     verify,
 };
 
-/// Why a request is not served: what each step has against it.
+/// Why a request is not served: a rejection or a fault of one step.
 #[derive(Debug, Error)]
 pub enum Failure {
     /// A rejection: it breaks the rules of HTTP.
@@ -103,7 +103,7 @@ impl Failure {
         }
     }
 
-    /// Whether nobody is left who could take a response.
+    /// Whether the caller has gone.
     #[must_use]
     pub const fn is_caller_gone(&self) -> bool {
         matches!(
@@ -150,7 +150,7 @@ pub fn failure(
     render(problem, frame, format, request_id)
 }
 
-/// The usual advice to the caller about a verdict, by its word.
+/// The usual advice to the caller about a verdict, by its name.
 pub fn advice_of(verdict: &str) -> Option<&'static str> {
     let known = Verdict::VARIANTS
         .iter()
@@ -158,7 +158,7 @@ pub fn advice_of(verdict: &str) -> Option<&'static str> {
     advice::usual(*known?)
 }
 
-/// The word of a failure in metrics and logs.
+/// The verdict of a failure in metrics and logs.
 pub fn verdict(failure: &Failure) -> Verdict {
     failure.problem().verdict
 }

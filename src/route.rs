@@ -1,4 +1,4 @@
-//! Which part of the program responds: a token call, a page, or the API.
+//! The part of the program that responds: a token call, a page, or the API.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ pub enum Rejection {
     /// The API could read the path as one above the published prefix.
     #[error("the path leads out of what is public")]
     PathAbovePrefix,
-    /// The host is that of the pages alone, and has none at this path.
+    /// The host is for pages alone, and has no page at this path.
     #[error("no such page")]
     NotFound,
     /// Another proxy describes a token call or a page.
@@ -89,7 +89,8 @@ pub enum Page {
     Authorize,
     /// `mode=applications`: the user's connected applications.
     Applications,
-    /// An address that is no page, such as `/` where the API is under another host or path: leads to the user's applications.
+    /// An address without a page, such as `/` where the API is under another host or path: leads to the user's
+    /// applications.
     Home,
     /// `mode=login`: direct login.
     Login,
@@ -108,7 +109,7 @@ pub enum Target<'o, 'r> {
     Token(Option<TokenCall>),
     /// A page.
     Page(Page),
-    /// The public keys of what is signed here.
+    /// The public keys of our signatures.
     JwkSet,
     /// The API, if the call is permitted.
     Api(ApiCall<'o, 'r>),
@@ -135,7 +136,7 @@ impl ApiCall<'_, '_> {
     }
 }
 
-/// Where the token endpoints are.
+/// The paths of the token endpoints.
 #[derive(Debug, Clone)]
 pub struct Params {
     /// The path of the endpoints that `mode` selects.
@@ -151,8 +152,8 @@ pub struct Params {
 }
 
 impl Params {
-    /// The token call of a request with this form, which is empty where the request has none. `named` is the call that path
-    /// or query name. Where nothing names one, the protocol parameters tell it: Net::OAuth drops the query of the URL.
+    /// The token call of a request with this form, which is empty where the request has none. `named` is the call that
+    /// path or query name. If neither names one, the protocol parameters decide: Net::OAuth drops the query of the URL.
     ///
     /// # Errors
     /// [`Rejection::ModeNotOnce`], [`Rejection::ModeUnknown`] and [`Rejection::MethodNotAllowed`].
@@ -172,7 +173,7 @@ impl Params {
             (None, None) if parameters.was_sent(ProtocolParameter::Callback) => {
                 TokenCall::RequestToken
             }
-            // The mode of a page belongs into the query.
+            // The mode of a page belongs in the query.
             (Some(_), Some(_)) | (None, None | Some(Mode::Page(_))) => {
                 return Err(Rejection::ModeNotOnce);
             }
@@ -246,7 +247,7 @@ impl Params {
 /// The most characters of a host in a log line; no name has more (RFC 1035 §2.3.4).
 const MAX_HOST_CHARS: usize = 255;
 
-/// Finds what a request is for.
+/// Finds the part of the program that a request is for.
 ///
 /// # Errors
 /// [`Rejection`]

@@ -123,7 +123,7 @@ fn a_field_of_a_consumer_is_described_once() {
         // The check and the pattern of a URL, which a plain text does not need.
         "admin/api/openapi.rs",
         "manage/fields.rs",
-        // What it is for.
+        // The purpose of the URL.
         "pages/consent.rs",
         "pages/error.rs",
         "store/record.rs",
@@ -282,7 +282,7 @@ fn without_tests(text: &str) -> String {
     kept
 }
 
-/// The modules of the crate's root that a text names, in `use` lines, bodies and docs: behind `crate::`, and behind so
+/// The modules of the crate's root that a text names, in `use` lines, bodies and docs: after `crate::`, and after as
 /// many `super::` as lead from a module at `depth` to the root.
 fn used_modules(text: &str, depth: usize) -> Vec<String> {
     let mut modules = Vec::new();
@@ -300,7 +300,7 @@ fn used_modules(text: &str, depth: usize) -> Vec<String> {
     modules
 }
 
-/// The names at the beginning of a path, or of each path in braces, behind `above` more `super::`.
+/// The names at the beginning of a path, or of each path in braces, after `above` more `super::`.
 fn named(path: &str, above: usize, modules: &mut Vec<String>) {
     let path = path.trim_start();
     if let Some(list) = path.strip_prefix('{') {
@@ -314,7 +314,7 @@ fn named(path: &str, above: usize, modules: &mut Vec<String>) {
     } else if above == 0 {
         let is_word = |character: char| character.is_alphanumeric() || character == '_';
         let word = path.split(|character| !is_word(character)).next().unwrap();
-        // A name in upper case is one of the root's own, and a `*` is none.
+        // A name in upper case is an item of the root itself, and a `*` is not a module.
         if word.starts_with(|first: char| first.is_lowercase()) && word != "self" {
             modules.push(word.to_owned());
         }
@@ -341,7 +341,7 @@ fn items(list: &str) -> Vec<&str> {
     items
 }
 
-/// The modules that are left when those that use no module that is left are taken away again and again.
+/// Repeatedly removes the modules that use none of the remaining ones; returns the rest.
 fn cycle(graph: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
     let mut left: BTreeSet<&String> = graph.keys().collect();
     loop {

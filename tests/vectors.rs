@@ -1,6 +1,6 @@
 //! Every signature vector against the core: published examples, primitives, and requests that third-party libraries signed.
 //!
-//! `tests/vectors/README.md` tells where they come from.
+//! `tests/vectors/README.md` lists their sources.
 
 #![expect(
     clippy::unwrap_used,
@@ -174,7 +174,7 @@ fn counts(counts: &[(&str, usize)]) -> BTreeMap<String, usize> {
         .collect()
 }
 
-/// What was done with the vectors, so that none is passed over in silence.
+/// Counts of the checks made, so that no vector is skipped unnoticed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Tally {
     vectors: usize,
@@ -234,7 +234,7 @@ fn run(vector: &Vector) -> Tally {
         parameters.read_body(body.as_bytes()).unwrap();
         tally.forms += 1;
     }
-    // Some documents tell the oauth_ parameters of a request without placing them.
+    // Some documents give the oauth_ parameters of a request without placing them.
     let placed = parameters.has_protocol_parameter();
     if !placed {
         let (oauth, _): (Vec<_>, Vec<_>) = vector
@@ -245,7 +245,7 @@ fn run(vector: &Vector) -> Tally {
         parameters.read_header(header(&oauth).as_bytes()).unwrap();
     }
 
-    // What is signed.
+    // The signed data.
     let mut expected = vector.parameters.clone();
     let mut found = pairs(&parameters);
     found.retain(|(name, _)| name != "oauth_signature");
@@ -512,7 +512,7 @@ fn header(pairs: &[(String, String)]) -> String {
     format!("OAuth {}", pairs.join(", "))
 }
 
-/// Escapes every byte, so that these tests lean on no encoder.
+/// Escapes every byte, so that these tests depend on no encoder.
 fn escape_all(plain: &str) -> String {
     plain.bytes().map(|byte| format!("%{byte:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! One connection to the proxy: a request goes out, an answer comes in.
+//! One connection to the proxy, which carries one request at a time.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -12,11 +12,11 @@ use rustls::{ClientConfig, ClientConnection, pki_types::ServerName};
 
 use crate::requests::Requests;
 
-/// One answer that is in, with its body.
+/// One complete answer, with its body.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) latency: Duration,
-    /// What came of it in the first read, for who looks for a failure.
+    /// The first read, from the head on, to look for the cause of a failure.
     pub(crate) head: String,
 }
 
@@ -26,11 +26,11 @@ pub(crate) struct Connection {
     tls: Option<Arc<ClientConfig>>,
     /// Opened for the first request.
     stream: Option<Stream>,
-    /// The request that is out, how much of it, and since when.
+    /// The number of the request under way, how many bytes of it were sent, and when it was due or began.
     request: Option<(usize, usize, Instant)>,
-    /// The head of the answer, until it is whole.
+    /// The head of the answer, until it is complete.
     head: Vec<u8>,
-    /// Status of the answer, and what is to come of its body.
+    /// Status of the answer, and the bytes of its body still to come.
     body: Option<(u16, usize)>,
     piece: Box<[u8]>,
 }
@@ -49,7 +49,7 @@ impl Connection {
         }
     }
 
-    /// The next request gets another connection.
+    /// Closes the connection; the next request opens another one.
     pub(crate) fn close(&mut self) {
         self.stream = None;
     }
@@ -68,7 +68,7 @@ impl Connection {
         self.write(requests);
     }
 
-    /// Moves what can be moved; the answer, once it is in.
+    /// Writes and reads as far as possible; returns the answer once it is complete.
     pub(crate) fn drive(&mut self, requests: &Requests) -> Option<Answer> {
         self.write(requests);
         loop {
@@ -85,7 +85,7 @@ impl Connection {
         }
     }
 
-    /// Takes `length` bytes of an answer.
+    /// Consumes `length` bytes of an answer.
     fn take(&mut self, length: usize) -> Option<Answer> {
         let (status, left) = match self.body {
             Some((status, left)) => (status, left.checked_sub(length)),
@@ -158,7 +158,7 @@ fn panic_with(what: &str, error: &std::io::Error) -> ! {
     panic!("{what}: {error}")
 }
 
-/// Status, length of the head and length of the body of the answer in front, once its head is whole.
+/// Status, length of the head and length of the body of the first answer, once its head is complete.
 fn head(buffer: &[u8]) -> Option<(u16, usize, usize)> {
     let end = memchr::memmem::find(buffer, b"\r\n\r\n")? + 4;
     let mut fields = [httparse::EMPTY_HEADER; 64];

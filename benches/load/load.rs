@@ -1,15 +1,14 @@
 //! The load of `benches/run`: kept connections, each request signed beforehand with a nonce of its own, so that the same
 //! bytes can be sent to a proxy that verifies and to one that does not.
 //!
-//! In a closed loop the next request goes out when an answer is in. With `--rate` the loop is open: requests are due at
-//! times drawn beforehand (exponential gaps, the same for every run), and a latency counts from when its request was
-//! due, however late it could be sent; so a proxy that stalls pays for all whom it kept waiting.
-//!
+//! In a closed loop the next request is sent when an answer has arrived. With `--rate` the loop is open: requests are
+//! due at times drawn beforehand (exponential gaps, the same for every run), and a latency counts from the time when
+//! its request was due, even if it was sent later; so a proxy that stalls pays for every request that it delays.
 //! Before that, each connection is opened and has one request answered, and the word `ready` is printed; the run begins
-//! with a line on standard input. Then one line of JSON is printed, and connections stay open until standard input ends. So
-//! whoever measures can leave out signing, opening and closing.
+//! with a line on standard input. Then one line of JSON is printed, and connections stay open until standard input
+//! ends. So a measurement can leave out signing, opening and closing.
 //!
-//! Everything that is not a 200 counts as a failure.
+//! Every answer other than 200 counts as a failure.
 
 #![expect(
     clippy::print_stdout,
@@ -59,7 +58,7 @@ fn main() {
     _ = input.next();
 }
 
-/// All connections, and how far the run has come.
+/// All connections, and the progress of the run.
 struct Load<'a> {
     options: &'a Options,
     requests: Requests,
@@ -91,7 +90,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// One request on each connection, few at a time.
+    /// Sends one request on each connection, a few at a time.
     fn warm_up(&mut self) {
         let last = self.requests.len() - self.options.requests;
         self.run_closed(last, 64);
@@ -168,7 +167,7 @@ impl<'a> Load<'a> {
     }
 }
 
-/// What the whole run came to.
+/// The totals of the whole run.
 #[derive(Default)]
 struct Tally {
     failures: usize,

@@ -1,4 +1,4 @@
-//! What the load generator can be told.
+//! The options of the load generator.
 
 use std::{net::SocketAddr, path::PathBuf};
 

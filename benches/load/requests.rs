@@ -13,7 +13,7 @@ use sha1::Sha1;
 
 use crate::options::Options;
 
-/// All heads in one buffer, and the body that all have in common.
+/// All heads in one buffer, and the body that all requests share.
 pub(crate) struct Requests {
     heads: Vec<u8>,
     ends: Vec<usize>,
@@ -24,7 +24,7 @@ impl Requests {
     pub(crate) fn sign(options: &Options) -> Self {
         let mut signer = Signer::new(options);
         let mut heads = String::new();
-        // One more for each connection that is kept: the first on it is not measured.
+        // One more for each kept connection: the first request on it is not measured.
         let first = if options.fresh {
             0
         } else {
@@ -47,7 +47,7 @@ impl Requests {
         self.ends.len()
     }
 
-    /// What is left of a request of which `sent` bytes are out; empty once all are.
+    /// The unsent rest of a request of which `sent` bytes were sent; empty once all are.
     pub(crate) fn rest(&self, number: usize, sent: usize) -> &[u8] {
         let head = &self.heads[self.range(number)];
         if sent < head.len() {
@@ -83,7 +83,7 @@ pub(crate) fn print_targets(options: &Options) {
     print!("{out}");
 }
 
-/// One who may call, with the key's inner and outer states.
+/// A consumer, with the inner and outer states of its key.
 struct Consumer {
     key: String,
     token: String,
@@ -97,7 +97,7 @@ struct Signer<'a> {
     target: String,
     body: String,
     fields: String,
-    /// What is signed beside the protocol parameters, encoded.
+    /// The signed parameters other than the protocol parameters, encoded.
     parameters: Vec<(String, String)>,
     time: u64,
     run: u128,

@@ -1,4 +1,4 @@
-//! When requests are due in an open loop.
+//! The times at which requests are due in an open loop.
 
 use std::{
     fs,
@@ -20,9 +20,9 @@ pub(crate) struct Schedule {
 }
 
 struct Shared {
-    /// How many requests the loop knows to be due: it need not be woken for them.
+    /// The number of requests that the loop knows to be due: it need not be woken for them.
     known: AtomicUsize,
-    /// Lives as long as the loop: closed by the thread that sent it, the last call to wake might be lost.
+    /// Lives as long as the loop: if the sending thread closed it, the last call to wake might be lost.
     waker: Waker,
 }
 
@@ -41,7 +41,7 @@ impl Schedule {
                 Duration::from_secs_f64(at)
             })
             .collect();
-        // The kernel may else wake the thread 50 µs late.
+        // Otherwise the kernel may wake the thread 50 µs late.
         _ = fs::write("/proc/self/timerslack_ns", "1");
         let times = due.clone();
         let shared = Arc::new(Shared {
@@ -52,7 +52,7 @@ impl Schedule {
         thread::spawn(move || {
             let mut next = 0;
             while let Some(due) = times.get(next) {
-                // Also when this thread comes late: the loop may have looked just before the time.
+                // Also wakes when this thread is late: the loop may have looked just before the time.
                 thread::sleep((start + *due).saturating_duration_since(Instant::now()));
                 next += 1;
                 let known = loops.known.load(Ordering::Relaxed);
@@ -65,7 +65,7 @@ impl Schedule {
         Self { start, due, shared }
     }
 
-    /// When the request of this number was due, if it is by now.
+    /// The time when the request of this number was due, if that time has come.
     pub(crate) fn due(&self, number: usize) -> Option<Instant> {
         let due = self.start + *self.due.get(number)?;
         if due > Instant::now() {

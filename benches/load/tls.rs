@@ -1,4 +1,4 @@
-//! TLS as both proxies are made to speak it: one version, one group, one cipher suite, every handshake a full one.
+//! TLS as both proxies are configured to speak it: one version, one group, one cipher suite, only full handshakes.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) fn config() -> Arc<ClientConfig> {
     Arc::new(config)
 }
 
-/// Believes every certificate: the generator's own work is not measured, and it speaks to its own machine alone.
+/// Accepts every certificate: the generator's own work is not measured, and it connects only to its own machine.
 #[derive(Debug)]
 struct Anyone;
 

@@ -1,6 +1,6 @@
 """The identity assertion through whole requests: off, one for many requests, and one for each.
 
-The limit is held to instructions, which vary less; CPU time has what a longer head costs the kernel too.
+The limit is compared with instructions, which vary less; CPU time also includes the kernel's cost of a longer head.
 """
 
 import statistics
@@ -54,7 +54,7 @@ def run(suite):
 
 
 def section(file, key, bind):
-    """The configuration of an assertion, whose key it makes."""
+    """Makes a key, and returns the configuration of an assertion with it."""
     subprocess.run(["openssl", "genpkey", *KEYS[key], "-out", str(file)], check=True, capture_output=True)
     file.chmod(0o600)
     return f"""

@@ -1,4 +1,4 @@
-"""Reads what callgrind writes with `--dump-instr=yes`: costs of single instructions, and of calls."""
+"""Reads the output of callgrind with `--dump-instr=yes`: costs of single instructions, and of calls."""
 
 import re
 from collections import Counter
@@ -16,7 +16,7 @@ class Profile:
         return sum(self.own.values())
 
     def lines(self):
-        """How many 64-byte lines of code at least every second request runs through, where this is the cost of one request."""
+        """The number of 64-byte lines of code that at least every second request runs through; for the cost of one request."""
         return len({address // 64 for (_, _, address), count in self.own.items() if count >= 0.5})
 
 
@@ -60,7 +60,7 @@ def place(text, last):
 
 
 def difference(large, small, requests):
-    """What one request cost: a long run less a short one, over the requests between them."""
+    """The cost of one request: a long run less a short one, divided by the difference in requests."""
     profile = Profile()
     for name in ("own", "calls"):
         many, few, out = getattr(large, name), getattr(small, name), getattr(profile, name)

@@ -1,5 +1,5 @@
 -- The check of an OAuth 1.0a request as it is commonly written for nginx: HMAC-SHA1, consumers, tokens and nonces in
--- shared dictionaries. What countersign is compared with; it does the same checks for GET and no more.
+-- shared dictionaries. countersign is compared with it; it does the same checks for GET and no more.
 
 local function refuse(problem)
   ngx.status = 401

@@ -1,4 +1,4 @@
-"""Target 3: the check alone, bytes to verdict, beside the HMAC that it cannot do without (`cargo bench --bench verify`).
+"""Target 3: the check alone, bytes to verdict, compared with the HMAC that it needs (`cargo bench --bench verify`).
 
 Also the second half of target 8: a signed form of 16 KiB beside the HMAC over it.
 """
@@ -12,7 +12,7 @@ def run(suite):
     report = Report("core", "The check alone")
     times = ["--warm-up-time", "0.5", "--measurement-time", "1" if suite.options.quick else "2"]
     rounds = 1 if suite.options.quick else 3
-    # The smallest of the medians: what other processes take away only ever adds.
+    # The smallest of the medians: interference of other processes only adds time.
     found, allocations = {}, None
     for _ in range(rounds):
         text = suite.bench("verify", *times, "--noplot")

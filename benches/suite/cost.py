@@ -1,4 +1,4 @@
-"""Target 1: CPU time of the proxy per request, every check on, beside peers that check nothing or check in Lua."""
+"""Target 1: CPU time of the proxy per request, every check on, compared with peers that check nothing or check in Lua."""
 
 from . import peers, proof
 from .report import Report
@@ -8,7 +8,7 @@ from .rounds import interleave
 def run(suite):
     report = Report("cost", "CPU time per request")
     options = suite.options
-    # Many short rounds: what else the machine does changes by the second.
+    # Many short rounds: other load on the machine changes by the second.
     count, requests = 2 * options.rounds, options.requests // 2
     with suite.started("cost") as started:
         api = started.add(peers.api(started.directory / "api", options.load_core))

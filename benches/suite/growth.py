@@ -1,4 +1,4 @@
-"""Target 9: what a request costs as operations, consumers, query parameters, bodies and connections grow."""
+"""Target 9: the cost of a request as operations, consumers, query parameters, bodies and connections grow."""
 
 import json
 
@@ -41,7 +41,7 @@ def rounds_of(suite):
 
 
 def add(report, suite, key, title, label, points, *, base=0):
-    """`points`: how much of it, cost of ours in µs, the same to nginx. `base` is the row that the larger ones are held against."""
+    """`points`: the size, our cost in µs, the ratio to nginx. `base` is the row with which the larger ones are compared."""
     first = points[base][2]
     report.table(
         title, [label, "µs CPU/request", "to nginx", f"to {points[base][0]:,}"],
@@ -71,20 +71,20 @@ def operations(suite, report, started, api):
 
 
 def consumers(suite, report, started, api):
-    """Each consumer with an access token of its own; they take turns, so that no processor cache holds them all."""
+    """Each consumer with an access token of its own; they take turns, so that no processor cache has room for them all."""
     sizes = [1, 10_000] if suite.options.quick else [1, 1000, 100_000, 1_000_000]
     ours = []
     for size in sizes:
         records = started.directory / f"records-{size}"
         credentials = write_records(records, size)
-        # Room for every consumer and every token, and for what hashing spreads unevenly.
+        # Room for every consumer and every token, and for the uneven distribution by hashing.
         peer = start(suite, started, api, f"{size} consumers", records=records, cached=3 * size + 1000)
         records.unlink()
         peer.credentials_file = started.directory / f"credentials-{size}"
         peers.write_credentials(peer.credentials_file, credentials)
         peer.turn = 0
         ours.append(peer)
-        # Every one of them into the cache.
+        # Loads all of them into the cache.
         for first in range(0, size, 200_000):
             machine.say(f"{peer.name}: caching from {first}")
             suite.load.drive(peer, min(200_000, size - first), connections=64, first=first)
@@ -107,7 +107,7 @@ def consumers(suite, report, started, api):
 
 
 def write_records(file, count):
-    """An export of `count` consumers, each with a token; what the load generator needs to sign for them."""
+    """An export of `count` consumers, each with a token, and the credentials with which the load generator signs."""
     credentials = []
     with file.open("w") as out:
         write = lambda record: out.write(json.dumps(record) + "\n")
@@ -145,7 +145,7 @@ def parameters(suite, report, started, api):
 
 
 def bodies(suite, report, started, api):
-    """Bodies of any kind stream through; a form is read whole, hashed, and written on."""
+    """Bodies of any kind are streamed; a form is read whole, hashed, and forwarded."""
     ours = start(suite, started, api, "countersign")
     nginx = started.add(peers.nginx(started.directory / "nginx", suite.options.proxy_core, api.port, location="proxy_request_buffering off;"))
     nginx.credentials_file = ours.credentials_file

@@ -1,4 +1,4 @@
-"""HTTP/2 to the caller by h2load, which cannot sign; so the signature stands in the query, each target used once."""
+"""HTTP/2 to the caller by h2load, which cannot sign; so the signature is in the query, each target used once."""
 
 import re
 import subprocess

@@ -43,7 +43,7 @@ def held(suite, peer, count):
     """Resident bytes while `count` connections idle."""
     with suite.load.connected(peer, 64, connections=count) as run:
         run()
-        # They fall asleep after half a second, and free pages are returned every five.
+        # They release their buffers after half a second, and free pages are returned every five.
         time.sleep(7)
         resident = machine.resident_bytes(peer.pids())
     time.sleep(1)

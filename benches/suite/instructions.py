@@ -1,10 +1,10 @@
-"""Target 2: instructions in user space per request, and where they go.
+"""Target 2: instructions in user space per request, and their distribution.
 
-Two ways of counting. Callgrind runs the program on an emulated processor and knows who called whom, which tells the
-stages apart; but that processor has no SHA instructions, so HMAC is counted as the portable code. Single steps of the
-worker's thread (`ptrace`) count what the real processor runs, and tell nothing about callers. Both count the difference
-between a short and a long run, so that starting, connecting and closing cancel out. Callgrind also tells which code a
-request runs through: its 64-byte lines compete for the processor's caches.
+Two ways of counting. Callgrind runs the program on an emulated processor and knows the caller of each function, which
+separates the stages; but that processor has no SHA instructions, so HMAC is counted as the portable code. Single steps
+of the worker's thread (`ptrace`) count what the real processor runs, and show no callers. Both count the difference
+between a short and a long run, so that starting, connecting and closing cancel out. Callgrind also shows the code that
+a request runs through: its 64-byte lines compete for the processor's caches.
 """
 
 import subprocess
@@ -95,6 +95,6 @@ def under_callgrind(suite, name, more=""):
 
 
 def dump(pid):
-    """Makes callgrind write what it counted since the last time."""
+    """Makes callgrind write its counts since the last time."""
     subprocess.run(["callgrind_control", "-d", str(pid)], check=True, capture_output=True)
     time.sleep(0.5)

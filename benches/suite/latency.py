@@ -1,4 +1,4 @@
-"""Target 6: latency at half of nginx's saturation, in an open loop; and what a second worker brings."""
+"""Target 6: latency at half of nginx's saturation, in an open loop; and the gain of a second worker."""
 
 from . import peers
 from .report import Report
@@ -21,7 +21,7 @@ def run(suite):
         closed = interleave("saturation", pair, 3, lambda peer: suite.load.drive(peer, options.requests, connections=64))
         saturation = closed.median("nginx", "rate")
         rate = sustained(suite, nginx, saturation / 2)
-        # One second a round and many of them: a tail is made of what else the machine does as much as of the proxy.
+        # One second a round and many of them: other load on the machine affects a tail as much as the proxy does.
         seconds, count = 1, 4 * options.rounds
         rounds = interleave(
             f"open loop, {rate:.0f} requests a second", pair, count,
@@ -54,13 +54,13 @@ def sustained(suite, nginx, rate):
 
 
 def two_workers(suite, started, api, report):
-    """Throughput of two workers to one; a core for each and one for the load is what this takes."""
+    """Throughput of two workers to one; this takes a core for each and one for the load."""
     options = suite.options
     cores = suite.machine["cores"]
     if cores >= 4:
         core = ",".join(str(core) for core in range(cores) if core != options.load_core)
     else:
-        # Without a core of its own the load takes from the workers.
+        # Without a core of its own the load generator takes CPU time from the workers.
         core = None
     one = started.add(peers.Countersign(started.directory / "one", core, suite.binary, api.port, name="1 worker"))
     two = started.add(peers.Countersign(started.directory / "two", core, suite.binary, api.port, name="2 workers", workers=2))

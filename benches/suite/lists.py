@@ -13,7 +13,7 @@ from . import machine, peers
 from .report import Report
 from .stores import Like, timed
 
-# Each request is sent this often. The first time does not count: nothing is warm then.
+# The number of times each request is sent. The first time does not count: nothing is warm then.
 TIMES = 9
 # The longest that an answer may take, in milliseconds.
 LIMIT = 100
@@ -64,7 +64,7 @@ def measure(suite, started, name, tokens):
 
 
 def clean(engine):
-    """Does what PostgreSQL does by itself within a minute."""
+    """Runs the maintenance that PostgreSQL does by itself within a minute."""
     if engine:
         subprocess.run(["psql", "-q", engine.url, "-c", "VACUUM ANALYZE"], check=True)
 
@@ -83,7 +83,7 @@ def measured(front, tokens):
 
 
 def requests(front, tokens):
-    """What is asked for, and under which name."""
+    """The requests, by name."""
     consumers = tokens // 10
     big, common, rare = "big", consumer(0), consumer(consumers - 1)
     users, searches = f"user{consumers // 2:08}", ["", "0", "42", f"{consumers - 7:08}", "needle", "nowhere"]
@@ -124,7 +124,7 @@ def requests(front, tokens):
 
 
 class Front:
-    """A caller of the API who has a session of the console as well."""
+    """A caller of the API that has a session of the console as well."""
 
     def __init__(self, port):
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)

@@ -1,4 +1,4 @@
-"""The machine: packages, processes, what the kernel knows of them."""
+"""The machine: packages, processes, and the kernel's data about them."""
 
 import contextlib
 import datetime
@@ -33,7 +33,7 @@ def install():
         return
     say(f"installing the Debian packages {' '.join(missing)}")
     sudo = [] if os.geteuid() == 0 else ["sudo"]
-    # The packages start services of their own, which would take part in the measurement.
+    # The packages start services of their own, which would disturb the measurement.
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     subprocess.run([*sudo, "apt-get", "update", "-q"], check=True, stdout=sys.stderr)
     command = ["apt-get", "install", "-q", "-y", "--no-install-recommends", *missing]
@@ -41,7 +41,7 @@ def install():
 
 
 def describe():
-    """What a reader of the numbers has to know of where they come from."""
+    """The facts about the machine that a reader of the numbers needs."""
     model = next(
         (line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
         platform.machine(),
@@ -123,7 +123,7 @@ def stop(process):
 
 
 def raise_descriptor_limit():
-    """Lets this process and its children have 65,536 descriptors, or what is allowed; how many that are."""
+    """Lets this process and its children have 65,536 descriptors, or as many as allowed; returns the number."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = max(hard, 65_536)
     try:
@@ -135,7 +135,7 @@ def raise_descriptor_limit():
 
 
 def most_connections():
-    """How many connections can be tried: countersign lets in no more than it could serve at once, with two descriptors for each."""
+    """The number of connections to try: countersign accepts only as many as it can serve at once, with two descriptors each."""
     return min(10_000, (raise_descriptor_limit() - 200) // 2)
 
 

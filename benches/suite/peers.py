@@ -15,7 +15,7 @@ from . import machine
 HOST = "api.test"
 LUA = Path(__file__).resolve().parent / "check.lua"
 BIG = 1 << 20
-# Answers with what the API was told of the caller, a line for each field.
+# Answers with the caller's identity as the API got it, a line for each field.
 WHO = "/v1/members/17"
 
 
@@ -66,7 +66,7 @@ class Nginx(Peer):
 
 
 def api(directory, core):
-    """The API behind every proxy: 1 KiB for whatever is asked, 1 MiB under /big; it swallows every body."""
+    """The API behind every proxy: 1 KiB for every path, 1 MiB under /big; it discards every body."""
     directory.mkdir(parents=True)
     (directory / "big").write_bytes(b"x" * BIG)
     # `return` answers before the body is there; under /upload the API forwards to itself, and so reads it first.
@@ -86,7 +86,7 @@ def api(directory, core):
 
 
 def address(upstream):
-    """Where the API is reached: a port of this machine or a Unix socket, as nginx writes it."""
+    """The address of the API: a port of this machine or a Unix socket, as nginx writes it."""
     return f"unix:{upstream}" if isinstance(upstream, Path) else f"127.0.0.1:{upstream}"
 
 
@@ -300,13 +300,13 @@ class Postgres(Peer):
         return [self.process.pid, *machine.children(self.process.pid)]
 
     def stop(self):
-        # At once, whoever is connected.
+        # Ends at once, even while clients are connected.
         self.process.send_signal(signal.SIGINT)
         super().stop()
 
 
 def operation_list(count):
-    """`count` operations, as an API of that size would have them; what the load asks for is one of them."""
+    """`count` operations, as an API of that size would have them, with the requested one among them."""
     paths = ["/v1/members", "/big", "/upload", "/v1/members/{id}"]
     paths += [f"/v1/collection-{number}/{{id}}/related/{{other}}" for number in range(count)]
     return "".join(
@@ -320,7 +320,7 @@ def write_credentials(path, credentials):
 
 
 class Started:
-    """Stops what was started, last first, and removes the directory."""
+    """Stops the started processes, last first, and removes the directory."""
 
     def __init__(self, directory):
         self.directory, self.processes = Path(directory), []

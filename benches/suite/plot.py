@@ -1,4 +1,4 @@
-"""Line plots as SVG, readable on light and on dark ground."""
+"""Line plots as SVG, readable on light and dark backgrounds."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Shows that what is measured does what it is measured for: who checks refuses, and who forwards reaches the same API."""
+"""Checks the measured programs before the measurement: checking peers refuse, and forwarding peers reach the same API."""
 
 import http.client
 import re
@@ -22,7 +22,7 @@ def forwards(peer, signer):
 
 
 def enforces(peer, signer):
-    """A peer that checks: nothing but a fresh and right signature passes, and the API learns whose it is."""
+    """A peer that checks: only a fresh and right signature passes, and the API gets the caller's identity."""
     one = signer.credentials[0]
     wrong = {**one, "secret": one["secret"][::-1]}
     unknown = {**one, "token": one["token"][::-1]}
@@ -44,7 +44,7 @@ def enforces(peer, signer):
 
 
 def permissions(peer):
-    """Operations are matched: what is not listed, and what the token has no permission for, stays hidden."""
+    """Operations are matched: unlisted ones, and ones without the token's permission, stay hidden."""
     one = peer.credentials[0]
     stranger = peer.register("stranger", permission=None)
     expect(peer, "an unlisted path", ask(peer, {"Authorization": sign(peer, one, path="/other")}, path="/other")[0], 404)
@@ -62,7 +62,7 @@ def counts_all(peer, load, requests):
 
 
 def counted(peer):
-    """What the metrics of countersign say: requests forwarded, nonces kept, look-ups that the cache answered."""
+    """The metrics of countersign: requests forwarded, nonces stored, look-ups that the cache answered."""
     with urllib.request.urlopen(f"http://127.0.0.1:{peer.admin}/metrics", timeout=30) as answer:
         lines = answer.read().decode().splitlines()
     numbers = dict(line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
@@ -85,7 +85,7 @@ def sign(signer, one, path=WHO):
 
 
 def ask(peer, fields, path=WHO):
-    """Status, and what the API saw of the fields that tell who is calling."""
+    """Status, and the fields with the caller's identity that the API saw."""
     connection = http.client.HTTPConnection("127.0.0.1", peer.port, timeout=30)
     connection.request("GET", f"{path}?{QUERY}", headers={"Host": HOST, **fields})
     answer = connection.getresponse()

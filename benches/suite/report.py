@@ -4,7 +4,7 @@ import json
 
 
 class Report:
-    """What one part found."""
+    """The results of one part."""
 
     def __init__(self, part, title):
         self.part, self.title = part, title

@@ -1,4 +1,4 @@
-"""Interleaved rounds: every peer gets the same load in every round, so that whatever else the machine does falls on all."""
+"""Interleaved rounds: every peer gets the same load in every round, so that other load on the machine affects all alike."""
 
 import contextlib
 import json
@@ -34,7 +34,7 @@ class Load:
         return peer.credentials_file
 
     def drive(self, peer, requests, **flags):
-        """One run on one peer: what it cost and how long it took."""
+        """One run on one peer: its cost and its time."""
         with self.connected(peer, requests, **flags) as run:
             before = machine.cpu_nanoseconds(peer.pids())
             told = run()
@@ -46,7 +46,7 @@ class Load:
 
     @contextlib.contextmanager
     def connected(self, peer, requests, **flags):
-        """Connections that are open and had an answer each; calling it sends the requests and tells of them, and they stay open."""
+        """Connections that are open and had an answer each; calling it sends the requests and returns the result."""
         command = self.command(peer, requests, **flags)
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as load:
 
@@ -75,7 +75,7 @@ class Rounds:
         return statistics.median(row[name][key] for row in self.rows)
 
     def low(self, name, key):
-        """A quarter of the rounds lie below it."""
+        """A quarter of the rounds are below it."""
         values = sorted(row[name][key] for row in self.rows)
         return values[len(values) // 4]
 
@@ -84,13 +84,13 @@ class Rounds:
         return statistics.median(row[name][key] / row[base][key] for row in self.rows)
 
     def spread(self, name, base, key="cpu_us"):
-        """Half of the rounds' ratios lie between these two."""
+        """Half of the rounds' ratios are between these two."""
         ratios = sorted(row[name][key] / row[base][key] for row in self.rows)
         return ratios[len(ratios) // 4], ratios[(3 * len(ratios)) // 4 if len(ratios) > 1 else 0]
 
 
 def interleave(title, peers, rounds, run):
-    """Calls `run(peer)` for all peers in every round, the order turned around each time."""
+    """Calls `run(peer)` for all peers in every round, reversing the order each time."""
     rows = []
     for number in range(rounds):
         order = peers if number % 2 == 0 else peers[::-1]

@@ -1,4 +1,4 @@
-"""Shared nonces: what a request costs when every replica asks one engine, and what more replicas bring."""
+"""Shared nonces: the cost of a request when all replicas use one engine, and the gain of more replicas."""
 
 import threading
 
@@ -6,7 +6,7 @@ from . import machine, peers, plot
 from .report import Report
 from .rounds import interleave
 
-# As many as the slowest engine keeps up with while it has one core together with the load generator and the API.
+# The rate that the slowest engine can serve while it shares one core with the load generator and the API.
 RATE = 2_500
 
 
@@ -103,7 +103,7 @@ def replicas(suite, report, started, api):
 
 
 def together(suite, running, count):
-    """Requests a second of all, and CPU of all for each request."""
+    """Requests a second of all together, and their CPU time for each request."""
     share, told = count // len(running), []
     threads = [threading.Thread(target=lambda peer=peer: told.append(suite.load.drive(peer, share, connections=64))) for peer in running]
     for thread in threads:

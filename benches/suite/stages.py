@@ -1,8 +1,8 @@
-"""Tells to which stage of a request each instruction belongs.
+"""Assigns each instruction to a stage of a request.
 
-An instruction has a chain of functions that were inlined around it, each with its file. The innermost file that stands
-for a stage decides. Where none does (memcpy, the standard library, a hash map) the instruction belongs to whoever called
-its function, in proportion to what the calls cost.
+An instruction has a chain of functions that were inlined around it, each with its file. The innermost file with a
+stage decides. If there is none (memcpy, the standard library, a hash map) the instruction belongs to the callers of its
+function, in proportion to the cost of the calls.
 """
 
 import re
@@ -53,7 +53,7 @@ def split(profile, binary):
 
     callers = defaultdict(list)
     for (caller, callee), cost in profile.calls.items():
-        # A call of a function by itself says nothing of whose it is.
+        # The call of a function alone does not show which stage it belongs to.
         if cost > 0 and caller[:2] != callee:
             callers[callee].append((label(caller), caller[:2], cost))
     shares = {function: {"other": 1.0} for function in callers}
@@ -67,7 +67,7 @@ def split(profile, binary):
 
 
 def share(calls, shares):
-    """To which stages a function belongs, by what its callers spent on it."""
+    """The stages that a function belongs to, by the cost of its callers."""
     found, total = defaultdict(float), sum(cost for _, _, cost in calls)
     for stage, caller, cost in calls:
         for settled, part in settle(stage, shares.get(caller, {"other": 1.0})).items():
@@ -76,7 +76,7 @@ def share(calls, shares):
 
 
 def settle(stage, callers):
-    """A stage as it counts in the end, `callers` being those of the function."""
+    """The final stage, with the `callers` of the function."""
     if stage is None:
         return callers
     return {stage: 1.0}

@@ -18,7 +18,7 @@ def per_request(suite, peer):
     """Instructions of one request on kept connections; None where stepping is not possible."""
     if platform.machine() != "x86_64":
         return None
-    # On the core of what it steps through: handing over from core to core takes several times as long.
+    # On the core of the traced thread: handing over from core to core takes several times as long.
     everywhere = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {suite.options.proxy_core})
     task = worker(peer, lambda: suite.load.drive(peer, 2000, connections=16))
@@ -49,7 +49,7 @@ def count(suite, peer, task, requests):
         def send():
             run()
             over.set()
-            # The thread waits for events by now: one more connection makes its wait end.
+            # The thread waits for events by now: one more connection wakes it.
             socket.create_connection(("127.0.0.1", peer.port)).close()
 
         sender = threading.Thread(target=send)

@@ -72,14 +72,14 @@ def measure(suite, started, api, name, export, credentials):
 
 
 class Like:
-    """Credentials that are in the store already."""
+    """Credentials that are already in the store."""
 
     def __init__(self, file):
         self.credentials, self.credentials_file = [], file
 
 
 def timed(command):
-    """Seconds and MiB at most that a command took."""
+    """The seconds and the peak memory in MiB of a command."""
     began = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     told = process.stderr.read()
@@ -91,7 +91,7 @@ def timed(command):
 
 
 def write_records(file, consumers, tokens):
-    """An export, and beside it what the load generator needs to sign for some of its tokens."""
+    """An export, and a file of credentials with which the load generator signs for some of its tokens."""
     credentials = file.with_name("credentials")
     with file.open("w", buffering=1 << 20) as out, credentials.open("w") as some:
         out.write('{"kind":"export","version":1}\n{"kind":"user","id":"bench","name":"bench"}\n')

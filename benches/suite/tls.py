@@ -1,4 +1,4 @@
-"""Target 7: TLS ended at the proxy, the same version, cipher and curve for both."""
+"""Target 7: TLS terminated at the proxy, the same version, cipher and curve for both."""
 
 from . import machine, peers
 from .report import Report

@@ -1,4 +1,4 @@
-//! The base string is the model's, and its signature holds for it and for nothing else.
+//! The base string equals the model's, and its signature verifies for it alone.
 
 #![no_main]
 

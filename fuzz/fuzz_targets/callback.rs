@@ -1,4 +1,4 @@
-//! What is accepted as a callback is the registered place to a browser (`url`) as well, and the redirect leads there.
+//! An accepted callback is the registered place to a browser (`url`) as well, and the redirect leads there.
 
 #![no_main]
 
@@ -32,11 +32,11 @@ fuzz_target!(|input: &[u8]| {
         }
         Err(_) => {}
     }
-    // Alone, whatever can be registered is accepted again as itself.
+    // Registered alone, every callback that can be registered is accepted as itself.
     let Ok(text) = std::str::from_utf8(input) else {
         return;
     };
-    // The redirect is safe to send whatever is in the store.
+    // The redirect is safe to send whatever the store contains.
     let location = redirect(text, &ADDED);
     assert!(location.bytes().all(|byte| byte.is_ascii_graphic()), "{location:?}");
     let shown = destination(text);
@@ -55,7 +55,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// The redirect goes where the callback says, with what was added at the end of its query, once.
+/// The redirect leads to the callback, with the parameters added at the end of its query, once.
 fn led_to(text: &str) {
     let location = redirect(text, &ADDED);
     assert!(location.starts_with(text), "{location}");

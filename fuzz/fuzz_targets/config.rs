@@ -7,10 +7,10 @@ use std::ffi::OsString;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &str| {
-    // What stands before the first NUL is the file; then come variables as `NAME=value`.
+    // The text before the first NUL is the file; then follow variables as `NAME=value`.
     let mut parts = input.split('\0');
     let text = parts.next().unwrap_or_default();
-    // A `_FILE` variable would read whatever path is made up; files are not what is tried here.
+    // A `_FILE` variable would read any path that the input makes up; this target does not test files.
     let variables = parts
         .filter_map(|part| part.split_once('='))
         .filter(|(name, _)| !name.ends_with("_FILE"))

@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     check(input);
-    // Most inputs have another scheme, and nothing behind it is looked at.
+    // Most inputs have another scheme, and nothing after it is read.
     check(&[b"OAuth ", input].concat());
 });
 

@@ -1,4 +1,4 @@
-//! Frames are counted alike however they arrive.
+//! Frames are counted alike in whatever pieces they arrive.
 
 #![no_main]
 
@@ -12,7 +12,7 @@ const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
 
 fuzz_target!(|input: &[u8]| {
-    // The first two bytes tell the sizes of the pieces in which the rest arrives.
+    // The first two bytes give the sizes of the pieces in which the rest arrives.
     let Some((cuts, input)) = input.split_at_checked(2) else {
         return;
     };

@@ -1,4 +1,4 @@
-//! What an import reads, an export writes so that it is read as the same; no file panics.
+//! Records that an import reads, an export writes so that they are read as the same; no file panics.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 const NOW: UnixTime = UnixTime(1_700_000_000);
 
 fuzz_target!(|input: &[u8]| {
-    // Without the line that begins every export, hardly any input would get further than to that.
+    // Without the line that begins every export, few inputs would get past the check for it.
     let text = [b"{\"kind\":\"export\",\"version\":1}\n", input].concat();
     match read(&text, NOW) {
         Ok(records) => assert_eq!(read(&write(records.clone(), NOW), NOW), Ok(records)),

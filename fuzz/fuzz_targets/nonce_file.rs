@@ -1,4 +1,4 @@
-//! The files of the nonce window are read back whole or count as damaged: no nonce is lost in silence.
+//! The files of the nonce window are read back complete or count as damaged: no nonce is lost unnoticed.
 
 #![no_main]
 
@@ -24,7 +24,7 @@ fuzz_target!(|input: &[u8]| {
     let mut bytes = fuzzing::log(&records);
     fs::write(&log, &bytes).expect("room");
     assert_eq!(fuzzing::read(&state, &log).expect("whole"), records);
-    // One byte is another one, or the end is cut off.
+    // One byte is replaced, or the end is cut off.
     let at = usize::from(place) * bytes.len() / 256;
     if value == 0 {
         bytes.truncate(at);

@@ -1,4 +1,4 @@
-//! Targets, Host and forwarded fields: nobody but a trusted proxy is believed, and `url` reads the same host.
+//! Targets, Host and forwarded fields: only a trusted proxy is believed, and `url` reads the same host.
 
 #![no_main]
 
@@ -56,7 +56,7 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     let text = rest.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    // No target has a fragment, and none is looked at (RFC 3986 §4.3).
+    // No target has a fragment; the program does not read one (RFC 3986 §4.3).
     let text = text.split(|&byte| byte == b'#').next().unwrap_or_default();
     let target = match Target::of(&head.uri) {
         Ok(target) => target,
@@ -74,7 +74,7 @@ fuzz_target!(|input: &[u8]| {
     let origins: &Origins = if flags & 0x40 == 0 { &X_FORWARDED } else { &FORWARDED };
     let received = origins.receive(&head, &target, peer);
 
-    // The other family is as if it were not there.
+    // The fields of the other family have no effect.
     let other: fn(&[u8]) -> bool = match origins.family {
         ForwardedFamily::XForwarded => |line| line.starts_with(b"forwarded:"),
         ForwardedFamily::Forwarded => |line| line.starts_with(b"x-forwarded-"),
@@ -84,7 +84,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(plain(&received), plain(&origins.receive(&alone, &same, peer)));
 
     if peer.address != Some(trusted) {
-        // What a stranger says with forwarded fields is as if it were not said.
+        // Forwarded fields of an untrusted peer have no effect.
         let without = head_without_forwarded(rest);
         let same = Target::of(&without.uri).expect("the same target");
         let expected = origins.receive(&without, &same, peer);
@@ -146,7 +146,7 @@ fn plain<'a>(
     received.clone().map(|received| (received.authority, received.secure, received.address, received.trusted))
 }
 
-/// The parts of a target are all of it.
+/// The parts of a target make up the whole target.
 fn whole(target: &Target<'_>, text: &[u8]) {
     let mut again = Vec::new();
     if let Some(absolute) = target.absolute {
@@ -171,7 +171,7 @@ fn whole(target: &Target<'_>, text: &[u8]) {
     assert_eq!(again, text);
 }
 
-/// The address is the peer's or one that stands in a field, and everything to the right of it is trusted.
+/// The address is the peer's or one from a field, and every address to the right of it is trusted.
 fn vouched_for(head: &Parts, received: &RequestOrigin<'_>, peer: IpAddr) {
     let is_trusted = |address: IpAddr| {
         let address = address.to_canonical();
@@ -205,7 +205,7 @@ fn vouched_for(head: &Parts, received: &RequestOrigin<'_>, peer: IpAddr) {
         untrusted_behind |= !is_trusted(read);
     }
     assert!(found, "{address} stands in {text:?}");
-    // Only a plain list can be judged so simply; `Forwarded` has other parameters that may hold addresses.
+    // Only a plain list can be judged this simply; `Forwarded` has other parameters that may contain addresses.
     let plain_list = text.bytes().all(|byte| byte.is_ascii_hexdigit() || b":., ".contains(&byte));
     assert!(!(plain_list && untrusted_behind), "{address} is vouched for by strangers in {text:?}");
 }

@@ -1,5 +1,5 @@
-//! What browsers send to the pages: forms are read as `url` reads them, cookies as a plain search does,
-//! and after a login nobody is led elsewhere.
+//! Input of browsers to the pages: forms are read as `url` reads them, cookies as a plain search does, and a login
+//! never redirects to another origin.
 
 #![no_main]
 
@@ -23,7 +23,7 @@ fuzz_target!(|input: &[u8]| {
 fn form(body: &[u8]) {
     let expected: Vec<(Cow<'_, str>, Cow<'_, str>)> = form_urlencoded::parse(body).collect();
     let names: BTreeMap<&str, &str> = expected.iter().map(|(name, value)| (&**name, &**value)).collect();
-    // `url` replaces what is no UTF-8, and so cannot tell it from a replacement character that was sent.
+    // `url` replaces bytes that are not UTF-8, and so cannot tell them from a replacement character that was sent.
     let replaced = expected.iter().any(|(name, value)| name.contains('\u{fffd}') || value.contains('\u{fffd}'));
     match fuzzing::form(body, names.keys().copied()) {
         Some(values) => {

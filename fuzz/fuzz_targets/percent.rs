@@ -1,4 +1,4 @@
-//! Percent-coding is the model's, and encoding is undone by decoding.
+//! Percent-coding equals the model's, and decoding undoes encoding.
 
 #![no_main]
 

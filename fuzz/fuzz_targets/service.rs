@@ -1,5 +1,5 @@
-//! The whole service on streams in memory: the API sees nothing but what was verified, each nonce once, under the identity
-//! that belongs to it; and every connection comes to an end.
+//! The whole service on streams in memory: the API sees only verified requests, each nonce once, under the identity
+//! that belongs to it; and every connection ends.
 
 #![no_main]
 

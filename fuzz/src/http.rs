@@ -1,13 +1,13 @@
-//! HTTP/1.1 in the obvious way, over whole inputs only: how the API of the fuzz target `service` reads it.
+//! HTTP/1.1 read in the obvious way, from whole inputs only, as the API of the fuzz target `service` reads it.
 
-/// What stands at the front of the input.
+/// The message at the front of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found<T> {
-    /// It is whole.
+    /// It is complete.
     Whole(T),
     /// More must arrive.
     Incomplete,
-    /// It is wrong whatever arrives.
+    /// It is malformed, whatever follows.
     Wrong,
 }
 
@@ -15,7 +15,7 @@ fn is_text(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
 }
 
-/// Takes a chunked body off the front: its data and how many bytes it has.
+/// Reads a chunked body from the front: its data and its length in bytes.
 pub fn chunked(input: &[u8]) -> Found<(Vec<u8>, usize)> {
     let mut data = Vec::new();
     let mut at = 0;
@@ -67,7 +67,7 @@ pub fn chunked(input: &[u8]) -> Found<(Vec<u8>, usize)> {
     }
 }
 
-/// Steps over the rest of a line and its CRLF; how long the rest was.
+/// Skips the rest of a line and its CRLF; returns the length of the rest.
 fn line(input: &[u8], at: &mut usize) -> Found<usize> {
     let start = *at;
     while let Some(&byte) = input.get(*at) {
@@ -90,7 +90,7 @@ fn line(input: &[u8], at: &mut usize) -> Found<usize> {
     Found::Incomplete
 }
 
-/// Cuts `input` into pieces whose lengths `cuts` tells: each byte of it one length, over and over.
+/// Cuts `input` into pieces of the lengths in `cuts`: one byte is one length, used in turn again and again.
 pub fn pieces<'a>(input: &'a [u8], cuts: &[u8]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     let mut rest = input;

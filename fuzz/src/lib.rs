@@ -1,4 +1,4 @@
-//! RFC 5849 and HTTP/1.1 in the obvious way, slow and plain: what the fuzz targets compare the program with.
+//! RFC 5849 and HTTP/1.1 in the obvious way, slow and plain: the model with which the fuzz targets compare the program.
 
 pub mod http;
 pub mod service;

@@ -85,7 +85,7 @@ async fn answer(
     call.act(operation).await
 }
 
-/// The operator behind a request, for the audit record.
+/// The operator who sent a request, for the audit record.
 fn actor(kind: TokenKind, peer: Peer) -> Actor {
     let host = rustix::system::uname();
     Actor {
@@ -100,7 +100,7 @@ fn actor(kind: TokenKind, peer: Peer) -> Actor {
     }
 }
 
-/// A request that may be made, with all that it says.
+/// A permitted request, with all of its input.
 struct Call<'a> {
     admin: &'a Admin,
     backend: &'a Backend,
@@ -108,7 +108,7 @@ struct Call<'a> {
     /// The variable part of the path, decoded; empty if it has none.
     segment: String,
     query: Query,
-    /// The members of the body; none without one.
+    /// The members of the body; empty without one.
     body: Map<String, Value>,
     /// The entity tags of `If-Match`; `None` without that field.
     conditions: Option<Vec<String>>,
@@ -151,7 +151,7 @@ impl Call<'_> {
     }
 }
 
-/// The entity tag of a record: of what GET shows, but for its last use.
+/// The entity tag of a record: a hash of the record as GET shows it, without its last use.
 fn tag(record: &impl Serialize) -> String {
     let mut members = json!(record);
     if let Some(members) = members.as_object_mut() {

@@ -1,5 +1,5 @@
-//! The signature doctor of the API and the console: a pasted request with the secrets of the store. None of them is shown,
-//! and no expected signature: it would sign for any consumer.
+//! The signature doctor of the API and the console: a pasted request with the secrets of the store. No secret is shown,
+//! and no expected signature, since that would be valid for any consumer.
 
 use super::{Admin, Backend};
 use crate::{
@@ -18,7 +18,7 @@ pub(super) struct Explained {
 
 /// The reason why a request was not explained.
 pub(super) enum Unexplained {
-    /// It cannot be read; why.
+    /// It cannot be read; the reason.
     Request(String),
     Store(StoreError),
     Pool(PoolError),

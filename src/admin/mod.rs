@@ -46,13 +46,13 @@ use crate::{
 
 /// Serves the admin listener, or the probe listener.
 pub struct Admin {
-    /// Looks whether signed calls can be served.
+    /// Checks whether signed calls can be served.
     pub readiness: Arc<Readiness>,
     /// The state of the workers.
     pub shared: Arc<Shared>,
     /// Reports health and readiness alone.
     pub is_probe: bool,
-    /// From this phase on it is another process that answers, or none.
+    /// From this phase on, another process or none answers.
     pub until: Phase,
     /// Health and metrics answer under any Host: the listener is reached from other machines, whose names for it vary.
     pub any_host: bool,
@@ -62,7 +62,7 @@ pub struct Admin {
 
 /// The state of the admin API and the console.
 pub struct Control {
-    /// What they work with, which a reload replaces; `None`: they are off.
+    /// Their backend, which a reload replaces; `None`: they are off.
     pub backend: ArcSwapOption<Backend>,
     /// Hashes new passwords, apart from those of logins.
     pub passwords: PasswordPool,
@@ -90,7 +90,7 @@ impl Control {
     }
 }
 
-/// What the admin API and the console work with.
+/// The backend of the admin API and the console.
 pub struct Backend {
     /// The tokens that are accepted.
     pub tokens: Tokens,

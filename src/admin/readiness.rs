@@ -14,7 +14,7 @@ use crate::{
     verify::{Verifier, nonces::Nonces},
 };
 
-/// How long the store may take to respond before the process is not ready.
+/// The time in which the store must respond; otherwise the process is not ready.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Checks for the conditions that nothing else notices without requests.
@@ -25,9 +25,9 @@ pub struct Readiness {
     pub verifier: Arc<Verifier>,
     /// Used nonces.
     pub nonces: Arc<Nonces>,
-    /// How many nonces the window holds at most.
+    /// The most nonces that the window holds.
     pub max_nonces: u64,
-    /// Where what is found is noted.
+    /// The findings are noted here.
     pub conditions: Arc<Conditions>,
 }
 
@@ -47,7 +47,7 @@ impl Readiness {
             }
         }
         match self.verifier.outage() {
-            // Logged where it was found.
+            // It was logged when it was noticed.
             Some(outage @ Outage::Unavailable { .. }) => {
                 conditions.set_logged_elsewhere(Condition::Nonces, outage.to_string());
             }
@@ -73,7 +73,7 @@ impl Readiness {
             // It is noted by requests too: without disk space the window is full before it has this many entries.
             conditions.end_if_quiet(Condition::NonceWindowFull);
         }
-        // It ends further down, so that it does not come and go.
+        // It ends at a lower level, so that it does not come and go.
         let percent = match conditions.lasts(Condition::NonceWindowFilling) {
             true => 75,
             false => 80,

@@ -85,7 +85,7 @@ impl Tokens {
         })
     }
 
-    /// The kind of a token; `None`: it is neither.
+    /// The kind of a token; `None`: it is not valid.
     pub fn check(&self, presented: &[u8]) -> Option<TokenKind> {
         let presented = hash(presented);
         // Both are compared, whatever the first comparison finds.
@@ -100,7 +100,7 @@ impl Tokens {
         }
     }
 
-    /// The SHA-256 of the token of a kind, if there is one. What was opened with a token ends once this is another.
+    /// The SHA-256 of the token of a kind, if there is one. A session ends once the hash of its token has changed.
     pub const fn hash(&self, kind: TokenKind) -> Option<&Secret> {
         match kind {
             TokenKind::Write => Some(&self.write),
@@ -134,13 +134,13 @@ fn hash_of_file(key: &'static str, path: &Path) -> Result<Secret, TokenFileError
     })
 }
 
-/// Why nobody is let in.
+/// Why a request is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Denied {
     /// The request has no bearer token.
     #[error("a bearer token is needed")]
     Missing,
-    /// The token is neither.
+    /// The token is neither the write token nor the read token.
     #[error("the bearer token is wrong")]
     Wrong,
     /// The address has failed too often, and its tokens are not checked for this long.
@@ -154,12 +154,12 @@ const FAILURES: Rate = Rate {
     period: Duration::from_secs(15 * 60),
 };
 
-/// How many times the failures of another address one may have from which a right token has come.
+/// The factor by which the limit is higher for an address from which a right token has come.
 const KNOWN: NonZeroU32 = NonZeroU32::new(10).unwrap();
 
-/// Counts wrong tokens by address; past the limit it waits, and no token of it is looked at. The limit is higher for an
-/// address from which a right token has come within the last day: a tool with an old token must not lock out the operator
-/// beside it at once.
+/// Counts wrong tokens by address. Past the limit the address must wait, and none of its tokens is checked. The limit
+/// is higher for an address from which a right token has come within the last day: a tool with an old token must not
+/// lock out an operator at the same address at once.
 pub struct Gate {
     failures: Throttle,
     failures_of_known: Throttle,

@@ -27,7 +27,7 @@ use crate::{
 #[derive(Debug)]
 pub struct BoundListener {
     pub(super) listener: Listener,
-    /// Where it is bound.
+    /// The bound address.
     pub(super) at: ListenAddress,
     /// It was passed to this process, and outlives it.
     pub(super) is_passed: bool,
@@ -89,7 +89,7 @@ impl BoundListener {
         let rules = listener::Rules {
             bounds: Arc::new(Bounds::new(ADMIN_CONNECTIONS, None)),
             tls: None,
-            // A connection too many is no loss here.
+            // The connections that remain in the queue need not be accepted.
             is_passed: true,
             proxy_protocol: false,
         };
@@ -100,7 +100,7 @@ impl BoundListener {
 }
 
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
-    // A socket that a dead process left behind is replaced; one that accepts connections is not.
+    // A socket that a dead process left is replaced; one that accepts connections is not.
     let is_socket = |found: fs::Metadata| FileTypeExt::is_socket(&found.file_type());
     if fs::symlink_metadata(path).is_ok_and(is_socket) && UnixStream::connect(path).is_err() {
         let _ = fs::remove_file(path);

@@ -1,4 +1,4 @@
-//! The certificates that this process shows: their dates, and when their files have changed.
+//! The certificates that this process shows: their dates, and the detection of changed files.
 
 use std::{
     fs,
@@ -115,7 +115,7 @@ impl Certificate {
         })
     }
 
-    /// Why `new` may not take the place of `shown` at `now`: a certificate that callers reject replaces none that they
+    /// Checks that `new` may replace `shown` at `now`: a certificate that callers reject does not replace one that they
     /// accept.
     ///
     /// # Errors
@@ -169,8 +169,8 @@ impl Dates {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stamps(Vec<Option<FileStamp>>);
 
-/// Device, inode, seconds and nanoseconds of the last change, and length. The time of the last change, unlike that of the
-/// last modification, also tells of a file that was moved here with its old date, and of rights given later.
+/// Device, inode, seconds and nanoseconds of the last change, and length. The time of the last change, unlike that of
+/// the last modification, also reveals a file that was moved here with its old date, and a later change of rights.
 type FileStamp = (u64, u64, i64, i64, u64);
 
 impl Stamps {
@@ -184,7 +184,7 @@ impl Stamps {
     }
 }
 
-/// Links are followed: what they lead to may be swapped as a whole.
+/// Links are followed: the target of a link may be replaced as a whole.
 fn stamp(path: impl AsRef<Path>) -> Option<FileStamp> {
     let found = fs::metadata(path).ok()?;
     let (seconds, nanos) = (found.ctime(), found.ctime_nsec());
@@ -225,7 +225,7 @@ mod tests {
         ] {
             let replaced = Certificate::may_replace(std::slice::from_ref(new), &[], NOW);
             assert_eq!(replaced.is_ok(), may, "{new:?}");
-            // What is shown already stays when something else is reloaded.
+            // A certificate that is shown already stays when something else is reloaded.
             let shown = std::slice::from_ref(new);
             assert!(Certificate::may_replace(shown, shown, NOW).is_ok());
         }

@@ -1,4 +1,4 @@
-//! How many callers and requests the process's file descriptors allow.
+//! The number of callers and requests that the process's file descriptors allow.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
@@ -14,14 +14,14 @@ pub(super) fn raise_limit() {
     }
 }
 
-/// How many descriptors the process may have, if there is a limit.
+/// The number of descriptors that the process may have, if there is a limit.
 pub(super) fn limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// How many callers' connections, and as many requests at once, that many descriptors allow, at most `wanted`. Each
-/// request may need a connection to the API. With more accepted than that, idle callers could take the descriptors that
-/// other callers and the operator need; and one caller of HTTP/2 could, by its streams.
+/// The number of callers' connections, and of concurrent requests, that `descriptors` allow, at most `wanted`. Each
+/// request may need a connection to the API. With more than that, idle callers, or the streams of one HTTP/2 caller,
+/// could take the descriptors that other callers and the operator need.
 pub(super) fn at_most(wanted: usize, descriptors: Option<u64>) -> usize {
     let Some(descriptors) = descriptors else {
         return wanted;

@@ -1,9 +1,9 @@
 //! Checks the files and addresses that a configuration names, for what would make `serve` fail or be unsafe. Changes
 //! nothing.
 //!
-//! `serve` does not start with what it cannot serve. What it can serve and is unsafe, such as a private key that every
-//! account can read, it logs at its start and after each reload: a restart must not become an outage because of
-//! something that was unsafe before. `check` fails for either.
+//! `serve` does not start with settings that it cannot serve. It logs settings that it can serve and that are unsafe,
+//! such as a private key that every account can read, at its start and after each reload: a restart must not become an
+//! outage because of something that was unsafe before. `check` fails for either.
 
 use std::{
     fmt,
@@ -29,7 +29,7 @@ use crate::{
     origin::{Origin, Scheme},
 };
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// It is a mistake wherever this runs.
@@ -41,7 +41,7 @@ pub enum Severity {
 /// Something that is unsafe or of no use although `serve` can run with it. Prints as one line: key, cause and fix.
 #[derive(Debug)]
 pub struct Finding {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     key: &'static str,
     message: String,
@@ -53,7 +53,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Logs what [`inspect`] finds.
+/// Logs the findings of [`inspect`].
 pub(super) fn log(config: &Config, listener: SocketAddr) {
     for finding in inspect(config, listener) {
         match finding.severity {
@@ -63,8 +63,8 @@ pub(super) fn log(config: &Config, listener: SocketAddr) {
     }
 }
 
-/// Checks the modes of secret files, and the names of certificates. A file that cannot be read is skipped: the
-/// part that needs it reports it. `listener` is where the first public listener is bound.
+/// Checks the modes of secret files, and the names of certificates. A file that cannot be read is skipped: the part
+/// that needs it reports it. `listener` is the address of the first public listener.
 pub fn inspect(config: &Config, listener: SocketAddr) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
     let (listen, upstream) = (&config.listen.tls, &config.upstream.tls);
@@ -109,7 +109,7 @@ impl Findings {
         });
     }
 
-    /// A secret is its owner's alone. A group may be meant: that of a Kubernetes volume, or `ssl-cert`.
+    /// Only its owner may read a secret. A group may be intended: that of a Kubernetes volume, or `ssl-cert`.
     fn mode(&mut self, key: &'static str, path: &Path) {
         let Some(found) = path.metadata().ok().filter(Metadata::is_file) else {
             return;
@@ -229,7 +229,7 @@ fn unix_socket(path: &Path) -> io::Result<()> {
 /// Whether a file can be created there.
 ///
 /// # Errors
-/// What the system says of the directory.
+/// The system's, about the directory.
 pub fn can_create(path: &Path) -> io::Result<()> {
     let directory = directory(path);
     if !directory.metadata()?.is_dir() {

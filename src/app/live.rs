@@ -1,4 +1,4 @@
-//! From the configuration to what a request needs: everything that a reload swaps.
+//! Turns the configuration into the state that requests need. A reload swaps all of it.
 
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
@@ -40,7 +40,7 @@ use crate::{
     verify,
 };
 
-/// Makes what requests need; `listener` is where the first public listener is bound.
+/// Makes the state that requests need; `listener` is the address of the first public listener.
 ///
 /// # Errors
 /// [`StartError`] names the key at fault.
@@ -128,7 +128,7 @@ fn sunset(config: &Config, clock: &Clock) -> Option<Sunset> {
     };
     let date = written.date.map(|date| date.0);
     let deprecation = written.deprecation.and_then(|since| Some(since.0?.0));
-    // What has ended was deprecated before.
+    // OAuth 1.0a is deprecated at its end at the latest.
     let now = clock.now().min(date.unwrap_or(UnixTime(u64::MAX)));
     let brown_outs = config.brown_out.iter().map(brown_out).collect();
     Some(Sunset::new(
@@ -168,7 +168,7 @@ fn identity(config: &Config, base: &Origin, keys: Option<&Keys>, clock: &Clock) 
     }
 }
 
-/// Makes what the admin API and the console work with, if they are on.
+/// Makes the backend of the admin API and the console, if they are on.
 ///
 /// # Errors
 /// The files of the tokens.
@@ -421,7 +421,7 @@ fn field_value(host: &str) -> HeaderValue {
     HeaderValue::from_str(host).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// How to connect to the API; `None`: there is none.
+/// The rules for connections to the API; `None`: there is no API.
 ///
 /// # Errors
 /// The files of its TLS.
@@ -461,7 +461,7 @@ pub fn upstream_params(config: &Config) -> Result<Option<pool::Params>, TlsError
         http2: upstream.http2,
         connect_timeout: upstream.connect_timeout,
         idle_timeout: upstream.idle_timeout,
-        // Kept connections of all workers together leave callers theirs.
+        // The kept connections of all workers together leave enough descriptors for callers.
         max_idle: (upstream.max_idle as usize)
             .min(descriptors::at_most(usize::MAX, descriptors::limit()) / config.workers()),
     }))

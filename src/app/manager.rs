@@ -1,4 +1,4 @@
-//! What the service manager is told (`sd_notify`): ready, reloading, stopping, and that all threads still run.
+//! Notifications to the service manager (`sd_notify`): ready, reloading, stopping, and that all threads still run.
 
 use std::{
     sync::{
@@ -14,17 +14,17 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-/// How often workers show that they run where no watchdog asks for it more often.
+/// The longest interval at which workers show that they run; a watchdog may need a shorter one.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// Tells the service manager, if there is one.
+/// Notifies the service manager, if there is one.
 pub(super) fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "cannot notify the service manager: NOTIFY_SOCKET");
     }
 }
 
-/// That a reload begins; [`NotifyState::Ready`] ends it.
+/// Reports that a reload begins; [`NotifyState::Ready`] ends it.
 pub(super) fn tell_reloading() {
     let now = NotifyState::monotonic_usec_now();
     tell(&[
@@ -33,7 +33,7 @@ pub(super) fn tell_reloading() {
     ]);
 }
 
-/// How often workers have to show that they run: four times in the period of the watchdog.
+/// The interval at which workers have to show that they run: at most a quarter of the watchdog's period.
 pub(super) fn beat() -> Duration {
     let watchdog = sd_notify::watchdog_enabled().map(|period| period / 4);
     watchdog
@@ -49,7 +49,7 @@ pub(super) fn feed_watchdog(beats: Arc<[AtomicBool]>) {
     };
     spawn_local(async move {
         let mut ticks = interval((period / 2).max(Duration::from_millis(1)));
-        // Workers need a whole period between two looks, also after this thread had to wait.
+        // Workers need a whole period between two checks, also after this thread had to wait.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;

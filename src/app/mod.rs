@@ -134,7 +134,7 @@ impl StartError {
         }
     }
 
-    /// Whether what the operator wrote is at fault, rather than the world.
+    /// Whether the configuration is at fault, rather than its environment.
     #[must_use]
     pub const fn is_configuration(&self) -> bool {
         matches!(
@@ -176,35 +176,35 @@ pub struct App {
     /// The state of the certificates' files when they were read.
     stamps: Stamps,
     dates: Dates,
-    /// Where every listener is bound, with its key.
+    /// The address of every listener, with its key.
     own: Vec<OwnListener>,
-    /// Where passed sockets listen.
+    /// The addresses of passed sockets.
     passed: Addresses,
-    /// Where the public listeners are bound.
+    /// The bound addresses of the public listeners.
     pub addresses: Vec<SocketAddr>,
 }
 
-/// How often certificates are checked for a change.
+/// The time between two checks of the certificates for a change.
 const CERTIFICATES_EVERY: Duration = Duration::from_secs(5);
 
-/// How long after `listen.drain_delay` a start waits for the process before it to give up what only one can have.
+/// A start waits this long after `listen.drain_delay` for the previous process to give up its lock and addresses.
 const HANDOVER: Duration = Duration::from_secs(5);
 
 /// While draining, connections that wait for a request are closed after [`LAST_REQUEST`]; a request that came last may take
 /// this much longer to arrive.
 const LAST_ARRIVAL: Duration = Duration::from_millis(100);
 
-/// How long the hand-over waits for workers to end their last decisions, and for the store.
+/// The time for which the hand-over waits for the last decisions of workers, and for the store.
 const LAST_SYNC: Duration = Duration::from_secs(1);
 
-/// How long the end waits for a collector.
+/// The time for which the shutdown waits for a collector.
 const LAST_TRACES: Duration = Duration::from_secs(2);
 
-/// How often it is checked whether others are done.
+/// The time between two checks whether others are done.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How long the last requests may take to be decided, such as those whose signed form is slow to arrive, before the nonce
-/// window is given up: they get 503 then.
+/// The time in which the last requests must be decided, such as those whose signed form is slow to arrive, before the
+/// nonce window is given up. Later ones get 503.
 const LAST_DECISION: Duration = Duration::from_secs(2);
 
 /// The parts that are made of a configuration and its files, and that a reload swaps as a whole.
@@ -221,7 +221,7 @@ impl App {
     /// Opens and binds everything. Runs within a tokio runtime. Without `reload` there is no file to read again.
     ///
     /// # Errors
-    /// [`StartError`]; nothing incomplete is left behind.
+    /// [`StartError`]; nothing incomplete remains.
     pub async fn prepare(
         mut config: Config,
         log: LogControl,
@@ -259,7 +259,7 @@ impl App {
         for (key, address) in config.listeners().into_iter().skip(addresses.len()) {
             let bound = match sockets.take(key) {
                 Some(socket) => BoundListener::of(socket).map_err(StartError::System)?,
-                // The process before has it until it is about to end.
+                // The previous process has it until it is about to end.
                 None if !passed.is_empty() => bind_until(deadline, &address, key).await?,
                 None => BoundListener::bind(&address, key)?,
             };
@@ -269,7 +269,7 @@ impl App {
                 admin.push((key, bound));
             }
         }
-        // Once more if the system chose a port.
+        // Checked once more if the system chose a port.
         let public = addresses.iter().copied().map(ListenAddress::Tcp);
         let others = admin.iter().map(|(_, bound)| bound);
         let others = others
@@ -311,7 +311,7 @@ impl App {
         let common = Common {
             shared,
             bounds: Arc::new(Bounds::new(connections, per_address)),
-            // They are those of the proxy in front.
+            // All of them come from the proxy in front.
             gate_bounds: Arc::new(Bounds::new(connections, None)),
             tls: tls.map(|tls| Arc::new(ArcSwap::from_pointee(tls))),
             proxy_protocol: config.listen.proxy_protocol,
@@ -340,7 +340,7 @@ impl App {
         Ok(app)
     }
 
-    /// Where the admin listener is bound.
+    /// The address of the admin listener.
     pub fn admin_address(&self) -> String {
         let first = self.admin.first();
         first
@@ -510,7 +510,7 @@ impl App {
         self.dates.look(&shown, now, &services.conditions);
     }
 
-    /// Makes what a reload swaps. A certificate that callers reject replaces none that they accept.
+    /// Makes the parts that a reload swaps. A certificate that callers reject does not replace one that they accept.
     fn make(&self, config: &Config) -> Result<Swap, StartError> {
         let (stamps, certificates) = (Stamps::of(config), Certificate::of(config));
         let shown = self.services.certificates.load();
@@ -551,8 +551,8 @@ impl App {
         self.stamps = made.stamps;
     }
 
-    /// Reports not ready, after the delay accepts no more connections, gives up what only one process can have once no more
-    /// requests come, and waits for what is running.
+    /// Reports not ready, and after the delay accepts no more connections. Once no more requests come, gives up the
+    /// resources that only one process can have, and waits for the connections that are still open.
     async fn drain(&mut self, upkeep: JoinSet<()>) {
         let (drain, delay) = (self.config.listen.drain, self.config.listen.drain_delay);
         tracing::info!(?delay, limit = ?drain, "draining");
@@ -571,7 +571,7 @@ impl App {
             () = leave(&self.common, &self.phase, deadline) => false,
             () = self.signals.ended() => true,
         };
-        // What is undecided ends here, before the changes of the store are no longer followed.
+        // Undecided requests end here, while the changes of the store are still followed.
         self.common.shared.is_leaving.store(true, Ordering::Relaxed);
         let _ = self.phase.send(Phase::Left);
         all_left(&self.common, Instant::now() + LAST_SYNC).await;
@@ -621,7 +621,7 @@ impl App {
     }
 }
 
-/// Waits until no more requests come to this process and the last ones are decided, or until both have had their time.
+/// Waits until no more requests come to this process and the last ones are decided, or until the time for both is over.
 async fn leave(common: &Common, phase: &channel::Sender<Phase>, deadline: Instant) {
     let last = Instant::now() + LAST_REQUEST + LAST_ARRIVAL;
     emptied(common, deadline.min(last)).await;
@@ -644,7 +644,7 @@ async fn emptied(common: &Common, deadline: Instant) {
     }
 }
 
-/// Binds an admin listener, as soon as the process before has given up its address.
+/// Binds an admin listener, as soon as the previous process has given up its address.
 async fn bind_until(
     deadline: Instant,
     address: &ListenAddress,
@@ -685,7 +685,7 @@ pub fn first(addresses: &[SocketAddr]) -> SocketAddr {
     first.unwrap_or(([127, 0, 0, 1], 0).into())
 }
 
-/// How many connections are accepted.
+/// The number of connections that are accepted.
 fn connections(config: &Config) -> usize {
     let descriptors = descriptors::limit();
     let wanted = config.limits.connections.get() as usize;

@@ -1,7 +1,7 @@
 //! Whether `upstream.api_url` leads to a listener of this process itself.
 //!
 //! Each request would come back as another one, thousands of times over; on the admin listener, strangers would reach
-//! metrics. What cannot be seen here, such as another proxy that leads back, ends with 508 at the first return.
+//! metrics. A loop that cannot be seen here, such as one through another proxy, ends with 508 at the first return.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
@@ -83,8 +83,8 @@ pub fn reached(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether an address is this machine's own: a connection to such an address comes from it. A UDP socket sends nothing to
-/// find out.
+/// Whether an address is this machine's own: a connection to such an address comes from it. The check uses a UDP
+/// socket, which sends nothing.
 fn is_local(ip: IpAddr) -> bool {
     let any: IpAddr = match ip {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -97,7 +97,7 @@ fn is_local(ip: IpAddr) -> bool {
     ip.is_loopback() || source.is_ok_and(|source| source.ip() == ip)
 }
 
-/// The path with links and dots resolved, as far as it is there.
+/// The path with links and dots resolved, as far as it exists.
 pub(super) fn resolved(path: &Path) -> PathBuf {
     let whole = path.canonicalize();
     let in_directory = || Some(directory(path).canonicalize().ok()?.join(path.file_name()?));

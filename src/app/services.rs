@@ -37,7 +37,7 @@ use crate::{
     verify::{Verifier, nonces::Nonces},
 };
 
-/// How often a locked nonce window is tried again.
+/// The time between two attempts to lock the nonce window.
 const LOCK_EVERY: Duration = Duration::from_millis(20);
 
 /// Why a service cannot be opened.
@@ -60,7 +60,7 @@ pub enum ServiceError {
     Key {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: KeyFileError,
     },
     /// The nonce window cannot be opened.
@@ -104,10 +104,10 @@ pub enum ServiceError {
     Thread(#[source] std::io::Error),
 }
 
-/// Why store and nonce window do not know how far timestamps are accepted.
+/// Why the high-water mark of accepted timestamps cannot be recorded.
 #[derive(Debug, Error)]
 pub enum MarkError {
-    /// The store does not take it.
+    /// The store cannot write it.
     #[error("store.url: {0}")]
     Store(#[from] StoreError),
     /// The file of the nonce window cannot be written.
@@ -139,7 +139,7 @@ pub struct Services {
     pub conditions: Arc<Conditions>,
     /// The last calls that were rejected or failed.
     pub rejections: Arc<Rejections>,
-    /// What was counted in each minute of the last hour, and in each quarter of an hour of the last day.
+    /// The counts of each minute of the last hour, and of each quarter of an hour of the last day.
     pub charts: Arc<Charts>,
     /// The certificates of the listeners.
     pub certificates: Arc<ArcSwap<Vec<Certificate>>>,
@@ -172,7 +172,7 @@ pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<dyn Store>, S
 /// Whether the store is a file that does not exist.
 #[must_use]
 pub fn is_store_missing(config: &Config) -> bool {
-    // Where the path cannot be looked at, opening the store reports why.
+    // If the path cannot be inspected, opening the store reports why.
     let file = config.store_file();
     file.is_some_and(|file| matches!(file.try_exists(), Ok(false)))
 }
@@ -246,8 +246,8 @@ pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
     }
 }
 
-/// Opens the nonce window. The process before, if it is ending, gives up the lock about a second after its SIGTERM and
-/// `listen.drain_delay`: until `deadline` this waits for it.
+/// Opens the nonce window. If the previous process is ending, it gives up the lock about a second after its SIGTERM and
+/// `listen.drain_delay`; this waits for the lock until `deadline`.
 async fn open_window(
     params: &nonce::Params,
     deadline: Instant,
@@ -272,7 +272,7 @@ async fn open_window(
     }
 }
 
-/// Opens all services. Until `deadline` it waits for a process that ends to give up the nonce window.
+/// Opens all services. Waits until `deadline` for an ending process to give up the nonce window.
 ///
 /// # Errors
 /// [`ServiceError`] names key and file.
@@ -287,7 +287,7 @@ pub async fn open(
     let made = params.path.clone().filter(|path| !path.exists());
     let opened = open_window(&params, deadline).await?;
     let store = open_store(config, Opening::Serve).inspect_err(|_| {
-        // A start that failed leaves nothing behind.
+        // A failed start leaves no new file.
         if let Some(path) = &made {
             let _ = std::fs::remove_file(path);
         }
@@ -497,8 +497,8 @@ pub async fn note_imported(nonces: &Nonces, store: &dyn Store) -> Result<(), Mar
     Ok(())
 }
 
-/// Writes into the store up to which timestamp this run may accept requests, before it accepts them; a wider window
-/// that was asked for counts from then on.
+/// Writes into the store the last timestamp of requests that this run may accept, before it accepts them. A wider
+/// configured window takes effect from then on.
 ///
 /// # Errors
 /// [`MarkError`]; once the written mark no longer covers the present, signed requests are rejected.

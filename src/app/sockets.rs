@@ -56,7 +56,7 @@ pub enum SocketError {
     /// The listener is not configured.
     #[error("LISTEN_FDNAMES: a socket '{0}' is passed, but {1} is not set; set it, to any address")]
     Unused(&'static str, &'static str),
-    /// Consumers cannot be told the address of such a socket.
+    /// The address of such a socket is not the origin that consumers use.
     #[error(
         "service.base_url: missing, since the passed socket {0} is not loopback; write the origin that consumers and \
          browsers use"
@@ -77,7 +77,7 @@ pub enum Passed {
 }
 
 impl Passed {
-    /// Where it listens.
+    /// Its address.
     pub(super) fn address(&self) -> io::Result<ListenAddress> {
         Ok(match self {
             Self::Tcp(listener) => ListenAddress::Tcp(listener.local_addr()?),
@@ -102,7 +102,7 @@ impl Sockets {
         let mut sockets = Vec::new();
         for index in 0..passed.len() {
             let name = match names.next() {
-                // The only one needs no name.
+                // A single socket needs no name.
                 None | Some("unknown") if passed.len() == 1 => "public",
                 name => name.unwrap_or("unknown"),
             };
@@ -116,7 +116,7 @@ impl Sockets {
         Ok(Self(sockets))
     }
 
-    /// Where the sockets listen, with their keys.
+    /// The addresses of the sockets, with their keys.
     ///
     /// # Errors
     /// [`SocketError::System`]
@@ -176,7 +176,7 @@ fn take(passed: &mut ListenFd, index: usize, name: &'static str) -> Result<Passe
     }
 }
 
-/// Where passed sockets listen, with the keys whose addresses they replace.
+/// The addresses of passed sockets, with the keys whose addresses they replace.
 #[derive(Debug)]
 pub(super) struct Addresses(Vec<(&'static str, ListenAddress)>);
 
@@ -219,7 +219,7 @@ impl Addresses {
         self.0.is_empty()
     }
 
-    /// Logs which keys do not count.
+    /// Logs the keys that have no effect.
     pub(super) fn log(&self) {
         for (key, address) in &self.0 {
             tracing::info!(key, %address, "listening on a passed socket: the key's own address does not count");

@@ -42,9 +42,9 @@ use crate::{
 
 /// The most spans of one export, about.
 const BATCH: usize = 1_024;
-/// How long spans wait for others.
+/// The time for which spans wait for others.
 const DELAY: Duration = Duration::from_secs(1);
-/// How long one export may take.
+/// The time limit of one export.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The variables that name the authorities of the collector's certificate; the first one that is set counts.
 const AUTHORITIES: [&str; 2] = [
@@ -135,7 +135,7 @@ fn exporter(url: &HttpUrl, is_failing: Arc<AtomicBool>) -> Result<SpanExporter, 
         .build()?)
 }
 
-/// Exports in batches until nobody is left who could end a request.
+/// Exports in batches until no sender is left that could end a request.
 async fn export(
     mut ended: mpsc::Receiver<Message>,
     exporter: &SpanExporter,

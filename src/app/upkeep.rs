@@ -15,22 +15,22 @@ use crate::{
     telemetry::{causes::causes, charts::SAMPLE_EVERY, conditions::Condition},
 };
 
-/// How soon a change that another process made in the store is noticed, if the store reports none.
+/// The longest time between two reads of the feed, if the store reports no change.
 const FOLLOW_EVERY: Duration = Duration::from_millis(250);
 /// The shortest time between two reads of the feed, so that many reports cause one read.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(20);
-/// How often readiness is checked.
+/// The time between two checks of readiness.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often last uses of tokens are written.
+/// The time between two writes of the last uses of tokens.
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
-/// How often memory of idle connections is returned to the system.
+/// The time between two returns of memory of idle connections to the system.
 const TRIM_EVERY: Duration = Duration::from_secs(5);
-/// How often a batch of secrets is checked for a key that is missing.
+/// The time between two checks of a batch of secrets for a missing key.
 const KEYS_EVERY: Duration = Duration::from_secs(5);
-/// How often records that ended long ago are deleted.
+/// The time between two deletions of records that ended long ago.
 const PURGE_EVERY: Duration = Duration::from_secs(3600);
-/// How often seconds that have left the nonce window are dropped, and it is checked whether the high-water mark is due,
-/// which it is at once after a jump of the clock.
+/// The time between two checks whether the high-water mark is due, which it is at once after a jump of the clock. Each
+/// check also drops the seconds that have left the nonce window.
 const MARK_CHECK: Duration = Duration::from_secs(1);
 
 /// Starts all of it on the current local set. Dropping the returned value stops it.
@@ -38,7 +38,7 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
     let tasks = &mut JoinSet::new();
     let changes = Some(Condition::StoreChanges);
     every(tasks, FOLLOW_PAUSE, services, changes, async |services| {
-        // Asked regularly as well: a report may be lost, and not every store reports changes.
+        // The feed is read regularly as well: a report may be lost, and not every store reports changes.
         let _ = timeout(FOLLOW_EVERY, services.store.notified()).await;
         Ok(services.feed.follow().await?)
     });

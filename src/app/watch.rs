@@ -78,7 +78,7 @@ pub(super) fn watch(services: &Services) -> prometheus::Result<()> {
             let gauge = family.with_label_values(&[condition.as_str()]);
             gauge.set(u8::from(conditions.lasts(condition)).into());
         }
-        // A reload may have taken one away.
+        // A reload may have removed one.
         remaining.reset();
         for one in certificates.load().iter() {
             let left = one.seconds_left(clock.now());

@@ -30,10 +30,10 @@ use crate::{
     },
 };
 
-/// How often unused connections to the API are checked.
+/// The time between two checks of unused connections to the API.
 const EVICT_EVERY: Duration = Duration::from_secs(1);
 
-/// How often it is checked whether the last requests are decided.
+/// The time between two checks whether the last requests are decided.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The parts that every worker uses.
@@ -41,15 +41,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 pub struct Common {
     /// The shared state of the workers.
     pub shared: Arc<Shared>,
-    /// How many connections there may be.
+    /// The limits on connections.
     pub bounds: Arc<Bounds>,
-    /// How many there may be to the listener for forward-auth.
+    /// The limits on connections to the listener for forward-auth.
     pub gate_bounds: Arc<Bounds>,
     /// TLS as it is now; `None`: the listener speaks plain HTTP.
     pub tls: Option<Arc<ArcSwap<Tls>>>,
     /// The public listeners speak the PROXY protocol.
     pub proxy_protocol: bool,
-    /// How often each worker shows that it runs.
+    /// The interval at which each worker shows that it runs.
     pub beat: Duration,
     /// Set by each worker at each beat.
     pub beats: Arc<[AtomicBool]>,
@@ -74,7 +74,7 @@ impl Common {
 pub struct Listeners {
     by_worker: Vec<Vec<TcpListener>>,
     is_passed: bool,
-    /// Where they are bound, in the order of the configuration.
+    /// The bound addresses, in the order of the configuration.
     pub addresses: Vec<SocketAddr>,
     /// The one for forward-auth, which all workers share.
     pub forward_auth: Option<BoundListener>,

@@ -199,7 +199,7 @@ fn traces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     Ok(
         match block_on(traces::reach(url))?.map_err(StartError::from)? {
             Ok(()) => format!("{url} takes connections"),
-            // Traces alone are lost.
+            // Only traces are lost.
             Err(error) => {
                 warnings.push(format!(
                 "telemetry.otlp_endpoint: {url} cannot be reached: {error}; start the collector, or correct the URL"
@@ -256,7 +256,7 @@ async fn ask(
     place: &str,
     warnings: &mut Vec<String>,
 ) -> CheckResult {
-    /// How long secrets that are under an older key are looked for: all of them in a store that is not large.
+    /// The time limit of the search for secrets under an older key: enough for a store that is not large.
     const LOOK: Duration = Duration::from_secs(1);
 
     store.ping().await?;

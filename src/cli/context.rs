@@ -1,7 +1,7 @@
 //! The common parts of the commands: options, configuration, store, output, errors.
 //!
-//! A command returns what it prints, and only then is anything written: the text to standard output, warnings to
-//! standard error. A command that fails writes one line to standard error and nothing else.
+//! A command returns its output, which is written only then: the text to standard output, warnings to standard error. A
+//! command that fails writes one line to standard error and nothing else.
 //!
 //! # Log and audit records
 //!
@@ -108,7 +108,7 @@ impl From<FilterArgs> for RecordFilter {
 
 impl StoreArgs {
     /// Runs a command over the store. `json`: records are printed as JSON. [`Opening::Command`]: the command registers
-    /// something, perhaps the first thing of all, and may create the store.
+    /// something, perhaps the first record, and may create the store.
     ///
     /// # Errors
     /// Those of [`Context::load`] and of the command.
@@ -208,7 +208,7 @@ impl CommandError {
         Self { code: 2, ..failed }
     }
 
-    /// Puts what the error is about in front of it.
+    /// Puts the subject of the error in front of it.
     pub fn about(mut self, subject: impl fmt::Display) -> Self {
         self.about = format!("{subject}: {}", self.about);
         self
@@ -233,7 +233,7 @@ impl fmt::Display for CommandError {
     }
 }
 
-/// Puts what an error is about in front of it: [`CommandError::about`].
+/// Puts the subject of an error in front of it: [`CommandError::about`].
 pub(super) trait About<T> {
     fn about(self, subject: impl fmt::Display) -> Result<T, CommandError>;
 }
@@ -313,7 +313,7 @@ impl Context {
         Ok(context)
     }
 
-    /// Where the store is, without the password of a server.
+    /// The place of the store, without the password of a server.
     fn place(&self) -> String {
         match self.config.store_file() {
             Some(path) => std::path::absolute(&path)
@@ -367,7 +367,7 @@ impl Context {
         self.notes.borrow_mut().push(note);
     }
 
-    /// Warns of permissions that the configuration does not declare; `prefix` is what a warning begins with.
+    /// Warns of permissions that the configuration does not declare; each warning begins with `prefix`.
     pub fn warn_of_undeclared<'a>(
         &self,
         prefix: &str,
@@ -397,7 +397,7 @@ impl Context {
         mut page: impl AsyncFnMut(Option<&T>, u32) -> Result<Vec<T>, ManageError>,
         view: impl Fn(&T) -> Value,
     ) -> Result<String, CommandError> {
-        /// How many records are read at once.
+        /// The number of records that are read at once.
         const PAGE: u32 = 500;
 
         let mut listing = Listing::new(self.json);
@@ -447,7 +447,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CommandError> {
     Ok(runtime.block_on(future))
 }
 
-/// Writes what a command printed or why it failed, and gives the exit code.
+/// Writes the output or the error of a command, and returns the exit code.
 pub fn finish(result: Result<Output, CommandError>) -> ExitCode {
     let output = match result {
         Ok(output) => output,
@@ -473,7 +473,7 @@ pub fn finish(result: Result<Output, CommandError>) -> ExitCode {
     }
 }
 
-/// Writes to standard error. A failure is ignored: the exit code tells the outcome.
+/// Writes to standard error. A failure is ignored: the exit code shows the outcome.
 pub(super) fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{}", text.trim_end());
 }

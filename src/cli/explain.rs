@@ -116,7 +116,7 @@ fn read(path: &Path, stdin: &mut dyn Read) -> Result<Message, CommandError> {
 /// The members that `--json` promises.
 fn members(explanation: &Explanation) -> Map<String, Value> {
     let mut members = view::members(&explanation.view());
-    // Null without secrets, and for the RSA methods, which only the consumer can make.
+    // Null without secrets, and for the RSA methods, whose signatures only the consumer can make.
     let expected = explanation.signature.as_ref().and_then(|examined| {
         let expected = examined.expected.as_deref()?;
         Some(explanation.mask.expected(examined.method, expected))

@@ -186,7 +186,7 @@ impl Command {
     }
 }
 
-/// Only a command that adds a record may create the store: for others, the configuration names the wrong one.
+/// Only a command that adds a record may create the store: for others, the configuration is wrong.
 const fn opening(adds: bool) -> Opening {
     match adds {
         true => Opening::Command,

@@ -1,4 +1,4 @@
-//! How far long work has come, for the person at a terminal.
+//! The progress of long work, for the person at a terminal.
 
 use std::{
     io::{self, IsTerminal as _, Write as _},

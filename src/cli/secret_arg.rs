@@ -8,7 +8,7 @@ use std::{convert::Infallible, fmt, fs, io::Read, path::PathBuf, str::FromStr};
 use super::context::{About as _, CommandError};
 use crate::secret::Secret;
 
-/// A secret, or where it is: `@FILE`, or `-` for standard input; anything else is the secret itself.
+/// A secret, or its place: `@FILE`, or `-` for standard input; anything else is the secret itself.
 #[derive(Clone)]
 pub enum SecretArg {
     /// The secret itself.

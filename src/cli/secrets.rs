@@ -1,4 +1,4 @@
-//! The secrets by which `sign` and `explain` work: from the command line, else from the store.
+//! The secrets that `sign` and `explain` use: from the command line, else from the store.
 
 use std::{fs::File, io::Read, path::Path};
 
@@ -33,7 +33,7 @@ pub struct SecretArgs {
 }
 
 impl SecretArgs {
-    /// The secrets that are given; `lookup` is asked if neither a secret nor `rsa_public_key` is.
+    /// The secrets that are given; `lookup` is asked if neither a secret nor `rsa_public_key` is given.
     pub(super) fn read(
         &self,
         asked: &Asked<'_>,
@@ -89,7 +89,7 @@ fn look_up(
     ))
 }
 
-/// Reads the PEM file of an option; `about` is what errors call it.
+/// Reads the PEM file of an option; errors call it `about`.
 pub(super) fn read_pem(path: &Path, about: &str) -> Result<String, CommandError> {
     /// A certificate with its chain has some ten KiB.
     const LONGEST: u64 = 256 << 10;

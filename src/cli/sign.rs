@@ -97,7 +97,7 @@ impl SignArgs {
             };
             let secrets = self.secrets.read_to_sign(&asked, lookup, stdin)?;
             let key = SigningKey::new(&secrets.consumer_secret, &secrets.token_secret);
-            // Every method but those of RSA makes one.
+            // Every method but the RSA ones makes a signature.
             sign(self.signature_method, &key, &base).unwrap_or_default()
         };
         let signature = percent::encode(signature.as_bytes());
@@ -127,7 +127,7 @@ impl SignArgs {
         self.token.as_deref().filter(|token| !token.is_empty())
     }
 
-    /// All but the signature, as the header has them.
+    /// All protocol parameters but the signature, in the form of the header.
     fn protocol_parameters(&self, now: UnixTime, nonce: &str) -> String {
         let timestamp = now.0.to_string();
         let pairs = [
@@ -174,7 +174,7 @@ fn curl(request: &Request<'_>, authorization: &str) -> String {
     } else {
         command.push(format!("--request {}", quoted(request.method)));
     }
-    // curl resolves dot segments and expands brackets unless it is told not to.
+    // Without these options curl resolves dot segments and expands brackets.
     if uri.path.contains("/.") {
         command.push("--path-as-is".into());
     }
@@ -184,7 +184,7 @@ fn curl(request: &Request<'_>, authorization: &str) -> String {
     let authorization = ("Authorization", authorization);
     for (name, value) in std::iter::once(&authorization).chain(&request.headers) {
         let field = match value {
-            // This is how curl is told to send a field without a value.
+            // With this form curl sends a field without a value.
             &"" => format!("{name};"),
             value => format!("{name}: {value}"),
         };

@@ -335,7 +335,7 @@ impl ImportProblems {
 /// Settings that are valid but unwise, each once: an import may be long.
 struct ImportWarnings {
     permissions: BTreeSet<Permission>,
-    /// How many consumers have a callback that is http on another host.
+    /// The number of consumers with an http callback on another host.
     unprotected: usize,
 }
 

@@ -85,7 +85,7 @@ pub(super) struct UpdateArgs {
 }
 
 impl UpdateArgs {
-    /// What is given, as a JSON Merge Patch (RFC 7396).
+    /// The given fields, as a JSON Merge Patch (RFC 7396).
     fn members(self) -> Map<String, Value> {
         let display_name = match self.no_display_name {
             true => Some(Value::Null),

@@ -20,14 +20,14 @@ pub enum TcpOrUnix<N> {
     Unix(PathBuf),
 }
 
-/// Where the API is: over TCP with or without TLS, where the path goes in front of what is forwarded.
+/// The address of the API. Over TCP it is a URL, with or without TLS, whose path goes in front of each forwarded path.
 pub type ApiUrl = TcpOrUnix<HttpUrl>;
 
-/// Where a listener listens; port 0 takes a free one.
+/// The address of a listener; with port 0 the system chooses a free one.
 pub type ListenAddress = TcpOrUnix<SocketAddr>;
 
 impl<N> TcpOrUnix<N> {
-    /// The place on the network, if it is one.
+    /// The address on the network; `None` for a Unix socket.
     pub const fn tcp(&self) -> Option<&N> {
         match self {
             Self::Tcp(place) => Some(place),
@@ -81,7 +81,7 @@ pub struct ServerName(pub String);
 /// The URL of one endpoint: its path is sent as written, a slash at its end included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointUrl {
-    /// Where it is.
+    /// The scheme, host and port.
     pub origin: Origin,
     /// The path, `/` at least.
     pub path: String,

@@ -1,4 +1,4 @@
-//! Settings that are one word out of a few and that no other module has a type for.
+//! Settings with a few possible values, for which no other module has a type.
 
 use serde::Deserialize;
 
@@ -18,7 +18,7 @@ pub enum Enforcement {
     Observe,
 }
 
-/// Where nonces are kept.
+/// The place of used nonces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NonceScope {
@@ -45,7 +45,7 @@ pub enum LoginBackend {
     Local,
     /// An HTTP endpoint.
     Http,
-    /// None: a proxy in front has checked it.
+    /// No check here: a proxy in front has checked the user.
     Header,
 }
 

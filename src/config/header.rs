@@ -29,12 +29,12 @@ pub(super) fn is_reserved(name: &HeaderName) -> bool {
 pub struct HeaderPattern(String);
 
 impl HeaderPattern {
-    /// The pattern in lower case, as it was written otherwise.
+    /// The pattern as written, in lower case.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// A field that frames messages and that it would drop.
+    /// A field that frames messages and that the pattern would drop.
     pub(super) fn framing_field(&self) -> Option<&'static str> {
         let folded = fold(self.0.trim_end_matches('*'));
         let open = self.0.ends_with('*');

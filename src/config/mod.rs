@@ -45,15 +45,15 @@ use self::{
 };
 use crate::admin::console::Setting;
 
-/// Declares the configuration: each section in the order of the example, with the one inside it, and in brackets what is
-/// written any number of times.
+/// Declares the configuration: each section in the order of the example, with the section inside it, and in brackets
+/// the sections that are written any number of times.
 macro_rules! config {
     ($($field:ident: $($type:ident $({ $inner:ident })?)? $([$item:ident])?,)+) => {
         /// A whole configuration, valid in itself; files, addresses and the API are not checked yet.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct Config {
             $(#[doc = concat!("`", stringify!($field), "`")] pub $field: $($type)? $(Vec<$item>)?,)+
-            /// Every key with its value, without passwords, and where that is from.
+            /// Every key with its value, without passwords, and the source of the value.
             pub settings: Vec<Setting>,
         }
 
@@ -69,8 +69,8 @@ macro_rules! config {
                 Some(Self { $($field: $field?,)+ settings: written.settings() })
             }
 
-            /// Takes from `running` what only a restart can change, so that this configuration is what the process does,
-            /// and returns the keys that differed. A listener neither begins nor ceases to use TLS.
+            /// Takes from `running` the values that only a restart can change, so that this configuration is the one in
+            /// effect, and returns the keys that differed. A listener neither starts nor stops using TLS.
             pub fn keep_fixed(&mut self, running: &Self) -> Vec<&'static str> {
                 let mut kept = Vec::new();
                 $($(<$type as Section>::keep_fixed(&mut self.$field, &running.$field, &mut kept);)?)+

@@ -10,7 +10,7 @@ use crate::clock::UnixTime;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub struct Moment(pub UnixTime);
 
-/// Since when something is deprecated; `None`: since the configuration was read.
+/// The beginning of a deprecation; `None`: the time at which the configuration was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deprecation(pub Option<Moment>);
 

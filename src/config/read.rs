@@ -180,7 +180,7 @@ impl<'f> Written<'f> {
         table.is_some_and(|table| table.contains_key(key))
     }
 
-    /// Every key with its value, and where that is from.
+    /// Every key with its value and the source of the value.
     pub(super) fn settings(&self) -> Vec<Setting> {
         let source = |key: &str, written: Option<&Value>| match (self.variables.get(key), written) {
             (Some(variable), _) => variable.clone(),
@@ -265,7 +265,7 @@ impl<'f> Written<'f> {
             }
             // A query may have several lines.
             Value::String(_) if value_type.contains("Sql") => Ok(value),
-            // Of a key that is pasted where its file's name belongs, nothing is repeated.
+            // A key may be pasted in place of the name of its file: the message repeats nothing of it.
             Value::String(text) if text.contains(char::is_control) => {
                 Err("it has a control character in it")
             }
@@ -356,8 +356,8 @@ pub(super) fn value_of(text: &str) -> Value {
     value.unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// URLs without what may be a name, a password or a key: what is before the `@`, and the query. Where it is not clear which
-/// is which, the scheme alone is left.
+/// URLs without the parts that may be a name, a password or a key: the text before the `@`, and the query. If these
+/// parts cannot be separated with certainty, only the scheme is left.
 pub(super) fn without_password(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(match text.split_once("://") {

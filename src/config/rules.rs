@@ -18,7 +18,7 @@ use crate::{
     store::{postgres, redis},
 };
 
-/// What is wrong or unwise: the key, and the cause with the fix. Prints as one line.
+/// A wrong or unwise setting: the key, and the cause with the fix. Prints as one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The key.
@@ -116,7 +116,7 @@ fn listener_tls(config: &Config, found: &mut Findings) {
     }
 }
 
-/// Somebody may connect.
+/// With the PROXY protocol, at least one proxy is trusted.
 fn proxy_protocol(config: &Config, found: &mut Findings) {
     let listen = &config.listen;
     report! { found;
@@ -163,7 +163,7 @@ fn public_api_urls(config: &Config, found: &mut Findings) {
     }
 }
 
-/// A path of our own is fixed, and never the root, below which everything else is.
+/// A path of our own is fixed and is not the root: every other path is below the root.
 fn service_path(config: &Config, found: &mut Findings) {
     const ALIASES: [&str; 3] = [
         "/oauth/request_token",
@@ -423,7 +423,7 @@ fn limits(config: &Config, found: &mut Findings) {
     }
 }
 
-/// Whether the system gives a process only one of the two.
+/// Whether a process can bind only one of the two.
 fn overlap(one: &ListenAddress, other: &ListenAddress) -> bool {
     let (Some(one), Some(other)) = (one.tcp(), other.tcp()) else {
         return one == other;

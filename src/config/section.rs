@@ -1,7 +1,7 @@
-//! How a section is declared: each key in one place, with its type, default, reason, and what a reload does about it.
+//! The declaration of a section: each key in one place, with its type, default, reason, and the effect of a reload.
 //!
-//! [`section!`] makes a struct with `#[derive(Deserialize)]` of it, and the list of its keys, which suggestions, names of
-//! environment variables, defaults and `config.example.toml` come from.
+//! [`section!`] makes a struct with `#[derive(Deserialize)]` of it, and the list of its keys, the source of
+//! suggestions, names of environment variables, defaults and `config.example.toml`.
 
 use serde::de::DeserializeOwned;
 use toml::Table;
@@ -39,7 +39,7 @@ pub(super) enum Unwritten {
     Default(&'static str),
     /// It must be written, for example like this.
     Required(&'static str),
-    /// No value, or one that follows from other keys: the words for it, and an example.
+    /// No value, or one that follows from other keys: its description, and an example.
     Absent(
         &'static str,
         #[cfg_attr(not(test), expect(dead_code, reason = "for config.example.toml"))] &'static str,
@@ -62,7 +62,7 @@ pub(super) trait Section: DeserializeOwned {
     /// Reads a section that is called `name`, and those inside it: `listen.tls` inside `listen`.
     fn read(written: &mut Written<'_>, name: &str, table: Table) -> Option<Self>;
 
-    /// Takes from `running` what only a restart can change, and adds the keys that differed.
+    /// Takes from `running` the values that only a restart can change, and adds the keys that differed.
     fn keep_fixed(&mut self, running: &Self, kept: &mut Vec<&'static str>);
 }
 

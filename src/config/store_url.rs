@@ -9,7 +9,7 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 
 use super::text::{Reason, Text};
 
-/// Where the store is. Does not print.
+/// The place of the store. Does not print.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreUrl(pub(super) String);
 

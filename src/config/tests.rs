@@ -1,4 +1,4 @@
-//! Whole configurations: what is rejected, with which message, and what the rest means.
+//! Whole configurations: the rejected ones with their messages, and the values of the others.
 
 mod declared;
 mod derived;

@@ -24,7 +24,7 @@ use crate::{
     telemetry::log::LogLevel,
 };
 
-/// Why a text is not what it should be, without the text itself; empty where [`Text::EXPECTED`] says it all.
+/// The reason why a text is rejected, without the text itself; empty if [`Text::EXPECTED`] is enough.
 pub(super) type Reason = Cow<'static, str>;
 
 /// A type that is written as a string.

@@ -38,7 +38,7 @@ pub(super) fn duration<'de, const LOW: u64, const HIGH: u64, D: Deserializer<'de
     Err(D::Error::custom(format!("expected {low:?} to {high:?}")))
 }
 
-/// Reads whole seconds from one to `HIGH` milliseconds: what is compared with timestamps cannot be finer than they are.
+/// Reads whole seconds from one to `HIGH` milliseconds: timestamps, to which they are compared, are not finer.
 pub(super) fn seconds<'de, const HIGH: u64, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Duration, D::Error> {
@@ -111,7 +111,7 @@ fn parse_rate(text: &str) -> Result<Rate, &'static str> {
     Ok(Rate { count, period })
 }
 
-/// Reads how long something lives; `None`: it never expires.
+/// Reads a lifetime; `None`: it never expires.
 pub(super) fn lifetime<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {

@@ -71,7 +71,7 @@ fn service(config: &Config, found: &mut Findings) {
     let service = &config.service;
     let base = service.base_url.as_ref();
     let base_in_clear = base.filter(|origin| in_clear(origin));
-    // Where others reach the listener, there is a warning already.
+    // If others can reach the listener, there is a warning already.
     let mut addresses = config.listen.address.iter();
     let all_loopback = addresses.all(|address| is_loopback(address.ip()));
     let unbelieved = base.filter(|origin| {
@@ -100,7 +100,7 @@ fn service(config: &Config, found: &mut Findings) {
             "it is not set: the pages ask for access to a {:?} account, a name that users may not know",
             service.realm;
     }
-    // A machine's own loopback is for trying things.
+    // A loopback address is only for trials.
     let shared = base.filter(|base| !base.is_loopback()).is_some_and(|base| {
         let urls = &service.public_api_urls;
         urls.is_empty() || urls.iter().any(|url| url.origin == *base)

@@ -14,7 +14,7 @@ use crate::{
     verify::{Credential, Rejection, Verified},
 };
 
-/// How tokens are exchanged.
+/// The rules of the exchange.
 pub struct Exchange {
     /// `exchange.audience`
     pub audience: String,
@@ -63,7 +63,7 @@ pub(super) fn respond(endpoints: &Endpoints, verified: &Verified) -> Result<OwnR
     Ok(OwnResponse::new(200, json, body, Verdict::TokenExchanged).never_stored())
 }
 
-/// When a token ends that is given out at `now` for one that ends at `expiry`; `None`: that one has ended by now.
+/// The end of a token that is given out at `now` for one that ends at `expiry`; `None`: the latter has ended by now.
 fn end(now: UnixTime, ttl: Duration, expiry: Option<UnixTime>) -> Option<UnixTime> {
     let end = now.after(ttl);
     Some(expiry.map_or(end, |expiry| end.min(expiry))).filter(|end| *end > now)

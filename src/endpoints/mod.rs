@@ -64,11 +64,11 @@ pub struct Endpoints {
     pub verifier: Arc<Verifier>,
     /// The rules of verification.
     pub verify: verify::Params,
-    /// How long tokens live.
+    /// The lifetimes of tokens.
     pub lifetimes: Lifetimes,
     /// The parameters of the access token response that describe the user.
     pub user_parameters: Vec<(String, UserField)>,
-    /// Tells the cache of credentials what a call has revoked.
+    /// Informs the cache of credentials of revocations by a call.
     pub feed: Arc<ChangeHub>,
     /// The public URL of the token endpoints.
     pub base: PublicUrl,
@@ -81,7 +81,7 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Responds to a token call, and notes which one it is and what is known of it, however it ends.
+    /// Responds to a token call, and notes its kind and the known facts about it, however it ends.
     ///
     /// # Errors
     /// Every [`Failure`] of a token call.

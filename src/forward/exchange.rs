@@ -186,7 +186,7 @@ async fn attempt(
 struct Wait<'c> {
     caller: &'c Caller,
     response_timeout: Duration,
-    /// How many bytes had arrived on the connection before.
+    /// The number of bytes that had arrived on the connection before.
     arrived_before: u64,
     sent_at: Option<Instant>,
 }

@@ -1,8 +1,8 @@
 //! Field names as an API might read them.
 
-/// A set of field names that match whatever an API might take for the same name: case is folded, and every byte
-/// but letters and digits reads as `-` (frameworks after CGI turn `-` and others into `_`). A name with `*` at its end
-/// matches every name that begins like it.
+/// A set of field names. A name matches all names that an API might take for the same one: case is folded, and every
+/// byte but letters and digits reads as `-` (frameworks after CGI turn `-` and others into `_`). A name with `*` at its
+/// end matches every name that begins like it.
 #[derive(Debug, Clone)]
 pub struct FoldedNames {
     names: Vec<Folded>,

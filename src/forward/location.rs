@@ -39,8 +39,8 @@ pub fn rewrite(
 }
 
 /// Whether a framework that does not know about the proxy wrote it: it takes the host from the request and adds its own
-/// scheme or port. What `service.base_url` or another public URL has at that host is right. A loopback host has a service
-/// on every port, so only its scheme can be wrong.
+/// scheme or port. The scheme and port of `service.base_url` or of another public URL at that host are right. A
+/// loopback host has a service on every port, so only its scheme can be wrong.
 fn is_misnamed(location: &Url, public: &PublicUrl, origins: &Origins) -> bool {
     let secure = match location.scheme() {
         "https" => true,

@@ -91,7 +91,7 @@ pub const LOOKALIKES: [&str; 14] = [
     "X-Request-Id",
 ];
 
-/// No field of HTTP: CGI makes `HTTP_PROXY` of it, by which libraries of the API send their own requests (CVE-2016-5385).
+/// Not a field of HTTP: CGI makes `HTTP_PROXY` of it, which libraries of the API use for requests (CVE-2016-5385).
 pub const HTTPOXY: &str = "Proxy";
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ use crate::server::{
     wire::{Stream, Watch, Wire},
 };
 
-/// Where the API is.
+/// The address of the API.
 #[derive(Debug, Clone)]
 pub enum Address {
     /// A host, resolved for each connection, and a port.
@@ -62,7 +62,7 @@ impl fmt::Display for Address {
 /// The rules by which the API is connected to.
 #[derive(Clone)]
 pub struct Params {
-    /// Where it is.
+    /// The address.
     pub address: Address,
     /// With TLS: the configuration and the name that its certificate must have.
     pub tls: Option<(Arc<rustls::ClientConfig>, ServerName<'static>)>,
@@ -72,7 +72,7 @@ pub struct Params {
     pub header_case: HeaderCase,
     /// For resolving, connecting and the TLS handshake together.
     pub connect_timeout: Duration,
-    /// How long an unused connection is kept; [`Pool::evict_idle`] closes it.
+    /// The time for which an unused connection is kept; [`Pool::evict_idle`] closes it.
     pub idle_timeout: Duration,
     /// The number of unused ones that are kept.
     pub max_idle: usize,
@@ -95,7 +95,7 @@ pub struct Http1 {
     pub(super) control: Rc<Control>,
     /// It has served a request before, and the API may have closed it since.
     pub(super) reused: bool,
-    /// When [`Pool::evict_idle`] first saw it unused.
+    /// The time at which [`Pool::evict_idle`] first saw it unused.
     unused_since: Option<Instant>,
     /// The API has responded in HTTP/1.0. hyper would send the next request in that version, and one whose length is not
     /// known without its body.
@@ -134,7 +134,7 @@ pub struct Http2 {
     pub(super) watch: Rc<Watch>,
     /// As with HTTP/1.1.
     pub(super) reused: bool,
-    /// When a place was last taken or given back. The pool and each place hold it.
+    /// The time at which a place was last taken or given back. The pool and each place share it.
     used_at: Rc<Cell<Instant>>,
 }
 
@@ -223,7 +223,7 @@ impl Pool {
         Some(Lease::Http2(place))
     }
 
-    /// Opens a connection, as [`Pool::reuse`] finds one.
+    /// Opens a connection of the kind that [`Pool::reuse`] finds.
     ///
     /// # Errors
     /// [`Fault::Unreachable`], or [`Fault::ApiTooSlow`] past `connect_timeout`.
@@ -305,7 +305,7 @@ impl Pool {
                 .initial_stream_window_size(STREAM_WINDOW)
                 .initial_connection_window_size(CONNECTION_WINDOW)
                 .max_header_list_size(HEAD_LIST_BYTES)
-                // Until the API's SETTINGS tell how many streams it takes: it would refuse the others.
+                // Until the API's SETTINGS announce how many streams it takes: it would refuse the others.
                 .initial_max_send_streams(1)
                 .handshake(TokioIo::new(wire))
                 .await?;

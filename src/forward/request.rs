@@ -31,7 +31,7 @@ use crate::{
 /// The field that lists the processes of this program that a request has passed.
 static COUNTERSIGN_HOP: HeaderName = HeaderName::from_static("countersign-hop");
 
-/// The origin of the request, as the fields that tell the API of it.
+/// The origin of the request, in the form of the fields that the API gets.
 #[derive(Debug)]
 pub struct ReceivedAs {
     authority: HeaderValue,
@@ -45,7 +45,7 @@ pub struct ReceivedAs {
 }
 
 impl ReceivedAs {
-    /// Keeps the part of `received` that the API is told; `headers` are those that came.
+    /// Keeps the part of `received` that the API gets; `headers` are those of the request.
     ///
     /// # Errors
     /// [`Fault::Internal`]: a host that has been checked is always a field value.
@@ -76,7 +76,7 @@ impl ReceivedAs {
     }
 }
 
-/// The addresses of `X-Forwarded-For`, `peer` last; what a trusted proxy wrote stays in front.
+/// The addresses of `X-Forwarded-For`, `peer` last; those from a trusted proxy stay in front.
 fn forwarded_for(
     headers: &HeaderMap,
     received: &RequestOrigin<'_>,
@@ -103,7 +103,7 @@ fn forwarded_for(
     value(addresses)
 }
 
-/// Whether `host` is how the authority is written.
+/// Whether `host` is the text of the authority.
 pub(super) fn is_written(authority: &Authority<'_>, host: &[u8]) -> bool {
     match (authority.port, host.strip_prefix(authority.host.as_bytes())) {
         (None, Some(rest)) => rest.is_empty(),
@@ -117,7 +117,7 @@ pub(super) fn is_written(authority: &Authority<'_>, host: &[u8]) -> bool {
 
 /// A permitted call on its way to the API.
 pub struct Call {
-    /// The signed statement of who calls.
+    /// The signed statement about the caller.
     pub assertion: Option<HeaderValue>,
     /// Path and query to ask for, with the API's own path in front.
     pub target: PathAndQuery,
@@ -135,7 +135,7 @@ pub struct Call {
     pub body: UpstreamBody,
 }
 
-/// Makes the request that the API sees of the one that came, whose fields it takes. `websocket`: it begins a handshake.
+/// Makes the request that the API sees from the received one, and takes its fields. `websocket`: it begins a handshake.
 ///
 /// # Errors
 /// [`Fault::Internal`] if a name or target is not valid after all; both have been checked.
@@ -157,7 +157,7 @@ pub fn rewrite(
     let length = request.body().size_hint().exact();
     let headers = request.headers_mut();
     retain(headers, |name| {
-        // Connection cannot remove Host, nor what changes how the API reads a body that is signed.
+        // `Connection` cannot remove Host, nor fields that change how the API reads a body that is signed.
         let stays = matches!(
             *name,
             header::HOST | header::CONTENT_TYPE | header::CONTENT_ENCODING
@@ -232,7 +232,7 @@ pub fn path_and_query(path: &[&[u8]], query: Option<&[u8]>) -> Result<PathAndQue
 /// Brings a request into the form of HTTP/2 (RFC 9113 §8.2.2, §8.3.1).
 ///
 /// # Errors
-/// [`Fault::Internal`]: what was Host is always an authority.
+/// [`Fault::Internal`]: a value of Host is always an authority.
 pub fn into_http2<B>(request: &mut Request<B>, secure: bool) -> Result<(), Fault> {
     if request.version() == Version::HTTP_2 {
         return Ok(());

@@ -123,8 +123,8 @@ pub(super) fn drop_fields(headers: &mut HeaderMap) {
     retain(headers, |name| !is_hop_by_hop(name));
 }
 
-/// The name of the cookie that a `Set-Cookie` sets, as it will come back: of one without a name, browsers return the
-/// value alone, and that may read like a name and a value.
+/// The name of the cookie that a `Set-Cookie` sets, as browsers return it. For a cookie without a name they return the
+/// value alone, which may read like a name and a value.
 pub(super) fn cookie_name(value: &[u8]) -> &[u8] {
     let pair = trim(value.split(|&byte| byte == b';').next().unwrap_or_default());
     let pair = pair.strip_prefix(b"=").unwrap_or(pair);

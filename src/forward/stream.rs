@@ -12,13 +12,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::server::wire::Wire;
 
-/// The requests of an exchange to the stream below it.
+/// The instructions of an exchange to the stream below it.
 #[derive(Debug, Default)]
 pub(super) struct Control {
     replay: RefCell<Replay>,
     /// A write failed. The API may have responded and closed before it read the whole request, and the response counts.
     write_failed: Cell<bool>,
-    /// How many bytes may still arrive; `None`: any number.
+    /// The number of bytes that may still arrive; `None`: any number.
     readable: Cell<Option<usize>>,
 }
 
@@ -28,7 +28,7 @@ enum Replay {
     #[default]
     Off,
     Recording(Vec<u8>),
-    /// Written in place of what hyper writes next.
+    /// Written in place of hyper's next write.
     Replacing(Vec<u8>),
 }
 
@@ -39,7 +39,7 @@ impl Control {
         self.write_failed.get()
     }
 
-    /// Records what is written from now on, or no longer does.
+    /// Begins or stops recording the bytes that are written.
     pub(super) fn record(&self, on: bool) {
         match &mut *self.replay.borrow_mut() {
             Replay::Recording(written) if on => written.clear(),
@@ -56,7 +56,7 @@ impl Control {
         }
     }
 
-    /// Writes `bytes` in place of what is written next.
+    /// Writes `bytes` in place of the next write.
     pub(super) fn replace_next_write(&self, bytes: Vec<u8>) {
         self.replay.replace(Replay::Replacing(bytes));
     }
@@ -72,7 +72,7 @@ impl Control {
 pub(super) struct ApiStream {
     /// The stream itself.
     pub(super) wire: Wire,
-    /// The exchange's requests to it.
+    /// The exchange's instructions to it.
     pub(super) control: Rc<Control>,
 }
 

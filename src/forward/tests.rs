@@ -1,4 +1,4 @@
-//! What passes between caller and API besides the request itself.
+//! The heads that pass between caller and API.
 
 use http::HeaderName;
 

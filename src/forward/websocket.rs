@@ -59,8 +59,8 @@ impl Handshake {
         })
     }
 
-    /// Checks that a 101 switches to WebSocket and answers this handshake (RFC 6455 §4.1). Otherwise the two sides would
-    /// not speak the same protocol on one connection, and what one means as data the other may take for a request.
+    /// Checks that a 101 switches to WebSocket and answers this handshake (RFC 6455 §4.1). Otherwise the two sides
+    /// would not speak the same protocol on one connection, and one could take the data of the other for a request.
     ///
     /// # Errors
     /// [`Fault::BrokenResponse`]

@@ -25,7 +25,7 @@ const VERIFY: &str = "/verify";
 
 const INVALID_SCHEME: Rejection = Rejection::Malformed("the described scheme is not http or https");
 
-/// How the proxy in front describes a request, by the path of its own.
+/// The way in which the proxy in front describes a request, by the path of its own request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     /// `/nginx`: `X-Original-Method` and `X-Original-URL`, a whole URL.
@@ -57,7 +57,7 @@ impl Way {
         }
     }
 
-    /// Makes the head of the described request of the one that describes it.
+    /// Makes the head of the described request from the one that describes it.
     ///
     /// # Errors
     /// [`Rejection::Malformed`]: a field of the way is missing, empty, repeated or not valid.
@@ -108,7 +108,7 @@ impl Described {
         Authority::parse(self.host.as_bytes()).map_err(|_| INVALID_HOST)
     }
 
-    /// The scheme; where none is described, the one of the public URLs at this host.
+    /// The scheme; if none is described, that of the public URLs at this host.
     ///
     /// # Errors
     /// [`Rejection::Malformed`] if that is not one scheme.

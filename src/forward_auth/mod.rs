@@ -42,8 +42,8 @@ impl Gate {
     }
 }
 
-/// Decides on a described request; `parts` are its head. Returns the fields of the response too: every identity header, empty
-/// where none applies, so that the proxy in front overwrites what the caller sent.
+/// Decides on a described request; `parts` are its head. Returns the fields of the response too: every identity header,
+/// empty if it does not apply, so that the proxy in front overwrites what the caller sent.
 async fn decide(
     live: &Live,
     parts: &Parts,

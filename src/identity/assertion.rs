@@ -55,9 +55,9 @@ pub struct Claims<'a> {
     /// The kind of caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
-    /// When it was signed, in seconds since 1970.
+    /// The time of signing, in seconds since 1970.
     pub iat: u64,
-    /// From then on it is expired.
+    /// The time from which it is expired.
     pub exp: u64,
     /// Its own id.
     pub jti: &'a str,
@@ -88,14 +88,14 @@ pub struct Assertion {
     pub issuer: String,
     /// `identity.assertion.audience`
     pub audience: String,
-    /// How long one is valid.
+    /// The time for which one is valid.
     pub ttl: Duration,
     /// The binding of one.
     pub bind: Bind,
     /// The clock.
     pub clock: Clock,
     signer: Signer,
-    /// Another number than that of every other value of this type: what one has signed, no other one uses.
+    /// A number that no other value of this type has: each value uses only assertions that it has signed.
     number: u64,
 }
 
@@ -135,7 +135,7 @@ impl Assertion {
             Some(kind) => kind,
         };
         let now = self.clock.now();
-        // It is kept beside the other values of the credential, and ends with them.
+        // It is kept with the other values of the credential, and ends with them.
         let place = permit.identity().flatten().map(|values| &values.assertion);
         let place = place.filter(|_| self.bind == Bind::None);
         if let Some(place) = place

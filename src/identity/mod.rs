@@ -1,4 +1,4 @@
-//! What the API learns about the caller of a permitted call: the identity headers, and an assertion of them that is signed.
+//! The facts for the API about the caller of a permitted call: the identity headers, and a signed assertion of them.
 //! This is the one place where their names and values are made.
 
 mod assertion;
@@ -31,13 +31,13 @@ pub struct Identity {
     pub assertion: Option<Assertion>,
 }
 
-/// A fault of this program: what it knows of a caller cannot be told to the API.
+/// A fault of this program: it cannot describe a caller to the API.
 #[derive(Debug, Clone, Copy, Error)]
 #[error("{0}")]
 pub struct Fault(pub(crate) &'static str);
 
 impl Identity {
-    /// The names of all fields, also of those that a caller of another kind has not.
+    /// The names of all fields, also of those that callers of another kind do not have.
     pub fn names(&self) -> impl Iterator<Item = &HeaderName> {
         let names = &self.names;
         [

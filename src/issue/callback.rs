@@ -1,4 +1,4 @@
-//! Callbacks: which can be registered, which are accepted, and the redirect itself.
+//! Callbacks: their registration, their acceptance, and the redirect itself.
 //!
 //! RFC 5849 §2.1 takes any absolute URI; here it must also be one that the consumer registered, so that a stolen
 //! consumer key sends no user to a stranger.
@@ -121,8 +121,8 @@ pub fn accept(registered: &[String], requested: &[u8]) -> Result<Callback, Callb
 
 /// Adds `parameters` to the end of the callback's own query (RFC 5849 §2.2), leaving every other byte as it is.
 ///
-/// The values are percent-encoded. The result is safe in a `Location` field whatever `callback` is: what a URI cannot
-/// have is escaped there too.
+/// The values are percent-encoded. The result is safe in a `Location` field whatever `callback` is: characters that a
+/// URI cannot have are escaped there too.
 pub fn redirect(callback: &str, parameters: &[(&str, &str)]) -> String {
     let mut location = String::with_capacity(callback.len() + 128);
     for character in callback.chars() {
@@ -216,7 +216,7 @@ fn parse(text: &[u8]) -> Result<Url, CallbackError> {
         return Err(CallbackError::UserInfo);
     }
     let (host, port) = split_port(authority);
-    // No leading zero, and with that no port 0; none is empty.
+    // A port has no leading zero, is not 0, and is not empty.
     if port.is_some_and(|port| !port.starts_with(|first: char| ('1'..='9').contains(&first))) {
         return Err(CallbackError::Port);
     }

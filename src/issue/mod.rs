@@ -1,4 +1,4 @@
-//! The rules of issuing tokens: what is random, which callbacks are accepted, which permissions are granted.
+//! The rules of issuing tokens: random values, accepted callbacks, granted permissions.
 
 pub mod callback;
 pub mod permissions;

@@ -1,4 +1,4 @@
-//! Which permissions a request token asks for.
+//! The permissions that a request token asks for.
 
 use crate::names::Permission;
 

@@ -50,7 +50,7 @@ pub enum InvalidWebPage {
     UserInfo,
 }
 
-/// Checks and returns what pages call a consumer or a user.
+/// Checks and returns the name of a consumer or a user on pages.
 ///
 /// # Errors
 /// Every [`InvalidText`] but `NotVisible`.
@@ -103,7 +103,7 @@ pub fn web_page(text: &str) -> Result<String, InvalidWebPage> {
     Ok(url.into())
 }
 
-/// Checks a public key and returns what is stored of its file: the first PEM block, which is the one that counts. A
+/// Checks a public key and returns the stored part of its file: the first PEM block, which is the one that counts. A
 /// private key may follow it.
 ///
 /// # Errors
@@ -133,7 +133,7 @@ fn readable(text: &str) -> Result<String, InvalidText> {
     }
 }
 
-/// Characters by which one name passes for another on a consent page: they turn the direction of what follows, break
+/// Characters by which one name passes for another on a consent page: they turn the direction of later text, break
 /// lines, or take no room. Those that scripts need to be written (joiners, the marks of direction) are not among them.
 const fn is_invisible(character: char) -> bool {
     matches!(

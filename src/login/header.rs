@@ -1,7 +1,7 @@
 //! Logins that a trusted proxy in front has checked: it names the user in a field of every request.
 //!
-//! Only the field's own name counts, in one line with one user id; a list, or a second line, is not a user. Whose fields are
-//! read at all, `parse::origin` decides: those of `listen.trusted_proxies`.
+//! Only the field's own name counts, in one line with one user id; a list, or a second line, is not a user.
+//! `parse::origin` decides whose fields are read: those of `listen.trusted_proxies`.
 
 use http::{HeaderMap, HeaderName};
 
@@ -29,7 +29,7 @@ impl UserHeaders {
         let Some(value) = single(headers, &self.user).map_err(|_| NotOneUser)? else {
             return Ok(None);
         };
-        // A proxy that knows nobody may send the field empty.
+        // A proxy may send the field empty if nobody is logged in.
         if value.is_empty() {
             return Ok(None);
         }

@@ -27,7 +27,7 @@ use crate::{
 /// The most attempts that may wait for the endpoint; one more is rejected as busy.
 const MAX_ATTEMPTS: usize = 64;
 
-/// How name and password are written.
+/// The encoding of name and password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Encoding {
@@ -57,13 +57,13 @@ pub struct Fields {
 /// The endpoint.
 #[derive(Clone)]
 pub struct Params {
-    /// Where it is.
+    /// The server.
     pub target: Target,
     /// Its path.
     pub path: String,
     /// For the whole attempt, from the look-up of the address to the end of the response.
     pub timeout: Duration,
-    /// How the request is written.
+    /// The encoding of the request.
     pub encoding: Encoding,
     /// The names in request and response.
     pub fields: Fields,

@@ -1,7 +1,7 @@
 //! Logins: backends that check a name and a password, and a throttle that slows guessing down.
 //!
 //! Each backend is a [`LoginBackend`]: local accounts ([`local`]), or another system's endpoint ([`http`]).
-//! Where a proxy in front checks who the user is ([`header`]), there are no passwords.
+//! If a proxy in front checks who the user is ([`header`]), there are no passwords.
 
 use std::{future::Future, io, pin::Pin};
 
@@ -42,7 +42,7 @@ pub trait LoginBackend: Send + Sync + 'static {
 /// The return type of [`LoginBackend::login`]: a future that may move between threads.
 pub type LoginFuture<'a> = Pin<Box<dyn Future<Output = Result<Login, LoginError>> + Send + 'a>>;
 
-/// Name and password are right and the user is enabled. The session is opened only if that is still so then: see
+/// Name and password are right and the user is enabled. The session is opened only if that is still true then: see
 /// [`Sessions::open_session`](crate::store::Sessions::open_session).
 #[derive(Debug)]
 pub struct Login {
@@ -105,7 +105,7 @@ pub enum LoginFault {
 }
 
 impl LoginFault {
-    /// Whether nobody can have learned from the attempt if the password is right: it then does not count as failed.
+    /// Whether the caller cannot have learned whether the password is right: the attempt then does not count as failed.
     #[must_use]
     pub fn is_unchecked(&self) -> bool {
         matches!(self, Self::Store(_) | Self::Check(_) | Self::Unreachable(_))

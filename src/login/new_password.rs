@@ -25,7 +25,7 @@ pub enum Weakness {
     /// It has more than [`password::MAX_BYTES`].
     #[error("is longer than 1024 bytes")]
     Long,
-    /// It is the one before.
+    /// It is the current password.
     #[error("is the current one")]
     Current,
     /// It is a name or the id of its user, in any ASCII case.

@@ -1,4 +1,4 @@
-//! Passwords at rest: how they are hashed, and how they are verified in the same time for every account.
+//! Stored passwords: hashing, and verification that takes the same time for every account.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub enum PasswordError {
     Fault,
 }
 
-/// Why a hash verifies nothing.
+/// Why a hash cannot be verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum UnusableHash {
     /// It is something else.
@@ -61,8 +61,8 @@ pub fn hash(password: &Secret) -> Result<Secret, PasswordError> {
         .map_err(|_: password_hash::Error| PasswordError::Fault)
 }
 
-/// Whether `password` is the one that `hash` was made from, by the same work for every `hash` and for none. Anything but a
-/// [usable](check_usable) hash verifies nothing.
+/// Whether `hash` was made from `password`; the work is the same for every `hash` and without one. Only a
+/// [usable](check_usable) hash verifies.
 ///
 /// The time of argon2 grows with its memory and its passes, and not evenly: no amount of other work takes exactly as long.
 /// So the password is hashed once at each cost that any account has (`costs`, as
@@ -93,18 +93,18 @@ pub fn verify_evenly(hash: Option<&Secret>, costs: &[String], password: &Secret)
 
 /// Every cost at which a login hashes, in order: the same for all accounts of a store.
 fn all_costs(own: Option<&String>, costs: &[String]) -> BTreeSet<String> {
-    // The account's own is among them already, unless it is of a store that does not say so.
+    // The account's own cost is among them already, unless its store does not report costs.
     let costs = costs.iter().chain(own).cloned();
     costs.chain([OURS.to_owned()]).collect()
 }
 
-/// Whether `hash` costs what [`hash()`] makes cost; else a login replaces it.
+/// Whether `hash` has the cost of [`hash()`]; otherwise a login replaces it.
 #[must_use]
 pub fn has_our_cost(hash: &Secret) -> bool {
     password_cost(hash) == OURS && check_usable(hash).is_ok()
 }
 
-/// Checks that [`verify_evenly`] takes a hash; for what is imported.
+/// Checks that [`verify_evenly`] can verify a hash; for imports.
 ///
 /// # Errors
 ///
@@ -113,8 +113,8 @@ pub fn check_usable(hash: &Secret) -> Result<(), UnusableHash> {
     parse(hash).map(drop)
 }
 
-/// The time that a login takes for a cost, as [`password_cost`] writes it, in milliseconds of a processor of 2020; 0 for
-/// one that verifies nothing, and for ours, which every login takes.
+/// The time that a login takes for a cost, as [`password_cost`] writes it, in milliseconds of a processor of 2020; 0
+/// for a cost that cannot be verified, and for ours, which every login takes.
 pub fn milliseconds(cost: &str) -> u32 {
     match Stored::dummy(cost) {
         Ok(dummy) if cost != OURS => dummy.milliseconds().max(1),

@@ -1,5 +1,5 @@
-//! Stored password hashes: argon2id, and what other systems made: bcrypt, PBKDF2, scrypt, SHA-crypt, and phpass with its
-//! variant of Drupal. Those are imported and verified until their users have logged in, and never made here.
+//! Stored password hashes: argon2id, and the hashes of other systems: bcrypt, PBKDF2, scrypt, SHA-crypt, and phpass
+//! with its variant of Drupal. Those are imported and verified until their users have logged in, and never made here.
 
 use std::{cell::RefCell, num::NonZeroU32};
 
@@ -47,7 +47,7 @@ pub(super) struct Stored {
     expected: Vec<u8>,
 }
 
-/// How a hash is computed, with everything that determines its time.
+/// The algorithm of a hash, with everything that determines its time.
 enum Scheme {
     Argon2id(Params, Version),
     Bcrypt(u32),
@@ -59,7 +59,7 @@ enum Scheme {
     Phpass(u8),
     /// The variant of phpass with SHA-512; the logarithm of the rounds.
     Drupal(u8),
-    /// The rounds; the whole text of `crypt(3)` is what is expected.
+    /// The rounds; the expected value is the whole text of `crypt(3)`.
     ShaCrypt(u32),
 }
 
@@ -166,7 +166,7 @@ impl Stored {
         })
     }
 
-    /// Whether `password` gives what is stored; `None` if it cannot be computed.
+    /// Whether `password` gives the stored hash; `None` if it cannot be computed.
     pub(super) fn matches(&self, password: &[u8]) -> Option<bool> {
         let salt = self.salt.as_slice();
         let mut computed = vec![0; self.expected.len()];

@@ -52,7 +52,7 @@ const SETS: usize = 16_384;
 const WAYS: usize = 8;
 /// The first pause.
 const FIRST_PAUSE: Duration = Duration::from_secs(30);
-/// How many times the failures of one account an address may have, over all accounts.
+/// The limit of an address over all accounts, as a multiple of the limit of one account.
 const ADDRESS_FACTOR: u32 = 10;
 
 /// Counts failed logins. One for the process; it outlives a reload, which only [sets a new limit](Self::set_limit).
@@ -66,7 +66,7 @@ pub struct Throttle {
 /// The attempt is rejected, and has not been counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Throttled {
-    /// When the next one may be made: whole seconds, at least one.
+    /// The time until the next attempt may be made: whole seconds, at least one.
     pub retry_after: Duration,
 }
 
@@ -98,7 +98,7 @@ impl Throttle {
         }
     }
 
-    /// Changes the limit; what is counted stays counted.
+    /// Changes the limit; existing counts stay.
     pub fn set_limit(&self, limit: Rate) {
         self.table.lock().limit = limit;
     }
@@ -199,7 +199,7 @@ fn folded(account: &str) -> String {
         !(is_blank || character.is_control() || ignorable.contains(*character))
     };
     let seen: String = lower.chars().filter(is_seen).collect();
-    // Letters that an invisible one stood between may be composed now.
+    // Letters with an invisible character between them may be composed now.
     nfkc.normalize(&seen).into_owned()
 }
 
@@ -248,7 +248,7 @@ impl Table {
         set
     }
 
-    /// How long `key` must wait; drops entries that no longer count.
+    /// The time for which `key` must wait; drops entries that no longer count.
     fn pause(&mut self, key: u64, now: UnixTime) -> Option<Duration> {
         let set = self.drop_ended(key, now);
         match set.iter().find(|entry| entry.key == key) {

@@ -1,4 +1,4 @@
-//! The files of a window: its state, and beside it the log of nonces, one file for some minutes. A file of the log is
+//! The files of a window: its state, and next to it the log of nonces, one file for some minutes. A file of the log is
 //! deleted whole once all its timestamps have been dropped.
 //!
 //! The state says which files belong to the log. A new file is in it before the first nonce is in the file, and a file
@@ -23,16 +23,16 @@ use super::{
     state::{self, OpenError, State},
 };
 
-/// How long a file is appended to, in seconds.
+/// The time for which a file is appended to, in seconds.
 const FILE_SECONDS: u64 = 120;
 /// Records of a file after one that was filled: 1 MiB, which any file system allocates and deletes in a millisecond.
 const RECORDS: usize = (1 << 20) / RECORD_BYTES - HEAD_RECORDS;
 /// Records of any other file, also where one of [`RECORDS`] cannot be made: 64 KiB.
 const FEW_RECORDS: usize = (64 << 10) / RECORD_BYTES - HEAD_RECORDS;
-/// Files that one call of [`Journal::maintain`] deletes at most.
+/// The most files that one call of [`Journal::maintain`] deletes.
 const MAX_DELETED: usize = 4;
 
-/// What an open found of earlier runs.
+/// The state of earlier runs, as an open found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Continuity {
     /// There was no file, or nothing in it, or the window has no file.
@@ -63,7 +63,7 @@ struct Files {
     file: Option<File>,
     /// The log before the current file.
     sealed: VecDeque<SealedFile>,
-    /// When the current file was made, in seconds since the open.
+    /// The time when the current file was made, in seconds since the open.
     begun: u64,
     /// Records in the current file a second ago.
     seen: usize,
@@ -350,8 +350,8 @@ impl Journal {
         part(&self.files.lock().state)
     }
 
-    /// Brings everything to the disk, so that it is good after a power loss as well, and gives up the lock, also if the disk
-    /// does not take it. No nonce may be appended from then on, and changes of the state stay in memory.
+    /// Writes everything to the disk, so that it survives a power loss as well, and releases the lock, also if the
+    /// write fails. No nonce may be appended from then on, and changes of the state stay in memory.
     pub(super) fn close(&self) -> io::Result<()> {
         let mut files = self.files.lock();
         let logs = files.state.logs.clone();
@@ -393,7 +393,7 @@ fn log_path(path: &Path, number: u64) -> PathBuf {
 }
 
 /// Whether a nonce was used, by the files of a local window; `None` if they cannot be read. It takes no lock and reads
-/// all files, so it is for people who ask about one request. A nonce that is inserted meanwhile may be missed.
+/// all files, so it is for questions about single requests. A nonce that is inserted meanwhile may be missed.
 pub fn was_used(path: &Path, nonce: NonceUse<'_>) -> Option<bool> {
     let state = state::read(path).ok()??.ok()?;
     let wanted = (nonce.timestamp, state.key.fingerprint(&nonce));

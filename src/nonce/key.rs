@@ -21,7 +21,7 @@ pub(super) struct Key(pub(super) [u64; 2]);
 pub(super) type Record = [u64; 2];
 
 impl Key {
-    /// What is kept of a nonce: 64 keyed bits of consumer, token and nonce.
+    /// The form in which a nonce is kept: 64 keyed bits of consumer, token and nonce.
     ///
     /// Nobody outside knows the key, so nobody can search for two nonces with the same fingerprint. If two are the same
     /// by chance, the second is rejected, and its consumer retries with another nonce; a used nonce is never accepted.

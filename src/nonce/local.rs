@@ -1,4 +1,4 @@
-//! The window of one process: insertions, expiry, and what a start finds.
+//! The window of one process: insertions, expiry, and the state that a start finds.
 
 use std::{
     collections::HashSet,
@@ -25,25 +25,25 @@ use crate::{clock::UnixTime, hashed::Hashed};
 
 /// Shards of a second: enough that a few dozen workers rarely wait for each other.
 const SHARDS: usize = 16;
-/// Seconds that one call of [`LocalWindow::maintain`] drops at most.
+/// The most seconds that one call of [`LocalWindow::maintain`] drops.
 const MAX_DROPPED: usize = 64;
 /// The store's high-water mark may be this many seconds above the highest one that the file knows, and the file still counts
 /// as complete: another process on the same store, with files of its own, may have written the mark a little later.
 const MARK_SLACK: u64 = 60;
 /// Buckets that are found without moka: those of the default window back and ahead, and more.
 const RECENT: usize = 1024;
-/// What `not_before` is once the window is closed.
+/// The value of `not_before` once the window is closed.
 const CLOSED: u64 = u64::MAX;
 
 /// Settings of a local window.
 #[derive(Debug, Clone)]
 pub struct Params {
-    /// The file of the state; the log is beside it, in files whose names begin with this one. Files are made with mode
+    /// The file of the state; the log is next to it, in files whose names begin with this one. Files are made with mode
     /// 0600. `None`: memory, which ends with the process.
     pub path: Option<PathBuf>,
-    /// How far a timestamp may be from the clock, either way, until [`LocalWindow::set_length`] changes it.
+    /// The most that a timestamp may be from the clock, either way, until [`LocalWindow::set_length`] changes it.
     pub window: Duration,
-    /// How many nonces are held at most; past it insertions are rejected as [`Insertion::Full`].
+    /// The most nonces that are held; beyond it insertions are rejected as [`Insertion::Full`].
     pub max_entries: u64,
 }
 
@@ -69,7 +69,7 @@ pub struct Params {
 ///
 /// # What survives
 ///
-/// The end of the process in any way, once [`Opened::start`] has returned; a power loss only after [`Self::close`].
+/// Nonces survive any end of the process once [`Opened::start`] has returned, a power loss only after [`Self::close`].
 pub struct LocalWindow {
     not_before: AtomicU64,
     closed_until: AtomicU64,
@@ -82,8 +82,8 @@ pub struct LocalWindow {
     max_entries: u64,
     /// The oldest second that has a bucket; [`u64::MAX`] if none has.
     oldest: AtomicU64,
-    /// The window in seconds: how far a timestamp may be from the clock, what is kept, and how far the high-water mark
-    /// has to reach all follow from it. Changed under `maintenance`.
+    /// The window in seconds. It decides how far a timestamp may be from the clock, which nonces are kept, and how far
+    /// the high-water mark has to reach. Changed under `maintenance`.
     length: AtomicU64,
     maintenance: Mutex<()>,
     opened: Instant,
@@ -95,7 +95,7 @@ struct Bucket {
     shards: [Shard; SHARDS],
     /// There was an insertion since the last [`LocalWindow::maintain`].
     is_used: AtomicBool,
-    /// When `maintain` last found an insertion, in seconds since the open.
+    /// The time when `maintain` last found an insertion, in seconds since the open.
     idle_since: AtomicU64,
 }
 
@@ -104,7 +104,7 @@ struct Bucket {
 #[repr(align(64))]
 struct Shard(Mutex<HashSet<u64, Hashed>>);
 
-/// A window that is open and does not serve yet: first the store has to tell its high-water mark.
+/// A window that is open and does not serve yet: it first needs the high-water mark of the store.
 pub struct Opened {
     window: LocalWindow,
     pub(super) continuity: Continuity,
@@ -282,7 +282,7 @@ impl LocalWindow {
                 idle_since: AtomicU64::new(0),
             })
         });
-        // With the one in `close`: either the close sees this bucket, or no insertion into it misses the close.
+        // Pairs with the fence in `close`: either the close sees this bucket, or no insertion into it misses the close.
         fence(Ordering::SeqCst);
         recent.store(Some(Arc::clone(&bucket)));
         work(&bucket)
@@ -363,7 +363,7 @@ impl LocalWindow {
         self.not_before.fetch_max(not_before, Ordering::Relaxed);
     }
 
-    /// How far a timestamp may be from the clock, either way.
+    /// The most that a timestamp may be from the clock, either way.
     pub fn length(&self) -> Duration {
         // A thread that sees a longer one also sees `not_before`, which was raised earlier.
         Duration::from_secs(self.length.load(Ordering::Acquire))
@@ -435,8 +435,8 @@ impl LocalWindow {
         UnixTime(self.journal.state(|state| state.lost_until))
     }
 
-    /// Until this time the caller must not accept any timestamp: until those that a lost run may have accepted have left the
-    /// window. 1970 if no run was lost.
+    /// The time until which the caller must not accept any timestamp: then those that a lost run may have accepted have
+    /// left the window. 1970 if no run was lost.
     pub fn closed_until(&self) -> UnixTime {
         UnixTime(self.closed_until.load(Ordering::Relaxed))
     }
@@ -447,7 +447,7 @@ impl LocalWindow {
         UnixTime(self.journal.state(|state| state.dropped_until))
     }
 
-    /// How long until the oldest nonces leave, at least a second.
+    /// The time until the oldest nonces leave, at least a second.
     pub fn frees_after(&self, now: UnixTime) -> Duration {
         let oldest = self.oldest.load(Ordering::Relaxed).min(now.0);
         let leaves = UnixTime(oldest).after(self.length());
@@ -465,30 +465,30 @@ impl LocalWindow {
         self.entries.load(Ordering::Relaxed)
     }
 
-    /// Bytes of memory that the nonces take, less what the allocator adds.
+    /// Bytes of memory that the nonces take, without the overhead of the allocator.
     pub fn bytes(&self) -> u64 {
         let shard = |shard: &Shard| {
-            // A byte beside each fingerprint, and one place in eight is free.
+            // Each fingerprint takes one more byte, and one place in eight is free.
             shard.0.lock().capacity() * 9 / 7 * 8 + size_of::<Shard>()
         };
         let bucket = |(_, bucket): (_, Arc<Bucket>)| bucket.shards.iter().map(shard).sum::<usize>();
         self.buckets.iter().map(bucket).sum::<usize>() as u64
     }
 
-    /// Ends the window: brings everything to the disk, so that it is good after a power loss as well, and gives up the lock
-    /// on the files: another process may go on with them at once. Insertions are [`Insertion::Closed`] from here on, and no
-    /// call changes the files. Dropping the window does the same.
+    /// Ends the window: writes everything to the disk, so that it survives a power loss as well, and releases the lock
+    /// on the files: another process may go on with them at once. Insertions are [`Insertion::Closed`] from here on,
+    /// and no call changes the files. Dropping the window does the same.
     ///
     /// # Errors
     ///
-    /// The disk does not take it; the files are good only until the machine goes down.
+    /// The write to the disk failed; the files are good only until the machine goes down.
     pub fn close(&self) -> io::Result<()> {
         let _maintenance = self.maintenance.lock();
         if self.not_before.swap(CLOSED, Ordering::Relaxed) == CLOSED {
             return Ok(());
         }
         fence(Ordering::SeqCst);
-        // An insertion that did not see it has ended once its shard's lock was had.
+        // An insertion that did not see it has ended once this thread has had the lock of its shard.
         for (_, bucket) in &self.buckets {
             bucket.shards.iter().for_each(|shard| drop(shard.0.lock()));
         }

@@ -1,11 +1,11 @@
-//! Which nonces have been used (RFC 5849 §3.3): "The nonce value MUST be unique across all requests with the same
+//! The nonces that have been used (RFC 5849 §3.3): "The nonce value MUST be unique across all requests with the same
 //! timestamp, client credentials, and token combinations."
 //!
 //! ```text
 //! local     the window of one process: a set of fingerprints for each second, found by moka
 //! journal   its files: the state, and the log of nonces from which a start fills the sets
 //! segment   one memory-mapped file of the log
-//! state     what a start has to know besides the nonces
+//! state     the other facts that a start needs
 //! key       fingerprints and checksums
 //! ```
 //!
@@ -37,9 +37,9 @@ pub use state::{OpenError, check_file};
 
 use crate::clock::UnixTime;
 
-/// How far ahead [`next_high_water_mark`] reaches.
+/// The time that [`next_high_water_mark`] reaches ahead.
 pub const MARK_AHEAD: Duration = Duration::from_secs(60);
-/// How often to write it: twice before it is reached, so that one failed write does no harm.
+/// The interval at which it is written: twice before it is reached, so that one failed write does no harm.
 pub const MARK_EVERY: Duration = Duration::from_secs(30);
 
 /// The result of an insertion.
@@ -75,8 +75,8 @@ pub struct NonceUse<'a> {
 }
 
 impl NonceUse<'_> {
-    /// What a shared window keeps: half of a SHA-256. It reveals nothing, and nobody can find another use with the same
-    /// one.
+    /// The form in which a shared window keeps it: half of a SHA-256. It reveals nothing, and nobody can find another
+    /// use with the same one.
     pub fn digest(&self) -> [u8; 16] {
         let mut hash = digest::Context::new(&digest::SHA256);
         hash.update(b"countersign nonce\0");
@@ -90,7 +90,7 @@ impl NonceUse<'_> {
     }
 }
 
-/// What to do if nonces are lost (`nonce.on_lost`).
+/// The reaction to lost nonces (`nonce.on_lost`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnLost {
@@ -131,7 +131,7 @@ pub enum Outage {
     /// The window of all replicas records nothing.
     #[error("nonces cannot be recorded since {since}, so signed requests get 503: {cause}")]
     Unavailable {
-        /// When that was noticed.
+        /// The time when that was noticed.
         since: UnixTime,
         /// The causes.
         cause: String,
@@ -164,8 +164,8 @@ pub enum Outage {
 ///
 /// # What may be lost
 ///
-/// No nonce for which a call returned [`Insertion::Fresh`], while any process may accept its timestamp: until its clock
-/// is past `timestamp + length`. When `length` grows, timestamps that had left the shorter one are
+/// No nonce may be lost for which a call returned [`Insertion::Fresh`], while any process may accept its timestamp:
+/// until its clock is past `timestamp + length`. When `length` grows, timestamps that had left the shorter one are
 /// [`Insertion::Forgotten`]. A backend never drops a nonce to make room: it returns [`Insertion::Full`]. After a
 /// fail-over or a restore from which nonces may be missing, it returns [`Insertion::Lost`] until their timestamps have
 /// left.
@@ -188,14 +188,14 @@ pub trait SharedWindow: Send + Sync + 'static {
         nonce: NonceUse<'_>,
     ) -> Result<Insertion, Unavailable>;
 
-    /// Up to which timestamp nonces may have been lost, as far as the insertions of this process have shown.
+    /// The timestamp up to which nonces may have been lost, as far as the insertions of this process have shown.
     fn lost_until(&self) -> UnixTime;
 
     /// Why all signed requests are rejected at `now`, if they are.
     fn outage(&self, now: UnixTime) -> Option<Outage>;
 
-    /// Inserts a nonce of no request, so that an outage is known and its end is noticed whether or not there are
-    /// requests. To be called once a second.
+    /// Inserts a nonce that belongs to no request, so that an outage and its end are noticed even without requests. To
+    /// be called once a second.
     async fn maintain(&self, now: UnixTime, length: Duration, on_lost: OnLost);
 }
 

@@ -5,8 +5,8 @@
 //! SIGBUS in the middle of a request.
 //!
 //! The first page is the head: a record of the file's number and capacity, then two counts of records, those that have
-//! their place and those that are written. By the counts a start notices any page that the file system has lost, the
-//! last one and the head too.
+//! their place and those that are written. The counts show a start any page that the file system has lost, even the
+//! last one and the head.
 #![expect(
     unsafe_code,
     reason = "a view into a memory-mapped file cannot be had otherwise; this is the only file that makes one"
@@ -31,11 +31,11 @@ use super::key::{Key, Record};
 
 /// Bytes of a record.
 pub(super) const RECORD_BYTES: usize = size_of::<Record>();
-/// The head, in records: a page, so that no page has both a count and what it counts.
+/// The head, in records: a page, so that no page has both a count and the records that it counts.
 pub(super) const HEAD_RECORDS: usize = 4096 / RECORD_BYTES;
-/// The word of the head that counts the records that have their place; from the capacity on there is no room.
+/// The index in the head of the count of records that have their place; from the capacity on there is no room.
 const PLACED: usize = 2;
-/// The word of the head that counts the records that are written.
+/// The index in the head of the count of records that are written.
 const WRITTEN: usize = 3;
 /// A bit of the count of places, beyond any file's capacity.
 const SEALED: u64 = 1 << 62;
@@ -68,7 +68,7 @@ impl Segment {
             map,
             highest: AtomicU64::new(0),
         };
-        // By this record a misplaced or cut file is noticed.
+        // This record reveals a misplaced or cut file.
         segment.write(0, key.seal(number, capacity as u64));
         Ok(segment)
     }
@@ -112,7 +112,7 @@ impl Segment {
         unsafe { slice::from_raw_parts(self.map.as_mut_ptr().cast(), length) }
     }
 
-    /// Records that were appended, and how many fit.
+    /// The number of records that were appended, and the capacity.
     pub(super) fn fill(&self) -> (usize, usize) {
         let capacity = self.map.len() / RECORD_BYTES - HEAD_RECORDS;
         let placed = self.words()[PLACED].load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The file of `nonce.path`: locked while its window is in use, and with what a start has to know besides the nonces.
+//! The file of `nonce.path`: locked while its window is in use, with the facts other than nonces that a start needs.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use super::key::Key;
 
-/// How the file begins; a checksum and JSON follow, filled up to [`BYTES`]. Another layout is the same file, damaged.
+/// The beginning of the file; a checksum and JSON follow, filled up to [`BYTES`]. Another layout counts as damaged.
 const MAGIC: &str = "countersignonce\n";
 /// One write of this many bytes is never half done when the process is killed.
 const BYTES: usize = 512;
@@ -53,19 +53,19 @@ pub enum OpenError {
     Random,
 }
 
-/// What a start has to know of the runs before.
+/// The facts about earlier runs that a start needs.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct State {
     pub(super) key: Key,
-    /// The boot of the machine in which the file was written last: what a killed process wrote survives as long as the
-    /// kernel. Empty if the kernel does not tell.
+    /// The boot of the machine in which the file was written last: data that a killed process wrote survives as long as
+    /// the kernel. Empty if the boot is not known.
     pub(super) boot: String,
     /// The last run has ended, and all files are on the disk.
     pub(super) is_closed: bool,
     /// A file of the log could not be read: its nonces were in memory alone.
     #[serde(default)]
     pub(super) is_damaged: bool,
-    /// How far timestamps may be from the clock, in seconds.
+    /// The most seconds that a timestamp may be from the clock.
     pub(super) window: u64,
     /// Timestamps up to this one were dropped, or had left a window that became wider.
     pub(super) dropped_until: u64,
@@ -138,7 +138,7 @@ fn checksum(json: &str) -> u64 {
     SipHasher13::new().hash(json.as_bytes())
 }
 
-/// The boot of the machine that is running; empty if the kernel does not tell.
+/// The boot of the machine that is running; empty if it is not known.
 pub(super) fn current_boot() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
@@ -192,7 +192,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Result<State, io::Error>>, Open
 ///
 /// # Errors
 ///
-/// [`OpenError`], but for what only opening can find.
+/// [`OpenError`], except the errors that only opening can find.
 pub fn check_file(path: &Path) -> Result<(), OpenError> {
     File::options()
         .write(true)

@@ -18,7 +18,7 @@ pub struct BaseString<'a> {
     pub path: &'a [u8],
     /// The request parameters.
     pub parameters: &'a Parameters,
-    /// Which of them are signed.
+    /// The selection of those that are signed.
     pub selection: Selection,
 }
 
@@ -41,7 +41,7 @@ impl BaseString<'_> {
         self.parameters.write_encoded(self.selection, sink);
     }
 
-    /// The base string whole.
+    /// The whole base string.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut whole = Vec::with_capacity(512);
         self.write_to(&mut whole);

@@ -76,10 +76,10 @@ pub struct OtherUrl {
     pub internal: bool,
 }
 
-/// How many of [`Attempt::other_urls`] are tried.
+/// At most this many of [`Attempt::other_urls`] are tried.
 pub const MAX_URLS: usize = 8;
 
-/// How many of [`Attempt::callbacks`] are tried.
+/// At most this many of [`Attempt::callbacks`] are tried.
 pub const MAX_CALLBACKS: usize = 4;
 
 /// The parameters of a request as [`Attempt::parameters`] holds them.
@@ -93,7 +93,7 @@ pub fn pairs(parameters: &Parameters) -> Vec<Pair> {
 
 /// A mistake that consumers are known to make when they sign: a row of the [`TABLE`].
 pub struct Mistake {
-    /// The fixed word for it, a label of metrics and logs.
+    /// Its fixed name, a label of metrics and logs.
     pub word: &'static str,
     /// The advice for the consumer's author, in one sentence.
     pub advice: &'static str,
@@ -122,7 +122,7 @@ impl fmt::Debug for Mistake {
     }
 }
 
-/// How the signature that was sent came about.
+/// The explanation of the signature that was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
     /// The mistakes, one or two.
@@ -149,7 +149,7 @@ pub fn diagnose(
 
 /// Finds one mistake, or else two that were made together; takes some fifty times as long as [`diagnose`].
 pub fn diagnose_thoroughly(attempt: &Attempt) -> Option<Diagnosis> {
-    /// How many ways to make a mistake are tried together with another mistake.
+    /// The most ways to make a mistake that are tried together with another mistake.
     const WAYS: usize = 3;
 
     let right = Recipe::right(attempt);

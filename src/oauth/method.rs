@@ -1,4 +1,4 @@
-//! Signature methods, RFC 5849 §3.4, and the ones in use beside its three.
+//! Signature methods: the three of RFC 5849 §3.4, and others that are in use.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use sha2::{Sha256, Sha512};
 use strum::{Display, IntoStaticStr, VariantArray};
 use thiserror::Error;
 
-/// How a request is signed.
+/// A method of signing requests.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Display, IntoStaticStr, VariantArray,
 )]
@@ -106,7 +106,7 @@ pub struct MethodSet(u8);
 impl MethodSet {
     /// No method.
     pub const EMPTY: Self = Self(0);
-    /// Every method, PLAINTEXT included: for telling what a request says, not for admitting it.
+    /// Every method, PLAINTEXT included: to read what a request says, not to accept it.
     pub const ALL: Self = Self(u8::MAX);
 
     /// The set with `method` in it too.

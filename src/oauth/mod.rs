@@ -6,11 +6,11 @@
 //! Parameters::read_header, read_query, read_body   bytes -> parameters
 //! Parameters::protocol                             -> Protocol: typed, each once, in one place
 //! Protocol::demand                                 -> Credentials: nothing missing
-//! BaseString                                       what was signed
+//! BaseString                                       the signed text
 //! signature::verify                                -> SignatureHolds
 //! ```
 //!
-//! Secrets come in as a [`Key`], whose [`KeyStates`] are kept; time and nonces are somebody else's.
+//! Secrets come in as a [`Key`], whose [`KeyStates`] are kept; other modules check time and nonces.
 
 pub mod base_string;
 pub mod body_hash;

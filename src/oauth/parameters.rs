@@ -19,12 +19,12 @@ use super::{
     sink::Sink,
 };
 
-/// Which parameters a signature covers.
+/// The parameters that a signature covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Selection {
     /// All of header, query and form body (RFC 5849 §3.4.1.3.1).
     Rfc5849,
-    /// The `oauth_` parameters and those of a form body, as the service's description has it: the query is left unsigned.
+    /// The `oauth_` parameters and those of a form body, as the service describes it: the query is left unsigned.
     Description,
 }
 
@@ -38,7 +38,7 @@ pub enum Selection {
 pub struct Parameters {
     /// For each parameter its name, `%3D` and its value, decoded; and the realm.
     text: Vec<u8>,
-    /// As they came.
+    /// The parameters in the order in which they came.
     entries: Vec<Entry>,
     /// The entries that can be signed, sorted after each read.
     order: Vec<Rank>,
@@ -85,7 +85,7 @@ impl Parameters {
         Self::default()
     }
 
-    /// How many bytes of memory this request needed beyond those that [`Parameters::clear`] keeps.
+    /// The bytes of memory that this request needed beyond those that [`Parameters::clear`] keeps.
     pub fn extra_bytes(&self) -> usize {
         let entries = |capacity: usize| capacity.saturating_sub(KEPT_ENTRIES);
         self.text.capacity().saturating_sub(KEPT_BYTES)
@@ -233,7 +233,7 @@ impl Parameters {
 }
 
 impl fmt::Debug for Parameters {
-    /// Says how many there are and no more: values are credentials.
+    /// Shows only the number of parameters: values are credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parameters")
             .field("count", &self.entries.len())
@@ -261,7 +261,7 @@ fn prefix(name: &[u8], is_plain: bool) -> u64 {
 /// A request parameter, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameter<'a> {
-    /// Where it stood.
+    /// Its place in the request.
     pub place: Place,
     /// Its name.
     pub name: &'a [u8],

@@ -91,7 +91,7 @@ pub fn encode_to(sink: &mut impl Sink, bytes: &[u8]) {
     encode_with(sink, bytes, |high, low| [b'%', high, low]);
 }
 
-/// Writes to `sink` what `bytes` are after they were encoded twice.
+/// Writes the form of `bytes` that is encoded twice to `sink`.
 pub(super) fn encode_twice_to(sink: &mut impl Sink, bytes: &[u8]) {
     encode_with(sink, bytes, |high, low| [b'%', b'2', b'5', high, low]);
 }
@@ -132,7 +132,7 @@ pub fn escaped(digits: [u8; 2]) -> Result<u8, InvalidEscape> {
     Ok(high << 4 | low)
 }
 
-/// How many bytes at the start of `bytes` do not change when encoded.
+/// The number of bytes at the start of `bytes` that do not change when encoded.
 #[inline]
 pub(super) fn unreserved_run(bytes: &[u8]) -> usize {
     // Four at a time without a branch for each.

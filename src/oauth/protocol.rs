@@ -47,7 +47,7 @@ pub struct Credentials<'a> {
 /// Timestamp and nonce, which make a signed request unique, §3.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Freshness<'a> {
-    /// When the consumer says it signed.
+    /// The time at which the consumer says it signed.
     pub timestamp: Timestamp,
     /// The nonce, which is not sent again with that timestamp.
     pub nonce: Nonce<'a>,
@@ -103,8 +103,8 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// In this order: what a `read_` function failed with; a name that begins with `oauth_` and is repeated, stands outside
-    /// the one place, or is empty (all but `oauth_token`); [`ShapeError::VersionRejected`]; [`ShapeError::MethodRejected`];
+    /// In this order: the error of a `read_` function; a name that begins with `oauth_` and is repeated, is outside the
+    /// one place, or is empty (all but `oauth_token`); [`ShapeError::VersionRejected`]; [`ShapeError::MethodRejected`];
     /// a timestamp and a nonce that are not valid.
     pub fn protocol(&self, methods: MethodSet) -> Result<Protocol<'_>, ShapeError> {
         self.check_oauth_names()?;
@@ -151,7 +151,7 @@ fn rejected(parameter: ProtocolParameter, reason: &'static str) -> ShapeError {
 }
 
 impl<'a> Protocol<'a> {
-    /// The value of a parameter, decoded. `oauth_token` may be empty, and each call says what that means.
+    /// The value of a parameter, decoded. `oauth_token` may be empty, and each call defines what that means.
     pub fn value(&self, parameter: ProtocolParameter) -> Option<&'a [u8]> {
         self.parameters.protocol_value(parameter)
     }

@@ -1,7 +1,7 @@
 //! The errors in the parameters of a request that are found before any secret is looked at.
 //!
-//! Each of these is the caller's act and is answered with status 400 (RFC 5849 §3.2); the variants carry what the OAuth Problem
-//! Reporting extension asks for.
+//! Each of these is the caller's act and is answered with status 400 (RFC 5849 §3.2); the variants carry the details
+//! that the OAuth Problem Reporting extension asks for.
 
 use thiserror::Error;
 
@@ -13,9 +13,9 @@ pub enum ShapeError {
     /// The bytes do not follow the grammar of their place.
     #[error("malformed {place}: {reason}")]
     Malformed {
-        /// Where the bytes stood.
+        /// The place of the bytes.
         place: Place,
-        /// How the bytes break the grammar, as a clause.
+        /// The way in which the bytes break the grammar, as a clause.
         reason: &'static str,
     },
     /// Required protocol parameters are missing.
@@ -24,7 +24,7 @@ pub enum ShapeError {
     /// Protocol parameters are there and cannot be accepted.
     #[error("{reason}: {names}")]
     Rejected {
-        /// Which ones.
+        /// Their names.
         names: ParameterNames,
         /// The error that they share, as a clause.
         reason: &'static str,
@@ -40,7 +40,7 @@ pub enum ShapeError {
     VersionRejected,
 }
 
-/// Where a parameter stood, in the order in which RFC 5849 §3.5 prefers the places.
+/// The place of a parameter, in the order in which RFC 5849 §3.5 prefers the places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 pub enum Place {
     /// The Authorization header field, §3.5.1.

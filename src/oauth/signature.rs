@@ -21,8 +21,8 @@ pub struct SignatureInvalid;
 
 /// Checks the signature that was sent, `oauth_signature` decoded.
 ///
-/// It has to be the one padded base64 spelling (RFC 4648 §4) of the right bytes, and is compared in time that does not depend on
-/// where it differs. The RSA methods use `rsa` and nothing of `key`; without an RSA key they do not hold.
+/// It has to be the one padded base64 spelling (RFC 4648 §4) of the right bytes, and is compared in time that does not
+/// depend on where it differs. The RSA methods use `rsa` and nothing of `key`; without an RSA key they fail.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Where a base string is written: a buffer, or a hash that is fed as the string is made.
+//! The destinations of a base string: a buffer, or a hash that is fed as the string is made.
 
 /// Takes bytes one piece after the other.
 pub trait Sink {
@@ -13,7 +13,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// The pieces of a base string are a few bytes each, and a hash has a price per call: this many are handed over at once.
+/// A base string has pieces of a few bytes, and each call of a hash has a cost: this many are handed over at once.
 const CHUNK_BYTES: usize = 512;
 
 /// Gathers small pieces on the stack and hands them on in chunks.
@@ -32,7 +32,7 @@ impl<F: FnMut(&[u8])> Chunked<F> {
         }
     }
 
-    /// Hands on what is left; without it the last bytes are lost.
+    /// Hands on the remaining bytes; without it they are lost.
     pub(super) fn finish(mut self) {
         self.flush();
     }

@@ -39,7 +39,7 @@ struct ApplicationsPage<'a> {
     frame: Frame<'a>,
     user: &'a User,
     logout_csrf: &'a str,
-    /// This one first, then the newest; none below the second page of applications.
+    /// This one first, then the newest; empty from the second page of applications on.
     sessions: &'a [ShownSession],
     /// All of them.
     open: u64,
@@ -324,8 +324,8 @@ impl Visit<'_> {
     }
 }
 
-/// The page of as many entries as fit into [`MAX_PAGE`], at most [`SHOWN`] and at least one; `page` makes it, and is told whether
-/// entries are left.
+/// The page of as many entries as fit into [`MAX_PAGE`], at most [`SHOWN`] and at least one; `page` makes it, with a
+/// flag whether entries are left.
 fn fitted<T>(entries: &[T], page: impl Fn(&[T], bool) -> OwnResponse) -> OwnResponse {
     let mut shown = SHOWN.min(entries.len());
     loop {
@@ -334,7 +334,7 @@ fn fitted<T>(entries: &[T], page: impl Fn(&[T], bool) -> OwnResponse) -> OwnResp
         if surplus == 0 || shown <= 1 {
             return page;
         }
-        // Not too many: the page is more than its entries.
+        // Removes no more entries than necessary: the page has other bytes too.
         shown -= (surplus * shown / page.body.len()).max(1);
     }
 }

@@ -1,8 +1,8 @@
-//! Which browser a session is in, in words that its user recognizes.
+//! The browser of a session, by names that its user recognizes.
 
 use http::{HeaderMap, header};
 
-/// What User-Agent names, the most particular name first: nearly all browsers name Safari, and many Chrome.
+/// The names in User-Agent, the most specific first: nearly all browsers name Safari, and many Chrome.
 const BROWSERS: [(&str, &str); 12] = [
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -28,8 +28,8 @@ const SYSTEMS: [(&str, &str); 7] = [
     ("Linux", "Linux"),
 ];
 
-/// The browser and its system, each `None` where User-Agent names none that is known. Nothing else of the field is kept: it
-/// is the caller's, and says more about a person than a page needs.
+/// The browser and its system, each `None` if User-Agent has no known name. Nothing else of the field is kept: it is
+/// the caller's, and says more about a person than a page needs.
 pub(super) fn named(headers: &HeaderMap) -> [Option<&'static str>; 2] {
     let agent = headers.get(header::USER_AGENT);
     let agent = agent.and_then(|agent| agent.to_str().ok());

@@ -54,23 +54,22 @@ struct ConsentPage<'a> {
     /// The name of the service.
     service: &'a str,
     user: &'a User,
-    /// When the user first allowed what the consumer has now.
+    /// The date on which the user first allowed the access that the consumer has now.
     allowed_at: Option<String>,
     /// Something of this is new.
     is_more: bool,
-    /// Which facts about the user the consumer learns: a message.
+    /// The message about the facts that the consumer learns of the user.
     identity: &'static str,
     permissions: &'a [AskedPermission],
     /// The description of the consumer.
     description: Option<Worded>,
     /// The host of its web page.
     site: Option<String>,
-    /// When it was registered.
+    /// The date of its registration.
     since: String,
-    /// When access ends by itself, in sentences.
+    /// Sentences about the time at which access ends by itself.
     ends: Vec<String>,
-    /// Where the decision leads: to a web site or to an application on the user's device; `None`: to a page with the
-    /// verifier.
+    /// The target of the decision: a web site or an application on the user's device; `None`: a page with the verifier.
     destination: Option<Destination>,
 }
 
@@ -88,11 +87,11 @@ struct AskedPermission {
 struct DecidedPage<'a> {
     frame: Frame<'a>,
     consumer: &'a str,
-    /// The message that says what was decided.
+    /// The message about the decision.
     title: &'static str,
-    /// Out of band: the verifier, and how long it can be used.
+    /// Out of band: the verifier, and the time for which it can be used.
     verifier: Option<(Zeroizing<String>, String)>,
-    /// Where the page leads.
+    /// The target of the link on the page.
     next: Option<&'a str>,
 }
 
@@ -132,7 +131,7 @@ impl Visit<'_> {
         }
     }
 
-    /// Shows what there is to decide, or what the user has decided.
+    /// Shows the request for a decision, or the user's decision.
     async fn show(&self, here: &str, token: &str) -> Result<OwnResponse, Failure> {
         let asked = self.found(token).await?;
         if let RequestTokenState::Authorized { user, .. } = &asked.token.state {
@@ -156,7 +155,7 @@ impl Visit<'_> {
         }
     }
 
-    /// Finds what is to be decided or was decided.
+    /// Finds the request token and its consumer.
     async fn found(&self, token: &str) -> Result<Asked, Failure> {
         if token.len() > MAX_TOKEN_BYTES {
             return Err(PageError::TokenUnknown.into());

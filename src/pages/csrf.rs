@@ -32,7 +32,7 @@ pub(crate) enum FormPurpose {
     EndSession,
     /// Sets another password.
     ChangePassword,
-    /// Nothing: it tells what the user has just done. Not in a form but in an address, which so only this browser can have.
+    /// Changes nothing: a notice of the user's last action, in an address that is valid only in this browser.
     Notice,
     /// Changes something in the operator's console; the subject says what.
     Console,

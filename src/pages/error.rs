@@ -48,7 +48,7 @@ impl From<PageError> for Failure {
 }
 
 impl PageError {
-    /// The error on the way of a user who comes from this consumer.
+    /// The error for a user who comes from this consumer.
     pub(super) fn about(self, consumer: &Consumer) -> Failure {
         let mut problem = self.problem();
         problem.application = Some((consumer.name.clone(), consumer.website.clone()));

@@ -20,7 +20,7 @@ pub fn cookie(headers: &HeaderMap, name: &str) -> Option<Vec<u8>> {
     id.map(|id| id.expose().to_vec())
 }
 
-/// Where a direct login leads.
+/// The target of a direct login.
 pub fn local_path(wanted: &str, origin: &str) -> Option<String> {
     return_to::local_path(wanted, origin)
 }

@@ -30,11 +30,11 @@ use crate::{
 /// The `Retry-After` while the hashing threads are busy.
 const BUSY_RETRY: Duration = Duration::from_secs(2);
 
-/// Where a login form is shown.
+/// The place of a login form.
 pub(super) struct LoginForm<'a> {
     /// The path and query that show it, to which it is posted.
     pub(super) url: &'a str,
-    /// Where a login leads.
+    /// The target of a login.
     pub(super) return_to: &'a str,
     /// The name of the consumer whose request brought the user here.
     pub(super) consumer: Option<&'a str>,
@@ -62,7 +62,7 @@ struct LoginPage<'a> {
     consumer: Option<&'a str>,
     username: &'a str,
     notice: Option<&'a Notice>,
-    /// What the user has just done.
+    /// The message about the user's last action.
     done: Option<&'a str>,
 }
 
@@ -84,7 +84,7 @@ struct LogoutPage<'a> {
 pub(super) struct Notice {
     pub(super) status: u16,
     pub(super) text: String,
-    /// How long to wait; `None` if the fault is in what was typed.
+    /// The time to wait; `None` if the input is at fault.
     pub(super) retry_after: Option<Duration>,
 }
 
@@ -328,7 +328,7 @@ impl Visit<'_> {
         })
     }
 
-    /// A notice about what was typed.
+    /// A notice about the input.
     pub(super) fn notice(&self, status: u16, id: &str) -> Notice {
         Notice {
             status,
@@ -451,7 +451,7 @@ impl Visit<'_> {
             notice,
             done: done.as_deref().filter(|_| notice.is_none()),
         };
-        // Without an attempt the form is shown only to those whose session cookie, if any, opens nothing.
+        // Without an attempt the form is shown only to callers without a valid session cookie.
         if notice.is_none() && self.pages.has_session_cookie(&self.head.parts.headers) {
             self.forget_session();
         }

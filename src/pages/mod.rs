@@ -3,7 +3,7 @@
 //! The pages work without JavaScript, change nothing on GET, and keep no state but the store's, so that a reload, a
 //! restart or another replica under the same name can continue.
 //!
-//! # How forged forms are rejected
+//! # Rejection of forged forms
 //!
 //! Every form carries a value that can be made only from this browser's secret cookie and the subject of the form
 //! (`csrf.rs`). A POST that a browser marks as cross-site, or that names another origin, is rejected before that. Both
@@ -94,12 +94,12 @@ pub struct Params {
     pub gives_display_name: bool,
 }
 
-/// How a page describes a permission.
+/// The description of a permission on a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PermissionText {
     /// The permission.
     pub name: Permission,
-    /// A few words.
+    /// A short text.
     pub title: String,
     /// A sentence, or nothing.
     pub description: String,
@@ -119,7 +119,7 @@ struct Worded {
 pub struct Services {
     /// Keeps tokens, users and sessions.
     pub store: Arc<dyn Store>,
-    /// Tells the cache of credentials what a page has revoked.
+    /// Informs the cache of credentials of revocations by a page.
     pub feed: Arc<ChangeHub>,
     /// Checks passwords.
     pub login: Arc<dyn LoginBackend>,
@@ -148,8 +148,8 @@ impl Pages {
         }
     }
 
-    /// Finds the enabled user of the session that these fields name. `None` if there is no session cookie, more than one,
-    /// or one that opens nothing, or if the trusted proxy in front does not name the same user.
+    /// Finds the enabled user of the session that these fields name. `None` if there is no session cookie, more than
+    /// one, or one that is not valid, or if the trusted proxy in front does not name the same user.
     ///
     /// # Errors
     /// The store's: nothing is known about the caller then.
@@ -254,7 +254,7 @@ impl Pages {
     }
 }
 
-/// The messages that tell what the user has just done.
+/// The messages about the user's last action.
 const NOTICES: [&str; 7] = [
     "denied-text",
     "applications-withdrawn",

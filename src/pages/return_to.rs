@@ -1,10 +1,10 @@
-//! Where a direct login leads: a path of our own origin and nothing else.
+//! The target of a direct login: only a path of our own origin.
 
 use url::Url;
 
-/// Takes the path and query of `wanted`, if it is a path here as a browser would read it.
+/// Takes the path and query of `wanted`, if a browser would read it as a path of `origin`.
 ///
-/// The result is what the parser wrote, not what was asked, so a browser finds nothing in it that was not checked here.
+/// The result is the output of the parser, not the input, so a browser finds nothing in it that was not checked here.
 pub(super) fn local_path(wanted: &str, origin: &str) -> Option<String> {
     if !wanted.starts_with('/') {
         return None;

@@ -60,7 +60,7 @@ impl PublicUrl {
     }
 }
 
-/// How the prefix in a public URL is treated.
+/// The treatment of the prefix in a public URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PrefixMode {
@@ -73,7 +73,7 @@ pub enum PrefixMode {
 }
 
 /// The fields in which trusted proxies report the caller. Fields of the other family are not believed: a proxy that
-/// does not know them passes on what a stranger wrote.
+/// does not know them passes on those of a stranger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ForwardedFamily {
@@ -91,7 +91,7 @@ const DISAGREE: Rejection = Rejection::Malformed("the request target and Host di
 const INVALID_FORWARDED: Rejection =
     Rejection::Malformed("a forwarded field of a trusted proxy is malformed");
 
-/// Where a request came from and for which host, as the connection or a trusted proxy reports it.
+/// The origin of a request and the host that it is for, as the connection or a trusted proxy reports them.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestOrigin<'a> {
     /// The host that selects one of the public URLs.
@@ -117,11 +117,11 @@ impl RequestOrigin<'_> {
 /// The public URLs and the trusted proxies.
 #[derive(Debug, Clone)]
 pub struct Origins {
-    /// Where token endpoints and pages are.
+    /// The URL of token endpoints and pages.
     pub base: PublicUrl,
-    /// Where protected calls come, one at least.
+    /// The URLs of protected calls, at least one.
     pub public: Vec<PublicUrl>,
-    /// How their prefixes are treated.
+    /// The treatment of their prefixes.
     pub prefix_mode: PrefixMode,
     /// The networks whose forwarded fields count.
     pub trusted_proxies: Vec<IpNet>,
@@ -130,7 +130,7 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// Collects what a request says about its origin; what a trusted proxy reports replaces what the connection shows.
+    /// Collects the origin that a request reports; the report of a trusted proxy replaces the data of the connection.
     ///
     /// # Errors
     /// [`Rejection::Malformed`]: Host, the authority of the target, or a forwarded field that counts.
@@ -251,19 +251,19 @@ impl Origins {
         Ok(received)
     }
 
-    /// Whether the other end of a connection is a trusted proxy, which speaks for itself.
+    /// Whether the other end of a connection is a trusted proxy, and not a relay.
     #[must_use]
     pub fn trusts(&self, peer: Peer) -> bool {
         !peer.is_relay && peer.address.is_some_and(|address| self.is_trusted(address))
     }
 
-    /// Whether the caller's address in a description is believed: of a trusted proxy, and over a Unix socket.
+    /// Whether the caller's address in a description is believed: from a trusted proxy, and over a Unix socket.
     #[must_use]
     pub fn may_describe_caller(&self, peer: Peer) -> bool {
         peer.address.is_none_or(|address| self.is_trusted(address))
     }
 
-    /// The scheme of the public URLs at this authority; `None` if there are two. Where there is no URL, that of the base URL.
+    /// The scheme of the public URLs at this authority, or else that of the base URL; `None` if there are two.
     pub fn only_scheme(&self, authority: &Authority<'_>) -> Option<Scheme> {
         let mut urls = self.public.iter().filter(|url| url.is_at(authority));
         let first = urls.next().unwrap_or(&self.base).origin.scheme;

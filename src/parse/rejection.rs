@@ -35,7 +35,7 @@ pub enum Rejection {
     /// The head has more fields than `limits.head_fields`.
     #[error("head too large")]
     HeadTooLarge,
-    /// The body or the parameters are not taken.
+    /// The body or the parameters are not accepted.
     #[error(transparent)]
     Body(BodyRejection),
 }

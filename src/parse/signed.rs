@@ -1,4 +1,4 @@
-//! Whether a request is a signed call, and everything its signature covers.
+//! Detects signed calls, and collects everything that a signature covers.
 //!
 //! The credentials of a request decide its kind, before any check: with a protocol parameter or the scheme `OAuth` it is a
 //! signed call, valid or not, and is never tried as another kind.
@@ -152,7 +152,7 @@ thread_local! {
     static FREE: RefCell<Vec<Box<Parameters>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// How many are kept for each worker.
+/// The most that are kept for each worker.
 const MAX_KEPT: usize = 256;
 
 /// [`Parameters`] that return to their worker when dropped, so that their memory is used again. Memory that they take

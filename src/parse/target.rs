@@ -63,7 +63,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Whether an API could read `path` as one above where it begins.
+/// Whether an API could read `path` as one above its beginning.
 ///
 /// Only a literal `/` always separates segments. A `\` and an escaped separator may separate or be plain bytes, each one
 /// independently, since a request may pass several readers. A reader may decode escapes more than once, and overlong
@@ -76,13 +76,13 @@ pub fn climbs(path: &[u8]) -> bool {
         return false;
     }
     if percent::decode(path).is_err() {
-        // How the API reads it is unknown.
+        // It is unknown how the API reads it.
         return true;
     }
-    // How far below the beginning the path is, by the reading that leads least far down.
+    // The depth of the path below its beginning, by the reading that leads least far down.
     let mut depth = 0_i32;
     for segment in path.split(|&byte| byte == b'/') {
-        // The same where the last separator was none.
+        // The same if the last separator is read as a plain byte.
         let mut joined = i32::MAX;
         let decoded = decode_all(segment);
         for piece in decoded.split(|&byte| matches!(byte, b'/' | b'\\')) {
@@ -98,7 +98,7 @@ pub fn climbs(path: &[u8]) -> bool {
     false
 }
 
-/// How far down a piece between two separators leads, -1 being up: by itself, and where more is joined to it.
+/// The steps that a piece between two separators leads down, -1 being up: by itself, and with more joined to it.
 fn steps(piece: &[u8]) -> (i32, i32) {
     let (mut dots, mut named, mut cut) = (0_u32, false, 1);
     let steps = |dots, named| match dots {
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn tells_what_an_api_could_read_as_a_path_above() {
-        // What may be no separator leads down once at most, or not at all.
+        // A separator that may be a plain byte leads down once at most, or not at all.
         for path in words(
             r"/.. /../x /a/../../x /./../x //../x /a//../../x /%2e%2E/x /a%2f..%2f../x /..%5cx
              /a/..\..\x /..;a=b/x /%zz /a\b/../../x /a%5cb/../../x /a%2fb/../../x
@@ -293,7 +293,7 @@ mod tests {
         })
     }
 
-    /// What a name may be read as: up to a byte that ends it or whole, its white space and control bytes ignored.
+    /// The readings of a name: up to a byte that ends it or whole, its white space and control bytes ignored.
     fn names(name: &[u8]) -> Vec<Vec<u8>> {
         let ends = (0..name.len()).filter(|&at| b";\0?#".contains(&name[at]));
         ends.chain([name.len()])

@@ -39,7 +39,7 @@ pub fn broken_rule(path: &[u8]) -> Option<&'static str> {
     None
 }
 
-/// Verbs for what rule 2 leaves to the method; words that are nouns too (`order`, `search`) are not listed.
+/// Verbs for actions that rule 2 leaves to the method; verbs that are nouns too (`order`, `search`) are not listed.
 const VERBS: [&str; 14] = [
     "add", "create", "delete", "destroy", "edit", "fetch", "get", "insert", "modify", "patch",
     "put", "remove", "save", "update",

@@ -33,7 +33,7 @@ impl Kind {
         Self::Anonymous,
     ];
 
-    /// The word that the API and the configuration use.
+    /// Its name in the API and the configuration.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Consumer => "consumer",
@@ -114,13 +114,13 @@ pub struct Operations {
 /// The patterns with the same segments so far.
 #[derive(Debug, Default)]
 struct PathNode {
-    /// By a literal, decoded.
+    /// The nodes after a literal, decoded.
     literals: HashMap<Vec<u8>, PathNode>,
-    /// By a parameter.
+    /// The node after a parameter.
     parameter: Option<Box<PathNode>>,
-    /// Those that end in `{*rest}` here.
+    /// The operations that end in `{*rest}` here.
     rest: Vec<Operation>,
-    /// Those that end here.
+    /// The operations that end here.
     end: Vec<Operation>,
 }
 
@@ -185,7 +185,7 @@ impl Found<'_> {
         }
     }
 
-    /// Whether no credentials whatever open it.
+    /// Whether no credentials open it.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match self {
@@ -257,7 +257,7 @@ impl Operations {
     /// decodes before it routes: another spelling of a path matches the same operation.
     ///
     /// # Errors
-    /// Where operations exist, a path that the API could read as another one.
+    /// If operations exist: a path that the API could read as another one.
     pub fn find(&self, path: &[u8], method: &[u8]) -> Result<Found<'_>, Rejection> {
         if self.labels.is_empty() {
             return Ok(Found::Unlisted(self.unlisted));
@@ -454,7 +454,7 @@ mod tests {
         }
     }
 
-    /// How specific each segment of a pattern is where it matches a path; `None` if it does not.
+    /// The specificity of each segment of a pattern where it matches a path; `None` if it does not.
     fn match_slowly(pattern: &str, path: &str) -> Option<Vec<u8>> {
         let mut segments = path.split('/');
         let mut specific = Vec::new();

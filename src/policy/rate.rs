@@ -26,7 +26,7 @@ pub struct Rate {
 #[derive(Debug)]
 pub struct ConsumerRate {
     rate: Rate,
-    /// When the bucket of a consumer would be empty again, in nanoseconds on the caller's monotonic clock.
+    /// The time when the bucket of a consumer would be empty again, in nanoseconds on the caller's monotonic clock.
     buckets: Cache<ConsumerKey, Arc<AtomicU64>>,
 }
 

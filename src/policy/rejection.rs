@@ -18,10 +18,10 @@ pub enum Rejection {
     /// No credentials, or those of another scheme.
     #[error("no credentials")]
     NoCredentials,
-    /// No credentials but perhaps in a form, which another proxy does not show.
+    /// No credentials, except perhaps in a form, which another proxy does not show.
     #[error("no credentials outside the form")]
     CredentialsNotSeen,
-    /// A browser without a session opens what a user may open: it is sent to the login.
+    /// A browser without a session opens an operation for users: it is sent to the login.
     #[error("not logged in")]
     LoginNeeded {
         /// The login page, which leads back.
@@ -50,13 +50,13 @@ pub enum Rejection {
     /// A planned outage for those that still sign with OAuth 1.0a.
     #[error("brown-out")]
     BrownOut {
-        /// When it ends.
+        /// The time until it ends.
         retry_after: Duration,
     },
     /// The consumer is over its rate.
     #[error("too many requests")]
     TooManyRequests {
-        /// When to try again.
+        /// The time until the next request is allowed.
         retry_after: Duration,
     },
 }

@@ -17,7 +17,7 @@ use crate::{
 static DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
 static SUNSET: HeaderName = HeaderName::from_static("sunset");
 
-/// The consumers that something concerns; none are named: all.
+/// The consumers concerned; an empty list means all.
 #[derive(Debug, Clone, Default)]
 pub struct Concerned(pub Vec<ConsumerKey>);
 
@@ -27,18 +27,18 @@ impl Concerned {
     }
 }
 
-/// A planned while in which consumers get 503, so that those that still call notice.
+/// A planned period in which consumers get 503, so that those that still call notice.
 #[derive(Debug, Clone)]
 pub struct BrownOut {
-    /// When it is.
+    /// The period.
     pub during: Range<UnixTime>,
-    /// Whom it concerns.
+    /// The consumers concerned.
     pub consumers: Concerned,
 }
 
 /// The end of OAuth 1.0a here.
 pub struct Sunset {
-    /// Whom it concerns.
+    /// The consumers concerned.
     pub consumers: Concerned,
     /// The brown-outs before it.
     pub brown_outs: Vec<BrownOut>,
@@ -104,7 +104,7 @@ impl Sunset {
         if !self.consumers.has(consumer) {
             return;
         }
-        // Of a field that has one value, the API's own would contradict this one.
+        // The field has one value: the API's own would contradict this one.
         headers.insert(&DEPRECATION, self.deprecation.clone());
         if let Some(sunset) = &self.sunset {
             headers.insert(&SUNSET, sunset.clone());

@@ -217,7 +217,7 @@ async fn read_body(
         authorizer.check_before_form(collected, found).await?;
         let form = body.read_whole().await?;
         collected.hold_form(form, &body.caller().limits())?;
-    // Parameters that are not in shape are rejected without the body.
+    // Malformed parameters are rejected without the body.
     } else if collected.needs_body(authorizer.verify.methods) == Ok(true) {
         collected.held = Some(body.read_whole().await?);
     }

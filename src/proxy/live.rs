@@ -20,7 +20,7 @@ pub struct Live {
     pub limits: Limits,
     /// Public URLs and trusted proxies.
     pub origins: Arc<Origins>,
-    /// Where the token endpoints are.
+    /// The paths of the token endpoints.
     pub route: route::Params,
     /// The token endpoints and pages.
     pub endpoints: Endpoints,
@@ -34,7 +34,7 @@ pub struct Live {
     pub upstream: Option<pool::Params>,
     /// The common parts of pages, and the realm of challenges.
     pub look: Arc<Look>,
-    /// The public keys of what is signed, as JSON.
+    /// The public keys of our signatures, as JSON.
     pub jwk_set: Option<Bytes>,
     /// Names, in addition to addresses and `localhost`, that Host may have on a loopback admin listener.
     pub admin_hosts: Vec<String>,
@@ -44,7 +44,7 @@ pub struct Live {
     pub concurrent_requests: usize,
 }
 
-/// How a path that breaks the service's conventions is treated.
+/// The treatment of a path that breaks the service's conventions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Conventions {

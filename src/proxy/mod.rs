@@ -73,7 +73,7 @@ pub struct Shared {
     pub generation: AtomicU64,
     /// Verifies signed calls.
     pub verifier: Arc<Verifier>,
-    /// How many requests are being served.
+    /// The number of requests being served.
     pub in_flight: AtomicUsize,
     /// The metrics of all workers.
     pub metrics: Arc<Metrics>,
@@ -81,9 +81,9 @@ pub struct Shared {
     pub conditions: Arc<Conditions>,
     /// The last calls that were rejected or failed.
     pub rejections: Arc<Rejections>,
-    /// Where traces go; `None`: there are none.
+    /// The traces; `None`: there are none.
     pub traces: Option<Arc<Traces>>,
-    /// Which consumers have signed with a previous secret.
+    /// The consumers that have signed with a previous secret.
     pub previous_secrets: PreviousSecrets,
     /// The phase of the process.
     pub phase: watch::Receiver<Phase>,
@@ -354,7 +354,7 @@ impl Drop for Undecided<'_> {
     }
 }
 
-/// Checks the head of a request and finds what it is for. `receive` tells where the request came from.
+/// Checks the head of a request and finds what it is for. `receive` finds the origin of the request.
 ///
 /// # Errors
 /// The rejections of [`head::check`], `receive` and [`route::route`], and [`forward::Rejection::LoopDetected`].
@@ -394,7 +394,7 @@ async fn token(
     Ok(own_response(response?, &head.parts.method, record))
 }
 
-/// The public keys by which others verify what is signed here, if anything is.
+/// The public keys with which others verify our signatures, if anything is signed here.
 pub fn jwk_set(live: &Live) -> Option<OwnResponse> {
     let set = live.jwk_set.clone()?;
     let set = OwnResponse::new(200, "application/jwk-set+json", set, Verdict::Page);
@@ -533,7 +533,7 @@ fn note_condition(conditions: &Conditions, failure: &Failure) -> bool {
     true
 }
 
-/// Logs a fault with its causes, unless the beginning and the end of what causes it are logged.
+/// Logs a fault with its causes, unless the beginning and the end of its cause are logged.
 fn log_failure(failure: &Failure, request_id: &str, conditions: &Conditions) {
     if !failure.is_fault() {
         return;

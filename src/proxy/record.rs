@@ -57,7 +57,7 @@ impl Served {
         }
     }
 
-    /// Its word in logs and metrics.
+    /// Its name in logs and metrics.
     pub(super) fn label(self, operations: &Operations) -> &str {
         match self {
             Self::Unknown => "none",
@@ -76,7 +76,7 @@ impl Served {
     }
 }
 
-/// How far ahead of our clock a rejected timestamp is.
+/// The seconds by which a rejected timestamp is ahead of our clock.
 const fn skew_seconds(failure: &Failure) -> Option<i64> {
     match failure {
         Failure::Verify(verify::Rejection::TimestampOutsideWindow { skew, .. }) => *skew,
@@ -105,7 +105,7 @@ fn diagnosis(failure: &Failure) -> Option<&'static str> {
 pub(super) struct InFlight(Arc<Shared>);
 
 impl InFlight {
-    /// Counts one more; and how many there are now.
+    /// Counts one more, and returns the number that there are now.
     pub(super) fn begin(shared: &Arc<Shared>) -> (Self, usize) {
         let before = shared.in_flight.fetch_add(1, Ordering::Relaxed);
         (Self(Arc::clone(shared)), before + 1)
@@ -130,9 +130,9 @@ pub struct RequestRecord {
     pub(super) address: Option<IpAddr>,
     /// Its id.
     pub(super) request_id: RequestId,
-    /// How long its parts took.
+    /// The times of its parts.
     pub(super) stopwatch: Stopwatch,
-    /// The outcome; until there is a response, that the caller has gone.
+    /// The outcome; until there is a response, it is that the caller has gone.
     pub(super) verdict: Verdict,
     /// The status of the response; 0 without one.
     pub(super) status: u16,
@@ -146,7 +146,7 @@ pub struct RequestRecord {
     pub(super) failure: Option<Box<Failure>>,
     /// It asks for another protocol, and the API does not learn of it.
     pub(super) dropped_upgrade: bool,
-    /// How long the API took for the head of its response.
+    /// The time that the API took for the head of its response.
     pub(super) upstream: Option<Duration>,
     /// Its place in a trace.
     pub(super) trace: Option<Trace>,
@@ -195,7 +195,7 @@ impl RequestRecord {
         };
     }
 
-    /// The response as it is sent: with the end of OAuth 1.0a announced to its signer, and the record over with its body.
+    /// The response as it is sent. It announces the end of OAuth 1.0a to its signer, and the record ends with its body.
     pub fn respond(
         self: Box<Self>,
         mut response: Response<ResponseBody>,

@@ -32,8 +32,8 @@ impl Colour {
     }
 }
 
-/// For browsers that prefer light pages or dark ones: the accent and the further rules that it brings, then the same for what is
-/// around the content, each `{}` the operator's colour.
+/// For browsers that prefer light pages or dark ones: the accent and the further rules that it brings, then the same
+/// for the area around the content. Each `{}` is the operator's colour.
 ///
 /// The lightness and the greatest chroma are those at which every hue keeps a contrast of 7 to the colours of
 /// `templates/style.css` and those here.
@@ -68,7 +68,7 @@ pub struct Palette {
     pub accent: Option<Colour>,
     /// `pages.accent_dark`; without it a lighter shade of `accent`.
     pub accent_dark: Option<Colour>,
-    /// `pages.background`: what is around the content.
+    /// `pages.background`: the area around the content.
     pub background: Option<Colour>,
     /// `pages.background_dark`
     pub background_dark: Option<Colour>,
@@ -104,7 +104,7 @@ impl Palette {
         shown(shade, self.accent, ACCENT)
     }
 
-    /// What is around the content, for each kind of browser.
+    /// The colour of the area around the content, for each kind of browser.
     pub(super) fn pages(self) -> [(&'static str, String); 2] {
         let [(light, _, [page, _]), (dark, _, [page_dark, _])] = SCHEMES;
         [

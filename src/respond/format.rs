@@ -13,7 +13,7 @@ use crate::{
     problem::Problem,
 };
 
-/// How an error body is written.
+/// The format of an error body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `application/x-www-form-urlencoded`, as consumers' libraries read it.
@@ -45,7 +45,7 @@ impl Format {
             } else if media_type == b"*/*" {
                 &mut any
             } else if media_type == b"*" {
-                // No media range, but in what Java's HttpURLConnection sends by itself, for consumers and not for people:
+                // Not a media range. Java's HttpURLConnection sends it by default, for consumers, not for people:
                 // `text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2`.
                 return Self::Form;
             } else {
@@ -233,7 +233,7 @@ struct ErrorPage<'a> {
     docs: Option<String>,
     /// The message of the link `again`, which otherwise shows its address.
     label: Option<&'static str>,
-    /// Where to begin again.
+    /// The path by which to begin again.
     again: Option<&'a str>,
     /// The id by which an operator finds the request in the log; it may be empty.
     request_id: &'a str,

@@ -21,7 +21,7 @@ use crate::{
 /// The style sheet inside every page.
 const STYLE: &str = include_str!("../../templates/style.css");
 
-/// What pages for operators and developers have in addition.
+/// The additional styles of pages for operators and developers.
 const TABLES: &str = include_str!("../../templates/tables.css");
 
 /// The most bytes of a file that pages refer to: it is held in memory.
@@ -59,9 +59,9 @@ pub struct Params {
     pub realm: String,
     /// The origin of `service.base_url`, from which logo and style sheet come.
     pub origin: String,
-    /// `service.path`: they are below it.
+    /// `service.path`: logo and style sheet are below it.
     pub path: String,
-    /// `pages.name`, else the realm: what the pages call the service.
+    /// `pages.name`, else the realm: the name of the service on its pages.
     pub name: String,
     /// `pages.messages`
     pub messages: Option<PathBuf>,
@@ -99,7 +99,7 @@ pub struct Asset {
 }
 
 impl Asset {
-    /// The response that it is. A file is its operator's, but an image can have scripts in it: none may run.
+    /// The response with the file. The file is its operator's, but an image can have scripts in it, which must not run.
     pub fn response(&self) -> OwnResponse {
         OwnResponse::new(200, self.content_type, self.body.clone(), Verdict::Page)
             .field(
@@ -127,7 +127,7 @@ pub struct Look {
     sign: Option<Asset>,
     /// The operator's style sheet.
     pub stylesheet: Option<Asset>,
-    /// The Content-Security-Policy up to where forms may lead.
+    /// The Content-Security-Policy up to the targets of forms.
     policy: String,
 }
 
@@ -344,7 +344,7 @@ impl Frame<'_> {
         else {
             return Vec::new();
         };
-        // A notice, or where a list goes on, belongs to this page alone.
+        // A notice, or the position in a list, belongs to this page alone.
         let is_kept = |pair: &&str| KEPT.contains(&pair.split('=').next().unwrap_or_default());
         let kept = Vec::from_iter(query.split('&').filter(is_kept)).join("&");
         if kept.len() > MAX_KEPT {

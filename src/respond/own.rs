@@ -18,7 +18,7 @@ pub struct OwnResponse {
     pub fields: Vec<(&'static str, String)>,
     /// The whole body.
     pub body: Bytes,
-    /// Its word in metrics and logs.
+    /// Its verdict in metrics and logs.
     pub verdict: Verdict,
 }
 

@@ -1,4 +1,4 @@
-//! Bodies that are buffered until they are proved, and how much memory they and their parameters may take together.
+//! Bodies that are buffered until they are proved, and the limits on the memory of them and their parameters.
 //!
 //! Anyone who can connect can send a form before it is known who sent it. Each form is bounded, and so is the number of
 //! connections, but their product is more memory than a machine should lend to strangers. So all forms of the process
@@ -38,7 +38,7 @@ pub const PAGE_SHARES: Shares = Shares {
     each: 16 * PAGE_BYTES,
 };
 
-/// How much memory may be taken, in bytes.
+/// The limits on memory, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Shares {
     /// By all callers together.
@@ -59,7 +59,7 @@ impl Shares {
     }
 }
 
-/// How much memory is taken, in all and by each caller. A caller is an IPv4 address or an IPv6 /64.
+/// The memory that is taken, in all and by each caller. A caller is an IPv4 address or an IPv6 /64.
 #[derive(Debug, Default)]
 pub struct FormMemory {
     taken: Mutex<TakenMemory>,
@@ -233,7 +233,7 @@ impl Drop for Reservation {
 #[derive(Debug)]
 pub struct BufferedBody {
     bytes: Vec<u8>,
-    /// Where its memory is counted.
+    /// The reservation of its memory.
     pub(super) reservation: Reservation,
 }
 
@@ -246,7 +246,7 @@ impl BufferedBody {
         }
     }
 
-    /// Appends what has arrived, and counts it.
+    /// Appends bytes that have arrived, and counts them.
     ///
     /// # Errors
     /// As [`Reservation::resize`].
@@ -255,7 +255,7 @@ impl BufferedBody {
         self.reservation.resize(self.bytes.len(), shares)
     }
 
-    /// Takes other bytes in place of these, no more than they were.
+    /// Replaces the bytes by others, which are not more.
     pub fn replace(&mut self, bytes: Vec<u8>) {
         debug_assert!(bytes.len() <= self.bytes.len());
         self.wipe();

@@ -96,7 +96,7 @@ pub enum UploadError {
     Truncated,
 }
 
-/// How far the body of the request has come.
+/// The progress of the body of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upload {
     /// The request has no body, or all of it was taken.
@@ -168,7 +168,7 @@ impl Caller {
         });
     }
 
-    /// Counts the memory of the request being served as that of `address`: the peer's, or whom a trusted proxy names.
+    /// Counts the memory of the request as that of `address`: the peer's, or the one that a trusted proxy names.
     pub fn count_as(&self, address: Option<IpAddr>) {
         self.counted_as.set(address);
     }
@@ -178,7 +178,7 @@ impl Caller {
         memory.reserve(self.counted_as.get())
     }
 
-    /// How far the body of the request has come.
+    /// The progress of the body of the request.
     pub const fn upload(&self) -> Upload {
         self.upload.get()
     }

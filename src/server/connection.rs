@@ -72,9 +72,10 @@ pub trait Handler: 'static {
 /// destroy the response in flight (RFC 9112 §9.6).
 const LINGER: Duration = Duration::from_secs(5);
 
-/// While draining, a connection without a request is kept for this long. Its caller may have sent the next one before it
-/// could learn of the end, and HTTP/1.1 can tell it only with a response that says `Connection: close`; closed at once, that
-/// request would be lost (RFC 9112 §9.3.1 lets callers repeat only some). A head that has begun has the same time.
+/// While draining, a connection without a request is kept for this long. Its caller may have sent the next one before
+/// it could learn of the end, and HTTP/1.1 can announce it only with a response that says `Connection: close`; closed
+/// at once, that request would be lost (RFC 9112 §9.3.1 lets callers repeat only some). A head that has begun has the
+/// same time.
 pub const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 /// Idle time after which a connection releases its buffers. The value is not critical.
@@ -90,7 +91,7 @@ const STACK_FIELDS: usize = 100;
 const TOO_SLOW: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// Tells the handler of the end of a connection.
+/// Informs the handler of the end of a connection.
 struct Open<H: Handler>(Rc<H>);
 
 impl<H: Handler> Drop for Open<H> {
@@ -148,7 +149,7 @@ async fn begins_with_preface<H: Handler>(wire: &mut Wire, handler: &H) -> Option
 /// Marks the time in which a request is served: each request holds it until its response has been sent.
 #[derive(Default)]
 struct Serving {
-    /// A request has begun since this was last looked at.
+    /// A request has begun since the last check.
     begun: Cell<bool>,
 }
 
@@ -232,7 +233,7 @@ impl<H: Handler> Progress<'_, H> {
         }
     }
 
-    /// When the state lasts too long, and what happens then.
+    /// The deadline of the state, and the end of the connection at the deadline.
     fn deadline(&self, may_park: bool) -> Option<(Instant, End)> {
         let limits = self.caller.limits();
         if let Some(since) = self.watch.blocked_since() {
@@ -255,7 +256,7 @@ impl<H: Handler> Progress<'_, H> {
         };
         Some(match self.draining_since {
             Some(draining) if self.handler.is_leaving() => (draining, End::Left),
-            // The caller can send the request elsewhere: nothing is answered.
+            // The caller can send the request elsewhere: no response is sent.
             Some(draining) => (draining.max(since) + limit.min(LAST_REQUEST), End::Idle),
             None => (since + limit, end),
         })
@@ -375,7 +376,7 @@ async fn finish<H: Handler>(
                 wire.reset();
             }
         }
-        // A request may have arrived behind the last response, which a reset could destroy.
+        // A request may have arrived after the last response, which a reset could destroy.
         End::Left => linger(wire).await,
         End::HeadTooSlow => {
             handler.rejected(caller.peer, 408, "the head took too long");

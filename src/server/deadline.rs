@@ -1,8 +1,8 @@
 //! One timer a connection, armed lazily.
 //!
-//! A request passes through half a dozen waits, each with a limit of its own. Setting a timer for each would cost
-//! more than the waits; so the timer stays armed for an earlier deadline, and when it fires too early it is armed
-//! again for what is left.
+//! A request passes through half a dozen waits, each with a limit of its own. Setting a timer for each would cost more
+//! than the waits; so the timer stays armed for an earlier deadline, and when it fires too early it is armed again for
+//! the remaining time.
 
 use std::{
     pin::Pin,

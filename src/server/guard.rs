@@ -56,7 +56,7 @@ impl Default for Frames {
 }
 
 impl Frames {
-    /// Since when a header block or another frame than DATA has been incomplete.
+    /// The time since which a header block or another frame than DATA has been incomplete.
     pub(super) const fn unfinished_since(&self) -> Option<Instant> {
         self.unfinished_since.get()
     }
@@ -94,7 +94,7 @@ impl Frames {
     }
 }
 
-/// How many frames a frame adds to the allowance; negative: it takes them.
+/// The number of frames that a frame adds to the allowance; negative: it takes them.
 const fn weight(kind: u8, flags: u8, length: usize) -> f64 {
     match kind {
         HEADERS => PER_REQUEST,

@@ -1,5 +1,5 @@
-//! One caller's HTTP/2 connection (RFC 9113): hyper serves its requests concurrently, and what a caller can do to the
-//! connection itself is bounded here.
+//! One caller's HTTP/2 connection (RFC 9113): hyper serves its requests concurrently, and the effects of a caller on
+//! the connection itself are bounded here.
 
 use std::{
     cell::{Cell, RefCell},
@@ -34,9 +34,9 @@ const CONNECTION_WINDOW: u32 = 1 << 20;
 const STREAM_WINDOW: u32 = 256 * 1024;
 /// h2 buffers this many bytes of one response, and one piece more.
 const SEND_BUFFER: usize = 32 * 1024;
-/// Bytes of all responses of a connection together that h2 is given before what it may send has left.
+/// The most bytes of all responses of a connection that h2 is given before everything that it may send has left.
 const UNSENT_BYTES: usize = 256 * 1024;
-/// How long the last frames of an ending connection may take.
+/// The time limit of the last frames of an ending connection.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The requests of a connection that are being served.
@@ -51,7 +51,7 @@ struct Streams {
     next: RefCell<Option<Rc<Stream>>>,
     /// Bytes of bodies that were given to h2 since all that it may send had left.
     unsent: Cell<usize>,
-    /// Bodies that wait until it has.
+    /// Bodies that wait until all that h2 may send has left.
     waiting: RefCell<Vec<Waker>>,
 }
 
@@ -77,7 +77,7 @@ impl Streams {
 /// A request that is being served, and its response.
 struct Stream {
     streams: Rc<Streams>,
-    /// When hyper was given the last piece of the response, if it has not asked for another since.
+    /// The time at which hyper was given the last piece of the response, if it has not asked for another since.
     given_at: Cell<Option<Instant>>,
 }
 

@@ -33,8 +33,8 @@ use crate::{
 /// The kernel's queue of connections not yet accepted.
 const BACKLOG: i32 = 4096;
 
-/// How long accepting pauses when the process has run out of descriptors: long enough not to spin, short enough that
-/// nobody notices.
+/// The pause in accepting when the process has run out of descriptors: long enough not to spin, short enough not to be
+/// noticed.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Binds a listener. `shared`: several listeners may have the address, and the kernel spreads the connections over them.
@@ -90,7 +90,7 @@ impl Bounds {
         counts.limit_per_address = limit_per_address;
     }
 
-    /// How many connections are open.
+    /// The number of open connections.
     pub fn open(&self) -> usize {
         self.0.lock().open
     }
@@ -384,7 +384,7 @@ fn serve<H: Handler>(rules: &Rules, accepted: Accepted, handler: Rc<H>) {
             let _ = stream.try_write(TOO_MANY);
         }
     };
-    // The caller behind a proxy is not known yet.
+    // If a proxy passes the connection on, the caller is not known yet.
     let located = |place: Place| match is_proxied {
         true => Some(place),
         false => place.of(address.ip()),
@@ -428,8 +428,8 @@ fn serve<H: Handler>(rules: &Rules, accepted: Accepted, handler: Rc<H>) {
     });
 }
 
-/// Reads whose connection a trusted proxy passes on, if the proxy names an address; `None` if the connection is closed, which
-/// the log says.
+/// Reads the address of the caller whose connection a trusted proxy passes on, if the proxy names one. Returns `None`
+/// and logs the reason if the connection is closed.
 async fn proxied_caller<H: Handler>(
     stream: &mut TcpStream,
     proxy: SocketAddr,

@@ -1,5 +1,5 @@
-//! The PROXY protocol, versions 1 and 2: in front of everything else, TLS too, a trusted proxy says whose connection it
-//! passes on (<https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>).
+//! The PROXY protocol, versions 1 and 2: before everything else, even TLS, a trusted proxy names the caller whose
+//! connection it passes on (<https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>).
 
 use std::{io, net::IpAddr};
 
@@ -7,7 +7,7 @@ use ppp::{v1, v2};
 use thiserror::Error;
 use tokio::{io::AsyncReadExt as _, net::TcpStream};
 
-/// The first bytes, which tell the versions apart. No header is shorter.
+/// The first bytes, which distinguish the versions. No header is shorter.
 const FIRST: usize = v2::PROTOCOL_PREFIX.len();
 /// The longest header of version 1, in bytes.
 const MAX_V1: usize = 107;

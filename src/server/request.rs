@@ -166,7 +166,7 @@ impl Body for RequestBody {
     }
 }
 
-/// hyper tells a broken coding from an early end by the kind of the error below its own.
+/// The kind of the error below hyper's own distinguishes a broken coding from an early end.
 fn reason(error: &hyper::Error) -> UploadError {
     let below = std::error::Error::source(error).and_then(|source| source.downcast_ref());
     match below.map(io::Error::kind) {

@@ -16,12 +16,12 @@ use thiserror::Error;
 #[error("the body of the response is cut off")]
 pub struct Cut;
 
-/// The caller has gone, or its connection is beyond a response.
+/// The caller has gone, or its connection can no longer carry a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the caller has gone")]
 pub struct Gone;
 
-/// How the body of a response ended.
+/// The end of the body of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyEnd {
     /// It was taken whole.
@@ -146,7 +146,7 @@ impl ResponseBody {
         Self::of(Pieces::Streamed(stream), None)
     }
 
-    /// Tells `observer` of the end.
+    /// Informs `observer` of the end.
     pub fn observed_by(mut self, observer: Box<dyn Observe>) -> Self {
         self.observer = Some(observer);
         self

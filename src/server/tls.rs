@@ -32,14 +32,14 @@ pub const HTTP2: &[u8] = b"h2";
 /// The name of HTTP/1.1 in ALPN (RFC 7301 §6).
 const HTTP1: &[u8] = b"http/1.1";
 
-/// A TLS listener: its files, and what is spoken under it.
+/// The files of a TLS listener, and the protocols that it offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// Certificate chains, PEM; the first is used for names that none has.
+    /// Certificate chains, PEM; the first is used for names that no certificate has.
     pub certificates: Vec<PathBuf>,
     /// The private key of each, PEM.
     pub keys: Vec<PathBuf>,
-    /// Authorities that peers must have a certificate of; none: peers need none.
+    /// Authorities that peers must have a certificate of; empty: peers need no certificate.
     pub client_ca: Vec<PathBuf>,
     /// HTTP/2 is offered.
     pub http2: bool,

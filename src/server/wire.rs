@@ -1,4 +1,4 @@
-//! The byte streams under hyper: what has arrived, and whether a write waits.
+//! The byte streams under hyper, with counts of their bytes, and whether a write waits.
 
 use std::{
     cell::Cell,
@@ -54,7 +54,7 @@ pub struct Watch {
     arrived: Cell<u64>,
     /// Bytes that have been written.
     written: Cell<u64>,
-    /// Since when a write has not gone on.
+    /// The time since which a write has been blocked.
     blocked_since: Cell<Option<Instant>>,
     /// The other side has ended its half.
     ended: Cell<bool>,
@@ -63,17 +63,17 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// How many bytes have arrived.
+    /// The number of bytes that have arrived.
     pub fn arrived(&self) -> u64 {
         self.arrived.get()
     }
 
-    /// How many bytes have arrived or been written.
+    /// The number of bytes that have arrived or been written.
     pub fn moved(&self) -> u64 {
         self.arrived.get() + self.written.get()
     }
 
-    /// Since when a write has been waiting for the other side to take bytes.
+    /// The time since which a write has been waiting for the other side to take bytes.
     pub fn blocked_since(&self) -> Option<Instant> {
         self.blocked_since.get()
     }
@@ -169,7 +169,7 @@ impl Wire {
         let Some(stream) = self.stream.tcp().filter(|_| self.unread.is_empty()) else {
             return Poll::Ready(());
         };
-        // A mere readiness may be left over from what was read before.
+        // Readiness alone may be left over from an earlier read.
         let mut byte = [0];
         stream
             .poll_peek(context, &mut ReadBuf::new(&mut byte))

@@ -1,4 +1,4 @@
-//! The hub of the store's feed of changes: it tells the cache, the audit log and the throttle of logins.
+//! The hub of the store's feed of changes: it informs the cache, the audit log and the throttle of logins.
 
 use std::{fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use tokio::sync::Mutex;
 use super::{Result, Store, cached::Cached, port::Change};
 use crate::{clock::Clock, telemetry::audit::CommandRecord};
 
-/// Answers of the feed in one call at most; what is left waits for the next one.
+/// The most answers of the feed in one call; further ones wait for the next call.
 const ANSWERS_AT_ONCE: usize = 16;
 
 /// Follows what this and all other processes change.
@@ -16,12 +16,12 @@ pub struct ChangeHub {
     clock: Clock,
     credentials: Arc<Cached>,
     on_failed_login: Box<dyn Fn(&str) + Send + Sync>,
-    /// Where the feed was left; 0: it was not asked yet.
+    /// The position after the last change that was read; 0: the feed was not read yet.
     position: Mutex<u64>,
 }
 
 impl ChangeHub {
-    /// Tells `credentials` of changes, the audit log of commands, and `on_failed_login` of failed logins, each once.
+    /// Reports changes to `credentials`, commands to the audit log, and failed logins to `on_failed_login`, each once.
     pub fn new(
         store: Arc<dyn Store>,
         clock: Clock,
@@ -37,14 +37,14 @@ impl ChangeHub {
         }
     }
 
-    /// Reads what was changed since the last call and passes it on. The first call finds out where the feed stands, and
-    /// the cache forgets everything.
+    /// Reads the changes since the last call and passes them on. The first call reads the current position of the feed,
+    /// and the cache forgets everything.
     ///
     /// # Errors
     /// The store's; the next call starts from the same place.
     ///
     /// # Cancel safety
-    /// Changes that were read and not passed on are read again. The cache may be told of a change twice.
+    /// Changes that were read and not passed on are read again. The cache may get a change twice.
     pub async fn follow(&self) -> Result<()> {
         let mut position = self.position.lock().await;
         for _ in 0..ANSWERS_AT_ONCE {

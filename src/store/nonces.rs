@@ -6,7 +6,7 @@
 //!   returned, so that the engine has recorded the nonce before. In every other case the nonce is [`Unavailable`].
 //! - A nonce is in one batch, and the caller of [`SharedWindow::insert`] gets the engine's reply for that very nonce. A
 //!   batch is not written again when the reply is lost or late, since the engine may have recorded it.
-//! - [`SharedWindow::lost_until`] is raised before a caller is told [`Insertion::Lost`].
+//! - [`SharedWindow::lost_until`] is raised before a caller gets [`Insertion::Lost`].
 //!
 //! # Bounds
 //!
@@ -50,18 +50,18 @@ use crate::{
     telemetry::causes::causes,
 };
 
-/// How many nonces wait at most.
+/// The most nonces that wait.
 const QUEUE: usize = 8_192;
-/// How many nonces are written at once at most: a few milliseconds in which a Redis serves nobody.
+/// The most nonces in one write: it keeps a Redis busy for a few milliseconds.
 const BATCH: usize = 500;
-/// How many writes are under way at most.
+/// The most writes that are under way.
 const WRITES: usize = 2;
-/// How long a write may take, with a new connection and the partitions or scripts that the engine lacks.
+/// The time that a write may take, with a new connection and the partitions or scripts that the engine lacks.
 const WRITE_TIMEOUT: Duration = Duration::from_millis(600);
-/// How far the clocks of the engine and of a replica may be apart, in seconds: a clock that is ahead drops nonces too
+/// The most seconds that the clocks of the engine and of a replica may be apart: a clock that is ahead drops nonces too
 /// early.
 pub(super) const CLOCK_SKEW: u64 = 60;
-/// How long a caller waits.
+/// The time that a caller waits.
 const TIMEOUT: Duration = Duration::from_millis(850);
 
 /// The engine that records nonces.
@@ -84,7 +84,7 @@ pub(super) struct QueuedNonce {
     pub(super) digest: [u8; 16],
     /// The time of the caller.
     pub(super) now: UnixTime,
-    /// How far timestamps may be from that.
+    /// The most that a timestamp may differ from that.
     pub(super) length: Duration,
     /// Whether nonces that may be lost are taken for fresh.
     pub(super) on_lost: OnLost,
@@ -111,7 +111,7 @@ type Waiting = (QueuedNonce, oneshot::Sender<Result<Insertion, Unavailable>>);
 struct Window<W> {
     queue: mpsc::Sender<Waiting>,
     shared: Arc<Batcher<W>>,
-    /// The window records nothing.
+    /// Set while the window records nothing.
     failing: StdMutex<Option<Failing>>,
 }
 
@@ -257,7 +257,7 @@ impl<W: Writer> SharedWindow for Window<W> {
                     tracing::info!(%since, "nonces are recorded again");
                 }
             }
-            // A connection that was cut fails some requests and is replaced: only what lasts until here is logged.
+            // A connection that was cut fails some requests and is replaced: only a longer failure is logged.
             (Some(error), Some(failing)) if !failing.is_logged && !is_of_logged_outage(&error) => {
                 let cause = &failing.cause;
                 tracing::error!(cause, "nonces cannot be recorded: signed requests get 503");
@@ -269,7 +269,7 @@ impl<W: Writer> SharedWindow for Window<W> {
 }
 
 impl<W: Writer> Window<W> {
-    /// An outage of the engine is the cause of what waits too long, if there is one.
+    /// The fault of a nonce that was not written. During an outage of the engine, that is the cause.
     fn unavailable(&self, fault: NotWritten) -> Unavailable {
         let outage = self.shared.writer.check().err();
         let error = outage.unwrap_or_else(|| StoreError::Unavailable(fault.into()));

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::tls::TlsFileError;
 
-/// Where the store is and how it keeps secrets.
+/// The place of a store, the keys for its secrets, and the purpose of opening it.
 #[derive(Debug)]
 pub struct Params {
     /// The engine and the place.
@@ -30,10 +30,10 @@ pub struct Params {
 pub enum Opening {
     /// To serve from it: it is created or migrated.
     Serve,
-    /// For a command beside processes that may serve from it: it is created. A store of a server, which other machines
-    /// use, is not migrated.
+    /// For a command, while other processes may serve from the store: it is created. A store of a server, which other
+    /// machines use, is not migrated.
     Command,
-    /// For a command that only reads or changes what is there: as above, but a store of a server is not created.
+    /// For a command that only reads or changes records: as above, but a store of a server is not created.
     Existing,
     /// To seal all secrets with the first key: as above, and secrets in clear are read.
     Reseal,
@@ -88,7 +88,7 @@ pub enum OpenProblem {
     /// The directory of the file is missing.
     #[error("its directory does not exist; make it, or correct store.url")]
     DirectoryMissing,
-    /// Neither a file nor absent.
+    /// The path exists and is not a file.
     #[error("is not a file; correct store.url")]
     NotAFile,
     /// The file or its directory cannot be read and written.
@@ -102,7 +102,7 @@ pub enum OpenProblem {
     /// The file is an SQLite database, but not one of ours.
     #[error("is the database of another program; correct store.url")]
     OfAnotherProgram,
-    /// Another process holds the file for too long.
+    /// Another process has the file locked for too long.
     #[error("is locked by another process; wait for it or end it, and try again")]
     Locked,
     /// A file of the connection's TLS.
@@ -122,7 +122,7 @@ pub enum OpenProblem {
         /// The newest schema that this program knows.
         known: i64,
     },
-    /// The database is to be migrated, which other processes on it must expect.
+    /// The database needs a migration, which other processes on it must expect.
     #[error(
         "has schema {found} and this version needs schema {known}; start countersign serve of this version, which migrates it"
     )]

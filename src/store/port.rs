@@ -86,7 +86,7 @@ pub enum Updated<T> {
 pub enum Admitted {
     /// The user as recorded now, disabled ones too.
     User(User),
-    /// The id is one of a removed user; nothing changed.
+    /// The id is that of a removed user; nothing changed.
     Removed,
     /// The name is another user's; nothing changed.
     NameTaken,
@@ -101,7 +101,7 @@ pub enum Decision {
         verifier: Secret,
         /// Dialect `legacy`: the token put on the redirect.
         redirect_token: Option<String>,
-        /// Until when the exchange may happen.
+        /// The time until which the exchange may happen.
         expires_at: UnixTime,
     },
     /// The user refuses.
@@ -111,7 +111,7 @@ pub enum Decision {
 /// The outcome of [`Tokens::decide`](super::Tokens::decide).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decided {
-    /// The decision stands.
+    /// The decision is recorded.
     Recorded,
     /// The token was decided, voided or exchanged before; nothing changed.
     AlreadyDecided,
@@ -121,7 +121,7 @@ pub enum Decided {
     Unknown,
 }
 
-/// What [`Tokens::exchange`](super::Tokens::exchange) is asked.
+/// The arguments of [`Tokens::exchange`](super::Tokens::exchange).
 #[derive(Debug, Clone)]
 pub struct Exchange {
     /// The request token, or for dialect `legacy` the token of the redirect.
@@ -136,7 +136,7 @@ pub struct Exchange {
     pub access_token: String,
     /// Its secret.
     pub access_secret: Secret,
-    /// From when on it is expired.
+    /// The time from which it is expired.
     pub expires_at: Option<UnixTime>,
 }
 
@@ -173,8 +173,8 @@ pub const MAX_WRONG_VERIFIERS: u32 = 5;
 pub enum Change {
     /// A consumer was added, changed or removed.
     Consumer(ConsumerKey),
-    /// An access token was given out, revoked or removed; one that went with its consumer is covered by the
-    /// change of the consumer, one that ended with its user is named beside the change of the user.
+    /// An access token was given out, revoked or removed. The change of a consumer covers its tokens; tokens that ended
+    /// with their user are reported in addition to the change of the user.
     AccessToken(String),
     /// A user was changed or removed: its sessions may have ended.
     User(UserId),
@@ -191,7 +191,7 @@ pub struct Changes {
     pub position: u64,
     /// The changes, oldest first.
     pub changes: Vec<Change>,
-    /// `true`: changes before these have been dropped already, so every cached record is in doubt.
+    /// `true`: changes before these have been dropped already, so any cached record may be out of date.
     pub incomplete: bool,
 }
 
@@ -214,7 +214,7 @@ pub struct Account {
     pub costs: Vec<String>,
 }
 
-/// Which window the nonces that replicas share were kept in last, as the store has noted.
+/// The window that last kept the nonces of all replicas, as the store has noted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoncesKept {
     /// None yet.
@@ -225,7 +225,7 @@ pub enum NoncesKept {
     Elsewhere,
 }
 
-/// Which consumers and users are listed.
+/// The consumers and users to list.
 #[derive(Debug, Clone, Default)]
 pub struct RecordFilter {
     /// Only those with this text in the key, the id or a name, in any ASCII case.
@@ -236,7 +236,8 @@ pub struct RecordFilter {
     pub unused_since: Option<UnixTime>,
 }
 
-/// Which access tokens [`Tokens::access_tokens`](super::Tokens::access_tokens) lists and [`Tokens::revoke_access_tokens`](super::Tokens::revoke_access_tokens) revokes.
+/// The access tokens that [`Tokens::access_tokens`](super::Tokens::access_tokens) lists and
+/// [`Tokens::revoke_access_tokens`](super::Tokens::revoke_access_tokens) revokes.
 #[derive(Debug, Clone, Default)]
 pub struct TokenFilter {
     /// Only those of this user.
@@ -249,7 +250,7 @@ pub struct TokenFilter {
     pub live: bool,
 }
 
-/// Where a batch of [`Maintenance::reseal`](super::Maintenance::reseal) begins; the default is the beginning.
+/// The beginning of a batch of [`Maintenance::reseal`](super::Maintenance::reseal); the default is the first secret.
 #[derive(Debug, Clone, Default)]
 pub struct ResealFrom {
     /// The place in the list of columns that hold secrets.
@@ -263,16 +264,16 @@ pub struct ResealFrom {
 pub struct Resealed {
     /// Secrets that were looked at.
     pub seen: u64,
-    /// Of these: not sealed with that key, before the batch.
+    /// Those among them that were not sealed with that key before the batch.
     pub older: u64,
-    /// Of these: sealed with a key that this process does not have, so left as they were. One error is kept.
+    /// Those sealed with a key that this process does not have, which were left as they are. One error is kept.
     pub unopened: Option<(u64, Box<Unopened>)>,
-    /// Where the next batch begins; `None`: all secrets have been looked at.
+    /// The beginning of the next batch; `None`: all secrets have been looked at.
     pub next: Option<ResealFrom>,
 }
 
 impl Resealed {
-    /// Adds what another batch did, and returns where the next one begins.
+    /// Adds the result of another batch, and returns the beginning of the next one.
     pub fn add(&mut self, batch: Self) -> Option<ResealFrom> {
         self.seen += batch.seen;
         self.older += batch.older;

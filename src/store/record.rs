@@ -120,7 +120,7 @@ impl Consumer {
 pub struct ConsumerUse {
     /// The consumer.
     pub consumer: ConsumerKey,
-    /// When it was; uses are written in batches.
+    /// The time of it; uses are written in batches.
     pub last_used_at: UnixTime,
     /// The signature method, in its registered spelling; `None`, here and below, if the use comes from an imported token.
     pub method: Option<String>,
@@ -158,11 +158,11 @@ pub struct OutsideUser {
     pub display_name: Option<String>,
 }
 
-/// PBKDF2's iterations as they count for its cost, which is that of the next step: systems that have raised the iterations
-/// with each release hold hashes of ten numbers, and a login does the work of every cost there is.
+/// The iterations to which PBKDF2's are rounded up for its cost: systems that have raised the iterations with each
+/// release hold hashes of ten numbers, and a login does the work of every cost there is.
 pub const PBKDF2_STEPS: [u32; 3] = [75_000, 300_000, 1_200_000];
 
-/// The cost of computing a hash, as the hash itself names it: all that is in front of its salt, in one spelling for each
+/// The cost of computing a hash, as the hash itself names it: everything before its salt, in one spelling for each
 /// form. Not a secret. Empty for a text that is not a hash.
 pub fn password_cost(hash: &Secret) -> String {
     let text = String::from_utf8_lossy(hash.expose());
@@ -203,7 +203,7 @@ pub fn pbkdf2_iterations(text: &str) -> Option<u32> {
     digits.parse().ok().filter(|iterations| *iterations > 0)
 }
 
-/// Where the user is sent after deciding.
+/// The place to which the user is sent after deciding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Option<String>", into = "Option<String>")]
 pub enum Callback {
@@ -262,13 +262,13 @@ pub struct RequestToken {
     pub secret: Secret,
     /// The one consumer that it belongs to.
     pub consumer: ConsumerKey,
-    /// Where the user is sent after deciding.
+    /// The place to which the user is sent after deciding.
     pub callback: Callback,
     /// The permissions that the consent page asks for.
     pub permissions: Vec<Permission>,
-    /// When it was given out.
+    /// The time when it was given out.
     pub issued_at: UnixTime,
-    /// From this time on it is expired; counted again when the user agrees.
+    /// The time from which it is expired; set again when the user agrees.
     pub expires_at: UnixTime,
     /// The user's decision, and what followed.
     #[serde(flatten)]

@@ -88,10 +88,10 @@ impl Remote {
     }
 }
 
-/// What `work` returns, unless `deadline` is over before.
+/// The result of `work`; `None` if `deadline` passes first.
 ///
-/// `tokio::time::timeout` begins a timer each time, and where none ends earlier, that wakes the thread which is running
-/// already by a system call. A deadline that is moved on costs nothing.
+/// `tokio::time::timeout` starts a timer each time. If no other timer ends earlier, that wakes the running thread by a
+/// system call. Moving an existing deadline costs nothing.
 pub(super) async fn before<T>(
     deadline: Pin<&mut Sleep>,
     work: impl Future<Output = T>,

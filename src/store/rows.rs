@@ -1,7 +1,7 @@
-//! Rows of any engine as records, and what columns hold.
+//! Rows of any engine as records, and the values of columns.
 //!
-//! Columns have the names of the record's fields. Times are seconds since 1970, lists are JSON, secrets are what
-//! [`Seal`] keeps.
+//! Columns have the names of the record's fields. Times are seconds since 1970, lists are JSON, and secrets have the
+//! form that [`Seal`] gives them.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -24,7 +24,7 @@ use crate::{clock::UnixTime, secret::Secret};
 /// A value of a column, or of a parameter of a statement.
 #[derive(Debug, Clone)]
 pub enum Value {
-    /// The value that is not there.
+    /// A missing value.
     Null,
     /// A number, a time, or 0 and 1 for no and yes.
     Integer(i64),
@@ -122,7 +122,7 @@ fn broken(_: Error) -> StoreError {
     StoreError::Broken("a column has a value of another type")
 }
 
-/// A value as serde reads it: times are seconds, lists are JSON, texts are what [`kept_text`] has made.
+/// A value as serde reads it: times are seconds, lists are JSON, texts have the form that [`kept_text`] gives them.
 struct Cell<'de>(&'de Value);
 
 impl<'de> IntoDeserializer<'de, Error> for Cell<'de> {

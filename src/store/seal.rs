@@ -74,7 +74,7 @@ impl SealKey {
     /// # Errors
     /// [`KeyFileError::Read`] if the file cannot be read, [`KeyFileError::Shape`] if it holds something else.
     pub fn read(path: &Path) -> Result<Self, KeyFileError> {
-        // Base64 of 32 bytes has 44 characters, hexadecimal 64; what is longer is no key.
+        // Base64 of 32 bytes has 44 characters, hexadecimal 64; a longer text is not a key.
         const LONGEST: u64 = 66;
         let mut content = Zeroizing::new(Vec::with_capacity(128));
         File::open(path)?.take(LONGEST).read_to_end(&mut content)?;
@@ -112,7 +112,7 @@ fn hexadecimal(text: &[u8]) -> Option<Vec<u8>> {
 const PLAIN: u8 = 0;
 const SEALED: u8 = 2;
 
-/// Tells keys apart: the first bytes of a hash, from which nothing of the key follows.
+/// Identifies a key: the first bytes of a hash, which reveal nothing of the key.
 type KeyId = [u8; 4];
 
 /// A secret that none of our keys opens.
@@ -144,7 +144,7 @@ impl Unopened {
     }
 }
 
-/// Why a kept secret does not go with our keys.
+/// Why our keys do not open a kept secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mismatch {
     /// It is in clear, and there is a key.
@@ -153,10 +153,10 @@ pub(super) enum Mismatch {
     KeyMissing(KeyId),
 }
 
-/// How a store keeps secrets.
+/// The way in which a store keeps secrets.
 #[derive(Default)]
 pub struct Seal {
-    /// None: secrets are kept as they are.
+    /// Empty: secrets are kept as they are.
     keys: Vec<SealingKey>,
     /// Secrets in clear open although there is a key.
     accepts_clear: bool,
@@ -227,7 +227,7 @@ impl Seal {
             .is_some_and(|(key, sealed)| sealed.starts_with(&key.id))
     }
 
-    /// Why `kept` cannot be opened, as far as that can be told without opening it.
+    /// Why `kept` cannot be opened, as far as its form shows.
     pub(super) fn mismatch(&self, kept: &[u8]) -> Option<Mismatch> {
         match kept.split_first()? {
             (&PLAIN, _) if self.has_no_key() || self.accepts_clear => None,

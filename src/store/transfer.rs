@@ -48,13 +48,13 @@ impl Record {
         }
     }
 
-    /// Its name in messages, by which no two records are the same.
+    /// Its name in messages, which no other record has.
     pub fn name(&self) -> String {
         let (kind, key) = self.identity();
         name(kind, key)
     }
 
-    /// The keys of records that it is or names, each with the column that has it.
+    /// The keys of the record and of the records that it names, each with the column that has it.
     pub(super) fn keys(&self) -> Vec<(&'static str, &str)> {
         match self {
             Self::Consumer(Consumer { key, .. }) | Self::RemovedConsumer(key) => {
@@ -83,7 +83,7 @@ pub fn name(kind: &str, key: &str) -> String {
     format!("{kind} {key:?}")
 }
 
-/// Which store an export is from, and which requests it may have accepted.
+/// The store that an export is from, and the requests that it may have accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The random name of the store; empty if it is not known.
@@ -93,7 +93,7 @@ pub struct Origin {
     pub accepted_until: UnixTime,
 }
 
-/// All that an export holds, as of one moment.
+/// The contents of an export, as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
     /// The store.
@@ -110,7 +110,7 @@ pub type Numbered = (usize, Record);
 pub struct ImportList {
     /// The records, each key of a kind once; a record comes after those that it names.
     pub records: Arc<[Numbered]>,
-    /// Where they are from, if that is a store of ours.
+    /// The store that they are from, if it is one of ours.
     pub origin: Option<Origin>,
     /// `true`: find the problems and change nothing.
     pub dry_run: bool,
@@ -147,8 +147,8 @@ impl ImportList {
 pub enum Import {
     /// All was imported, or with [`ImportList::dry_run`] could be.
     Imported(Imported),
-    /// Nothing was imported. At most [`MAX_PROBLEMS`], in the order of the import; what only follows from another one
-    /// is left out.
+    /// Nothing was imported. At most [`MAX_PROBLEMS`], in the order of the import; problems that only follow from
+    /// another one are left out.
     Rejected(Vec<Problem>),
 }
 
@@ -163,7 +163,7 @@ pub struct Problem {
     pub conflict: Conflict,
 }
 
-/// How many records an import met of each kind.
+/// The numbers of records in an import, by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Imported {
     /// New here.
@@ -209,7 +209,7 @@ pub enum Conflict {
 }
 
 impl Conflict {
-    /// The name of the record that is missing, if it is that.
+    /// The name of the missing record, if one is missing.
     pub fn missing(&self) -> Option<String> {
         match self {
             Self::ConsumerUnknown(key) => Some(name("consumer", key.as_str())),

@@ -1,11 +1,11 @@
-//! Audit records of what operators do, by a command, the admin API or the console. Every `serve` on the store logs them.
+//! Audit records of operators' acts, by a command, the admin API or the console. Every `serve` on the store logs them.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// An act and who did it. The feed of changes brings it to every `serve` on the store, and each
-/// logs it; copies of one record have one id. It holds no secret, and only the part of a token that a log may show.
+/// An act and its actor. The feed of changes brings it to every `serve` on the store, and each logs it; copies of one
+/// record have one id. It holds no secret, and only the part of a token that a log may show.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRecord {
     /// Random.
@@ -24,15 +24,15 @@ pub struct CommandRecord {
     /// The names of the members of a record that have changed, separated by spaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<String>,
-    /// How many records were added, left unchanged, and so on.
+    /// The numbers of records that were added, left unchanged, and so on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, u64>,
-    /// Who did it.
+    /// The actor.
     #[serde(flatten)]
     pub actor: Actor,
 }
 
-/// Who acts, and by what.
+/// The actor and the tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actor {
     /// `command`, `api` or `console`.
@@ -43,7 +43,7 @@ pub struct Actor {
     /// The kind of the admin token, `write`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admin_token: Option<String>,
-    /// The address that the request came from; none by a Unix socket.
+    /// The address that the request came from; `None` for a Unix socket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// The machine.
@@ -53,7 +53,7 @@ pub struct Actor {
 }
 
 impl CommandRecord {
-    /// A record of `event` with what the command counted, under the names that [`Self::log`] knows.
+    /// A record of `event` with the counts of the command, under the names that [`Self::log`] knows.
     pub fn counting<const N: usize>(event: &str, counts: [(&str, u64); N]) -> Self {
         Self {
             event: event.to_owned(),
@@ -68,7 +68,7 @@ impl CommandRecord {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Logs what the feed held.
+    /// Logs a record from the feed.
     pub fn log_text(text: &str) {
         match serde_json::from_str::<Self>(text) {
             Ok(record) => record.log(),
@@ -81,7 +81,7 @@ impl CommandRecord {
         let count = |name: &str| self.counts.get(name).copied();
         let text = tracing::field::display::<&String>;
         let actor = &self.actor;
-        // Those that the store holds are checked names. What the machine says of itself may be anything.
+        // Names from the store have been checked. Names from the machine may contain anything.
         tracing::info!(
             target: "audit", event = self.event.as_str(), by = actor.by.as_str(),
             consumer = self.consumer.as_ref().map(text), user = self.user.as_ref().map(text),

@@ -7,14 +7,14 @@ use parking_lot::Mutex;
 
 use crate::clock::UnixTime;
 
-/// How often the counters are to be sampled.
+/// The interval at which the counters are to be sampled.
 pub const SAMPLE_EVERY: Duration = Duration::from_secs(MINUTE);
 
 const MINUTE: u64 = 60;
 const QUARTER: u64 = 15 * MINUTE;
-/// How many whole minutes are kept.
+/// The number of whole minutes that are kept.
 pub const MINUTES: usize = 60;
-/// How many quarters of an hour are kept, with the one that runs.
+/// The number of quarters of an hour that are kept, with the current one.
 pub const QUARTERS: usize = 96;
 
 /// Counters at one moment, or what they counted in a period.
@@ -22,7 +22,7 @@ pub const QUARTERS: usize = 96;
 pub struct Counts {
     /// Requests by verdict, in the order of [`Verdict::VARIANTS`](strum::VariantArray).
     pub verdicts: Vec<u64>,
-    /// Requests by how long they took: one number for each bound of the histogram, and one for those above all.
+    /// Requests by duration: one number for each bound of the histogram, and one for those above all.
     pub latency: Vec<u64>,
 }
 
@@ -75,9 +75,9 @@ impl Counts {
 /// The counts of one period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
-    /// When it ended, or for the last one, now.
+    /// The time at which it ended, or for the last one, now.
     pub end: UnixTime,
-    /// What was counted.
+    /// The counts.
     pub counts: Counts,
 }
 
@@ -113,7 +113,7 @@ impl Charts {
         }
     }
 
-    /// The last 60 minutes and the one that runs, the oldest first.
+    /// The last 60 minutes and the current one, the oldest first.
     pub fn minutes(&self, now: &Counts, end: UnixTime) -> Vec<Sample> {
         let samples = self.0.lock();
         let counts = now.since(&samples.before);
@@ -121,7 +121,7 @@ impl Charts {
         samples.minutes.iter().cloned().chain([running]).collect()
     }
 
-    /// The last 96 quarters of an hour, the oldest first; the last one runs.
+    /// The last 96 quarters of an hour, the oldest first; the last one is the current one.
     pub fn quarters(&self, now: &Counts, end: UnixTime) -> Vec<Sample> {
         let samples = self.0.lock();
         let counts = now.since(&samples.before);

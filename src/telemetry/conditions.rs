@@ -44,7 +44,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// Its word in metrics, logs and `/readyz`.
+    /// Its name in metrics, logs and `/readyz`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -71,11 +71,11 @@ pub const WINDOW_FULL: &str = "the nonce window has no room: signed calls get 50
 /// A condition that lasts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Active {
-    /// When it was noticed.
+    /// The time at which it was noticed.
     pub since: UnixTime,
     /// The cause, and the fix where there is one.
     pub cause: String,
-    /// When it was noted last.
+    /// The time at which it was last noted.
     noted: UnixTime,
     is_logged: bool,
 }
@@ -99,8 +99,8 @@ impl Conditions {
         }
     }
 
-    /// Notes that the condition lasts for the `cause` given, or has ended if there is none. The log has its beginning
-    /// and its end.
+    /// Notes that the condition lasts for the `cause` given, or has ended if there is none. Its beginning and its end
+    /// are logged.
     pub fn set(&self, condition: Condition, cause: Option<String>) {
         self.note(condition, cause, true);
     }

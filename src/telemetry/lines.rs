@@ -109,7 +109,7 @@ mod tests {
             tracing::info!(target: ACCESS, path = %"/\u{1b}[31m\n\u{9b}é", verdict = "a\nb");
         });
         let text = kept.take();
-        // Every time is as long as another.
+        // All times have the same length.
         let lines: Vec<&str> = text.lines().map(|line| &line[27..]).collect();
         assert_eq!(
             lines[0],

@@ -32,7 +32,7 @@ pub struct LogLevel {
 /// Why a text is not a [`LogLevel`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InvalidLogLevel {
-    /// A word that is not a level. A bare target is rejected too, because a mistyped level looks like one.
+    /// A name that is not a level. A bare target is rejected too, because a mistyped level looks like one.
     #[error("the levels are off, error, warn, info, debug and trace")]
     Level,
     /// A target with other characters than the path of a module has.
@@ -47,7 +47,7 @@ impl LogLevel {
     fn targets(&self) -> Targets {
         // Below `info` tokio-postgres writes the parameters of every statement, which are tokens and secrets.
         let of_libraries = self.default.min(LevelFilter::INFO);
-        // The TLS library warns of what peers did, as often as they like: only a debug log holds that.
+        // The TLS library warns of faults of peers, who can cause any number of them: only a debug log has these.
         let of_tls = if self.default > LevelFilter::INFO {
             of_libraries
         } else {
@@ -103,13 +103,13 @@ impl FromStr for LogLevel {
 }
 
 fn level_of(word: &str) -> Result<LevelFilter, InvalidLogLevel> {
-    // The library also reads numbers, other cases, and nothing as a level.
+    // The library also accepts numbers, other cases and an empty text as a level.
     let is_word = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
     let level = word.parse().ok().filter(|_| is_word);
     level.ok_or(InvalidLogLevel::Level)
 }
 
-/// How records are written.
+/// The form of log records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -135,7 +135,7 @@ pub enum LogError {
 pub struct LogControl(reload::Handle<Targets, Registry>);
 
 impl LogControl {
-    /// Writes from now on what `level` lets through.
+    /// From now on, writes the records that `level` admits.
     ///
     /// # Errors
     /// [`LogError::Reload`] if the log that this controls is gone.

@@ -1,7 +1,7 @@
 //! The metrics of `/metrics`, in the Prometheus text format.
 //!
 //! Every label value is a constant of the program, an operation of the configuration, or the key of a consumer that has
-//! signed rightly, of which there are at most [`MAX_CONSUMERS`]. No caller can add one.
+//! signed correctly, of which there are at most [`MAX_CONSUMERS`]. No caller can add one.
 
 mod verdict;
 
@@ -39,7 +39,7 @@ pub const REQUEST_BOUNDS: &[f64] = &[
     60.0,
 ];
 
-/// Upper bounds in seconds: below zero the consumer's clock is behind, above it ahead.
+/// Upper bounds in seconds: below zero the consumer's clock is slow, above it fast.
 const SKEW_BOUNDS: &[f64] = &[
     -3600.0, -600.0, -300.0, -120.0, -30.0, -5.0, -1.0, 0.0, 1.0, 5.0, 30.0, 120.0, 300.0, 600.0,
     3600.0,
@@ -48,7 +48,7 @@ const SKEW_BOUNDS: &[f64] = &[
 /// The classes of status codes; a request without a response counts as `none`.
 const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// How many consumers have series of their own: the first that sign rightly in the life of the process.
+/// The most consumers with series of their own: the first that sign correctly in the life of the process.
 pub const MAX_CONSUMERS: usize = 1_000;
 
 /// The label of all other consumers; no key has a space in it.
@@ -73,9 +73,9 @@ pub enum HandshakeFailure {
 
 /// All metrics of the process.
 pub struct Metrics {
-    /// Where they are registered.
+    /// The registry of all metrics.
     pub registry: Registry,
-    /// Sets what others count, before each scrape.
+    /// Sets the metrics that others count, before each scrape.
     pub refresh: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// In the order of [`Verdict::VARIANTS`].
     requests: Vec<IntCounter>,
@@ -260,7 +260,7 @@ impl Metrics {
         }
     }
 
-    /// Counts what would have rejected a request that `observe` let through. The request itself counts as
+    /// Counts the verdict that would have rejected a request that `observe` let through. The request itself counts as
     /// [`Verdict::Observed`].
     pub fn observed(&self, verdict: Verdict) {
         self.observed.with_label_values(&[verdict.as_str()]).inc();
@@ -307,8 +307,8 @@ impl Metrics {
         self.reloaded.set(is_applied.into());
     }
 
-    /// Counts how many seconds a consumer's clock is ahead of ours; below zero it is behind. Anybody can send any
-    /// timestamp, so more than a day counts as a day: the sum stays of use.
+    /// Counts the seconds by which a consumer's clock is ahead of ours; below zero it is slow. Anybody can send any
+    /// timestamp, so more than a day counts as a day: the sum stays useful.
     pub fn clock_skew(&self, seconds: i64) {
         let seconds = seconds.clamp(-86_400, 86_400);
         self.clock_skew.observe(seconds as f64);
@@ -370,7 +370,7 @@ impl Metrics {
             refresh();
         }
         let families = self.registry.gather();
-        // What a registry gathers has names and samples, so it can be written.
+        // The metrics of a registry have names and samples, so they can be written.
         let text = TextEncoder::new().encode_to_string(&families);
         text.unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Which consumers have signed with a previous secret in its grace, in memory, for the operator.
+//! The consumers that have signed with a previous secret in its grace, in memory, for the operator.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use parking_lot::Mutex;
 
 use crate::clock::{Clock, UnixTime};
 
-/// How many consumers are kept at most.
+/// The most consumers that are kept.
 const KEPT: usize = 1_000;
 
-/// How often each consumer has signed with its previous secret, and when last.
+/// The number of uses of each consumer's previous secret, and the time of the last one.
 #[derive(Debug)]
 pub struct PreviousSecrets {
     clock: Clock,
@@ -25,7 +25,7 @@ impl PreviousSecrets {
         }
     }
 
-    /// Counts a use at this moment. Of more than 1,000 consumers, the one whose last use is the oldest is forgotten.
+    /// Counts a use at this moment. Above 1,000 consumers, the one with the oldest last use is forgotten.
     pub fn used(&self, consumer: &str) {
         let now = self.clock.now();
         let mut uses = self.uses.lock();
@@ -42,7 +42,7 @@ impl PreviousSecrets {
         uses.insert(consumer.to_owned(), (1, now));
     }
 
-    /// How often this consumer did, and when last.
+    /// The number of uses by this consumer, and the time of the last one.
     pub fn of(&self, consumer: &str) -> Option<(u64, UnixTime)> {
         let uses = self.uses.lock();
         uses.get(consumer).copied()

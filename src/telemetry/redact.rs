@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How many characters of a token a log line may show.
+/// The number of characters of a token that a log line may show.
 pub const SHOWN_TOKEN_CHARS: usize = 8;
 
 /// A token as a log line shows it: at most its first [`SHOWN_TOKEN_CHARS`] characters, and at most half of it, so

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::clock::{Clock, UnixTime};
 
-/// How many rejections are kept.
+/// The number of rejections that are kept.
 const KEPT: usize = 1_000;
 
 /// The longest text of a rejection, in bytes. With [`KEPT`] it bounds the memory of all.
@@ -19,7 +19,7 @@ pub struct Rejection {
     /// Its number among all rejections of this process.
     #[serde(skip)]
     pub number: u64,
-    /// When the response ended.
+    /// The time at which the response ended.
     pub time: UnixTime,
     /// The id of the request; `None` if its head could not be read.
     pub request_id: Option<String>,
@@ -35,16 +35,17 @@ pub struct Rejection {
     pub token: Option<String>,
     /// The verdict of the access log: `observed` if the call went to the API although enforcing would reject it.
     pub verdict: &'static str,
-    /// The known mistake that makes the wrong signature. Of an observed call without one, the verdict that enforcing would give.
+    /// The known mistake that makes the wrong signature. For an observed call without one, the verdict that enforcing
+    /// would give.
     pub diagnosis: Option<&'static str>,
     /// The status of the response; 0 without one.
     pub status: u16,
     /// The address of the caller, as trusted proxies name it.
     pub address: Option<String>,
-    /// The verdict, of an observed call the one that enforcing would give.
+    /// The verdict; for an observed call, the one that enforcing would give.
     #[serde(skip)]
     pub reason: &'static str,
-    /// How far the consumer's clock is ahead, if that is the reason.
+    /// The seconds by which the consumer's clock is ahead, if that is the reason.
     #[serde(skip)]
     pub skew_seconds: Option<i64>,
     /// The permission that is missing, if that is the reason.

@@ -15,14 +15,14 @@ pub static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id that is kept from a trusted proxy, in bytes.
 const MAX_LENGTH: usize = 64;
 
-/// How many random characters an id has: 95 bits.
+/// The number of random characters in an id: 95 bits.
 const PREFIX_LENGTH: usize = 16;
 
 /// The longest id that is made: the random characters, a hyphen and a number.
 const MADE_LENGTH: usize = PREFIX_LENGTH + 1 + 20;
 
-/// Memory is taken for a dozen ids at once, in bytes. All of it is kept while one of them is, such as that of a long
-/// download.
+/// The bytes that are allocated at once, for a dozen ids. All of them are kept while one of the ids is, such as that of
+/// a long download.
 const PIECE_BYTES: usize = 512;
 
 /// Makes the ids of one worker.
@@ -51,7 +51,7 @@ impl RequestIds {
         if room.capacity() < MADE_LENGTH {
             *room = BytesMut::with_capacity(PIECE_BYTES);
         }
-        // It has room for it.
+        // The buffer has enough room, so this cannot fail.
         let _ = write!(room, "{}-{number}", self.prefix);
         let id = room.split().freeze();
         HeaderValue::from_maybe_shared(id).unwrap_or_else(|_| number.into())

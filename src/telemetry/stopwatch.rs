@@ -21,18 +21,18 @@ impl Stopwatch {
         }
     }
 
-    /// Ends a part and returns how long it took.
+    /// Ends a part and returns its duration.
     pub fn lap(&self) -> Duration {
         let now = Instant::now();
         now.duration_since(self.last.replace(now))
     }
 
-    /// When the last part ended.
+    /// The time at which the last part ended.
     pub fn last(&self) -> Instant {
         self.last.get()
     }
 
-    /// How long it took from the beginning to the end of the last part.
+    /// The time from the beginning to the end of the last part.
     pub fn total(&self) -> Duration {
         self.last().duration_since(self.begun)
     }

@@ -1,5 +1,5 @@
-//! Traces (`telemetry.otlp_endpoint`): a span for each request and one for each of its steps, made when the request has
-//! ended of the moments that its record has. W3C Trace Context says how callers and the API take part.
+//! Traces (`telemetry.otlp_endpoint`): a span for each request and one for each of its steps. They are made when the
+//! request has ended, from the times in its record. Callers and the API take part by W3C Trace Context.
 
 use std::{
     sync::LazyLock,
@@ -23,7 +23,7 @@ use crate::fields::single;
 
 /// The field that names trace and span, and whether the trace is recorded.
 pub static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// What others keep beside it.
+/// The field with the data of other tracing systems.
 pub static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// Requests whose spans may wait for the export; those of one more are dropped.
@@ -32,11 +32,11 @@ pub const QUEUE: usize = 2_048;
 /// The longest value of an attribute that a caller chooses, in bytes.
 const MAX_VALUE: usize = 256;
 
-/// What the exporter gets.
+/// A message to the exporter.
 pub enum Message {
     /// The spans of a request.
     Spans(Vec<SpanData>),
-    /// To export all that has come, and then to answer.
+    /// Asks to export everything that has come, and then to answer.
     Flush(oneshot::Sender<()>),
 }
 
@@ -77,13 +77,13 @@ pub struct Ended<'a> {
     pub path: &'a str,
     /// The status of the response; 0 if there is none.
     pub status: u16,
-    /// The word of the outcome.
+    /// The name of the outcome.
     pub verdict: &'static str,
     /// The consumer, if the signature holds.
     pub consumer: Option<&'a str>,
     /// Its id.
     pub request_id: &'a str,
-    /// How long it took.
+    /// Its duration.
     pub took: Duration,
     /// Of that, the verification.
     pub verify: Option<Duration>,
@@ -103,7 +103,7 @@ impl Traces {
     pub fn begin(headers: &HeaderMap, is_trusted: bool) -> Trace {
         let caller = is_trusted.then(|| caller_span(headers)).flatten();
         let ids = RandomIdGenerator::default();
-        // A caller that records nothing wants nothing recorded here.
+        // If the caller does not record its trace, this process does not either.
         let caller = caller
             .unwrap_or_else(|| context(ids.new_trace_id(), SpanId::INVALID, TraceFlags::SAMPLED));
         Trace {
@@ -163,7 +163,7 @@ fn caller_span(headers: &HeaderMap) -> Option<SpanContext> {
         }
     }
     let text = str::from_utf8(single(headers, &TRACEPARENT).ok()??).ok()?;
-    // The library takes shorter parts for numbers.
+    // The library would accept shorter parts as numbers.
     if !text.split('-').map(str::len).take(4).eq([2, 32, 16, 2]) {
         return None;
     }
@@ -181,7 +181,7 @@ static SCOPE: LazyLock<InstrumentationScope> = LazyLock::new(|| {
 fn spans(trace: &Trace, ended: &Ended<'_>) -> Vec<SpanData> {
     let end = SystemTime::now();
     let start = end.checked_sub(ended.took).unwrap_or(end);
-    // Others can have no influence on names.
+    // Callers have no influence on names.
     let method = match *ended.method {
         Method::GET
         | Method::HEAD

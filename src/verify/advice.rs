@@ -25,7 +25,7 @@ use crate::{
     secret::Secret,
 };
 
-/// How much a response to a wrong signature says.
+/// The amount of advice in a response to a wrong signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Advice {
@@ -50,7 +50,7 @@ const SHARE: u32 = if cfg!(debug_assertions) { 2 } else { 20 };
 /// A diagnosis does not begin with less time than this, in which that of a small request ends.
 const SMALLEST_SHARE: Duration = Duration::from_millis(200 / SHARE as u64);
 
-/// How many requests may wait for their diagnosis; any further one is not diagnosed.
+/// The most requests that wait for their diagnosis; any further one is not diagnosed.
 const QUEUE: usize = 16;
 
 /// A request with more bytes in its path, query, parameters and body together is not diagnosed.
@@ -280,11 +280,11 @@ mod tests {
                 spent
             });
             let spent: Duration = spent.sum();
-            // In the first second, what was saved up is spent too.
+            // The first second also spends the time that was saved up.
             let most = BUDGET * if second == 0 { 2 } else { 1 };
             assert!((most / 2..=most).contains(&spent), "{second}: {spent:?}");
         }
-        // What is left over is not kept for later.
+        // Unused time is not kept for later.
         let later = Duration::from_secs(1_000);
         assert_eq!(budget.left(later), BUDGET);
         // Time that goes back refills nothing.

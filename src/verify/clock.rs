@@ -5,7 +5,7 @@ use std::time::Duration;
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
 
-/// A clock that is right but for its time zone is off by whole half hours, and by no more than the time the request took.
+/// A clock with only a wrong time zone is off by whole half hours, and by no more than the time the request took.
 const MAX_DELAY: u64 = 5;
 
 /// Other units that clocks count in, as parts of a second.
@@ -19,8 +19,8 @@ const UNITS: [(u64, &str); 3] = [
 pub const OURS: &str = "the clocks of several consumers differ from the clock of this service in the same way: it is \
                         probably the service that is wrong, and its operator has been warned; try again later";
 
-/// Tells how to correct the clock that made the timestamp `sent`. Both times are seconds since 1970; `accepted` is the window,
-/// either way.
+/// Describes how to correct the clock that made the timestamp `sent`. Both times are seconds since 1970; `accepted` is
+/// the window, either way.
 pub fn advice(sent: u64, now: u64, accepted: Duration) -> String {
     for (parts, unit) in UNITS {
         if (sent / parts).abs_diff(now) < DAY {

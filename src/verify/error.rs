@@ -29,7 +29,7 @@ pub enum Rejection {
         latest: u64,
         /// Advice for the caller: how far its clock is off.
         advice: String,
-        /// How many seconds the timestamp is ahead of our clock.
+        /// The seconds that the timestamp is ahead of our clock.
         skew: Option<i64>,
     },
     /// No consumer has that key.
@@ -55,7 +55,7 @@ pub enum Rejection {
         /// The known mistake that makes the signature.
         mistake: Option<&'static Mistake>,
     },
-    /// `oauth_body_hash` is another body's.
+    /// `oauth_body_hash` is the hash of another body.
     #[error("wrong body hash")]
     BodyHashWrong,
     /// The signature covers a body that another proxy does not show.
@@ -114,10 +114,10 @@ pub enum Fault {
     /// The nonce window is full.
     #[error("nonce window full")]
     NonceWindowFull {
-        /// When the oldest nonces leave the window.
+        /// The time until the oldest nonces leave the window.
         retry_after: Duration,
     },
-    /// This process ends and has given its nonce window up: another one records nonces now.
+    /// This process ends and has closed its nonce window: another one records nonces now.
     #[error("this process is ending and records no more nonces")]
     WindowClosed,
     /// The store has failed for too long: a restart would not know the nonces recorded now.
@@ -126,7 +126,7 @@ pub enum Fault {
     /// Nonces of an earlier run are lost, and requests it may have accepted are still within their time.
     #[error("nonces of an earlier run are lost")]
     NoncesLost {
-        /// When signed requests are accepted again.
+        /// The time until signed requests are accepted again.
         retry_after: Duration,
     },
     /// The window that replicas share is unavailable.
@@ -164,9 +164,9 @@ impl Fault {
 #[derive(Debug, Error)]
 #[error(transparent)]
 pub enum Error {
-    /// The caller's doing.
+    /// A mistake of the caller.
     Rejection(Rejection),
-    /// Ours.
+    /// A fault on this side.
     Fault(Fault),
 }
 
@@ -176,7 +176,7 @@ cold_from!(Error {
     StoreError as it => Self::Fault(Fault::Store(it)),
 });
 
-/// Whether the signature was found to be right, also where the call is rejected for what comes after it.
+/// Whether the signature was found to be right, even if a later check rejects the call.
 #[must_use]
 pub const fn is_signature_right(verified: &Result<Verified, Error>) -> bool {
     match verified {

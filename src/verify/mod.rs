@@ -45,11 +45,11 @@ pub struct Params {
     pub methods: MethodSet,
     /// The dialect of consumers registered without one.
     pub default_dialect: Dialect,
-    /// The token calls also take the base string and key of the service's description.
+    /// The token calls also accept the base string and key of the service's description.
     pub accept_description: bool,
     /// An unused access token expires after this time; `None`: never.
     pub access_idle: Option<Duration>,
-    /// How much a response to a wrong signature says.
+    /// The amount of advice in a response to a wrong signature.
     pub advice: Advice,
     /// The public URLs and the API's own, for that response.
     pub other_urls: Vec<OtherUrl>,
@@ -73,7 +73,7 @@ pub struct Verified {
     signature: Proof,
     /// It was signed with the secret that a newer one has replaced, during its grace.
     pub by_previous_secret: bool,
-    /// How far the consumer's clock is ahead of ours, in seconds.
+    /// The seconds that the consumer's clock is ahead of ours.
     pub skew_seconds: Option<i64>,
 }
 
@@ -150,13 +150,13 @@ impl Verifier {
         self.nonces.outage(self.clock.now())
     }
 
-    /// How many seconds the clocks of consumers are ahead of ours, if several agree that ours is wrong.
+    /// The seconds that the clocks of consumers are ahead of ours, if several agree that ours is wrong.
     pub fn clock_consensus(&self) -> Option<i64> {
         self.skews.consensus(Instant::now())
     }
 
-    /// Verifies a call, in the order of this module. Under a wrong signature the advice may need the body: `unread` has it
-    /// then.
+    /// Verifies a call, in the order of this module. If the signature is wrong, the advice may need the body, which
+    /// `unread` has then.
     ///
     /// # Errors
     /// The first check that fails, in the order of this module; a fault of the store, and those of
@@ -223,8 +223,8 @@ impl Verifier {
         })
     }
 
-    /// Rejects a call for what its head alone shows, before its form is read: a timestamp outside the window, or
-    /// credentials that do not exist. Nothing is proved by it.
+    /// Rejects a call by its head alone, before its form is read: for a timestamp outside the window, or for
+    /// credentials that do not exist. This proves nothing.
     ///
     /// # Errors
     /// Those of the first two checks of [`Verifier::verify`].

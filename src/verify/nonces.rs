@@ -63,13 +63,13 @@ impl Nonces {
         self.shared.is_some()
     }
 
-    /// How far a timestamp may be from now, either way.
+    /// The most that a timestamp may be from now, either way.
     pub fn length(&self) -> Duration {
         self.window.length()
     }
 
     /// Asks for another length. A shorter one counts at once, a longer one when a high-water mark covers it; until then
-    /// the old one does. Not for two threads at once.
+    /// the old one does. Two threads must not call this at once.
     ///
     /// # Errors
     /// The file cannot be written; the old length stays until the next call of [`Nonces::marked`].
@@ -162,7 +162,7 @@ impl Nonces {
         })
     }
 
-    /// Until when signed requests are rejected because nonces of an earlier run, or of an imported store, may be lost.
+    /// Signed requests are rejected until then, because nonces of an earlier run, or of an imported store, may be lost.
     fn lost_until(&self) -> UnixTime {
         self.window.lost_until().max(self.window.closed_until())
     }
@@ -176,7 +176,7 @@ impl Nonces {
     /// # Cancel safety
     /// A call that is dropped may have recorded the nonce.
     pub async fn record(&self, now: UnixTime, nonce: NonceUse<'_>) -> Result<(), Error> {
-        // The timestamp itself, and not what the length makes of `now`: either may have changed since it was checked.
+        // Compares the timestamp itself: the length and `now` may have changed since the timestamp was checked.
         if nonce.timestamp > self.high_water_mark.load(Ordering::Relaxed) {
             return Err(Fault::NonceMarkStale.into());
         }
@@ -224,7 +224,7 @@ impl Nonces {
         }
     }
 
-    /// Looks whether the shared window records nonces, if there is one. To be called once a second, as
+    /// Checks whether the shared window, if there is one, records nonces. To be called once a second, as
     /// [`LocalWindow::maintain`] is.
     pub async fn maintain_shared(&self, now: UnixTime) {
         if let Some(shared) = &self.shared {
@@ -295,12 +295,12 @@ mod tests {
         nonces.ask_for_length(NOW, WIDE).unwrap();
         assert_eq!(nonces.length(), WINDOW);
         assert!(!nonces.is_recovered(NOW));
-        // A high-water mark for the old length, which was being written meanwhile, does not do.
+        // A high-water mark for the old length, which was being written meanwhile, is not enough.
         nonces.marked(first, NOW).unwrap();
         assert_eq!(nonces.length(), WINDOW);
         let wide = nonces.next_high_water_mark(NOW).unwrap();
         assert_eq!(wide, nonce::next_high_water_mark(NOW, WIDE));
-        // Nor does one that came so late that it no longer covers the wider length.
+        // Nor is one that came too late to cover the wider length.
         let late = NOW.after(nonce::MARK_AHEAD + Duration::from_secs(1));
         nonces.marked(wide, late).unwrap();
         assert_eq!(nonces.length(), WINDOW);
@@ -309,7 +309,7 @@ mod tests {
         assert!(nonces.is_recovered(late));
         nonces.ask_for_length(late, WINDOW).unwrap();
         assert_eq!(nonces.length(), WINDOW);
-        // Asked for narrower while a wider high-water mark was being written: the last word counts.
+        // A narrower length is asked for while a wider high-water mark is being written: the last request counts.
         nonces.ask_for_length(late, 2 * WIDE).unwrap();
         let wide = nonces.next_high_water_mark(late).unwrap();
         nonces.ask_for_length(late, WINDOW / 2).unwrap();
@@ -394,7 +394,7 @@ mod tests {
         assert_eq!(nonces.outage(back), Some(set_back));
     }
 
-    /// The timestamps that a shared window is asked for, and what it returns, the last first.
+    /// The timestamps that a shared window is asked for, and its results, the last first.
     #[derive(Clone, Default)]
     struct Shared {
         asked: Arc<Mutex<Vec<u64>>>,
@@ -462,7 +462,7 @@ mod tests {
                 Error::Fault(Fault::SharedNonces(_)),
             ] if retry_after == Duration::from_secs(6)
         ));
-        // What this process has seen is rejected without asking, also when nobody knows what was recorded.
+        // A nonce that this process has seen is rejected without asking, even if it is not known to be recorded.
         for timestamp in [NOW.0 - 1, NOW.0 + 4] {
             let again = nonces.record(NOW, nonce(timestamp)).await;
             assert!(matches!(again, Err(Error::Rejection(Rejection::NonceUsed))));

@@ -15,15 +15,15 @@ use parking_lot::Mutex;
 
 use crate::{clock::UnixTime, names::ConsumerKey};
 
-/// How many consumers have to agree.
+/// The number of consumers that have to agree.
 const AGREEING: usize = 3;
-/// How far their clocks may be apart, in seconds.
+/// The most seconds that their clocks may be apart.
 const SPREAD: i64 = 30;
-/// How long a call counts.
+/// The time for which a call counts.
 const COUNTS_FOR: Duration = Duration::from_secs(300);
-/// Consumers that are remembered at most.
+/// The most consumers that are remembered.
 const MAX_CONSUMERS: usize = 256;
-/// Signatures under rejected timestamps that are verified in a second.
+/// The most signatures under rejected timestamps that are verified in a second.
 const MAX_IN_A_SECOND: u64 = 50;
 
 /// The clocks of consumers, by their latest calls.
@@ -32,7 +32,7 @@ pub(super) struct Skews {
     latest: Mutex<HashMap<ConsumerKey, Skew>>,
     /// Some timestamp was rejected lately, so accepted calls are noted as well.
     is_watching: AtomicBool,
-    /// A second in the lower half, how many signatures were verified in it in the upper half.
+    /// A second in the lower half, and the number of signatures verified in it in the upper half.
     verified: AtomicU64,
 }
 
@@ -81,7 +81,7 @@ impl Skews {
         latest.insert(consumer.clone(), Skew { at, rejected });
     }
 
-    /// How many seconds the clocks of consumers are ahead of ours, if enough of them agree that ours is wrong.
+    /// The seconds that the clocks of consumers are ahead of ours, if enough of them agree that ours is wrong.
     pub(super) fn consensus(&self, now: Instant) -> Option<i64> {
         let mut latest = self.latest.lock();
         latest.retain(|_, skew| now.duration_since(skew.at) <= COUNTS_FOR);
@@ -113,7 +113,7 @@ mod tests {
         format!("consumer-{number}").parse().unwrap()
     }
 
-    /// What consumers with these clocks make of ours, each calling once; `None` is an accepted call.
+    /// The consensus after these calls of consumers with these clocks; `None` is an accepted call.
     fn consensus(calls: &[(usize, Option<i64>)]) -> Option<i64> {
         let (skews, now) = (Skews::default(), Instant::now());
         for (consumer, skew) in calls {
@@ -131,7 +131,7 @@ mod tests {
         for (calls, found) in [
             (&[(1, off), (2, Some(-3_590)), (3, Some(-3_610))][..], true),
             (&[(1, off), (2, off)], false),
-            // However often one consumer calls.
+            // One consumer is not enough, however often it calls.
             (&[(1, off), (1, off), (1, off), (1, off)], false),
             // They do not agree.
             (&[(1, off), (2, Some(600)), (3, Some(-7_200))], false),

@@ -1,4 +1,4 @@
-//! The order of verification and what must not pass for something else, with a clock that stands still.
+//! The order of verification and requests that must not pass as others, with a clock that stands still.
 
 use super::*;
 use crate::{
@@ -93,7 +93,7 @@ impl Setup {
         }
     }
 
-    /// Verifies a protected call that is signed so, now.
+    /// Verifies a protected call that is signed in this way, now.
     async fn protected(&self, call: &Call<'_>) -> Result<Verified, Error> {
         let mut header = format!(
             "OAuth oauth_consumer_key=\"{}\",oauth_signature_method=\"HMAC-SHA1\",oauth_timestamp=\"{}\",oauth_nonce=\"{}\"",
@@ -244,7 +244,7 @@ async fn an_idle_token_is_asked_for_anew_before_it_is_rejected() {
     let used = setup.clock.now();
     setup.change(|token| token.last_used_at = Some(used));
     assert_eq!(rejection(setup.protected(&call("3")).await), None);
-    // And what the store says then counts in all of it.
+    // After that, all of the stored record counts.
     setup.clock.advance(IDLE);
     let used = setup.clock.now();
     setup.change(|token| {
@@ -293,7 +293,7 @@ async fn a_previous_secret_verifies_until_its_grace_ends_and_not_in_that_second(
     };
     assert_eq!(rejection(setup.protected(&old("1")).await), None);
     assert_eq!(rejection(setup.protected(&new("2")).await), None);
-    // A nonce is the consumer's, whichever secret it is signed with.
+    // A nonce belongs to the consumer, whichever secret it is signed with.
     assert_eq!(
         rejection(setup.protected(&new("1")).await),
         Some(Rejection::NonceUsed)

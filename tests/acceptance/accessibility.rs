@@ -53,7 +53,7 @@ sensitive = true
 /// The most bytes of a page, with its style.
 pub(crate) const MAX_PAGE: u64 = 12 * 1024;
 
-/// It fills its row on the page of applications.
+/// Fills its row on the page of applications.
 const NAME: &str =
     "Photo Printer of the Corner Shop, for Prints, Albums and Calendars of All Sizes";
 
@@ -74,7 +74,7 @@ impl Audit {
         }
     }
 
-    /// Looks at the page that is shown, in every window.
+    /// Checks the page that is shown, in every window.
     fn look(&self, name: &str) {
         let body = "return axe.run(document, {rules: {'color-contrast-enhanced': {enabled: true}}}).then(found => found.violations.concat(found.incomplete)
             .map(rule => rule.id + ': ' + rule.nodes.map(node => node.html + ' ' + node.failureSummary).join('; ')))";
@@ -128,7 +128,7 @@ impl Audit {
         self.look(name);
     }
 
-    /// Every page and error page, as a person meets them.
+    /// Every page and error page, in the order in which a person sees them.
     fn every_page(&self, proxy: &Proxy) {
         let user = proxy.user(&format!("user-{}", self.language));
         let granted = "--permission photos.read --permission photos.print";
@@ -223,7 +223,7 @@ impl Audit {
             self.open(proxy, target);
             self.at("h1", name);
         }
-        // A form that counts no longer.
+        // A form that is no longer valid.
         let asked = authorize(&consumer);
         self.open(proxy, &asked);
         self.browser
@@ -259,7 +259,7 @@ impl Audit {
     }
 }
 
-/// Looks at the pages of `proxy`, and at what is shown where passwords cannot be checked.
+/// Checks the pages of `proxy`, and the page shown where passwords cannot be checked.
 fn audit(proxy: &Proxy, browser: Browser, language: &'static str) {
     let audit = Audit::with(browser, language);
     audit.every_page(proxy);
@@ -341,7 +341,7 @@ fn axe_finds_nothing_from_right_to_left_and_in_the_operators_colours() {
     audit(&proxy, Browser::in_language("ar"), "ar");
 }
 
-/// Presses Tab until the focus is on the element, which shows that it has it.
+/// Presses Tab until the focus is on the element, and checks that the focus is visible.
 #[track_caller]
 pub(crate) fn tab_to(browser: &Browser, selector: &str) {
     browser.text(selector);
@@ -421,7 +421,7 @@ fn forced_colours_and_paper_show_what_matters() {
     browser.open(&format!("{}{asked}", proxy.origin()));
     browser.log_in(&user);
     browser.text("button[name=decision]");
-    // Both parties, a warning, and what comes next directly above the buttons.
+    // Both parties, a warning, and the next step directly above the buttons.
     let shown = "
         const box = element => element.getBoundingClientRect();
         const all = selector => [...document.querySelectorAll(selector)].filter(it => box(it).width >= 16);
@@ -438,7 +438,7 @@ fn forced_colours_and_paper_show_what_matters() {
         ))
     };
     browser.media("screen", "forced-colors", "active");
-    // The main button is not told by its colour alone.
+    // The main button differs in more than its colour.
     assert_eq!(style("button[value=allow]", "borderTopWidth"), "3px");
     assert_eq!(style("button[value=deny]", "borderTopWidth"), "1px");
     browser.media("print", "forced-colors", "none");

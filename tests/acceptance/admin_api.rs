@@ -1,4 +1,4 @@
-//! The admin API, over its wire: what each operation does, what it refuses, and who learns of it.
+//! The admin API over HTTP: the effect of each operation, its refusals, and who sees the change.
 
 use std::{
     fs::Permissions,
@@ -20,7 +20,7 @@ use crate::support::{
 const WRITE: &str = "the-token-that-writes-0123456789";
 const READ: &str = "the-token-that-reads-0123456789";
 
-/// A proxy whose admin API is on.
+/// A proxy with the admin API enabled.
 fn with_api(api: &Upstream, config: &str) -> Builder {
     let builder = Proxy::in_front_of(api).config(config);
     let file = |name: &str, token: &str| {
@@ -177,7 +177,7 @@ fn consumers_users_and_tokens_live_and_end_over_the_api() {
         assert_eq!(shown["token"], token.token.as_str());
         assert_eq!(shown.get("token_secret"), None);
 
-        // A change holds in this process before its response.
+        // A change is effective in this process before its response.
         let patch = json!({ "name": "Store", "description": null, "enabled": false });
         let changed = done(&proxy, "PATCH", place, patch);
         assert_eq!(
@@ -409,11 +409,11 @@ fn a_request_that_cannot_be_done_is_told_why() {
             _ => {}
         }
     }
-    // Nothing of it was done.
+    // None of it took effect.
     assert_eq!(listed(&proxy, "/v1/consumers", "key"), ["shop"]);
     assert_eq!(listed(&proxy, "/v1/users", "id"), ["u"]);
     assert_eq!(listed(&proxy, "/v1/tokens", "token").len(), 0);
-    // They are on the admin listener alone.
+    // Only the admin listener serves them.
     proxy
         .send(Call::get("/v1/consumers"))
         .is(401, "parameter_absent");
@@ -433,7 +433,7 @@ fn without_a_token_file_there_is_no_api() {
     proxy.reconfigure(&format!("admin.token_file = '{}'", file.display()));
     proxy.signal(Signal::HUP);
     until("the API is on", || status(&proxy, &token) == 200);
-    // A broken file changes nothing, and says so.
+    // A broken file changes nothing, and the response says so.
     std::fs::write(&file, "two\nlines").unwrap();
     proxy.signal(Signal::HUP);
     proxy.logs(&["reload failed", "admin.token_file", "openssl rand -hex 32"]);
@@ -461,7 +461,7 @@ fn wrong_tokens_of_one_address_are_limited() {
     for number in 0..30 {
         guess(&format!("guess-{number}")).has_status(401);
     }
-    // Past the limit not even the right one is looked at.
+    // Past the limit even the right one is not checked.
     for token in ["guess", WRITE] {
         let answer = guess(token);
         answer.has_status(429);
@@ -571,7 +571,7 @@ fn a_change_for_another_state_of_the_record_is_not_made() {
                 success,
                 "{method} {path}"
             );
-            // A password is not shown, so that it is no part of the tag.
+            // A password is not shown, so it is not part of the tag.
             if !["DELETE", "PUT"].contains(&method) {
                 assert_eq!(
                     send_if(&before, method, path, body.clone()),
@@ -962,7 +962,7 @@ fn a_change_is_recorded_although_its_caller_has_gone() {
         let mut connection = Connection::to(proxy.admin());
         connection.send(format!("{head}{body}").as_bytes());
     }
-    // Some may have gone before their request was read.
+    // Some may have been removed before their request was read.
     done(
         &proxy,
         "POST",
@@ -1040,7 +1040,7 @@ fn a_consumer_of_another_system_is_not_changed_here() {
         let unknown = path.replace("theirs", "nobodys");
         send(&proxy, method, &unknown, body.clone()).has_status(404);
         let ours = send(&proxy, method, &path.replace("theirs", "ours"), body);
-        // The second one removes it.
+        // The second command removes it.
         assert!(matches!(ours.status, 200..=204 | 404), "{ours:?}");
     }
     let ended = proxy.command(&["consumer", "disable", "theirs"]);
@@ -1052,8 +1052,8 @@ fn a_consumer_of_another_system_is_not_changed_here() {
     proxy.send(call()).is(401, "token_rejected");
 }
 
-/// Makes a change until its effect was seen within a second of its response: at least once, because a busy machine may take
-/// longer. `change` returns what tells whether it holds.
+/// Makes a change until its effect is seen within a second of its response: at least once, because a busy machine may
+/// take longer. `change` returns a closure that checks whether it is effective.
 #[track_caller]
 fn holds_within_a_second<H: FnMut() -> bool>(what: &str, mut change: impl FnMut() -> H) {
     let begun = Instant::now();
@@ -1089,7 +1089,7 @@ fn a_change_at_one_replica_holds_at_the_other_within_a_second() {
     let rejected = |consumer: &Consumer, token: &Token, problem: &str| {
         call(consumer, token).problem().as_deref() == Some(problem)
     };
-    // A token that the other one has seen, so that it has kept all that the call needs.
+    // A token that the other process has seen, so that it has cached everything that the call needs.
     let known = || {
         for path in [&place, &of_user] {
             done(&one, "PATCH", path, json!({ "enabled": true }));
@@ -1149,7 +1149,7 @@ fn a_change_at_one_replica_holds_at_the_other_within_a_second() {
         let (call, rejected, token) = (&call, &rejected, &token);
         move || call(&renewed, token).status == 200 && rejected(&before, token, "signature_invalid")
     });
-    // Both log what was done at one of them.
+    // Both log a change that was made at one of them.
     for proxy in [&one, &other] {
         proxy.logs(&["token_revoked", "by=\"api\"", "admin_token=\"write\""]);
         proxy.logs(&["consumer_disabled", "by=\"console\""]);
@@ -1191,7 +1191,7 @@ fn the_last_rejections_are_listed_with_their_diagnosis() {
     assert_eq!(all["items"][1]["verdict"], "parameter_absent");
     let first = list("/v1/rejections?limit=3");
     let next = format!("/v1/rejections?limit=3&cursor={}", text(&first["next"]));
-    // What is rejected meanwhile moves no page.
+    // A call that is rejected meanwhile does not change the later pages.
     proxy.send(Call::get("/unsigned")).has_status(401);
     let rest = list(&next);
     assert_eq!(rest["items"], json!([all["items"][3]]));

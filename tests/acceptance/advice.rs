@@ -8,7 +8,7 @@ use crate::support::{
     within,
 };
 
-/// A proxy with an alias and a prefix, and what it takes to sign for it.
+/// A proxy with an alias and a prefix, and the data needed to sign for it.
 struct Service {
     api: Upstream,
     proxy: Proxy,
@@ -40,8 +40,8 @@ impl Service {
         self.signed(Call::get(target))
     }
 
-    /// A call whose signature is that of the base string made of the method, `uri` and what `normalized` makes of the
-    /// `oauth_` parameters.
+    /// A call signed with the base string of the method, `uri` and the `oauth_` parameters as `normalized` changes
+    /// them.
     fn signs(&self, call: Call, uri: &str, normalized: impl FnOnce(&str) -> String) -> Call {
         let (nonce, time) = (fresh("n"), now());
         let oauth = format!(
@@ -137,7 +137,7 @@ fn names_the_url_that_was_signed_in_place_of_the_one_that_was_called() {
     ] {
         let advice = service.advice(call);
         assert!(advice.contains(told), "{told}: {advice}");
-        // The address of the API is for nobody to see.
+        // The address of the API is never shown.
         assert!(!advice.contains(service.api.authority()), "{advice}");
     }
     service.api.saw_nothing();
@@ -198,7 +198,7 @@ fn names_the_previous_secret_once_its_grace_is_over() {
     has(&advice, &["the one before is no longer accepted"]);
 }
 
-/// What the authors of a consumer can do who do not run the proxy.
+/// The means of a consumer's authors who do not run the proxy.
 #[test]
 fn tells_how_the_right_base_string_begins_where_no_known_mistake_was_made() {
     let service = Service::start("enforce");
@@ -209,7 +209,7 @@ fn tells_how_the_right_base_string_begins_where_no_known_mistake_was_made() {
     assert!(!advice.contains("countersign"), "{advice}");
 }
 
-/// Anyone who knows a consumer's key can send wrong signatures.
+/// Any caller that knows a consumer's key can send wrong signatures.
 #[test]
 fn wrong_rsa_signatures_cost_the_workers_no_more_than_right_ones() {
     const CALLS: usize = 240;
@@ -261,7 +261,7 @@ fn wrong_rsa_signatures_cost_the_workers_no_more_than_right_ones() {
     service.proxy.send(call()).has_status(200);
 }
 
-/// The time that the worker threads have spent on a core.
+/// The time that the worker threads have run on a core.
 fn worker_time(proxy: &Proxy) -> Duration {
     let pid = proxy.pid().as_raw_nonzero();
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();

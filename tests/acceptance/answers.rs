@@ -1,4 +1,4 @@
-//! Every status and code, what goes with it, and the order of the checks.
+//! Every status and code, its fields and body, and the order of the checks.
 
 use crate::support::{
     Call, Placement, Proxy, Scene, Token, Upstream, Visitor,
@@ -253,7 +253,7 @@ fn checks_come_in_the_order_of_the_contract() {
         let told = (answer.status, answer.problem());
         assert_eq!(told, (status, Some(problem.to_owned())), "before {before}");
     }
-    // A rejected state has used its nonce up, and comes before the permission.
+    // A rejected state has consumed its nonce, and is checked before the permission.
     proxy.run(&format!("token revoke {}", caller.token.token));
     let revoked = || proxy.send(call()).problem().as_deref() == Some("token_revoked");
     until("the revocation", revoked);
@@ -334,7 +334,7 @@ fn a_wrong_signature_is_advised_on_as_configured() {
     }
 }
 
-/// A diagnosis makes every known mistake of all that was sent: what is large would keep a worker busy for seconds.
+/// A diagnosis tries every known mistake on all that was sent: a large request would keep a worker busy for seconds.
 #[test]
 fn only_small_requests_are_diagnosed() {
     let (_api, proxy, caller) = Scene::with("signature.advice = 'full'").into_parts();

@@ -13,7 +13,7 @@ use crate::support::{
 
 const AUDIENCE: &str = "https://api.internal";
 
-/// The configuration with these keys, and this in addition to the section of the assertion.
+/// The configuration with these keys, and these additions to the section of the assertion.
 fn config(keys: &[&str], more: &str) -> String {
     format!(
         "[identity.assertion]\nheader = 'X-Auth-Assertion'\naudience = '{AUDIENCE}'\nkey_files = {keys:?}\n{more}\n"
@@ -31,7 +31,7 @@ const ED25519: &str = "genpkey -algorithm ed25519";
 const P256: &str = "genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256";
 const P256_SEC1: &str = "ecparam -name prime256v1 -genkey -noout";
 
-/// A scene with the keys a.pem (Ed25519), b.pem and c.pem (P-256), of which these are configured.
+/// A scene with the keys a.pem (Ed25519), b.pem and c.pem (P-256), and these of them configured.
 fn scene(keys: &[&str], more: &str) -> Scene {
     let api = Upstream::start();
     let builder = Proxy::in_front_of(&api);
@@ -65,8 +65,8 @@ fn claims(jwt: &str) -> Value {
     part(jwt, 1)
 }
 
-/// The verifiers of the guide, each with what it needs to run: it reads an assertion, a method and a URL from its arguments,
-/// and prints `yes` with the claims, or `no` with the reason.
+/// The verifiers of the guide, each with the files it needs to run: it reads an assertion, a method and a URL from its
+/// arguments, and prints `yes` with the claims, or `no` with the reason.
 struct Guide {
     python: String,
     node: String,
@@ -385,7 +385,7 @@ fn one_serves_several_calls_until_its_credential_changes() {
     assert!(found.get("htm").is_none() && found.get("htu").is_none());
     assert_eq!(found["scope"], "read write");
     assert_eq!(scene.asserted(call("/b")), first);
-    // Another credential has another one, and so has the consumer alone.
+    // Another credential has another one, and so does the consumer alone.
     let other = scene.asserted(Call::get("/").of(&scene.caller));
     assert_ne!(claims(&other)["jti"], found["jti"]);
     // A change of permissions arrives within a second.
@@ -401,7 +401,7 @@ fn one_serves_several_calls_until_its_credential_changes() {
         .proxy
         .reload(&config(&["b.pem", "a.pem"], "bind = 'none'\nttl = '2h'"));
     assert_eq!(part(&scene.asserted(call("/d")), 0)["alg"], "ES256");
-    // A revoked token has none.
+    // A revoked token gets no assertion.
     scene.proxy.run(&format!("token revoke {}", token.token));
     until("the token is revoked", || {
         scene.proxy.status(call("/e")) == 401
@@ -409,7 +409,7 @@ fn one_serves_several_calls_until_its_credential_changes() {
     let seen = scene.api.count();
     scene.proxy.rejects(call("/f"), 401, "token_revoked");
     assert_eq!(scene.api.count(), seen);
-    // It serves half its life: another one comes before it expires.
+    // It is used for half its life: another one is signed before it expires.
     scene
         .proxy
         .reload(&config(&["a.pem"], "bind = 'none'\nttl = '6s'"));
@@ -424,7 +424,7 @@ fn one_serves_several_calls_until_its_credential_changes() {
         until("another one comes", || of_caller()["jti"] != old["jti"]);
         now() < old["exp"].as_u64().unwrap()
     });
-    // Half of a second is none: each is signed.
+    // Half of a second rounds to none: each is signed.
     scene
         .proxy
         .reload(&config(&["a.pem"], "bind = 'none'\nttl = '1s'"));
@@ -598,7 +598,7 @@ fn a_configuration_that_could_not_sign_is_invalid() {
     for builder in others {
         assert_ne!(builder.run(&["check"], "").code(), Some(2));
     }
-    // Without an API there is no audience to begin with either.
+    // Without an API there is no default audience.
     for (audience, is_valid) in [("", false), ("audience = 'x'", true)] {
         let section = signed(&format!("key_files = ['a.pem']\n{audience}"));
         let builder = Builder::for_forward_auth().config(&section);
@@ -681,7 +681,7 @@ fn an_access_token_is_exchanged_for_one_of_oauth_2() {
         "",
     );
     assert_eq!(verified.done().stdout.trim(), user.id);
-    // The first token lives on, in every placement, until it is revoked.
+    // The first token stays valid, in every placement, until it is revoked.
     for placement in [Placement::Header, Placement::Query, Placement::Body] {
         exchanged(&scene.proxy.send(call().placed(placement)));
     }
@@ -817,7 +817,7 @@ fn the_exchange_announces_the_end_and_has_brown_outs() {
     assert_eq!(answer.header("deprecation"), Some("@1767225600"));
 }
 
-/// An API that takes OAuth 2 and what countersign forwards.
+/// An API that accepts OAuth 2 and the requests that countersign forwards.
 #[test]
 fn one_api_serves_both_ways() {
     let api = Upstream::replying(|seen| {
@@ -852,7 +852,7 @@ fn one_api_serves_both_ways() {
     let mut direct = crate::support::Connection::to(scene.api.authority().parse().unwrap());
     direct.send(wire.as_bytes());
     assert_eq!(&direct.answer("GET").text(), user);
-    // Through countersign a bearer token is no credential.
+    // countersign does not accept a bearer token as a credential.
     scene.proxy.rejects(
         Call::get("/").header("Authorization", &bearer),
         401,

@@ -1,4 +1,4 @@
-//! Bad input from the operator: one line that names the file, the key and the mend; an exit code; nothing half-written.
+//! Bad input from the operator: one line that names the file, the key and the fix; an exit code; nothing half-written.
 
 use std::net::TcpListener;
 

@@ -1,4 +1,4 @@
-//! Where a user may be sent back to.
+//! The addresses to which a user may be redirected back.
 
 use crate::support::{Proxy, Upstream, has, legs::asks, proxy::CALLBACK, words};
 

@@ -1,4 +1,4 @@
-//! `check` and `serve` agree: what one refuses, the other refuses, and what is unsafe is never called valid.
+//! `check` and `serve` agree: both refuse the same configurations, and an unsafe one is never called valid.
 
 use std::{
     net::{TcpListener, TcpStream},
@@ -16,7 +16,7 @@ use crate::support::{
     upstream::nobody,
 };
 
-/// Runs `check` and makes sure that its first line does not promise what its errors take back.
+/// Runs `check` and makes sure that its first line does not contradict its errors.
 #[track_caller]
 fn check(builder: &Builder) -> Ended {
     let ended = builder.run(&["check"], "");
@@ -444,7 +444,7 @@ fn a_password_of_a_database_in_a_file_that_others_can_read_is_a_warning() {
         builder.set("store.url", url.replace("PORT", &port.to_string()).into());
         drop(check(&builder));
         set_mode(&builder.config_path(), mode);
-        // Without writing it again.
+        // The file is not written again.
         let config = builder.config_path().display().to_string();
         let mut command = program();
         command.args(["check", "--config", &config]);
@@ -455,7 +455,7 @@ fn a_password_of_a_database_in_a_file_that_others_can_read_is_a_warning() {
             "{url} {mode:o}: {ended:?}"
         );
         assert!(!ended.stderr.contains("pa55word"), "{ended:?}");
-        // What cannot be reached is named with its port.
+        // An unreachable address is named with its port.
         has(
             &ended.stderr,
             &[&format!("127.0.0.1:{port}/d: cannot be reached")],

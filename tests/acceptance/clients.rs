@@ -13,7 +13,7 @@ use crate::support::{
     signer::form_pairs,
 };
 
-/// Who does the person's part.
+/// Performs the person's part.
 enum Person<'a> {
     InChromium(Browser),
     ByHand(&'a Proxy),
@@ -113,7 +113,7 @@ impl Stage {
         report.expect("the client reports")
     }
 
-    /// Checks a report of a flow that was allowed, and what the API saw of it.
+    /// Checks the report of a flow that was allowed, and the calls that the API saw.
     fn holds(&self, report: &Value, calls: usize) {
         assert_eq!(
             report["token"]["user_id"].as_str(),

@@ -64,7 +64,7 @@ fn the_key_of_the_store_is_changed_while_it_serves() {
             (&rekeyed["rekeyed"], &rekeyed["unchanged"]),
             (&3.into(), &1.into())
         );
-        // Both were read before; one that was not is read now.
+        // Both were cached before; the late one is read from the store now.
         let late = proxy.token(&consumer, &user);
         for token in [&token, &other, &late] {
             passes(&proxy, token);

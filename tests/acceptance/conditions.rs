@@ -1,10 +1,10 @@
-//! What an operator has to notice before consumers call: conditions in `/readyz`, the metrics and the log.
+//! Conditions that an operator has to notice before consumers call: in `/readyz`, the metrics and the log.
 
 use crate::support::{
     Answer, Call, Connection, PATIENCE, Proxy, Scene, Upstream, has, until, within,
 };
 
-/// Waits until this many lines of the log have all of this.
+/// Waits until this many lines of the log have all of these parts.
 #[track_caller]
 fn told(proxy: &Proxy, parts: &[&str], times: usize) {
     until(&format!("{parts:?} {times} times"), || {

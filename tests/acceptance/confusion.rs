@@ -1,5 +1,5 @@
-//! What is right for one thing must not pass for another: tokens of one kind for the other, keys of one method for
-//! another's, and a request that was changed on the way for the one that was signed.
+//! Credentials valid for one purpose do not pass for another: tokens of one kind for the other, keys of one method for
+//! another's, and a changed request for the one that was signed.
 
 use crate::support::{
     Call, Caller, Proxy, Scene, Token, Upstream,
@@ -24,7 +24,7 @@ fn a_request_token_is_no_access_token_and_the_other_way_round() {
         protected(&request_token),
         revoking(&request_token),
         exchanges(&consumer, &access_token, &verifier),
-        // The secret of the one does not serve the other.
+        // The secret of one token does not work for the other.
         protected(&Token {
             secret: request_token.secret.clone(),
             token: "t".to_owned(),
@@ -38,7 +38,7 @@ fn a_request_token_is_no_access_token_and_the_other_way_round() {
     };
     proxy.send(protected(&mixed)).is(401, "signature_invalid");
     api.saw_nothing();
-    // Nothing of that has used anything up.
+    // None of these calls has used anything up.
     proxy.passes(exchanges(&consumer, &request_token, &verifier));
     proxy.send(protected(&access_token)).has_status(200);
 }
@@ -89,7 +89,7 @@ fn what_is_public_of_a_consumer_is_no_key() {
     for call in forged {
         proxy.send(call).is(401, "signature_invalid");
     }
-    // Nor does it ask for a request token, where the description's key is taken too.
+    // It gets no request token either, where the description's key is accepted too.
     for key in [&pem, &with_key.key, "", "&"] {
         proxy.rejects(asks(&with_key, "oob").key(key), 401, "signature_invalid");
     }
@@ -130,7 +130,7 @@ fn a_request_that_was_changed_on_the_way_is_refused() {
         assert_eq!(answer.status, 401, "{method}: {answer:?}");
     }
     api.saw_nothing();
-    // What RFC 5849 section 3.4.1.3.2 takes for the same, and no more than that.
+    // Forms that are the same by RFC 5849 section 3.4.1.3.2, and no others.
     for same in [
         signed,
         "/members/1?g=h&d=%3Be%3Df&a=b%20c",

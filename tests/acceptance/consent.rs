@@ -1,4 +1,4 @@
-//! The consent page says who asks whom for what, and how long it holds.
+//! The consent page names the consumer, the user, the permissions and how long the access lasts.
 
 use crate::support::{
     Consumer, Proxy, Upstream, Visitor, has, in_order, legs::authorization, proxy::User,

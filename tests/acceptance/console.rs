@@ -1,4 +1,4 @@
-//! The operator's console: what it answers and what it changes, as an operator meets it, and in a real Chromium.
+//! The operator's console: its responses and its changes, as an operator meets them, and in a real Chromium.
 //!
 //! With COUNTERSIGN_SCREENSHOTS the pictures of all pages are written to that directory.
 
@@ -137,7 +137,7 @@ fn an_admin_token_opens_a_session_and_its_replacement_ends_it() {
     reader.text("/");
     Operator::at(&proxy).log_in(WRITE).has_status(403);
     Operator::at(&proxy).log_in("another-token").has_status(303);
-    // The old token again is no way back into a session that it opened, also one that was idle meanwhile.
+    // The old token again does not reopen a session that it opened, even one that was idle meanwhile.
     std::fs::write(proxy.directory().join("admin.token"), WRITE).unwrap();
     proxy.signal(Signal::HUP);
     until("both changes are read", || {
@@ -160,7 +160,7 @@ fn two_clicks_lead_to_why_a_consumer_gets_401_and_what_to_tell_its_developer() {
     let rejected = swapped();
     rejected.has_status(401);
     let id = rejected.header("x-request-id").unwrap();
-    // Until another one came in a later second.
+    // Retries until there is another one in a later second.
     let first = within(PATIENCE, "two times", || {
         swapped().has_status(401);
         let call = Call::get("/v1/rejections?limit=1000");
@@ -212,7 +212,7 @@ fn two_clicks_lead_to_why_a_consumer_gets_401_and_what_to_tell_its_developer() {
             "by the consumer",
         ],
     );
-    // By the id that the response had.
+    // By the id from the response.
     let found = operator.text(&format!("/rejections?request_id={id}"));
     has(
         &found,
@@ -601,7 +601,7 @@ fn a_user_who_has_changed_since_is_not_changed_and_the_way_back_leads_to_them() 
         assert_eq!(again.target, format!("{page}?id={}", user.id));
         again.answer.has_status(200);
     }
-    // A login may replace the hash of the password, which must not keep anybody from disabling the account.
+    // A login may replace the hash of the password, which must not prevent disabling the account.
     let asked = operator.open(&format!("/user/disable?id={}", user.id));
     let passwd = ["user", "passwd", "ada", "--password-stdin"];
     proxy
@@ -638,7 +638,7 @@ fn no_address_has_a_whole_token_in_it() {
         }
     }
     assert_eq!(rows, 150);
-    // The link of one session is nothing in another one.
+    // The link of one session is not valid in another.
     let other = Operator::with(&proxy, WRITE);
     let html = first.answer.text();
     let revoke = html
@@ -647,7 +647,7 @@ fn no_address_has_a_whole_token_in_it() {
     let revoke = revoke.unwrap().split('"').next().unwrap();
     other.open(revoke).answer.has_status(404);
     let asked = operator.open(revoke);
-    // The way back from a form that is no longer valid leads to the same token.
+    // The link back from a form that is no longer valid leads to the same token.
     let forged = asked.form_with("confirmed").set("csrf", "x");
     let stale = operator.submit(&asked, &forged);
     assert!(!stale.answer.has_status(403).text().contains("imported-1"));
@@ -711,7 +711,7 @@ fn a_read_token_shows_everything_and_changes_nothing() {
         "/signature",
     ] {
         reader.open(&at(page)).answer.has_status(403);
-        // The form of somebody who may write, sent in the reader's session.
+        // The form of a user who may write, sent in the reader's session.
         let page = writer.open(&at(page));
         let form = page.forms().into_iter().next_back().unwrap();
         let answer = reader.send(reader.call_of(&page, &form));
@@ -842,7 +842,7 @@ fn a_pasted_request_is_explained_without_its_expected_signature() {
             "<mark>",
         ],
     );
-    // Its log has what it signed.
+    // Its log has the signed data.
     let page = operator.open("/signature");
     let mut form = page
         .forms()
@@ -892,7 +892,7 @@ impl Look {
         Self { browser, axe }
     }
 
-    /// Looks at the page that is shown, in every window.
+    /// Checks the page that is shown, in every window.
     fn look(&self, name: &str) {
         let body = "return Promise.all(document.getAnimations().map(it => it.finished)).then(() => axe.run(document, {rules: {'color-contrast-enhanced': {enabled: true}}})).then(found => found.violations.concat(found.incomplete)
             .map(rule => rule.id + ': ' + rule.nodes.map(node => node.html + ' ' + node.failureSummary).join('; ')))";
@@ -919,7 +919,7 @@ impl Look {
                 let path = std::path::Path::new(&directory)
                     .join(format!("console-{name}-{width}-{scheme}.png"));
                 std::fs::write(&path, self.browser.screenshot()).unwrap();
-                // What is below the first screen.
+                // The part below the first screen.
                 self.browser.script("(document.querySelector('figure') || document.querySelector('.compare') || document.body).scrollIntoView()");
                 std::fs::write(path.with_extension("below.png"), self.browser.screenshot())
                     .unwrap();

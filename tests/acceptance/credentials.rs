@@ -1,4 +1,4 @@
-//! Where the credentials of a call stand, and that they stay here.
+//! The places of a call's credentials; they are never forwarded.
 
 use crate::support::{
     Call, Placement, Scene,

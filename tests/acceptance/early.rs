@@ -1,4 +1,4 @@
-//! Responses that come before the request has been sent, and transfers that break off: each side learns of it.
+//! Responses that come before the whole request was sent, and transfers that break off: each side notices.
 
 use std::{
     io::{Read as _, Write as _},
@@ -33,7 +33,7 @@ fn over_tls(api: &Upstream) -> (Proxy, Certificate, PathBuf) {
     (proxy, certificate, chain)
 }
 
-/// Sends all of it as most callers do: without looking at what comes back meanwhile.
+/// Sends all of it as most callers do: without reading the response meanwhile.
 fn is_refused(connection: &mut Connection, wire: &[u8], what: &str) {
     if let Err(error) = connection.try_send(wire) {
         panic!("{what}: {error} before all was sent");
@@ -44,7 +44,7 @@ fn is_refused(connection: &mut Connection, wire: &[u8], what: &str) {
     assert!(connection.is_closed(), "{what}");
 }
 
-/// hyperium/hyper#2384, #3078, #3944: closed at once, the connection would be reset, and the response lost.
+/// hyperium/hyper#2384, #3078, #3944: closing at once would reset the connection and lose the response.
 #[test]
 fn a_refusal_reaches_a_caller_that_is_still_sending() {
     let api = Upstream::start();
@@ -107,7 +107,7 @@ fn a_refusal_reaches_requests_and_node() {
     api.saw_nothing();
 }
 
-/// hyperium/hyper#4176: the request is unsent when the response ends, and what is left of it is nobody's.
+/// hyperium/hyper#4176: the request is not all sent when the response ends, and the rest of it is discarded.
 #[test]
 fn a_response_of_an_api_that_does_not_wait_for_the_body_arrives_whole() {
     let api = Upstream::handling(|exchange| {
@@ -116,7 +116,7 @@ fn a_response_of_an_api_that_does_not_wait_for_the_body_arrives_whole() {
             "HTTP/1.1 403 Forbidden\r\nContent-Length: {}\r\n\r\n{target}",
             target.len()
         ))?;
-        // Closed with unread bytes, the connection is reset behind the response.
+        // Closing with unread bytes resets the connection after the response.
         Ok(After::Close)
     });
     let proxy = Proxy::with(&api, OPEN);
@@ -138,12 +138,12 @@ fn a_response_of_an_api_that_does_not_wait_for_the_body_arrives_whole() {
     }
 }
 
-/// What ends with its connection is whole only if that ends properly (RFC 9112 §8).
+/// A response that ends with its connection is whole only if the connection ends properly (RFC 9112 §8).
 #[test]
 fn a_response_until_close_that_is_reset_is_not_whole() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    // The part is taken before the end comes.
+    // The part is read before the end comes.
     let (take, taken) = mpsc::channel();
     thread::spawn(move || {
         for reset in [true, false, true, false] {
@@ -190,7 +190,7 @@ fn interim_responses_without_end_are_502() {
     proxy.send(Call::get("/x")).has_status(502);
 }
 
-/// RFC 9110 §5.1: names are the same in any case, but old callers and APIs look at it.
+/// RFC 9110 §5.1: names are case-insensitive, but old callers and APIs compare the case.
 #[test]
 fn field_names_keep_their_case_both_ways_where_that_is_configured() {
     let api = Upstream::replying(|_| {

@@ -1,4 +1,4 @@
-//! HTTP that is broken, on either side of the proxy.
+//! Malformed HTTP, on either side of the proxy.
 
 use crate::support::{Call, Scene, has, legs::LOGIN};
 

@@ -59,7 +59,7 @@ fn authorization_page_by_its_alias() {
     let consent = visitor.log_in(&login, &user);
     has(&consent.answer.text(), &["Shop"]);
     let decided = visitor.decide(&consent, "allow");
-    // A browser that does not follow the redirect shows where it leads, and the way to the applications.
+    // A page shows the redirect's address to a browser that does not follow it, and links to the applications.
     let (next, page) = (decided.redirect(), unescape(&decided.answer.text()));
     let links = [next.as_str(), APPLICATIONS].map(|target| format!("<a href=\"{target}\">"));
     has(&page, &[&links[0], &links[1]]);
@@ -101,7 +101,7 @@ fn scope_narrows_the_permissions_of_the_token() {
     proxy.passes(call("/write", &token));
     assert_eq!(permissions(), "read write");
 
-    // A scope that the signature does not cover does not count.
+    // A scope that the signature does not cover is ignored.
     let scoped = |scope: &str| {
         let call = Call::post(&format!("{REQUEST_TOKEN}&scope={scope}")).by(&consumer);
         call.parameter("oauth_callback", CALLBACK)

@@ -1,4 +1,4 @@
-//! Forms that did not come from our own page in this browser, and logins that are none.
+//! Forms that did not come from our own page in this browser, and forged logins.
 
 use crate::support::{
     Call, Caller, Proxy, Token, Upstream, User, Visitor,
@@ -188,7 +188,7 @@ fn what_a_browser_calls_foreign_is_rejected_even_with_the_right_value() {
         }
     }
     site.is_unchanged(&mut visitor);
-    // By no other method, and not by the fields in the query.
+    // No other method decides, nor do the fields in the query.
     for form in &forms {
         for method in ["PUT", "DELETE", "PATCH", "OPTIONS"] {
             let call = Call::new(method, &form.action).form(&encoded(&form.fields));
@@ -202,7 +202,7 @@ fn what_a_browser_calls_foreign_is_rejected_even_with_the_right_value() {
         visitor.open(&format!("{}&{query}", form.action));
     }
     site.is_unchanged(&mut visitor);
-    // A browser that sends neither field is left to the form's own value.
+    // A browser that sends neither field depends on the form's own value.
     for headers in [&[][..], &[("Sec-Fetch-Site", "none")], &[("Origin", &*own)]] {
         assert_eq!(post(&mut visitor, &forms[0], headers), 303, "{headers:?}");
     }
@@ -234,7 +234,7 @@ fn a_login_opens_a_session_with_a_new_id_and_ends_the_previous_one() {
     let first_tab = visitor.open(LOGIN);
     let second_tab = visitor.open(APPLICATIONS);
     let login_cookies = visitor.cookies.clone();
-    // An id that somebody planted is not adopted.
+    // A planted session id is not adopted.
     let planted = "a".repeat(43);
     visitor
         .cookies
@@ -279,7 +279,7 @@ fn a_form_from_another_session_says_why_it_is_stale_and_leads_to_its_page() {
             target.replace('&', "&#38;")
         );
         has(&stale.answer.text(), &[cause, &button, "Start again"]);
-        // A login form of the same time; without a cookie it says that it needs one.
+        // A login form of the same time; without a cookie the response says that it needs one.
         stranger.cookies = cookies;
         let cause = match stranger.cookies.is_empty() {
             true => "Your browser sent no cookie",
@@ -324,7 +324,7 @@ fn unknown_names_wrong_passwords_and_disabled_users_look_alike() {
     ] {
         assert_eq!(text(attempt(name, password), name), wrong, "{name}");
     }
-    // What was typed cannot bring HTML into the form.
+    // Typed text cannot bring HTML into the form.
     let escaped = attempt("\"><script>alert(1)</script>", "x").answer.text();
     assert!(!escaped.contains("<script"), "{escaped}");
 }

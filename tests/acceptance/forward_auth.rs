@@ -38,7 +38,7 @@ fn identity(answer: &Answer) -> [&str; 4] {
     })
 }
 
-/// The status that is meant: nginx gets it in a field of its own.
+/// The intended status: nginx gets it in a field of its own.
 #[track_caller]
 fn status(way: Way, answer: &Answer) -> u16 {
     if way != Way::Nginx {
@@ -70,7 +70,7 @@ fn a_signed_call_is_permitted_once_and_its_identity_is_in_the_response() {
             let answer = proxy.asks_by(way, &proxy.origin(), &wire);
             assert_eq!(identity(&answer), [user, key, "", "consumer"], "{way:?}");
             assert!(answer.body.is_empty());
-            // One window for both listeners.
+            // Both listeners share one nonce window.
             for again in WAYS {
                 let answer = proxy.asks_by(again, &proxy.origin(), &wire);
                 assert_eq!(status(again, &answer), 401);
@@ -311,7 +311,7 @@ fn an_own_field_is_there_once_and_not_empty() {
                 assert_eq!(status(way, &answer), expected, "{head}{answer:?}");
             }
         }
-        // The fields of other ways say nothing, and no way has a default.
+        // The fields of other ways are ignored, and no way has a default.
         let mine = way.description(&origin, "GET", "/mine");
         for other in WAYS.into_iter().filter(|other| *other != way) {
             let (_, description) = other
@@ -511,7 +511,7 @@ fn a_body_that_the_signature_covers_is_not_verified_without_it() {
     for way in WAYS {
         for call in [
             Call::post("/mine").of(&caller).form("a=1"),
-            // The signature would hold for a request without the form.
+            // The signature would be valid for a request without the form.
             Call::post("/mine").of(&caller).signs_body("").form("a=1"),
             Call::get("/mine").of(&caller).header("Content-Type", form),
             Call::post("/mine").of(&caller).signs_body("").header(
@@ -534,7 +534,7 @@ fn a_body_that_the_signature_covers_is_not_verified_without_it() {
             has(&text, &["body"]);
             assert!(told.is_none_or(|told| told == "signature_invalid"));
         }
-        // Perhaps it is signed in the form.
+        // It may be signed in the form.
         let answer = proxy.asks(way, &Call::post("/mine").form("a=1"));
         assert_eq!(status(way, &answer), 401);
         if way != Way::Nginx {
@@ -591,7 +591,7 @@ fn limits_are_those_of_the_public_listener() {
             .header("X-Long", &"x".repeat(2048));
         assert_eq!(identity(&proxy.asks(way, &big))[3], "consumer");
     }
-    // One rate for both listeners.
+    // Both listeners share one rate.
     for _ in 0..6 {
         proxy.passes(Call::get("/").of(&caller));
     }
@@ -696,7 +696,7 @@ fn a_session_opens_operations_of_users_and_a_browser_without_one_is_sent_to_the_
                 of_user("POST").header("Origin", "https://evil.example"),
                 403,
             ),
-            // A proxy that takes out `Upgrade` still shows what is begun.
+            // A proxy that removes `Upgrade` still shows that a handshake was begun.
             (
                 of_user("GET").header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
                 403,
@@ -782,7 +782,7 @@ fn preflights_and_observed_calls_pass_as_on_the_public_listener() {
         assert_eq!(identity(&answer), ["", "", "", "anonymous"]);
         let with_body = preflight().header("Content-Type", "text/plain");
         assert_eq!(status(way, &forwards.asks(way, &with_body)), 401);
-        // Observed calls go on without any identity.
+        // Observed calls are forwarded without any identity.
         for call in [
             preflight(),
             Call::get("/mine"),

@@ -1,5 +1,5 @@
-//! Pages with all that they can hold, in every language: none is larger than [`MAX_PAGE`], and what does not fit is on the next
-//! page. A consent page is larger by its permissions.
+//! Pages with as much content as they can have, in every language: none is larger than [`MAX_PAGE`], and the rest is on
+//! the next page. A consent page is larger by its permissions.
 
 use serde_json::json;
 
@@ -234,7 +234,7 @@ fn a_user_with_thousands_of_tokens_sees_every_application() {
     proxy
         .command_with(&["import", "-"], &(lines.join("\n") + "\n"))
         .done();
-    // The first ones in the order of the store are of one application; of these, all of the first read are expired.
+    // The first tokens in the order of the store are of one application; all of those in the first read are expired.
     let store = rusqlite::Connection::open(proxy.directory().join("countersign.db")).unwrap();
     let copy = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4500)
         INSERT INTO access_tokens (token, secret, consumer, user, permissions, issued_at, expires_at)

@@ -1,4 +1,4 @@
-//! Logins that a proxy in front has checked: what it says counts, and what others say does not.
+//! Logins that a proxy in front has checked: its fields count, and those of others do not.
 
 use crate::support::{
     Call, Proxy, Upstream, Visitor, call::form, legs::APPLICATIONS, legs::LOGIN,
@@ -59,7 +59,7 @@ fn only_a_trusted_proxy_names_the_user_in_any_spelling() {
         browser.send(account().header(name, "ada")).has_status(401);
     }
     assert!(browser.cookies.is_empty());
-    // Nor does a trusted proxy in two ways at once, or in a field that only looks like it.
+    // Nor is a trusted proxy believed that names two users, or uses a field of a similar name.
     let proxy = trusting(&api, "127.0.0.1").start();
     let mut browser = Visitor::to(&proxy);
     for (fields, status) in [
@@ -80,7 +80,7 @@ fn only_a_trusted_proxy_names_the_user_in_any_spelling() {
         assert_eq!(browser.send(call).status, status, "{fields:?}");
     }
     assert!(browser.cookies.is_empty());
-    // There is no login form to be sent either.
+    // There is no login form to send either.
     let form = Call::post(LOGIN)
         .header("Origin", &proxy.origin())
         .header("Remote-User", "ada");
@@ -99,7 +99,7 @@ fn a_session_is_good_for_the_user_it_was_opened_for_alone() {
     browser
         .send(account().header("Remote-User", "ada"))
         .has_status(200);
-    // Somebody else sits down at the same browser, or nobody is named any more.
+    // Another person uses the same browser, or no user is named any more.
     browser
         .send(account().header("Remote-User", "bob"))
         .has_status(401);
@@ -112,12 +112,12 @@ fn a_session_is_good_for_the_user_it_was_opened_for_alone() {
         "{shown:?}"
     );
     assert_ne!(browser.cookies, of_ada);
-    // The session of the first one has ended with that.
+    // This has ended the session of the first one.
     browser.cookies = of_ada;
     browser
         .send(account().header("Remote-User", "ada"))
         .has_status(401);
-    // Whoever is disabled here stays out.
+    // A user disabled here stays locked out.
     proxy.run("user disable bob");
     let answer = browser.send(page(APPLICATIONS).header("Remote-User", "bob"));
     assert_eq!(answer.status, 403, "{answer:?}");
@@ -137,7 +137,7 @@ fn a_get_without_a_form_opens_no_session_and_sessions_are_bounded() {
         browser.cookies
     };
     assert!(opens(LOGIN).is_empty());
-    // The way back into the API needs one.
+    // The redirect back into the API needs one.
     let first = opens(&format!("{LOGIN}&return_to=/account"));
     assert!(!first.is_empty());
     let more = (0..4).map(|_| opens(APPLICATIONS));

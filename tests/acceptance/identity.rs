@@ -1,4 +1,4 @@
-//! What a protected call arrives with: the identity, and nothing that a caller could have passed off as one.
+//! The identity fields of a forwarded call; a caller can forge none of them.
 
 use crate::support::{Call, Placement, Proxy, Reply, Scene, Upstream, User, legs::exchanges};
 
@@ -71,7 +71,7 @@ fn keys_and_ids_of_other_systems_reach_the_api_as_they_are() {
     let seen = api.only_request();
     assert_eq!(seen.fields.all("x-auth-user"), [id]);
     assert_eq!(seen.fields.all("x-auth-consumer"), [key]);
-    // Through the flow too: pages and forms hold them.
+    // The same through the flow: pages and forms show them intact.
     let request_token = proxy.request_token(&consumer, "https://shop.test/back");
     let verifier = proxy.verifier(&request_token, &user);
     let response = proxy.send(exchanges(&consumer, &request_token, &verifier));

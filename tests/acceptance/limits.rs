@@ -1,4 +1,4 @@
-//! What happens at each limit.
+//! The effect of each limit.
 
 use crate::support::{
     Call, Connection, Placement, Proxy, Scene, Upstream, Visitor, legs::LOGIN, now, until,
@@ -29,7 +29,7 @@ fn a_consumer_over_its_rate_is_429() {
             >= 1
     );
     proxy.passes(Call::get("/x").by(&other).with(&other_token));
-    // What is not rightly signed is not counted against the consumer.
+    // Requests that are not correctly signed are not counted against the consumer.
     let third = proxy.consumer("Third");
     let third_token = proxy.token(&third, &caller.user);
     for _ in 0..10 {
@@ -56,7 +56,7 @@ fn observation_covers_neither_limits_nor_the_rules_of_http() {
     }
     proxy.send(call()).has_status(429);
     assert_eq!(api.count(), 3);
-    // A body that is held back for its hash, and breaks off in the middle.
+    // A body that is buffered for its hash, and breaks off in the middle.
     let hashed = Call::post("/x")
         .of(&caller)
         .parameter("oauth_body_hash", "2jmj7l5rSw0yVb/vlWAYkK/YBwk=")
@@ -124,7 +124,7 @@ fn a_full_nonce_window_refuses_signed_requests_and_forgets_nothing() {
     assert_eq!(api.count(), 3);
 }
 
-/// A form that never comes to its end, sent through a trusted proxy by a caller at this address.
+/// A form that never ends, sent through a trusted proxy by a caller at this address.
 fn stalled_form(proxy: &Proxy, target: &str, address: &str, sent: usize) -> Connection {
     let head = format!(
         "POST {target} HTTP/1.1\r\nHost: {}\r\nX-Forwarded-For: {address}\r\n\
@@ -137,8 +137,8 @@ fn stalled_form(proxy: &Proxy, target: &str, address: &str, sent: usize) -> Conn
     connection
 }
 
-/// Strangers who stall forms keep nobody out, from however many addresses: the form that has been arriving for longest
-/// makes room.
+/// Strangers who stall forms do not keep others out, from however many addresses: the oldest unfinished form is dropped
+/// to make room.
 #[test]
 fn stalled_forms_make_room_for_others() {
     let (_api, proxy, caller) = Scene::with(
@@ -159,7 +159,7 @@ fn stalled_forms_make_room_for_others() {
     }
 }
 
-/// A caller that stalls forms takes its own memory and no other's, nor that of logins.
+/// A caller that stalls forms uses up its own memory only, not that of other callers or of logins.
 #[test]
 fn no_address_takes_the_memory_of_others_nor_that_of_logins() {
     let api = Upstream::start();
@@ -172,13 +172,13 @@ fn no_address_takes_the_memory_of_others_nor_that_of_logins() {
         let call = Call::post("/x").of(&alice);
         call.header("X-Forwarded-For", address).form("a=1&b=2")
     };
-    // Addresses that are one caller's: a /64, and an IPv4 address in two spellings.
+    // Addresses of one caller: a /64, and an IPv4 address in two spellings.
     for (addresses, others) in [
         (["2001:db8:1:2::1", "2001:db8:1:2:ff::9"], "2001:db8:1:3::1"),
         (["192.0.2.1", "::ffff:192.0.2.1"], "192.0.2.2"),
         (["127.0.0.1", "127.0.0.1"], "192.0.2.3"),
     ] {
-        // Another caller's, which there is room for.
+        // A form of another caller, for which there is room.
         let mut earlier = stalled_form(&proxy, "/x", others, 4_096);
         let dropped = || proxy.metric("countersign_requests_total{verdict=\"unavailable\"}");
         let before = dropped();
@@ -188,19 +188,19 @@ fn no_address_takes_the_memory_of_others_nor_that_of_logins() {
         until("there is room for four", || dropped() >= before + 20.0);
         proxy.send(post(others)).has_status(200);
         proxy.send(post(addresses[0])).has_status(200);
-        // Its logins come by another address here, which is the same caller in the last round.
+        // Its logins come from another address here; only in the last round is it the same caller.
         let mut visitor = Visitor::to(&proxy);
         let page = visitor.open(LOGIN);
         let after = visitor.log_in(&page, &alice.user);
         assert!(after.answer.status < 400, "{after:?}");
-        // The earlier one comes to its end.
+        // The earlier form is completed.
         earlier.send(b"a");
         assert_ne!(earlier.answer("POST").status, 503);
         drop(held);
     }
 }
 
-/// A form that cannot pass is not waited for.
+/// A form that cannot pass is rejected without reading it.
 #[test]
 fn a_form_is_rejected_for_its_head_alone() {
     let Scene { api, proxy, caller } =
@@ -248,7 +248,7 @@ fn a_form_is_rejected_for_its_head_alone() {
     assert_eq!(api.count(), 2);
 }
 
-/// Forms of pages are short, and people do not wait long for one to be sent.
+/// Forms of pages are short, and the time to send one is limited.
 #[test]
 fn a_stalled_form_of_a_page_ends_by_a_time_of_its_own() {
     let proxy = Proxy::with(
@@ -281,7 +281,7 @@ fn forms_of_pages_are_small_and_leave_each_other_room() {
     let page = visitor.open(target);
     let after = visitor.log_in(&page, &caller.user);
     assert!(after.answer.status < 400, "{after:?}");
-    // And no signed form is kept out by it.
+    // And they do not keep a signed form out.
     let call = Call::post("/x").of(&caller).form("a=1");
     proxy.passes(call.header("X-Forwarded-For", "192.0.2.1"));
     drop(held);
@@ -296,7 +296,7 @@ fn a_form_has_a_bounded_number_of_fields() {
     let open = |form: &str| Call::post("/open").form(form);
     proxy.send(signed(&fields(2_000))).has_status(200);
     proxy.send(open(&fields(2_000))).has_status(200);
-    // Empty fields are none.
+    // Empty fields do not count.
     proxy.passes(open(&fields(2_000).replace('&', "&&&")));
     proxy.send(open(&"&".repeat(500_000))).has_status(200);
     assert_eq!(api.count(), 4);
@@ -308,11 +308,11 @@ fn a_form_has_a_bounded_number_of_fields() {
             .chunked(&[form.as_bytes()]);
         proxy.send(chunked).has_status(413);
     }
-    // A form by another name is a form.
+    // A form under another media type is a form.
     let other = Call::post("/open").body("text/urlencoded", fields(2_001).as_bytes());
     proxy.send(other).has_status(413);
     assert_eq!(api.count(), 4);
-    // The token calls and what is not a form.
+    // The token calls, and bodies that are not forms.
     proxy
         .send(Call::post("/service.oauth?mode=req_req_token").form(&fields(2_001)))
         .has_status(413);

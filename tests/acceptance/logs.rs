@@ -1,4 +1,4 @@
-//! What the ids, log lines and metrics of rejected and failed requests tell an operator.
+//! The information about rejected and failed requests that an operator gets from ids, log lines and metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -288,7 +288,7 @@ fn the_line_of_a_rejected_call_names_caller_operation_and_reason() {
             "missing_permission=pay",
         ],
     );
-    // A form that no method takes is rejected before its signature is checked.
+    // A form that no method accepts is rejected before its signature is checked.
     let line = send(Call::new("PUT", "/paid/8").of(&caller).form("a=1"), 405);
     has_fields(&line, &[&format!("unverified_consumer={key} ")]);
     let line = send(
@@ -338,7 +338,7 @@ fn the_line_of_a_rejected_call_names_caller_operation_and_reason() {
     );
     lacks(&line, &["operation", "unverified_consumer"]);
     assert!(!proxy.log().to_string().contains("forged-"));
-    // So has a token call that succeeds.
+    // A token call that succeeds has one too.
     let asked = proxy.request_token(&caller.consumer, "oob");
     let line = proxy.log().wait_for("the line", |line| {
         let is_of_call = line.contains("verdict=\"request_token_issued\"");

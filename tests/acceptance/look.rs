@@ -1,4 +1,4 @@
-//! The operator's look: name, logo, colours, style sheet and links of the pages.
+//! The appearance set by the operator: name, logo, colours, style sheet and links of the pages.
 
 use rustix::process::Signal;
 
@@ -236,7 +236,7 @@ fn colours_of_the_operator_are_in_the_pages() {
         ],
     );
     has(&icon(&proxy, &page).text(), &["fill='#fff'>Z</text>"]);
-    // In a browser the icon has the colour of the main button, and what is around the page that of the page.
+    // In a browser the icon has the colour of the main button, and the theme colour is that of the page.
     let browser = Browser::start();
     browser.emulate(1280, false);
     browser.open(&format!("{}{LOGIN}", proxy.origin()));
@@ -322,7 +322,7 @@ fn the_consent_page_shows_the_consumers_description_and_web_page() {
         &text,
         &["<q><bdi>Prints &#60;photos&#62; &#38; posters.</bdi></q>"],
     );
-    // The link shows the host alone.
+    // The link shows only the host.
     has(
         &text,
         &[

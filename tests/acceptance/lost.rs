@@ -1,4 +1,4 @@
-//! Error pages lead on, and addresses that people type lead somewhere.
+//! Error pages link onward, and addresses that people type lead to a page.
 
 use crate::support::{
     Call, Proxy, Reply, Upstream, Visitor, has,
@@ -8,7 +8,7 @@ use crate::support::{
     upstream::nobody,
 };
 
-/// What a browser gets that navigates to an address.
+/// The response to a browser that navigates to an address.
 fn typed(proxy: &Proxy, target: &str) -> Answer {
     let call = Call::get(target)
         .header("Accept", "text/html,*/*;q=0.8")
@@ -30,7 +30,7 @@ fn addresses_that_people_type_lead_to_the_applications() {
                 (303, Some(APPLICATIONS)),
                 "{target}: {answer:?}"
             );
-            // Programs get what they always got.
+            // Programs get the same responses as before.
             let plain = proxy.send(Call::get(target));
             assert!([400, 401].contains(&plain.status), "{plain:?}");
         }
@@ -138,7 +138,7 @@ fn a_failure_that_passes_has_a_link_to_try_again_and_to_no_other_host() {
             "{links}"
         );
     }
-    // One that accepts a connection and is silent; a nonce window for one request.
+    // An API that accepts a connection and is silent; a nonce window for one request.
     let silent = Upstream::replying(|_| Reply::silence());
     let limits = "upstream.response_timeout = '200ms'\nnonce.max_entries = 1\noperations.unlisted = 'consumer'";
     let slow = Proxy::with(&silent, limits);
@@ -151,7 +151,7 @@ fn a_failure_that_passes_has_a_link_to_try_again_and_to_no_other_host() {
         let shown = format!("<bdi id=\"request-id\">{id}</bdi>");
         has(&answer.text(), &["href=\"/photos\">Try again</a>", &shown]);
     }
-    // A form is not sent again by a link.
+    // A link must not send a form again.
     let posted = Call::post("/photos").header("Accept", "text/html");
     let text = proxy.send(posted).text();
     assert!(!text.contains("href=\"/photos"), "{text}");
@@ -178,7 +178,7 @@ fn errors_link_to_their_documentation() {
         form.header("Link"),
         Some("<https://docs.example/errors#parameter_absent>; rel=\"help\"")
     );
-    // A token call too, whose body has the members of Problem Reporting alone.
+    // A token call too; its body has only the members of Problem Reporting.
     let form = proxy.rejects(Call::post(REQUEST_TOKEN), 401, "parameter_absent");
     assert_eq!(
         form.header("Link"),
@@ -200,7 +200,7 @@ fn errors_link_to_their_documentation() {
             "https://docs.example/errors#parameter_absent",
         ],
     );
-    // A known mistake in the signature, or what has no code of Problem Reporting.
+    // A known mistake in the signature, or a problem without a code of Problem Reporting.
     let caller = proxy.somebody();
     for (call, status, heading) in [
         (
@@ -222,7 +222,7 @@ fn errors_link_to_their_documentation() {
         let link = format!("<https://docs.example/errors#{heading}>; rel=\"help\"");
         assert_eq!(answer.header("Link"), Some(&*link), "{answer:?}");
     }
-    // A redirect is no error.
+    // A redirect is not an error.
     let proxy = Proxy::with(
         &Upstream::start(),
         "service.docs_url = 'https://docs.example/errors'\n\

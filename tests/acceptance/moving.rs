@@ -1,8 +1,8 @@
-//! Moving between stores: tokens stay valid, and what the old store accepted is not accepted again.
+//! Moving between stores: tokens stay valid, and requests that the old store accepted are not accepted again.
 
 use crate::support::{Call, Postgres, Proxy, Upstream, http::Answer, now, proxy::Builder, until};
 
-/// The public address of both stores, so that a signature holds for both.
+/// The public address of both stores, so that a signature is valid at both.
 const PUBLIC: &str = "service.base_url = 'https://api.test'";
 
 /// A store that has served nothing yet, by its name.
@@ -115,7 +115,7 @@ fn waits_for_an_old_export_and_not_for_keys_of_another_system() {
         {"kind":"user","id":"u","name":"alice"}
         {"kind":"token","token":"t","token_secret":"ts","consumer":"shop","user":"u"}"#;
     for (head, status) in [
-        // As it was written before exports named the last timestamp.
+        // As exports were written before they named the last timestamp.
         (r#"{"kind":"export","version":1,"records":3}"#, 503),
         (r#"{"kind":"export","version":1}"#, 200),
     ] {

@@ -1,5 +1,5 @@
 //! The 74 templates of `tests/vectors/negative.json` against the running server: malformed requests and odd but legal
-//! ones. The API behind is the oracle: what is refused must not have reached it, what is legal must have.
+//! ones. The API behind the proxy is the oracle: it must not see a refused request, and must see a legal one.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -40,7 +40,7 @@ fn every_template_is_answered_as_the_rfc_asks() {
     assert!(accepted >= 15, "the legal ones pass: {accepted}");
 }
 
-/// Whether the request was rightly accepted; the fault if it was answered wrongly.
+/// Whether the request was rightly accepted; an error describes a wrong response.
 fn judge(vector: &Value, answer: &Answer, reached: usize) -> Result<bool, String> {
     let list = |value: &Value| -> Vec<Value> { value.as_array().cloned().unwrap_or_default() };
     let status = Value::from(answer.status);
@@ -177,7 +177,7 @@ fn send(scene: &Scene, vector: &Value) -> Answer {
     connection.answer(&method)
 }
 
-/// The replacements of one request; the nonce is the same wherever it stands in it.
+/// The replacements of one request; all places of the nonce get the same one.
 fn filler(scene: &Scene, request_token: Option<&Token>) -> impl Fn(&str) -> String {
     let (time, nonce) = (now(), fresh("n"));
     let (key, token) = (

@@ -73,7 +73,7 @@ fn the_new_password_opens_and_only_this_browser_stays() {
     assert!(after.target.starts_with(APPLICATIONS), "{after:?}");
     has(&after.answer.text(), &["Your password is changed"]);
     assert!(after.answer.text().contains("in 1 browser"), "{after:?}");
-    // This browser has another session, and the others of this user have none.
+    // This browser has another session, and the user's other sessions have ended.
     assert!(is_open(&mut visitor) && !is_open(&mut elsewhere) && is_open(&mut another));
     let mut thief = Visitor::to(&proxy);
     thief.cookies = before;
@@ -81,7 +81,7 @@ fn the_new_password_opens_and_only_this_browser_stays() {
     assert!(
         !opens(&proxy, &caller.user, &caller.user.password) && opens(&proxy, &caller.user, NEW)
     );
-    // What was granted stays.
+    // Granted access stays.
     let token_call = Call::post(REVOKE_TOKEN);
     proxy.send(token_call.of(&caller)).has_status(200);
     let line = proxy.logs(&["password_changed"]);

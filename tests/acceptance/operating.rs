@@ -1,4 +1,4 @@
-//! What an operator lives with: restarts, commands beside a running proxy, probes, metrics, logs, signals.
+//! Daily operation: restarts, commands beside a running proxy, probes, metrics, logs, signals.
 
 use rustix::process::Signal;
 
@@ -10,7 +10,7 @@ fn probes_tell_life_and_readiness() {
     let mut proxy = Proxy::with(&api, "listen.drain_delay = '5s'");
     proxy.ask_admin("/healthz").has_status(200);
     proxy.ask_admin("/readyz").has_status(200);
-    // They are on the admin listener alone.
+    // Only the admin listener serves them.
     for target in ["/healthz", "/readyz", "/metrics"] {
         proxy.send(Call::get(target)).is(401, "parameter_absent");
     }

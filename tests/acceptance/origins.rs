@@ -1,4 +1,4 @@
-//! Hosts, origins and prefixes before the proxy; addresses of the API behind it.
+//! Hosts, origins and prefixes in front of the proxy; addresses of the API behind it.
 
 use crate::support::{
     Call, Connection, Proxy, Reply, Scene, Upstream, legs::APPLICATIONS, tls::Certificate, until,
@@ -113,7 +113,7 @@ fn the_host_of_the_pages_leads_to_the_applications_and_is_404_elsewhere() {
         }
     }
     api.saw_nothing();
-    // The API's own URLs have their own `/`, and another host is still none of ours.
+    // The API's own URLs have their own `/`, and another host is still not ours.
     for (host, target, status) in [
         ("api.test", "/", 200),
         ("auth.test", "/v1", 200),

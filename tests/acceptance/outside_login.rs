@@ -74,7 +74,7 @@ fn the_systems_user_is_the_user() {
         asked.header("content-type"),
         Some("application/x-www-form-urlencoded")
     );
-    // What a form would read otherwise is escaped.
+    // Characters that a form would decode are escaped.
     let (mut visitor, _) = log_in(&proxy, "é&", "a+b %");
     account(&mut visitor).has_status(200);
     // The store knows them: they can be disabled, and are then logged out and kept out.
@@ -174,7 +174,7 @@ fn whatever_else_the_system_does_is_a_page_with_503_and_no_login() {
             assert!(answer.header("retry-after").is_some(), "{what}");
             account(&mut visitor).has_status(401);
         }
-        // The system may have judged the password: it cannot be asked without end.
+        // The system may have checked the password: requests to it must be limited.
         assert_eq!(log_in(&proxy, "ada", "enchantress").1.status, 429, "{what}");
         assert_eq!(system.requests().len(), 2, "{what}");
     }

@@ -1,4 +1,4 @@
-//! What a password opens, and what the time of a login tells.
+//! Passwords that log in, and what the time of a login reveals.
 
 use std::{os::unix::fs::FileExt, time::Duration};
 
@@ -62,12 +62,12 @@ fn with_account(api: &Upstream) -> Proxy {
     )
 }
 
-/// Of `password`, by the reference implementation.
+/// A hash of `password`, by the reference implementation.
 const IMPORTED: &str =
     "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
-/// Of `lètmein`, by Django.
+/// A hash of `lètmein`, by Django.
 const DJANGO: &str = "pbkdf2_sha256$10000$seasalt$CWWFdHOWwPnki7HvkcqN9iA2T3KLW1cf2uZ5kvArtVY=";
-/// Of nothing that anybody knows.
+/// A hash of an unknown password.
 const TAIL: &str = "$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
 
 fn import(proxy: &Proxy, users: &[(&str, Option<&str>, bool)]) {
@@ -90,8 +90,8 @@ fn hash_of(proxy: &Proxy, name: &str) -> String {
     user["password_hash"].as_str().unwrap().to_owned()
 }
 
-/// What the threads of the proxy have worked so far. Its hashes are all that a login takes long for, and other work of the
-/// machine, which a clock would count, is not in it.
+/// The CPU time of the proxy's threads. It is nearly all password hashing when a login is timed, and excludes other
+/// work of the machine, which a clock would count.
 fn processor_time(proxy: &Proxy) -> Duration {
     let stat = format!("/proc/{}/stat", proxy.pid().as_raw_nonzero());
     let stat = std::fs::read_to_string(stat).unwrap();
@@ -128,7 +128,7 @@ fn the_time_of_a_login_does_not_tell_accounts_apart() {
         ("cheap", "wrong"),
         ("django", "wrong"),
         ("disabled", "wrong"),
-        // The right password of somebody who may not log in.
+        // The right password of a user who may not log in.
         ("disabled", "password"),
         ("outside", "wrong"),
     ];
@@ -140,7 +140,7 @@ fn the_time_of_a_login_does_not_tell_accounts_apart() {
             times.push(processor_time(&proxy) - before);
         }
     }
-    // What else the proxy does only ever adds.
+    // Other work of the proxy only adds time.
     let minima: Vec<Duration> = times
         .into_iter()
         .filter_map(|times| times.into_iter().min())
@@ -247,7 +247,7 @@ fn hashes_of_other_systems_open_a_session_once_and_are_replaced() {
     assert!(ended.stderr.contains(expected), "{}", ended.stderr);
 }
 
-/// How often `needle` stands in the writable memory of the process.
+/// The number of times that `needle` is in the writable memory of the process.
 fn occurrences(proxy: &Proxy, needle: &[u8]) -> usize {
     let pid = proxy.pid().as_raw_nonzero();
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
@@ -276,8 +276,8 @@ fn memmem(bytes: &[u8], needle: &[u8]) -> usize {
     found
 }
 
-/// What the HTTP and TLS libraries read into their buffers stays there; it is the form as it was sent, with its escapes.
-/// The password itself is in the program's own memory alone.
+/// The buffers of the HTTP and TLS libraries keep the form as it was sent, with its escapes. Only the program's own
+/// memory has the password itself.
 #[test]
 fn the_process_forgets_the_password_of_a_login() {
     let api = Upstream::start();
@@ -292,7 +292,7 @@ fn the_process_forgets_the_password_of_a_login() {
         )
     };
     let call = || Call::post(LOGIN).header("Origin", &proxy.origin());
-    // Of an account and of none, in chunks, and in a form that cannot be read.
+    // For an existing and an unknown account, in chunks, and in a malformed form.
     form.send("nobody", "Qv7 first secret").has_status(403);
     assert_eq!(send(call().form(&fields("Qv7+second+secret%21"))), 403);
     let body = fields("Qv7+third+secret");
@@ -303,7 +303,7 @@ fn the_process_forgets_the_password_of_a_login() {
     for secret in ["Qv7 first", "Qv7 second", "Qv7 third", "Qv7 fourth"] {
         assert_eq!(occurrences(&proxy, secret.as_bytes()), 0, "{secret}");
     }
-    // The search finds what is there.
+    // The search finds text that is there.
     assert!(occurrences(&proxy, b"countersign") > 0);
 }
 

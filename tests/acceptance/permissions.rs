@@ -1,4 +1,4 @@
-//! Who may call what: operations, permissions, kinds of access.
+//! Access to operations: permissions and kinds of access.
 
 use crate::support::{Call, Proxy, Token, Upstream, proxy::Builder, words};
 
@@ -63,7 +63,7 @@ fn a_call_needs_its_permission_in_the_token_and_in_the_consumer() {
     proxy.send(call("PUT", &reads)).is(404, "permission_denied");
     proxy.send(call("PUT", &writes)).has_status(200);
     assert_eq!(api.count(), 3);
-    // What is taken from the consumer is taken from its tokens.
+    // A permission removed from the consumer is removed from its tokens.
     proxy.run(&format!(
         "consumer update {} --permission members.read",
         consumer.key
@@ -184,13 +184,13 @@ fn application_calls_are_signed_without_a_token_and_carry_no_user() {
         (None, Some("application"))
     );
     assert_eq!(seen.header("x-auth-consumer"), Some(consumer.key.as_str()));
-    // A token is not what this operation asked for.
+    // This operation does not accept a token.
     let with_token = proxy.send(Call::post("/batch").by(&consumer).with(&token));
     assert!([401, 404].contains(&with_token.status), "{with_token:?}");
     // A consumer without the permission.
     let other = proxy.consumer("Other");
     proxy.rejects(Call::post("/batch").by(&other), 404, "permission_denied");
-    // Where either is welcome, the kind is told.
+    // Where both kinds are accepted, the API gets the kind.
     proxy.passes(Call::get("/mixed").by(&consumer));
     assert_eq!(
         api.last_request().header("x-auth-kind"),
@@ -230,7 +230,7 @@ fn a_call_without_a_token_cannot_tell_what_is_listed() {
         ] {
             assert_eq!(send(method, target), unlisted, "{method} {target}");
         }
-        // What it may call with another method, it may know of.
+        // A consumer may learn of operations that it may call with another method.
         proxy
             .send(Call::get("/batch").by(&consumer))
             .has_status(405);
@@ -322,7 +322,7 @@ fn forwarded_preflights_reach_the_api_as_anonymous_on_listed_paths_alone() {
         assert!(!seen.fields.has("x-auth-user"), "{seen:?}");
     }
     let before = api.count();
-    // Not on unlisted paths, and only what is a preflight without credentials.
+    // Not on unlisted paths, and only real preflights without credentials.
     proxy.send(preflight("/else")).is(401, "parameter_absent");
     for call in [
         Call::new("OPTIONS", "/members/7"),
@@ -338,7 +338,7 @@ fn forwarded_preflights_reach_the_api_as_anonymous_on_listed_paths_alone() {
         .header("Origin", "https://app.example")
         .header("Access-Control-Request-Method", "PUT");
     proxy.send(get).is(401, "parameter_absent");
-    // A signed one is a signed call, and a path that could be read as another one is none that is listed.
+    // A signed one is a signed call, and an ambiguous path is not a listed one.
     let caller = proxy.somebody();
     let signed = preflight("/members/7").of(&caller);
     proxy.send(signed).has_status(405);

@@ -14,7 +14,7 @@ fn on(server: &Postgres, api: &Upstream) -> Builder {
     ))
 }
 
-/// Hangs the server when what a call needs is cached: the reports of commands before it may just arrive, and drop it.
+/// Hangs the server once everything that a call needs is cached: late reports of earlier commands may drop it.
 #[track_caller]
 pub(crate) fn hang_beside_a_cache(server: &Postgres, passes: impl Fn() -> bool) {
     until("what is cached is used while PostgreSQL hangs", || {
@@ -27,7 +27,7 @@ pub(crate) fn hang_beside_a_cache(server: &Postgres, passes: impl Fn() -> bool) 
     });
 }
 
-/// Each outage is one line at its beginning and one at its end. A busy machine may have more than those of the test.
+/// Each outage is logged at its beginning and its end. A busy machine may have more than those of the test.
 #[track_caller]
 pub(crate) fn outages_are_logged(proxy: &Proxy, at_least: usize) {
     until("each outage is logged and has ended", || {
@@ -52,7 +52,7 @@ fn an_outage_is_logged_once_and_never_taken_for_a_wrong_token() {
     hang_beside_a_cache(&server, || proxy.send(known()).status == 200);
     let ended = proxy.logged(&["the store can be reached again"]);
     for _ in 0..3 {
-        // What is cached serves on; what is not is unavailable, and says so in time.
+        // Cached credentials stay in use; others are unavailable, and the response comes in time.
         assert_eq!(proxy.send(known()).status, 200);
         let response = proxy.send(unknown());
         assert_eq!(response.status, 503, "{response:?}");

@@ -1,4 +1,4 @@
-//! No request twice.
+//! No request passes twice.
 
 use crate::support::{Answer, Call, Scene, now, proxy::race};
 
@@ -33,7 +33,7 @@ fn a_nonce_is_unique_for_consumer_token_and_timestamp() {
     proxy.passes(call("/", &shop, &token, now - 1));
     proxy.passes(call("/", &shop, &token, now + 1));
     proxy.rejects(call("/", &shop, &token, now + 1), 401, "nonce_used");
-    // Another request by the same nonce is no better than the same request.
+    // Another request with the same nonce is rejected like the same request.
     proxy.rejects(call("/else", &shop, &token, now), 401, "nonce_used");
     assert_eq!(api.count(), 5);
 }

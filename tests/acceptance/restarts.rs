@@ -1,4 +1,4 @@
-//! What survives the end of the process.
+//! State that survives the end of the process.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -84,7 +84,7 @@ fn a_lost_nonce_window_refuses_rather_than_forgets() {
 fn a_start_that_fails_or_is_killed_early_loses_no_nonces() {
     let api = Upstream::start();
     let mut builder = Proxy::in_front_of(&api).config(FIXED);
-    // Found out when everything else is open.
+    // This error is found after everything else was opened.
     let missing = builder
         .directory()
         .join("missing.pem")

@@ -1,4 +1,4 @@
-//! A user logged in directly: the other kind of caller.
+//! A directly logged-in user: the other kind of caller.
 
 use crate::support::{
     Call, Proxy, Reply, Token, Upstream, Visitor, has, in_order,
@@ -53,7 +53,7 @@ fn a_session_opens_operations_of_access_user_with_the_users_identity() {
             .unwrap_or_default()
             .contains(visitor.cookies.values().next().unwrap().as_str())
     );
-    // Not what is for consumers alone.
+    // Operations for consumers alone are denied.
     visitor.send(get("/orders")).is(404, "permission_denied");
     assert_eq!(api.count(), 1);
 }
@@ -174,7 +174,7 @@ fn logout_is_a_post_and_ends_the_session() {
     let user = proxy.user("alice");
     let mut visitor = Visitor::logged_in(&proxy, &user);
     let kept = visitor.cookies.clone();
-    // A GET ends nothing.
+    // A GET ends no session.
     visitor.send(get("/service.oauth?mode=logout"));
     visitor.cookies.clone_from(&kept);
     visitor.send(get("/account")).has_status(200);
@@ -297,7 +297,7 @@ fn a_user_ends_one_other_session_or_all_others_and_no_session_of_another_user() 
     let after = visitor.submit(&page, &of_office);
     has(&after.answer.text(), &["That browser is logged out."]);
     assert!(!is_in(&mut office) && is_in(&mut phone) && is_in(&mut visitor));
-    // A second click is no error.
+    // A second click is not an error.
     assert_eq!(visitor.submit(&page, &of_office).answer.status, 200);
 
     let question = visitor.open(&format!("{LOGOUT}&which=others"));
@@ -492,7 +492,7 @@ fn failed_logins_are_throttled_by_account_together_with_address() {
         );
         assert_eq!(statuses[3], 429, "{name}, known or not: {statuses:?}");
     }
-    // Past it, the right password is not tried either, and the answer says for how long.
+    // Past the limit, even the right password is not checked, and the answer gives the waiting time.
     let page = visitor.open(LOGIN);
     let right = page
         .form_with("password")
@@ -537,7 +537,7 @@ fn failed_logins_count_for_the_address_that_a_trusted_proxy_vouches_for() {
         .config("login.max_failures = '2 per 15m'\nlisten.trusted_proxies = ['127.0.0.0/8', '10.0.0.0/8']")
         .start();
     let mut visitor = Visitor::to(&behind);
-    // Whatever the caller writes in front of the address that the proxy adds, it is one address.
+    // Whatever addresses the caller puts before the one that the proxy adds, it counts as one address.
     for forwarded in ["203.0.113.9", "198.51.100.1, 203.0.113.9"] {
         assert_eq!(fails_from(&mut visitor, "alice", forwarded), 403);
     }
@@ -555,12 +555,12 @@ fn failed_logins_count_for_the_address_that_a_trusted_proxy_vouches_for() {
             "{forwarded}"
         );
     }
-    // Somebody else there is not locked out by it, and neither is alice herself elsewhere.
+    // Another user there is not locked out by it, and neither is alice at another address.
     assert_eq!(
         fails_from(&mut visitor, "alice", "203.0.113.9, 203.0.113.10"),
         403
     );
-    // One host of IPv6 has a whole /64.
+    // One IPv6 host has a whole /64.
     for forwarded in ["2001:db8:1:2::1", "[2001:db8:1:2:ffff::2]:99"] {
         assert_eq!(fails_from(&mut visitor, "bob", forwarded), 403);
     }
@@ -581,7 +581,7 @@ fn failed_logins_count_for_the_address_that_a_trusted_proxy_vouches_for() {
     );
 }
 
-/// A cache in front keeps nobody's answer for another: the API, which saw no cookie, cannot say that it depends on one.
+/// A cache in front must not share responses between users: the API saw no cookie and cannot add `Vary`.
 #[test]
 fn responses_to_users_vary_by_cookie_unless_the_api_controls_caching() {
     let api = Upstream::replying(|seen| {
@@ -602,7 +602,7 @@ fn responses_to_users_vary_by_cookie_unless_the_api_controls_caching() {
         ("Expires: Thu, 01 Jan 2037 00:00:00 GMT", &["Cookie"]),
         ("Pragma: no-cache", &["Cookie"]),
         ("Cache-Control: ", &["Cookie"]),
-        // What is taken out on the way says nothing.
+        // A field that is removed on the way has no effect.
         (
             "Connection: Cache-Control|Cache-Control: private",
             &["Cookie"],
@@ -664,7 +664,7 @@ fn a_navigation_without_a_session_goes_to_the_login_and_back() {
     let login = visitor.open(target);
     visitor.log_in(&login, &user).answer.has_status(200);
     assert_eq!(api.only_request().target, target);
-    // A session that is over goes the same way.
+    // An ended session is handled the same way.
     for value in visitor.cookies.values_mut() {
         let first = if value.starts_with('0') { "1" } else { "0" };
         value.replace_range(..1, first);

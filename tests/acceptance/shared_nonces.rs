@@ -1,4 +1,4 @@
-//! Several processes on one store: no request passes twice, whichever of them gets it.
+//! Several processes on one store: no request passes twice, whichever process gets it.
 
 use std::ops::RangeInclusive;
 
@@ -47,7 +47,7 @@ impl Replicas {
             proxies,
             caller,
         };
-        // Both know the credentials, so that an outage leaves nothing but nonces to ask for.
+        // Both have cached the credentials, so that only nonces need the server during an outage.
         replicas.serve_again();
         replicas
     }
@@ -69,8 +69,8 @@ impl Replicas {
         assert_eq!(self.api.count(), before);
     }
 
-    /// The response says when the window is whole again: its length and a minute, for clocks that are apart, after the
-    /// second in which the loss was noticed.
+    /// The response says when the window is whole again: the window's length and a minute, for clocks that differ,
+    /// after the second in which the loss was noticed.
     #[track_caller]
     fn wait_for_the_window(&self, proxy: &Proxy, noticed: RangeInclusive<u64>) {
         until("the response names the wait", || {
@@ -112,7 +112,7 @@ fn with_nonces_in_a_redis_beside_postgresql_each_may_fail_alone() {
     let redis = RedisServer::with(&[&["--appendonly", "yes"], &["--appendfsync", "always"]]);
     let replicas = Replicas::beside(&server, &redis);
     one_of_a_hundred_passes(&replicas);
-    // What one replica has recorded, a command sees.
+    // A command sees the nonces that one replica has recorded.
     let proxy = &replicas.proxies[0];
     let request = String::from_utf8(proxy.wire(&replicas.call())).unwrap();
     let explain = || proxy.command_with(&["explain", "--request", "-"], &request);
@@ -135,7 +135,7 @@ fn with_nonces_in_a_redis_beside_postgresql_each_may_fail_alone() {
     let user = replicas.proxies[0].user("someone");
     let unknown = replicas.proxies[0].token(&replicas.caller.consumer, &user);
     server.stop();
-    // What is cached serves on, and still passes once.
+    // Cached credentials stay in use, and each request still passes once.
     one_of_a_hundred_passes(&replicas);
     let call = || Call::get("/").by(&replicas.caller.consumer).with(&unknown);
     for proxy in &replicas.proxies {
@@ -205,8 +205,8 @@ fn an_emptied_redis_for_nonces_is_503_until_the_window_has_passed() {
     });
 }
 
-/// Of identical requests at both replicas one passes. A nonce that was not recorded in time is 503: such a race shows
-/// only that no two pass, and is held again.
+/// One of several identical requests at both replicas passes. A nonce that was not recorded in time is 503: such a race
+/// shows only that no two pass, and is repeated.
 fn one_of_a_hundred_passes(replicas: &Replicas) {
     let mut whole = 0;
     until("five races without an outage", || {
@@ -261,10 +261,10 @@ fn a_promoted_standby_is_503_until_what_may_be_lost_has_left_the_window() {
         let mut proxies = replicas.proxies.iter();
         proxies.all(|proxy| lost_lines(proxy) == 1)
     });
-    // The server is there again, and still nothing passes.
+    // The server is up again, and still nothing passes.
     let noticed = begun..=now();
     for proxy in &replicas.proxies {
-        // A call that was under way when the server went can say once more that it is out of reach.
+        // A call that was under way when the server failed may report once more that it is unreachable.
         until("the window is known to be lost", || {
             let ready = proxy.ask_admin("/readyz");
             ready.has_status(503);
@@ -282,7 +282,7 @@ fn lost_lines(proxy: &Proxy) -> usize {
     proxy.logged(&[" ERROR ", "nonces may be lost"])
 }
 
-/// Each step of the flow is answered by the other process: neither keeps anything that the other has to know.
+/// Each step of the flow is answered by the other process: neither keeps state that the other needs.
 fn flow_from_one_to_the_other(replicas: &Replicas) {
     let [one, other] = &replicas.proxies;
     let user = one.user("ada");
@@ -304,7 +304,7 @@ fn flow_from_one_to_the_other(replicas: &Replicas) {
         401,
         "token_used",
     );
-    // The session is one for both, and what is revoked at one is revoked at the other.
+    // Both share the session, and a token revoked at one is revoked at the other.
     visitor.moves_to(one);
     let applications = visitor.open(APPLICATIONS);
     applications.answer.has_status(200);
@@ -335,7 +335,7 @@ fn a_new_password_counts_at_both(replicas: &Replicas) {
         .set("new_password", "another one")
         .set("new_password_again", "another one");
     changing.submit(&page, &filled).answer.has_status(200);
-    // At once: no process keeps sessions.
+    // At once: no process caches sessions.
     for proxy in [other, one] {
         for (visitor, is_open) in [(&mut *changing, true), (&mut *elsewhere, false)] {
             visitor.moves_to(proxy);
@@ -369,7 +369,7 @@ fn guesses_count_at_both(store: &str) {
     }
     for proxy in [one, other] {
         visitor.moves_to(proxy);
-        // Before it responds to a form, a process reads what the others have told.
+        // Before it responds to a form, a process reads the failures that the others reported.
         let failed = visitor.submit(&page, &form("nobody", "wrong")).answer;
         assert_eq!(failed.status, 403, "{failed:?}");
         let paused = visitor.submit(&page, &form(&ada.name, &ada.password));

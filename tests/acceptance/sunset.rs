@@ -101,7 +101,7 @@ fn every_response_to_a_right_signature_announces_the_end() {
     });
     announces(&send(asks("https://shop.example/ready")), 401);
 
-    // Who has not proved to be a consumer is told nothing.
+    // A caller that is not proved to be a consumer gets no announcement.
     for call in [
         Call::get("/open"),
         Call::get("/a"),
@@ -161,7 +161,7 @@ fn a_reload_begins_and_ends_the_announcement_for_those_it_names() {
     let (mine, theirs) = calls(&scene);
     is_silent(&mine);
     announces(&theirs, 200);
-    // The date alone: deprecated since the configuration was read, and after the end since the end.
+    // With the date alone: deprecated since the configuration was read, and past the end since the date.
     scene.proxy.reload(&format!(
         "sunset = {{ deprecation = 'now', date = '{}', consumers = [ '{}' ] }}",
         moment(9),
@@ -230,7 +230,7 @@ fn a_brown_out_comes_after_the_signature_and_the_nonce_and_ends() {
         .send(Call::get("/service.oauth?mode=login"))
         .has_status(200);
 
-    // For others, in the past, or later: not now. The token was not revoked.
+    // Brown-outs of others, in the past, or later: not now. The token was not revoked.
     let other = proxy.somebody_else();
     let brown_outs = format!(
         "[[sunset.brownout]]\nfrom = '{begun}'\nuntil = '{over}'\nconsumers = ['{}']\n\
@@ -306,7 +306,7 @@ fn a_plan_that_cannot_be_is_invalid() {
             ended.stderr
         );
     }
-    // A reload keeps what was there.
+    // A failed reload keeps the announcement.
     let mut scene = Scene::with(SUNSET);
     scene.proxy.reload("sunset.consumers = ['nobody']");
     let checked = scene.proxy.run("check");
@@ -349,7 +349,7 @@ fn the_last_use_of_a_consumer_is_told_with_its_method_and_dialect() {
         ["last_used_at", "last_method", "last_dialect"].map(|name| shown(scene, key)[name].clone())
     };
     let call = || Call::get("/?a=b").by(&scene.caller.consumer);
-    // A wrong signature is no use.
+    // A wrong signature is not a use.
     scene
         .proxy
         .rejects(call().key("wrong"), 401, "signature_invalid");
@@ -369,7 +369,7 @@ fn the_last_use_of_a_consumer_is_told_with_its_method_and_dialect() {
         .signed_as_described();
     scene.proxy.passes(asks);
     scene.proxy.stop();
-    // What was not written yet is written at the end.
+    // Uses that were not yet written are written at shutdown.
     assert!(is_written(&scene, "HMAC-SHA1", "legacy"));
     let listed = scene.proxy.run("consumer list --json").json_lines();
     assert!(listed.contains(&shown(&scene, &key)), "{listed:?}");

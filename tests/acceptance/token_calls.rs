@@ -1,4 +1,4 @@
-//! The calls for tokens: in which shapes they are taken, in whose dialect, and what the tokens are bound to.
+//! The calls for tokens: the accepted shapes, the rules of each dialect, and the bindings of the tokens.
 
 use crate::support::{
     Call, Placement, Proxy, Scene, Upstream,
@@ -146,10 +146,10 @@ fn mode_of_the_token_calls_is_taken_from_a_form() {
         proxy.send(revoke()).has_status(200);
         proxy.send(revoke()).is(401, "token_revoked");
     }
-    // What the description signs has the form in it, and so its mode.
+    // The description's signature covers the form, and so its mode.
     let described = call("mode=req_req_token").parameter("oauth_callback", CALLBACK);
     proxy.send(described.signed_as_described()).has_status(200);
-    // A mode that nobody signed selects nothing.
+    // An unsigned mode selects nothing.
     let moved = call("mode=req_req_token").parameter("oauth_callback", CALLBACK);
     proxy
         .send(moved.signs_body("mode=revoke_token"))
@@ -223,7 +223,7 @@ fn token_call_without_a_mode_is_told_by_its_parameters() {
     answer.is(400, "parameter_absent");
     let absent = answer.form("oauth_parameters_absent");
     assert_eq!(absent.as_deref(), Some("oauth_token"));
-    // Neither tells nothing, and revoking is never a guess.
+    // Without either parameter the call is ambiguous, and it must never be taken for a revocation.
     let token = proxy.token(&consumer, &user);
     for call in [
         Call::post("/service.oauth").by(&consumer).with(&token),
@@ -269,7 +269,7 @@ fn dialect_legacy_gets_a_new_token_on_the_redirect_and_may_use_either() {
 fn token_calls_accept_the_descriptions_base_string_and_key() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let (consumer, user) = proxy.shop();
-    // The key of the description is the secret alone, on the request token call only.
+    // The description's key is the secret alone, on the request token call only.
     let get = || {
         Call::get(REQUEST_TOKEN)
             .by(&consumer)

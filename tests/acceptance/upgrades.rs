@@ -1,4 +1,4 @@
-//! WebSocket: where an operation lets it pass, verified first, then piped both ways.
+//! WebSocket: where an operation allows it, verified first, then piped both ways.
 
 use std::{
     io::Write as _,
@@ -44,7 +44,7 @@ fn echoing() -> Upstream {
     })
 }
 
-/// A connection, and a second hold of its stream to write by.
+/// A connection, and a second handle of its stream for writing.
 fn open(proxy: &Proxy) -> (Connection, TcpStream) {
     let stream = try_open(proxy.address()).unwrap();
     let writer = stream.try_clone().unwrap();
@@ -68,7 +68,7 @@ fn passes_where_its_operation_says_so_verified_first() {
     api.saw_nothing();
 
     let (mut socket, writer) = open(&proxy);
-    // The first bytes come with the handshake, and more than a buffer holds.
+    // The first bytes come with the handshake, and are more than a buffer can contain.
     let early = "e".repeat(40_000);
     let mut wire = proxy.wire(&handshake("/ws").of(&caller));
     wire.extend(early.as_bytes());
@@ -93,7 +93,7 @@ fn passes_where_its_operation_says_so_verified_first() {
     assert_eq!(seen.fields.all("Connection"), ["Upgrade"]);
     assert_eq!(seen.header("Sec-WebSocket-Key"), Some(KEY));
     assert!(!seen.fields.has("Authorization"));
-    // A side that closes is passed on, and the other may finish.
+    // A close of one side is passed on, and the other may finish.
     writer.shutdown(Shutdown::Write).unwrap();
     assert!(socket.is_closed());
     until("the tunnel is closed", || {
@@ -154,7 +154,7 @@ fn a_handshake_that_no_server_could_accept_is_refused() {
         assert_eq!(answer.status, 400, "{what}: {answer:?}");
         assert!(connection.is_closed(), "{what}");
     }
-    // The shape comes before the nonce, which is still fresh.
+    // The shape is checked before the nonce, which is still fresh.
     let (caller, now) = (proxy.somebody(), now().to_string());
     let once = |call: Call| {
         let call = call.of(&caller).parameter("oauth_nonce", "once");
@@ -184,7 +184,7 @@ fn silence_and_stalled_readers_come_to_a_limit() {
     let (mut stalled, mut writer) = open(&proxy);
     stalled.send(&proxy.wire(&handshake("/ws")));
     assert_eq!(stalled.head().status(), 101);
-    // It writes for ever and never reads: what comes back fills every buffer on the way.
+    // It writes without end and never reads: the echoed bytes fill every buffer on the way.
     let (ended, waits) = mpsc::channel();
     thread::spawn(move || {
         while writer.write_all(&[b'x'; 65_536]).is_ok() {}

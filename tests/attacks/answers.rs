@@ -1,5 +1,5 @@
-//! An API that lies, breaks off or says too much: 502, or an answer that ends visibly, never one that looks whole
-//! (RFC 9112 §6.3, §8). Whatever it said is gone with its connection: the next caller gets the next answer.
+//! An API that lies, breaks off or says too much: 502, or an answer that ends visibly, never one that looks whole (RFC
+//! 9112 §6.3, §8). The rest of it is discarded with its connection: the next caller gets the next answer.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,7 +11,7 @@ use crate::{
 };
 use Get::{BadGateway, Broken, Whole};
 
-/// What the API sends, and what the caller is to get.
+/// The bytes that the API sends, and the answer that the caller is to get.
 struct Told {
     name: &'static str,
     source: &'static str,
@@ -24,7 +24,7 @@ struct Told {
 enum Get {
     /// 502 of the proxy's own; the caller's connection goes on.
     BadGateway,
-    /// A head, and a body that ends before its end.
+    /// A head, and a body that breaks off.
     Broken,
     /// This status with this text in it.
     Whole(u16, &'static str),
@@ -116,7 +116,7 @@ fn a_head_that_is_none_is_a_bad_answer() {
         told("no status", "RFC 9112 §4", "HTTP/1.1 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
         told("two spaces", "RFC 9112 §4", "HTTP/1.1  200 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
         told("small letters", "RFC 9112 §2.3", "http/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", BadGateway),
-        // Ignored as one in front of a request is; on a connection that nobody uses it would end that.
+        // Ignored as one in front of a request is; on an idle connection it would end that.
         told("an empty line first", "RFC 9112 §2.2", "\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", Whole(200, "abc")),
         Told { method: "POST", ..told("nothing", "RFC 9110 §15.6.3", "", BadGateway) },
         told("a head without its empty line", "RFC 9112 §8", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n", BadGateway),
@@ -146,7 +146,7 @@ fn a_body_that_breaks_off_never_looks_whole() {
     play(12, TABLE, After::Close);
 }
 
-/// What is sent, and an answer behind it that nobody asked for.
+/// The bytes sent, followed by an answer that nobody asked for.
 macro_rules! poisoned {
     ($sent:literal) => {
         concat!($sent, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
@@ -190,7 +190,7 @@ fn an_answer_with_its_oddities_is_passed_on() {
     play(10, TABLE, After::Close);
 }
 
-/// A connection to the API that ends unanswered: once more where that can do no harm (RFC 9110 §9.2.2), else 502.
+/// A connection to the API that ends without an answer: retried where that is safe (RFC 9110 §9.2.2), else 502.
 #[test]
 fn a_request_is_sent_again_only_where_that_is_safe() {
     for [request, seen, status] in rows(

@@ -1,4 +1,4 @@
-//! Credentials that stand twice or in two places, and forms that a signature does not cover (RFC 5849 §3.2, §3.4.1.3, §3.5).
+//! Credentials given twice or in two places, and forms that a signature does not cover (RFC 5849 §3.2, §3.4.1.3, §3.5).
 
 use crate::{
     case::{Case, Stage, answered, passes, refused},
@@ -161,7 +161,7 @@ fn credentials_may_be_spelt_as_the_grammar_allows() {
 #[test]
 fn a_form_that_the_signature_does_not_cover_never_passes() {
     let stage = Stage::new("");
-    // Signed without the form: whoever takes the body for one is given parameters that nobody signed.
+    // Signed without the form: an API that parses the body would read parameters that nobody signed.
     let unsigned =
         |content_type: &str| post(&format!("{content_type}\r\nContent-Length: $L"), "admin=1");
     let mut cases = Vec::new();
@@ -285,7 +285,7 @@ fn credentials_in_a_form_stand_there_alone() {
         answered("a token twice, escaped", "RFC 5849 §3.2", 400, request("/x", "", &format!("{body}&%6Fauth%5ftoken=x"))),
         answered("in the form and the header", "RFC 5849 §3.5", 400, request("/x", "$A[POST /x a=1]\r\n", body)),
         answered("an invalid escape behind", "RFC 3986 §2.1", 400, request("/x", "", &format!("{body}&b=%zz"))),
-        // What is no form to RFC 5849 has no parameters: nobody signed this request.
+        // A body that is not a form to RFC 5849 has no parameters: this request is unsigned.
         answered("in multipart", "RFC 5849 §3.4.1.3.1", 401, format!("POST /x HTTP/1.1\r\nHost: $H\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: $L\r\n\r\n{body}")),
         answered("in plain text", "RFC 5849 §3.4.1.3.1", 401, format!("POST /x HTTP/1.1\r\nHost: $H\r\nContent-Type: text/plain\r\nContent-Length: $L\r\n\r\n{body}")),
     ].map(|case| if case.is(401) && !case.name().contains("header") { case.closed() } else { case }));

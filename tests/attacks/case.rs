@@ -10,7 +10,7 @@ use crate::{
     support::{Answer, Call, Caller, Connection, Proxy, Reply, Upstream, upstream::Seen, words},
 };
 
-/// What becomes of a connection after the answers.
+/// The state of a connection after the answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// It ends without another byte.
@@ -21,7 +21,7 @@ enum End {
     Broken,
 }
 
-/// One connection's story.
+/// The bytes and the expected results of one connection.
 #[derive(Debug, Clone)]
 pub struct Case {
     name: String,
@@ -36,7 +36,7 @@ pub struct Case {
     kind: Kind,
 }
 
-/// How the API knows the caller of what it sees.
+/// The kind of caller that the API sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Consumer,
@@ -77,8 +77,8 @@ impl Case {
         self
     }
 
-    /// A signed `POST /x` (see [`crate::script::post`]) of which the API saw nothing, or what had arrived before the fault,
-    /// `body` at most and cut off where it can see it. It gets a target of its own, since it may arrive late.
+    /// A signed `POST /x` (see [`crate::script::post`]) of which the API saw nothing, or the part before the fault, at
+    /// most `body` and visibly cut off. It gets a target of its own, since it may arrive late.
     pub fn cut(mut self, body: &str) -> Self {
         static CUT: AtomicUsize = AtomicUsize::new(0);
         let target = format!("/cut/{}", CUT.fetch_add(1, Ordering::Relaxed));
@@ -110,32 +110,32 @@ impl Case {
         self
     }
 
-    /// What the API sees comes from nobody known.
+    /// The API sees a request of an anonymous caller.
     pub fn anonymous(mut self) -> Self {
         self.kind = Kind::Anonymous;
         self
     }
 }
 
-/// Refused with this status, the connection closed, and neither this nor the signed request behind it is seen.
+/// Refused with this status, the connection closed, and the API sees neither this nor the signed request after it.
 pub fn refused(name: &str, source: &str, status: u16, script: impl Into<String>) -> Case {
     let script = script.into() + SMUGGLED;
     Case::new(name, source, script).answers(&[status]).closed()
 }
 
-/// Refused with this status; the connection goes on, since where the request ends is beyond doubt.
+/// Refused with this status; the connection stays open, since the end of the request is beyond doubt.
 pub fn answered(name: &str, source: &str, status: u16, script: impl Into<String>) -> Case {
     Case::new(name, source, script).answers(&[status])
 }
 
-/// Forwarded and answered; the API saw just this (see [`Case::seen`]) and the connection goes on.
+/// Forwarded and answered; the API saw only this (see [`Case::seen`]) and the connection stays open.
 pub fn passes(name: &str, source: &str, seen: &str, script: impl Into<String>) -> Case {
     Case::new(name, source, script)
         .answers(&[200])
         .seen(&[seen])
 }
 
-/// An API, a proxy in front of it and somebody to sign.
+/// An API, a proxy in front of it and a caller that signs.
 pub struct Stage {
     pub api: Upstream,
     pub proxy: Proxy,
@@ -143,7 +143,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// With this configuration beside the defaults; each answer names the target it is for.
+    /// With this configuration added to the defaults; each answer names the target it is for.
     pub fn new(config: &str) -> Self {
         Self::before(
             Upstream::replying(|seen| Reply::ok(&seen.target).header("X-Target", &seen.target)),
@@ -166,14 +166,14 @@ impl Stage {
         script::bytes(text, &self.proxy, &self.caller)
     }
 
-    /// A correctly signed `GET` of this target, by this stage's somebody.
+    /// A correctly signed `GET` of this target, by this stage's caller.
     pub fn get(&self, target: &str) -> Call {
         Call::get(target).of(&self.caller)
     }
 
-    /// Plays all cases, which are so many, and tells of all that failed.
+    /// Plays all cases, which are this many, and reports all that failed.
     ///
-    /// The count stands beside each table, so that a table, or a loop that makes one, cannot lose cases unseen.
+    /// The count is given next to each table, so that a table, or a loop that makes one, cannot lose cases unnoticed.
     #[track_caller]
     pub fn play(&self, count: usize, cases: &[Case]) {
         assert_eq!(cases.len(), count, "so many cases are here");
@@ -260,7 +260,7 @@ impl Stage {
                     let rest = crate::support::http::latin1(&rest);
                     return Err(format!("more on the connection: {rest:?}"));
                 }
-                // HTTP/1.0 ends without a word (RFC 9112 §9.3).
+                // HTTP/1.0 ends without `Connection: close` (RFC 9112 §9.3).
                 let line = case.script.lines().next().unwrap_or_default();
                 if !says_close && !line.ends_with(" HTTP/1.0") && !answers.is_empty() {
                     return Err(format!("closed without saying so: {answers:?}"));
@@ -310,7 +310,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Checks whatever has arrived of the requests that are cut off: each once at most, and none whole.
+    /// Checks the parts that arrived of the requests that are cut off: each once at most, and none whole.
     fn check_cut(&self, cases: &[Case]) -> Result<(), String> {
         let mut cut: Vec<&(String, String)> =
             cases.iter().filter_map(|case| case.cut.as_ref()).collect();
@@ -328,7 +328,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The API was told who calls, once, by the proxy alone; and nothing that ends at the proxy came through.
+    /// Only the proxy named the caller to the API, once; and no field meant for the proxy was forwarded.
     pub fn check_identity(&self, kind: Kind, seen: &Seen) -> Result<(), String> {
         let folded = |name: &str| {
             name.to_ascii_lowercase()

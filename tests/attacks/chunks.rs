@@ -54,7 +54,7 @@ const BROKEN: &str = r#"
     a last chunk that counts            | RFC 9112 §7.1                  | 3\r\nabc\r\n0x0\r\n\r\n
 "#;
 
-/// In these the size line is beyond doubt, and only what follows has the fault, so that the first chunk goes on to the API.
+/// In these the size line is valid, and only later bytes have the fault, so that the API gets the first chunk.
 const BROKEN_LATER: &str = r"
     a negative size               | RFC 9112 §7.1              | -1\r\nd\r\n0\r\n\r\n
     64 bits overflow              | hyper CVE-2021-32714       | 10000000000000001\r\nd\r\n0\r\n\r\n
@@ -67,8 +67,8 @@ const BROKEN_LATER: &str = r"
     a trailer that is no field    | RFC 9112 §7.1.2            | 0\r\nGET /smuggled HTTP/1.1\r\n\r\n
 ";
 
-/// What RFC 9112 has a recipient read, odd as it is. The API gets the data in chunks of the proxy's own, so that nobody
-/// behind reads the line again.
+/// Odd bodies that RFC 9112 has a recipient accept. The API gets the data in chunks of the proxy's own, so that it does
+/// not parse the line again.
 const ODD: &str = r#"
     # §7.1.1 has white space there: "BWS".
     a space behind                 | RFC 9112 §7.1                                            | 3 \r\nabc\r\n0\r\n\r\n
@@ -86,7 +86,7 @@ fn a_broken_chunked_body_is_rejected_and_never_forwarded_as_whole() {
     let mut cases: Vec<Case> = rows(BROKEN)
         .iter()
         .map(|[name, source, body]| {
-            // What had come before the fault may be with the API, which sees that it has no end.
+            // The bytes before the fault may be with the API, which sees that the body is incomplete.
             refused(name, source, 400, post(CODED, body)).cut("abc\r")
         })
         .collect();
@@ -96,8 +96,8 @@ fn a_broken_chunked_body_is_rejected_and_never_forwarded_as_whole() {
         .iter()
         .map(|[name, source, body]| passes(name, source, "POST /x | abc", post(CODED, body)))
         .collect();
-    // A quoted string has no CRLF in it (RFC 9110 §5.6.4), so that this ends the line; and what stands behind the body is no
-    // request.
+    // A quoted string has no CRLF in it (RFC 9110 §5.6.4), so that this ends the line; and the bytes after the body are
+    // not a request.
     cases.push(
         refused(
             "CRLF in a quoted extension",
@@ -108,8 +108,8 @@ fn a_broken_chunked_body_is_rejected_and_never_forwarded_as_whole() {
         .answers(&[200, 400])
         .seen(&["POST /x | abc"]),
     );
-    // RFC 9112 §2.2: "a recipient MAY recognize a single LF as a line terminator". hyper does so only once a CRLF has come: up
-    // to there all is trailers, and dropped.
+    // RFC 9112 §2.2: "a recipient MAY recognize a single LF as a line terminator". hyper does so only once a CRLF has
+    // come: everything before it is trailers, and is dropped.
     cases.push(
         answered(
             "LF at the very end",
@@ -122,7 +122,7 @@ fn a_broken_chunked_body_is_rejected_and_never_forwarded_as_whole() {
     stage.play(7, &cases);
 }
 
-/// hyper CVE-2021-32714: sizes that fit 64 bits are waited for, all of what comes is data, and the API never sees an end.
+/// hyper CVE-2021-32714: sizes that fit 64 bits are waited for, all bytes are data, and the API never sees an end.
 #[test]
 fn a_chunk_that_never_ends_takes_everything_in() {
     let stage = Stage::new("limits.body_timeout = '1s'");
@@ -167,8 +167,8 @@ fn a_broken_chunked_form_is_never_forwarded() {
     );
 }
 
-/// The head and a first chunk are with the API when the fault arrives: the caller is told 400, the API sees a body that
-/// breaks off, and neither connection is used again.
+/// The API has the head and a first chunk when the fault arrives: the caller gets 400, the API sees a body that breaks
+/// off, and neither connection is used again.
 #[test]
 fn a_fault_later_in_a_chunked_body_breaks_the_upstream_body_off() {
     let stage = Stage::new("");
@@ -188,14 +188,14 @@ fn a_fault_later_in_a_chunked_body_breaks_the_upstream_body_off() {
             b"",
             "{name} [{source}]: nothing more"
         );
-        // Another request goes by another connection, and the broken one is never completed.
+        // Another request uses another connection, and the broken one is never completed.
         stage.proxy.send(stage.get("/after")).has_status(200);
         let seen = &stage.api.requests()[before..];
         let targets: Vec<&str> = seen.iter().map(|seen| seen.target.as_str()).collect();
         assert_eq!(targets, ["/x", "/after"], "{name} [{source}]");
         assert!(!seen[0].whole, "{name} [{source}]: {:?}", seen[0]);
     }
-    // No fault: see "LF at the very end" above.
+    // Not a fault: see "LF at the very end" above.
     stage.play(
         1,
         &[answered(
@@ -268,7 +268,7 @@ fn what_chunks_may_have_is_taken_off_and_not_forwarded() {
     }
 }
 
-/// However the pieces arrive, a body is the same.
+/// A body is the same in whatever pieces it arrives.
 #[test]
 fn chunks_that_arrive_byte_by_byte_are_the_same_body() {
     let api = Upstream::replying(|seen| Reply::ok(&seen.body));

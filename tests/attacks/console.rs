@@ -160,13 +160,13 @@ fn only_the_sessions_own_form_about_this_record_changes_it() {
         let answer = operator.send(operator.call_of(&page, &forged));
         assert_eq!(answer.status, 403, "{forged:?}: {answer:?}");
     }
-    // A link cannot stand for the form.
+    // A link cannot replace the form.
     let query = crate::support::call::form(&form.fields);
     operator
         .send(Call::get(&format!("/consumer/disable?{query}")))
         .has_status(200);
     assert!(is_enabled(&proxy, &consumer) && is_enabled(&proxy, &second));
-    // Without a session, and in a session that was left.
+    // Without a session, and in an ended session.
     Operator::at(&proxy)
         .send(operator.call_of(&page, &form))
         .has_status(403);
@@ -206,7 +206,7 @@ fn a_session_of_the_read_token_and_a_cookie_of_no_session_change_nothing() {
     assert!(is_enabled(&proxy, &consumer));
 }
 
-/// Whether a page has markup that was sent in.
+/// Whether a page contains markup that was sent in.
 #[track_caller]
 fn is_harmless(answer: &Answer, sent: &str) {
     let text = answer.text();

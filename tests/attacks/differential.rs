@@ -1,5 +1,5 @@
-//! Odd requests that pass: what the API sees is byte for byte what was sent and signed (RFC 5849 §3.4, RFC 9112 §3.2.1),
-//! less the credentials. Nothing is normalized on the way, so that nobody behind reads another request than was judged.
+//! Odd requests that pass: the API sees byte for byte what was sent and signed (RFC 5849 §3.4, RFC 9112 §3.2.1), less
+//! the credentials. Nothing is normalized on the way, so that the API reads the request that was judged.
 
 use crate::{
     case::{Case, Stage, passes},

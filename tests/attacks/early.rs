@@ -17,7 +17,7 @@ fn nothing_in_the_body_of_a_refused_request_is_a_request() {
     let stage = Stage::new(
         "limits.form_bytes = '1KiB'\noperation = [{ path = '/x', methods = ['POST'] }, { path = '/smuggled' }, { path = '/probe/{id}' }]",
     );
-    // The chunk holds the request; its size is what it is long, so it is written by hand.
+    // The chunk contains the request; its size is the length of that, so it is written by hand.
     let smuggled = latin1(&stage.bytes(SMUGGLED));
     let chunks = format!("{:x}\r\n{smuggled}\r\n0\r\n\r\n", smuggled.len());
     let length = "Content-Length: $L";
@@ -163,8 +163,8 @@ fn a_body_is_asked_for_only_when_it_is_wanted() {
 #[test]
 fn an_expectation_that_is_met_ends_here() {
     let stage = Stage::new("");
-    // RFC 9110 §10.1.1: a server MAY omit the 100 where the body has begun to arrive. This one sends it to whoever asked,
-    // unless there is no body or the caller speaks HTTP/1.0.
+    // RFC 9110 §10.1.1: a server MAY omit the 100 where the body has begun to arrive. This one sends it to every caller
+    // that asks, unless there is no body or the caller speaks HTTP/1.0.
     for [name, version, fields, body, interim] in rows(
         r"
         a body that is there  | 1.1 | Content-Length: 3                         | abc                   | 1
@@ -189,10 +189,10 @@ fn an_expectation_that_is_met_ends_here() {
 }
 
 /// Pingora CVE-2025-4366, Kettle 2025 (0.CL): an API that answers before it has read the body leaves both connections
-/// in the middle of one, and nobody's next request may go there.
+/// in the middle of one, and no other request may use them.
 #[test]
 fn an_api_that_answers_early_leaves_no_half_body_to_anybody() {
-    // Answers at the head, and goes on as if nothing were to come.
+    // Answers at the head, and continues as if there were no body.
     let api = Upstream::handling(|exchange| {
         let target = exchange.seen.target.clone();
         let length = target.len();
@@ -230,14 +230,14 @@ fn an_api_that_answers_early_leaves_no_half_body_to_anybody() {
                 break;
             }
         }
-        // Others come through, each with its own answer.
+        // Others pass, each with its own answer.
         for n in 0..5 {
             let target = format!("/next/{n}");
             let answer = stage.proxy.send(stage.get(&target));
             assert_eq!((answer.status, answer.text()), (200, target), "{name}");
         }
     }
-    // Such an API takes the body for requests itself; what the proxy takes for one carries an identity.
+    // Such an API parses the body as requests; one that the proxy forwarded carries an identity.
     for seen in stage.api.requests() {
         let known = seen.target == "/x" || seen.target.starts_with("/next/");
         assert!(
@@ -247,7 +247,7 @@ fn an_api_that_answers_early_leaves_no_half_body_to_anybody() {
     }
 }
 
-/// Kettle 2022 (pause-based desync): a body that pauses is answered by 408 and the end, never by going on behind it.
+/// Kettle 2022 (pause-based desync): a body that pauses gets 408 and a close; the connection never goes on after it.
 #[test]
 fn a_body_that_pauses_is_not_gone_on_behind() {
     let stage =

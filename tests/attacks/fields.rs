@@ -1,4 +1,4 @@
-//! Field lines (RFC 9112 §5, RFC 9110 §5.5): what is no name, no value, or goes over two lines.
+//! Field lines (RFC 9112 §5, RFC 9110 §5.5): invalid names, invalid values, and values over two lines.
 
 use crate::support::rows;
 use crate::{
@@ -46,15 +46,15 @@ fn a_line_that_is_not_a_name_a_colon_and_a_value_is_refused() {
     .iter()
     .map(|[name, source, line]| refused(name, source, 400, get(line)))
     .collect();
-    // RFC 9112 §2.2: "a recipient MAY recognize a single LF as a line terminator". The API gets CRLF, and of what such a line
-    // hides only what may pass.
+    // RFC 9112 §2.2: "a recipient MAY recognize a single LF as a line terminator". The API gets CRLF, and of the fields
+    // that such a line hides only those that may pass.
     for (name, lines) in [
         ("a bare LF", "X-A: b\nX-C: d"),
         ("a bare LF that hides a field", "X-A: b\nX-Auth-User: root"),
     ] {
         cases.push(passes(name, "RFC 9112 §2.2", "GET /x", get(lines)));
     }
-    // What stands behind the head is a request of its own, and nobody signed it.
+    // The bytes after the head are a request of their own, and nobody signed it.
     for (name, lines) in [
         (
             "a bare LF that ends the head",

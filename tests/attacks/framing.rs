@@ -1,4 +1,4 @@
-//! Where a request ends: Content-Length and Transfer-Encoding (RFC 9112 §6).
+//! The end of a request: Content-Length and Transfer-Encoding (RFC 9112 §6).
 
 use crate::{
     case::{Stage, answered, passes, refused},
@@ -174,8 +174,8 @@ fn transfer_encoding_is_one_chunked_or_refused() {
 fn content_length_beside_chunked_is_dropped() {
     let stage = Stage::new("");
     let mut cases = Vec::new();
-    // RFC 9112 §6.3: "the Transfer-Encoding overrides the Content-Length", which must be removed before the message goes on;
-    // §6.1: the connection is closed after the response. Nothing behind the body is served.
+    // RFC 9112 §6.3: "the Transfer-Encoding overrides the Content-Length", which must be removed before the message
+    // goes on; §6.1: the connection is closed after the response. Nothing after the body is served.
     for [name, fields] in rows(
         r"
         length, then chunked           | Content-Length: 3\r\nTransfer-Encoding: chunked
@@ -211,7 +211,7 @@ fn content_length_beside_chunked_is_dropped() {
             post(fields, CHUNKED),
         ));
     }
-    // A name that only CGI-like frameworks take for the other one is none here, and does not reach the API either.
+    // A name that only CGI-like frameworks take for the framing field has no effect and does not reach the API either.
     for (name, fields, body) in [
         (
             "Transfer_Encoding beside a length",

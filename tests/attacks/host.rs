@@ -1,4 +1,4 @@
-//! Which host is meant (RFC 9112 §3.2, RFC 9110 §7.2): Host, absolute targets, and targets that are none.
+//! The host of a request (RFC 9112 §3.2, RFC 9110 §7.2): Host, absolute targets, and invalid targets.
 
 use crate::{
     case::{Case, Stage, answered, passes, refused},
@@ -109,7 +109,7 @@ fn a_host_that_is_not_ours_is_misdirected() {
             with_host(&format!("Host: {value}\r\n")),
         ));
     }
-    // Nor does anything a caller says instead of Host count.
+    // No other field of a caller replaces Host.
     for field in [
         "X-Forwarded-Host",
         "X-Host",

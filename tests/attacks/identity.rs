@@ -1,4 +1,4 @@
-//! Who calls, and from where, is told by the proxy alone: forged names, hop-by-hop abuse, forwarded fields.
+//! Only the proxy names the caller and its address: forged names, hop-by-hop abuse, forwarded fields.
 
 use crate::{
     case::{Case, Stage, answered, passes},
@@ -6,7 +6,7 @@ use crate::{
     support::{Call, Proxy, Upstream, rows, words},
 };
 
-/// Forged fields; that none arrives is checked for every case, whatever the spelling.
+/// Forged fields; every case checks that none arrives, whatever the spelling.
 fn forged() -> Vec<String> {
     let names = ["X-Auth-User", "X-Auth-Consumer", "X-Auth-Kind"];
     let spellings: [fn(&str) -> String; 8] = [
@@ -78,7 +78,7 @@ fn forged_identity_never_arrives_on_an_anonymous_call() {
     stage.play(24, &cases);
 }
 
-/// What a `Connection` line names is taken away, but nothing that the proxy itself answers for.
+/// Fields that a `Connection` line names are removed, except those that the proxy itself sets.
 #[test]
 fn connection_takes_nothing_away_that_the_proxy_answers_for() {
     let stage = Stage::new("");
@@ -224,7 +224,7 @@ fn forwarded_fields_of_a_peer_that_is_not_trusted_never_count() {
     }
 }
 
-/// CVE-2026-40575: what a forwarded field says never chooses whether to verify, whoever sends it.
+/// CVE-2026-40575: a forwarded field never decides whether to verify, whatever its sender.
 #[test]
 fn forwarded_fields_never_choose_whether_to_verify() {
     for trusted in ["", "listen.trusted_proxies = ['127.0.0.0/8']\n"] {
@@ -260,7 +260,7 @@ fn forwarded_fields_never_choose_whether_to_verify() {
     }
 }
 
-/// CVE-2026-33496: a proof that was cached for one use counts for no other.
+/// CVE-2026-33496: a proof that was cached for one use is not valid for another.
 #[test]
 fn a_cached_token_counts_for_its_consumer_and_permission_alone() {
     let api = Upstream::start();
@@ -294,10 +294,10 @@ fn a_cached_token_counts_for_its_consumer_and_permission_alone() {
     assert_eq!(api.count(), 2);
 }
 
-/// Fields that an API, or what stands in front of it, takes for the word of its own proxy. Where they come from:
-/// nginx, Apache and HAProxy examples, Envoy, Traefik, oauth2-proxy, Authelia, authentik, Kong, Pomerium, Vouch, Grafana,
-/// Kubernetes, Azure, Google Cloud, AWS, Cloudflare, Akamai, Fastly, Fly, Netlify, WebLogic, Shibboleth, `SiteMinder`,
-/// WebSEAL, RFC 9440; gunicorn (PATH_INFO, SCRIPT_NAME), Rack (CVE-2025-61780), Next.js (CVE-2025-29927).
+/// Fields that an API, or a server in front of it, trusts as set by its own proxy. Their sources: nginx, Apache and
+/// HAProxy examples, Envoy, Traefik, oauth2-proxy, Authelia, authentik, Kong, Pomerium, Vouch, Grafana, Kubernetes,
+/// Azure, Google Cloud, AWS, Cloudflare, Akamai, Fastly, Fly, Netlify, WebLogic, Shibboleth, `SiteMinder`, WebSEAL, RFC
+/// 9440; gunicorn (PATH_INFO, SCRIPT_NAME), Rack (CVE-2025-61780), Next.js (CVE-2025-29927).
 const BELIEVED: &str = "X-Original-URL X-Original-URI X-Original-Path X-Original-Host X-Original-Method X-Rewrite-URL \
     X-HTTP-Method X-HTTP-Method-Override X-Method-Override X-HTTP-Host-Override X-Host X-Envoy-Original-Path \
     X-Middleware-Subrequest X-Accel-Mapping X-Sendfile-Type Path-Info Script-Name X-Script-Name Request-URI \
@@ -330,7 +330,7 @@ fn what_an_api_believes_of_its_proxy_never_comes_from_a_caller() {
         |name| name.replace('-', ".").to_ascii_lowercase(),
         |name| name.replacen('-', "_", 1),
     ];
-    // Nobody's word counts for these: a proxy in front passes on those that it does not know.
+    // No sender of these is trusted: a proxy in front passes on the fields that it does not know.
     for trusted in ["", "listen.trusted_proxies = '127.0.0.1'\n"] {
         let stage = Stage::new(&format!(
             "{trusted}operation = [{{ path = '/x' }}, {{ path = '/open', access = ['anonymous'] }}]"
@@ -381,7 +381,7 @@ fn what_callers_have_a_use_for_arrives() {
     }
 }
 
-/// A list of the operator's own stands in place of the default, and `"default"` in it for that.
+/// An operator's own list replaces the default, and `"default"` in it includes the default.
 #[test]
 fn a_list_of_the_operators_own_replaces_or_extends_the_default() {
     for [list, dropped, arrives] in rows(
@@ -408,7 +408,7 @@ fn a_list_of_the_operators_own_replaces_or_extends_the_default() {
         for name in arrives.split_ascii_whitespace() {
             assert!(seen.fields.has(name), "{list}: {name}");
         }
-        // Whatever the list says, what the proxy sets is its own.
+        // Whatever is listed, fields that the proxy sets keep its values.
         assert_eq!(seen.fields.all("x-forwarded-for"), ["127.0.0.1"], "{list}");
     }
 }

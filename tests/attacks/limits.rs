@@ -66,14 +66,14 @@ fn a_head_is_bounded_to_the_byte() {
                 414,
                 target(1025),
             ),
-            // The request behind it becomes its end, with a version that is none.
+            // The request after it becomes its end, with an invalid version.
             refused(
                 "a target without end",
                 "RFC 9110 §15.5.15",
                 400,
                 "GET /$R[8000:a]",
             ),
-            // A head is read whole before its parts are looked at: what is too long is the head.
+            // A head is read whole before it is parsed: the status says that the head is too long.
             refused("a method without end", "RFC 9112 §3", 431, "$R[8000:A]"),
             refused(
                 "a long absolute target",
@@ -83,7 +83,7 @@ fn a_head_is_bounded_to_the_byte() {
             ),
         ],
     );
-    // A body counts for nothing here.
+    // The size of a body does not count here.
     stage.play(
         1,
         &[passes(
@@ -93,7 +93,7 @@ fn a_head_is_bounded_to_the_byte() {
             "POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /x]\r\nContent-Length: 9000\r\n\r\n$R[9000:b]",
         )],
     );
-    // The end of a request before is not the beginning of the next one's head.
+    // The end of the previous request is not the beginning of the next one's head.
     stage.play(
         1,
         &[passes(
@@ -107,7 +107,7 @@ fn a_head_is_bounded_to_the_byte() {
     );
 }
 
-/// Each field is looked for among what Connection names, so that work would grow with the square of the head.
+/// Each field is compared with the names in Connection, so that the work would grow with the square of the head.
 #[test]
 fn what_connection_names_is_bounded() {
     let stage = Stage::new("");
@@ -139,7 +139,7 @@ fn what_connection_names_is_bounded() {
     );
 }
 
-/// What is held back until it is proved is bounded (RFC 9110 §15.5.14); what streams is not.
+/// A buffered body is bounded (RFC 9110 §15.5.14); a streamed one is not.
 #[test]
 fn a_form_is_bounded_to_the_byte() {
     let stage = Stage::new("limits.form_bytes = '1KiB'");

@@ -1,4 +1,4 @@
-//! Requests that come back: `upstream.api_url` leads, over something in between, to the process that it belongs to.
+//! Requests that come back: `upstream.api_url` leads, through a server in between, back to the same process.
 
 use std::{
     io,
@@ -43,7 +43,7 @@ impl Relay {
     }
 }
 
-/// Waits until the proxy has counted so many requests under a verdict: it counts once the answer is out.
+/// Waits until the proxy has counted this many requests under a verdict: it counts once the answer was sent.
 #[track_caller]
 fn counts(proxy: &Proxy, verdict: &str, expected: f64) {
     let name = format!("countersign_requests_total{{verdict=\"{verdict}\"}}");
@@ -61,7 +61,7 @@ fn a_request_that_comes_back_is_508_at_its_first_return() {
     for (round, call) in [
         Call::get("/x"),
         Call::post("/x").json("{}"),
-        // A field that `Connection` names does not go on; ours is not the caller's to name.
+        // A field that `Connection` names is not forwarded; a caller cannot name ours.
         Call::get("/x").header("Connection", "Countersign-Hop"),
         Call::get("/x").header("Countersign-Hop", "somebody else"),
         // The token endpoints are no exception, nor is another method.
@@ -160,7 +160,7 @@ fn a_stranger_who_knows_the_marker_gets_508_and_nobody_else() {
         assert_eq!(api.count(), count);
         proxy.send(Call::get("/x")).has_status(200);
     }
-    // What only looks like it is any other value.
+    // A value of a similar form is treated like any other value.
     for value in [
         String::new(),
         marker[1..].to_owned(),

@@ -1,10 +1,10 @@
 //! Attacks on the HTTP layer, as raw bytes on both sides of the real program.
 //!
-//! Each case is one connection: some bytes, written for a reason that its source names, and what has to come of them:
-//! the answers on that connection, whether it goes on, and every request that the API saw meanwhile. The recording API is
-//! the oracle. Most requests are correctly signed, since a request that is refused for its signature says nothing about HTTP.
+//! Each case is one connection: some bytes, written for a reason that its source names, and the expected results: the
+//! answers, whether it stays open, and every request that the API saw meanwhile. The recording API is the oracle. Most
+//! requests are correctly signed, since a request that is refused for its signature says nothing about HTTP.
 //!
-//! Each table stands beside its number of cases, over 1,100 in all. Beside the tables, `mutations` breaks signed requests at
+//! Each table comes with its number of cases, over 1,100 in all. In addition, `mutations` breaks signed requests at
 //! random. Floods of HTTP/2 frames (rapid reset, CVE-2023-44487, and its kin) are in `tests/http2/floods.rs`.
 //!
 //! # Sources

@@ -1,14 +1,14 @@
-//! What strangers make the process hold in memory, measured from outside: forms and queries that are small on the wire
-//! and large once they are read, in front of an API that never answers.
+//! Memory that strangers make the process use, measured from outside: forms and queries that are small on the wire and
+//! large once they are read, in front of an API that never answers.
 
 use std::{fmt::Write as _, time::Duration};
 
 use crate::support::{Call, Connection, Proxy, Reply, Upstream, within};
 
-/// What may be held: `limits.form_memory` by default is 64 MiB, of which one address gets a quarter. The rest is for the
-/// connections, of each of which hyper reads up to 64 KiB ahead and holds as much back (8 MiB for sixty), for the forms
-/// that workers are reading, and for what the allocator keeps, which depends on how busy the machine is. Without any limit
-/// sixty of these forms take 300 MiB and more.
+/// The bound on memory: `limits.form_memory` by default is 64 MiB, of which one address gets a quarter. The rest is for
+/// the connections, for each of which hyper reads up to 64 KiB ahead and buffers as much back (8 MiB for sixty), for
+/// the forms that workers are reading, and for the memory that the allocator keeps, which depends on how busy the
+/// machine is. Without any limit sixty of these forms take 300 MiB and more.
 const BOUND_MIB: u64 = 64 + 8 + 40;
 
 fn resident_mib(proxy: &Proxy) -> u64 {
@@ -21,7 +21,7 @@ fn resident_mib(proxy: &Proxy) -> u64 {
     kib / 1024
 }
 
-/// A proxy in front of an API that takes everything and answers nothing, with an operation that is open to everybody.
+/// A proxy in front of an API that reads everything and answers nothing, with an operation that is open to everybody.
 fn in_front_of_silence() -> (Upstream, Proxy) {
     let api = Upstream::replying(|_| Reply::silence());
     let proxy = Proxy::with(
@@ -31,7 +31,7 @@ fn in_front_of_silence() -> (Upstream, Proxy) {
     (api, proxy)
 }
 
-/// Sends so many copies of a request and tells by how much the process grows until it stays as it is.
+/// Sends this many copies of a request and returns the growth of the process once its size is stable.
 fn growth_mib(proxy: &Proxy, requests: usize, request: &[u8]) -> u64 {
     let before = resident_mib(proxy);
     let held: Vec<Connection> = (0..requests)
@@ -72,7 +72,7 @@ fn sixty_forms_of_a_mebibyte_take_no_more_than_is_meant_for_forms() {
     many_and_long.truncate(MIB);
     for (name, body) in [
         ("many fields", "a&".repeat(MIB / 2)),
-        // Each byte is five once it is encoded twice.
+        // Each byte becomes five once it is encoded twice.
         ("a value that grows", format!("a={}", "+".repeat(MIB - 2))),
         ("as many as allowed that grow", many_and_long),
         (
@@ -86,7 +86,7 @@ fn sixty_forms_of_a_mebibyte_take_no_more_than_is_meant_for_forms() {
     }
 }
 
-/// The parameters of query and header are held while a body is waited for.
+/// The parameters of query and header are kept in memory while a body is waited for.
 #[test]
 fn queries_of_forms_that_never_come_count_as_well() {
     let (_api, proxy) = in_front_of_silence();

@@ -1,8 +1,8 @@
-//! Signed requests, broken at random: whatever the proxy makes of them, the API sees only what was signed, once.
+//! Signed requests, broken at random: whatever the proxy does with them, the API sees only signed requests, each once.
 //!
-//! The oracle is the other signer's: from the method, the target, the Host and the form that the API saw it makes the
-//! signature anew, with the credentials as they were sent before anything was broken. `ATTACK_SEED` and `ATTACK_ROUNDS`
-//! in the environment choose other ones and more of them; a failure prints its bytes.
+//! The oracle is the other signer: from the method, the target, the Host and the form that the API saw it makes the
+//! signature again, with the credentials as they were sent before anything was broken. `ATTACK_SEED` and
+//! `ATTACK_ROUNDS` in the environment choose other ones and more of them; a failure prints its bytes.
 
 use std::{env, str::FromStr};
 
@@ -18,7 +18,7 @@ use crate::{
 };
 
 const ROUNDS: usize = 4_000;
-/// So many are played between two looks at what the API saw.
+/// The number played between two checks of the requests that the API saw.
 const BATCH: usize = 50;
 
 /// Repeatable, and good enough to choose by (Vigna's splitmix64).
@@ -201,16 +201,16 @@ fn number<T: FromStr>(name: &str) -> Option<T> {
     Some(text.parse().ok().expect("a number"))
 }
 
-/// What one connection sent, and who signed it.
+/// The bytes that one connection sent, and their signed requests.
 struct Sent {
     wire: Vec<u8>,
     signed: [Signed; 2],
-    /// How many requests the API had seen after it.
+    /// The number of requests that the API had seen after it.
     seen: usize,
 }
 
 impl Sent {
-    /// This call, broken so many times, and a whole one behind it.
+    /// This call, broken this many times, and a whole one after it.
     fn new(call: &Call, times: usize, random: &mut Random, stage: &Stage) -> Self {
         let mut wire = stage.proxy.wire(call);
         let second = stage.get("/second").header("Connection", "close");
@@ -227,7 +227,7 @@ impl Sent {
         }
     }
 
-    /// Sends it all, and reads until the proxy closes; how many answers are the API's.
+    /// Sends it all, and reads until the proxy closes; returns how many answers are the API's.
     fn play(&self, stage: &Stage) -> usize {
         let mut connection = stage.proxy.connect();
         // The proxy may close before it has read everything.
@@ -277,7 +277,7 @@ fn what_the_api_sees_of_broken_requests_was_signed() {
     );
 }
 
-/// `number`: so many requests the API had seen with this one.
+/// `number`: the number of requests that the API had seen, this one included.
 #[track_caller]
 fn judge(seen: &Seen, number: usize, sent: &mut [Sent], stage: &Stage) {
     let mut all = sent.iter_mut().flat_map(|sent| &mut sent.signed);
@@ -287,7 +287,7 @@ fn judge(seen: &Seen, number: usize, sent: &mut [Sent], stage: &Stage) {
         panic!("nobody signed this, or it came twice: {seen:?}; sent: {culprit:?}");
     };
     signed.used = true;
-    // A fault behind the beginning of a body cuts it off, and the API can see that. A form is never begun before it is whole.
+    // A fault after the beginning of a body cuts it off visibly for the API. A form is forwarded only when it is whole.
     let is_form = |kind: &str| kind.contains("urlencoded");
     assert!(
         seen.whole || !seen.header("content-type").is_some_and(is_form),

@@ -1,4 +1,4 @@
-//! The path that is matched is the path that the API gets: what it could read as another one is refused (RFC 3986 §6).
+//! The path that is matched is the path that the API gets: ambiguous ones are refused (RFC 3986 §6).
 
 use crate::{
     case::{Case, Stage, answered, passes, refused},
@@ -78,14 +78,14 @@ fn a_path_that_resolves_to_another_is_rejected_where_operations_exist() {
 fn another_spelling_of_a_protected_path_is_that_path_or_none() {
     let stage = Stage::new(OPERATIONS);
     let mut cases = Vec::new();
-    // Unreserved characters may be escaped (RFC 3986 §6.2.2.2): the same operation, refused for want of credentials.
+    // Unreserved characters may be escaped (RFC 3986 §6.2.2.2): the same operation, refused without credentials.
     for target in words(
         "/admin /%61dmin /%61%64%6d%69%6e /%61%64%6D%69%6E /admin?x=/public/y /admin?
          /admin?/../public/x",
     ) {
         cases.push(answered(target, "RFC 3986 §6.2.2.2", 401, unsigned(target)));
     }
-    // Other paths: listed nowhere, so nobody's.
+    // Other paths: not listed, so no caller may use them.
     for target in words(
         "/Admin /ADMIN /admin. /admin.css /admin%20 /admin%2e /admin, /admin%c0%80
          /public%c0%af..%c0%afadmin /%ef%bc%a1dmin /admin:x /admin&x /public",
@@ -185,11 +185,11 @@ fn an_escape_hides_no_operation() {
             format!("{method} {target} HTTP/1.1\r\nHost: $H\r\n\r\n"),
         ));
     }
-    // What would be read in two ways.
+    // Paths that could be read in two ways.
     for target in words("/v1/items%3Bpurge /v1/items%2Fpurge /v1/items%253Apurge") {
         cases.push(refused(target, "RFC 3986 §2.4", 400, unsigned(target)));
     }
-    // Other paths than the listed ones go on byte for byte.
+    // Paths other than the listed ones are forwarded byte for byte.
     for target in words(
         "/v1/items%3A /v1/items%21purge /v1/a+b /v1/%e9 /v1/%40me%c0%ae /files/%24secret
          /files/%24secret/keys%3F",
@@ -282,7 +282,7 @@ fn no_reading_of_a_path_leads_above_what_is_published() {
             assert_eq!(answer.status, 400, "{config}{path}: {answer:?}");
         }
         assert_eq!(api.count(), before);
-        // What stays within goes on byte for byte.
+        // Paths that stay within the prefix are forwarded byte for byte.
         for path in words(
             r"/a/../b /a\b/../c /a%5Cb/.. /a%2fb/../c /a%2f../b /a;x/../b /a//..//b /a%00b/..
              /caf%e9/../x /..a/...",

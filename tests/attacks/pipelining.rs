@@ -1,4 +1,4 @@
-//! Several requests on one connection (RFC 9112 §9.3.2): each answered once, in order, and none behind a broken one.
+//! Several requests on one connection (RFC 9112 §9.3.2): each answered once, in order, and none after a broken one.
 
 use crate::{
     case::{Stage, answered, refused},
@@ -84,7 +84,7 @@ fn a_request_behind_a_broken_one_is_never_served() {
     for (name, fields) in [
         ("two lengths", "Content-Length: 0\r\nContent-Length: 1"),
         (
-            // Chunked overrides the length (RFC 9112 §6.3), and what stands there are no chunks.
+            // Chunked overrides the length (RFC 9112 §6.3), and this body is not chunked.
             "a length and chunks",
             "Content-Length: 5\r\nTransfer-Encoding: chunked",
         ),
@@ -150,7 +150,7 @@ fn a_request_behind_a_broken_one_is_never_served() {
     stage.play(12, &cases);
 }
 
-/// Each request counts by itself: a nonce that was used is used on the same connection too.
+/// Each request is checked by itself: a used nonce is also used on the same connection.
 #[test]
 fn the_same_bytes_twice_are_one_request_and_one_replay() {
     let stage = Stage::new("");

@@ -1,4 +1,4 @@
-//! The PROXY protocol: what a trusted proxy says counts, everything else is closed before it costs anything.
+//! The PROXY protocol: headers of a trusted proxy are used, everything else is closed early and cheaply.
 
 use std::io::Write as _;
 
@@ -6,7 +6,7 @@ use crate::support::{Call, Connection, Proxy, Upstream, http::try_open, until};
 
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// A header of version 2: version and command, family and transport, the length that it names, and what follows.
+/// A header of version 2: version and command, family and transport, the length that it names, and the rest.
 fn v2(command: u8, family: u8, length: usize, rest: &[u8]) -> Vec<u8> {
     let length = u16::try_from(length).unwrap().to_be_bytes();
     [SIGNATURE, &[command, family], &length, rest].concat()
@@ -97,7 +97,7 @@ fn the_address_that_a_trusted_proxy_names_is_the_callers() {
             connection.answer("GET").has_status(200);
             let seen = api.last_request();
             let forwarded = seen.header("X-Forwarded-For").unwrap();
-            // Where the proxy names nobody, what arrives is not the proxy's word.
+            // Where the proxy names no caller, fields of the request are not taken for the proxy's.
             let shown = String::from_utf8_lossy(&header);
             assert_eq!(forwarded, address, "{shown:?}");
             assert_eq!(seen.header("X-Forwarded-Proto"), Some("http"), "{shown:?}");
@@ -152,7 +152,7 @@ fn anything_else_is_closed_with_a_line_in_the_log_and_nothing_is_served() {
         v2(0x21, 0x11, 0, &[]),
         v2(0x21, 0x11, 4096, &[0; 4096]),
         v2(0x21, 0x11, 65_535, &ENDS),
-        // It takes the request for its own and ends before its length.
+        // It takes the request for part of the header, which ends before its length.
         v2(0x21, 0x11, 1000, &ENDS),
     ];
     for (number, header) in cases.iter().enumerate() {
@@ -164,7 +164,7 @@ fn anything_else_is_closed_with_a_line_in_the_log_and_nothing_is_served() {
         until("it is logged", || closed(&proxy) > number);
         assert_eq!(closed(&proxy), number + 1, "{shown:?}");
     }
-    // Cut off, or slow: no header of theirs comes to its end.
+    // Cut off, or slow: none of these headers is ever complete.
     let whole = line("PROXY TCP4 192.0.2.7 198.51.100.1 12345 80\r\n");
     for cut in [
         &whole[..5],

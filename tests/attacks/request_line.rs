@@ -1,4 +1,4 @@
-//! The request line (RFC 9112 §3): methods, versions, white space, and what is no request at all.
+//! The request line (RFC 9112 §3): methods, versions, white space, and bytes that are not a request.
 
 use crate::{
     case::{Stage, answered, passes, refused},
@@ -50,8 +50,8 @@ fn a_request_line_that_is_not_three_words_is_refused() {
     ) {
         cases.push(refused(name, source, 400, format!("{line}\r\n{FIELDS}")));
     }
-    // RFC 9112 §2.2: "a recipient MAY recognize a single LF as a line terminator", and a server "SHOULD ignore at least one
-    // empty line (CRLF) received prior to the request-line". What goes on to the API has CRLF and no empty line in front.
+    // RFC 9112 §2.2: "a recipient MAY recognize a single LF as a line terminator", and a server "SHOULD ignore at least
+    // one empty line (CRLF) received prior to the request-line". The API gets CRLF and no empty line in front.
     for [name, lines] in rows(
         r"
         LF alone behind the request line | GET /x HTTP/1.1\nHost: $H\r\n$A[GET /x]\r\n\r\n
@@ -137,7 +137,7 @@ fn methods_are_case_sensitive_tokens_and_what_was_sent_is_what_is_signed() {
             format!("{method} /x HTTP/1.1\r\nHost: $H\r\n$A[{method} /x]\r\n\r\n"),
         ));
     }
-    // RFC 5849 §3.4.1.1 signs the method in upper case; what is sent is forwarded as it is.
+    // RFC 5849 §3.4.1.1 signs the method in upper case; the method is forwarded as it was sent.
     for (sent, signed) in [("get", "GET"), ("Post", "POST")] {
         cases.push(passes(
             sent,

@@ -1,6 +1,6 @@
-//! The bytes of a case, written as text in which a few words stand for what is only known at run time.
+//! The bytes of a case, written as text with some placeholders for values that are only known at run time.
 //!
-//! | word | stands for |
+//! | placeholder | value |
 //! |---|---|
 //! | `$H` | the proxy's own Host |
 //! | `$O` | the proxy's own origin |
@@ -9,7 +9,7 @@
 //! | `$P[…]` | its value without the scheme |
 //! | `$Q[METHOD target]` | the same as pairs of a query |
 //! | `$B[METHOD target form]` | the same as a signed form body |
-//! | `$L` | how many bytes stand behind the first empty line that follows |
+//! | `$L` | the number of bytes after the first empty line that follows |
 //! | `$R[n:text]` | the text n times |
 //!
 //! A character is one byte (Latin-1), so that every byte can be written.
@@ -19,7 +19,7 @@ use crate::support::{
     http::{find, latin1},
 };
 
-/// The bytes that `text` stands for.
+/// The bytes of `text`, with the placeholders replaced.
 pub fn bytes(text: &str, proxy: &Proxy, caller: &Caller) -> Vec<u8> {
     let mut out = String::new();
     let mut rest = text;
@@ -57,7 +57,7 @@ pub fn bytes(text: &str, proxy: &Proxy, caller: &Caller) -> Vec<u8> {
         .collect()
 }
 
-/// The text with its repetitions, for a script that stands for nothing else.
+/// The text with its repetitions, for a script without other placeholders.
 pub fn expand(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -130,5 +130,5 @@ pub fn form(fields: &str, body: &str) -> String {
     )
 }
 
-/// A signed request that must not be taken for one where it stands.
+/// A signed request that must not be taken for one in its place.
 pub const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: $H\r\n$A[GET /smuggled]\r\n\r\n";

@@ -100,7 +100,7 @@ fn trailers_that_are_no_fields_are_refused() {
             400,
             chunked(trailers),
         )
-        // The body goes on as it comes, and the fault is behind it: the API must see that it has no end.
+        // The body is forwarded as it comes, and the fault is after it: the API must see that it has no end.
         .cut("abc")
     })
     .collect();

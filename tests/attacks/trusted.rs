@@ -1,4 +1,4 @@
-//! Behind a trusted proxy (RFC 7239 §8.1): of several words the one next to us counts, none of them twice, and one that
+//! Behind a trusted proxy (RFC 7239 §8.1): of several values the nearest one counts, none of them twice, and one that
 //! names another host or none is refused.
 
 use crate::support::rows;
@@ -10,7 +10,7 @@ use crate::{
 const SOURCE: &str = "RFC 7239 §8.1; Traefik GHSA-5m6w-wvh7-57vm";
 const BASE: &str = "service.base_url = 'https://api.test'\n";
 
-/// Fields of a caller; the addresses and the scheme that the API is then told if their sender is trusted.
+/// Fields of a caller; the addresses and the scheme that the API then gets if their sender is trusted.
 #[rustfmt::skip]
 const HEARD: [(&str, &str, &str); 21] = [
     ("X-A: b", "127.0.0.1", "http"),
@@ -89,7 +89,7 @@ fn a_word_that_is_none_or_names_another_is_refused() {
     stage.play(10, &cases);
 }
 
-/// Fields of a caller behind a proxy that writes `Forwarded`; what the API is then told if the proxy is trusted.
+/// Fields of a caller behind a proxy that writes `Forwarded`; the values that the API gets if the proxy is trusted.
 #[rustfmt::skip]
 const READ: [(&str, &str, &str); 16] = [
     ("Forwarded: for=203.0.113.9", "203.0.113.9, 127.0.0.1", "http"),
@@ -163,8 +163,8 @@ fn forwarded_counts_only_where_the_trusted_proxy_writes_it() {
     stage.play(8, &cases);
 }
 
-/// By default `Forwarded` is nobody's word, and it is dropped though a trusted proxy sends it: the API would take from it
-/// what a stranger wrote.
+/// By default `Forwarded` is not trusted, and it is dropped even from a trusted proxy: otherwise the API would read a
+/// stranger's values from it.
 #[test]
 fn the_family_that_the_proxy_does_not_write_never_arrives() {
     for [family, fields, dropped] in rows(

@@ -1,4 +1,4 @@
-//! Upgrades that nobody granted (RFC 9110 §7.8): dropped, and nothing is piped.
+//! Upgrades that no operation allows (RFC 9110 §7.8): dropped, and nothing is piped.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ fn an_upgrade_is_dropped_and_the_request_served() {
     ",
     ) {
         cases.push(passes(name, source, "GET /x", get(fields)));
-        // What follows is the next request, verified like any other, and nothing that is piped.
+        // The following bytes are the next request, verified like any other, and are not piped.
         cases.push(
             answered(
                 &format!("{name}, and a request behind"),
@@ -99,7 +99,7 @@ fn a_101_that_nobody_asked_for_is_a_broken_answer() {
     );
 }
 
-/// An offer that is passed over is no reason to keep the caller waiting for the end of its connection.
+/// An ignored offer must not keep the caller waiting for the end of its connection.
 #[test]
 fn a_connection_that_ends_behind_an_offer_ends_at_once() {
     let stage = Stage::new("");

@@ -1,5 +1,5 @@
-//! WebSocket where it is granted (RFC 6455 §4): nothing of the caller's goes past its handshake before a 101 that answers
-//! it, and an API that declines leaves a connection of plain requests, each verified.
+//! WebSocket where it is allowed (RFC 6455 §4): no byte of the caller's after its handshake is forwarded before a
+//! matching 101, and an API that declines leaves a connection of plain requests, each verified.
 
 use std::sync::mpsc;
 
@@ -27,7 +27,7 @@ fn good() -> String {
     handshake("$A[GET /ws]", "Connection: Upgrade\r\nUpgrade: websocket")
 }
 
-/// CVE-2026-2833: what follows the handshake is no tunnel's until the API switches.
+/// CVE-2026-2833: bytes after the handshake are not part of a tunnel until the API switches.
 #[test]
 fn an_api_that_declines_leaves_requests_that_are_verified() {
     for [name, answer, status] in rows(
@@ -64,7 +64,7 @@ fn an_api_that_declines_leaves_requests_that_are_verified() {
     }
 }
 
-/// A 101 that switches to something else, or says how long it is, opens nothing (RFC 6455 §4.1, RFC 9110 §8.6).
+/// A 101 that switches to something else, or has a length, opens nothing (RFC 6455 §4.1, RFC 9110 §8.6).
 #[test]
 fn only_the_right_101_opens_a_tunnel() {
     for (name, answer) in [
@@ -115,8 +115,8 @@ fn only_the_right_101_opens_a_tunnel() {
         assert!(!rest.contains("poison"), "{name}: {rest}");
         assert_eq!(stage.api.count(), 1, "{name}");
     }
-    // RFC 9112 §2.2: "a recipient MAY recognize a single LF as a line terminator". The right 101 it is, and what follows on
-    // either side is the tunnel's.
+    // RFC 9112 §2.2: "a recipient MAY recognize a single LF as a line terminator". The 101 is the right one, and later
+    // bytes on either side belong to the tunnel.
     let answer = format!("{}\npoison", SWITCHING.replace("\r\n", "\n"));
     let api = Upstream::replying(move |_| Reply::raw(&answer));
     let stage = Stage::before(api, OPERATIONS);
@@ -127,7 +127,7 @@ fn only_the_right_101_opens_a_tunnel() {
     assert_eq!(stage.api.count(), 1);
 }
 
-/// What is no handshake, or one that nobody may make, is no reason to pipe either.
+/// Nothing is piped for an invalid or forbidden handshake either.
 #[test]
 fn a_handshake_is_verified_before_anything_is_piped() {
     let stage = Stage::new(OPERATIONS);
@@ -157,7 +157,7 @@ fn a_handshake_is_verified_before_anything_is_piped() {
     assert_eq!(stage.api.count(), 1);
 }
 
-/// How the handshake itself arrives: as one WebSocket, whatever was offered, or as a plain request.
+/// The forwarded form of the handshake: one WebSocket, whatever was offered, or a plain request.
 #[test]
 fn the_api_is_asked_for_websocket_or_for_nothing() {
     let stage = Stage::new(OPERATIONS);
@@ -203,7 +203,7 @@ fn the_api_is_asked_for_websocket_or_for_nothing() {
     }
 }
 
-/// The bytes behind a handshake reach the API behind its 101, each once, and none is read as HTTP by the proxy.
+/// The bytes after a handshake reach the API after its 101, each once, and the proxy reads none of them as HTTP.
 #[test]
 fn what_came_early_waits_for_the_101() {
     let (head_seen, wait_for_head) = mpsc::channel();

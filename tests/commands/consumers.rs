@@ -127,7 +127,7 @@ fn secrets_come_from_files_and_from_standard_input() {
         secret("-", b"from outside\n").as_deref(),
         Some("from outside")
     );
-    // One that is no text is not printed as if it were one.
+    // A value that is not text is not printed as if it were.
     assert_eq!(secret("-", b"\xff"), None);
     let line = place.run(&[&add[..], &["@nowhere"]].concat()).failed(1);
     has(&line, &["nowhere", "No such file"]);
@@ -140,7 +140,7 @@ fn secrets_come_from_files_and_from_standard_input() {
 fn a_key_is_given_once() {
     let place = Place::new();
     place.consumer("shop");
-    // What is unwise about a consumer that is not registered is nobody's business.
+    // There are no warnings about a consumer that is not registered.
     let line = place
         .run("consumer add --name x --key shop --callback http://a.test/")
         .failed(1);
@@ -264,7 +264,7 @@ fn the_grace_of_a_secret_is_ended() {
     let rotated = place.json("consumer rotate-secret c --grace 1h");
     assert!(rotated["previous_secret_until"].is_string(), "{rotated}");
     let end = ["consumer", "rotate-secret", "c", "--end-grace"];
-    // Without a grace there is nothing to end.
+    // Without a grace period there is nothing to end.
     for _ in 0..2 {
         let ended = place.json(&end);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! How commands fail: one line that names the thing and the mend, an exit code, nothing half-done.
+//! Failures of commands: one line that names the problem and the fix, an exit code, nothing half-done.
 
 use std::{fs::OpenOptions, process::Stdio};
 

@@ -1,5 +1,5 @@
-//! The commands of the documents, run in order in one shell: `console` blocks print what they say, `sh` blocks succeed. What has
-//! to be there before the first one is made by a script in `guides`.
+//! The commands of the documents, run in order in one shell: `console` blocks print the shown output, `sh` blocks
+//! succeed. A script in `guides` prepares what the first command needs.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +17,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
-/// How long a command may take.
+/// The time limit of a command.
 const LONGEST: Duration = Duration::from_secs(60);
 /// Ends the output of a command.
 const MARK: &str = "--- end of the output ---";
@@ -34,7 +34,7 @@ const ELSEWHERE: [(&str, &str); 2] = [
 /// The languages of blocks without commands.
 const NO_COMMANDS: [&str; 6] = ["toml", "python", "js", "ruby", "ftl", "text"];
 
-/// A command and what it prints: `…` in a line is any text, and as a line any number of lines. `None`: it only has to succeed.
+/// A command and its output: `…` in a line is any text, and as a line any lines. `None`: it only has to succeed.
 #[derive(Debug)]
 struct Step {
     section: String,
@@ -112,7 +112,7 @@ fn line_matches(line: &str, expected: &str) -> bool {
     let parts: Vec<&str> = parts.collect();
     for (number, part) in parts.iter().enumerate() {
         let is_last = number + 1 == parts.len();
-        // Something stands for each `…`.
+        // Each `…` must match some text.
         let found = match is_last {
             true => rest.ends_with(part).then(|| rest.len() - part.len()),
             false => rest.find(part),

@@ -1,5 +1,5 @@
-//! The commands over the store, as processes: what they print, what they refuse, what they leave behind. What takes a
-//! running proxy to see is in `tests/acceptance/commands.rs`.
+//! The commands on the store, run as processes: their output, their refusals, their lasting effects. Tests that need a
+//! running proxy are in `tests/acceptance/commands.rs`.
 
 #![expect(
     clippy::unwrap_used,

@@ -50,7 +50,7 @@ impl Arguments for Vec<&str> {
     }
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -63,7 +63,7 @@ impl Place {
         Self::with("")
     }
 
-    /// One with more configuration than it takes to be valid.
+    /// A directory with this configuration in addition to the required one.
     pub(crate) fn with(configuration: &str) -> Self {
         let place = Self {
             directory: TempDir::new().unwrap(),
@@ -72,7 +72,7 @@ impl Place {
         place
     }
 
-    /// Writes the configuration anew.
+    /// Writes the configuration again.
     pub(crate) fn configure(&self, configuration: &str) {
         let text = format!("upstream.api_url = 'http://127.0.0.1:1'\n{configuration}");
         fs::write(self.path("config.toml"), text).unwrap();
@@ -156,7 +156,7 @@ impl Place {
         ))
     }
 
-    /// Registers a user with this name, whose id is the name behind `id-`.
+    /// Registers a user with this name, whose id is `id-` followed by the name.
     #[track_caller]
     pub(crate) fn user(&self, name: &str) {
         let add = format!("user add {name} --id id-{name} --password-stdin");

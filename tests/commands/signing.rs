@@ -123,7 +123,7 @@ fn secrets_that_are_not_found_are_told_with_the_way_to_give_them() {
     place.configure("listen.adress = 'x'");
     let line = place.run(&sign("t", &[])).failed(2);
     assert!(line.contains("listen.adress"), "{line}");
-    // With secrets of its own it asks neither configuration nor store.
+    // With secrets given as options it reads neither configuration nor store.
     place
         .run(&sign(
             "t",

@@ -1,10 +1,10 @@
-//! What a person at a terminal sees; `script` is one.
+//! Output for a person at a terminal; `script` provides one.
 
 use std::process::{Command, Stdio};
 
 use crate::place::Place;
 
-/// Runs a line of shell on a terminal with so many columns.
+/// Runs a line of shell on a terminal with this many columns.
 fn on_terminal(place: &Place, columns: u16, line: &str) -> String {
     let program = env!("CARGO_BIN_EXE_countersign");
     let line = format!(
@@ -38,7 +38,7 @@ fn a_table_fits_and_json_is_whole() {
     assert!(table.contains("shop") && table.contains("…"), "{table}");
     let json = on_terminal(&place, 100, "countersign consumer list --json");
     assert!(json.contains(name.trim()), "{json}");
-    // Not for a pipe.
+    // Not on a pipe.
     assert!(
         place
             .run("consumer list")

@@ -95,7 +95,7 @@ fn csv_is_imported_by_the_same_rules_as_json_lines() {
         fs::write(place.path(file), text).unwrap();
         place.run(&[&["import", file, "--json"], options].concat())
     };
-    // A byte order mark, CRLF, a quoted line break, a comma in a cell, and a column that nobody asked for.
+    // A byte order mark, CRLF, a quoted line break, a comma in a cell, and a column that is not used.
     let apps = "\u{feff}consumer_key,title,consumer_secret,back,active,since,notes\r\n\
                 shop,\"Shop, the\",s1,https://a.test/ oob,1,2020-01-31 12:00:00,\"two\r\nlines\"\r\n\
                 old,Old,s2,,f,1580472000,\r\n";
@@ -361,7 +361,7 @@ fn an_existing_systems_keys_are_taken_over_with_what_is_known_of_them() {
     place
         .run_with("user passwd alice --password-stdin", "x")
         .done();
-    // By then the user is no longer what the file says.
+    // By then the user differs from the file.
     let line = place.run_with("import -", file).failed(1);
     has(
         &line,

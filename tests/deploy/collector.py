@@ -1,6 +1,6 @@
 """A collector of traces by OTLP over HTTP, as the protocol's own definitions read it. It prints its port, and then each span as JSON on a line.
 
-Its arguments are `failing`, or a certificate and its key, with which it listens by TLS alone."""
+Its arguments are `failing`, or a certificate and its key, with which it accepts only TLS."""
 
 import json
 import ssl

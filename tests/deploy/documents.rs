@@ -1,4 +1,4 @@
-//! `docs/errors.md` against the words of the program, and files that a release needs.
+//! `docs/errors.md` against the messages of the program, and files that a release needs.
 
 use std::collections::BTreeSet;
 

@@ -34,7 +34,7 @@ impl Gateway {
         Self::edited(name, config, ("443", "443"), command)
     }
 
-    /// One whose configuration has the second text where the first one is in that of `deploy`.
+    /// A server whose configuration has the second text in place of the first in that of `deploy`.
     fn edited(
         name: &'static str,
         config: &str,
@@ -142,7 +142,7 @@ impl Gateway {
         }
     }
 
-    /// Sends a call, which has to be answered.
+    /// Sends a call and requires an answer.
     #[track_caller]
     fn call(&self, call: &Call) -> Answer {
         let answer = self.send(&call.wire(ORIGIN, HOST));
@@ -182,7 +182,7 @@ const OWN: [&str; 4] = [
     "x-auth-kind",
 ];
 
-/// None of the [`forged`] fields is in a request.
+/// Checks that none of the [`forged`] fields is in a request.
 #[track_caller]
 fn has_nothing_forged(name: &str, seen: &Seen) {
     for field in forged(Call::get("/"))
@@ -219,7 +219,7 @@ fn decides(name: &'static str, command: fn(&Path) -> Command) {
         api, proxy, caller, ..
     } = &gateway;
     gateway.becomes_ready(|| Call::get("/ready").of(caller));
-    // Traefik decodes the escapes of unreserved characters in a path, whatever it is told.
+    // Traefik decodes the escapes of unreserved characters in a path, in every configuration.
     let tilde = if name == "traefik" { "~" } else { "%7E" };
     let target = format!("/a%2Fb//c%20d;e/{tilde}?q=a%20b&empty=&x=%2F%7E&b=2&b=1&A=0");
     for call in [
@@ -258,7 +258,7 @@ fn decides(name: &'static str, command: fn(&Path) -> Command) {
         );
         assert!(!seen.fields.has("authorization"), "{seen:?}");
         has_nothing_forged(name, &seen);
-        // Once, at whatever listener.
+        // The nonce is used for both listeners.
         let answer = gateway.send(&wire).unwrap();
         assert_eq!(answer.status, 401, "{answer:?}");
         let again = proxy.asks_by(Way::Verify, ORIGIN, &wire);
@@ -305,7 +305,7 @@ fn decides(name: &'static str, command: fn(&Path) -> Command) {
     let before = api.count();
     gateway.send(&two.wire(ORIGIN, HOST));
     assert!(api.requests_since(before).iter().all(is_plain), "{name}");
-    // Fields that Connection names are taken out, but not those that the gateway sets.
+    // Fields that Connection names are removed, but not those that the gateway sets.
     let names = "close, X-Auth-User, X-Auth-Consumer, X-Auth-Permissions, X-Auth-Kind";
     let before = api.count();
     gateway.send(
@@ -335,7 +335,7 @@ fn decides(name: &'static str, command: fn(&Path) -> Command) {
     };
     let seen = cookies("a=1; __Host-countersign-login=b; x=2; __Host-countersign-login=c; y=3");
     assert!(!seen.contains("countersign"), "{name}: {seen}");
-    // nginx passes no cookie on, and Traefik none beside ours.
+    // nginx forwards no cookie, and Traefik only ours.
     let loses_all = ["nginx", "traefik"].contains(&name);
     assert!(loses_all || seen.contains("x=2"), "{name}: {seen}");
     let before = api.count();
@@ -349,7 +349,7 @@ fn decides(name: &'static str, command: fn(&Path) -> Command) {
         name == "nginx" || seen == "a=countersign; my-countersign=2",
         "{name}: {seen}"
     );
-    // The way to countersign is not open to callers.
+    // Callers cannot reach the path to countersign.
     for path in ["/.countersign", "/nginx", "/forwarded", "/verify/x"] {
         let answer = gateway.call(&forged(Call::get(path)));
         assert!([401, 404].contains(&answer.status), "{answer:?}");
@@ -447,7 +447,7 @@ fn copies_only_some(name: &'static str, command: fn(&Path) -> Command) {
     has_nothing_forged(name, &seen);
 }
 
-/// The commands of the guide, and what they print, sent to the server.
+/// Sends the commands of the guide to the server, and compares their output.
 #[test]
 fn the_call_of_the_guide_passes_nginx_once() {
     let gateway = Gateway::start("nginx", "", nginx);
@@ -502,7 +502,7 @@ fn announces_the_end(gateway: &Gateway) {
         let is_next = |link: &&&str| link.contains("rel=\"next\"");
         let next = all("link").iter().filter(is_next).count();
         assert_eq!(next, usize::from(status == 200), "{name}: {answer:?}");
-        // Envoy and Apache add to the API's own.
+        // Envoy and Apache add to the API's own field.
         if status == 200 && ["envoy", "apache"].contains(&name) {
             assert!(all("sunset").contains(&sunset), "{name}: {answer:?}");
         } else {
@@ -552,7 +552,7 @@ fn drops_what_an_api_would_believe(gateway: &Gateway) {
     }
 }
 
-/// What the gateway forwards is what was decided on, however it normalizes.
+/// The gateway forwards the target that was decided on, however it normalizes paths.
 fn no_reading_of_a_path_passes(name: &'static str, command: fn(&Path) -> Command) {
     let config = "operation = [{ path = '/open/{*rest}', access = ['anonymous'] }, { path = '/private' }, \
                   { path = '/only', methods = ['GET'] }, \
@@ -600,7 +600,7 @@ fn no_reading_of_a_path_passes(name: &'static str, command: fn(&Path) -> Command
         );
         let assertion = seen[0].header("x-auth-assertion");
         assert_eq!(assertion, None, "{name}: none is configured");
-        // The end of OAuth 1.0a is announced to signers alone: the API's own field stays.
+        // The end of OAuth 1.0a is announced to signers alone: the API's own field is kept.
         assert!(!answer.fields.has("deprecation"), "{name}: {answer:?}");
         let own = ["Thu, 01 Jan 2099 00:00:00 GMT"];
         assert_eq!(answer.fields.all("sunset"), own, "{name}");
@@ -627,7 +627,7 @@ fn no_reading_of_a_path_passes(name: &'static str, command: fn(&Path) -> Command
     // Apache passes an upgrade on only where `ProxyPass` says so.
     let expected = (name != "apache").then_some("websocket");
     assert_eq!(seen[0].header("upgrade"), expected, "{name}");
-    // No upgrade passes whose signs are hidden from the decision.
+    // An upgrade hidden from the decision does not pass.
     for (connection, upgrade, key) in [
         ("Upgrade, Sec-WebSocket-Key", "websocket", "x"),
         ("Sec-WebSocket-Key, Upgrade", "websocket", "x"),
@@ -660,7 +660,7 @@ fn no_reading_of_a_path_passes(name: &'static str, command: fn(&Path) -> Command
     ] {
         let before = api.count();
         let answer = gateway.send(head.as_bytes());
-        // Its own host alone, whatever the port.
+        // Only its own host, whatever the port.
         let is_ours = |seen: &Seen| {
             seen.target == "/open/x"
                 && seen

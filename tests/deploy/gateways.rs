@@ -153,7 +153,7 @@ fn passes_signed_calls(name: &str, extra: &str, start: impl FnOnce(&Path) -> Com
         (send("--http2", "https://api.example.com/ready", &[]) == "200").then_some(())
     });
     let before = api.count();
-    // Traefik decodes the escapes of unreserved characters in a path, whatever it is told.
+    // Traefik decodes the escapes of unreserved characters in a path, in every configuration.
     let tilde = if name == "traefik" { "~" } else { "%7E" };
     let target = format!("/a%2Fb//c%20d;e/{tilde}?q=a%20b&empty=&x=%2F%7E");
     for protocol in ["--http1.1", "--http2"] {
@@ -181,7 +181,7 @@ fn passes_signed_calls(name: &str, extra: &str, start: impl FnOnce(&Path) -> Com
             "{name}"
         );
         for (field, value) in [
-            // One that passes connections on writes no field.
+            // A server that passes connections on writes no field.
             (
                 "For",
                 if extra.contains("proxy_protocol") {
@@ -203,7 +203,7 @@ fn passes_signed_calls(name: &str, extra: &str, start: impl FnOnce(&Path) -> Com
         assert!(!forwarded.contains("203.0.113.9"), "{name}: {forwarded}");
     }
 
-    // An operation that lets the upgrade pass, as of a reload.
+    // An operation that allows the upgrade, after a reload.
     proxy.reconfigure("operation = [{ path = '/socket', upgrade = ['websocket'] }]");
     proxy.signal(Signal::HUP);
     proxy.logs(&["configuration_reloaded"]);

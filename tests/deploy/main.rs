@@ -1,4 +1,4 @@
-//! What `deploy/` and `docs/` tell operators, tried with the real tools and servers.
+//! The content of `deploy/` and `docs/` for operators, tried with the real tools and servers.
 
 #![expect(
     clippy::unwrap_used,
@@ -35,7 +35,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(file(path)).unwrap()
 }
 
-/// What a command prints; it has to succeed.
+/// The output of a command, which has to succeed.
 #[track_caller]
 fn printed(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output();

@@ -1,4 +1,4 @@
-//! `deploy/kubernetes`: what kustomize makes of it fits the schemas of Kubernetes, and countersign accepts its configuration.
+//! `deploy/kubernetes`: kustomize's output fits the schemas of Kubernetes, and countersign accepts its configuration.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ fn the_manifests_are_valid_and_so_is_the_configuration_in_them() {
         };
         assert!(has("NetworkPolicy/"), "{kinds:?}");
         let text = kustomization["configuration"].as_str().unwrap();
-        // A sidecar forwards to its own pod alone: the API trusts what it says.
+        // A sidecar forwards only to its own pod: the API trusts its identity headers.
         let config: toml::Table = text.parse().unwrap();
         let variable = kustomization["environment"]["COUNTERSIGN__UPSTREAM__API_URL"].as_str();
         let url = variable.or(config["upstream"]["api_url"].as_str()).unwrap();
@@ -46,7 +46,7 @@ fn the_manifests_are_valid_and_so_is_the_configuration_in_them() {
             builder.set("store.url", "postgres://a@127.0.0.1:1/b".into());
             builder.set("nonce.url", "redis://127.0.0.1:1/0".into());
         }
-        // Store and API are not there, which is 1; a mistake in the configuration is 2.
+        // Store and API do not exist here, which exits with 1; an error in the configuration exits with 2.
         let ended = builder.run(&["check"], "");
         assert_eq!(ended.code(), Some(1), "{ended:?}");
     }

@@ -52,7 +52,7 @@ fn the_debian_package_installs_starts_upgrades_and_goes() {
         at("2")
     );
     fs::write(&unit, text).unwrap();
-    // A whole Debian with systemd, of which nothing stays.
+    // A whole Debian with systemd, discarded afterwards.
     let mut machine = command("systemd-nspawn");
     machine
         .args([
@@ -174,7 +174,7 @@ fn a_release_is_whole_and_its_image_runs_read_only_without_root() {
         .metadata()
         .unwrap()
         .len();
-    // deploy/image lets nothing larger than 25 MiB pass; the program of a release takes nearly 20 of them.
+    // deploy/image accepts no program larger than 25 MiB; the program of a release has nearly 20 MiB.
     assert!(size - program < 5 << 20, "{}", size - program);
     printed(
         command("unshare")

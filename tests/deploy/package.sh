@@ -21,7 +21,7 @@ as_service consumer add --name Shop --key shop
 test "$(stat -c '%U %a' /var/lib/countersign/countersign.db)" = 'countersign 600'
 zcat /usr/share/man/man1/countersign-serve.1.gz | grep -q configuration
 bash -c '. /usr/share/bash-completion/completions/countersign; complete -p countersign'
-# systemd holds the sockets: while one process follows the other, nobody is refused.
+# systemd keeps the sockets open: while one process follows the other, no connection is refused.
 systemctl is-enabled countersign.socket countersign-admin.socket
 calls() {
     set +x

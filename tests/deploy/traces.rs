@@ -1,4 +1,4 @@
-//! Traces, as a collector reads them that was written from the published protocol.
+//! Traces, as read by a collector that was written from the published protocol.
 
 use std::process::{Child, Stdio};
 
@@ -93,7 +93,7 @@ fn a_request_is_a_span_with_its_steps_and_no_secrets() {
             .header("tracestate", "a=b")
             .header("traceparent", CALLERS),
     );
-    // Nobody is trusted: the ids of the caller are not gone on with.
+    // No peer is trusted: the ids of the caller are not continued.
     let seen = api.only_request();
     assert_eq!(seen.header("tracestate"), None);
     let sent: Vec<String> = seen
@@ -164,7 +164,7 @@ fn a_request_is_a_span_with_its_steps_and_no_secrets() {
         "",
         "it is not verified"
     );
-    // What has ended before the process is exported.
+    // Spans that ended before the process are exported.
     proxy.passes(Call::get("/last").of(&caller));
     assert!(proxy.stop().success());
     collector.trace("/last");
@@ -279,7 +279,7 @@ fn a_collector_that_fails_or_is_not_there_costs_its_traces_alone() {
         ]);
         until("it is counted", || proxy.metric(FAILED) == 1.0);
     }
-    // Off, the field passes as any other.
+    // When traces are off, the field is forwarded like any other.
     let proxy = Proxy::with(&api, "operations.unlisted = 'anonymous'");
     proxy.passes(Call::get("/off").header("traceparent", "anything"));
     assert_eq!(api.last_request().header("traceparent"), Some("anything"));
@@ -309,7 +309,7 @@ fn over_https_traces_go_only_to_a_collector_with_a_trusted_certificate() {
     let general = "OTEL_EXPORTER_OTLP_CERTIFICATE";
     for (host, variable, authority, problem) in [
         ("localhost", general, other.as_str(), "BadSignature"),
-        // Without the variable the system's authorities count.
+        // Without the variable the system's authorities are trusted.
         ("localhost", "UNUSED", "", "UnknownIssuer"),
         ("127.0.0.1", general, &certificate, "not valid for name"),
     ] {

@@ -1,7 +1,7 @@
 //! Clocks that jump, stay wrong, or are wrong from the start: no request passes twice, and right ones pass again.
 //!
-//! The program's clock is moved by libfaketime, which stands between it and the C library; the clock by which it waits
-//! is left alone, as a jump of the wall clock leaves it.
+//! libfaketime moves the program's clock, by replacing calls to the C library; the clock for waits is left alone, as a
+//! jump of the wall clock leaves it.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,12 +16,12 @@ use crate::{
     },
 };
 
-/// As short as can be waited for.
+/// The shortest window that the tests can wait for.
 const WINDOW: u64 = 3;
 const HOUR: i64 = 3_600;
 const YEARS: i64 = 4 * 365 * 24 * HOUR;
 
-/// Where Debian puts the library that the package `faketime` brings.
+/// The directory of the library from Debian's package `faketime`.
 fn library() -> PathBuf {
     let directories = std::fs::read_dir("/usr/lib").unwrap().flatten();
     let found = directories
@@ -30,13 +30,13 @@ fn library() -> PathBuf {
     found.expect("faketime is installed (tests/run does it)")
 }
 
-/// A proxy whose clock is told to be wrong.
+/// A proxy whose clock can be set wrong.
 pub struct Clockwork {
     pub proxy: Proxy,
     pub api: Upstream,
     offset: PathBuf,
     pub caller: Caller,
-    /// Requests that were let through.
+    /// Requests that passed.
     pub passed: Vec<Vec<u8>>,
 }
 
@@ -45,7 +45,7 @@ impl Clockwork {
         Self::with_window(WINDOW)
     }
 
-    /// A proxy with a window of so many seconds.
+    /// A proxy with a window of this many seconds.
     pub fn with_window(window: u64) -> Self {
         let api = Upstream::start();
         let builder = Proxy::in_front_of(&api);
@@ -71,7 +71,7 @@ impl Clockwork {
         }
     }
 
-    /// Puts the proxy's clock off by so many seconds.
+    /// Sets the proxy's clock off by this many seconds.
     pub fn off_by(&self, seconds: i64) {
         set(&self.offset, seconds);
     }
@@ -82,8 +82,8 @@ impl Clockwork {
         connection.answer("GET")
     }
 
-    /// A call of a consumer whose clock is off by so many seconds. One that a busy machine delays may be late for the window: it
-    /// is made again.
+    /// A call of a consumer whose clock is off by this many seconds. A call that a busy machine delays may be late for
+    /// the window: it is repeated.
     pub fn call(&mut self, seconds: i64) -> Answer {
         within(PATIENCE, "a call is answered within a second", || {
             let begun = now();
@@ -98,8 +98,8 @@ impl Clockwork {
         })
     }
 
-    /// Lets through requests of all the timestamps that a clock off by so much accepts. After a jump ahead requests are
-    /// refused until the store knows how far they are accepted now; not for long, and with nothing else.
+    /// Sends requests that pass, of all the timestamps that a clock off by this much accepts. After a jump ahead
+    /// requests are refused until the store records how far they are accepted now; this is short, and the only refusal.
     #[track_caller]
     pub fn passes(&mut self, seconds: i64) {
         for ahead in [-1, 0, 2] {
@@ -111,7 +111,7 @@ impl Clockwork {
         }
     }
 
-    /// Not one request that passed passes again.
+    /// No request that passed passes again.
     #[track_caller]
     pub fn nothing_passes_twice(&self) {
         let before = self.api.count();
@@ -125,7 +125,7 @@ impl Clockwork {
         assert_eq!(self.api.count(), before);
     }
 
-    /// Looks for a replay that passes for as long as any could, by the proxy's clock as it stands.
+    /// Looks for a replay that passes, for as long as one could by the proxy's present clock.
     #[track_caller]
     fn nothing_passes_twice_for_a_window(&self) {
         let until = now() + 2 * WINDOW + 2;
@@ -137,7 +137,7 @@ impl Clockwork {
 }
 
 fn set(file: &Path, seconds: i64) {
-    // At once: the proxy may be reading.
+    // Atomically: the proxy may be reading it.
     let new = file.with_extension("new");
     std::fs::write(&new, format!("{seconds:+}\n")).unwrap();
     std::fs::rename(new, file).unwrap();
@@ -157,7 +157,7 @@ fn that_jumps_and_is_put_right_costs_nothing_and_admits_nothing() {
         clock.passes(0);
         clock.nothing_passes_twice_for_a_window();
         clock.passes(0);
-        // And there again.
+        // And forward again.
         clock.off_by(jump);
         clock.nothing_passes_twice_for_a_window();
     }
@@ -209,7 +209,7 @@ fn that_was_ahead_for_longer_than_a_window_is_reported_and_mended() {
     clock.passes(YEARS);
     clock.nothing_passes_twice_for_a_window();
     clock.off_by(0);
-    // What was used then is dropped, so nothing up to there can be told from a replay.
+    // Nonces used then are dropped, so no timestamp before that can be told from a replay.
     until("the floor lies ahead", || {
         let lines = clock.proxy.log().lines();
         let told = |line: &String| line.contains("ERROR") && line.contains("nonce.on_lost");
@@ -220,7 +220,7 @@ fn that_was_ahead_for_longer_than_a_window_is_reported_and_mended() {
     ready.has_status(503);
     assert!(ready.text().contains("clock"), "{ready:?}");
     clock.nothing_passes_twice();
-    // The mend that the log names.
+    // The fix that the log names.
     assert!(clock.proxy.stop().success());
     let files = std::fs::read_dir(clock.proxy.directory())
         .unwrap()
@@ -233,7 +233,7 @@ fn that_was_ahead_for_longer_than_a_window_is_reported_and_mended() {
     clock.proxy.start();
     clock.passes(0);
     clock.nothing_passes_twice_for_a_window();
-    // Once is enough: the mark of that clock is still in the store.
+    // Once is enough: the high-water mark of that clock is still in the store.
     for _ in 0..2 {
         clock.proxy.kill();
         clock.proxy.reconfigure("nonce.on_lost = 'refuse'");
@@ -262,7 +262,7 @@ fn that_differs_from_those_of_several_consumers_makes_us_not_ready() {
     };
     let first = (clock.caller.consumer.clone(), clock.caller.token.clone());
     clock.off_by(HOUR);
-    // One consumer, however often it calls, and others whose signatures nobody made.
+    // One consumer, however often it calls, and others with invalid signatures.
     for _ in 0..3 {
         for (who, secret) in [
             (&first, None),
@@ -274,7 +274,7 @@ fn that_differs_from_those_of_several_consumers_makes_us_not_ready() {
             assert!(answer.text().contains("your%20clock"), "{answer:?}");
         }
     }
-    // Until the mark of the new time is written, all are rejected.
+    // Until the high-water mark of the new time is written, all are rejected.
     until("ready", || proxy.is_ready());
     for who in &others {
         send(who, None).is(401, "timestamp_refused");

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Breaks off: every second time by a reset, as a crash or a firewall does it.
+/// Breaks off: every second time by a reset, like a crash or a firewall.
 fn break_off(stream: TcpStream, number: usize) {
     if number.is_multiple_of(2) {
         SockRef::from(&stream)
@@ -90,7 +90,7 @@ fn that_break_off_in_any_state_leak_nothing() {
             _ => call("/x"),
         };
         stream.write_all(&written).unwrap();
-        // Some wait for a part of what is to come, most do not.
+        // Some wait for a part of the answer, most do not.
         if number % 10 == 7 && number % 3 == 0 {
             let mut byte = [0; 1];
             std::io::Read::read_exact(&mut stream, &mut byte).unwrap();
@@ -99,7 +99,7 @@ fn that_break_off_in_any_state_leak_nothing() {
     }
     connections_become(&proxy, begun);
     process.falls_to(before);
-    // And it is not that nobody is let in any more.
+    // And the proxy still accepts connections.
     proxy.send(Call::get("/x").of(&caller)).has_status(200);
 }
 
@@ -120,7 +120,7 @@ fn that_break_off_within_a_tls_handshake_leak_nothing() {
     let process = Process::of(&proxy);
     connections_become(&proxy, 0.0);
     let before = process.descriptors();
-    // The beginning of a ClientHello: a record of 512 bytes, of which a part comes.
+    // The beginning of a ClientHello: a record of 512 bytes, of which only a part is sent.
     let hello = [22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3];
     let mut silent = Vec::new();
     for number in 0..scaled(300, 2_000) {
@@ -145,7 +145,7 @@ fn that_break_off_within_a_tls_handshake_leak_nothing() {
             break_off(stream, number / 4);
         }
     }
-    // Those that stay and say no more are put out.
+    // Connections that stay silent are closed.
     for stream in silent {
         assert!(Connection::over(stream).is_closed());
     }
@@ -187,7 +187,7 @@ fn idle_ones_cost_nothing() {
     // hyper keeps a buffer of 8 KiB for each.
     assert!(each < 14 * 1024, "{each} bytes for an idle connection");
     assert!(ticks < 30, "{ticks} ticks of 10 ms in 3 s");
-    // They are not merely forgotten.
+    // They are not merely dropped.
     for connection in connections.iter_mut().step_by(100) {
         let (method, wire) = target.wire(Call::get("/x"));
         connection.send(&wire);
@@ -217,7 +217,7 @@ fn too_many_from_one_address_are_turned_away_and_others_are_not() {
     let serves = |stream: &TcpStream| {
         let mut connection = Connection::over(stream.try_clone().unwrap());
         let (method, wire) = target.wire(Call::get("/x"));
-        // Who is turned away may be closed on before the request is written.
+        // A rejected connection may be closed before the request is written.
         let _ = connection.try_send(&wire);
         connection.try_answer(&method).ok().flatten()
     };
@@ -238,7 +238,7 @@ fn too_many_from_one_address_are_turned_away_and_others_are_not() {
         serves(&from(modest, target.address))
             .expect("an answer")
             .has_status(200);
-        // The places are free again, whichever way they are left.
+        // The slots are free again, however the connections ended.
         for (number, stream) in kept.into_iter().enumerate() {
             assert!(!is_closed(&stream));
             break_off(stream, number + round);
@@ -247,7 +247,7 @@ fn too_many_from_one_address_are_turned_away_and_others_are_not() {
     }
 }
 
-/// Longer than a connection is silent before it gives its buffers back. Nothing outside shows that it has.
+/// Longer than the idle time after which a connection releases its buffers. That is not visible from outside.
 const SILENCE: Duration = Duration::from_millis(800);
 
 #[test]
@@ -291,7 +291,7 @@ fn that_were_silent_for_a_while_go_on() {
         caller.send(rest);
         answered(&mut caller, "/second");
         std::thread::sleep(SILENCE);
-        // The beginning of a head behind the one before.
+        // The beginning of a head after the one before.
         let (third, fourth) = (wire("/third"), wire("/fourth"));
         let (start, rest) = fourth.split_at(20);
         caller.send(&[&third, start].concat());
@@ -299,7 +299,7 @@ fn that_were_silent_for_a_while_go_on() {
         std::thread::sleep(SILENCE);
         caller.send(rest);
         answered(&mut caller, "/fourth");
-        // A response that is not taken for a while.
+        // A response that is not read for a while.
         caller.send(&wire("/large"));
         std::thread::sleep(SILENCE);
         assert_eq!(caller.answer("GET").has_status(200).body.len(), 6 << 20);

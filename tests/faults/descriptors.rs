@@ -33,7 +33,7 @@ fn callers_who_do_nothing_cannot_take_those_by_which_others_are_served() {
     for _ in 0..200 {
         let stream = try_open(target.address).unwrap();
         if connections.len() < 18 {
-            // Each worker accepts on its own: who came first is in only when it is served.
+            // Each worker accepts on its own: the first caller is accepted only once it is served.
             call(&target, &stream).expect("an answer").has_status(200);
             connections.push(stream);
         } else {
@@ -66,7 +66,7 @@ fn running_out_neither_spins_nor_kills_and_ends() {
     call(&target, &kept).expect("an answer").has_status(200);
     connections_become(&proxy, 1.0);
 
-    // The system takes them away: the limit is behind the program's back, as a full file table is.
+    // The system takes them away: the limit changes without the program's knowledge, as with a full file table.
     let few = (process.descriptors() + 4) as u64;
     let maximum = getrlimit(Resource::Nofile).maximum;
     let limit = |current| {
@@ -90,7 +90,7 @@ fn running_out_neither_spins_nor_kills_and_ends() {
     let lines = proxy.log().lines().into_iter();
     let lines = lines.filter(|line| line.contains("accepting pauses"));
     assert!(lines.count() <= 4, "each listener says so once");
-    // Who is in is served: the connection to the API is there already.
+    // An accepted caller is served: the connection to the API is there already.
     call(&target, &kept).expect("an answer").has_status(200);
 
     limit(before.current.unwrap());

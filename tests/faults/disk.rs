@@ -1,4 +1,4 @@
-//! A disk that takes no more: nothing is acknowledged that is not kept, and nothing is forgotten.
+//! A full disk: nothing is acknowledged that is not stored, and nothing is forgotten.
 
 use std::{fs::File, io::Write, path::PathBuf, process::Command};
 
@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 /// A public address that outlives a restart on another port.
-/// The window is wide, so that what is slow to fill a disk does not leave it.
+/// The window is wide, so that timestamps do not leave it while the disk is filled slowly.
 const FIXED: &str = "service.base_url = 'https://api.test'\nlog.access = false\n\
                      signature.timestamp_window = '1h'";
 
@@ -109,7 +109,7 @@ fn a_full_disk_of_postgresql_is_503_and_nothing_is_forwarded() {
     };
     for round in 1..=2 {
         disk.fill();
-        // Pages that are begun have room.
+        // Pages already allocated have room.
         within(PATIENCE, "the disk is full", || {
             (send().status == 503).then_some(())
         });
@@ -153,7 +153,7 @@ fn a_file_size_limit_fails_closed_and_loses_nothing() {
     );
 }
 
-/// What callers were told has happened.
+/// The results that callers were given.
 struct Told<'a> {
     proxy: Proxy,
     consumer: &'a Consumer,
@@ -163,7 +163,7 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// A call with that timestamp, remembered if it was let through.
+    /// A call with that timestamp, remembered if it passed.
     fn call(&mut self, timestamp: u64) -> Answer {
         let call = Call::get("/x").by(self.consumer).with(self.token);
         let wire = self
@@ -187,7 +187,7 @@ impl Told<'_> {
         answer
     }
 
-    /// Not one of the requests passes again.
+    /// None of the requests passes again.
     fn nothing_passes_twice(&self, api: &Upstream) {
         let before = api.count();
         for wire in &self.requests {
@@ -201,7 +201,7 @@ impl Told<'_> {
     /// All tokens are known.
     fn nothing_is_lost(&self) {
         for token in &self.request_tokens {
-            // Some part of the nonce window may learn a second later than others that there is room again.
+            // A part of the nonce window may notice a second later than others that there is room again.
             let answer = within(PATIENCE, "the call is answered", || {
                 let answer = self.proxy.send(exchanges(self.consumer, token, "0"));
                 (answer.status != 503).then_some(answer)
@@ -232,7 +232,7 @@ fn fails_closed_and_loses_nothing(
     told.ask().has_status(200);
 
     fill(&told.proxy);
-    // Each second needs room of its own: soon there is none.
+    // Each second needs room of its own: soon there is none left.
     let mut timestamps = (now() - 250..now() + 250).cycle();
     let mut refused = 0;
     for _ in 0..20_000 {
@@ -259,7 +259,7 @@ fn fails_closed_and_loses_nothing(
         }
     }
     assert_eq!(failed, 10, "no more request tokens are given out");
-    // Each is noted by what meets it, and ends when nothing has met it for some seconds.
+    // Each condition begins with a failed write, and ends when none has failed for some seconds.
     within(PATIENCE, "the full nonce window is a condition", || {
         told.call(timestamps.next().unwrap());
         let ready = told.proxy.ask_admin("/readyz").text();
@@ -313,7 +313,7 @@ fn fails_closed_and_loses_nothing(
     told.nothing_passes_twice(api);
     told.nothing_is_lost();
 
-    // Nor does it come to light later.
+    // Nor does it appear later.
     fill(&told.proxy);
     for _ in 0..200 {
         told.call(timestamps.next().unwrap());

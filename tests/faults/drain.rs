@@ -1,4 +1,4 @@
-//! SIGTERM: whoever wrote a request gets its answer.
+//! SIGTERM: every caller that sent a request gets its answer.
 
 use rustix::process::Signal;
 

@@ -1,5 +1,5 @@
-//! One process takes over from another on sockets that were passed to both (`LISTEN_FDS`), and what the service manager is
-//! told.
+//! One process takes over from another on sockets that were passed to both (`LISTEN_FDS`), and the messages to the
+//! service manager.
 
 use std::{
     net::{TcpListener, TcpStream, UdpSocket},
@@ -32,7 +32,7 @@ const CONFIG: &str = "service.base_url = 'https://api.test'\nlog.access = false\
 const SWITCHING: &str = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
                          Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 
-/// How many pieces a download has at least; there are ten in a second.
+/// The least number of pieces of a download; ten are sent each second.
 const PIECES: usize = 60;
 
 /// An API with downloads, which end once `may_end`, and sockets that echo.
@@ -63,7 +63,7 @@ fn api(may_end: &Arc<AtomicBool>) -> Upstream {
     })
 }
 
-/// Requests that were accepted, which somebody sends again and again.
+/// Requests that were accepted, which a thread sends again and again.
 struct Replays {
     stop: Arc<AtomicBool>,
     accepted: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -124,7 +124,7 @@ impl Replays {
         });
     }
 
-    /// Ends them; what was accepted.
+    /// Ends them; returns the requests that were accepted.
     fn end(self) -> Vec<Vec<u8>> {
         self.stop.store(true, Ordering::SeqCst);
         for thread in self.threads {
@@ -171,14 +171,14 @@ fn a_successor_takes_over_under_load_without_a_gap_and_nothing_passes_twice() {
     let tally = load.end();
     assert_eq!(tally.failures, [""; 0]);
     assert!(tally.told_to_close > 0, "{tally:?}");
-    // Of every second before and after.
+    // Requests of every second before and after.
     let accepted = replays.end();
     for wire in &accepted {
         let mut connection = proxy.connect();
         connection.send(wire);
         connection.answer("GET").is(401, "nonce_used");
     }
-    // Nor by the old process, which closes the connection behind the download.
+    // The old process, which closes the connection after the download, does not accept them either.
     may_end.store(true, Ordering::SeqCst);
     let answer = download.answer("GET");
     assert!(answer.has_status(200).body.len() >= PIECES * "piece".len());
@@ -335,7 +335,7 @@ fn sockets_of_another_kind_are_rejected_with_the_fix() {
     );
 }
 
-/// A service manager: what it is told.
+/// A service manager: the messages it receives.
 struct Manager {
     socket: UnixDatagram,
     directory: tempfile::TempDir,
@@ -349,7 +349,7 @@ impl Manager {
         Self { socket, directory }
     }
 
-    /// A process that tells it, with a watchdog.
+    /// Starts a process that sends to it, with a watchdog.
     fn runs(&self, builder: Builder) -> Proxy {
         let path = self.directory.path().join("notify");
         builder
@@ -411,7 +411,7 @@ fn a_successor_that_waits_for_the_window_says_so() {
     let api = Upstream::start();
     let mut proxy = manager.runs(Proxy::in_front_of(&api).config(CONFIG).activated());
     manager.is_told(&["READY=1\n"]);
-    // While it is stopped it gives up nothing.
+    // A stopped process does not give up the nonce window.
     let pid = proxy.pid();
     proxy.signal(Signal::STOP);
     let mut old = thread::scope(|scope| {
@@ -439,7 +439,7 @@ fn while_a_worker_hangs_the_watchdog_is_not_fed() {
         until("it is missed", || missed() >= enough);
     };
     let hung = HungThread::of(&proxy, "worker-1");
-    // It may have run since the last look.
+    // The watchdog may have run since the last look.
     looks(2);
     manager.told();
     looks(3);

@@ -1,4 +1,4 @@
-//! `kill -9`: what was acknowledged holds.
+//! `kill -9`: acknowledged results stay valid.
 
 use std::{
     collections::HashSet,
@@ -29,7 +29,7 @@ const FIXED: &str = "service.base_url = 'https://api.test'\nlog.access = false";
 
 const CALLBACK: &str = "https://shop.test/back";
 
-/// What a caller got an answer for.
+/// The results that a caller got an answer for.
 #[derive(Default)]
 struct Acknowledged {
     requests: Vec<(String, Vec<u8>)>,
@@ -37,14 +37,14 @@ struct Acknowledged {
     access_tokens: Vec<Token>,
 }
 
-/// Sends a request on a connection of its own; `None`: no whole answer came.
+/// Sends a request on a connection of its own; `None`: no complete answer came.
 fn tries(target: &Target, method: &str, wire: &[u8]) -> Option<Answer> {
     let mut connection = Connection::over(try_open(target.address).ok()?);
     connection.try_send(wire).ok()?;
     connection.try_answer(method).ok()?
 }
 
-/// Takes a step again and again, until it fails or it is over.
+/// Repeats a step until it fails or the time is over.
 fn repeat<'scope>(
     scope: &'scope Scope<'scope, '_>,
     over: &'scope AtomicBool,
@@ -53,7 +53,7 @@ fn repeat<'scope>(
     scope.spawn(move || while !over.load(Ordering::SeqCst) && step() {});
 }
 
-/// It would hold keys, secrets and passwords.
+/// It would contain keys, secrets and passwords.
 #[test]
 fn a_crash_leaves_no_core_dump() {
     let mut proxy = Proxy::in_front_of(&Upstream::start()).start();
@@ -79,7 +79,7 @@ fn no_order_came_twice(api: &Upstream) {
     }
 }
 
-/// A number that nobody foresees.
+/// An unpredictable number.
 fn random() -> usize {
     let hash = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0_u8);
     usize::try_from(hash % 1_000_000).unwrap()
@@ -96,7 +96,7 @@ fn at_random_loses_no_token_and_admits_no_request_twice() {
     let mut all = Acknowledged::default();
     for _ in 0..scaled(3, 20) {
         let target = Target::of(&proxy, &consumer, &token);
-        // The user has agreed to some, so that they can be exchanged while the end comes.
+        // The user has agreed to some, so that they can be exchanged when the process is killed.
         let agreed: Vec<(Token, String)> = {
             let mut visitor = Visitor::to(&proxy);
             let mut first = true;
@@ -164,7 +164,7 @@ fn at_random_loses_no_token_and_admits_no_request_twice() {
                     true
                 });
             }
-            // At random: somewhere among the requests, and wherever the callers are by then.
+            // At a random moment among the requests, in whatever state the callers are.
             let enough = 20 + random() % 200;
             until("requests are served", || {
                 count.load(Ordering::SeqCst) >= enough
@@ -188,10 +188,10 @@ fn at_random_loses_no_token_and_admits_no_request_twice() {
             proxy.passes(Call::get("/x").by(&consumer).with(token));
         }
         for token in &one.request_tokens {
-            // Known, and nobody has decided yet.
+            // Known, and not decided yet.
             proxy.rejects(exchanges(&consumer, token, "0"), 401, "permission_unknown");
         }
-        // What was not acknowledged happened or did not: it is exchanged once at most.
+        // An unacknowledged exchange took place or did not: each is exchanged once at most.
         for (token, verifier) in &agreed {
             let answer = proxy.send(exchanges(&consumer, token, verifier));
             assert!(
@@ -210,7 +210,7 @@ fn at_random_loses_no_token_and_admits_no_request_twice() {
         all.request_tokens.len(),
         all.access_tokens.len()
     );
-    // What was acknowledged long ago holds as well.
+    // Results acknowledged long ago stay valid as well.
     let target = Target::of(&proxy, &consumer, &token);
     for (method, wire) in &all.requests {
         tries(&target, method, wire)

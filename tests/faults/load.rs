@@ -1,4 +1,4 @@
-//! Many callers at once, each of whom counts every request that was written and not answered.
+//! Many callers at once, each of which counts the requests that were written and not answered.
 
 use std::{
     net::{SocketAddr, TcpStream},
@@ -14,7 +14,7 @@ use rustix::net::{RecvFlags, recv};
 
 use crate::support::{Answer, Call, Connection, Consumer, Proxy, Token, http::try_open, until};
 
-/// Whom the callers call, and as whom.
+/// The address that the callers call, and their credentials.
 #[derive(Clone)]
 pub struct Target {
     pub address: SocketAddr,
@@ -52,19 +52,19 @@ impl Target {
     }
 }
 
-/// What a caller, or all of them, went through.
+/// The counts of one caller, or of all of them.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub answered: usize,
     /// Answers that said `Connection: close`.
     pub told_to_close: usize,
-    /// Kept connections found closed before anything was written on them.
+    /// Kept connections found closed before any request was written on them.
     pub found_closed: usize,
     /// Requests that were written and not answered with 200.
     pub failures: Vec<String>,
 }
 
-/// Callers at work.
+/// Running callers.
 pub struct Load {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
@@ -72,8 +72,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// Begins with so many callers. One in four opens a connection for each request; of the others half pause between
-    /// requests. Nobody tries a request twice; who is told to close connects anew, until nobody listens.
+    /// Starts this many callers. One in four opens a connection for each request; half of the others pause between
+    /// requests. No request is retried; a caller that is told to close connects again, until connections are refused.
     pub fn begin(target: &Target, callers: usize) -> Self {
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::default());
         let begin = |number| {
@@ -94,25 +94,25 @@ impl Load {
         }
     }
 
-    /// How many requests were answered so far.
+    /// The number of requests answered until now.
     pub fn answered(&self) -> usize {
         self.answered.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many more requests were answered.
+    /// Waits until this many more requests were answered.
     #[track_caller]
     pub fn goes_on_for(&self, count: usize) {
         let enough = self.answered() + count;
         until("the load goes on", || self.answered() >= enough);
     }
 
-    /// Tells the callers to stop after the request at hand.
+    /// Stops the callers after the current request.
     pub fn end(self) -> Tally {
         self.stop.store(true, Ordering::SeqCst);
         self.wait()
     }
 
-    /// Waits until the callers find nobody who listens.
+    /// Waits until the callers' connections are refused.
     pub fn wait(self) -> Tally {
         let mut all = Tally::default();
         for caller in self.callers {
@@ -136,7 +136,7 @@ struct Caller {
 
 impl Caller {
     fn call(mut self) -> Tally {
-        // Nothing is written yet where nobody listens.
+        // Nothing was written yet if the connection is refused.
         while !self.stop.load(Ordering::SeqCst)
             && let Ok(stream) = try_open(self.target.address)
         {

@@ -1,4 +1,4 @@
-//! A flood of logins: hashing passwords is dear, and nobody else may pay for it.
+//! A flood of logins: hashing passwords is expensive, and other callers must not be slowed.
 
 use std::{net::TcpStream, time::Instant};
 
@@ -13,7 +13,7 @@ use crate::{
 
 const LOGINS: usize = 200;
 
-/// Two hashes at a time have 38 MiB, and the rest is for 200 connections; 200 hashes would have 3,800.
+/// Two hashes at a time need 38 MiB, and the rest is for 200 connections; 200 hashes would need 3,800.
 const MAY_ADD: usize = 72 << 20;
 
 #[test]
@@ -31,7 +31,7 @@ fn of_200_at_once_most_are_told_to_come_back_and_protected_calls_go_on() {
     let target = Target::of(&proxy, &caller.consumer, &caller.token);
     proxy.send(Call::get("/x").of(&caller)).has_status(200);
 
-    // One page serves all: its form is bound to the browser, and so is each login that is sent.
+    // One page is enough for all: its form is bound to the browser, and so is each login that is sent.
     let mut visitor = Visitor::to(&proxy);
     let page = visitor.open("/service.oauth?mode=login");
     let cookies: Vec<String> = visitor
@@ -60,7 +60,7 @@ fn of_200_at_once_most_are_told_to_come_back_and_protected_calls_go_on() {
             (try_open(target.address).unwrap(), wire)
         })
         .collect();
-    // All are there but for a byte, and then all are there at once.
+    // First all are sent except for a byte, and then all are completed at once.
     for (stream, wire) in &mut flood {
         std::io::Write::write_all(stream, &wire[..wire.len() - 1]).unwrap();
     }
@@ -95,7 +95,7 @@ fn of_200_at_once_most_are_told_to_come_back_and_protected_calls_go_on() {
         let seconds: u64 = answer.header("retry-after").unwrap().parse().unwrap();
         assert!(seconds > 0);
     }
-    // The pool is short; on a machine with all the time in the world it still is not 200 long.
+    // The queue is short; even on a fast machine it is not 200 long.
     assert!(!turned_away.is_empty(), "the queue has a bound");
     let checked = answers.len() - turned_away.len();
     assert!(checked >= 16, "{checked} were checked");
@@ -110,7 +110,7 @@ fn of_200_at_once_most_are_told_to_come_back_and_protected_calls_go_on() {
     eprintln!("{} KiB more at most", added / 1024);
     assert!(added < MAY_ADD, "{added} bytes");
 
-    // Who was turned away is not counted as having failed, and who knows the password gets in.
+    // A refused login does not count as failed, and the right password logs in.
     let page = visitor.open("/service.oauth?mode=login");
     let after = visitor.log_in(&page, &caller.user);
     assert!(after.answer.status < 400, "{after:?}");

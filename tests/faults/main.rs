@@ -1,5 +1,5 @@
-//! What the program does when the world fails it: signals under load, `kill -9`, no descriptors, no disk, a wrong clock,
-//! callers and an API that are slow or gone. Each test watches the real process from outside.
+//! The program's behaviour when its environment fails: signals under load, `kill -9`, no descriptors, no disk, a wrong
+//! clock, callers and an API that are slow or gone. Each test watches the real process from outside.
 //!
 //! `cargo test` runs the short form. The long form, with the numbers that the promises name, is one command:
 //! `tests/faults/run`.

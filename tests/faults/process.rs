@@ -1,4 +1,4 @@
-//! What the kernel tells of the running program.
+//! The kernel's data about the running program.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ impl Process {
         Self(format!("/proc/{}", proxy.pid().as_raw_nonzero()).into())
     }
 
-    /// How many descriptors are open.
+    /// The number of open descriptors.
     pub fn descriptors(&self) -> usize {
         fs::read_dir(self.0.join("fd")).unwrap().count()
     }
@@ -46,7 +46,7 @@ impl Process {
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 
-    /// Processor time that the process uses while this thread looks on for `period`.
+    /// Processor time that the process uses during `period`.
     pub fn ticks_within(&self, period: Duration) -> u64 {
         let before = self.ticks();
         std::thread::sleep(period);
@@ -63,7 +63,7 @@ impl Process {
         self.status("VmHWM:")
     }
 
-    /// Begins to measure the peak anew.
+    /// Resets the measured peak.
     pub fn forget_peak(&self) {
         fs::write(self.0.join("clear_refs"), "5").unwrap();
     }
@@ -83,7 +83,7 @@ pub fn connections_become(proxy: &Proxy, count: f64) {
     until(&what, || proxy.metric("countersign_connections") == count);
 }
 
-/// Lets this process, which plays all the callers, have as many descriptors as it may.
+/// Raises the descriptor limit of this process, which plays all the callers, as far as it may.
 pub fn allow_many_descriptors() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);

@@ -1,4 +1,4 @@
-//! SIGHUP: everything changes and nobody notices.
+//! SIGHUP: everything changes without an effect on callers.
 
 use std::process::Stdio;
 
@@ -18,7 +18,7 @@ use crate::{
 /// A public address that outlives a restart on another port.
 const FIXED: &str = "service.base_url = 'https://api.test'\nlog.access = false\ncache.ttl = '1h'";
 
-/// How often the log says so.
+/// The number of such lines in the log.
 fn told(proxy: &Proxy, what: &str) -> usize {
     let lines = proxy.log().lines();
     lines.iter().filter(|line| line.contains(what)).count()
@@ -42,7 +42,7 @@ fn under_load_no_request_is_lost_and_nothing_is_forgotten() {
         .config("[[operation]]\npath = '/account'\naccess = ['user']\n[operations]\nunlisted = 'consumer'")
         .start();
     let caller = proxy.somebody();
-    // What the commands changed is dropped from the cache a little later; after a new start nothing has changed.
+    // The cached records that the commands changed are dropped a little later; after a new start nothing has changed.
     assert!(proxy.stop().success());
     proxy.start();
     let target = Target::of(&proxy, &caller.consumer, &caller.token);
@@ -71,7 +71,7 @@ fn under_load_no_request_is_lost_and_nothing_is_forgotten() {
             told(&proxy, "keeping the current configuration"),
         );
         if round % 5 == 4 {
-            // Broken in another way each time; the file as it is written has more than one line.
+            // Broken in another way each time; the written file has more than one line.
             let good = std::fs::read_to_string(proxy.directory().join("config.toml")).unwrap();
             let (broken, named) = match round / 5 % 3 {
                 0 => (format!("{good}\n[limits\n"), "config.toml"),
@@ -96,7 +96,7 @@ fn under_load_no_request_is_lost_and_nothing_is_forgotten() {
             assert!(line.contains("ERROR"), "{line}");
             assert_eq!(told(&proxy, "configuration_reloaded"), reloaded);
         } else {
-            // Something to see: the idle time of the connections, and who may call what.
+            // Visible settings: the idle time of the connections, and the access to operations.
             let access = if round % 2 == 0 { "nobody" } else { "consumer" };
             proxy.reconfigure(&format!(
                 "[limits]\nidle_timeout = '{}s'\n[[operation]]\npath = '/account'\naccess = ['user']\n\
@@ -108,7 +108,7 @@ fn under_load_no_request_is_lost_and_nothing_is_forgotten() {
             until("the new file is taken up", || {
                 told(&proxy, "configuration_reloaded") > reloaded
             });
-            // A connection from before the first reload lives under the newest.
+            // A connection from before the first reload still works under the newest configuration.
             let (method, wire) = target.wire(Call::get("/changing"));
             kept.send(&wire);
             let expected = if access == "nobody" { 404 } else { 200 };
@@ -156,7 +156,7 @@ fn reload(proxy: &mut Proxy, text: &str) -> String {
 fn what_a_reload_cannot_change_is_named_each_time_and_not_claimed() {
     let (_api, mut proxy, caller) = Scene::with(FIXED).into_parts();
     let warnings = |proxy: &Proxy| told(proxy, "settings that changed but need a restart");
-    // Twice: what runs is still another configuration than what is written.
+    // Twice: the running configuration still differs from the written one.
     for round in 1..=2 {
         let changed = "cache.ttl = '2h'\nlisten.workers = 3\nsignature.enforcement = 'observe'";
         let record = reload(&mut proxy, changed);
@@ -166,12 +166,12 @@ fn what_a_reload_cannot_change_is_named_each_time_and_not_claimed() {
         assert!(!record.contains("signature"), "{record}");
         assert_eq!(warnings(&proxy), round);
     }
-    // What can be changed was.
+    // The settings that can change did change.
     proxy.passes(Call::get("/x").of(&caller).key("wrong"));
     let back = "cache.ttl = '1h'\nlisten.workers = 2\nsignature.enforcement = 'enforce'";
     let record = reload(&mut proxy, back);
     has(&record, &["not_applied=\"listen.workers\""]);
-    // A wider window waits for its mark, and the record says so.
+    // A wider window waits for its high-water mark, and the record says so.
     let record = reload(&mut proxy, "signature.timestamp_window = '1h'");
     has(&record, &["pending=\"signature.timestamp_window\""]);
     until("the wider window takes effect", || {
@@ -230,7 +230,7 @@ fn a_reload_asked_for_during_the_start_waits_for_its_end() {
     let store = files
         .map(|entry| entry.path())
         .find(|path| path.extension().is_some_and(|extension| extension == "db"));
-    // Another program holds the store, so the start takes its time.
+    // Another program locks the store, so the start is slow.
     let held = rusqlite::Connection::open(store.unwrap()).unwrap();
     held.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let mut serve = program()

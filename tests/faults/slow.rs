@@ -1,4 +1,4 @@
-//! Everybody who takes too long, and too little at a time: each deadline, met by somebody who misbehaves.
+//! Slow peers that send too little at a time: each deadline, tried with a misbehaving peer.
 
 use std::{
     io::Write,
@@ -23,10 +23,10 @@ use crate::{
     },
 };
 
-/// Between two bytes of somebody who dribbles: a dozen of them fit into the shortest deadlines below.
+/// The time between two dribbled bytes: a dozen of them fit into the shortest deadlines below.
 const DRIBBLE: Duration = Duration::from_millis(40);
 
-/// With the deadlines that the test is about. What has to be in time has the long ones of the defaults.
+/// With the deadlines under test. Steps that have to be in time have the long defaults.
 fn with_deadlines(api: &Upstream, config: &str) -> (Proxy, Consumer, Token, Target) {
     let proxy = Proxy::with(api, config);
     let caller = proxy.somebody();
@@ -34,7 +34,7 @@ fn with_deadlines(api: &Upstream, config: &str) -> (Proxy, Consumer, Token, Targ
     (proxy, caller.consumer, caller.token, target)
 }
 
-/// Writes one byte after the other, until all are written or the peer has answered or closed; how many were written.
+/// Writes one byte after the other, until all are written or the peer has answered or closed; counts them.
 fn dribble(stream: &mut TcpStream, bytes: &[u8]) -> usize {
     let mut byte = [0; 1];
     for (written, one) in bytes.chunks(1).enumerate() {
@@ -53,7 +53,7 @@ fn is_timeout(error: &std::io::Error) -> bool {
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
-/// Dribbles what comes after the first `at_once` bytes: it must be cut short, and told why.
+/// Dribbles the bytes after the first `at_once`: the connection must be cut short, with the reason in the answer.
 #[track_caller]
 fn is_cut_short(what: &str, stream: &mut TcpStream, wire: &[u8], at_once: usize) {
     stream.write_all(&wire[..at_once]).unwrap();
@@ -73,7 +73,7 @@ fn a_head_that_comes_byte_by_byte() {
     let (proxy, _, _, target) = with_deadlines(&api, "limits.head_timeout = '1s'");
     let (_, wire) = target.wire(Call::get("/x"));
     let mut new = try_open(target.address).unwrap();
-    // A connection that says nothing at all is closed without a word.
+    // A connection that sends nothing at all is closed without an answer.
     is_cut_short("a new connection", &mut new, &wire, 1);
     api.saw_nothing();
 
@@ -85,7 +85,7 @@ fn a_head_that_comes_byte_by_byte() {
         .has_status(200);
     is_cut_short("a kept connection", &mut kept, &wire, 1);
 
-    // Nor is what may precede a head without end.
+    // Empty lines before a head do not extend the deadline either.
     let mut empty = try_open(target.address).unwrap();
     let written = dribble(&mut empty, &b"\r\n".repeat(100));
     assert!(written < 200, "{written} bytes of empty lines");
@@ -188,7 +188,7 @@ fn a_reader_that_reads_nothing() {
     stream.write_all(&wire).unwrap();
     assert!(told.recv_timeout(PATIENCE).unwrap(), "the API is let go");
     connections_become(&proxy, 0.0);
-    // Whoever reads on later must not take it for whole.
+    // A caller that reads on later must not take it for complete.
     let answer = Connection::over(stream).try_answer("GET");
     assert!(answer.is_err(), "a part is not the whole");
 }
@@ -201,7 +201,7 @@ fn a_refused_body_without_end() {
         "POST /x HTTP/1.1\r\nHost: {}\r\nAuthorization: OAuth oauth_token=\"x\"\r\nContent-Length: 100000000000000\r\n\r\n",
         proxy.host()
     );
-    // Fast: it is read on for a time, so that the response arrives, but not for ever.
+    // Fast: it is read and discarded for a time, so that the response arrives, but not without end.
     let begun = Instant::now();
     let mut stream = try_open(proxy.address()).unwrap();
     stream.write_all(head.as_bytes()).unwrap();
@@ -209,7 +209,7 @@ fn a_refused_body_without_end() {
     while stream.write_all(&piece).is_ok() {
         assert!(begun.elapsed() < PATIENCE, "a refused body is read on");
     }
-    // Slow: nor is it waited for.
+    // Slow: it is not waited for either.
     let mut stream = try_open(proxy.address()).unwrap();
     stream.write_all(head.as_bytes()).unwrap();
     let mut connection = Connection::over(stream.try_clone().unwrap());
@@ -240,7 +240,7 @@ fn a_kept_connection_that_says_nothing_more() {
     let mut silent = try_open(target.address).unwrap();
     serves(&mut silent);
     assert!(Connection::over(silent).is_closed());
-    // Empty lines are no request, and do not count as one.
+    // Empty lines are not requests, and do not count as one.
     for filler in ["\r\n", "\r"] {
         let mut filling = try_open(target.address).unwrap();
         serves(&mut filling);
@@ -277,7 +277,7 @@ fn a_tls_handshake_that_does_not_go_on() {
     connections_become(&proxy, 0.0);
 }
 
-/// A listener that lets nobody in: its queue is full.
+/// A listener that accepts no connection: its queue is full.
 fn full_listener() -> (TcpListener, Vec<TcpStream>) {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     let loopback = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
@@ -303,7 +303,7 @@ fn an_api_that_lets_nobody_in() {
     proxy.send(Call::get("/x").of(&caller)).has_status(504);
     drop(filling);
 
-    // One that lets everybody in and does not shake hands.
+    // One that accepts connections without a TLS handshake.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://localhost:{}", mute.local_addr().unwrap().port());
     let proxy = Builder::in_front_of_url(&url).config(short).start();
@@ -316,7 +316,7 @@ fn an_api_that_answers_byte_by_byte_or_not_at_all() {
     let api = Upstream::handling(|exchange| {
         let target = exchange.seen.target.clone();
         if target == "/unread" {
-            // The body is never read; what is written of it fills the sockets.
+            // The body is never read; its bytes fill the sockets.
             std::thread::sleep(PATIENCE);
             return Ok(After::Close);
         }
@@ -352,7 +352,7 @@ fn an_api_that_answers_byte_by_byte_or_not_at_all() {
     });
     let (mut proxy, consumer, token, target) =
         with_deadlines(&api, "upstream.response_timeout = '500ms'");
-    // Interim responses (RFC 9110 §15.2) draw no deadline out.
+    // Interim responses (RFC 9110 §15.2) do not extend a deadline.
     for (path, status) in [("/silent", 504), ("/dribbled", 504), ("/interim", 504)] {
         let answer = proxy.send(Call::get(path).by(&consumer).with(&token));
         assert_eq!(answer.status, status, "{path}: {answer:?}");

@@ -1,4 +1,4 @@
-//! Bodies much larger than memory should be, with a reader who is slower than the writer.
+//! Bodies much larger than the allowed memory, with a reader that is slower than the writer.
 
 use std::{
     io::Write,
@@ -21,7 +21,7 @@ const BODY_BYTES: usize = 100 << 20;
 const MAY_ADD: usize = 16 << 20;
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// The piece of the body at this place: no two pieces are alike, so none can be lost, doubled or swapped unseen.
+/// The piece of the body at this place: all pieces differ, so none can be lost, doubled or swapped unnoticed.
 fn piece(number: usize) -> Vec<u8> {
     let mut piece = vec![0; PIECE_BYTES];
     for (at, word) in piece.chunks_exact_mut(8).enumerate() {
@@ -30,7 +30,7 @@ fn piece(number: usize) -> Vec<u8> {
     piece
 }
 
-/// Waits until `count` has stopped growing: the writer is held back.
+/// Waits until `count` has stopped growing: the writer is blocked.
 fn stands_still(count: &AtomicUsize) -> usize {
     let mut seen = (count.load(Ordering::SeqCst), 0);
     within(PATIENCE, "the writer is held back", || {
@@ -88,7 +88,7 @@ fn an_answer_of_100_mib_adds_at_most_16_mib_while_its_reader_is_slow() {
         let (method, wire) = target.wire(Call::get(path));
         let mut connection = proxy.connect();
         connection.send(&wire);
-        // The reader reads nothing: the writer must come to a stop, and far from the end.
+        // The reader reads nothing: the writer must stop far from the end.
         let held_back = stands_still(&written);
         assert!(
             held_back < BODY_BYTES / 2,

@@ -11,13 +11,13 @@ use crate::{
 
 /// The narrow window.
 const NARROW: u64 = 1;
-/// The wide one, far beyond what the mark in the store reaches ahead.
+/// The wide window, far beyond the reach of the high-water mark in the store.
 const WIDE: u64 = 100;
-/// A request of a consumer whose clock is this far ahead passes under the wide window alone.
+/// A request of a consumer whose clock is this far ahead passes only in the wide window.
 const AHEAD: i64 = 90;
 
 impl Clockwork {
-    /// Changes the window by a reload, and waits until the file is taken up.
+    /// Changes the window by a reload, and waits until the file is applied.
     #[track_caller]
     fn reload(&mut self, window: u64) {
         let reloaded = |clock: &Self| {
@@ -51,9 +51,9 @@ impl Clockwork {
         self.proxy.start_unready();
     }
 
-    /// Replays everything at times from `from` to `end` seconds from now, and at each time that a request names: for as
-    /// long as the proxy needs to write its mark after a jump, and without other requests in between, which would leave
-    /// traces. At the end requests pass again.
+    /// Replays everything at times from `from` to `end` seconds from now, and at the timestamp of each request: for as
+    /// long as the proxy needs to write its high-water mark after a jump, and without other requests in between, which
+    /// would leave traces. At the end requests pass again.
     #[track_caller]
     fn nothing_passes_twice_from(&mut self, from: i64, end: i64) {
         let now = || now().cast_signed();
@@ -126,7 +126,7 @@ fn narrowed_and_widened_again_admits_nothing_twice_in_one_run() {
     clock.reload(WIDE);
     clock.comes_to_pass(AHEAD);
     clock.nothing_passes_twice();
-    // What had left the narrow window stays out, used or not; what had not is there for the wide one.
+    // Timestamps that had left the narrow window stay rejected, used or not; the others are valid in the wide one.
     clock.call(-AHEAD).is(401, "timestamp_refused");
     clock.call(0).has_status(200);
     clock.proxy.kill();
@@ -162,7 +162,7 @@ fn widened_while_the_clock_is_wrong_admits_nothing_twice() {
         clock.nothing_passes_twice();
         clock.off_by(jump);
         clock.loses_its_nonces();
-        // The gap ends by the highest mark, whichever clock wrote it.
+        // The gap ends at the highest mark, whichever clock wrote it.
         let from = jump.max(0);
         clock.nothing_passes_twice_from(from, from + 300);
         clock.off_by(0);

@@ -1,4 +1,4 @@
-//! An API that speaks HTTP/2; what it does with a request is in the request's path.
+//! An API that speaks HTTP/2; the path of a request selects its behaviour.
 
 use std::{
     collections::HashSet,
@@ -23,13 +23,13 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::support::{proxy::Builder, until};
 
-/// At most so many requests at once are taken on one connection.
+/// The most requests at once on one connection.
 pub(crate) const STREAMS: u32 = 50;
 
 #[derive(Default)]
 struct Record {
     heads: Mutex<Vec<Parts>>,
-    /// How each body ended, in the order of the ends.
+    /// The result of each body, in the order of the ends.
     bodies: Mutex<Vec<Result<Vec<u8>, ()>>>,
     asked: Mutex<HashSet<String>>,
     connections: AtomicUsize,
@@ -97,7 +97,7 @@ impl Api {
         self.record.heads.lock().unwrap().clone()
     }
 
-    /// How often a path was asked for.
+    /// The number of requests for a path.
     pub(crate) fn count(&self, path: &str) -> usize {
         let heads = self.record.heads.lock().unwrap();
         heads.iter().filter(|head| head.uri.path() == path).count()
@@ -112,7 +112,7 @@ impl Api {
         self.record.connections.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many requests in all have been taken back by a reset.
+    /// Waits until this many requests in all have been reset.
     pub(crate) fn resets_become(&self, count: usize) {
         let resets = &self.record.resets;
         until("the stream is reset", || {
@@ -120,7 +120,7 @@ impl Api {
         });
     }
 
-    /// Waits until so many connections are open.
+    /// Waits until this many connections are open.
     pub(crate) fn open_becomes(&self, count: usize) {
         let open = &self.record.open;
         until("connections are closed", || {
@@ -207,7 +207,7 @@ async fn answer(
             fields.insert("grpc-status", HeaderValue::from_static("5"));
             drop(respond.send_response(response, true));
         }
-        // Answers before the body has come, and takes none of it.
+        // Answers before the body has come, and reads none of it.
         "/early" => {
             let mut send = respond.send_response(ok(), false).unwrap();
             send.send_data(Bytes::from_static(b"early"), true).unwrap();

@@ -201,7 +201,7 @@ fn requests_of_one_connection_run_beside_each_other() {
     });
 }
 
-/// One caller asks for more at once than is served: `served` are, the others get 503, and then all are served again.
+/// One caller asks for more at once than is served: `served` calls pass, the others get 503; later all are served.
 fn only_so_many_are_served(proxy: Builder, api: &Upstream, gate: &Gate, served: usize) {
     let proxy = proxy.start();
     let caller = proxy.somebody();
@@ -249,7 +249,7 @@ fn streams_cannot_take_the_descriptors_of_others() {
     only_so_many_are_served(proxy, &api, &gate, 18);
 }
 
-/// What an API waits for before it answers.
+/// The signal that an API waits for before it answers.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -335,7 +335,7 @@ fn a_caller_that_leaves_an_answer_that_pauses_ends_its_request_at_the_api() {
         exchange.peer_closed();
         Ok(crate::support::upstream::After::Close)
     });
-    // Nothing but the caller's leaving ends such a request.
+    // Such a request ends only when the caller leaves.
     let proxy = Proxy::with(
         &api,
         "[limits]\nbody_timeout = '10m'\n[operations]\nunlisted = 'anonymous'",
@@ -363,7 +363,7 @@ fn a_caller_that_leaves_an_answer_that_pauses_ends_its_request_at_the_api() {
         }
         drop(begin(&client).await);
     });
-    // And with its connection, which the end of the runtime closes.
+    // It also ends with its connection, which the end of the runtime closes.
     gone(3.0);
 }
 

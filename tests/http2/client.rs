@@ -1,4 +1,4 @@
-//! Callers that speak HTTP/2: one by a library, one by the byte.
+//! Callers that speak HTTP/2: one uses a library, one writes bytes.
 
 use std::{
     future::poll_fn,
@@ -65,8 +65,7 @@ impl Client {
         }
     }
 
-    /// The head of a call as it stands on the wire of HTTP/1.1, with the fields that HTTP/2 does not have left out, and
-    /// its body.
+    /// The head of a call as it is on the wire of HTTP/1.1, without the fields that HTTP/2 does not have, and its body.
     pub(crate) fn request(&self, call: &Call) -> (Request<()>, Vec<u8>) {
         let authority = self.origin.split_once("://").unwrap().1;
         let wire = call.wire(&self.origin, authority);
@@ -119,7 +118,7 @@ impl Client {
             let capacity = match poll_fn(|context| stream.poll_capacity(context)).await {
                 Some(Ok(0)) => continue,
                 Some(Ok(capacity)) => capacity,
-                // The answer may have come before the body was wanted.
+                // The answer may have come before the body was requested.
                 Some(Err(_)) | None => break,
             };
             let piece = rest.split_to(capacity.min(rest.len()));
@@ -175,7 +174,7 @@ pub(crate) const END_HEADERS: u8 = 4;
 pub(crate) const PROTOCOL_ERROR: u32 = 1;
 pub(crate) const ENHANCE_YOUR_CALM: u32 = 11;
 
-/// How a connection ended.
+/// The end of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// GOAWAY with this code, then closed.
@@ -270,8 +269,8 @@ impl Raw {
         code.map_or(End::Closed, End::GoAway)
     }
 
-    /// Sends the same bytes again and again until the connection is ended by the other side; how it ended. The other
-    /// side reads on in the background so that nothing blocks.
+    /// Sends the same bytes again and again until the other side ends the connection; returns how it ended. The other
+    /// side is read in the background so that nothing blocks.
     pub(crate) fn flood(mut self, limit: Duration, mut next: impl FnMut() -> Vec<u8>) -> End {
         let mut reader = Self {
             stream: self.stream.try_clone().unwrap(),
@@ -298,7 +297,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     bytes
 }
 
-/// The header block of a request to the proxy, with these fields more.
+/// The header block of a request to the proxy, with these additional fields.
 pub(crate) fn head(proxy: &Proxy, method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let host = proxy.host();
     let four = [
@@ -310,7 +309,7 @@ pub(crate) fn head(proxy: &Proxy, method: &str, path: &str, more: &[(&str, &str)
     block(&[&four[..], more].concat())
 }
 
-/// A header block of literals that nobody indexes (RFC 7541 section 6.2.2), without Huffman coding.
+/// A header block of literals that are not indexed (RFC 7541 section 6.2.2), without Huffman coding.
 pub(crate) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     let string = |block: &mut Vec<u8>, text: &str| {

@@ -1,4 +1,4 @@
-//! A caller that others use: curl, by prior knowledge and by ALPN.
+//! A caller in wide use: curl, by prior knowledge and by ALPN.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Callers that work on the connection rather than with it (RFC 9113 section 10.5): each is ended, and cheaply.
+//! Callers that flood the connection with frames (RFC 9113 section 10.5): each is ended at little cost.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ fn requests_broken_off_at_once_end_the_connection() {
         }
         bytes
     });
-    // Resets that the server is made to send (CVE-2025-8671): a window update of zero is an error of the stream.
+    // Resets that a caller provokes from the server (CVE-2025-8671): a window update of zero is an error of the stream.
     let mut stream = 1;
     let end = Raw::to(proxy.address()).flood(PATIENCE, || {
         let mut bytes = Vec::new();
@@ -186,7 +186,7 @@ fn a_flood_of_streams_waits_for_its_turn() {
     assert_eq!(reset.payload, [0, 0, 0, 7]);
 }
 
-/// CVE-2019-9517: responses that are asked for and not taken. Each keeps its request under way until it is taken.
+/// CVE-2019-9517: responses that are requested and not read. Each keeps its request under way until it is read.
 #[test]
 fn responses_that_nobody_takes_keep_their_requests_under_way() {
     let api = Upstream::start();
@@ -200,14 +200,14 @@ fn responses_that_nobody_takes_keep_their_requests_under_way() {
         raw.frame(HEADERS, END_HEADERS | END_STREAM, stream * 2 + 1, &head)
             .unwrap();
     }
-    // All 40 are let in before another call could take a place.
+    // All 40 are accepted before another call could get a slot.
     for _ in 0..40 {
         raw.next_of(HEADERS);
     }
     until("no more are let in", || {
         proxy.send(Call::get("/")).status == 503
     });
-    // A caller that takes them later gets them whole.
+    // A caller that reads them later gets them whole.
     raw.frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 64, 0]).unwrap();
     for _ in 0..40 {
         let data = raw.next_of(DATA);
@@ -225,13 +225,13 @@ fn window_of(bytes: u32, proxy: &Proxy) -> Raw {
     let mut raw = Raw::to(proxy.address());
     let setting = [[0, 4].as_slice(), &bytes.to_be_bytes()].concat();
     raw.frame(SETTINGS, 0, 0, &setting).unwrap();
-    // Of all responses together it is as large as can be.
+    // The window of the connection is as large as possible.
     let more = (0x7fff_ffff - 0xffff_u32).to_be_bytes();
     raw.frame(WINDOW_UPDATE, 0, 0, &more).unwrap();
     raw
 }
 
-/// Lets 60 connections ask 100 times each for `path` and take nothing; how many bytes larger the process is at most.
+/// Lets 60 connections ask 100 times each for `path` and read nothing; returns the growth of the process in bytes.
 fn growth_by_untaken(proxy: &Proxy, window: u32, path: &str) -> u64 {
     let head = head(proxy, "GET", path, &[("accept", "text/html")]);
     let before = resident(proxy);
@@ -257,7 +257,7 @@ fn growth_by_untaken(proxy: &Proxy, window: u32, path: &str) -> u64 {
     after.saturating_sub(before)
 }
 
-/// A window of nothing, of less than a response, and one that takes everything while the connection takes nothing.
+/// A window of nothing, of less than a response, and one that accepts everything while the connection accepts nothing.
 const WINDOWS: [u32; 3] = [0, 1, 0x7fff_ffff];
 
 #[test]
@@ -287,7 +287,7 @@ fn responses_that_nobody_takes_hold_little_memory() {
             .expect("the logo's address");
         let (logo, _) = rest.split_once('"').expect("its end");
         assert!(logo.ends_with(".svg"), "{logo}");
-        // What 6,000 streams take by themselves, and the bodies of those requests that are let in.
+        // The memory of 6,000 streams themselves, and the bodies of those requests that are accepted.
         for (path, bound) in [
             (logo, 64),
             ("/service.oauth?mode=login", 48),
@@ -308,13 +308,13 @@ fn a_flooding_caller_costs_little() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let before = spent(&proxy);
-    // It comes again at once, each time it is ended.
+    // It comes back at once each time its connection is ended.
     for _ in 0..100 {
         let ping = frame(PING, 0, 0, &[7; 8]).repeat(50);
         Raw::to(proxy.address()).flood(PATIENCE, || ping.clone());
     }
     let each = (spent(&proxy) - before) / 100;
-    // Far above what it takes, far below what an endless flood would have.
+    // Far above the usual cost, far below that of an endless flood.
     assert!(
         each < Duration::from_millis(50),
         "{each:?} of a core for a connection"

@@ -1,4 +1,4 @@
-//! How a connection ends by itself: drained, idle, or because its caller is too slow.
+//! The ways a connection ends by itself: drained, idle, or because its caller is too slow.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ fn a_caller_that_ignores_the_end_gets_503_once_the_nonces_are_given_up() {
     api.wait_for(1);
     proxy.signal(Signal::TERM);
     proxy.logs(&["finishing what is running"]);
-    // Without an answer to the PING behind the GOAWAY, h2 goes on taking requests.
+    // Without an answer to the PING after the GOAWAY, h2 still accepts requests.
     caller
         .frame(HEADERS, END_HEADERS | END_STREAM, 3, &request)
         .unwrap();
@@ -95,7 +95,7 @@ fn idle_connections_are_told_and_closed() {
         "[limits]\nidle_timeout = '300ms'\nhead_timeout = '300ms'",
     );
     let head = head(&proxy, "GET", "/x", &[]);
-    // After a request, and without one; a PING is no request.
+    // After a request, and without one; a PING is not a request.
     let mut used = Raw::to(proxy.address());
     used.frame(HEADERS, END_HEADERS | END_STREAM, 1, &head)
         .unwrap();
@@ -126,7 +126,7 @@ fn what_is_begun_must_come_to_its_end() {
     let mut cut = Raw::to(proxy.address());
     cut.bytes(&frame(PING, 0, 0, &[0; 8])[..12]).unwrap();
     assert_eq!(cut.end(), End::Closed);
-    // A preface cut short is no HTTP at all.
+    // A preface cut short is not HTTP at all.
     let mut connection = proxy.connect();
     connection.send(b"PRI * HTTP/2.0\r\n\r\nSM");
     assert!(connection.is_closed() || connection.try_answer("GET").is_ok());
@@ -141,7 +141,7 @@ fn bodies_either_way_must_make_progress() {
     );
     run(async {
         let client = Client::to(&proxy).await;
-        // An answer that nobody takes: the window stays full.
+        // An answer that is not read: the window stays full.
         let (request, _) = client.request(&Call::get("/large"));
         let mut send = client.sender().ready().await.unwrap();
         let (response, _) = send.send_request(request, true).unwrap();
@@ -160,7 +160,7 @@ fn bodies_either_way_must_make_progress() {
     });
 }
 
-/// A caller may open no window at all: the response is given up, and so is the connection to the API that it came by.
+/// A caller may open no window at all: the response is aborted, and so is the connection to the API that it came by.
 #[test]
 fn a_stream_that_takes_nothing_is_reset_and_the_api_let_go() {
     let (tell, told) = std::sync::mpsc::channel();

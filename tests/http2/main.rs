@@ -1,4 +1,4 @@
-//! HTTP/2 on the public listener: the same calls under the same rules, and what a caller can do to a connection itself.
+//! HTTP/2 on the public listener: the same calls under the same rules, and attacks on the connection itself.
 
 #![expect(
     clippy::unwrap_used,

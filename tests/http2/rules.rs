@@ -1,4 +1,4 @@
-//! The rules of HTTP/1.1 hold here too, and so do those that only HTTP/2 has.
+//! The rules of HTTP/1.1 hold here too, as do those of HTTP/2 alone.
 
 use crate::{
     client::{Client, DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, Raw, block, head, run},
@@ -63,7 +63,7 @@ fn what_http_1_1_refuses_is_refused() {
             assert_eq!(answer.status, status, "{call:?}: {answer:?}");
         }
         api.saw_nothing();
-        // Identity in any spelling is dropped, and so is what is about one connection.
+        // Identity in any spelling is dropped, and so are fields about one connection.
         let call = call("/")
             .header("x-auth-user", "mallory")
             .header("x_auth_user", "mallory")
@@ -78,7 +78,7 @@ fn what_http_1_1_refuses_is_refused() {
     assert_eq!(seen.header("X-Forwarded-For"), Some("127.0.0.1"));
 }
 
-/// Sends one request by the byte; whether its stream was reset, or the status index of its answer was another than 200's.
+/// Sends one request by the byte; whether its stream was reset, or the status index of its answer was not 200's.
 fn refused(proxy: &Proxy, fields: &[(&str, &str)], body: Option<&[u8]>) -> bool {
     let mut raw = Raw::to(proxy.address());
     let flags = if body.is_some() {
@@ -104,7 +104,7 @@ fn refused(proxy: &Proxy, fields: &[(&str, &str)], body: Option<&[u8]>) -> bool 
 #[test]
 fn what_only_http_2_can_get_wrong_is_refused() {
     let api = Upstream::start();
-    // Everything is open, so that nothing but HTTP's own rules can refuse.
+    // Everything is open, so that only HTTP's own rules can refuse.
     let proxy = Proxy::with(&api, "[operations]\nunlisted = 'anonymous'");
     let host = proxy.host();
     let with = |more: &[(&str, &str)]| {
@@ -171,7 +171,7 @@ fn what_only_http_2_can_get_wrong_is_refused() {
     }
     let lengths = with(&[("content-length", "0"), ("content-length", "5")]);
     assert!(refused(&lengths, None), "two lengths");
-    // A pseudo-header twice, and one behind the others.
+    // A pseudo-header twice, and one after the other fields.
     let mut twice = with(&[]);
     twice.insert(0, (":path".to_owned(), "/y".to_owned()));
     assert!(refused(&twice, None), "a path twice, RFC 9113 8.3");
@@ -216,7 +216,7 @@ fn a_body_of_another_length_than_announced_is_never_whole_at_the_api() {
     );
     for seen in api.requests() {
         let announced = seen.header("Content-Length").unwrap_or_default();
-        // A request that announced nothing may have gone on, as that, before the bytes came that nobody announced.
+        // A request that announced no body may have been forwarded as such before the unannounced bytes came.
         let nothing = announced == "0" && seen.text().is_empty();
         assert!(
             nothing || seen.text().len().to_string() != announced,
@@ -248,7 +248,7 @@ fn trailers_never_become_fields() {
     assert!(!seen.fields.has("Trailer"), "{seen:?}");
 }
 
-/// What is no HTTP/1.1 is answered by 400 or by the end alone: RFC 9112 §2.2 leaves the choice to the server.
+/// Bytes that are not HTTP/1.1 get 400 or only the end: RFC 9112 §2.2 leaves the choice to the server.
 #[track_caller]
 fn is_ended(connection: &mut Connection) {
     if let Some(answer) = connection.try_answer("GET").expect("no half answer") {
@@ -279,13 +279,13 @@ fn it_begins_on_a_fresh_connection_only_and_with_its_whole_preface() {
     other.send(b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n");
     is_ended(&mut other);
     assert_eq!(api.count(), 1);
-    // A method of that name is HTTP/1.1's.
+    // A method of that name is a request of HTTP/1.1.
     let mut method = proxy.connect();
     method.send(format!("PRI / HTTP/1.1\r\nHost: {}\r\n\r\n", proxy.host()).as_bytes());
     assert!(method.answer("PRI").status < 500);
 }
 
-/// All streams of a connection are one caller, and each of them the caller that a trusted proxy names for it.
+/// All streams of a connection belong to one caller, and each of them to the caller that a trusted proxy names for it.
 #[test]
 fn forms_of_all_streams_count_for_their_caller() {
     let api = Upstream::start();
@@ -310,7 +310,7 @@ fn forms_of_all_streams_count_for_their_caller() {
             body.send_data(vec![b'a'; 4_096].into(), false).unwrap();
             stalled.push((response, body));
         }
-        // One more of this caller makes the first of them give way.
+        // One more of this caller drops the first of them.
         let (mut request, _) = client.request(&signed("192.0.2.1").form("a=1"));
         request.headers_mut().remove("content-length");
         let mut send = client.sender().ready().await.unwrap();

@@ -1,4 +1,4 @@
-//! HTTP/2 to the API (`upstream.http2`): the same calls in its form, with trailers, and what an API may do to them.
+//! HTTP/2 to the API (`upstream.http2`): the same calls in its form, with trailers, and the faults of an API.
 
 use std::{sync::Arc, time::Duration};
 
@@ -118,7 +118,7 @@ fn grpc_passes_with_its_trailers() {
         assert_eq!(head.headers["te"], "trailers");
         assert_eq!(head.headers["content-type"], "application/grpc");
     }
-    // By HTTP/1.1 nobody has agreed to trailers: they end here, and the response is whole.
+    // In HTTP/1.1 no trailers were negotiated: they are dropped here, and the response is whole.
     let mut connection = proxy.connect();
     for _ in 0..2 {
         let answer = proxy.send_on(&mut connection, call("/grpc").bytes(b"message"));
@@ -127,7 +127,7 @@ fn grpc_passes_with_its_trailers() {
     }
 }
 
-/// A TLS API of that certificate, that speaks what ALPN agrees on.
+/// A TLS API with that certificate, that speaks the protocol that ALPN selects.
 fn with_alpn(certificate: &Certificate, protocols: &[&[u8]]) -> Arc<rustls::ServerConfig> {
     let mut config = certificate.server();
     let protocols = protocols.iter().map(|&protocol| protocol.to_vec());
@@ -152,7 +152,7 @@ fn over_tls_alpn_decides() {
     }
     assert_eq!(api.connections(), 1);
     assert_eq!(api.heads()[0].uri.scheme_str(), Some("https"));
-    // An API that knows only HTTP/1.1, or nothing of ALPN, gets that.
+    // An API that knows only HTTP/1.1, or no ALPN, gets that.
     for protocols in [&[&b"http/1.1"[..]][..], &[]] {
         let api = Upstream::over_tls_with(with_alpn(&certificate, protocols));
         let builder = Proxy::in_front_of(&api).config("upstream.http2 = true");
@@ -167,7 +167,7 @@ fn over_tls_alpn_decides() {
         );
         assert_eq!(api.last_request().text(), "one");
     }
-    // And one that knows both gets HTTP/1.1 where HTTP/2 is not wanted.
+    // And one that knows both gets HTTP/1.1 if HTTP/2 is disabled.
     let api = Upstream::over_tls_with(with_alpn(&certificate, &[b"h2", b"http/1.1"]));
     let proxy = trusting(Proxy::in_front_of(&api), &certificate);
     proxy.send(Call::get("/x")).has_status(200);
@@ -197,7 +197,7 @@ fn many_streams_share_a_connection() {
     assert_eq!(api.connections(), 1);
 }
 
-/// A connection or a stream that ends unanswered: once more where that can do no harm, else 502 (RFC 9113 §8.7).
+/// A connection or a stream that ends without an answer: retried where that is safe, else 502 (RFC 9113 §8.7).
 #[test]
 fn a_request_is_sent_again_only_where_that_is_safe() {
     for (method, path, status, count) in [
@@ -215,7 +215,7 @@ fn a_request_is_sent_again_only_where_that_is_safe() {
         assert_eq!(api.count(path), count, "{method} {path}");
         proxy.send(Call::get("/next")).has_status(200);
     }
-    // A new connection is not tried again.
+    // A new connection is not retried.
     let api = Api::start();
     let proxy = api.behind().config(OPEN).start();
     proxy.send(Call::get("/hang-up")).has_status(502);
@@ -250,7 +250,7 @@ fn a_connection_that_says_goaway_finishes_what_it_has_and_gets_no_more() {
     api.open_becomes(1);
 }
 
-/// Shorter than the default, and long for what has to be in time.
+/// Shorter than the default, and long enough for the steps that must be in time.
 const SHORT: &str = "[limits]\nbody_timeout = '2s'\n[upstream]\nresponse_timeout = '2s'\n\
                      [operations]\nunlisted = 'anonymous'";
 
@@ -261,7 +261,7 @@ fn an_api_that_is_too_slow_has_its_stream_reset() {
     proxy.send(Call::get("/x")).has_status(200);
     proxy.send(Call::get("/silent")).has_status(504);
     api.resets_become(1);
-    // One that takes none of a large body.
+    // One that reads none of a large body.
     proxy
         .send(Call::post("/silent").bytes(&vec![b'x'; 1 << 20]))
         .has_status(504);
@@ -274,7 +274,7 @@ fn an_api_that_is_too_slow_has_its_stream_reset() {
         assert!(answer.is_err(), "{path} looks whole: {answer:?}");
     }
     api.resets_become(3);
-    // A connection that is dead without saying so holds up one request and no more.
+    // A connection that is silently dead delays one request and no more.
     proxy.send(Call::get("/freeze")).has_status(504);
     let connections = api.connections();
     for _ in 0..5 {
@@ -306,7 +306,7 @@ fn a_caller_that_leaves_or_breaks_off_resets_the_stream() {
         crate::support::until("the body breaks off", || api.bodies().len() == count);
         assert_eq!(api.bodies().last(), Some(&Err(())), "it looks whole");
     }
-    // All on one connection, which nobody's end has harmed.
+    // All on one connection, which none of these ends has harmed.
     proxy.send(Call::get("/x")).has_status(200);
     assert_eq!(api.connections(), 1);
 }
@@ -343,7 +343,7 @@ fn an_unused_connection_is_let_go() {
     assert_eq!(api.connections(), 2);
 }
 
-/// HTTP/2 has no Upgrade (RFC 9113 §8.6): WebSocket goes by a connection of HTTP/1.1.
+/// HTTP/2 has no Upgrade (RFC 9113 §8.6): WebSocket uses a connection of HTTP/1.1.
 #[test]
 fn websocket_goes_by_http_1_1() {
     let api = Upstream::handling(|exchange| {

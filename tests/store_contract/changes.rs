@@ -29,7 +29,7 @@ impl Follower {
         Self(changes.position)
     }
 
-    /// What is new since the last call.
+    /// The changes since the last call.
     async fn news(&mut self, store: &dyn Store) -> Vec<Change> {
         let changes = store.changes_since(self.0).await.unwrap();
         assert!(!changes.incomplete);
@@ -52,7 +52,7 @@ fn of_user(id: &str) -> Change {
 
 pub(crate) async fn a_new_caller_is_told_where_the_feed_stands<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
-    // On an empty store too the position can be told from "no position".
+    // Even on an empty store the position differs from "no position".
     let mut early = Follower::start(&*store).await;
     assert_ne!(early.0, 0);
     assert_eq!(early.news(&*store).await, []);
@@ -91,7 +91,7 @@ pub(crate) async fn tells_every_kind_once_and_in_order<B: Backend>() {
     store.set_password(&u, "h".into(), None).await.unwrap();
     assert_eq!(follower.news(&*store).await, [of_user("u")]);
 
-    // With a user go the tokens that were active, each by name.
+    // Removing a user reports its active tokens, each by name.
     let mut disabled = {
         set_enabled(&store, &u, false, NOW).await;
         follower.news(&*store).await
@@ -161,7 +161,7 @@ pub(crate) async fn says_nothing_of_what_did_not_change<B: Backend>() {
         .import(import_list(vec![Record::Consumer(consumer("c"))]))
         .await
         .unwrap();
-    // Not a change: it is told to nobody, for it happens all the time.
+    // Not a change: uses happen all the time and are not reported.
     store
         .record_uses(vec![("a".to_owned(), NOW)])
         .await
@@ -191,7 +191,7 @@ pub(crate) async fn admits_what_it_has_forgotten<B: Backend>() {
     let forgotten = store.changes_since(behind).await.unwrap();
     assert!(forgotten.incomplete);
     assert_eq!(forgotten.position, follower.0);
-    // Whoever kept up misses nothing, and the feed goes on.
+    // A reader that kept up misses nothing, and the feed continues.
     assert_eq!(follower.news(&*store).await, []);
     store.revoke_access_token("a", NOW, None).await.unwrap();
     assert!(store.changes_since(behind).await.unwrap().incomplete);

@@ -155,7 +155,7 @@ pub(crate) async fn removes_what_belongs_to_it<B: Backend>() {
         Exchanged::Unknown
     );
     assert_eq!(store.access_token("others").await.unwrap(), Some(others));
-    // A request token that was on its way when its consumer went.
+    // A request token that was under way when its consumer was removed.
     ask(&store, "late").await;
     assert_eq!(store.request_token("late").await.unwrap(), None);
     // The key is never used again, nor are the identifiers of its tokens.
@@ -250,7 +250,7 @@ pub(crate) async fn keeps_the_latest_use<B: Backend>() {
     let unused: Vec<_> = unused.iter().map(|found| found.key.as_str()).collect();
     assert_eq!(unused, ["b"]);
 
-    // What is changed keeps its use, and what is removed does not.
+    // A changed consumer keeps its last use, and a removed one does not.
     let change = |consumer: &mut Consumer| consumer.name = "other".to_owned();
     store
         .update_consumer(&id("b"), &always(&change))

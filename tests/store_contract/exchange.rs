@@ -108,7 +108,7 @@ pub(crate) async fn answers_in_the_order_of_the_port<B: Backend>() {
     assert_eq!(outcome(&store, late("denied", 600)).await, Expired);
     assert_eq!(outcome(&store, late("r", 1199)).await, WrongVerifier);
     assert_eq!(outcome(&store, late("r", 1200)).await, Expired);
-    // Two wrong verifiers were counted, not four: the expired tries are none.
+    // Two wrong verifiers were counted, not four: expired tries do not count.
     let found = store.request_token("r").await.unwrap().unwrap();
     assert_eq!(found.wrong_verifiers, 2);
 
@@ -130,7 +130,7 @@ pub(crate) async fn five_wrong_verifiers_void_the_token<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
     authorize(&store, with_redirect_token()).await;
     for number in 1..=MAX_WRONG_VERIFIERS {
-        // By either name of the token they are counted together.
+        // Both names of the token share one count.
         let token = if number % 2 == 0 { "r" } else { "redirect" };
         assert_eq!(outcome(&store, wrong(token)).await, WrongVerifier);
         let found = store.request_token("r").await.unwrap().unwrap();
@@ -161,7 +161,7 @@ pub(crate) async fn is_bound_to_its_consumer<B: Backend>() {
     store.add_consumer(consumer("d")).await.unwrap();
     for token in ["r", "redirect"] {
         for _ in 0..=MAX_WRONG_VERIFIERS {
-            // Neither does another consumer's right verifier exchange it, nor its wrong ones void it.
+            // Another consumer's right verifier does not exchange it either, and its wrong ones do not void it.
             assert_eq!(outcome(&store, exchange(token, "d")).await, Unknown);
             let wrong = Exchange {
                 consumer: id("d"),
@@ -173,7 +173,7 @@ pub(crate) async fn is_bound_to_its_consumer<B: Backend>() {
     assert!(succeeds(&store, exchange("r", "c")).await);
 }
 
-/// Exchanges at once over two handles; returns what became of each.
+/// Exchanges at once over two handles; returns the outcome of each.
 async fn race<B: Backend>(backend: &B, exchanges: Vec<Exchange>) -> Vec<Exchanged> {
     let stores = [backend.open().await, backend.open().await];
     let tasks: Vec<_> = exchanges

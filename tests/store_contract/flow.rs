@@ -51,7 +51,7 @@ pub(crate) async fn finds_it_by_the_token_of_its_redirect<B: Backend>() {
             Some(expected.clone())
         );
     }
-    // The browser's step goes by the identifier alone.
+    // The browser's step uses the identifier alone.
     let user = id("u");
     assert_eq!(
         decide_as(&store, "redirect", &user, Decision::Deny, NOW)
@@ -188,7 +188,7 @@ pub(crate) async fn of_racing_decisions_one_is_recorded<B: Backend>() {
         }
     }
     assert_eq!(recorded.len(), 1);
-    // What is kept is the whole of that one decision.
+    // The stored state is the whole of that one decision.
     let expected = match recorded[0] {
         number if number % 3 == 0 => RequestTokenState::Denied,
         number => RequestTokenState::Authorized {

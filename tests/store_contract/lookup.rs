@@ -107,14 +107,14 @@ async fn finds_what_is_not_registered_here() {
     assert_eq!(token.revoked_at, None);
     let revoked = store.access_token("revoked").await.unwrap().unwrap();
     assert!(revoked.revoked_at.is_some() && revoked.expires_at.is_none());
-    // What is no credential is none.
+    // Malformed credentials do not exist.
     for name in ["null", "twice", "scope", "nobody"] {
         assert_eq!(store.consumer(&key(name)).await.unwrap(), None, "{name}");
     }
     for name in ["name", "null", "nobody", "", "nul\0"] {
         assert_eq!(store.access_token(name).await.unwrap(), None, "{name}");
     }
-    // What is registered here comes first, and neither list nor export has the other.
+    // A consumer registered here takes precedence, and neither list nor export has the other.
     store.add_consumer(consumer("shop")).await.unwrap();
     let own = store.consumer(&key("shop")).await.unwrap();
     assert_eq!(own, Some(consumer("shop")));
@@ -152,7 +152,7 @@ async fn what_is_ended_here_is_ended_whatever_the_other_system_says() {
             .await
             .unwrap()
     );
-    // A user who is known here counts; one who is not does not matter.
+    // The state of a user who is known here counts; an unknown one does not matter.
     let id = id("4712");
     set_enabled(&store, &id, false, NOW).await;
     assert!(is_revoked("other").await);
@@ -226,7 +226,7 @@ async fn says_what_is_wrong_with_a_query() {
         .server
         .sql(database_of(&legacy.url), "SELECT count(*) FROM clients");
     assert_eq!(count, "6");
-    // Our own tables are not where a name is looked up.
+    // A name is not looked up in our own tables.
     let lookup = Lookup {
         consumer_sql: None,
         token_sql: Some("SELECT secret, consumer, \"user\" AS user_id, permissions, expires_at, false AS revoked

@@ -1,4 +1,4 @@
-//! The contract of the store port, run over every backend: one function a fact, generic over how a store is made.
+//! The contract of the store port, run over every backend: one function for each fact, generic over the backend.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! PostgreSQL, its secrets plain and sealed, and what only a server does: it encrypts, reports changes, fails.
+//! PostgreSQL, its secrets plain and sealed, and the behaviour of a server: it encrypts, reports changes, fails.
 
 use std::{
     sync::Arc,
@@ -50,7 +50,7 @@ impl<const SEALED: bool> Backend for Postgres<SEALED> {
 
     async fn open(&self) -> Arc<dyn Store> {
         let key = SEALED.then(|| SealKey::new([7; 32]));
-        // It waits longer than a store that serves: the suite is about answers, not about time.
+        // It waits longer than a store that serves: the suite tests answers, not time.
         open(&self.url, key, Opening::Command).unwrap()
     }
 }
@@ -63,7 +63,7 @@ fn open(url: &str, key: Option<SealKey>, opening: Opening) -> Result<Arc<dyn Sto
     })
 }
 
-/// Opens a store, again while the server takes too long, as on a busy machine.
+/// Opens a store; retries while the server takes too long, as on a busy machine.
 pub(crate) fn serve(url: &str) -> Arc<dyn Store> {
     let begun = Instant::now();
     loop {
@@ -93,7 +93,7 @@ async fn until_it_answers(store: &dyn Store) {
     }
 }
 
-/// Every use case fails; how long the slowest of them took.
+/// Every use case fails; returns the time of the slowest.
 async fn is_unavailable(store: &dyn Store) -> Duration {
     let token = access_token("new", "c", "u");
     let key = id("c");
@@ -117,8 +117,8 @@ async fn is_unavailable(store: &dyn Store) -> Duration {
     slowest
 }
 
-/// The server goes, which is told within a second, and returns, which is noticed within two: once at least, because a busy
-/// machine may take longer.
+/// The server goes away, which is reported within a second, and returns, which is noticed within two: once at least,
+/// because a busy machine may take longer.
 async fn goes_and_returns(store: &dyn Store, go: impl Fn(), come_back: impl Fn()) {
     let begun = Instant::now();
     loop {
@@ -155,7 +155,7 @@ async fn a_hung_server_is_unavailable_and_serves_again_within_two_seconds() {
     let store = serve(&server.database());
     populate(&store).await;
     goes_and_returns(&*store, || server.hang(), || server.go_on()).await;
-    // What was under way when the server hung was either done or not, and can be asked again.
+    // A change under way when the server hung was either made or not, and can be requested again.
     let issued = store
         .issue_access_token(access_token("new", "c", "u"))
         .await;
@@ -181,7 +181,8 @@ async fn a_transaction_that_hangs_elsewhere_delays_and_does_not_stop_others() {
     loop {
         client.batch_execute(hang).await.unwrap();
         assert!(matches!(issue().await, Err(StoreError::Unavailable(_))));
-        // Reads go on meanwhile, so this is no outage: once at least, because on a busy machine the server may be slow too.
+        // Reads continue, so this is not an outage: once at least, because on a busy machine the server may be slow
+        // too.
         let is_served = store.ping().await.is_ok();
         client.batch_execute("ROLLBACK").await.unwrap();
         if is_served {
@@ -250,7 +251,7 @@ async fn reports_a_change_to_other_processes() {
         let issued = Instant::now();
         let is_told = async {
             loop {
-                // The first reports are of what was done above.
+                // The first reports are about the changes above.
                 there.notified().await;
                 let changes = there.changes_since(position).await.unwrap();
                 if !changes.changes.is_empty() {

@@ -1,4 +1,4 @@
-//! Records to test with: complete, and of another value in every field.
+//! Records to test with: complete, with another value in every field.
 
 use std::{
     fmt::Debug,
@@ -243,7 +243,7 @@ pub(crate) async fn authorize(store: &Arc<dyn Store>, decision: Decision) {
     );
 }
 
-/// The answer to a call in a crowd: what the store has no room for has changed nothing and is asked again, for half a minute.
+/// The answer to a call among many: a call that found no room has changed nothing; it is repeated for half a minute.
 pub(crate) async fn until_answered<T, F>(mut call: impl FnMut() -> F) -> T
 where
     F: Future<Output = Result<T, StoreError>>,
@@ -268,7 +268,7 @@ pub(crate) async fn verified(store: &Arc<dyn Store>, user: &str) -> VerifiedPass
     }
 }
 
-/// Opens [`session`] for whoever has the password of the user as it is now; whether it was opened.
+/// Opens [`session`] with the password that the user has now; returns whether it was opened.
 pub(crate) async fn open_session(store: &Arc<dyn Store>, byte: u8, user: &str) -> bool {
     let verified = verified(store, user).await;
     store

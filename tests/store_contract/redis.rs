@@ -152,7 +152,7 @@ async fn logs_in_with_a_password_or_as_a_user_and_keeps_to_its_database() {
             "{text}"
         );
     }
-    // This user may not read settings; the check says so.
+    // This user may not read settings; the check reports that.
     let findings = check_nonces(Target::parse(&as_user).unwrap())
         .await
         .unwrap();
@@ -198,7 +198,7 @@ async fn a_replica_is_not_taken_for_the_primary() {
     let replica = RedisServer::replica_of(&primary);
     let error = open(&replica.url()).await.err().unwrap();
     assert!(causes(&error).contains("is a replica"), "{error:?}");
-    // Nor is a primary that becomes a replica.
+    // A primary that becomes a replica is rejected as well.
     let window = open(&primary.url()).await.unwrap();
     let now = today();
     replica.ask(&["replicaof", "no", "one"]);
@@ -238,7 +238,7 @@ async fn follows_the_sentinels_to_the_new_primary() {
 async fn finds_its_node_in_a_cluster_and_follows_its_slot_to_another() {
     let nodes = cluster();
     let now = today();
-    // Whichever node is named.
+    // Any node may be named.
     for (place, node) in nodes.iter().enumerate() {
         let url = format!("redis+cluster://127.0.0.1:{}", node.port);
         let window = open(&url).await.unwrap();
@@ -253,7 +253,7 @@ async fn finds_its_node_in_a_cluster_and_follows_its_slot_to_another() {
         panic!("the nonces are on {} nodes", full.len());
     };
     move_slot(&nodes, from, to);
-    // Another process records now, which is as a failover.
+    // Another process records now, as after a failover.
     assert_eq!(recovered(&window, now, "new").await, Lost);
     assert!(size(to) > 0);
 }

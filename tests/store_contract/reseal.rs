@@ -1,4 +1,4 @@
-//! Several keys, and sealing anew.
+//! Several keys, and encrypting again with another one.
 
 use std::sync::{
     Arc,
@@ -42,12 +42,12 @@ fn serve<B: Backend>(backend: &B, keys: &[u8]) -> Arc<dyn Store> {
     open(backend, keys, Opening::Serve).unwrap()
 }
 
-/// What `rekey` does, or `check` with `look`.
+/// The work of `rekey`, or of `check` with `look`.
 async fn reseal(store: &Arc<dyn Store>, look: bool) -> Resealed {
     let mut all = Resealed::default();
     let mut next = Some(ResealFrom::default());
     while let Some(from) = next {
-        // SQLite gives up after seconds in which others held the lock; the batch can be sealed again.
+        // SQLite gives up when others kept the lock for seconds; the batch can be sealed again.
         let batch = until_answered(|| store.reseal(from.clone(), look));
         next = all.add(batch.await);
     }
@@ -75,13 +75,13 @@ pub(crate) async fn seals_everything_beside_processes_that_know_both_keys<B: Bac
         assert_eq!((resealed.seen, resealed.older), (seen, seen));
         assert!(resealed.unopened.is_none());
     }
-    // Once more finds nothing to do.
+    // A second run finds nothing to do.
     assert_eq!(reseal(&rekeys, false).await.older, 0);
     assert_eq!(serving.export().await.unwrap(), before);
     // The first key of each process seals.
     serving.add_consumer(consumer("e")).await.unwrap();
     assert_eq!(reseal(&rekeys, false).await.older, 1);
-    // A process without the new key finds that out by looking, as for its readiness.
+    // A process without the new key notices when it reads the store, as for its readiness.
     assert!(open(&backend, &[1], Opening::Serve).is_err());
     let found = old.consumer(&id("c")).await;
     assert!(matches!(found, Err(StoreError::Unopened(_))), "{found:?}");
@@ -143,7 +143,7 @@ pub(crate) async fn seals_a_plain_store<B: Backend>() {
     let plain = serve(&backend, &[]);
     populate(&plain).await;
     let before = plain.export().await.unwrap();
-    // Only somebody without the key could have put secrets in clear into a sealed store.
+    // Only an attacker without the key could have put plain secrets into a sealed store.
     for opening in [Opening::Serve, Opening::Command] {
         assert!(open(&backend, &[1], opening).is_err());
     }

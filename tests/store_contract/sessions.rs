@@ -86,7 +86,7 @@ pub(crate) async fn lists_and_closes_those_of_one_user<B: Backend>() {
         Vec::from_iter(open.iter().map(|session| session.id_hash[0]))
     };
     assert_eq!(open(NOW).await, [0_u8; 0]);
-    // No session is no error.
+    // Closing no session is not an error.
     stores[0].close_sessions(&id, None, None).await.unwrap();
     for (byte, opened_at) in [(1, 20), (2, 10), (3, 30)] {
         let session = Session {
@@ -115,7 +115,7 @@ pub(crate) async fn lists_and_closes_those_of_one_user<B: Backend>() {
         .await
         .unwrap();
     assert_eq!(open(NOW).await, [2]);
-    // Whose session is kept does not matter to those of the user.
+    // The kept session is another user's, which makes no difference to the sessions of this user.
     stores[0]
         .close_sessions(&id, Some(&[4; 32]), None)
         .await
@@ -141,7 +141,7 @@ pub(crate) async fn ends_in_time<B: Backend>() {
 
 pub(crate) async fn belongs_to_an_enabled_user<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
-    // A user who went while the login was under way gets no session, then or later.
+    // A user who was removed while the login was under way gets no session, then or later.
     assert!(!open_session(&store, 1, "unknown").await);
     store.add_user(user("unknown")).await.unwrap();
     assert_eq!(store.session(&[1; 32], NOW).await.unwrap(), None);
@@ -165,7 +165,7 @@ pub(crate) async fn opens_only_with_the_password_that_was_verified<B: Backend>()
     };
     assert!(open(1, "u", &old).await);
     assert!(open(2, "bare", &none).await);
-    // Neither none for one, nor one for none, nor another.
+    // A missing hash does not match a hash, a hash does not match a missing one, and hashes must be equal.
     assert!(!open(3, "u", &none).await);
     assert!(!open(3, "bare", &old).await);
     store
@@ -178,7 +178,7 @@ pub(crate) async fn opens_only_with_the_password_that_was_verified<B: Backend>()
         .unwrap();
     assert!(!open(3, "u", &old).await);
     assert!(!open(3, "bare", &none).await);
-    // A refused login hashes nothing anew either.
+    // A refused login does not replace the hash either.
     let anew = VerifiedPassword {
         rehashed: Some("of the thief".into()),
         ..old
@@ -243,13 +243,13 @@ pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
             .unwrap()
     );
     assert!(open_session(&store, 3, "u").await);
-    // What was imported can be imported again, and nothing else.
+    // Only the hash that was imported can be imported again.
     assert_eq!(import(Some(&old)).await, None);
     assert_eq!(verified(&store, "u").await.hash, now);
     for other in [Some("other"), None] {
         assert_eq!(import(other).await, Some(Conflict::Differs));
     }
-    // Until the password is another.
+    // Until the password changes.
     store.set_password(&id, "set".into(), None).await.unwrap();
     assert_eq!(import(Some(&old)).await, Some(Conflict::Differs));
 }
@@ -333,7 +333,7 @@ pub(crate) async fn a_changed_password_leaves_one_session<B: Backend>() {
         change.await.unwrap()
     };
     let position = store.changes_since(0).await.unwrap().position;
-    // With another hash than the user's nothing happens.
+    // With a hash other than the user's nothing happens.
     assert!(!change(4, &"of the thief".into(), "$ours$v=1$salt$thief").await);
     assert_eq!(verified(store, "u").await.hash, Some(old.clone()));
     for (byte, is_open) in [(1, true), (2, true), (4, false)] {
@@ -355,7 +355,7 @@ pub(crate) async fn a_changed_password_leaves_one_session<B: Backend>() {
         assert_eq!(found.is_some(), is_open, "{byte}");
     }
     assert_eq!(store.access_token("a").await.unwrap(), Some(token));
-    // The old hash counts no more, neither for a login nor for another change nor for an import.
+    // The old hash is no longer valid, neither for a login nor for another change nor for an import.
     let stale = VerifiedPassword {
         hash: Some(old.clone()),
         rehashed: None,
@@ -410,7 +410,7 @@ pub(crate) async fn of_racing_password_changes_one_succeeds<B: Backend>() {
         let now = verified(&stores[0], "u").await.hash.unwrap();
         let open = stores[0].sessions_of(&id, NOW).await.unwrap().len();
         if round % 2 == 1 {
-            // It came first and no change took place, or it came last and ended what one had opened.
+            // It came first and no change took place, or it came last and ended the session that one had opened.
             assert!(changed.len() <= 1, "{changed:?}");
             assert_eq!((now, open), (hash(255), 0));
         } else {

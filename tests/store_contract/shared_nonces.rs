@@ -1,4 +1,4 @@
-//! The nonce window that replicas share: one fresh use of each nonce, whatever happens to partitions and servers.
+//! The nonce window that replicas share: each nonce is fresh once, whatever happens to partitions and servers.
 
 use std::{
     collections::BTreeSet,
@@ -30,7 +30,7 @@ use crate::{
 const LENGTH: Duration = Duration::from_secs(300);
 
 pub(crate) struct Replica {
-    // A window in PostgreSQL ends with it.
+    // A window in PostgreSQL ends with its store.
     store: Option<Arc<dyn Store>>,
     url: String,
     on_lost: OnLost,
@@ -49,7 +49,7 @@ impl Replica {
         }
     }
 
-    /// In a Redis: in a new one as the first, else as one more.
+    /// Opens a window in a Redis: as the first replica if it is empty, else as another one.
     pub(crate) async fn in_redis(url: &str, on_lost: OnLost) -> Result<Self, OpenError> {
         let kept = NoncesKept::Nowhere;
         Self::after(url, on_lost, kept).await
@@ -105,8 +105,8 @@ impl Replica {
         self.window.insert(now, length, self.on_lost, nonce).await
     }
 
-    /// Inserts, again while the server takes too long, as on a busy machine. The first attempt may have inserted the nonce all the
-    /// same: if no attempt has been told so before, it is fresh.
+    /// Inserts; retries while the server takes too long, as on a busy machine. The first attempt may have inserted the
+    /// nonce all the same: if no attempt has returned `Fresh`, it is fresh.
     pub(crate) async fn inserted(&self, now: u64, timestamp: u64, nonce: &str) -> Insertion {
         self.inserted_within(LENGTH, now, timestamp, nonce).await
     }
@@ -220,7 +220,7 @@ async fn is_fresh_once(url: &str) {
         }
         whole += u32::from(late == 0);
     }
-    // Any process can look one up, whoever inserted it.
+    // Any process can look one up, whichever process inserted it.
     for (round, timestamp, used) in [
         (round, 290, true),
         (round, 280, false),
@@ -269,7 +269,7 @@ async fn what_was_dropped_is_never_fresh_again() {
     let database = crate::postgres::database_of(&url);
     let replicas = [0, 1].map(|_| Arc::new(Replica::on(&url, OnLost::Refuse)));
     let now = today();
-    // In a window that has them all.
+    // In a window with room for them all.
     let (old, long) = (now - 7_200, Duration::from_secs(10_000));
     for step in 0..10 {
         let inserted = replicas[0].inserted_within(long, now, old + step * 60, "used");
@@ -277,7 +277,7 @@ async fn what_was_dropped_is_never_fresh_again() {
     }
     let (before, floor) = partitions(&server, database);
     assert!(before >= 3 && floor == 0, "{before} {floor}");
-    // One replica still has the long window and goes on inserting while the other drops.
+    // One replica still has the long window and continues to insert while the other drops.
     let behind = Arc::clone(&replicas[1]);
     let repeating = tokio::spawn(async move {
         let mut forgotten = 0;
@@ -307,7 +307,7 @@ async fn what_was_dropped_is_never_fresh_again() {
         assert_eq!(replica.inserted(now, last, "else").await, Forgotten);
         assert_eq!(replica.inserted(now, now, "new").await, Used);
     }
-    // What is in the window stays.
+    // Timestamps in the window stay.
     let edge = now - LENGTH.as_secs();
     assert_eq!(replicas[0].inserted(now, edge, "edge").await, Fresh);
     assert_eq!(replicas[1].inserted(now, edge, "edge").await, Used);
@@ -355,7 +355,7 @@ async fn a_dump_does_not_keep_nonces_from_being_recorded() {
         .batch_execute("BEGIN; LOCK TABLE countersign.nonces IN ACCESS SHARE MODE")
         .await
         .unwrap();
-    // In a partition that is not there yet.
+    // In a partition that does not exist yet.
     let later = now + 3_000;
     assert_eq!(replica.inserted(now, later, "second").await, Fresh);
     assert_eq!(replica.inserted(now, later, "second").await, Used);
@@ -382,7 +382,7 @@ async fn after_a_failover_what_may_be_lost_is_rejected() {
         assert_eq!(replica.inserted(now, now, "used").await, Lost);
         assert_eq!(replica.inserted(now, latest, "n").await, Lost);
     }
-    // What a replica whose clock was ahead may have accepted is lost too.
+    // Nonces that a replica whose clock was ahead may have accepted are lost too.
     let later = latest + 300;
     assert_eq!(replica.inserted(now, latest + 60, "n").await, Lost);
     assert_eq!(replica.inserted(now, later, "n").await, Fresh);
@@ -393,7 +393,7 @@ async fn after_a_failover_what_may_be_lost_is_rejected() {
     assert_eq!(waives.inserted(now, later, "n").await, Used);
 }
 
-/// Inserts when the server is reached again.
+/// Inserts once the server is reachable again.
 pub(crate) async fn recovered(replica: &Replica, now: u64, nonce: &str) -> Insertion {
     let begun = Instant::now();
     let mut attempt = 0;
@@ -473,7 +473,7 @@ async fn after_a_failover_in_a_cluster_what_may_be_lost_is_rejected() {
     let used = nodes.iter().position(|node| node.ask(&["dbsize"]) != "0");
     let place = used.unwrap();
     let replica = RedisServer::replica_in_cluster(&nodes[place], &nodes);
-    // The first replica of a server makes it another one: the store is to be made after that.
+    // The first replica changes the identity of a server: the store has to be made after that.
     assert_eq!(nodes[place].ask(&["flushall"]), "OK");
     loses_what_may_be_lost(&url, || {
         nodes[place].wait_for_replica();
@@ -571,7 +571,7 @@ async fn a_redis_that_lost_nonces_or_never_had_them_waits() {
         assert_eq!(window.inserted(now, now, "a").await, Lost);
         assert_lost_since(window, now);
     }
-    // What the store kept is not here.
+    // The nonces that the store kept are not in this Redis.
     let moved = open(OnLost::Refuse, NoncesKept::Here).await;
     assert_eq!(moved.inserted(now, now, "a").await, Lost);
     assert_eq!(server.ask(&["flushall"]), "OK");
@@ -637,7 +637,7 @@ async fn a_redis_that_was_restarted_with_every_write_on_the_disk_goes_on() {
         let other_after = format!("other after {round}");
         assert_eq!(recovered(&other, now, &other_after).await, Fresh);
     }
-    // A process that was not there before does not know what the former server had at least.
+    // A new process does not know the least state that the former server had.
     server.kill();
     server.start_again();
     let late = Replica::after(&server.url(), OnLost::Refuse, NoncesKept::Elsewhere).await;
@@ -686,7 +686,7 @@ fn copy_files(from: &std::path::Path, to: &std::path::Path) {
     }
 }
 
-/// Waits until the window responds, whatever it says.
+/// Waits until the window responds, with whatever result.
 async fn recovered_at_all(replica: &Replica, now: u64) {
     let _ = recovered(replica, now, "recovered at all").await;
 }
@@ -699,7 +699,7 @@ async fn what_may_have_expired_while_the_clock_of_redis_was_ahead_is_not_fresh()
     assert_eq!(replica.inserted(now, now, "used").await, Fresh);
     server.set_clock(1_200);
     until("the nonce has expired", || {
-        // A read expires what is due.
+        // A read expires the entries that are due.
         server.ask(&["dbsize"]) == "1" || {
             server.ask(&["keys", "*"]);
             false

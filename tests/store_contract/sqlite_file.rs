@@ -1,4 +1,4 @@
-//! What only SQLite has: a file, which may be another's, locked, or of another time.
+//! Tests of SQLite alone: a file, which may be another program's, locked, or of another time.
 
 use std::{
     fs,
@@ -183,7 +183,7 @@ async fn leaves_a_newer_schema_as_it_is() {
 
 #[tokio::test]
 async fn leaves_the_log_of_what_it_refuses_as_it_is() {
-    // What a program leaves that was killed: a file and a log that is not in it yet.
+    // The files of a program that was killed: a database and a log that is not yet in it.
     let (_live, live) = place();
     populate(&open(&live, None).unwrap()).await;
     let newer = Connection::open(&live).unwrap();
@@ -257,7 +257,7 @@ fn contains(content: &[u8], part: &str) -> bool {
         .any(|window| window == part.as_bytes())
 }
 
-/// Fills a store with a secret of every kind and returns what must not be found in a sealed one.
+/// Fills a store with a secret of every kind and returns the texts that must not be found in a sealed one.
 async fn fill(store: &Arc<dyn Store>) -> [&'static str; 5] {
     authorize(store, allow()).await;
     let graced = countersign::store::record::Consumer {
@@ -316,7 +316,7 @@ async fn a_plain_file_that_was_sealed_holds_no_secret() {
     assert_eq!(store.export().await.unwrap(), before);
     assert!(store.request_token("r").await.unwrap().is_some());
     drop(store);
-    // From now on it opens with this key and no other.
+    // From now on it opens only with this key.
     assert!(matches!(refusal(&path, None), OpenProblem::KeyMissing));
     assert!(matches!(refusal(&path, key(2)), OpenProblem::WrongKey));
     let store = open(&path, key(1)).unwrap();
@@ -362,7 +362,7 @@ async fn a_lock_held_too_long_is_told_and_then_forgotten() {
     populate(&store).await;
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    // Whoever reads is not held up.
+    // Readers are not blocked.
     assert!(has_consumer(&store, "c").await);
     let opening = tokio::task::spawn_blocking({
         let path = path.clone();
@@ -395,7 +395,7 @@ async fn two_processes_may_make_the_file_at_once() {
         for opening in openings {
             match opening.await.unwrap() {
                 Ok(store) => stores.push(store),
-                // Whoever comes without the key after one with it.
+                // A process without the key, after one with it.
                 Err(error) => assert!(matches!(error.problem, OpenProblem::KeyMissing), "{error}"),
             }
         }

@@ -1,4 +1,4 @@
-//! What a backend has to give so that the suite can run over it, and the list of all that is run.
+//! The interface that a backend implements for the suite, and the list of all tests.
 
 use std::sync::Arc;
 

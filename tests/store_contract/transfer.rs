@@ -74,7 +74,7 @@ async fn export(store: &Arc<dyn Store>) -> Vec<Record> {
     sorted(store.export().await.unwrap().records)
 }
 
-/// What an import counted, or its problems, each with the place of its record.
+/// The counts of an import, or its problems, each with the place of its record.
 type Outcome = Result<Imported, Vec<(usize, Conflict)>>;
 
 async fn import(store: &Arc<dyn Store>, records: &[Record]) -> Outcome {
@@ -170,7 +170,7 @@ pub(crate) async fn is_idempotent<B: Backend>() {
     let count = records.len() as u64;
     assert_eq!(import(&store, &records).await, imported(0, count, 0, 0));
     assert_eq!(export(&store).await, records);
-    // Times of registering, issuing and using are not compared, and what the store knows stays.
+    // Times of registering, issuing and using are not compared, and the store keeps its own.
     let other_times = records
         .iter()
         .cloned()
@@ -223,7 +223,7 @@ pub(crate) async fn takes_all_or_nothing<B: Backend>() {
     );
     assert_eq!(export(&store).await, before);
     assert_eq!(store.changes_since(position).await.unwrap().changes, []);
-    // Without the one at fault all of it goes in, and the store still works.
+    // Without the record at fault all of it is imported, and the store still works.
     assert_eq!(import(&store, &records[..6]).await, imported(5, 0, 1, 0));
 }
 
@@ -270,7 +270,7 @@ pub(crate) async fn rejects_other_content<B: Backend>() {
         a(|token| token.user = id("v")),
         a(|token| token.permissions = vec![]),
         a(|token| token.expires_at = None),
-        // A revocation does not hide that the rest differs.
+        // A revocation does not hide the other differences.
         a(|token| {
             token.revoked_at = Some(NOW);
             token.expires_at = None;
@@ -339,7 +339,7 @@ pub(crate) async fn takes_marks_of_removed_ones<B: Backend>() {
     assert_eq!(issue(&store, "gone").await, Added::Taken);
     let here = store.access_token("here").await.unwrap().unwrap();
     assert!(here.revoked_at.is_some());
-    // In one list with what they mark, the marks win.
+    // In one list with the records that they mark, the marks win.
     let both = [
         Record::User(user("both")),
         Record::AccessToken(access_token("both", "c", "u")),
@@ -470,7 +470,7 @@ pub(crate) async fn imports_more_than_one_step<B: Backend>() {
     let (from, to) = (B::fresh().await, B::fresh().await);
     let (from, to) = (from.open().await, to.open().await);
     let position = from.changes_since(0).await.unwrap().position;
-    // More changes than caches are told one by one.
+    // More changes than caches are notified of one by one.
     let records = many(10_500);
     let count = records.len() as u64;
     assert_eq!(import(&from, &records).await, imported(count, 0, 0, 0));
@@ -490,7 +490,7 @@ pub(crate) async fn reports_problems_together<B: Backend>() {
     };
     let mut records = vec![
         Record::AccessToken(access_token("a", "c", "none")),
-        // What only follows from another problem is none.
+        // A record that only follows from another problem is not reported.
         Record::AccessToken(access_token("b", "c", "v")),
         Record::User(taken),
         Record::AccessToken(access_token("d", "none", "u")),
@@ -504,7 +504,7 @@ pub(crate) async fn reports_problems_together<B: Backend>() {
             (3, Conflict::ConsumerUnknown(id("none"))),
         ])
     );
-    // One after many good ones, and more than are reported.
+    // A problem after many good records, and more than are reported.
     records = many(2 * BATCH);
     let first = records.len();
     let token = |number| Record::AccessToken(access_token(&format!("z{number}"), "c", "none"));

@@ -1,4 +1,4 @@
-//! Readiness, the mark of local nonces, purging, and what survives closing.
+//! Readiness, the high-water mark of local nonces, purging, and state that survives closing.
 
 use countersign::clock::UnixTime;
 use countersign::store::{

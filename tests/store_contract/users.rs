@@ -95,7 +95,7 @@ pub(crate) async fn admits_whom_an_outside_login_vouches_for<B: Backend>() {
     let ada = store.user_by_name("ADA").await.unwrap();
     assert_eq!(ada, Some(known("7", "Ada", Some("Ada"))));
     assert_eq!(store.user_by_name("7").await.unwrap(), None);
-    // The name of another one, in any case: nobody takes it over.
+    // The name of another user, in any case: it cannot be taken over.
     for said in [
         outside("9", Some("ADA"), None),
         outside("8", Some("ada"), None),
@@ -205,7 +205,7 @@ pub(crate) async fn disabling_ends_everything_for_good<B: Backend>() {
     let state = async |token| store.request_token(token).await.unwrap().unwrap().state;
     assert_eq!(state("r").await, RequestTokenState::Voided);
     assert_eq!(state("fresh").await, RequestTokenState::Issued);
-    // Nothing new begins for a disabled user, and a login that was under way leaves no session.
+    // Nothing new begins for a disabled user, and a login that was under way opens no session.
     assert_eq!(issue(&store, "n").await, Added::Taken);
     assert_eq!(
         decide_as(&store, "fresh", &id, allow(), NOW).await.unwrap(),
@@ -237,7 +237,7 @@ pub(crate) async fn removal_ends_everything_and_retires_the_id<B: Backend>() {
     assert_eq!(store.user(&id).await.unwrap(), None);
     assert_eq!(store.user_by_name("u@example.org").await.unwrap(), None);
     assert_eq!(store.session(&[1; 32], NOW).await.unwrap(), None);
-    // The token is told as revoked, not as unknown.
+    // The token is reported as revoked, not as unknown.
     let kept = store.access_token("a").await.unwrap().unwrap();
     assert_eq!(kept.revoked_at, Some(later(2)));
     assert_eq!(
@@ -336,7 +336,7 @@ pub(crate) async fn tells_what_passwords_cost<B: Backend>() {
     let account = store.account("A@EXAMPLE.org").await.unwrap();
     assert_eq!(account.user.unwrap().id.as_str(), "a");
     assert_eq!(account.costs, all);
-    // What nobody has any more costs nothing.
+    // A cost that no user's hash has any more is not listed.
     let (a, b, c) = (id("a"), id("b"), id("c"));
     let new = "$argon2id$v=19$m=256,t=2,p=1$bmV3$aGFzaA";
     store.set_password(&a, new.into(), None).await.unwrap();

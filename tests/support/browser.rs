@@ -140,7 +140,7 @@ impl Browser {
         self.command("POST", "/execute/sync", &script)
     }
 
-    /// Makes the window so wide, and the person prefer dark pages or light ones.
+    /// Makes the window this wide, and sets the preference for dark or light pages.
     pub fn emulate(&self, width: u32, dark: bool) {
         let scheme = if dark { "dark" } else { "light" };
         let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
@@ -241,8 +241,8 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Asked to end, the driver ends the browser too; killed, it would leave it behind. A test may be failing right
-        // now, so nothing here may panic.
+        // When asked to end, the driver ends the browser too; when killed, it would leave it running. A test may be
+        // failing right now, so nothing here may panic.
         if let Ok(mut stream) = TcpStream::connect(self.address) {
             let session = &self.session;
             let request = format!(

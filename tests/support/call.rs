@@ -1,4 +1,4 @@
-//! A request in the making: what to send, how to sign it, and what to spoil.
+//! A request under construction: what to send, how to sign it, and what to spoil.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use super::{
 /// The type of a form.
 pub const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Where the protocol parameters stand (RFC 5849 section 3.5).
+/// The place of the protocol parameters (RFC 5849 section 3.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     Header,
@@ -21,7 +21,7 @@ pub enum Placement {
     Body,
 }
 
-/// How a body is framed.
+/// The framing of a body.
 #[derive(Debug, Clone)]
 enum Body {
     None,
@@ -110,7 +110,7 @@ impl Call {
         self.by(&caller.consumer).with(&caller.token)
     }
 
-    /// Signs with the token too, be it a request token or an access token.
+    /// Signs with the token too, a request token or an access token.
     pub fn with(self, token: &Token) -> Self {
         self.signing(|signing| {
             signing.token = Some(token.token.clone());
@@ -123,7 +123,7 @@ impl Call {
         self.signing(|signing| signing.placement = placement)
     }
 
-    /// Signs by this method, spelt so.
+    /// Signs by this method, in this spelling.
     pub fn method(self, method: &str) -> Self {
         self.signing(|signing| signing.method = method.to_owned())
     }

@@ -1,4 +1,4 @@
-//! Asks the listener for forward-auth about a call, as the proxies do that describe it.
+//! Asks the listener for forward-auth about a call, like the proxies that describe it.
 
 use std::net::SocketAddr;
 

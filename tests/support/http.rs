@@ -1,5 +1,5 @@
-//! HTTP/1.1 by hand: sends the bytes it is given and reads exactly one message at a time. No library stands between
-//! a test and the wire, so a test can send what no library would, and sees what a library would hide.
+//! HTTP/1.1 without a library: sends the given bytes and reads exactly one message at a time. So a test can send what
+//! no library would, and sees what a library would hide.
 
 use std::{
     fmt,
@@ -67,7 +67,7 @@ pub struct Head {
     pub raw: Vec<u8>,
 }
 
-/// How the end of a body is told.
+/// The way in which a body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     Empty,
@@ -112,7 +112,7 @@ impl Head {
     }
 }
 
-/// One side of a connection, with what was read and not yet used.
+/// One side of a connection, with the bytes that were read and not yet used.
 pub struct Wire {
     stream: Box<dyn Stream>,
     buffer: Vec<u8>,
@@ -167,7 +167,7 @@ impl Wire {
         Ok(self.buffer.is_empty() && self.fill()? == 0)
     }
 
-    /// What is left until the peer closes.
+    /// The rest until the peer closes.
     pub fn rest(&mut self) -> Vec<u8> {
         while matches!(self.fill(), Ok(1..)) {}
         std::mem::take(&mut self.buffer)
@@ -185,7 +185,7 @@ impl Wire {
         }
     }
 
-    /// Reads so many bytes.
+    /// Reads this many bytes.
     pub fn exactly(&mut self, length: usize) -> io::Result<Vec<u8>> {
         while self.buffer.len() < length {
             if self.fill()? == 0 {
@@ -290,7 +290,7 @@ pub fn in_chunks(pieces: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// Where `needle` begins in `haystack`.
+/// The position of `needle` in `haystack`.
 pub fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack
         .windows(needle.len())
@@ -388,7 +388,7 @@ impl fmt::Debug for Answer {
 pub struct Connection(Wire);
 
 impl Connection {
-    /// Connects in plain.
+    /// Connects without TLS.
     pub fn to(address: SocketAddr) -> Self {
         Self(Wire::new(Box::new(open(address))))
     }
@@ -472,7 +472,7 @@ fn open(address: SocketAddr) -> TcpStream {
     try_open(address).expect("the listener is there")
 }
 
-/// Connects, and sets what every connection of a test has.
+/// Connects, and sets the options that every connection of a test has.
 pub fn try_open(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(&address, Duration::from_secs(10))?;
     stream.set_read_timeout(Some(PATIENCE))?;

@@ -1,5 +1,5 @@
-//! What the acceptance tests stand on. Nothing here uses the library: the program is watched from outside, over
-//! sockets and files, by code that was written apart from it, so that one mistake cannot be in both.
+//! The base of the acceptance tests. Nothing here uses the library: the program is watched from outside, over sockets
+//! and files, by code that was written separately, so that one mistake cannot be in both.
 
 #![allow(
     dead_code,
@@ -47,7 +47,7 @@ pub fn now() -> u64 {
     UNIX_EPOCH.elapsed().unwrap().as_secs()
 }
 
-/// A word that no other call in this process or a later one returns.
+/// A value that no other call in this process or a later one returns.
 pub fn fresh(prefix: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let nanos = UNIX_EPOCH.elapsed().unwrap().as_nanos();
@@ -61,7 +61,7 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     within(PATIENCE, what, || done().then_some(()));
 }
 
-/// Asks again and again until `answer` has something, at most for `limit`.
+/// Repeats `answer` until it has something, at most for `limit`.
 #[track_caller]
 pub fn within<T>(limit: Duration, what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();

@@ -85,7 +85,7 @@ impl<'a> Operator<'a> {
         self.open(target).answer.has_status(200).text()
     }
 
-    /// The POST that a browser makes of a form.
+    /// The POST that a browser makes from a form.
     pub fn call_of(&self, page: &Page, filled: &Form) -> Call {
         let action = match filled.action.as_str() {
             "" => page.target.as_str(),

@@ -33,7 +33,7 @@ pub struct Identity<'a> {
     pub key: &'a str,
 }
 
-/// A free port that no connection takes meanwhile: below those that the system gives to connections.
+/// A free port that no connection uses meanwhile: below those that the system gives to connections.
 pub fn free_port() -> u16 {
     let mut random = [0; 2];
     loop {
@@ -96,7 +96,7 @@ impl Postgres {
         server
     }
 
-    /// The one that tests share that do not disturb it; it ends with the last of them.
+    /// The server shared by tests that do not disturb it; it ends with the last of them.
     pub fn shared() -> Arc<Self> {
         static SHARED: Mutex<Weak<Postgres>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -199,7 +199,7 @@ impl Postgres {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it go on after [`Self::hang`].
+    /// Resumes it after [`Self::hang`].
     pub fn go_on(&self) {
         self.signal(Signal::CONT);
     }

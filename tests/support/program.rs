@@ -1,4 +1,4 @@
-//! The binary: how it is started, how a command of it ends, what it writes while it runs.
+//! The binary: its start, the result of a command, its output while it runs.
 
 use std::{
     fmt,
@@ -23,7 +23,7 @@ pub fn program() -> Command {
     command
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Ended {
     pub status: ExitStatus,
@@ -36,7 +36,7 @@ impl Ended {
         self.status.code()
     }
 
-    /// Checks that the command did what it was told.
+    /// Checks that the command succeeded.
     #[track_caller]
     pub fn done(self) -> Self {
         assert!(self.status.success(), "the command succeeds: {self:?}");
@@ -81,7 +81,7 @@ pub fn ended(child: Child) -> Ended {
     }
 }
 
-/// What the program wrote to standard error so far.
+/// The standard error of the program until now.
 #[derive(Clone, Default)]
 pub struct Log(Arc<(Mutex<Vec<String>>, Condvar)>);
 
@@ -99,12 +99,12 @@ impl Log {
     }
 
     pub fn lines(&self) -> Vec<String> {
-        // Also after a test has failed while it waited: what is there is shown.
+        // Also after a test has failed while it waited: the lines so far are shown.
         let lines = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         lines.clone()
     }
 
-    /// Waits for a line of which `wanted` makes something.
+    /// Waits for a line for which `wanted` returns a value.
     #[track_caller]
     pub fn wait_for<T>(&self, what: &str, wanted: impl Fn(&str) -> Option<T>) -> T {
         let mut lines = self.0.0.lock().unwrap();
@@ -132,7 +132,7 @@ impl fmt::Display for Log {
     }
 }
 
-/// The address in a log line that tells of this listener.
+/// The address in a log line about this listener.
 pub fn listening_address(line: &str, listener: &str) -> Option<SocketAddr> {
     // As text or as JSON.
     let line = line.replace("\":", "=").replace('"', " ");

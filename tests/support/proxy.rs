@@ -46,7 +46,7 @@ pub struct User {
 }
 
 impl User {
-    /// Somebody who is to log in by this.
+    /// A user who is to log in with these.
     pub fn new(name: &str, password: &str) -> Self {
         Self {
             id: String::new(),
@@ -80,7 +80,7 @@ pub struct Caller {
     pub token: Token,
 }
 
-/// Where the consumer of [`Proxy::shop`] has its users sent back to.
+/// The address to which the consumer of [`Proxy::shop`] redirects its users.
 pub const CALLBACK: &str = "https://shop.example/ready?from=us&x=%20";
 
 /// An API, a proxy in front of it, and a caller that the proxy knows.
@@ -102,7 +102,7 @@ impl Scene {
         Self::before(Upstream::start(), config)
     }
 
-    /// In front of this API.
+    /// The same in front of this API.
     #[track_caller]
     pub fn before(api: Upstream, config: &str) -> Self {
         let proxy = Proxy::with(&api, config);
@@ -181,7 +181,7 @@ impl Builder {
         self
     }
 
-    /// How many descriptors `serve` may have.
+    /// Limits the descriptors of `serve`.
     pub fn descriptors(mut self, limit: u32) -> Self {
         self.descriptors = Some(limit);
         self
@@ -280,7 +280,7 @@ impl Builder {
         within_shell(&["-c", script, &descriptors.to_string()], &command)
     }
 
-    /// `serve` with what is passed to it.
+    /// `serve` with the sockets that are passed to it.
     fn serve(&self) -> Command {
         let mut command = self.limited(&["serve"]);
         command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -309,7 +309,7 @@ impl Builder {
     }
 }
 
-/// A command that a shell executes at the end of what its own arguments say.
+/// A command that a shell executes after the script in its own arguments.
 fn within_shell(arguments: &[&str], command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell
@@ -433,8 +433,8 @@ impl Proxy {
         self.running = Some(Self::listening(process));
     }
 
-    /// Starts the program once more on the same sockets, and has the running one end. Returns that one as soon as the new one
-    /// is ready.
+    /// Starts the program once more on the same sockets, which ends the running one. Returns that one as soon as the
+    /// new one is ready.
     #[track_caller]
     pub fn succeed(&mut self) -> Predecessor {
         let old = self.running.take().expect("the proxy runs");
@@ -464,7 +464,7 @@ impl Proxy {
         }
     }
 
-    /// Writes a changed configuration; what runs keeps the old one until it reloads or is started again.
+    /// Writes a changed configuration; the running program keeps the old one until it reloads or is started again.
     pub fn reconfigure(&mut self, text: &str) {
         let added: toml::Table = text.parse().unwrap();
         merge(&mut self.home.table, added);
@@ -593,7 +593,7 @@ impl Proxy {
             .wait_for(&what, |line| has(line).then(|| line.to_owned()))
     }
 
-    /// How many lines of the log have all of these parts.
+    /// The number of lines of the log that have all of these parts.
     pub fn logged(&self, parts: &[&str]) -> usize {
         let has = |line: &&String| parts.iter().all(|part| line.contains(part));
         self.log().lines().iter().filter(has).count()
@@ -605,7 +605,7 @@ impl Proxy {
         http::get(self.admin(), target)
     }
 
-    /// The value of a metric, named with its labels as it stands in the exposition; 0 if it is not there.
+    /// The value of a metric, named with its labels as in the exposition; 0 if it does not exist.
     #[track_caller]
     pub fn metric(&self, name: &str) -> f64 {
         let text = self.ask_admin("/metrics").has_status(200).text();

@@ -1,5 +1,5 @@
-//! Redis servers and Sentinels: real processes on free ports, each in a directory of its own. `COUNTERSIGN_TEST_REDIS` is
-//! the path of another server in their place, such as `valkey-server`.
+//! Redis servers and Sentinels: real processes on free ports, each in a directory of its own. `COUNTERSIGN_TEST_REDIS`
+//! is the path of a server to use instead, such as `valkey-server`.
 
 #![allow(
     dead_code,
@@ -20,7 +20,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// The longest that a server may take to do what it was told. A Sentinel that finds that it stood still does nothing for 30 s.
+/// The longest time that a server may need. A Sentinel that notices that it was suspended does nothing for 30 s.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running server; it is killed when this is dropped.
@@ -43,7 +43,7 @@ impl RedisServer {
         Self::new("redis-server", "", arguments, &[])
     }
 
-    /// Starts a server whose clock [`Self::set_clock`] moves, the clock by which it waits is left alone.
+    /// Starts a server whose clock [`Self::set_clock`] moves; the clock for waits is left alone.
     pub fn with_clock() -> Self {
         Self::new("redis-server", "", &[&["--hz", "100"]], &[FAKED_CLOCK])
     }
@@ -85,7 +85,7 @@ impl RedisServer {
         state.contains("master_link_status:up")
     }
 
-    /// Starts a node that follows `primary` in its Cluster, and takes its place when it is gone for two seconds.
+    /// Starts a node that follows `primary` in its Cluster, and replaces it when it is gone for two seconds.
     pub fn replica_in_cluster(primary: &Self, nodes: &[Self]) -> Self {
         let replica = Self::with(&[
             &["--cluster-enabled", "yes"],
@@ -182,13 +182,13 @@ impl RedisServer {
         false
     }
 
-    /// Where the server is, for `store.url`.
+    /// The address of the server, for `store.url`.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Waits until its replica has all that was written so far. WAIT would not do: it asks for the writes of its own
-    /// connection.
+    /// Waits until its replica has everything written until now. WAIT would not do: it covers only the writes of its
+    /// own connection.
     pub fn wait_for_replica(&self) {
         wait("the replica has everything", || {
             let info = self.ask(&["info", "replication"]);
@@ -216,13 +216,13 @@ impl RedisServer {
         keys.into_iter().map(dump).collect()
     }
 
-    /// Kills the server as a power loss would.
+    /// Kills the server like a power loss.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Starts a killed server again, with what it has on disk.
+    /// Starts a killed server again, with its data on disk.
     pub fn start_again(&mut self) {
         let directory = self.directory.path();
         self.child = spawn("redis-server", &self.arguments, directory, false);
@@ -234,7 +234,7 @@ impl RedisServer {
         self.signal(Signal::STOP);
     }
 
-    /// Lets a hung process go on.
+    /// Resumes a hung process.
     pub fn go_on(&self) {
         self.signal(Signal::CONT);
     }
@@ -302,7 +302,7 @@ pub fn wait(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// In place of an option for the client: the server has a wall clock of its own.
+/// Used in place of an option for the client: the server has a wall clock of its own.
 const FAKED_CLOCK: &str = "faked clock";
 
 fn set_clock(directory: &Path, ahead: u64) {
@@ -348,8 +348,8 @@ fn spawn(program: &str, arguments: &[String], directory: &Path, is_faked: bool) 
     command.spawn().expect("tests/run installs the server")
 }
 
-/// A port that is free, and so is the one 10,000 above, where a Cluster's nodes talk. Both are below those that the system gives
-/// to connections, so that a server finds its port free when it starts again.
+/// A free port, with the one 10,000 above it free as well, which a Cluster's nodes use among themselves. Both are below
+/// those that the system gives to connections, so that a server finds its port free when it starts again.
 fn free_port() -> u16 {
     loop {
         let random = RandomState::new().hash_one(()) % 12_000;

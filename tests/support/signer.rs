@@ -1,4 +1,4 @@
-//! RFC 5849 section 3.4, the slow and obvious way, and by the text of the RFC alone. The oracle for signatures.
+//! RFC 5849 section 3.4, slow and obvious, from the text of the RFC alone. The oracle for signatures.
 
 use std::{
     io::Write,
@@ -25,7 +25,7 @@ pub fn encode(text: impl AsRef<[u8]>) -> String {
     out
 }
 
-/// Decodes percent-encoding; what is no valid escape stays as it is.
+/// Decodes percent-encoding; an invalid escape is left unchanged.
 pub fn decode(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = text;
@@ -130,7 +130,7 @@ pub fn rsa_signature(method: &str, private_key: &Path, base: &str) -> String {
     STANDARD.encode(openssl(&words, base))
 }
 
-/// What `openssl` prints for this standard input.
+/// The output of `openssl` for this standard input.
 fn openssl(words: &str, input: &str) -> Vec<u8> {
     let mut command = Command::new("openssl");
     let command = command.args(words.split(' ')).stdin(Stdio::piped());

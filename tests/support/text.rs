@@ -1,4 +1,4 @@
-//! Tables in texts, and what a text has to contain.
+//! Tables in texts, and checks of a text's content.
 
 #![allow(
     dead_code,

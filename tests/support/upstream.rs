@@ -1,5 +1,5 @@
-//! The API behind the proxy: records every byte it is sent, and answers as the test says. What it saw is the oracle
-//! for what the proxy forwarded, and for what it did not.
+//! The API behind the proxy: records every byte it receives, and answers as the test says. Its record is the oracle for
+//! the bytes that the proxy forwarded, and for those that it did not.
 
 use std::{
     fmt, io,
@@ -28,7 +28,7 @@ pub struct Seen {
     pub target: String,
     pub fields: Fields,
     pub framing: Framing,
-    /// The body without its framing, as far as it was read.
+    /// The part of the body that was read, without its framing.
     pub body: Vec<u8>,
     /// The head, byte for byte.
     pub head: Vec<u8>,
@@ -171,14 +171,14 @@ impl Reply {
     }
 }
 
-/// What becomes of a connection after an exchange.
+/// The state of a connection after an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum After {
     Keep,
     Close,
 }
 
-/// A request under way, for handlers that watch the body come or let the answer go piece by piece.
+/// A request under way, for handlers that watch the body arrive or send the answer in pieces.
 pub struct Exchange<'a> {
     /// The head; its body is still empty.
     pub seen: Seen,
@@ -207,7 +207,7 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// What comes next on the connection, whatever it is; `None` at its end.
+    /// The next bytes on the connection, whatever they are; `None` at its end.
     pub fn raw_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
         BodyReader::new(Framing::UntilClose).piece(self.wire)
     }
@@ -245,7 +245,7 @@ impl Upstream {
         Self::replying(|_| Reply::ok("hello from the API\n").header("Content-Type", "text/plain"))
     }
 
-    /// An API that reads each request whole and answers so.
+    /// An API that reads each request whole and answers this way.
     pub fn replying(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         Self::handling(by_reply(answer))
     }
@@ -257,7 +257,7 @@ impl Upstream {
         Self::on_port("http://127.0.0.1", handler, |stream| Ok(Box::new(stream)))
     }
 
-    /// An API on a port of its own, behind what `wrap` makes of a connection.
+    /// An API on a port of its own, with connections that `wrap` changes.
     fn on_port(
         origin: &str,
         handler: impl Fn(&mut Exchange<'_>) -> io::Result<After> + Send + Sync + 'static,
@@ -285,7 +285,7 @@ impl Upstream {
         Self::replying_over_tls(config, |_| Reply::ok("hello from the API\n"))
     }
 
-    /// An API behind TLS that answers so.
+    /// An API behind TLS that answers this way.
     pub fn replying_over_tls(
         config: Arc<rustls::ServerConfig>,
         answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
@@ -358,12 +358,12 @@ impl Upstream {
         self.record.requests.lock().unwrap()[count..].to_vec()
     }
 
-    /// How many requests came so far.
+    /// The number of requests until now.
     pub fn count(&self) -> usize {
         self.record.requests.lock().unwrap().len()
     }
 
-    /// How many connections were accepted so far.
+    /// The number of connections accepted until now.
     pub fn connections(&self) -> usize {
         self.record.connections.load(Ordering::SeqCst)
     }
@@ -388,7 +388,7 @@ impl Upstream {
         super::until(&what, || self.count() >= count);
     }
 
-    /// Checks that nothing came.
+    /// Checks that no request came.
     #[track_caller]
     pub fn saw_nothing(&self) {
         let requests = self.requests();
@@ -454,7 +454,7 @@ fn serve(stream: Box<dyn Stream>, record: &Record, handler: &Handler) -> io::Res
     Ok(())
 }
 
-/// A port where connections are refused: bound until the tests end, and nobody listens.
+/// A port where connections are refused: bound until the tests end, without a listener.
 pub fn nobody() -> SocketAddr {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     let any = SocketAddr::from(([127, 0, 0, 1], 0));

@@ -8,7 +8,7 @@ use super::{
     proxy::{Proxy, User},
 };
 
-/// What Chromium accepts where a person opens an address.
+/// Chromium's Accept field when a person opens an address.
 pub const ACCEPT_OF_CHROMIUM: &str =
     "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
 
@@ -18,7 +18,7 @@ pub struct Visitor<'a> {
     pub cookies: BTreeMap<String, String>,
 }
 
-/// What is on the screen: the last answer, and where it came from.
+/// The page on the screen: the last answer, and its address.
 #[derive(Debug)]
 pub struct Page {
     pub target: String,
@@ -53,7 +53,7 @@ impl<'a> Visitor<'a> {
         visitor
     }
 
-    /// From now on another process of the same service answers.
+    /// Sends later calls to another process of the same service.
     pub fn moves_to(&mut self, proxy: &'a Proxy) {
         self.proxy = proxy;
     }
@@ -246,7 +246,7 @@ impl Page {
         Some(unescape(inner).trim().to_owned())
     }
 
-    /// Where a redirect off the service leads.
+    /// The target of a redirect off the service.
     #[track_caller]
     pub fn redirect(&self) -> String {
         assert_eq!(self.answer.status, 303, "a redirect: {:?}", self.answer);

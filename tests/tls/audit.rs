@@ -1,4 +1,4 @@
-//! What `sslyze` makes of the listener: every weakness it knows, and Mozilla's recommendations.
+//! The findings of `sslyze` about the listener: every weakness it knows, and Mozilla's recommendations.
 
 use std::{
     path::{Path, PathBuf},
@@ -72,7 +72,7 @@ fn sslyze_finds_no_weak_setting() {
     assert_eq!(commands["certificates_verified"], two, "{report:#}");
     let groups = serde_json::json!(["X25519", "secp256r1", "secp384r1"]);
     assert_eq!(commands["curves"], groups, "{report:#}");
-    // Of the modern profile only TLS 1.2 is missed, which is spoken on purpose.
+    // The only difference to the modern profile is TLS 1.2, which is enabled on purpose.
     assert_eq!(
         report["mozilla"]["intermediate"],
         serde_json::json!({}),
@@ -82,7 +82,7 @@ fn sslyze_finds_no_weak_setting() {
     let mut missed: Vec<&str> = modern.keys().map(String::as_str).collect();
     missed.sort_unstable();
     assert_eq!(missed, ["ciphers", "tls_versions"], "{report:#}");
-    // It tried to renegotiate, which is nothing that an operator has to be warned of.
+    // It tried to renegotiate, which does not have to warn an operator.
     let log = proxy.log().to_string();
     assert!(!log.contains("enegotiation"), "{log}");
 }

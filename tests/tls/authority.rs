@@ -1,4 +1,4 @@
-//! Certificates made for a test: authorities, and what they sign.
+//! Certificates made for a test: authorities, and the certificates that they sign.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub struct Identity {
     pub key: String,
 }
 
-/// How long a certificate is good, in seconds from now.
+/// The validity of a certificate, in seconds from now.
 #[derive(Clone, Copy)]
 pub struct Good {
     pub from: i64,
@@ -63,7 +63,7 @@ impl Authority {
         self.sign(names, Good::NOW, KeyPair::generate().unwrap())
     }
 
-    /// A peer's certificate that is good for so long.
+    /// A peer's certificate with this validity.
     pub fn peer(&self, good: Good) -> Identity {
         self.sign(&["peer.test"], good, KeyPair::generate().unwrap())
     }
@@ -114,7 +114,7 @@ impl Identity {
     }
 }
 
-/// Where [`Identity::write`] puts certificate and key.
+/// The paths at which [`Identity::write`] puts certificate and key.
 pub fn paths(directory: &Path, name: &str) -> (PathBuf, PathBuf) {
     let at = |kind: &str| directory.join(format!("{name}-{kind}.pem"));
     (at("certificate"), at("key"))

@@ -1,4 +1,4 @@
-//! Proxies with TLS in front, and callers that speak it.
+//! Proxies that serve TLS, and callers that speak it.
 
 use std::{
     io::{self, Read, Write},
@@ -19,7 +19,7 @@ use crate::support::{PATIENCE, Proxy, Upstream, proxy::Builder};
 /// A caller that remembers its sessions from one connection to the next.
 pub struct Caller(Arc<ClientConfig>);
 
-/// What became of a request over TLS.
+/// The result of a request over TLS.
 #[derive(Debug)]
 pub struct Heard {
     pub answer: String,
@@ -72,14 +72,14 @@ impl Caller {
         Self(Arc::new(config))
     }
 
-    /// Tells no name.
+    /// Sends no server name.
     pub fn nameless(self) -> Self {
         let mut config = Arc::unwrap_or_clone(self.0);
         config.enable_sni = false;
         Self(Arc::new(config))
     }
 
-    /// Shakes hands on a connection of its own.
+    /// Performs the TLS handshake on a connection of its own.
     pub fn connect(
         &self,
         address: SocketAddr,

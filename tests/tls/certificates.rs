@@ -1,4 +1,4 @@
-//! Which of several certificates is shown.
+//! The choice among several certificates.
 
 use rustls::version::{TLS12, TLS13};
 
@@ -26,7 +26,7 @@ fn the_name_asked_for_chooses_the_certificate() {
         let heard = caller.ask(proxy.address(), name).unwrap().ok();
         assert_eq!(heard.certificate, shown.der(), "{name}");
     }
-    // A name that none has, and a caller that tells none, are shown the first.
+    // A caller with an unknown server name, or none, gets the first.
     let error = caller
         .ask(proxy.address(), "three.test")
         .unwrap_err()

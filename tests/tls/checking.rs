@@ -1,4 +1,4 @@
-//! What `check` and `serve` say of certificates that callers will refuse.
+//! The findings of `check` and `serve` about certificates that callers will refuse.
 
 use rcgen::KeyPair;
 
@@ -55,7 +55,7 @@ fn a_certificate_that_is_not_valid_today_is_an_error() {
             what,
         ];
         said(&ended, &parts);
-        // A restart must not make an outage of it: callers that do not look are served.
+        // A restart must not cause an outage: callers that do not verify are served.
         let proxy = builder.start();
         proxy.logs(&["ERROR", "listen.tls.certificate", what]);
         let ready = proxy.ask_admin("/readyz");
@@ -93,7 +93,7 @@ fn a_certificate_that_ends_soon_is_in_check_the_metrics_and_the_log() {
     assert!((432_000.0..435_700.0).contains(&left), "{left}");
 }
 
-/// The log has one line of a mark that the certificate passed.
+/// The log has one line for a threshold that the certificate passed.
 #[track_caller]
 fn is_logged_once(proxy: &Proxy, days: i64) {
     let text = format!("days_left={days} ");
@@ -228,7 +228,7 @@ fn every_public_host_needs_a_certificate() {
         assert_eq!(ended.code(), Some(1), "{text}: {ended:?}");
         let parts = ["countersign: ", "listen.tls.certificate", host];
         said(&ended, &parts);
-        // A proxy in front may show callers its own.
+        // A proxy in front may present its own certificate to callers.
         let behind = check(&builder(&format!(
             "{text}\nlisten.trusted_proxies = ['10.0.0.0/8']"
         )));

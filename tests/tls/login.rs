@@ -1,4 +1,4 @@
-//! TLS to the system that checks logins: a password is sent to the right one alone.
+//! TLS to the system that checks logins: a password is sent only to the right one.
 
 use super::{
     authority::{Authority, Good, Identity},
@@ -68,7 +68,7 @@ fn no_password_goes_to_a_system_that_is_not_the_right_one() {
             "UnknownIssuer",
         ),
         (expired, Some(&authority), "expired"),
-        // Without login.ca the system's authorities count.
+        // Without login.ca the system's authorities are trusted.
         (good, None, "UnknownIssuer"),
     ] {
         let system = system(&identity);

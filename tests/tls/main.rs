@@ -1,5 +1,5 @@
-//! TLS from outside, on both sides: what is spoken and refused, who is let in, what a reload changes, and what a cut
-//! connection is taken for.
+//! TLS from outside, on both sides: accepted and refused versions, the peers that may connect, the effect of a reload,
+//! and the handling of a cut connection.
 
 #![expect(
     clippy::unwrap_used,

@@ -91,7 +91,7 @@ fn sighup_reads_certificates_or_changes_nothing_at_all() {
     let caller = Caller::trusting(&authority);
     let mut kept = caller.connect(proxy.address(), "localhost").unwrap();
 
-    // With a broken certificate the rest of the configuration is not taken up either.
+    // With a broken certificate the rest of the configuration is not applied either.
     let (certificate, _) = paths(proxy.directory(), "server");
     fs::write(&certificate, "nothing").unwrap();
     proxy.reconfigure("operation = [{ path = '/other', access = ['anonymous'] }]");

@@ -1,4 +1,4 @@
-//! Sessions taken up again: on any worker, after a reload, and never past the certificate they stand for.
+//! Resumed sessions: on any worker, after a reload, and never past the certificate they were issued under.
 
 use rustix::process::Signal;
 use rustls::{
@@ -33,11 +33,11 @@ fn sessions_are_resumed_on_every_worker_and_after_a_reload() {
     for version in [&TLS12, &TLS13] {
         let caller = Caller::new(&authority, None, &[version]);
         assert_eq!(caller.ask_proxy(&proxy).unwrap().ok().kind, Full);
-        // Two workers share the port by its callers': of so many connections both get some.
+        // Two workers share the port by the callers' ports: of this many connections both get some.
         for _ in 0..24 {
             assert_eq!(caller.ask_proxy(&proxy).unwrap().ok().kind, Resumed);
         }
-        // A new certificate for the same names: what was given out stays good.
+        // A new certificate for the same names: earlier tickets stay valid.
         authority
             .server(&["localhost"])
             .write(proxy.directory(), "server");
@@ -45,7 +45,7 @@ fn sessions_are_resumed_on_every_worker_and_after_a_reload() {
         for _ in 0..8 {
             assert_eq!(caller.ask_proxy(&proxy).unwrap().ok().kind, Resumed);
         }
-        // Under another name nothing is resumed, and another caller begins anew.
+        // Under another name nothing is resumed, and another caller makes a full handshake.
         let other = Caller::new(&authority, None, &[version]);
         assert_eq!(other.ask_proxy(&proxy).unwrap().ok().kind, Full);
     }
@@ -72,7 +72,7 @@ fn a_resumed_session_does_not_outlive_the_authority_of_its_peer() {
             "the same authority"
         );
 
-        // Others beside it: everybody shows a certificate again.
+        // Another authority is added: every peer has to present its certificate again.
         let both = [&*authority.pem, &other.pem].concat();
         std::fs::write(proxy.directory().join("peers.pem"), both).unwrap();
         reload(&proxy);
@@ -117,7 +117,7 @@ fn a_resumed_session_does_not_outlive_its_peers_certificate() {
             &[version],
         );
         assert_eq!(caller.ask_proxy(&proxy).unwrap().ok().kind, Full);
-        // It comes back without a pause, with a new ticket each time.
+        // It reconnects without a pause, with a new ticket each time.
         let mut resumed = 0;
         within(PATIENCE, "the end of the certificate", || {
             match caller.ask_proxy(&proxy) {

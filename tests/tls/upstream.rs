@@ -1,4 +1,4 @@
-//! TLS to the API: whom the proxy believes, what it shows, and when an answer is whole.
+//! TLS to the API: the trusted peers, the proxy's own certificate, and the end of an answer.
 
 use std::{
     fs,
@@ -117,7 +117,7 @@ fn the_proxy_shows_its_own_certificate_and_takes_up_a_new_one() {
     proxy.send(Call::get("/open")).has_status(502);
     assert_eq!(api.count(), 0);
 
-    // Renewed on the disk: nobody has to tell the proxy.
+    // Renewed on the disk: the proxy notices by itself.
     let right = authority.peer(Good::NOW);
     fs::write(&certificate, &right.certificate).unwrap();
     proxy.logs(&["keeping the current certificates", "upstream.tls.key"]);
@@ -126,7 +126,7 @@ fn the_proxy_shows_its_own_certificate_and_takes_up_a_new_one() {
         proxy.send(Call::get("/open")).status == 200
     });
 
-    // And by SIGHUP, on connections that are kept too.
+    // And by SIGHUP, on kept connections too.
     other.peer(Good::NOW).write(proxy.directory(), "own");
     reload(&proxy);
     let count = api.count();
@@ -166,7 +166,7 @@ fn an_answer_until_close_is_whole_only_with_close_notify() {
         let address = answering(&authority, answer, proper);
         let url = format!("https://localhost:{}", address.port());
         let proxy = trusting(Builder::in_front_of_url(&url), &authority).start();
-        // To HTTP/1.1 as chunks, whose last one tells; to HTTP/1.0 by the end of the connection.
+        // To HTTP/1.1 as chunks, whose last one shows the end; to HTTP/1.0 by the end of the connection.
         let mut caller = proxy.connect();
         caller.send(&proxy.wire(&Call::get("/open")));
         match caller.try_answer("GET") {

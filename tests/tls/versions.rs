@@ -1,4 +1,4 @@
-//! Which versions and suites are spoken, and what is off.
+//! The enabled versions and suites, and the disabled features.
 
 use std::{
     io::Write,
@@ -112,7 +112,7 @@ fn no_compression_and_no_early_data() {
     assert!(text.contains("Secure Renegotiation IS supported"), "{text}");
     let (answered, text) = s_client(proxy.address(), &["-tls1_3"], ASK);
     assert!(answered && text.contains("Max Early Data: 0"), "{text}");
-    // What becomes of an attempt to renegotiate is in `audit`.
+    // `audit` tests an attempt to renegotiate.
     assert_eq!(api.count(), 2);
 }
 

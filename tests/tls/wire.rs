@@ -1,4 +1,4 @@
-//! What comes to the TLS port that is no TLS, or is cut off.
+//! Bytes on the TLS port that are not TLS, or are cut off.
 
 use std::{
     io::{self, Read, Write},
@@ -107,7 +107,7 @@ fn a_cut_request_is_never_whole() {
         assert!(!answer.contains(" 200 "), "{request:?}: {answer}");
     }
     for seen in api.requests() {
-        // What began to be forwarded was broken off where the caller was: the API never had all of it.
+        // A forwarded beginning was broken off where the caller was: the API never had all of it.
         assert!(seen.method == "POST" && seen.body.len() < 10, "{seen:?}");
     }
     let finished = api
@@ -137,7 +137,7 @@ fn an_idle_connection_is_ended_with_close_notify() {
 
 #[test]
 fn an_answer_that_was_cut_is_reset() {
-    // Many callers do not mind that no close_notify comes: to HTTP/1.0 the reset is all that tells.
+    // Many callers accept a missing close_notify: to HTTP/1.0 only the reset shows the cut.
     let cut = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
     let (api, authority) = (
         Upstream::replying(move |_| Reply::raw(cut).closing()),

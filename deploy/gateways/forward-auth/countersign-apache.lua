@@ -1,4 +1,4 @@
--- Asks countersign about a request: LuaHookAccessChecker. Only a 200 lets the request go on.
+-- Asks countersign about a request: LuaHookAccessChecker. Only after a 200 is the request forwarded.
 local http, ltn12 = require "socket.http", require "ltn12"
 http.TIMEOUT = 10
 local address = "http://127.0.0.1:8083/forwarded"
@@ -35,7 +35,7 @@ end
 function check(r)
     local query, raw = r.args or "", r.unparsed_uri
     if raw:sub(1, 1) ~= "/" or raw:find("#", 1, true) then return 400 end
-    -- Credentials in the query would go on to the API.
+    -- Otherwise the API would get credentials in the query.
     for pair in query:gmatch("[^&]+") do
         local name = pair:match("^[^=]*"):gsub("%%(%x%x)", function(digits) return string.char(tonumber(digits, 16)) end)
         if name:sub(1, 6) == "oauth_" then return 400 end
@@ -77,7 +77,7 @@ function check(r)
         if name:sub(1, 7) == "x-auth-" then r.headers_in[name] = value end
     end
     r.headers_in["Authorization"] = nil
-    -- It names fields that are taken out on the way, perhaps those that are set here.
+    -- It names fields that are removed on the way, possibly those that are set here.
     local upgrade = r.headers_in["Upgrade"]
     r.headers_in["Connection"] = upgrade and upgrade:lower() == "websocket" and "Upgrade" or nil
     r.headers_in["X-Forwarded-Proto"] = headers["x-forwarded-proto"]

@@ -1,4 +1,4 @@
--- Asks countersign about a request: http-request lua.countersign. Only a 200 lets the request go on.
+-- Asks countersign about a request: http-request lua.countersign. Only after a 200 is the request forwarded.
 local address = "http://127.0.0.1:8083/forwarded"
 local of_connection = {
     connection = true, ["content-length"] = true, expect = true, ["keep-alive"] = true, ["proxy-connection"] = true,
@@ -31,7 +31,7 @@ core.register_action("countersign", { "http-req" }, function(txn)
     for name, values in pairs(txn.http:req_get_headers()) do
         if not of_connection[name] then
             headers[name] = {}
-            -- They count from 0.
+            -- Indexes count from 0.
             for index = 0, #values do table.insert(headers[name], values[index]) end
         end
     end

@@ -1,4 +1,4 @@
-//! The API: reads HTTP/1.1 strictly, judges what it sees, and answers as it is told.
+//! The API: reads HTTP/1.1 strictly, judges the requests, and answers as the script says.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,15 +17,15 @@ use super::{
 };
 use crate::{Pair, form, http as model};
 
-/// What stands in a response that nobody asked for.
+/// The text of a response that nobody asked for.
 pub const SURPLUS: &[u8] = b"SURPLUS";
 
-/// What the API knows and is told.
+/// The requests that the API expects and has seen, and its next answers.
 #[derive(Default)]
 pub struct Api {
-    /// What was signed, by its number.
+    /// The signed requests, by number.
     pub signed: RefCell<Vec<Signed>>,
-    /// How it answers the next requests.
+    /// The ways to answer the next requests.
     pub turns: RefCell<VecDeque<Turn>>,
     seen: RefCell<BTreeMap<usize, Sighting>>,
     others: Cell<usize>,
@@ -37,10 +37,10 @@ pub enum Turn {
     Raw(Vec<u8>),
 }
 
-/// A request that was seen.
+/// The record of a request that was seen.
 struct Sighting {
     times: usize,
-    /// The proxy may send it once more: it came on a connection that had served another, and nothing was answered.
+    /// The proxy may send it again: it came on a connection that had served another, and nothing was answered.
     repeatable: bool,
 }
 
@@ -90,12 +90,12 @@ impl Request {
     }
 }
 
-/// The name as the strangest API might read it.
+/// The name as the most lenient API might read it.
 fn folded(name: &str) -> String {
     name.chars().map(|found| if found.is_ascii_alphanumeric() { found.to_ascii_lowercase() } else { '-' }).collect()
 }
 
-/// The head at the front, and its length; nothing if it is not whole.
+/// The head at the front, and its length; nothing if it is incomplete.
 fn head(input: &[u8]) -> Option<(Request, usize)> {
     let mut fields = [httparse::EMPTY_HEADER; 128];
     let mut parsed = httparse::Request::new(&mut fields);
@@ -141,7 +141,7 @@ fn plain(pairs: Option<Vec<Pair>>) -> Vec<Pair> {
     pairs
 }
 
-/// Takes the responses to descriptions; how many permit a call as whom.
+/// Reads the responses to descriptions; counts those that permit a call, by identity.
 pub fn permitted(mut input: &[u8]) -> [usize; 2] {
     let mut counts = [0; 2];
     loop {
@@ -171,7 +171,7 @@ pub fn permitted(mut input: &[u8]) -> [usize; 2] {
 }
 
 impl Api {
-    /// Looks whether no more calls were permitted than were signed and may pass, there and by their descriptions together.
+    /// Checks that no more calls were permitted than were signed and may pass, counting both ways together.
     pub fn judge_permitted(&self, described: [usize; 2]) {
         self.described.set(described.iter().sum());
         let (signed, seen) = (self.signed.borrow(), self.seen.borrow());
@@ -184,7 +184,7 @@ impl Api {
         }
     }
 
-    /// What was seen so far.
+    /// The requests seen until now.
     pub fn seen(&self) -> Seen {
         Seen {
             signed: self.seen.borrow().keys().copied().collect(),
@@ -243,7 +243,7 @@ impl Api {
         }
     }
 
-    /// Looks whether the request is one that was verified; and its number, if it was a signed one.
+    /// Checks that the request is one that was verified; returns its number if it was a signed one.
     fn judge(&self, request: &Request, body: Option<&[u8]>, served: usize) -> Option<usize> {
         for (name, value) in &request.fields {
             let known = ["x-auth-user", "x-auth-consumer", "x-auth-permissions", "x-auth-kind", "authorization", "cookie"];
@@ -292,7 +292,7 @@ impl Api {
         let signed = signed.get(number).expect("it was signed");
         assert!(signed.method.eq_ignore_ascii_case(&request.method), "{}", request.method);
         assert_eq!(signed.path.as_bytes(), path);
-        // A signature does not say whether a parameter stood in the query or in the form (RFC 5849 §3.4.1.3).
+        // A signature does not say whether a parameter was in the query or in the form (RFC 5849 §3.4.1.3).
         let mut found = [query, plain(form(body.unwrap_or_default()))].concat();
         let mut expected = [&signed.query[..], &signed.form].concat();
         found.sort();
@@ -329,7 +329,7 @@ impl Api {
             Turn::Raw(bytes) => bytes.is_empty(),
         };
         if !silent && let Some(number) = number {
-            // Whoever has had a response has no reason to send the request again.
+            // A proxy that has had a response has no reason to send the request again.
             if let Some(sighting) = self.seen.borrow_mut().get_mut(&number) {
                 sighting.repeatable = false;
             }
@@ -395,7 +395,7 @@ impl Api {
                     }
                     return false;
                 }
-                // A response to nobody behind it, in one piece with the first.
+                // A second response that answers no request, in one piece with the first.
                 14 | 15 => {
                     let mut bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec();
                     bytes.extend(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n");
@@ -407,7 +407,7 @@ impl Api {
                 17 => pieces.push(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc".to_vec()),
                 18 => pieces.push(b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n".to_vec()),
                 19 => pieces.push(b"no HTTP at all\r\n\r\n".to_vec()),
-                // Piecemeal, and with waits that are shorter than any limit.
+                // In pieces, with waits that are shorter than any limit.
                 20 => {
                     for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" {
                         sleep(Duration::from_millis(500)).await;
@@ -421,7 +421,7 @@ impl Api {
                 22 => {
                     pieces.push(b"HTTP/1.1 302 Found\r\nLocation: http://localhost/x\r\nSet-Cookie: __Host-countersign=x\r\nConnection: x-a, close\r\nX-A: 1\r\nContent-Length: 0\r\n\r\n".to_vec());
                 }
-                // More than a caller takes that does not read.
+                // More than a caller that does not read takes.
                 23 => {
                     let head = if head_only { "" } else { "Content-Length: 200000\r\n" };
                     pieces.push(format!("HTTP/1.1 200 OK\r\n{head}\r\n").into_bytes());
@@ -431,7 +431,7 @@ impl Api {
                         pieces.push(vec![b'x'; 200_000]);
                     }
                 }
-                // A close that comes late.
+                // A late close.
                 24 => {
                     pieces.push(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec());
                     let written = stream.write_all(&pieces[0]).await;

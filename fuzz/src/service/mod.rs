@@ -1,4 +1,4 @@
-//! The whole service on streams in memory: a caller that sends what an input says, and an API that judges what it sees.
+//! The whole service on streams in memory: a caller that sends what an input says, and an API that judges the requests.
 
 mod api;
 mod script;
@@ -108,10 +108,10 @@ access = ["user"]
 /// Nothing takes longer: every wait of the service has a limit.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// After so many executions everything is made anew, so that the memory of used nonces stays small.
+/// After this many executions the service is made again, so that the memory of used nonces stays small.
 const LIFE: u64 = 4096;
 
-/// Nobody can log in.
+/// A backend that refuses every login.
 struct NoLogin;
 
 impl LoginBackend for NoLogin {
@@ -281,7 +281,7 @@ thread_local! {
     static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
 }
 
-/// Looks whether what should pass does, or nothing that is looked at later would mean anything.
+/// Checks that valid requests pass; otherwise no later check would mean anything.
 pub fn check() {
     let expected: Vec<usize> = (0..template::COUNT).filter(|&kind| template::passes(kind)).collect();
     for first in [0, 0x20] {
@@ -290,14 +290,14 @@ pub fn check() {
             input.extend([script::MARK, 0x4f]);
         }
         for kind in 0..u8::try_from(template::COUNT).expect("few") {
-            // Each has a connection of its own, since some end theirs; but frames go on one.
+            // Each has a connection of its own, since some end theirs; but frames share one.
             input.extend([script::MARK, first + kind, script::MARK, 0x44]);
             if first == 0 {
                 input.extend([script::MARK, 0x4a]);
             }
         }
         let seen = run(&input);
-        // A handshake is none in HTTP/2, and what is only one there goes on as it is.
+        // HTTP/2 has no handshake of this kind: there the fields of one are forwarded as they are.
         assert_eq!(seen.signed, expected, "beginning with {first}");
     }
     for way in 0..3 {
@@ -311,17 +311,17 @@ pub fn check() {
     assert_eq!((session.others, anonymous.others), (1, 1));
 }
 
-/// What the API saw.
+/// The requests that the API saw.
 pub struct Seen {
     /// The numbers of the signed requests, in order.
     pub signed: Vec<usize>,
-    /// How many others there were.
+    /// The number of other requests.
     pub others: usize,
-    /// How many descriptions were permitted.
+    /// The number of descriptions that were permitted.
     pub described: usize,
 }
 
-/// Does what `input` says and looks at what comes of it.
+/// Executes `input` and checks the result.
 pub fn run(input: &[u8]) -> Seen {
     WORLD.with_borrow_mut(|world| {
         if world.as_ref().is_some_and(|world| world.executions >= LIFE) {
@@ -405,7 +405,7 @@ impl Line {
 
     async fn write(&mut self, bytes: &[u8]) {
         if let Some(write) = &mut self.write {
-            // Whoever is not listened to stops.
+            // A caller whose bytes are not read gives up.
             let _ = timeout(Duration::from_secs(100), write.write_all(bytes)).await;
         }
     }
@@ -546,7 +546,7 @@ async fn act(
         described = [described[0] + found[0], described[1] + found[1]];
     }
     api.judge_permitted(described);
-    // What a connection leaves behind ends as well.
+    // Work that a connection leaves unfinished ends as well.
     let quiet = async {
         while shared.in_flight.load(Ordering::Relaxed) > 0 {
             sleep(Duration::from_secs(10)).await;
@@ -557,7 +557,7 @@ async fn act(
     assert!(is_free(&API_FORMS) && is_free(&PAGE_FORMS), "memory of forms is not given back");
 }
 
-/// Whether nobody has taken any of it, but for a byte or two.
+/// Whether none of it is reserved, except for a byte or two.
 fn is_free(memory: &'static FormMemory) -> bool {
     memory.reserve(None).resize(1, Shares { all: 4, each: 1 }).is_ok()
 }

@@ -1,9 +1,9 @@
-//! What the caller and the API do, as the bytes of an input tell it.
+//! The actions of the caller and the API, read from the bytes of an input.
 
 /// The byte that is followed by an action; every other one is sent as it is.
 pub const MARK: u8 = 0xff;
 
-/// How a template is changed before it is sent.
+/// The change that is made to a template before it is sent.
 #[derive(Debug)]
 pub struct Change {
     how: u8,
@@ -12,7 +12,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Overwrites, inserts, or takes out.
+    /// Overwrites, inserts, or removes.
     pub fn apply(&self, text: &mut Vec<u8>) {
         let at = self.at % (text.len() + 1);
         let end = (at + self.bytes.len()).min(text.len());
@@ -36,11 +36,11 @@ pub enum Action {
     Describe { kind: usize, way: u8, changes: Vec<Change> },
     /// The last template once more, or an earlier one.
     Replay(usize),
-    /// So many quarters of a second pass.
+    /// This many quarters of a second pass.
     Wait(u8),
     /// The caller ends its half.
     Finish,
-    /// What the API does with the request whose turn it is.
+    /// The API's action for the request whose turn it is.
     Api(u8),
     /// The API answers with these bytes.
     Answer(Vec<u8>),
@@ -56,7 +56,7 @@ pub enum Action {
     Tidy,
 }
 
-/// So many actions are carried out.
+/// At most this many actions are carried out.
 const MOST: usize = 96;
 
 /// Reads the actions.

@@ -1,4 +1,4 @@
-//! Requests that are signed rightly, or wrongly in one thing, by a signer that shares nothing with the program's.
+//! Requests that are signed correctly, or wrong in one thing, by a signer that shares nothing with the program's.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -22,12 +22,12 @@ pub const PERMISSION: &str = "members.read";
 /// The id of the session of [`USER`].
 pub const SESSION: &str = "sssssssssssssssssssssssssssssssssssssssssss";
 
-/// What the store knows [`SESSION`] by.
+/// The key of [`SESSION`] in the store.
 pub fn session_hash() -> [u8; 32] {
     Sha256::digest(SESSION).into()
 }
 
-/// Where the credentials stand.
+/// The place of the credentials.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Header,
@@ -45,7 +45,7 @@ enum Body {
     Hashed,
 }
 
-/// As whom a call may reach the API.
+/// The identity under which a call may reach the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bearer {
     /// A consumer with an access token.
@@ -64,7 +64,7 @@ struct Kind {
     chunked: bool,
     token: Option<&'static str>,
     token_secret: &'static str,
-    /// How far the consumer's clock is behind, in seconds.
+    /// The seconds by which the consumer's clock is slow.
     late: u64,
     fields: &'static [(&'static str, &'static str)],
     http10: bool,
@@ -116,7 +116,7 @@ const WEBSOCKET: &[(&str, &str)] = &[
 /// The answer to the handshake of [`WEBSOCKET`] (RFC 6455 §1.3).
 pub const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// How many templates there are.
+/// The number of templates.
 pub const COUNT: usize = 24;
 
 /// Whether a request of this kind reaches the API.
@@ -156,13 +156,13 @@ const KINDS: [Kind; COUNT] = [
     Kind { fields: &[("Expect", "100-continue")], ..UPLOAD },
 ];
 
-/// What was signed, and as whom it may pass.
+/// The signed parts of a request, and the identity under which it may pass.
 pub struct Signed {
     pub method: &'static str,
     pub path: &'static str,
     /// Without credentials, sorted.
     pub query: Vec<Pair>,
-    /// The same of the form; empty where the body is none.
+    /// The same of the form; empty if the body is not a form.
     pub form: Vec<Pair>,
     pub body: Option<Vec<u8>>,
     pub bearer: Bearer,
@@ -187,7 +187,7 @@ fn written(pairs: &[Pair]) -> Vec<u8> {
     each.join(&b'&')
 }
 
-/// The `kind`th template, with a nonce of its own, which stands in the query as `n` as well.
+/// The `kind`th template, with a nonce of its own, which is in the query as `n` as well.
 pub fn make(kind: usize, nonce: &str, number: usize) -> (Signed, Message) {
     let kind = &KINDS[kind % KINDS.len()];
     let number = number.to_string();
@@ -284,7 +284,7 @@ pub fn of_session() -> Message {
 }
 
 impl Signed {
-    /// Whether a description shows all that its signature covers.
+    /// Whether a description shows everything that its signature covers.
     pub fn is_describable(&self) -> bool {
         self.form.is_empty() && self.body.is_none()
     }

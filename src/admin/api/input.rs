@@ -1,4 +1,4 @@
-//! Reads what a request says.
+//! Reads the input of a request.
 
 use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
@@ -54,9 +54,9 @@ pub(super) struct Query(BTreeMap<String, String>);
 /// A part of a list.
 #[derive(Clone, Copy)]
 pub(super) struct Page<'a> {
-    /// How many records it has at most.
+    /// The most records that it has.
     pub(super) limit: u32,
-    /// Where it begins.
+    /// The position at which it begins.
     pub(super) cursor: Option<&'a str>,
 }
 

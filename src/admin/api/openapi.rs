@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document, from the table of operations and the types of what they read and write.
+//! The OpenAPI 3.1 document, from the table of operations and the types that they read and write.
 
 use std::sync::LazyLock;
 
@@ -48,7 +48,7 @@ pub(super) fn document() -> &'static Value {
     &DOCUMENT
 }
 
-/// What all operations of a path have: its variable segment.
+/// The common part of all operations of a path: its variable segment.
 fn path(path: &str) -> Value {
     let Some((_, name)) = path.split_once('{') else {
         return json!({});
@@ -279,7 +279,7 @@ fn page(item: &str) -> Value {
 
 fn schemas() -> Value {
     const READ_ONLY: [&str; 2] = ["created_at", "previous_secret_until"];
-    // What nobody can see or type is not in a name, nor white space at its ends.
+    // A name has no characters that are invisible or cannot be typed, and no white space at its ends.
     const HIDDEN: &str =
         r"\u0000-\u001f\u007f-\u009f\u00ad\u200b\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb";
     const SPACE: &str = r"\u0020\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000";
@@ -327,7 +327,7 @@ fn schemas() -> Value {
             _ => {}
         }
         if matches!(field.kind, Kind::List | Kind::Flag) {
-            // To remove it is to give it the value of a new consumer.
+            // Removing it gives it the value of a new consumer.
             member["type"] = json!([member["type"], "null"]);
         }
     }

@@ -1,4 +1,4 @@
-//! The operations of the API: by this table requests are routed and checked, and the OpenAPI document is written.
+//! The operations of the API: this table routes and checks requests, and the OpenAPI document is written from it.
 
 use http::Method;
 use percent_encoding::percent_decode_str;
@@ -9,9 +9,9 @@ pub(super) struct Operation {
     pub(super) method: Method,
     /// The path as OpenAPI writes it, with at most one variable segment.
     pub(super) path: &'static str,
-    /// What it does.
+    /// Its action.
     pub(super) act: Act,
-    /// What it does, in words.
+    /// A short description of the action.
     pub(super) summary: &'static str,
     /// The names of its query parameters.
     pub(super) query: &'static [&'static str],
@@ -67,7 +67,7 @@ impl Operation {
         self.method != Method::GET
     }
 
-    /// The variable segment of a path that is this one, decoded; empty if there is none.
+    /// The variable segment of a path that matches this operation, decoded; empty if there is none.
     pub(super) fn segment(&self, path: &str) -> Option<String> {
         let Some((before, rest)) = self.path.split_once('{') else {
             return (self.path == path).then(String::new);
@@ -78,7 +78,7 @@ impl Operation {
             return None;
         }
         let decoded = percent_decode_str(segment).decode_utf8();
-        // What is not UTF-8 is the name of nothing.
+        // Bytes that are not UTF-8 name no record.
         Some(decoded.map_or_else(|_| "\u{fffd}".to_owned(), Into::into))
     }
 }
@@ -90,7 +90,7 @@ pub(super) fn allow(operations: &[(&Operation, String)]) -> String {
     methods.join(", ").replacen("GET", "GET, HEAD", 1)
 }
 
-/// What an operation does; its name is the `operationId`.
+/// The action of an operation; its name is the `operationId`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "camelCase")]
 pub(super) enum Act {

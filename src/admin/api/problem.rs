@@ -1,4 +1,4 @@
-//! The responses of the API to what it does not do: `application/problem+json` (RFC 9457).
+//! The responses of the API to requests that it rejects: `application/problem+json` (RFC 9457).
 
 use http::StatusCode;
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub(super) struct Problem {
     title: String,
     /// The status code.
     status: u16,
-    /// What is wrong and what to do.
+    /// The error and the fix.
     detail: String,
     /// Each invalid part of the input.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -32,7 +32,7 @@ pub(super) struct Problem {
 /// Why a request is not done.
 #[derive(Debug, Error)]
 pub(super) enum ApiError {
-    /// The token is missing, wrong or not looked at.
+    /// The token is missing, wrong or not checked.
     #[error(transparent)]
     Denied(#[from] Denied),
     /// The token can only read.
@@ -49,10 +49,10 @@ pub(super) enum ApiError {
         "the body is application/json or application/merge-patch+json, and Content-Type says so"
     )]
     MediaType,
-    /// The body is not taken.
+    /// The body is not accepted.
     #[error(transparent)]
     Body(#[from] BodyRejection),
-    /// A use case does not do it.
+    /// A use case failed.
     #[error(transparent)]
     Manage(#[from] ManageError),
     /// A password cannot be hashed.
@@ -143,7 +143,7 @@ fn invalid(member: &str, detail: String) -> OwnResponse {
     with_errors(422, detail, vec![error])
 }
 
-/// 500; only the log says why.
+/// 500; only the log has the cause.
 fn failed(cause: &str) -> OwnResponse {
     tracing::error!(cause, "a request to the admin API failed");
     written(500, "the log says why".to_owned())

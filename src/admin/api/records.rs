@@ -1,4 +1,4 @@
-//! What the operations do with consumers, users, sessions and access tokens, and the signature doctor.
+//! The operations on consumers, users, sessions and access tokens, and the signature doctor.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ const NO_CURSOR: &str = "this is not a cursor of this list";
 #[derive(Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rotation {
-    /// How long the previous secret also verifies, such as `24h`; not at all without it.
+    /// The time for which the previous secret also verifies, such as `24h`; none without it.
     #[serde(default, deserialize_with = "optional_duration")]
     #[schema(value_type = Option<String>)]
     grace: Option<Duration>,
@@ -78,7 +78,7 @@ pub(super) struct RawRequest {
 /// The response to a bulk revocation.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Revoked {
-    /// How many access tokens were not revoked before.
+    /// The number of access tokens that were not revoked before.
     revoked: u64,
 }
 
@@ -301,7 +301,7 @@ impl Call<'_> {
     pub(super) async fn list_sessions(&self) -> Result<OwnResponse, ApiError> {
         let (page, user) = (self.page()?, self.user().await?);
         let sessions = self.backend.manage.sessions(&user.id).await?;
-        // A user has few. A cursor is how many come before it.
+        // A user has few sessions. The cursor is the number of sessions before the page.
         let before = Self::after(page)?.unwrap_or(0_usize);
         let most = page.limit as usize + 1;
         let rest: Vec<_> = sessions

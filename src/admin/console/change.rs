@@ -18,7 +18,7 @@ use crate::{
 pub(super) struct Change {
     /// The question.
     pub(super) title: String,
-    /// What it ends, and what goes on.
+    /// The effects of the change, and the parts that it does not affect.
     pub(super) effects: Vec<String>,
     /// The fields of the form that makes it.
     pub(super) fields: Vec<Field>,
@@ -26,7 +26,7 @@ pub(super) struct Change {
     pub(super) button: &'static str,
     /// The record as it is now: the change is made to nothing else.
     pub(super) state: String,
-    /// Where to go instead.
+    /// The page to go to instead.
     pub(super) back: String,
 }
 
@@ -73,7 +73,7 @@ impl Visit<'_> {
         Shown::Page((change.title, sections))
     }
 
-    /// A form that leads to a confirmation. `problem` is what is wrong with what was sent.
+    /// A form that leads to a confirmation. `problem` is the error in the form that was sent.
     pub(super) fn ask(
         &self,
         title: String,

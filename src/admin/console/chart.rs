@@ -23,7 +23,7 @@ pub(super) struct Chart {
     pub(super) bars: Vec<Bar>,
     pub(super) begin: &'static str,
     pub(super) scale: String,
-    /// Classes of the style sheet, and what each colour is.
+    /// Classes of the style sheet, and the meaning of each colour.
     pub(super) legend: Vec<(&'static str, &'static str)>,
     pub(super) table: Table,
 }
@@ -52,7 +52,7 @@ const PERCENTILES: [(u64, &str, &str); 2] = [
     (95, "c-most", "95 % of the requests"),
 ];
 
-/// How many requests of a sample ended so.
+/// The number of requests of a sample with this outcome.
 pub(super) fn outcome(sample: &Sample, wanted: Outcome) -> u64 {
     let verdicts = Verdict::VARIANTS.iter().zip(&sample.counts.verdicts);
     let wanted = verdicts.filter(|(verdict, _)| verdict.outcome() == wanted);
@@ -75,14 +75,14 @@ fn bound(index: usize) -> String {
     }
 }
 
-/// The time that a chart shows: the length of a bar, how many bars there are, and when the first one begins.
+/// The time that a chart shows: the length of a bar, the number of bars, and the beginning of the first one.
 pub(super) struct Span {
     period: &'static str,
     bars: usize,
     begin: &'static str,
 }
 
-/// The last hour by minute; the minute that runs is the last bar.
+/// The last hour by minute; the current minute is the last bar.
 pub(super) const HOUR: Span = Span {
     period: "minute",
     bars: MINUTES + 1,
@@ -96,7 +96,7 @@ pub(super) const DAY: Span = Span {
     begin: "24 hours ago",
 };
 
-/// Requests by how they ended.
+/// Requests by outcome.
 pub(super) fn requests(span: &Span, samples: &[Sample]) -> Chart {
     let period = span.period;
     let parts = |sample: &Sample| -> Parts {
@@ -132,7 +132,7 @@ pub(super) fn requests(span: &Span, samples: &[Sample]) -> Chart {
     }
 }
 
-/// How long requests took.
+/// The latency of requests.
 pub(super) fn latencies(span: &Span, samples: &[Sample]) -> Chart {
     let period = span.period;
     let highest = REQUEST_BOUNDS.len() as u64 + 1;
@@ -189,7 +189,7 @@ impl Chart {
         for (index, sample) in (first..).zip(samples) {
             let mut below = 0;
             for (class, value) in parts(sample) {
-                // What is there is seen, however little it is.
+                // A value above zero is visible, however small it is.
                 let least = u64::from(value > 0);
                 let height = (value * HEIGHT / full.max(1)).max(least);
                 let height = height.min(HEIGHT - below);

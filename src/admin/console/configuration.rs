@@ -10,9 +10,9 @@ use super::{
 pub struct Setting {
     /// The key, `listen.address`.
     pub key: String,
-    /// Its value, without passwords; in words where it follows from other keys.
+    /// Its value, without passwords; a description if the value follows from other keys.
     pub value: String,
-    /// Where it is from: `default`, `file`, or the environment's variable.
+    /// Its source: `default`, `file`, or the environment's variable.
     pub source: String,
 }
 

@@ -361,7 +361,7 @@ pub(super) fn shown(field: &manage::Field, members: &Map<String, Value>) -> Stri
     }
 }
 
-/// What the fields of a consumer say, one line each, and what is unwise about them.
+/// The fields of a consumer, one line each, and the warnings about them.
 fn described(consumer: &Consumer) -> Vec<String> {
     let members = view::members(consumer);
     let line = |field: &manage::Field| format!("{}: {}", field.label, shown(field, &members));

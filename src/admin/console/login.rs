@@ -118,7 +118,7 @@ fn form(show: Show<'_>, status: u16, to: &str, problem: Option<&str>) -> OwnResp
     )));
     sections.push(Section::Form(Form {
         action: "/login".to_owned(),
-        // The token is what proves the sender here.
+        // The token proves the sender here.
         csrf: Some(String::new()),
         fields: vec![
             Field::hidden("to", to),

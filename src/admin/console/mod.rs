@@ -76,7 +76,7 @@ pub struct Console {
     pub settings: ArcSwap<Vec<Setting>>,
     /// The certificates that are shown to callers and to the API.
     pub certificates: Box<dyn Fn() -> Vec<ShownCertificate> + Send + Sync>,
-    /// What was counted in the last hour and the last day.
+    /// The counts of the last hour and the last day.
     pub charts: Arc<Charts>,
     /// The wall clock.
     pub clock: Clock,
@@ -107,7 +107,7 @@ impl Console {
 
 /// Why a page is not shown, or a change not made.
 enum Rejected {
-    /// The request cannot be read; why.
+    /// The request cannot be read; the reason.
     Malformed(&'static str),
     /// The form came from elsewhere.
     Forged,
@@ -119,7 +119,7 @@ enum Rejected {
     NotFound,
     /// The method is not one of the page.
     OtherMethod,
-    /// What was typed cannot be used; why.
+    /// The input cannot be used; the reason.
     Invalid(String),
     Body(BodyRejection),
     /// Too much is computed at once.
@@ -145,7 +145,7 @@ type Page = (String, Vec<Section>);
 /// The result of a request.
 enum Shown {
     Page(Page),
-    /// To another page.
+    /// A redirect to another page.
     Elsewhere(String),
 }
 
@@ -212,7 +212,7 @@ pub(super) async fn respond(
 /// The parameters of a request.
 struct Sent {
     query: Form,
-    /// Of a POST.
+    /// The form of a POST.
     form: Option<Form>,
 }
 

@@ -1,4 +1,4 @@
-//! Operations: the compiled table, and which of them a path matches.
+//! Operations: the compiled table, and the operations that a path matches.
 
 use super::{
     Page, Result, Visit,
@@ -88,7 +88,7 @@ impl Visit<'_> {
         Ok(("Operations".to_owned(), sections))
     }
 
-    /// What is known of a match.
+    /// The facts about a match.
     fn found(&self, found: &Found<'_>, enforce: bool) -> Vec<(&'static str, Line)> {
         match found {
             Found::Operation(operation) => {

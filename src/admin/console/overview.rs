@@ -1,4 +1,4 @@
-//! The overview: whether the process is ready, how much it does, how full everything is, and what needs a person.
+//! The overview: readiness, load, fill levels, and findings that need a person.
 
 use strum::VariantArray as _;
 
@@ -97,7 +97,7 @@ impl Visit<'_> {
 
     fn facts(&self, minutes: &[Sample]) -> Vec<(&'static str, Line)> {
         let (shared, readiness) = (&self.admin.shared, &self.admin.readiness);
-        // The last whole minute; the one that runs has only begun.
+        // The last whole minute; the current one has only begun.
         let last = minutes.iter().rev().nth(1).or_else(|| minutes.last());
         let rate = last.map_or(0, |last| last.counts.total());
         let part = |outcome| last.map_or(0, |last| chart::outcome(last, outcome));
@@ -231,7 +231,7 @@ impl Visit<'_> {
     }
 }
 
-/// How often each verdict was given.
+/// The number of requests with each verdict.
 fn verdicts(heading: &str, samples: &[Sample]) -> Table {
     let sum = |verdict: &Verdict| -> u64 {
         let counts = samples

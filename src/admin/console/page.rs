@@ -79,7 +79,7 @@ pub(super) fn link(text: impl Into<String>, href: impl Into<String>) -> Cell {
     }
 }
 
-/// A word in a frame; the class `tag good` or `tag bad` colours it.
+/// A text in a frame; the class `tag good` or `tag bad` colours it.
 pub(super) fn tag(text: impl Into<String>, class: &'static str) -> Cell {
     Cell {
         text: text.into(),
@@ -136,21 +136,21 @@ pub(super) struct Form {
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) label: &'static str,
-    /// What to write; shown below the label.
+    /// The expected input; shown below the label.
     pub(super) help: &'static str,
     pub(super) kind: FieldKind,
     pub(super) value: String,
     pub(super) rows: u8,
 }
 
-/// How a field is shown.
+/// The kind of input of a field.
 pub(super) enum FieldKind {
     Hidden,
     Line,
     Lines,
     Check,
     Password,
-    /// Values, and what they are called.
+    /// Values and their labels.
     Choice(Vec<(&'static str, &'static str)>),
 }
 

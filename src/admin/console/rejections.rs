@@ -1,4 +1,4 @@
-//! Rejections: why calls are rejected, since when, and what to tell the consumer's developer.
+//! Rejections: their reasons, their times, and advice for the consumer's developer.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ pub(super) struct Group<'a> {
     pub(super) newest: &'a Rejection,
     pub(super) count: usize,
     pub(super) since: UnixTime,
-    /// How many of them the consumer has really signed.
+    /// The number of calls that the consumer has really signed.
     pub(super) verified: usize,
 }
 
@@ -87,7 +87,7 @@ pub(super) fn reason_row(group: &Group<'_>) -> Vec<Line> {
     ]
 }
 
-/// What to tell the developer of the consumer.
+/// The advice for the developer of the consumer.
 pub(super) fn advice(rejection: &Rejection) -> String {
     let mistake = TABLE
         .iter()
@@ -118,7 +118,7 @@ pub(super) fn advice(rejection: &Rejection) -> String {
         .to_owned()
 }
 
-/// Groups with what to tell the developer.
+/// Groups with the advice for the developer.
 pub(super) fn advised(caption: String, rejections: &[&Rejection]) -> Table {
     let groups = groups(rejections.iter().copied());
     let row = |group: &Group<'_>| {

@@ -18,10 +18,10 @@ use crate::{
     secret::Secret,
 };
 
-/// How long a session lasts.
+/// The lifetime of a session.
 const LIFETIME: Duration = Duration::from_secs(8 * 3600);
 
-/// How many sessions of each kind of token there are at most. Another one ends the oldest of its kind.
+/// The most sessions of each kind of token. Another one ends the oldest of its kind.
 const MAX_SESSIONS: usize = 1_000;
 
 /// The name of the cookie under a loopback host, where a browser speaks plain HTTP.
@@ -39,8 +39,8 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// A text that this session alone reads again. Identifiers of tokens are no secrets, but most of a credential; what is in
-    /// an address stays in the history of the browser and in the logs of proxies.
+    /// A text that this session alone reads again. Identifiers of tokens are not secret, but they are most of a
+    /// credential, and an address stays in the history of the browser and in the logs of proxies.
     pub(super) fn sealed(&self, text: &str) -> String {
         let mut bytes = text.as_bytes().to_vec();
         let key = self.key();

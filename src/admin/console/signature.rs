@@ -50,7 +50,7 @@ impl Visit<'_> {
         Ok(Shown::Page((title, sections)))
     }
 
-    /// What is found out about a request, or why it cannot be read.
+    /// The findings about a request, or the reason why it cannot be read.
     async fn explain(&self, text: &str, signed: &str) -> Result<Result<Vec<Section>, String>> {
         let message = match pasted::parse(text) {
             Ok(message) => message,
@@ -109,7 +109,7 @@ fn sections(view: View, signed: Option<String>, is_accepted: bool) -> Vec<Sectio
 /// A text in parts; the marked ones differ from another text.
 type Parts = Vec<(String, bool)>;
 
-/// Two texts in parts. They are compared by what is between the separators of base strings.
+/// Two texts in parts. They are compared piece by piece, cut at the separators of base strings.
 fn marked(one: &str, other: &str) -> (Parts, Parts) {
     let [one, other] = [pieces(one), pieces(other)];
     // The longest common subsequence, from the end.

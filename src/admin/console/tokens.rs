@@ -42,7 +42,7 @@ impl Visit<'_> {
 
     pub(super) async fn tokens(&self) -> Result<Page> {
         let (filter, unused_for) = self.filter()?;
-        // The list goes by last use.
+        // The list is sorted by last use.
         let cursor = self.session.opened(self.field("cursor"));
         let cursor = cursor.as_deref().and_then(|cursor| cursor.split_once('.'));
         let (used, token) = cursor.unwrap_or_default();
@@ -145,14 +145,14 @@ impl Visit<'_> {
         }
     }
 
-    /// The token of the page's own link, else as somebody types it.
+    /// The token of the page's own link, else the one that was typed.
     pub(super) fn named_token(&self) -> String {
         let token = self.field("token");
         let opened = self.session.opened(token);
         opened.unwrap_or_else(|| token.to_owned())
     }
 
-    /// How many tokens of a filter are not revoked. Past some number it makes no difference.
+    /// The number of tokens of a filter that are not revoked. Counting stops at `MOST`.
     pub(super) async fn counted_tokens(
         &self,
         filter: TokenFilter,

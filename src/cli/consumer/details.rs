@@ -104,7 +104,7 @@ impl<const IS_NEW: bool> FromArgMatches for Details<IS_NEW> {
 }
 
 impl<const IS_NEW: bool> Details<IS_NEW> {
-    /// What is given, as a JSON Merge Patch (RFC 7396), with the key file read and checked.
+    /// The given fields, as a JSON Merge Patch (RFC 7396), with the key file read and checked.
     pub(super) fn members(mut self) -> Result<Map<String, Value>, CommandError> {
         let path = self.rsa_public_key.as_deref();
         if let Some(pem) = read_rsa_public_key(path, registration::rsa_public_key)? {

@@ -42,7 +42,7 @@ struct DemoPage<'a> {
     frame: Frame<'a>,
     title: &'a str,
     text: &'a str,
-    /// The fields that tell the API who calls.
+    /// The fields that identify the caller to the API.
     identity: Vec<(&'a str, &'a str)>,
     /// The request that reached the API.
     seen: &'a str,
@@ -112,7 +112,7 @@ impl DemoApplication {
         Ok(self.page(200, "The application is in", text, &echoed))
     }
 
-    /// A page; `seen` is what the API got, if it was called.
+    /// A page; `seen` is the request that the API got, if it was called.
     fn page(&self, status: u16, title: &str, text: &str, seen: &str) -> OwnResponse {
         let request: Value = serde_json::from_str(seen).unwrap_or_default();
         let fields = request["headers"].as_array().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! The demo's API, which returns as JSON what has reached it, and the server of the demo's own pages.
+//! The demo's API, which returns each request as JSON, and the server of the demo's own pages.
 
 use std::rc::Rc;
 
@@ -30,10 +30,10 @@ const LIMITS: Limits = Limits {
     ..Limits::SMALL
 };
 
-/// Responds with what a function returns.
+/// Responds with the result of a function.
 pub(super) struct DemoPages<F>(pub(super) F);
 
-/// Returns as JSON what has reached the API.
+/// Returns the request that has reached the API, as JSON.
 pub(super) async fn echo(mut request: Request<RequestBody>) -> OwnResponse {
     let body = match request.body_mut().read_whole().await {
         Ok(body) => body,

@@ -57,7 +57,7 @@ fn run_with_store(arguments: &[&str], lookup: &mut Lookup<'_>) -> (u8, String, S
     }
 }
 
-/// Runs with `--json` and takes the one line apart.
+/// Runs with `--json` and parses the one line.
 fn json(arguments: &[&str]) -> Value {
     let (code, printed, errors) = run(&[arguments, &["--json"]].concat());
     assert_eq!(errors, "");
@@ -226,7 +226,7 @@ fn secrets_come_from_the_options_or_else_from_the_store() {
     );
 }
 
-/// What the server knows of the RFC's consumer at `now`.
+/// Runs with a server that knows the RFC's consumer at `now`, after `change`.
 fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets)) -> (u8, String) {
     let server = ServerView {
         now: UnixTime(now),
@@ -258,7 +258,7 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets))
     (code, printed)
 }
 
-/// As above, where only what the server knows changes.
+/// As above, with a `change` of the server's view only.
 fn with_view(now: u64, change: impl Fn(&mut ServerView)) -> (u8, String) {
     with_server(&RFC[..8], now, |known| {
         known.server.as_mut().map(&change);
@@ -407,7 +407,7 @@ fn no_secret_is_printed_wherever_a_client_puts_it() {
         (3, signed("plaintext", "j49sk3j29djd%26")),
         (3, signed("PLAINTEXT", "dh893hdasih9%26j49sk3j29djd")),
         (3, signed("PLAINTEXT", "j49sk3j29djd%2526dh893hdasih9")),
-        // Under a method that is none, that is missing, and one that the client confuses with it.
+        // Under an unknown method, a missing one, and one that the client confuses with it.
         (3, signed("PLAIN", "j49sk3j29djd%26dh893hdasih9")),
         (
             3,

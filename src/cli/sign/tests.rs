@@ -331,7 +331,7 @@ fn a_token_secret_that_is_not_given_is_the_stores_and_never_empty() {
         errors,
         "countersign: cannot find the secrets of consumer \"k\"; give --token-secret: the store is empty\n"
     );
-    // An empty one is given on purpose, and without a token there is none.
+    // An empty secret is given on purpose, and without a token there is no secret.
     let empty = [&arguments[..], &["--token-secret", ""]].concat();
     assert!(run(&empty, "").1.contains("\"given%26\""));
     let without = [&arguments[..6], &arguments[8..]].concat();

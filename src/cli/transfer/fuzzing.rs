@@ -39,7 +39,7 @@ pub fn write(records: Vec<Record>, now: UnixTime) -> Vec<u8> {
         accepted_until: now,
     };
     let mut text = Vec::new();
-    // A vector takes all that is written.
+    // Writing to a vector never fails.
     let _ = write_export(&mut text, Export { origin, records });
     text
 }

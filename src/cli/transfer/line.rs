@@ -198,7 +198,7 @@ fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
         return Err(LineError::HalfPreviousSecret);
     }
     check_members(&mut members)?;
-    // A mistyped name of the secret is unknown, which says more than that the secret is missing.
+    // A mistyped name of the secret is reported as unknown, which says more than that the secret is missing.
     let read: Consumer = read(members)?;
     let consumer = Consumer {
         secret: secret.ok_or(LineError::SecretMissing("secret"))?,

@@ -23,7 +23,7 @@ use crate::{
 #[derive(Default)]
 pub(super) struct Contents {
     pub(super) records: Vec<Numbered>,
-    /// Where the records are from, if the file names it.
+    /// The origin of the records, if the file names it.
     pub(super) origin: Option<Origin>,
     /// The problems, each with its line.
     pub(super) problems: Vec<(usize, String)>,
@@ -72,7 +72,7 @@ impl Contents {
                 continue;
             }
             found += 1;
-            // Serde would take a list for an object whose members have lost their names.
+            // Serde would accept a list as an object without the names of its members.
             let members = match text.first() {
                 Some(b'{') => distinct_members(text).map_err(LineError::from),
                 _ => Err(LineError::NotAnObject),
@@ -109,7 +109,7 @@ impl Contents {
                 });
             }
             _ if head.version == VERSION => return Err(LineError::OriginMissing),
-            // An export from before exports named that. Its store may have accepted requests until just now.
+            // An older export, which does not name its origin. Its store may have accepted requests until just now.
             _ if head.records.is_some() => {
                 self.origin = Some(Origin {
                     store: String::new(),
@@ -179,7 +179,7 @@ impl Contents {
         }
     }
 
-    /// Adds the record of a line, or what is wrong with it. `named` is what messages call a record that cannot be read.
+    /// Adds the record of a line, or its problem. Messages call a record that cannot be read `named`.
     fn add(
         &mut self,
         number: usize,

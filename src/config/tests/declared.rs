@@ -1,4 +1,4 @@
-//! The declarations against what is read, and against `config.example.toml`.
+//! Compares the declarations with the keys that are read, and with `config.example.toml`.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn required(list: &str, name: &str) -> String {
 #[test]
 fn reads_every_key_that_it_declares() {
     for (section, full, name, _) in keys() {
-        // No key takes a fraction; one that is declared and not read would not notice.
+        // No key takes a fraction: a key that is declared and not read would cause no error.
         let text = if section.list {
             let required = required(section.name, name);
             format!("[[{}]]\n{required}{name} = 1.5", section.name)
@@ -82,7 +82,7 @@ fn example_file_and_page_say_what_the_declarations_say() {
 
 #[test]
 fn example_file_is_the_defaults() {
-    // But for where each value is from.
+    // All but the source of each value.
     let values = |text: &str| Config {
         settings: Vec::new(),
         ..read(text)
@@ -90,7 +90,7 @@ fn example_file_is_the_defaults() {
     assert_eq!(values(&example()), values(MINIMAL));
 }
 
-/// Uncommented, the example is a configuration too, but for what does not fit the rest.
+/// The uncommented example is a configuration too, except for the keys that conflict with others.
 #[test]
 fn example_file_shows_each_key_once() {
     let text = example();

@@ -1,4 +1,4 @@
-//! Defaults, what follows from other keys, and what a reload cannot change.
+//! Defaults, values that follow from other keys, and keys that a reload cannot change.
 
 use super::*;
 use crate::policy::{operations::Kind, rate::Rate};

@@ -1,4 +1,4 @@
-//! What is valid and unwise.
+//! Settings that are valid and unwise.
 
 use super::*;
 

@@ -195,7 +195,7 @@ fn regex(pattern: &str) -> impl Strategy<Value = String> + use<> {
 proptest! {
     #[test]
     fn redirect_keeps_every_byte_of_the_callback(callback in callbacks(), token in ".*", verifier in ".*") {
-        // The `xn--` of a random host may be no Punycode: a browser rejects it altogether.
+        // The `xn--` of a random host may not be valid Punycode: a browser rejects it altogether.
         prop_assume!(check_registration(&callback).is_ok() && Url::parse(&callback).is_ok());
         let location = redirect(&callback, &[("oauth_token", &token), ("oauth_verifier", &verifier)]);
         prop_assert!(location.starts_with(&callback));
@@ -210,7 +210,7 @@ proptest! {
         prop_assert_eq!(&pairs[own.len()..], &[("oauth_token".to_owned(), token), ("oauth_verifier".to_owned(), verifier)]);
     }
 
-    /// The heart of it: whatever is accepted leads a browser to the registered scheme, host, port and path.
+    /// The main property: every accepted callback leads a browser to the registered scheme, host, port and path.
     #[test]
     fn nothing_accepted_leads_a_browser_elsewhere(
         at in 0usize..40, cut in 0usize..6,
@@ -235,7 +235,7 @@ proptest! {
     fn any_accepted_web_callback_is_read_alike_by_a_browser(requested in "(http|https|HTTPS?)://[a-zA-Z0-9.:@\\[\\]%_~-]{1,20}(/[!-~]{0,12})?") {
         // Registered as itself, so that only the parsers can differ.
         if let Ok(Callback::Uri(callback)) = accept(&registered(&[&requested]), requested.as_bytes()) {
-            // Broken Punycode a browser rejects altogether; that leads nowhere.
+            // A browser rejects broken Punycode altogether; that leads nowhere.
             if let Ok(url) = Url::parse(&callback) {
                 let place = destination(&callback).unwrap();
                 let site = place.site.unwrap();

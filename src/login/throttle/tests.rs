@@ -220,7 +220,7 @@ fn a_full_set_gives_up_the_fewest_failures_and_never_a_pause() {
     assert_eq!(kept, [0, 1, 2, 3, 5, 6, 7, 8]);
 }
 
-/// Against a slow model of one key: the list of what happened.
+/// Compares with a slow model of one key: a list of events.
 #[test]
 fn agrees_with_the_written_rule_on_random_sequences() {
     let seed = std::time::UNIX_EPOCH
@@ -298,7 +298,7 @@ impl Lcg {
     }
 }
 
-/// Fails at `throttle`, and the others read of it.
+/// Fails at `throttle`, and the others read the report.
 fn fail_and_tell(throttle: &Throttle, others: &[&Throttle], clock: &Clock, account: &str) {
     let attempt = throttle.begin(account, address(HOME), clock.now()).unwrap();
     for other in others {
@@ -310,7 +310,7 @@ fn fail_and_tell(throttle: &Throttle, others: &[&Throttle], clock: &Clock, accou
 fn failures_at_several_processes_count_together_and_each_once() {
     let ((one, clock), (other, _)) = (throttle(), throttle());
     for _ in 0..5 {
-        // What a process has reported itself comes back to it by the feed.
+        // The feed also returns a process's own reports.
         fail_and_tell(&one, &[&one, &other], &clock, "ada");
         fail_and_tell(&other, &[&one, &other], &clock, "ADA");
     }

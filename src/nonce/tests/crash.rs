@@ -1,4 +1,4 @@
-//! What a killed process leaves behind, and what happens on a full disk. `segment` tests a stop between any two stores.
+//! The files of a killed process, and a full disk. `segment` tests a stop between any two stores.
 
 use std::{
     env,
@@ -12,10 +12,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::*;
 
-/// Tells a child what it is for.
+/// The variable that gives a child process its file.
 const CHILD_PATH: &str = "COUNTERSIGN_NONCE_TEST_CHILD";
 
-/// What [`kill_nine_loses_nothing_that_was_answered`] kills; does nothing in an ordinary run.
+/// The process that [`kill_nine_loses_nothing_that_was_answered`] kills; does nothing in an ordinary run.
 #[test]
 fn child_that_inserts_until_killed() {
     let Ok(path) = env::var(CHILD_PATH) else {
@@ -97,7 +97,7 @@ fn kill_nine_loses_nothing_that_was_answered() {
     }
 }
 
-/// What [`a_full_disk_refuses_and_recovers`] starts under a limit; does nothing in an ordinary run.
+/// The process that [`a_full_disk_refuses_and_recovers`] starts under a limit; does nothing in an ordinary run.
 #[test]
 fn child_that_fills_its_disk() {
     let Ok(path) = env::var(CHILD_PATH) else {
@@ -131,7 +131,7 @@ fn child_that_fills_its_disk() {
     }
     assert_eq!(refused, 1_000, "the disk never was full");
     assert!(answered.len() > 3_000, "{}", answered.len());
-    // Nothing is forgotten for it, and time frees what was held.
+    // No nonce is forgotten for it, and time makes room again.
     for number in &answered {
         assert_eq!(insert(&window, NOW.0, *number), Insertion::Used);
     }

@@ -68,7 +68,7 @@ fn a_clock_that_stays_ahead_drops_no_more_seconds_than_nonces_were() {
     }
     assert_eq!(window.entries(), 0);
     assert_eq!(window.dropped_until(), UnixTime(NOW.0 + 60));
-    // Put right, an hour later than it would have had to be: what was dropped stays out, the rest goes on.
+    // The clock is right again, too late: dropped timestamps stay rejected, later ones are accepted.
     assert_eq!(insert(&window, NOW.0 + 60, 1), Insertion::Forgotten);
     assert_eq!(insert(&window, NOW.0 + 61, 1), Insertion::Fresh);
 }
@@ -131,7 +131,7 @@ fn a_window_that_becomes_wider_in_a_run_keeps_out_what_had_left_it() {
     killed.params.window = Duration::from_secs(3_600);
     for window in [&window, &killed.start()] {
         assert_eq!(window.dropped_until(), UnixTime(NOW.0 + 4));
-        // Neither what was used nor what never came.
+        // Neither a used nonce nor a new one is accepted.
         assert_eq!(insert(window, NOW.0 + 1, 1), Insertion::Forgotten);
         assert_eq!(insert(window, NOW.0 + 4, 2), Insertion::Forgotten);
         assert_eq!(insert(window, NOW.0 + 9, 1), Insertion::Used);
@@ -242,7 +242,7 @@ fn nonces_of_a_wrong_clock_keep_no_file_but_their_own() {
             let killed = place.killed();
             drop((window, place));
             (window, place) = (killed.start(), killed);
-            // By the clock of this start, time has passed.
+            // Time passes by the clock of this start.
             run(&window, 0, 1);
         }
     }

@@ -81,7 +81,7 @@ fn a_power_loss_rejects_up_to_the_mark_until_it_is_waived() {
     assert_eq!(insert(&window, NOW.0, 1), Insertion::Lost);
     assert_eq!(insert(&window, mark.0, 1), Insertion::Lost);
     assert_eq!(insert(&window, mark.0 + 1, 1), Insertion::Fresh);
-    // It is noted: a restart goes on with it, and with what was accepted since.
+    // The loss is noted: a restart keeps it, and the nonces accepted since.
     let again = lost.killed().start_after(Some(mark));
     assert_eq!(insert(&again, mark.0, 1), Insertion::Lost);
     assert_eq!(insert(&again, mark.0 + 1, 1), Insertion::Used);
@@ -89,7 +89,7 @@ fn a_power_loss_rejects_up_to_the_mark_until_it_is_waived() {
     assert_eq!(insert(&again, NOW.0, 1), Insertion::Fresh);
     assert_eq!(insert(&again, mark.0 + 1, 1), Insertion::Used);
     drop(window);
-    // The next start does not begin it again.
+    // The next start does not begin the outage again.
     let opened = lost.open().unwrap();
     drop(opened.start(NOW, Some(mark), OnLost::Accept).unwrap());
     assert_eq!(
@@ -117,7 +117,7 @@ fn a_file_that_is_missing_or_old_is_told_by_the_mark() {
     assert_eq!(lost(&place, mark), UnixTime(0));
     assert_eq!(lost(&old, mark), mark);
     drop(window);
-    // Without its file the log is nothing.
+    // Without the state the log is not used.
     fs::remove_file(place.path()).unwrap();
     let window = place.start_after(Some(mark));
     assert_eq!(window.lost_until(), mark);
@@ -216,7 +216,7 @@ fn damaged_files_and_those_of_the_first_version_are_a_lost_window() {
         assert!(place.is_lost(), "{case}");
         let window = place.start();
         assert_eq!(window.entries(), 0, "{case}");
-        // Nobody knows a mark: all that the window accepts now may have been accepted.
+        // The high-water mark is unknown: all that the window accepts now may have been accepted.
         let lost = NOW.after(WINDOW);
         assert_eq!(window.lost_until(), lost, "{case}");
         assert_eq!(insert(&window, NOW.0, 1), Insertion::Lost, "{case}");

@@ -32,7 +32,7 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        // In memory where possible: these tests sync often, and what a disk does is not theirs to show.
+        // In memory where possible: these tests sync often, and they do not test the disk.
         let shared_memory = Path::new("/dev/shm");
         let directory = if shared_memory.is_dir() {
             tempfile::tempdir_in(shared_memory)
@@ -134,7 +134,7 @@ fn insert(window: &LocalWindow, timestamp: u64, number: u64) -> Insertion {
     })
 }
 
-/// Calls `maintain` at this time, so many seconds after the open.
+/// Calls `maintain` at this time, this many seconds after the open.
 fn maintain(window: &LocalWindow, now: u64, since_open: u64) {
     let since_open = Duration::from_secs(since_open);
     window.maintain_at(UnixTime(now), since_open).unwrap();

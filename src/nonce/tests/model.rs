@@ -43,11 +43,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Everything that was ever accepted, and what the window may have dropped by now at most.
+/// All nonces that were ever accepted, and the most that the window may have dropped by now.
 #[derive(Default)]
 struct Model {
     accepted: HashSet<(u8, u8, u8, u64)>,
-    /// By second, when the last nonce went in.
+    /// The time of the last insertion, by second.
     live: BTreeMap<u64, u64>,
     droppable: u64,
     /// The last second that had left the window when it became wider.
@@ -56,7 +56,7 @@ struct Model {
 
 impl Model {
     /// The window changes: seconds that had left the narrower one stay out. They are dropped however late their last
-    /// nonce was inserted, and do not hold up a later second.
+    /// nonce was inserted, and do not delay a later second.
     fn change(&mut self, wall: u64, window: u64, next: u64) {
         if next > window {
             self.left = self.left.max(wall - window - 1);

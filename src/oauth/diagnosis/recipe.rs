@@ -23,7 +23,7 @@ use crate::{
 /// A parameter, decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pair {
-    /// Where it stood.
+    /// Its place in the request.
     pub place: Place,
     /// Its name.
     pub name: Vec<u8>,
@@ -75,17 +75,17 @@ pub(super) struct Text {
     pub(super) uri_query: Vec<u8>,
     pub(super) pairs: Rc<Vec<Pair>>,
     pub(super) order: Order,
-    /// How names and values are encoded.
+    /// The encodings of names and values.
     pub(super) codings: [Coding; 2],
     /// Whether the `=` of an empty value is left out.
     pub(super) bare_names: bool,
-    /// How the URI and the normalized parameters are encoded.
+    /// The encodings of the URI and of the normalized parameters.
     pub(super) outer: [Coding; 2],
     /// The base string, once it was needed: changes of the key share it.
     base_string: OnceCell<Vec<u8>>,
 }
 
-/// How a text is percent-encoded.
+/// The percent-encoding of a text.
 #[derive(Clone, Copy)]
 pub(super) struct Coding {
     /// Changes the text before it is encoded.
@@ -217,7 +217,7 @@ impl<'a> Recipe<'a> {
 
     /// Whether this way leads to the signature that was sent, in one of its readings.
     pub(super) fn leads_to_sent(&self) -> bool {
-        // A mistake that matches is the right signature of another request, so time must not tell how much of it was right.
+        // A mistake that matches is the right signature of another request, so timing must not show how much was right.
         self.readings.iter().any(|reading| {
             let made = match reading.rsa {
                 Some(method) if method != self.signature_method => None,
@@ -310,7 +310,7 @@ impl<'a> Recipe<'a> {
         })
     }
 
-    /// Names and values with characters left as they are: those of one word after the other.
+    /// Names and values with characters left as they are: one recipe with the characters of each of `words`.
     pub(super) fn leaving(&self, words: &'static str) -> Vec<Self> {
         let ways = words
             .split(' ')

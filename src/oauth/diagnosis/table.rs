@@ -1,4 +1,4 @@
-//! The known mistakes: for each a fixed word, a sentence that names the fix, and how it is made.
+//! The known mistakes: each has a fixed name, a sentence that names the fix, and a function that makes it.
 //!
 //! Those without a source were seen in many libraries. A source is the report of a library or provider, as
 //! `owner/repository#number` on GitHub.
@@ -85,7 +85,7 @@ table! {
         };
     "previous_secret": "sign with the consumer secret that was issued last: the one before is no longer accepted"
         => |r| r.with_secrets(r.attempt.previous_secret.iter().map(|previous| [Some(previous.expose()), None]));
-    // Which parameters are signed.
+    // The signed parameters.
     "query_unsigned": "sign the parameters of the query together with the oauth_ parameters"
         => |r| r.keep(|pair| is_oauth(pair) || pair.place != Place::Query);
     "body_unsigned": "sign the parameters of a form-encoded body together with the oauth_ parameters"

@@ -15,7 +15,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use super::{recipe::Recipe, *};
 use crate::oauth::{Authority, SigningKey, signature::sign_text};
 
-/// What a consumer sends, and with which secrets it should have signed.
+/// The request of a consumer, and the secrets that it should have signed with.
 #[derive(Clone)]
 struct Sent {
     authority: &'static str,
@@ -42,7 +42,7 @@ const SENT: Sent = Sent {
     method: SignatureMethod::HmacSha1,
 };
 
-/// What a consumer signs: the right texts for [`SENT`] until a test changes them.
+/// The texts that a consumer signs: the right ones for [`SENT`] until a test changes them.
 #[derive(Clone)]
 struct Signed {
     method: String,
@@ -170,7 +170,7 @@ fn attempt(sent: &Sent, signature: &str) -> Attempt {
     }
 }
 
-/// The words of what is found, joined.
+/// The names of the mistakes that are found, joined.
 fn found(attempt: &Attempt) -> String {
     let found = diagnose(attempt, &|| true).unwrap();
     let mistakes = found.map_or_else(Vec::new, |found| found.mistakes);
@@ -181,7 +181,7 @@ fn found(attempt: &Attempt) -> String {
         .join("+")
 }
 
-/// Each mistake as a consumer makes it, written down apart from the code that makes it: the word, the signature, and what was sent.
+/// Each mistake as a consumer makes it, apart from the code that makes it: the name, the signature, and the request.
 fn made() -> Vec<(&'static str, String, Sent)> {
     let right = Signed::default();
     let base = right.base_string();

@@ -1,4 +1,4 @@
-//! Reading parameters from where they stand: the Authorization header (RFC 5849 §3.5.1), the query and a form body (§3.4.1.3.1).
+//! Reads parameters from the Authorization header (RFC 5849 §3.5.1), the query and a form body (§3.4.1.3.1).
 
 use super::{ENCODED_EQUALS, Entry, Parameters, Rank, prefix};
 use crate::oauth::{
@@ -18,10 +18,10 @@ pub fn is_oauth_scheme(field_value: &[u8]) -> bool {
     split_scheme(field_value).is_some()
 }
 
-/// Whether a body with that Content-Type is a form whose parameters are signed (§3.4.1.3.1), in whatever spelling an API
-/// may take for one: there are frameworks that cut the type at a space, compare its beginning alone, look for the one
-/// word, or know `application/x-url-encoded` too. What only one of them takes for a form has to be signed as one, so the
-/// word is looked for among the letters alone.
+/// Whether a body with that Content-Type is a form whose parameters are signed (§3.4.1.3.1), in every spelling that an
+/// API may accept as one: some frameworks cut the type at a space, compare its beginning alone, look for `urlencoded`,
+/// or know `application/x-url-encoded` too. A type that only one of them accepts has to be signed as a form, so this
+/// looks for `urlencoded` among the letters alone.
 #[must_use]
 pub fn is_form_content_type(content_type: &[u8]) -> bool {
     const WORD: &[u8] = b"urlencoded";
@@ -30,7 +30,7 @@ pub fn is_form_content_type(content_type: &[u8]) -> bool {
         .filter(|byte| byte.is_ascii_alphabetic());
     let mut matched = 0;
     for letter in letters.map(u8::to_ascii_lowercase) {
-        // A `u` is nowhere in the word but at its beginning, so nothing else can begin within it.
+        // The text has a `u` only at its beginning, so no other match can begin within it.
         matched = match letter {
             _ if WORD.get(matched) == Some(&letter) => matched + 1,
             b'u' => 1,

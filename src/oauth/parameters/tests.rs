@@ -117,7 +117,7 @@ fn reads_form_pairs() {
 
 #[test]
 fn sorts_by_encoded_bytes_name_before_value() {
-    // `a%20` follows `a` although `%` is smaller than the `=` behind `a`; a shorter value precedes.
+    // `a%20` follows `a` although `%` is smaller than the `=` after `a`; a shorter value precedes.
     let read = query("a+=0&a=1&a=&a=1+&ab=0&abcdefgh2=&abcdefgh1=&abcdefg=&a%25=x").unwrap();
     assert_eq!(
         normalized(&read),
@@ -182,7 +182,7 @@ fn a_broken_pair_is_told_and_does_not_hide_the_others() {
             [pair("oauth_token", "t"), pair("z", "1")],
             "{raw}"
         );
-        // The error cannot be got rid of by reading on.
+        // Reading on does not clear the error.
         read.read_body(b"a=1").unwrap();
         assert_eq!(read.protocol(MethodSet::ALL).unwrap_err(), error, "{raw}");
         read.clear();

@@ -5,7 +5,7 @@ const PKCS1: &str = include_str!("testdata/pkcs1.pem");
 const CERTIFICATE: &str = include_str!("testdata/certificate.pem");
 const EC: &str = include_str!("testdata/ec.pem");
 
-/// What the private key of [`SPKI`] signed; it was not kept.
+/// The message that the private key of [`SPKI`] signed; that key was not kept.
 const MESSAGE: &[u8] = b"GET&http%3A%2F%2Fh%2F&a%3D1";
 const SIGNATURES: [(SignatureMethod, &str); 3] = [
     (

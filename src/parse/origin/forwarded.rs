@@ -2,10 +2,10 @@
 
 use crate::fields::{is_token, trim};
 
-/// One element: what one proxy says about the request as it came in there.
+/// One element: the report of one proxy about the request that it received.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Element<'a> {
-    /// `for`: who sent it to the proxy.
+    /// `for`: the sender of the request to the proxy.
     pub(super) node: Option<&'a [u8]>,
     /// `proto`: the scheme.
     pub(super) proto: Option<&'a [u8]>,
@@ -18,9 +18,9 @@ pub(super) struct Element<'a> {
 /// A line is read whole or not at all. Were it split at each comma, a comma between quotes would let a stranger's
 /// element pass for one of the next proxy; and a quote that a stranger leaves open swallows that proxy's element.
 ///
-/// §4: "Each parameter MUST NOT occur more than once per field-value". Values are kept as written between their
-/// quotes: no address, scheme or host needs a backslash, and a value with one is not valid. Without
-/// quotes a value may also have `:`, `[` and `]`, since proxies write ports and IPv6 addresses so.
+/// §4: "Each parameter MUST NOT occur more than once per field-value". Values are kept as written between their quotes:
+/// no address, scheme or host needs a backslash, and a value with one is not valid. Without quotes a value may also
+/// have `:`, `[` and `]`, since proxies write ports and IPv6 addresses in that way.
 pub(super) fn elements(line: &[u8]) -> Option<Vec<Element<'_>>> {
     let mut elements = Vec::new();
     let mut element = None;

@@ -1,11 +1,11 @@
-//! Which public URL a request came by, and who is believed about it.
+//! The public URL of a request, and the reports about it that are believed.
 
 use crate::text::words;
 use http::{HeaderValue, Request};
 
 use super::*;
 
-/// The head that a text of HTTP/1.1 stands for.
+/// The head in a text of HTTP/1.1.
 fn head(text: &str) -> Parts {
     let mut lines = text.split("\r\n").filter(|line| !line.is_empty());
     let first: Vec<&str> = lines.next().expect("a request line").split(' ').collect();
@@ -63,7 +63,7 @@ fn received_by(
     Ok((host, received.secure, address))
 }
 
-/// What a trusted proxy says with `Forwarded`: host, https or not, and the caller's address.
+/// The report of a trusted proxy in `Forwarded`: host, https or not, and the caller's address.
 #[test]
 fn forwarded_is_read_from_the_right_and_only_as_far_as_proxies_are_trusted() {
     let read = |lines: &[&str]| {
@@ -110,7 +110,7 @@ fn forwarded_is_read_from_the_right_and_only_as_far_as_proxies_are_trusted() {
         assert_eq!(read(lines), Ok(expected), "{lines:?}");
     }
     for lines in [
-        // A quote left open swallows what the proxy wrote behind it.
+        // An open quote swallows the text that the proxy wrote after it.
         &["for=\"6.6.6.6, for=203.0.113.9"][..],
         &["for=\"6.6.6.6, for=203.0.113.9;host=\"b\""],
         &["for=203.0.113.9;for=6.6.6.6"],

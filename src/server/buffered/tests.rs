@@ -1,4 +1,4 @@
-//! Who may take how much.
+//! The memory that each caller may take.
 
 use super::*;
 
@@ -94,7 +94,7 @@ fn everything_is_given_back() {
     }
 }
 
-/// A caller alone with a form that can never fit is not told to try again.
+/// A caller alone with a form that can never fit is not asked to try again.
 #[test]
 fn what_no_caller_may_have_is_too_large_rather_than_too_much_now() {
     let mut reservation = memory().reserve(None);

@@ -1,7 +1,7 @@
 //! Consumers and access tokens, ready to verify.
 //!
-//! There may be a million of each, so they hold what verification needs of a record and no more: together with what
-//! the cache itself takes, a consumer and a token stay below 1,200 bytes.
+//! There may be a million of each, so they hold only the fields that verification needs: with the overhead of the
+//! cache, a consumer and a token together stay below 1,200 bytes.
 
 use std::{
     ops::Range,
@@ -32,7 +32,7 @@ pub struct FieldValues {
     pub consumer: HeaderValue,
     /// The permissions, separated by spaces.
     pub permissions: HeaderValue,
-    /// The last assertion of the same, where one serves several calls.
+    /// The last assertion about the caller, if one assertion serves several calls.
     pub assertion: ArcSwapOption<KeptAssertion>,
 }
 
@@ -43,7 +43,7 @@ pub struct KeptAssertion {
     pub value: HeaderValue,
     /// The number of the signer that made it.
     pub signer: u64,
-    /// When it may be used.
+    /// The times at which it may be used.
     pub usable: Range<UnixTime>,
 }
 
@@ -91,14 +91,14 @@ pub struct ConsumerCredentials {
 /// The last use of a consumer or a token, written with others in batches.
 #[derive(Debug, Default)]
 pub(super) struct LastUse {
-    /// The seconds since 1970, and in the lowest byte how; 0: none.
+    /// The seconds since 1970, with the kind of use in the lowest byte; 0: no use.
     packed: AtomicU64,
     /// It has not been taken for writing yet.
     is_unwritten: AtomicBool,
 }
 
 impl LastUse {
-    /// Notes a use; `true` if it has to be put on the list of those to write. Of several in one second the first counts.
+    /// Notes a use; `true` if it has to be put on the list of those to write. Only the first use in a second counts.
     fn note(&self, now: UnixTime, how: u8) -> bool {
         // The first call that noted this second has put it on the list, or is about to.
         if self.packed.load(Ordering::SeqCst) >> 8 >= now.0 {
@@ -109,7 +109,7 @@ impl LastUse {
         self.put_back()
     }
 
-    /// Takes the use for writing. First off the list, then the time: a use that comes between is put on it again.
+    /// Takes the use for writing. Clears the flag before it reads the time: a use in between is put on the list again.
     fn take(&self) -> Option<(UnixTime, u8)> {
         self.is_unwritten.store(false, Ordering::SeqCst);
         self.get()
@@ -121,7 +121,7 @@ impl LastUse {
         (packed > 0).then_some((UnixTime(packed >> 8), how))
     }
 
-    /// Says that it has not been written; `true` if it has to be put on the list again.
+    /// Notes that it has not been written; `true` if it has to be put on the list again.
     pub(super) fn put_back(&self) -> bool {
         !self.is_unwritten.swap(true, Ordering::SeqCst)
     }
@@ -150,7 +150,7 @@ impl ConsumerCredentials {
             || consumer.rsa_public_key.is_some()
             || consumer.previous_secret.is_some();
         let rsa = consumer.rsa_public_key.as_deref().and_then(|pem| {
-            // Checked when it was registered, so the store was changed by other hands. The secret still serves.
+            // The key was checked when it was registered, so another program has changed it. The secret still works.
             RsaPublicKey::from_pem(pem)
                 .inspect_err(|error| {
                     tracing::error!(consumer = %consumer.key, %error, "the RSA key in the store cannot be used");
@@ -215,7 +215,7 @@ impl ConsumerCredentials {
         secrets.map(|(secret, states)| kept(secret.expose(), Some(b""), &states.joined))
     }
 
-    /// As [`Self::keys`], as the service's description has it: the secret without `&`.
+    /// As [`Self::keys`], for the key that the service's description defines: the secret without `&`.
     pub fn keys_alone(&self, now: UnixTime) -> impl Iterator<Item = Key<'_>> {
         let secrets = self.secrets(now).zip(self.states());
         secrets.map(|(secret, states)| kept(secret.expose(), None, &states.alone))
@@ -313,7 +313,7 @@ impl AccessCredentials {
             token.user.as_str().as_bytes(),
         ];
         let length = |parts: &[&[u8]]| parts.iter().map(|part| part.len()).sum::<usize>();
-        // A secret of four gigabytes is in no store; it would not verify.
+        // No store has a secret of four gigabytes; it would not verify.
         let place = |parts| u32::try_from(length(parts)).unwrap_or(u32::MAX);
         Self {
             token_at: place(&parts[..1]),
@@ -370,7 +370,7 @@ impl AccessCredentials {
         self.field_values.get_or_init(make).as_deref()
     }
 
-    /// From when on it is expired; `None`: never.
+    /// The time from which it is expired; `None`: never.
     pub fn expires_at(&self) -> Option<UnixTime> {
         Some(self.expires_at).filter(|at| *at != NEVER)
     }

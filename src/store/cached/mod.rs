@@ -28,21 +28,21 @@ use crate::{
     secret::Secret,
 };
 
-/// How much is kept, and for how long. Times count in whole seconds.
+/// The limits on the number and the age of entries. Times count in whole seconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Params {
-    /// Entries of each kind at most; unknown keys get a tenth of that beside them.
+    /// The most entries of each kind; unknown keys get a tenth of that in addition.
     pub max_entries: u64,
-    /// How long an entry is used without asking the store again.
+    /// The time for which an entry is used without asking the store again.
     pub ttl: Duration,
-    /// How long an unknown key stays unknown.
+    /// The time for which an unknown key stays unknown.
     pub negative_ttl: Duration,
-    /// How long, from the moment when the store was last known to answer, an entry may be used, whatever `ttl` says; at
-    /// least 2 seconds.
+    /// The time for which an entry may be used, whatever `ttl` says, after the store was last known to answer; at least
+    /// 2 seconds.
     pub stale_if_error: Duration,
 }
 
-/// The longest token of ours, or of a system whose tokens were taken over.
+/// The longest token, ours or another system's, in bytes.
 const MAX_TOKEN_BYTES: usize = 1024;
 
 /// Credentials of a store, cached.
@@ -69,7 +69,7 @@ impl Cached {
             access: RecordCache::new(params, Arc::clone(&announced)),
             announced,
             permissions: PermissionLists::default(),
-            // As long as those that are given out, so that it takes as long to work with. Nothing is accepted by it.
+            // Its secrets are as long as issued ones, so that it takes as much time. It verifies no request.
             dummy: SigningKey::new(&Secret::from("u".repeat(43)), &Secret::from("u".repeat(43))),
             uses: UseList(Mutex::default()),
             consumer_uses: UseList(Mutex::default()),
@@ -81,12 +81,12 @@ impl Cached {
         &self.dummy
     }
 
-    /// How look-ups went: of consumers, and of access tokens.
+    /// The outcomes of look-ups: of consumers, and of access tokens.
     pub const fn counts(&self) -> (&Counts, &Counts) {
         (&self.consumers.counts, &self.access.counts)
     }
 
-    /// Finds a consumer by its key as sent; what cannot be a key is unknown.
+    /// Finds a consumer by its key as sent; bytes that are not a valid key are unknown.
     ///
     /// # Errors
     /// The store's, where nothing usable is cached.
@@ -110,11 +110,11 @@ impl Cached {
                 ConsumerCredentials::new(consumer, permissions, stamp)
             }))
         };
-        // Boxed, here and below: nearly every call is a hit, whose future need not have the size of a read's.
+        // Boxed, here and below: nearly every call is a hit, and its future need not have the size of a read's.
         Box::pin(self.consumers.find(key, now, |_| true, read)).await
     }
 
-    /// Finds an access token as sent, with its consumer. Whether that is the consumer who signed is for the caller to see.
+    /// Finds an access token as sent, with its consumer. The caller checks whether that consumer signed.
     ///
     /// # Errors
     /// The store's, where nothing usable is cached.
@@ -193,7 +193,7 @@ impl Cached {
     /// Writes the uses noted since the last call.
     ///
     /// # Errors
-    /// The store's; what was not written is kept for the next call then.
+    /// The store's; uses that were not written are kept for the next call then.
     ///
     /// # Cancel safety
     /// Uses that were not written are kept for the next call.
@@ -209,7 +209,7 @@ impl Cached {
         Ok(())
     }
 
-    /// Forgets what has changed: from here on nothing read before is used.
+    /// Forgets changed records: no copy that was read before this call is used after it.
     pub async fn forget(&self, changes: &[Change]) {
         self.announced.advance();
         for change in changes {
@@ -222,7 +222,7 @@ impl Cached {
         }
     }
 
-    /// Forgets everything: from here on nothing read before is used.
+    /// Forgets every record: no copy that was read before this call is used after it.
     pub fn forget_everything(&self) {
         self.announced.advance_everything();
         self.consumers.clear();

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::names::Permission;
 
-/// Lists that are shared at most; with more, each entry has its own.
+/// The most lists that are shared; beyond that, each entry has its own.
 const MOST: usize = 1024;
 
 #[derive(Default)]

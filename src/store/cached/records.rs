@@ -1,10 +1,10 @@
-//! The cache of one kind of record: moka, and what tells whether an entry may still be used.
+//! The cache of one kind of record: moka, and the check that an entry may still be used.
 //!
 //! # Changes
 //!
-//! [`Announced`] counts announcements of changes. A read remembers the count from before it. To announce a change is to
-//! raise the count and then to remove the entry. So an entry in moka is current if the count is still that of its read. Once
-//! this was seen, the entry stays current while it is in moka, because a later announcement removes it.
+//! [`Announced`] counts announcements of changes. A read remembers the count from before it. Announcing a change raises
+//! the count and then removes the entry. So an entry in moka is current if the count is still that of its read. Once
+//! that is confirmed, the entry stays current while it is in moka, because a later announcement removes it.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -24,18 +24,18 @@ use crate::{
     store::{Result, StoreError},
 };
 
-/// Unknown keys have a tenth of the room, and it is their own: strangers evict one another and nothing else.
+/// Unknown keys have a tenth of the room for themselves, so strangers evict only one another's keys.
 const NEGATIVE_SHARE: u64 = 10;
-/// How long a stale entry is used without trying the store again, once that has failed.
+/// The time for which a stale entry is used before the store is tried again after a failure.
 const BACK_OFF: Duration = Duration::from_secs(1);
-/// How often a read is repeated because a change was announced during it.
+/// The most shared reads for one look-up; it needs another one if a change is announced during the read.
 const ATTEMPTS: usize = 3;
 /// The shortest `stale_if_error`: the feed is read four times a second, and time is counted in whole seconds.
 const SHORTEST_STALE: Duration = Duration::from_secs(2);
 /// moka rejects more than a thousand years.
 const LONGEST_TTL: Duration = Duration::from_secs(365 * 86_400);
 
-/// How look-ups of one kind went.
+/// The outcomes of the look-ups of one kind.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Answered from the cache.
@@ -54,9 +54,9 @@ pub struct Counts {
 #[derive(Debug, Default)]
 pub(super) struct Announced {
     generation: AtomicU64,
-    /// Whatever was read before this generation is out of date.
+    /// Everything read before this generation is out of date.
     everything: AtomicU64,
-    /// When the last read of the feed that came to its end began, in seconds since 1970.
+    /// The beginning of the last completed read of the feed, in seconds since 1970.
     answered_at: AtomicU32,
 }
 
@@ -80,7 +80,7 @@ impl Announced {
         self.generation.load(SeqCst) == stamp.generation
     }
 
-    /// Whether what was found in moka is current.
+    /// Whether an entry that was found in moka is current.
     fn is_current(&self, stamp: &Stamp) -> bool {
         let is_confirmed = stamp.is_confirmed.load(SeqCst);
         if !is_confirmed && self.is_unchanged_since(stamp) {
@@ -91,16 +91,16 @@ impl Announced {
     }
 }
 
-/// When an entry was read.
+/// The read that an entry is from.
 #[derive(Debug)]
 pub(super) struct Stamp {
     /// The generation from before the read.
     generation: u64,
     /// While the entry was in moka, no change had been announced since.
     is_confirmed: AtomicBool,
-    /// When the read began, or the last one that found the same, in seconds since 1970.
+    /// The beginning of the read, or of the last one that found the same, in seconds since 1970.
     read_at: AtomicU32,
-    /// When the store last failed to tell whether it is still so.
+    /// The time when the store last failed to tell whether it is still so.
     failed_at: AtomicU32,
 }
 
@@ -130,12 +130,12 @@ fn in_32_bits(time: UnixTime) -> u32 {
 pub(super) trait CacheEntry: Send + Sync + 'static {
     /// Its key.
     fn key(&self) -> &[u8];
-    /// When it was read.
+    /// The read that it is from.
     fn stamp(&self) -> &Stamp;
-    /// When it was used.
+    /// Its last use.
     fn last_use(&self) -> &LastUse;
-    /// Takes over what `old`, the entry of the same key before, has gathered since; `true` if both are otherwise the
-    /// same, so that `old` may stay.
+    /// Takes over the state that `old`, the former entry of the same key, has gathered since; `true` if both are
+    /// otherwise the same, so that `old` may stay.
     fn succeed(&self, old: &Self) -> bool;
 }
 
@@ -147,7 +147,7 @@ struct Outcome<V> {
 
 /// The cache of one kind of record.
 pub(super) struct RecordCache<V: CacheEntry> {
-    /// By the hash of the key, which takes less memory than the key.
+    /// The entries by the hash of the key, which takes less memory than the key.
     known: sync::Cache<u64, Arc<V>, Hashed>,
     /// The reads under way, one for all who wait for the same record, and the keys that are unknown.
     reads: future::Cache<Arc<[u8]>, Arc<Outcome<V>>>,
@@ -161,7 +161,7 @@ pub(super) struct RecordCache<V: CacheEntry> {
 impl<V: CacheEntry> RecordCache<V> {
     pub(super) fn new(params: &Params, announced: Arc<Announced>) -> Self {
         let stale_if_error = params.stale_if_error.max(SHORTEST_STALE);
-        // It is read again after `ttl`; until then and while the store fails it is used.
+        // An entry is read again after `ttl`; it is used until then and while the store fails.
         let keep = params.ttl.saturating_add(stale_if_error);
         Self {
             known: sync::Cache::builder()
@@ -212,8 +212,8 @@ impl<V: CacheEntry> RecordCache<V> {
             && self.is_within_stale_limit(entry, now)
     }
 
-    /// Finds what [`Self::fresh`] did not: remembers that it is unknown, or reads it with `read`. `may_serve_stale` says
-    /// whether the entries that an entry depends on may be used while the store fails.
+    /// Finds a record that [`Self::fresh`] did not find: it is remembered as unknown, or read with `read`.
+    /// `may_serve_stale` says whether the entries that an entry depends on may be used while the store fails.
     pub(super) async fn find<F>(
         &self,
         key: &[u8],
@@ -278,7 +278,7 @@ impl<V: CacheEntry> RecordCache<V> {
                 return Ok(outcome.found.clone());
             }
         }
-        // Each shared read met a change. A read of this call alone is at least as new as the call.
+        // A change was announced during each shared read. A read of this call alone is at least as new as the call.
         let found = read(stamp()).await;
         found
             .map(|found| found.map(Arc::new))
@@ -325,7 +325,7 @@ pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, SeqCst);
 }
 
-/// The failure of one read, told to each who waited for it.
+/// The failure of one read, shared by all calls that waited for it.
 #[derive(Debug, thiserror::Error)]
 #[error("a read that several calls waited for failed")]
 struct SharedFailure(#[source] Arc<StoreError>);

@@ -7,7 +7,7 @@ use tokio::{
 
 use super::*;
 
-/// An engine that can be held up, remembers what it was told to write, and fails at nonces of certain timestamps.
+/// An engine that can be paused, remembers its writes, and fails at nonces of certain timestamps.
 #[derive(Default)]
 struct Engine {
     batches: StdMutex<Vec<Vec<u64>>>,
@@ -46,7 +46,7 @@ impl Writer for Gated {
         if batch.contains(&FAILS) {
             return Err(StoreError::Unavailable(Down.into()));
         }
-        // What is even was used before.
+        // Even timestamps were used before.
         let became = batch.iter().map(|timestamp| match timestamp {
             &LOST => Insertion::Lost,
             timestamp if timestamp % 2 == 0 => Insertion::Used,
@@ -65,7 +65,7 @@ struct Setup {
     window: Arc<dyn SharedWindow>,
 }
 
-/// A window whose engine lets so many writes pass.
+/// A window whose engine lets this many writes pass.
 fn setup(passes: usize, is_down: bool) -> Setup {
     let engine = Arc::new(Engine {
         is_down,
@@ -103,7 +103,7 @@ impl Setup {
         }
     }
 
-    /// As many writes as may be under way, each of one nonce, are held up.
+    /// Starts as many writes as may be under way, each of one nonce; they wait at the gate.
     async fn busy(&self) -> JoinSet<Result<Insertion, Unavailable>> {
         let mut calls = JoinSet::new();
         for number in 0..WRITES as u64 {
@@ -174,7 +174,7 @@ async fn nothing_is_written_for_a_caller_that_has_given_up() {
     let begun = Instant::now();
     fails_with(setup.insert(9).await, "not recorded in time");
     assert_eq!(begun.elapsed(), TIMEOUT);
-    // Those that are being written are given up by their callers as well, though they may be recorded.
+    // The callers give up those that are being written as well, though they may be recorded.
     while let Some(result) = busy.join_next().await {
         fails_with(result.unwrap(), "not recorded in time");
     }

@@ -1,8 +1,8 @@
 //! Credentials that an existing system keeps in the same database: found by the operator's queries, never written.
 //!
-//! A query runs in a read-only transaction of its own, in which names of tables mean what they mean for the role and not
-//! what they mean here. It may find anything, so every value is checked: a row that is no credential is logged
-//! and not used.
+//! A query runs in a read-only transaction of its own, in which names of tables are looked up by the search path of the
+//! role and not by ours. It may find anything, so every value is checked: a row that is not a valid credential is
+//! logged and not used.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -102,7 +102,7 @@ pub(super) async fn check(conn: &Conn, lookup: &Lookup) -> Result<(), LookupErro
             client.batch_execute("COMMIT").await?;
             Ok::<_, StoreError>(Ok(rows.len()))
         };
-        // The server's own time-out is no bound: a function may go on after it, and the server may hang.
+        // The server's own time-out is not enough: a function may go on after it, and the server may hang.
         let rows = timeout(COMMAND_TIMEOUT, run).await;
         let rows = rows.map_err(|_| failed(format!("does not end within {COMMAND_TIMEOUT:?}")))?;
         let rows = rows.map_err(|error| failed(causes(&error)))?;
@@ -139,13 +139,13 @@ fn problem(statement: &Statement, columns: &[&str]) -> Option<String> {
                 let of = column.type_();
                 format!("the column {name} has the type {of}; make it {types}")
             }),
-            // A row has one value for each name, and which of the two it is would be a guess.
+            // A row has one value for each name, which could be either of the two.
             _ => Some(format!("has the column {name} twice; select it once")),
         }
     })
 }
 
-/// Names of tables are looked up as the role has it, and not where ours are.
+/// Names of tables are looked up by the search path of the role, not by ours.
 const BEGIN: &str =
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path TO DEFAULT";
 
@@ -203,7 +203,7 @@ impl Outside for Lookup {
     }
 
     async fn access_token(&self, tx: &mut Tx, token: &str) -> Result<Option<AccessToken>> {
-        // Nobody says when it was given out; idle time counts from here.
+        // The time of issue is not known; idle time counts from here.
         let now = Clock::system().now();
         let read = |row: TokenRow| {
             let user = match row.user_id {
@@ -252,7 +252,7 @@ async fn find(
     Ok(rows.pop())
 }
 
-/// A record that was found, if it is one.
+/// The record in a row; `None` if the row is not a valid one.
 fn used<R: DeserializeOwned, T>(
     key: &'static str,
     name: &str,

@@ -46,11 +46,11 @@ type DynError = Box<dyn std::error::Error + Sync + Send>;
 
 /// The key of the advisory lock: `CtSn`.
 const LOCK: u32 = 0x4374_536e;
-/// How long the servers are tried when the store is opened.
+/// The time for which the servers are tried when the store is opened.
 const REACH: Duration = Duration::from_secs(5);
-/// How long a change of a consumer or user may take, which may touch many tokens, and any use case of a command.
+/// The time for a change of a consumer or user, which may touch many tokens, and for any use case of a command.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a migration waits for those who write.
+/// The time for which a migration waits for other writers.
 const MIGRATION_WAIT: Duration = Duration::from_secs(30);
 
 /// A store in PostgreSQL.
@@ -201,8 +201,8 @@ impl PostgresConnection {
         };
         if let Some(statement) = statement {
             let limit = statement_timeout(statement);
-            // Between the statements of an export or an import a file is read or written. The plan of a list that finds much is
-            // not the one of a list that finds nothing.
+            // An export or an import reads or writes a file between statements. A list that finds many rows needs
+            // another plan than a list that finds none.
             batch += &format!(
                 "SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {limit}; \
                  SET LOCAL plan_cache_mode = force_custom_plan;"
@@ -323,7 +323,7 @@ impl<'r> FromSql<'r> for Value {
     }
 }
 
-/// Settings of the server that lose what was acknowledged.
+/// Settings of the server by which acknowledged writes may be lost.
 async fn findings(tx: &mut Tx) -> Result<Vec<String>> {
     let mut findings = Vec::new();
     let settings = "SELECT name FROM pg_settings

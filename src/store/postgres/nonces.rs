@@ -37,11 +37,11 @@ use crate::{
 
 /// Seconds in a partition; the functions of the schema know it too.
 const SLOT: i64 = 300;
-/// How often one batch is tried, if it lacks partitions or the server is another one.
+/// The most attempts to write one batch, if it lacks partitions or the server is another one.
 const ATTEMPTS: u32 = 4;
 /// The pause after partitions could not be created or dropped.
 const MAINTAIN_PAUSE: Duration = Duration::from_secs(5);
-/// How long it may take to create and drop partitions.
+/// The time that it may take to create and drop partitions.
 const MAINTAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Partitions are kept this many seconds longer than needed, for replicas whose clocks are behind; and after a failover
 /// this many more timestamps are rejected, for those whose clocks were ahead.
@@ -195,7 +195,7 @@ async fn adopt_server(conn: &Conn, time: Time, waived: bool) -> Result<()> {
     Ok(())
 }
 
-/// Makes the partitions that are missing. They are attached beside inserts that are under way and beside a dump.
+/// Makes the partitions that are missing. They can be attached during inserts and during a dump.
 async fn make_slots(conn: &Conn, slots: Vec<i64>) -> Result<()> {
     let (client, statement) = conn
         .prepare("SELECT make_nonce_slot(slot) FROM unnest($1::bigint[]) AS slot")

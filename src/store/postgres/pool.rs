@@ -1,4 +1,4 @@
-//! Connections to PostgreSQL: deadpool keeps and lends them; here is how they are made, and what an outage is.
+//! Connections to PostgreSQL: deadpool keeps and lends them; this module makes them and detects outages.
 
 use std::{
     future::poll_fn,
@@ -28,12 +28,12 @@ use crate::store::{
     sql::TimedOut,
 };
 
-/// Connections for use cases at most.
+/// The most connections for use cases.
 const CONNECTIONS: usize = 16;
-/// Connections for nonces at most; one more listens.
+/// The most connections for nonces; one more listens.
 const NONCE_CONNECTIONS: usize = 3;
 
-/// How long callers wait.
+/// The times that callers wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
     /// For a connection while all are in use.
@@ -59,8 +59,8 @@ impl Timeouts {
     }
 }
 
-/// How long a statement may take within `limit`, in milliseconds. The server ends it before the caller gives up: a slow
-/// statement is no outage, and a server that hangs is one.
+/// The time that a statement may take within `limit`, in milliseconds. The server ends it before the caller gives up: a
+/// slow statement is not an outage, but a server that hangs is one.
 pub(super) const fn statement_timeout(limit: Duration) -> u128 {
     limit.as_millis() * 4 / 5
 }
@@ -69,12 +69,12 @@ pub(super) const fn statement_timeout(limit: Duration) -> u128 {
 pub(super) struct PostgresPool {
     config: Config,
     connector: Connector,
-    /// How long callers wait.
+    /// The times that callers wait.
     pub(super) timeouts: Timeouts,
     use_cases: Pool,
     nonces: Pool,
     outage: Outage,
-    /// Something may have changed.
+    /// Notified when something may have changed.
     changed: Arc<Notify>,
 }
 
@@ -118,13 +118,13 @@ impl Conn {
         self.0.as_deref().ok_or(PostgresFault::PutBack)
     }
 
-    /// The client and a statement, prepared the first time.
+    /// The client and a statement, which is prepared at its first use.
     pub(super) async fn prepare(&self, sql: &str) -> Result<(&ClientWrapper, Statement)> {
         let client = self.client()?;
         Ok((client, client.prepare_cached(sql).await?))
     }
 
-    /// Keeps the connection for the next one who takes one.
+    /// Returns the connection to the pool.
     pub(super) fn put_back(&mut self) {
         self.0 = None;
     }
@@ -215,7 +215,7 @@ impl PostgresPool {
         let is_outage = match (source.downcast_ref::<Error>(), source.downcast_ref()) {
             (Some(error), _) => is_outage(error),
             (_, Some(PostgresFault::Connect(error))) => {
-                // The connections that there are serve on.
+                // Existing connections still serve.
                 error.code() != Some(&SqlState::TOO_MANY_CONNECTIONS)
             }
             _ => source.is::<TimedOut>(),
@@ -234,7 +234,7 @@ impl PostgresPool {
                     probing.unwrap_or_else(|_| Err(TimedOut.into()))
                 };
                 pool.outage.until(probe).await;
-                // Nobody was told of changes meanwhile.
+                // No change was reported meanwhile.
                 pool.changed.notify_one();
             });
         }
@@ -278,7 +278,7 @@ impl PostgresPool {
 /// The settings of every connection for use cases.
 fn settings(timeouts: Timeouts) -> String {
     let statement = statement_timeout(timeouts.request);
-    // A process that hangs in a transaction must not hold up the others for long.
+    // A process that hangs in a transaction must not block the others for long.
     let idle = statement.max(2000);
     format!(
         "SET search_path = countersign; SET statement_timeout = {statement}; \
@@ -289,7 +289,7 @@ fn settings(timeouts: Timeouts) -> String {
 /// Whether the server cannot be reached or cannot serve anybody, so that the next use case would fail too.
 fn is_outage(error: &Error) -> bool {
     let Some(code) = error.code() else {
-        // Not the server's word: the connection or its setup.
+        // Not an error of the server: the connection or its setup failed.
         return true;
     };
     code.code().starts_with("08")

@@ -1,8 +1,8 @@
-//! PostgreSQL's part of the tables, and its words.
+//! PostgreSQL's part of the tables, and its statements.
 
 use crate::store::sql::{Statements, schema::Schema, tables::STEPS};
 
-/// The words of [`STEPS`] in PostgreSQL, replaced in this order. Keys are compared by their bytes.
+/// The SQL of [`STEPS`] that PostgreSQL writes differently, replaced in this order. Keys are compared by their bytes.
 const WORDS: &[(&str, &str)] = &[
     ("INTEGER PRIMARY KEY AUTOINCREMENT", "bigint PRIMARY KEY"),
     ("INTEGER", "bigint"),
@@ -13,7 +13,7 @@ const WORDS: &[(&str, &str)] = &[
     (" STRICT", ""),
 ];
 
-/// What PostgreSQL adds to each step.
+/// The additions of PostgreSQL to each step.
 const OWN: &[&str] = &["
     -- The functions of SQLite that statements use.
     CREATE FUNCTION unixepoch() RETURNS bigint LANGUAGE sql AS
@@ -93,21 +93,21 @@ pub(super) const SCHEMA: Schema = Schema {
     steps: STEPS,
     own: OWN,
     words: WORDS,
-    // To create it takes a right that is not needed if it is there.
+    // Creating it takes a right that is not needed if it exists.
     create: "
         DO $$ BEGIN
             IF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'countersign') THEN
                 CREATE SCHEMA countersign;
             END IF;
         END $$",
-    // The tables are asked, for `to_regclass` may answer from before the lock was had.
+    // Reads the tables, because `to_regclass` may answer from before the lock was taken.
     exists: "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'countersign' AND tablename = 'marks'",
     version: "SELECT version FROM countersign.meta",
     set_version: "UPDATE countersign.meta SET version = ",
     is_shared: true,
 };
 
-/// PostgreSQL's words.
+/// PostgreSQL's statements.
 pub(super) const STATEMENTS: Statements = Statements {
     schema: SCHEMA,
     among: "= ANY(ARRAY(SELECT json_array_elements_text($1::text::json)))",

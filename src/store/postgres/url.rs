@@ -1,4 +1,4 @@
-//! `store.url` of PostgreSQL: what tokio-postgres reads, and the parameters of TLS, which it leaves to us.
+//! `store.url` of PostgreSQL: the part that tokio-postgres parses, and the TLS parameters, which it does not parse.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -26,10 +26,10 @@ impl fmt::Debug for Url {
     }
 }
 
-/// Why a URL cannot be used. Does not show it, for there may be a password in it.
+/// Why a URL cannot be used. The message does not show the URL, which may have a password in it.
 #[derive(Debug, Error)]
 pub enum UrlError {
-    /// It is no URL of PostgreSQL.
+    /// It is not a URL of PostgreSQL.
     #[error(
         "not a URL of PostgreSQL ({0}); write postgres://USER:PASSWORD@HOST/DATABASE, and escape special characters in it"
     )]
@@ -47,7 +47,7 @@ pub enum UrlError {
     FilesUnused,
 }
 
-/// How long one attempt to connect may take.
+/// The time that one attempt to connect may take.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(600);
 
 impl Url {
@@ -101,7 +101,7 @@ impl Url {
             } else {
                 SslMode::Disable
             })
-            // A standby takes no writes, and after a failover the old primary must not be used.
+            // A standby accepts no writes, and after a failover the old primary must not be used.
             .target_session_attrs(TargetSessionAttrs::ReadWrite)
             .connect_timeout(CONNECT_TIMEOUT)
             .keepalives_idle(Duration::from_secs(10))
@@ -120,7 +120,7 @@ impl Url {
         })
     }
 
-    /// How to connect, and with what TLS, which is not used if `sslmode` is `disable`.
+    /// The configuration of connections and of TLS, which is not used if `sslmode` is `disable`.
     pub(super) fn connector(&self) -> Result<(Config, MakeRustlsConnect), TlsFileError> {
         let tls = match &self.tls {
             Some(files) => files.client_config()?,

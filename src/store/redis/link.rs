@@ -35,14 +35,14 @@ use crate::store::{
     remote::{Outage, Remote, before, jittered},
 };
 
-/// How long a call may take: callers are to get a response within a second.
+/// The time that a call may take: callers are to get a response within a second.
 const TIMEOUT: Duration = Duration::from_millis(900);
-/// How long one attempt to connect may take, from the first name looked up to the last command of the login.
+/// The time that one attempt to connect may take, from the first name looked up to the last command of the login.
 const CONNECT: Duration = Duration::from_millis(900);
 /// The longest pause before a call connects again.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Why Redis did not do what it was asked.
+/// Why Redis did not carry out a request.
 #[derive(Debug, Error)]
 pub(super) enum RedisFault {
     #[error("Redis did not answer in time")]
@@ -222,7 +222,7 @@ impl LinkState {
         }
     }
 
-    /// Begins an outage, which ends when a new connection is up; returns what callers are told.
+    /// Begins an outage, which ends when a new connection is up; returns the error for callers.
     fn failed(self: &Arc<Self>, fault: RedisFault) -> StoreError {
         if self.outage.begin(&fault) {
             let shared = Arc::clone(self);
@@ -295,7 +295,7 @@ impl LinkState {
         let Target { login, db, .. } = &self.target;
         let mut driven = self.dial(node, login, *db).await?;
         let connection = &mut driven.0;
-        // Reading a key shows that the data is loaded, and in a Cluster which node has it. HELLO reports the role and
+        // Reading a key shows that the data is loaded and, in a Cluster, which node has it. HELLO reports the role and
         // needs no permission.
         let mut look = cmd("EXISTS");
         let _: bool = look.arg(STATE).query_async(connection).await?;
@@ -342,7 +342,7 @@ impl LinkState {
     }
 }
 
-/// The node of a Cluster that has the nonces, if `node` told another one.
+/// The node of a Cluster that has the nonces, if `node` redirects to another one.
 fn moved(error: &RedisError, node: &RedisNode) -> Option<RedisNode> {
     let (address, _) = error.redirect_node()?;
     let (host, port) = address.rsplit_once(':')?;
@@ -354,7 +354,7 @@ fn moved(error: &RedisError, node: &RedisNode) -> Option<RedisNode> {
     Some((host.to_owned(), port.parse().ok()?))
 }
 
-/// Whether every write is on the disk before its reply is sent; no, if we may not read the settings.
+/// Whether every write is on the disk before its reply is sent; `false` if we may not read the settings.
 async fn is_durable(connection: &mut MultiplexedConnection) -> bool {
     let mut ask = cmd("CONFIG");
     let settings = ask.arg("GET").arg("append*").query_async(connection).await;

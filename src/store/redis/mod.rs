@@ -1,4 +1,4 @@
-//! Shared nonces in Redis or Valkey (`nonce.url`), beside a store in PostgreSQL.
+//! Shared nonces in Redis or Valkey (`nonce.url`), with a store in PostgreSQL.
 
 use std::{error::Error, io};
 

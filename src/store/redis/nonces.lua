@@ -1,11 +1,11 @@
--- Inserts nonces that all replicas share. Returns up to which timestamp nonces may have been lost, who records, how many
--- runs there were, and of each nonce 'fresh' or why it was not inserted: 'used', 'lost' or 'forgotten'; none at all if the
--- clocks are too far apart.
+-- Inserts nonces that all replicas share. Returns the timestamp up to which nonces may have been lost, the server that
+-- records, the number of runs, and for each nonce 'fresh' or why it was not inserted: 'used', 'lost' or 'forgotten'. It
+-- does nothing for the nonces if the clocks are too far apart.
 --
--- KEYS: the state, the nonces. ARGV: the caller's time, how far timestamps may be from that, how far clocks may be apart,
--- whether it is waived that nonces are lost, who recorded when the caller had its last reply, how many runs there were
--- then, whether the settings keep every write at a power loss, and the timestamp of each nonce. Times are seconds.
--- The nonce is kept until its timestamp has left the caller's window by the clock of Redis, whichever clock is behind.
+-- KEYS: the state, the nonces. ARGV: the caller's time, how far timestamps may be from that, how far clocks may be
+-- apart, whether lost nonces are waived, the server and the number of runs in the caller's last reply, whether the
+-- settings keep every write at a power loss, and the timestamp of each nonce. Times are seconds. A nonce is kept until
+-- its timestamp has left the caller's window by the clock of Redis, whichever clock is slow.
 local call = redis.call
 local now, length, skew = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local waived, known, known_runs, durable = ARGV[4] == '1', ARGV[5], tonumber(ARGV[6]), ARGV[7] == '1'
@@ -67,8 +67,8 @@ end
 runs = runs + 1
 keep('runs', runs)
 
--- When the window grows, timestamps return into it whose nonces the shorter one has deleted: up to `mark` the `short`
--- window counts.
+-- When the window grows, timestamps return into it whose nonces the shorter one has deleted: the `short` window counts
+-- up to `mark`.
 local before = state.length and tonumber(state.length)
 if before ~= length then
   if before and before < length then

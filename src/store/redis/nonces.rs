@@ -26,14 +26,13 @@ use crate::{
 /// The key of the state of the server and of the window. All keys have its hash tag, so that one node of a Cluster
 /// has them all.
 pub(super) const STATE: &str = "cs:1:{store}:nonces";
-/// Comes before the digest of a nonce.
+/// The beginning of a nonce's key; the digest of the nonce follows.
 const NONCE: &str = "cs:1:{store}:n:";
 
 /// Inserts by the script.
 struct RedisInserter {
     link: Arc<Link>,
-    /// The server of the last reply, and how many runs of the script there were. By it a restart that lost nothing is
-    /// recognized.
+    /// The server of the last reply, and the number of runs of the script. They identify a restart that lost nothing.
     known: Mutex<(String, u64)>,
 }
 
@@ -93,7 +92,7 @@ fn key(digest: [u8; 16]) -> Vec<u8> {
     [NONCE.as_bytes(), &digest].concat()
 }
 
-/// Opens the shared window. `kept` is what the store knows of where nonces were kept before.
+/// Opens the shared window. `kept` is the store's note of the window that kept the nonces before.
 ///
 /// # Errors
 /// [`OpenError`]

@@ -13,7 +13,7 @@ const SCRIPT: &str = include_str!("nonces.lua");
 /// One run of `nonces.lua`.
 pub(super) struct Insert {
     pub(super) keys: Vec<Vec<u8>>,
-    /// Those before the durability of the settings.
+    /// The arguments before the durability of the settings.
     pub(super) arguments: [String; 6],
     pub(super) timestamps: Vec<u64>,
 }

@@ -1,4 +1,4 @@
-//! `nonce.url`: which servers of Redis, and how to log in.
+//! `nonce.url`: the servers of Redis, and the login.
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
@@ -45,9 +45,9 @@ pub(super) struct RedisLogin {
 
 impl Target {
     /// Parses `redis://`, `redis+sentinel://` or `redis+cluster://`, with `rediss` for TLS:
-    /// `scheme://[[user]:password@]host[:port][,host[:port]…][/db]`. Sentinels have the name of the service in front of
-    /// the database number. In the query may be `ca`, and `certificate` with `key`, the paths of PEM files for TLS, and
-    /// `sentinel_password`, which the Sentinels get, and not the password of Redis.
+    /// `scheme://[[user]:password@]host[:port][,host[:port]…][/db]`. With Sentinels, the name of the service precedes
+    /// the database number. The query may have `ca`, and `certificate` with `key`, the paths of PEM files for TLS, and
+    /// `sentinel_password`, which the Sentinels get instead of the password of Redis.
     ///
     /// # Errors
     /// The problem, without a part of the URL in it.

@@ -66,7 +66,7 @@ pub trait Consumers: Engine {
         .await
     }
 
-    /// Removes a consumer with its request tokens and access tokens; `false` if there is none that `guard` lets go.
+    /// Removes a consumer with its request tokens and access tokens; `false` if there is none or `guard` rejects that.
     async fn remove_consumer(&self, key: &ConsumerKey, guard: Guard<'_, Consumer>) -> Result<bool> {
         run(self, "remove_consumer", ALONE, async |tx| {
             if !passes(guard, find(tx, key).await?) {
@@ -143,7 +143,7 @@ pub trait Consumers: Engine {
     /// the feed. Many uses are written in several transactions: each is written or not, and all can be written again.
     async fn record_consumer_uses(&self, mut uses: Vec<ConsumerUse>) -> Result<()> {
         uses.sort_by_key(|used| used.last_used_at);
-        // The last use of each, in one order, or two processes could wait for each other.
+        // The last use of each, in one order: otherwise two processes could wait for each other.
         let last: BTreeMap<_, _> = uses
             .iter()
             .map(|used| {
@@ -195,7 +195,7 @@ pub(super) async fn find(tx: &mut Tx, key: &ConsumerKey) -> Result<Option<Consum
     tx.row(find, &[key.as_str().into()], rows::consumer).await
 }
 
-/// Writes a consumer, a new one or over its former state.
+/// Inserts or replaces a consumer.
 pub(super) async fn put(tx: &mut Tx, consumer: &Consumer) -> Result<()> {
     let key = consumer.key.as_str();
     let secret = tx.seal().close(field::CONSUMER, key, &consumer.secret)?;

@@ -46,13 +46,13 @@ pub trait Feed: Engine {
         .await
     }
 
-    /// Waits until the engine reports that a process may have changed something since the last call; never completes
-    /// where the engine reports nothing. A report may be lost: [`Feed::changes_since`] is the truth.
+    /// Waits until the engine reports that a process may have changed something since the last call; never completes if
+    /// the engine reports nothing. A report may be lost: [`Feed::changes_since`] is authoritative.
     async fn notified(&self) {
         self.extensions().changed.notified().await;
     }
 
-    /// Reports what a command did to everyone who follows the feed. It is kept as long as the feed's other entries are.
+    /// Reports the action of a command to all that follow the feed. It is kept as long as the feed's other entries.
     async fn record_command(&self, record: String) -> Result<()> {
         run(self, "record_command", WRITE, async |tx| {
             tx.changed(Change::Command(record));

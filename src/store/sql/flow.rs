@@ -18,7 +18,7 @@ pub(super) async fn find(tx: &mut Tx, token: &str, ending: &str) -> Result<Optio
     if !tokens::is_text(token) {
         return Ok(None);
     }
-    // The identifier before the token of a redirect, should both be the same word.
+    // An identifier comes before the token of a redirect, in case both are equal.
     let find = format!(
         "SELECT * FROM request_tokens WHERE token = $1 OR redirect_token = $1
          ORDER BY token <> $1 LIMIT 1 {ending}"

@@ -1,4 +1,4 @@
-//! Upkeep: readiness, export and import, keys at rest, nonces, and what is dropped when it is old.
+//! Upkeep: readiness, export and import, keys at rest, nonces, and the removal of old records.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use crate::{
     },
 };
 
-/// Rows that one transaction of [`Maintenance::purge`] deletes at most from each table, so that it is short.
+/// The most rows that one transaction of [`Maintenance::purge`] deletes from each table, so that it is short.
 const PURGE_ROWS: i64 = 5_000;
-/// How long a change is reported to caches.
+/// The time for which a change is reported to caches.
 const KEEP_CHANGES: Duration = Duration::from_secs(3600);
-/// How long request tokens and sessions are kept past their end, so that a late caller learns what became of them.
+/// The time for which request tokens and sessions are kept past their end, so that a late caller learns their state.
 const KEEP_ENDED: Duration = Duration::from_secs(24 * 3600);
-/// Where nonces are kept, if not in the store, in the place of the server that recorded them last.
+/// Written in place of the server that recorded nonces last, if nonces are kept outside the store.
 const ELSEWHERE: &str = "elsewhere";
 /// The mark of [`Maintenance::local_nonces_until`].
 const LOCAL: &str = "local_nonces_until";
@@ -40,7 +40,7 @@ pub trait Maintenance: Engine {
         .await
     }
 
-    /// Settings of the engine by which what was acknowledged may be lost, one sentence each.
+    /// Settings of the engine by which acknowledged writes may be lost, one sentence each.
     async fn findings(&self) -> Result<Vec<String>> {
         match &self.extensions().shared {
             None => Ok(Vec::new()),
@@ -71,7 +71,7 @@ pub trait Maintenance: Engine {
         .await
     }
 
-    /// Which window was noted last: what it kept is missing in another one.
+    /// The window that was noted last; another window does not have its nonces.
     ///
     /// # Errors
     /// Also that the store has no window of its own.
@@ -90,8 +90,8 @@ pub trait Maintenance: Engine {
         .await
     }
 
-    /// Notes that nonces are kept in a window outside the store from now on; should the store's own be used again, it takes
-    /// them for lost.
+    /// Notes that nonces are kept in a window outside the store from now on; if the store's own window is used again,
+    /// it treats them as lost.
     ///
     /// # Errors
     /// As [`Maintenance::nonces_kept`].
@@ -103,8 +103,8 @@ pub trait Maintenance: Engine {
         .await
     }
 
-    /// Up to which time a process that kept its nonces in a local window may have accepted requests;
-    /// `None` if there was none yet.
+    /// The time up to which a process that kept its nonces in a local window may have accepted requests; `None` if
+    /// there was none yet.
     async fn local_nonces_until(&self) -> Result<Option<UnixTime>> {
         run(self, "local_nonces_until", READ, async |tx| {
             mark(tx, LOCAL).await
@@ -120,8 +120,8 @@ pub trait Maintenance: Engine {
         .await
     }
 
-    /// Up to which timestamp another store, whose records were imported here, may have accepted requests; `None` if none
-    /// was imported. Nonces up to it are unknown here.
+    /// The timestamp up to which another store, whose records were imported here, may have accepted requests; `None` if
+    /// none was imported. Nonces up to it are unknown here.
     async fn imported_nonces_until(&self) -> Result<Option<UnixTime>> {
         run(self, "imported_nonces_until", READ, async |tx| {
             mark(tx, IMPORTED).await
@@ -129,7 +129,7 @@ pub trait Maintenance: Engine {
         .await
     }
 
-    /// Reads all that an export holds, as of one moment.
+    /// Reads the contents of an export, as of one moment.
     async fn export(&self) -> Result<Export> {
         run(
             self,
@@ -151,7 +151,7 @@ pub trait Maintenance: Engine {
     /// Seals secrets with the first key, in one short batch. A secret that changes meanwhile is not overwritten by its older
     /// value. With `look`, secrets that are sealed with another key are only counted.
     async fn reseal(&self, from: ResealFrom, look: bool) -> Result<Resealed> {
-        // To look changes nothing, and holds up nobody.
+        // Looking changes nothing and blocks nobody.
         let mode = if look { Mode::Snapshot } else { Mode::Write };
         let batch = run(self, "reseal", (mode, Pace::Command), async |tx| {
             sealing::reseal(tx, &from, look).await

@@ -1,9 +1,9 @@
-//! The use cases of a store, written once, and the seam to the engine that keeps the records.
+//! The use cases of a store, written once, and the interface of the engine that keeps the records.
 //!
-//! A use case is a function over [`Tx`], one transaction. The traits [`Consumers`], [`Users`], [`Tokens`], [`Sessions`],
-//! [`Feed`] and [`Maintenance`] have a method for each; all of them are written over [`Engine`], so that another
-//! database with the same SQL (`ON CONFLICT`, `RETURNING`) implements that and nothing else. Statements have their
-//! parameters as `$1` and the functions of SQLite, in all engines; what the engines word differently is in [`Statements`].
+//! A use case is a function over [`Tx`], one transaction. The traits [`Consumers`], [`Users`], [`Tokens`],
+//! [`Sessions`], [`Feed`] and [`Maintenance`] have a method for each; all of them are written over [`Engine`], so that
+//! another database with the same SQL (`ON CONFLICT`, `RETURNING`) implements that and nothing else. Statements have
+//! their parameters as `$1` and the functions of SQLite, in all engines; [`Statements`] has the parts that differ.
 
 use std::{
     pin::Pin,
@@ -74,11 +74,11 @@ pub trait Engine: Send + Sync + 'static {
 
 /// The parts of an engine other than transactions.
 pub struct Extensions {
-    /// How secrets are kept.
+    /// The way in which secrets are kept.
     pub seal: Arc<Seal>,
-    /// Where times and faults of use cases are counted, once that is set.
+    /// Counts the times and the faults of use cases, once it is set.
     pub metrics: OnceLock<Arc<Metrics>>,
-    /// Told when another process may have changed something; never, where the engine reports nothing.
+    /// Notified when another process may have changed something; never, if the engine reports nothing.
     pub changed: Arc<Notify>,
     /// The parts that only an engine on a server has.
     pub shared: Option<ServerOnly>,
@@ -99,7 +99,7 @@ impl Extensions {
 pub struct ServerOnly {
     /// Opens the window of nonces that all processes on the store share.
     pub open_window: Box<dyn Fn() -> Box<dyn SharedWindow> + Send + Sync>,
-    /// Finds settings of the engine by which what was acknowledged may be lost, one sentence each.
+    /// Finds settings of the engine by which acknowledged writes may be lost, one sentence each.
     pub findings: for<'t> fn(&'t mut Tx) -> TxFuture<'t, Vec<String>>,
     /// Credentials that an existing system keeps in the same database.
     pub outside: Box<dyn Outside>,
@@ -113,13 +113,13 @@ pub type TxFuture<'t, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 't>>;
 pub trait Outside: Send + Sync {
     /// Finds a consumer.
     async fn consumer(&self, tx: &mut Tx, key: &ConsumerKey) -> Result<Option<Consumer>>;
-    /// Finds an access token. Whether it was revoked here is not known to it.
+    /// Finds an access token, whether or not it was revoked here.
     async fn access_token(&self, tx: &mut Tx, token: &str) -> Result<Option<AccessToken>>;
     /// Whether there are consumers of the existing system at all.
     fn has_consumers(&self) -> bool;
 }
 
-/// How use cases run beside each other.
+/// The isolation of a use case from others that run at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// One statement, or several that need not see the same state; writes nothing that others rely on.
@@ -133,11 +133,11 @@ pub enum Mode {
     Alone,
     /// Makes or migrates the tables: as [`Mode::Alone`], whatever schema the database has.
     Schema,
-    /// Statements that cannot be in a transaction, by the connection that writes.
+    /// Statements that cannot be in a transaction, on the connection that writes.
     Bare,
 }
 
-/// How long the caller of a use case waits.
+/// The time that the caller of a use case waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// As long as a request may wait: less than a second where the engine is on another machine, unless a command asks.
@@ -159,10 +159,10 @@ const LIST: (Mode, Pace) = (Mode::Single, Pace::Command);
 /// Changes consumers or users, or many records, for a command.
 const ALONE: (Mode, Pace) = (Mode::Alone, Pace::Command);
 
-/// Changes that are reported one by one at most; above that it is cheaper to read every record again.
+/// The most changes that are reported one by one; above that it is cheaper to read every record again.
 const MOST_CHANGES: i64 = 10_000;
 
-/// How long a statement may take under [`Pace::Transfer`].
+/// The time that a statement may take under [`Pace::Transfer`].
 pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The engine did not answer in time.
@@ -190,17 +190,17 @@ pub trait Connection: Send + Sync {
     async fn batch(&mut self, sql: &str) -> Result<()>;
     /// Makes the changes durable.
     async fn commit(&mut self) -> Result<()>;
-    /// Looks at an error, this one's or a time-out; returns what the caller is told.
+    /// Examines an error of this connection or a time-out; returns the error for the caller.
     fn failed(&self, error: StoreError) -> StoreError {
         error
     }
 }
 
-/// Statements that engines word differently.
+/// Statements that differ between engines.
 pub struct Statements {
     /// The tables.
     pub schema: schema::Schema,
-    /// That a column is in the list `$1` of texts, which is JSON; found by an index, also where the table has just been filled.
+    /// The condition that a column is in the list `$1` of texts, which is JSON; uses an index, also of a new table.
     pub among: &'static str,
     /// Added to a statement that finds rows, keeps others from writing them until the transaction ends.
     pub lock: &'static str,
@@ -214,11 +214,11 @@ pub struct Statements {
     pub accepted: &'static str,
     /// Added to a statement that finds rows to delete, leaves out those that others have locked.
     pub skip_locked: &'static str,
-    /// Overwrites what the engine's files still hold of secrets that were in clear.
+    /// Overwrites the remains of clear secrets in the engine's files.
     pub wipe: &'static str,
 }
 
-/// How long a transaction may take.
+/// The limit on the duration of a transaction.
 #[derive(Debug, Clone, Copy)]
 pub enum Limit {
     /// Until then.
@@ -236,7 +236,7 @@ impl Limit {
         }
     }
 
-    /// When a statement that begins now has to be done.
+    /// The time by which a statement that begins now has to end.
     pub(super) fn end(self) -> Instant {
         match self {
             Self::Until(end) => end,
@@ -270,7 +270,7 @@ impl Tx {
         self.connection.statements()
     }
 
-    /// How secrets are kept.
+    /// The way in which secrets are kept.
     fn seal(&self) -> &Seal {
         &self.seal
     }
@@ -334,7 +334,7 @@ impl Tx {
         self.checked(done)
     }
 
-    /// Writes a row of these columns; `ending` says what becomes of a row that is there.
+    /// Writes a row of these columns; `ending` says what happens to an existing row.
     async fn insert(
         &mut self,
         table: &str,
@@ -380,7 +380,7 @@ impl Tx {
     }
 }
 
-/// Whether there is a record that `guard` lets be changed.
+/// Whether there is a record and `guard` accepts its change.
 fn passes<T>(guard: Guard<'_, T>, found: Option<T>) -> bool {
     found.is_some_and(|found| guard.is_none_or(|guard| guard(&found)))
 }
@@ -423,7 +423,7 @@ async fn retire(tx: &mut Tx, kind: &str, key: &str) -> Result<bool> {
 }
 
 /// Writes the last uses of tokens or consumers by the statement that `sql` returns: some in each transaction, so that
-/// others are not held up for long.
+/// others do not wait for long.
 async fn record_uses<T: Serialize>(
     engine: &(impl Engine + ?Sized),
     use_case: &'static str,

@@ -9,9 +9,9 @@ use crate::store::{Opening, Result, open::OpenProblem, rows::needed, seal::Misma
 pub struct Schema {
     /// The steps of all engines.
     pub steps: &'static [&'static str],
-    /// What the engine adds to each of them.
+    /// The additions of the engine to each of them.
     pub own: &'static [&'static str],
-    /// Words of the steps, each with what the engine has in its place, in the order in which they are replaced.
+    /// Texts in the steps, each with its replacement in the engine, in the order in which they are replaced.
     pub words: &'static [(&'static str, &'static str)],
     /// Run before the first step.
     pub create: &'static str,
@@ -19,7 +19,7 @@ pub struct Schema {
     pub exists: &'static str,
     /// Finds the `version` of the schema, which counts the steps that were taken.
     pub version: &'static str,
-    /// With the version after it, sets the version.
+    /// Sets the version, which is appended to it.
     pub set_version: &'static str,
     /// Whether processes on other machines use the database: then `serve` alone migrates it.
     pub is_shared: bool,
@@ -43,7 +43,7 @@ async fn version(tx: &mut Tx) -> Result<i64> {
 }
 
 /// Checks that the database is one that this program knows and may use, creates or migrates it in one transaction, and
-/// checks that it goes with the keys.
+/// checks that its secrets fit the keys.
 ///
 /// # Errors
 /// The problem; the database is as it was before then.
@@ -51,7 +51,7 @@ pub(in crate::store) async fn prepare(
     engine: &impl Engine,
     opening: Opening,
 ) -> Result<(), OpenProblem> {
-    // Looked at before anything is locked or written.
+    // Checked before anything is locked or written.
     let (found, schema) = run(engine, "open", (Mode::Single, Pace::Command), async |tx| {
         Ok((version(tx).await?, &tx.statements().schema))
     })

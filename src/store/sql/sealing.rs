@@ -24,7 +24,7 @@ const COLUMNS: [(&str, &str, &str, &str); 6] = [
     (field::VERIFIER, "request_tokens", "token", "verifier"),
 ];
 
-/// Looks at one secret of each kind: a wrong `store.encryption_key_file` is told at the start, if it can be.
+/// Looks at one secret of each kind: a wrong `store.encryption_key_file` is reported at the start, if possible.
 pub(super) async fn mismatch(tx: &mut Tx) -> Result<Option<Mismatch>> {
     for (_, table, _, column) in COLUMNS {
         let any =
@@ -39,8 +39,8 @@ pub(super) async fn mismatch(tx: &mut Tx) -> Result<Option<Mismatch>> {
     Ok(None)
 }
 
-/// Encrypts a batch of secrets with the first key; with `look` only counts them. A secret that changes meanwhile is left as
-/// it is then.
+/// Encrypts a batch of secrets with the first key; with `look` only counts them. A secret that changes meanwhile keeps
+/// its new value.
 pub(super) async fn reseal(tx: &mut Tx, from: &ResealFrom, look: bool) -> Result<Resealed> {
     let Some((field, table, key, column)) = COLUMNS.get(from.column) else {
         return Ok(Resealed::default());

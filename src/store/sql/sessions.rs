@@ -26,7 +26,7 @@ pub trait Sessions: Engine {
     ///
     /// The user has at most `most` sessions afterwards: the oldest are ended.
     ///
-    /// This is one step with the check, or a login under way while the password changes would leave a session.
+    /// The check is part of this step: otherwise a login under way while the password changes would leave a session.
     async fn open_session(
         &self,
         session: Session,
@@ -62,7 +62,7 @@ pub trait Sessions: Engine {
     /// Sets another password and keeps a session, which is then the only one of its user, if the user is enabled and still
     /// has the hash `verified`; else changes nothing and returns `false`. Access tokens stay.
     ///
-    /// This is one step with the check: neither of two changes at once is lost unnoticed.
+    /// The check is part of this step: if two changes race, neither is lost unnoticed.
     async fn change_password(
         &self,
         session: Session,
@@ -95,7 +95,7 @@ pub trait Sessions: Engine {
         .await
     }
 
-    /// Ends a session; one that is not there is no error.
+    /// Ends a session; a missing session is not an error.
     async fn close_session(&self, id_hash: &[u8; 32]) -> Result<()> {
         let delete = "DELETE FROM sessions WHERE id_hash = $1";
         run(self, "close_session", WRITE, async |tx| {
@@ -127,8 +127,8 @@ pub trait Sessions: Engine {
         .await
     }
 
-    /// Ends all sessions of a user, but for the one with the hash `kept`; no session or no such user is no error. `false`:
-    /// `guard` does not want it, or with a guard there is no such user.
+    /// Ends all sessions of a user, except the one with the hash `kept`; a missing session or user is not an error.
+    /// `false`: `guard` rejects that, or there is a guard and no such user.
     async fn close_sessions(
         &self,
         user: &UserId,

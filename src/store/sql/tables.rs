@@ -1,10 +1,10 @@
-//! The tables that every engine has, in the words of SQLite.
+//! The tables that every engine has, in the SQL of SQLite.
 
 /// The steps from an empty database to the newest schema. A step that was released is never changed.
 ///
-/// Times are seconds since 1970, lists are JSON, and secrets are what `seal` keeps. A flag is an INT, every other number an
-/// INTEGER, so that an engine with more types can tell them apart. Write `INT NOT NULL`: the part of PostgreSQL replaces `INT `
-/// with its space.
+/// Times are seconds since 1970, lists are JSON, and secrets have the form that `seal` gives them. A flag is an INT,
+/// every other number an INTEGER, so that an engine with more types can tell them apart. Write `INT NOT NULL`: the part
+/// of PostgreSQL replaces `INT ` with its space.
 pub(in crate::store) const STEPS: &[&str] = &[r#"
     -- The random name of the store, by which an import knows an export of the same store.
     CREATE TABLE meta (id TEXT NOT NULL) STRICT;

@@ -1,4 +1,4 @@
-//! A store for tests and fuzz targets: SQLite in memory, which can be held up and made to fail.
+//! A store for tests and fuzz targets: SQLite in memory, which can be paused and made to fail.
 
 #![allow(
     clippy::unwrap_used,
@@ -44,7 +44,7 @@ pub fn user(name: &str) -> User {
     }
 }
 
-/// The store. What is put into it by the methods here is not in the feed.
+/// The store. Records that the methods here put into it are not in the feed.
 pub struct TestStore {
     sqlite: SqliteStore,
     state: Arc<State>,
@@ -56,7 +56,7 @@ struct State {
     is_held: AtomicBool,
     gate: Semaphore,
     arrived: Notify,
-    /// Those of a later version of the program.
+    /// The statements of a later version of the program.
     statements: OnceLock<&'static Statements>,
 }
 
@@ -125,7 +125,7 @@ impl TestStore {
         self.state.arrived.notified().await;
     }
 
-    /// How many calls there were of a use case.
+    /// The number of calls of a use case.
     pub fn calls_of(&self, use_case: &str) -> usize {
         self.calls
             .lock()
@@ -135,12 +135,12 @@ impl TestStore {
             .unwrap_or(0)
     }
 
-    /// How many calls there were.
+    /// The number of calls.
     pub fn calls(&self) -> usize {
         self.calls.lock().unwrap().values().sum()
     }
 
-    /// Runs `work` past gate, faults and feed.
+    /// Runs `work` without gate, faults and feed.
     fn quietly<T>(&self, work: impl AsyncFnOnce(&mut Tx) -> Result<T, StoreError>) -> T {
         let result = now(run(
             &self.sqlite,
@@ -175,14 +175,14 @@ impl TestStore {
         self.quietly(async |tx| tx.batch(statements).await);
     }
 
-    /// How many rows a table has.
+    /// The number of rows in a table.
     pub fn count(&self, table: &str) -> usize {
         let rows = format!("SELECT 1 AS one FROM {table}");
         self.quietly(async |tx| tx.rows(&rows, &[], |_, _| Ok(())).await)
             .len()
     }
 
-    /// Keeps a user, a new one or over its former state.
+    /// Inserts or replaces a user.
     pub fn put_user(&self, user: User) {
         self.quietly(async |tx| {
             let delete = "DELETE FROM users WHERE id = $1";
@@ -201,12 +201,12 @@ impl TestStore {
         });
     }
 
-    /// Keeps a consumer, a new one or over its former state.
+    /// Inserts or replaces a consumer.
     pub fn put_consumer(&self, consumer: &Consumer) {
         self.quietly(async |tx| consumers::put(tx, consumer).await);
     }
 
-    /// Keeps an access token, a new one or over its former state.
+    /// Inserts or replaces an access token.
     pub fn put_access_token(&self, token: &AccessToken) {
         self.quietly(async |tx| {
             let delete = "DELETE FROM access_tokens WHERE token = $1";
@@ -215,7 +215,7 @@ impl TestStore {
         });
     }
 
-    /// Keeps a request token, a new one or over its former state.
+    /// Inserts or replaces a request token.
     pub fn put_request_token(&self, token: &RequestToken) {
         self.quietly(async |tx| {
             let delete = "DELETE FROM request_tokens WHERE token = $1";
@@ -284,7 +284,7 @@ impl Engine for TestStore {
     }
 }
 
-/// A connection whose use case waits at the gate when it is done and others are not kept from the store any more.
+/// A connection whose use case waits at the gate once it is done and no longer blocks others.
 struct Gated {
     connection: Option<Box<dyn Connection>>,
     state: Arc<State>,

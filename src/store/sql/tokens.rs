@@ -60,7 +60,7 @@ pub trait Tokens: Engine {
     }
 
     /// Records the decision of the user of a session; of two racing decisions one is recorded. `Unknown` if the session
-    /// has ended, or a decision under way while the password changes would outlive it.
+    /// has ended: otherwise a decision under way while the password changes would outlive it.
     async fn decide(
         &self,
         token: &str,
@@ -99,8 +99,8 @@ pub trait Tokens: Engine {
         .await
     }
 
-    /// Revokes an access token for good; `false` if there is none that `guard` lets go. Revoking twice keeps the first
-    /// time.
+    /// Revokes an access token for good; `false` if there is none or `guard` rejects that. Revoking twice keeps the
+    /// first time.
     async fn revoke_access_token(
         &self,
         token: &str,
@@ -131,7 +131,7 @@ pub trait Tokens: Engine {
         if self.extensions().shared.is_none() || !passes(guard, self.access_token(token).await?) {
             return Ok(false);
         }
-        // One of the existing system: it is noted that it is revoked, whatever that system says.
+        // A token of the existing system: its revocation is noted here, whatever that system says.
         run(self, "revoke_access_token", WRITE, async |tx| {
             if retire(tx, "token", token).await? {
                 tx.changed(Change::AccessToken(token.to_owned()));
@@ -170,8 +170,8 @@ pub trait Tokens: Engine {
         .await
     }
 
-    /// Lists access tokens that are not revoked, those first that have been unused for longest, after the one that was last
-    /// used or issued at that time; at most `limit`.
+    /// Lists access tokens that are not revoked, the longest unused first, after the one that was last used or issued
+    /// at that time; at most `limit`.
     async fn idle_access_tokens(
         &self,
         filter: &TokenFilter,
@@ -228,7 +228,7 @@ pub trait Tokens: Engine {
     /// several transactions: each is written or not, and all can be written again.
     async fn record_uses(&self, uses: Vec<(String, UnixTime)>) -> Result<()> {
         let uses = uses.iter().map(|(token, at)| (token, seconds(*at)));
-        // Rows are locked in one order, or two processes could wait for each other.
+        // Rows are locked in one order: otherwise two processes could wait for each other.
         let record = |Statements { lock, .. }: &Statements| {
             format!(
                 "WITH used AS (
@@ -281,10 +281,10 @@ async fn ended_here(tx: &mut Tx, found: Option<AccessToken>) -> Result<Option<Ac
     Ok(Some(found))
 }
 
-/// The order of the indexes of tokens that are not revoked. Where it does not matter it still leads to them.
+/// The order of the indexes of tokens that are not revoked, also for queries that need no order, to use the indexes.
 const BY_USE: &str = "ORDER BY coalesce(last_used_at, issued_at), token";
 
-/// As [`condition`], for tokens that are not revoked, in the words of the indexes by which they are found.
+/// As [`condition`], for tokens that are not revoked, written so that their indexes match it.
 fn live_condition(filter: &TokenFilter, params: Vec<Value>) -> (String, Vec<Value>) {
     let (mut condition, params) = condition(filter, params);
     condition += " AND revoked_at IS NULL";

@@ -59,7 +59,7 @@ pub(super) async fn export(tx: &mut Tx) -> Result<Export> {
     Ok(Export { origin, records })
 }
 
-/// Which store this is, and up to which timestamp it may have accepted requests.
+/// The identity of this store, and the timestamp up to which it may have accepted requests.
 async fn origin(tx: &mut Tx) -> Result<Origin> {
     let read: Read<_> = |row, _| {
         Ok(Origin {
@@ -78,7 +78,7 @@ async fn origin(tx: &mut Tx) -> Result<Origin> {
 struct State {
     imported: Imported,
     problems: Vec<Problem>,
-    /// The names of records with a problem: that others name them is no further problem.
+    /// The names of records with a problem; a record that names one of them is not rejected for that.
     rejected: HashSet<String>,
     /// The costs of all password hashes.
     costs: BTreeSet<String>,
@@ -198,7 +198,7 @@ async fn look_up(tx: &mut Tx, batch: &[Numbered]) -> Result<Seen> {
     Ok(seen)
 }
 
-/// Decides what becomes of a record. The costs of password hashes are the caller's to count.
+/// Decides on the action for a record. The caller counts the costs of password hashes.
 async fn action(tx: &mut Tx, record: &Record, seen: &Seen) -> Result<Result<Action, Conflict>> {
     let (kind, key) = record.identity();
     let is_removed = |kind: &str, key: &str| {
@@ -219,7 +219,7 @@ async fn action(tx: &mut Tx, record: &Record, seen: &Seen) -> Result<Result<Acti
     if let Some(kind) = kind.strip_prefix("removed_") {
         return Ok(match seen.get(&name(kind, key)) {
             Some(Record::AccessToken(found)) => Ok(revoke(found)),
-            // To remove a consumer or a user is for a person to decide, not for a file.
+            // Only a person may decide to remove a consumer or a user, not a file.
             Some(_) => Err(Conflict::Differs),
             None => Ok(Action::Add),
         });

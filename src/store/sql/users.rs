@@ -1,4 +1,4 @@
-//! Users: registered, disabled, removed, and what ends with them.
+//! Users: registered, disabled, removed, with the sessions and tokens that end then.
 
 use async_trait::async_trait;
 
@@ -40,7 +40,7 @@ pub trait Users: Engine {
     /// Registers a user that an outside login vouches for, or brings the names of one up to date; a disabled user is left
     /// as it is.
     async fn admit_user(&self, user: OutsideUser, now: UnixTime) -> Result<Admitted> {
-        // Most logins change nothing: they need not wait for, and hold up, everybody who writes.
+        // Most logins change nothing: they need not wait for other writers, nor block them.
         let known = run(self, "admit_user", READ, async |tx| {
             let Some(found) = find(tx, &user.id).await? else {
                 return Ok(None);
@@ -73,7 +73,7 @@ pub trait Users: Engine {
         .await
     }
 
-    /// Finds the user who logs in by a name, as [`Users::user_by_name`] does, and what all passwords cost to check.
+    /// Finds the user who logs in by a name, as [`Users::user_by_name`] does, and the costs of checking all passwords.
     async fn account(&self, name: &str) -> Result<Account> {
         run(self, "account", SNAPSHOT, async |tx| {
             Ok(Account {
@@ -84,7 +84,7 @@ pub trait Users: Engine {
         .await
     }
 
-    /// Sets the password hash and ends the user's sessions; `false` if there is no such user that `guard` lets change.
+    /// Sets the password hash and ends the user's sessions; `false` if there is no such user or `guard` rejects that.
     async fn set_password(
         &self,
         id: &UserId,
@@ -127,7 +127,7 @@ pub trait Users: Engine {
         .await
     }
 
-    /// Removes a user, as disabling does, and retires the id; `false` if there is no such user that `guard` lets go.
+    /// Removes a user, as disabling does, and retires the id; `false` if there is no such user or `guard` rejects that.
     async fn remove_user(
         &self,
         id: &UserId,
@@ -176,7 +176,7 @@ pub(super) async fn find(tx: &mut Tx, id: &UserId) -> Result<Option<User>> {
 }
 
 pub(super) async fn find_by_name(tx: &mut Tx, name: &str) -> Result<Option<User>> {
-    // The database folds ASCII letters and no others, too.
+    // The database, too, folds only ASCII letters.
     let name = kept_text(name).to_ascii_lowercase();
     let find = "SELECT * FROM users WHERE lower(name) = $1";
     tx.row(find, &[name.into()], rows::user).await

@@ -8,7 +8,7 @@ use super::{SqliteStore, Threads, Transactions};
 use crate::store::sql::Extensions;
 
 impl SqliteStore {
-    /// A store in memory, which works on the thread of its caller and does not check that what a record names is there.
+    /// A store in memory, which works on the thread of its caller and does not check references between records.
     #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
     pub(in crate::store) fn in_memory() -> Self {
         let sql = rusqlite::Connection::open_in_memory().unwrap();

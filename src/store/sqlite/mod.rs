@@ -36,18 +36,18 @@ mod double;
 mod open;
 mod schema;
 
-/// How long a caller waits.
+/// The time that a caller waits.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a transaction may be idle between two statements. Its task has stalled then, and a caller who has begun to wait
-/// for the thread since still gets it in time.
+/// The time that a transaction may be idle between two statements. Its task has stalled then, and a caller that has
+/// begun to wait for the thread since still gets it in time.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
-/// How long dropping the store waits for a thread to close its connection.
+/// The time that dropping the store waits for a thread to close its connection.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A store in an SQLite file.
 pub(super) struct SqliteStore {
-    // Closed in this order, one after the other: of two connections that close at the same time, SQLite takes neither for
-    // the last, and the write-ahead log stays.
+    // These close in this order, one after the other: if two connections close at the same time, SQLite takes neither
+    // for the last, and the write-ahead log stays.
     readers: Threads,
     /// Reads for commands, which may take seconds.
     slow_reader: Threads,
@@ -60,7 +60,7 @@ impl SqliteStore {
     /// the file.
     ///
     /// # Errors
-    /// [`OpenProblem`] tells why; the file is as it was before then.
+    /// [`OpenProblem`]; the file is as it was before then.
     pub(super) fn open(path: &Path, seal: Arc<Seal>) -> Result<Self, OpenProblem> {
         let (writer, mut readers) = open::open(path, !seal.has_no_key())?;
         let slow_reader = Vec::from_iter(readers.pop());
@@ -91,7 +91,7 @@ impl From<SqliteFault> for StoreError {
 /// Work of a thread on its connection.
 type Job = Box<dyn FnOnce(&rusqlite::Connection) + Send>;
 
-/// Where transactions run.
+/// The place where transactions run.
 enum Transactions {
     /// On the next free thread, each as its jobs; `None` when the store is closed. Only one waits in the queue, so that
     /// callers who gave up do not pile up while the disk hangs.
@@ -214,25 +214,25 @@ impl Engine for SqliteStore {
     }
 }
 
-/// Where the jobs of a transaction are done.
+/// The place where the jobs of a transaction are done.
 enum Jobs {
     Sent(mpsc::Sender<Job>),
     #[cfg(any(test, fuzzing))]
     Here(tokio::sync::OwnedMutexGuard<Mutex<rusqlite::Connection>>),
 }
 
-/// A connection that nobody else has until this is dropped, and what was not committed is rolled back.
+/// A connection that nobody else has until this is dropped; uncommitted changes are rolled back then.
 struct SqliteConnection {
     jobs: Jobs,
     /// Whether there is a transaction.
     has_begun: bool,
-    /// Of a transaction that only reads: by what its statement can be ended while it runs.
+    /// Interrupts the running statement of a transaction that only reads.
     reading: Option<Arc<Mutex<Option<InterruptHandle>>>>,
 }
 
 impl Drop for SqliteConnection {
     fn drop(&mut self) {
-        // The caller waits no longer, and others wait for the thread.
+        // The caller no longer waits, but others wait for the thread.
         if let Some(reading) = &self.reading {
             let running = reading.lock();
             if let Some(running) = &*running {
@@ -250,7 +250,7 @@ impl SqliteConnection {
     /// Runs `work` on the thread.
     ///
     /// # Cancel safety
-    /// Dropped before `work` has begun, it is never begun.
+    /// If the call is dropped before `work` has begun, it never begins.
     async fn call<T: Send + 'static>(
         &self,
         work: impl FnOnce(&rusqlite::Connection) -> Result<T> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Opening the file: what it is, that it is ours, and that it is ready before any thread starts.
+//! Opens the file: checks that it is ours, and prepares it before any thread starts.
 
 use std::{
     fs::{File, OpenOptions},
@@ -14,7 +14,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 use super::schema;
 use crate::store::{StoreError, open::OpenProblem, port::DiskFull};
 
-/// How long one step waits for the lock of another process: less than callers wait for an answer.
+/// The time that one step waits for the lock of another process: less than callers wait for an answer.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(4);
 /// Bytes to which the write-ahead log is cut back when it has been emptied into the file.
 const LOG_BYTES: u32 = 16 << 20;
@@ -38,8 +38,8 @@ pub(super) fn open(
         let source = io::Error::from(io::ErrorKind::ReadOnlyFilesystem);
         return Err(OpenProblem::NotWritable(source.into()));
     }
-    // Looked at before anything is written, for a file that is not ours or newer stays as it is, and so does a log that
-    // somebody who was killed has left beside it.
+    // Checked before anything is written: a file that is newer or not ours stays as it is, and so does a log that a
+    // killed process has left next to it.
     keep_log(&writer, has_log)?;
     if !schema::is_ours(&writer)? {
         return Err(OpenProblem::OfAnotherProgram);
@@ -91,8 +91,8 @@ fn create_or_check(path: &Path) -> Result<(), OpenProblem> {
 /// The smallest page of SQLite, and so the shortest database; it takes some shorter files for empty ones.
 const SHORTEST: u64 = 512;
 
-/// Does not open the file: to close it again would take away the locks that another connection of this process has
-/// on it. SQLite finds out by itself what is no database.
+/// Does not open the file: closing it again would release the locks that another connection of this process has on it.
+/// SQLite itself rejects a file that is not a database.
 fn check(path: &Path) -> Result<(), OpenProblem> {
     let metadata = path.metadata().map_err(unwritable)?;
     if !metadata.is_file() {
@@ -112,7 +112,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let sql = Connection::open_with_flags(path, flags)?;
     sql.busy_timeout(BUSY_TIMEOUT)?;
     sql.set_prepared_statement_cache_capacity(STATEMENTS);
-    // FULL flushes the log at every commit, so that what was answered survives a power loss.
+    // FULL flushes the log at every commit, so that acknowledged changes survive a power loss.
     sql.pragma_update(None, "synchronous", "FULL")?;
     sql.pragma_update(None, "foreign_keys", true)?;
     sql.pragma_update(None, "trusted_schema", false)?;
@@ -126,7 +126,7 @@ fn log_of(path: &Path) -> PathBuf {
     log.into()
 }
 
-/// Whether closing the last connection leaves the log as it is, rather than to empty it into the file.
+/// Whether closing the last connection leaves the log as it is, rather than emptying it into the file.
 fn keep_log(sql: &Connection, keep: bool) -> rusqlite::Result<bool> {
     sql.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep)
 }

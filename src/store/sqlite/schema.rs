@@ -1,4 +1,4 @@
-//! SQLite's part of the tables, and its words.
+//! SQLite's part of the tables, and its statements.
 
 use rusqlite::Connection;
 
@@ -7,7 +7,7 @@ use crate::store::sql::{Statements, schema::Schema, tables::STEPS};
 /// Marks a file as ours: `CtSo`.
 const APPLICATION_ID: i32 = 0x4374_536f;
 
-/// What SQLite adds to each step.
+/// The additions of SQLite to each step.
 const OWN: &[&str] = &["INSERT INTO meta (id) VALUES (lower(hex(randomblob(16))));
     INSERT INTO sqlite_sequence (name, seq) VALUES ('changes', 1);"];
 
@@ -38,7 +38,7 @@ pub(super) const SCHEMA: Schema = Schema {
     is_shared: false,
 };
 
-/// SQLite's words. A transaction that writes is alone, so that nothing has to be locked.
+/// SQLite's statements. A transaction that writes is alone, so that nothing has to be locked.
 pub(super) const STATEMENTS: Statements = Statements {
     schema: SCHEMA,
     among: "IN (SELECT value FROM json_each($1))",

@@ -1,4 +1,4 @@
-//! The outcome of a request, as one fixed word.
+//! The outcome of a request, as one fixed label.
 
 /// The outcome of a request: the label of `countersign_requests_total` and the `verdict` of the access log, in snake case.
 ///
@@ -107,7 +107,7 @@ pub enum Outcome {
     Observed,
     /// The caller was at fault.
     Rejected,
-    /// This program or the API was at fault, or nobody was left for the response.
+    /// This program or the API was at fault, or the caller had gone.
     Failed,
 }
 
@@ -161,7 +161,7 @@ impl Verdict {
         }
     }
 
-    /// The word of the verdict.
+    /// The name of the verdict.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -39,7 +39,7 @@ run(async () => {
     });
   };
   await call('plain', 'get', '/members/1');
-  // No name twice: this library signs a repeated `a` as `a[0]` and `a[1]`, which is no parameter that is sent.
+  // No name twice: this library signs a repeated `a` as `a[0]` and `a[1]`, which are not sent.
   await call('tricky query', 'get', "/members?a=1&a2=2%203&empty=&%C3%A9=%C3%BC%26%3D&b%5B%5D=x%2By&t=-._~!*'()");
   await call('plus query', 'get', '/members?a=1%202&b=2');
   await call('delete', 'delete', '/members/1');

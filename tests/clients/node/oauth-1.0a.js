@@ -50,7 +50,7 @@ run(async () => {
   await call('empty post', 'POST', '/members', undefined);
   if (settings.placement !== 'body') {
     await call('plain', 'GET', '/members/1');
-    // Names of letters alone: this library signs an encoded name as it stands in the URL, encoded once more.
+    // Names of letters alone: this library signs an encoded name as it is in the URL, encoded once more.
     await call('query', 'GET', '/members?a=1&b=2%203&e=%C3%BC%26%3D');
     await call('delete', 'DELETE', '/members/1');
   }

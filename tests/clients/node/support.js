@@ -1,5 +1,5 @@
 'use strict';
-// What both scripts share: settings in, the person's part, a report out.
+// Shared by both scripts: reading the settings, the person's part, printing the report.
 
 const http = require('node:http');
 const readline = require('node:readline');

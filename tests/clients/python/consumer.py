@@ -21,7 +21,7 @@ def say(word, text):
 
 
 class Callback(BaseHTTPRequestHandler):
-    """Where the browser comes back to."""
+    """Receives the browser's redirect."""
 
     arrived = threading.Event()
     query = {}
@@ -44,7 +44,7 @@ def credentials(**more):
 
 
 def decide(address):
-    """Sends the person to the service; returns what came back."""
+    """Sends the person to the service; returns the callback's values."""
     say("AUTHORIZE", address)
     if settings["callback"] == "oob":
         return {"oauth_verifier": sys.stdin.readline().rstrip("\n")}

@@ -1,4 +1,4 @@
-"""Scans the TLS listener on a port of this machine with sslyze: tls.py PORT ROOTS. Prints what it found as JSON."""
+"""Scans the TLS listener on a port of this machine with sslyze: tls.py PORT ROOTS. Prints the findings as JSON."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ from sslyze.mozilla_tls_profile.tls_config_checker import (
     check_server_against_tls_configuration,
 )
 
-# sslyze takes a session for resumed only if its ticket is not renewed, and HTTP is not what is looked at here.
+# sslyze takes a session for resumed only if its ticket is not renewed, and this scan is not about HTTP.
 NOT_TRIED = {ScanCommand.HTTP_HEADERS, ScanCommand.SESSION_RESUMPTION}
 VERSIONS = ["ssl_2_0", "ssl_3_0", "tls_1_0", "tls_1_1", "tls_1_2", "tls_1_3"]
 

@@ -1,4 +1,4 @@
-# There is neither a container engine nor a cluster: what would run in a container runs here, and a cluster's files are only made.
+# There is neither a container engine nor a cluster: container programs run here, and a cluster's files are only made.
 sudo() { "$@"; }
 docker() {
     [ "$1" = compose ] || return 1

@@ -1,4 +1,4 @@
--- What the systems keep, as far as the guide reads it, with records that are to be taken over and others that are not.
+-- The parts of the systems' data that the guide reads, with records to migrate and others that are not migrated.
 CREATE DATABASE shop;
 USE shop;
 CREATE TABLE apps (consumer_key varchar(64), consumer_secret varchar(64), title text, callback_url text, active boolean);

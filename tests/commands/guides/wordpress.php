@@ -1,5 +1,5 @@
 <?php
-// As much of WordPress as the guide's scripts use, on the tables of docs-migrating.sql: wordpress.php SCRIPT
+// The parts of WordPress that the guide's scripts use, on the tables of docs-migrating.sql: wordpress.php SCRIPT
 
 function rows(string $sql): array
 {

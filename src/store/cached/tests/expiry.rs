@@ -1,4 +1,4 @@
-//! How long an entry is used, and what happens while the store fails.
+//! Expiry of entries, and their use while the store fails.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Who reads, when, and what is kept of it.
+//! Reads from the store, and the entries that they leave.
 
 use super::*;
 
@@ -145,7 +145,7 @@ async fn a_read_from_before_a_change_is_not_kept_after_it() {
     setup.revoke();
     setup.forget(&token_changed()).await;
     setup.store.release();
-    // The read saw the token unrevoked. Whoever waited for it is told of the change all the same.
+    // The read saw the token unrevoked. The call that waited for it sees the change all the same.
     assert!(reader.await.unwrap().unwrap().unwrap().is_revoked);
     assert!(setup.is_revoked().await);
 }
@@ -257,7 +257,7 @@ async fn poll_once<F: Future>(mut future: std::pin::Pin<&mut F>) -> Option<F::Ou
     .await
 }
 
-/// Readers and a writer race; whoever begins after a change was announced sees it or a later one.
+/// Readers and a writer race; a reader that begins after a change was announced sees it or a later one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_announced_is_ever_missed() {
     let setup = setup();

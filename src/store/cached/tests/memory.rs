@@ -1,4 +1,4 @@
-//! What a consumer with a token takes in the cache.
+//! The memory that a consumer with a token takes in the cache.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::oauth::{SignatureMethod, sign_text};
 
 const PAIRS: u64 = 40_000;
-/// Pairs after which memory is counted: what does not grow with the cache, 3 MB, is there by then.
+/// Pairs after which memory is counted: by then the 3 MB that do not grow with the cache are allocated.
 const FIRST: u64 = 10_000;
 /// Set in the process that fills a cache.
 const FILLS: &str = "COUNTERSIGN_TEST_FILLS_CACHE";

@@ -56,7 +56,7 @@ struct Setup {
     cached: Arc<Cached>,
     clock: Clock,
     feed: ChangeHub,
-    /// The failed logins that the feed has told of.
+    /// The failed logins that the feed has reported.
     failed_logins: Arc<Mutex<Vec<String>>>,
 }
 
@@ -105,7 +105,7 @@ impl Setup {
         }
     }
 
-    /// Revokes `t` in the store, where nobody is told.
+    /// Revokes `t` in the store, without a report to the cache.
     fn revoke(&self) {
         let revoke = |token: &mut AccessToken| token.revoked_at = Some(START);
         self.store.change_access_token("t", revoke);

@@ -148,7 +148,7 @@ async fn the_use_of_a_consumer_is_written_with_its_method_and_dialect() {
         for (number, dialect) in [(0, Dialect::Rfc5849), (1, Dialect::Legacy)] {
             let later = 10 * (method as u64 + 1) + number;
             touch(later, method, dialect);
-            // Of several in one second the first counts, and an earlier one does not.
+            // Only the first use in a second counts, and an earlier use does not.
             touch(later, SignatureMethod::HmacSha1, Dialect::Rfc5849);
             touch(later - 5, SignatureMethod::HmacSha1, Dialect::Rfc5849);
             setup.store.fail(true);
