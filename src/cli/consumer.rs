@@ -35,7 +35,7 @@ pub(super) enum Command {
     },
     /// Shows a consumer
     Show(KeyArg),
-    /// Changes what is given; a list is replaced whole
+    /// Changes the given fields; a list is replaced whole
     Update {
         #[command(flatten)]
         key: KeyArg,
@@ -46,7 +46,7 @@ pub(super) enum Command {
     RotateSecret {
         #[command(flatten)]
         key: KeyArg,
-        /// How long the previous secret also verifies, such as 24h [default: not at all]
+        /// The time the previous secret also verifies, such as 24h [default: not at all]
         #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
         grace: Option<Duration>,
         /// The new secret, @FILE, or - for standard input [default: a random one]
@@ -81,7 +81,7 @@ pub(super) struct AddArgs {
     details: Details<true>,
 }
 
-/// The consumer meant.
+/// A consumer by its key.
 #[derive(Debug, clap::Args)]
 pub(super) struct KeyArg {
     /// Its key

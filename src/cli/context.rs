@@ -85,7 +85,7 @@ pub struct RecordArgs {
     pub(super) json: bool,
 }
 
-/// Which consumers or users a list shows.
+/// The consumers or users that a list shows.
 #[derive(Debug, clap::Args)]
 pub(super) struct FilterArgs {
     /// Only those with this text in the key, the id, a name or the description

@@ -13,7 +13,7 @@ use crate::{app::own, config::ListenAddress};
 /// Asks the running process; exit code 0 if it is healthy, else 1.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Whether it is ready for work, rather than merely alive
+    /// Ask whether it is ready for work, not only alive
     #[arg(long)]
     ready: bool,
     #[command(flatten)]

@@ -98,7 +98,7 @@ enum Command {
     },
     /// Writes a manual page for each command
     Man {
-        /// Where to; it is made if it does not exist
+        /// The directory, made if it does not exist
         directory: PathBuf,
     },
     /// Signs a request and prints its Authorization header

@@ -12,7 +12,7 @@ use crate::{
     store::record::User,
 };
 
-/// Where a command gets a new password from.
+/// The source of a new password.
 #[derive(Debug, clap::Args)]
 pub struct PasswordArgs {
     /// Read the password from standard input rather than ask for it on the terminal

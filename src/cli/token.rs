@@ -32,7 +32,7 @@ pub(super) enum Command {
         #[arg(value_name = "TOKEN", allow_hyphen_values = true)]
         token: String,
     },
-    /// Revokes an access token, or all of a user, of a consumer, unused ones, or what is several of these, for good
+    /// Revokes for good one access token, or all that have the given user, consumer and time without use
     #[command(group(clap::ArgGroup::new("which").args(["token", "user", "consumer", "unused_for"]).multiple(true).required(true)))]
     Revoke {
         /// The token, or the 8 characters of it that the log shows

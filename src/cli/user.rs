@@ -24,7 +24,7 @@ pub(super) enum Command {
     List(FilterArgs),
     /// Shows an account
     Show(NameArg),
-    /// Changes what is given
+    /// Changes the given fields
     Update {
         #[command(flatten)]
         name: NameArg,
@@ -40,7 +40,7 @@ pub(super) enum Command {
     },
     /// Ends sessions and access tokens, and refuses logins until enabled
     Disable(NameArg),
-    /// Lets the user log in again; what disabling ended stays ended
+    /// Lets the user log in again; ended sessions and tokens stay ended
     Enable(NameArg),
     /// Removes the account for good, with its sessions and access tokens
     Remove {
@@ -60,7 +60,7 @@ pub(super) struct AddArgs {
     /// The name to log in with
     #[arg(value_name = "NAME", value_parser = registration::login_name)]
     name: String,
-    /// What pages call the user [default: the name]
+    /// The name of the user on pages [default: the name]
     #[arg(long, value_parser = registration::shown_name)]
     display_name: Option<String>,
     /// The id that the API sees, never used again [default: a random one]
@@ -76,10 +76,10 @@ pub(super) struct UpdateArgs {
     /// The name to log in with
     #[arg(long = "name", value_name = "NAME", value_parser = registration::login_name)]
     login_name: Option<String>,
-    /// What pages call the user
+    /// The name of the user on pages
     #[arg(long, value_parser = registration::shown_name)]
     display_name: Option<String>,
-    /// Let pages call the user by the name
+    /// Let pages show the name to log in with
     #[arg(long, conflicts_with = "display_name")]
     no_display_name: bool,
 }
@@ -99,7 +99,7 @@ impl UpdateArgs {
     }
 }
 
-/// The user meant.
+/// A user by name or id.
 #[derive(Debug, clap::Args)]
 pub(super) struct NameArg {
     /// The name to log in with, or the id

@@ -52,9 +52,9 @@ section! {
         forwarded: ForwardedFamily = "x-forwarded", reload;
         /// Every connection comes from one of trusted_proxies and begins with a header of the PROXY protocol, version 1 or 2, that has the caller's address. All others are closed.
         proxy_protocol: bool = false, restart;
-        /// SIGTERM: how long running requests may take to finish. What supervises the process should wait longer than this and drain_delay together.
+        /// SIGTERM: the time running requests may take to finish. The process supervisor should wait longer than this and drain_delay together.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")] drain: Duration = "30s", reload;
-        /// SIGTERM: how long to go on accepting while not ready, so that a load balancer notices.
+        /// SIGTERM: the time to go on accepting while not ready, so that a load balancer notices.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")] drain_delay: Duration = "0s", reload;
         /// HTTP/2 beside HTTP/1.1: by ALPN under TLS, by prior knowledge without.
         http2: bool = true, reload;
@@ -69,7 +69,7 @@ section! {
     /// TLS on the public listener; without it the listener speaks plain HTTP. Read again on SIGHUP and when a file changes.
     #[derive(Default)]
     ListenTls["listen.tls"] {
-        /// The certificate chain, PEM; of a list the one that fits the name the peer asks for (SNI).
+        /// The certificate chain, PEM; from a list, the name the peer asks for (SNI) selects one.
         #[serde(default, deserialize_with = "distinct")]
         certificate: Vec<PathBuf> [else "none": "fullchain.pem"], reload;
         /// The private key of each certificate, in the same order, PEM.
@@ -87,10 +87,10 @@ section! {
         base_url: Option<Origin> [else "the listener, if it is loopback": "https://auth.example.com"], reload;
         /// Lets base_url be http on a host that is not loopback: passwords and session cookies then cross the network in clear.
         allow_http: bool = false, reload;
-        /// The URLs, a path prefix allowed, for which consumers sign protected calls. The signature's origin is taken from here, never from what was received.
+        /// The URLs, a path prefix allowed, for which consumers sign protected calls. The signature's origin is taken from here, never from the request.
         #[serde(default, deserialize_with = "filled")]
         public_api_urls: Vec<HttpUrl> [else "[service.base_url]": ["https://api.example.com"]], reload;
-        /// What is done with such a prefix: "strip" (it arrives and is not forwarded), "keep", "restore" (the proxy in front removed it; put back for the signature only).
+        /// The treatment of such a prefix: "strip" (it arrives and is not forwarded), "keep", "restore" (the proxy in front removed it; put back for the signature only).
         prefix: PrefixMode = "strip", reload;
         /// The realm in WWW-Authenticate.
         realm: String = "countersign", reload;
@@ -98,7 +98,7 @@ section! {
         path: String = "/service.oauth", reload;
         /// Also serves /oauth/request_token, /oauth/authorize and /oauth/access_token, which many client libraries expect.
         aliases: bool = true, reload;
-        /// Where consumers' developers read about errors: docs/errors.md as a web page, or one of your own with its headings. Responses to rejections link to the heading of the mistake in a signature, else of the oauth_problem, else of the verdict in the access log.
+        /// The page on errors for consumers' developers: docs/errors.md as a web page, or one of your own with its headings. Responses to rejections link to the heading of the mistake in a signature, else of the oauth_problem, else of the verdict in the access log.
         docs_url: Option<WebUrl> [else "none": "https://example.com/docs/errors"], reload;
     }
 }
@@ -106,19 +106,19 @@ section! {
 section! {
     /// The API. One process serves one API; run several processes on one store for several APIs.
     Upstream["upstream"] {
-        /// http://, https:// or unix:/path.sock; a path goes in front of what is forwarded. The one key without a default. It may be absent where forward_auth.listen is set: then countersign decides and forwards nothing.
+        /// http://, https:// or unix:/path.sock; a path goes before that of each request. The one key without a default. It may be absent where forward_auth.listen is set: then countersign decides and forwards nothing.
         api_url: Option<ApiUrl> [required: "http://127.0.0.1:9000"], reload;
-        /// To open a connection. An API that takes longer is down.
+        /// Time to connect. An API that takes longer is down.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] connect_timeout: Duration = "2s", reload;
-        /// From the end of the request to the head of the response.
+        /// Time from the request's end to the response's head.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] response_timeout: Duration = "60s", reload;
-        /// How long an unused connection is kept. Keep it below the API's own, or requests meet connections that just closed.
+        /// The time to keep an unused connection: less than the API's own, or requests meet connections that just closed.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] idle_timeout: Duration = "60s", reload;
-        /// How many unused connections each worker keeps.
+        /// Maximum of unused connections in each worker.
         max_idle: u32 = 128, reload;
         /// Speaks HTTP/2 to the API: over TLS where ALPN agrees, else by prior knowledge. gRPC needs it.
         http2: bool = false, reload;
-        /// How field names are written over HTTP/1.1, to the API and to callers: "title" (Content-Type), or "preserve" for those that compare spellings (about an eighth more CPU).
+        /// The case of field names over HTTP/1.1, to the API and to callers: "title" (Content-Type), or "preserve" for those that compare spellings (about an eighth more CPU).
         header_case: HeaderCase = "title", reload;
         /// The Host that the API gets: "public" (as received), "upstream" (api_url's), or a name.
         host: UpstreamHost = "public", reload;
@@ -163,12 +163,12 @@ section! {
 }
 
 section! {
-    /// How requests are signed.
+    /// Rules for signatures.
     Signature["signature"] {
         /// Accepted methods. PLAINTEXT is left out: it sends the secrets themselves.
         #[serde(deserialize_with = "filled")]
         methods: Vec<SignatureMethod> = ["HMAC-SHA1", "HMAC-MD5", "HMAC-SHA256", "HMAC-SHA512", "RSA-SHA1", "RSA-SHA256", "RSA-SHA512"], reload;
-        /// How far a consumer's clock may be off, either way. Every nonce is remembered twice that long. Widening it never admits what had left the old window.
+        /// The error a consumer's clock may have, either way. Every nonce is remembered twice that long. Widening it admits nothing that had left the old window.
         #[serde(deserialize_with = "seconds::<DAY, _>")] timestamp_window: Duration = "300s", reload;
         /// The base string of consumers registered without a dialect: "rfc5849" or "legacy".
         default_dialect: Dialect = "rfc5849", reload;
@@ -176,7 +176,7 @@ section! {
         accept_description: bool = true, reload;
         /// "observe" verifies, counts and logs, but lets protected calls through: for the weeks before switching on.
         enforcement: Enforcement = "enforce", reload;
-        /// What a response to a wrong signature says about it: "off" (nothing), "hint" (the known mistake that would match), "full" (also the base string computed here).
+        /// The help in a response to a wrong signature: "off" (nothing), "hint" (the known mistake that would match), "full" (also the base string computed here).
         advice: Advice = "hint", reload;
     }
 }
@@ -190,7 +190,7 @@ section! {
         url: Option<StoreUrl> [else "none": "redis://nonces.internal"], restart;
         /// Past it signed requests get 503; a nonce that is still valid is never forgotten. 10 to 25 bytes each in memory, and 16 on the disk.
         max_entries: NonZeroU64 = 50_000_000, restart;
-        /// Where the window survives a restart. One process at a time.
+        /// The path of the nonce log, for restarts. One process at a time.
         path: Option<PathBuf> [else "beside the SQLite file": "countersign.db.nonces"], restart;
         /// When used nonces are lost, with the file or in a failover of the store: "refuse" signed requests until no earlier request could be replayed, or "accept" them at once.
         on_lost: OnLost = "refuse", reload;
@@ -198,7 +198,7 @@ section! {
 }
 
 section! {
-    /// Where consumers, users and tokens are kept.
+    /// The storage of consumers, users and tokens.
     Store["store"] {
         /// "sqlite": one file, no server. "postgres": a server of PostgreSQL, which other machines can share.
         backend: StoreBackend = "sqlite", restart;
@@ -228,13 +228,13 @@ section! {
 section! {
     /// The cache in front of the store: consumers and tokens ready for use.
     Cache["cache"] {
-        /// How many consumers, and how many tokens, at most. A consumer and a token take up to 1,200 bytes together, so the default may take 1.2 GB; with 50,000 it is 60 MB.
+        /// The maximum of consumers, and that of tokens. A consumer and a token take up to 1,200 bytes together, so the default may take 1.2 GB; with 50,000 it is 60 MB.
         max_entries: u64 = 1_000_000, restart;
-        /// How long one is used without asking the store again; revocations made through countersign arrive within a second regardless.
+        /// The time to use one without asking the store again; revocations made through countersign arrive within a second regardless.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")] ttl: Duration = "60s", restart;
-        /// How long an unknown name stays unknown.
+        /// The time an unknown name is cached as unknown.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")] negative_ttl: Duration = "5s", restart;
-        /// How long a credential may still be used after the store was last known to answer, whatever `ttl` says; at least 2s. Short, because a revocation cannot arrive then.
+        /// The time a credential may still be used after the store was last known to answer, whatever `ttl` says; at least 2s. Short, because a revocation cannot arrive then.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")] stale_if_error: Duration = "10s", restart;
     }
 }
@@ -242,43 +242,43 @@ section! {
 section! {
     /// Lifetimes of tokens.
     Tokens["tokens"] {
-        /// Of a request token: the time to approve it, and the same time again to exchange it.
+        /// The time to approve a request token, and the same time again to exchange it.
         #[serde(deserialize_with = "seconds::<LONGEST, _>")] request_ttl: Duration = "10m", reload;
-        /// Of an access token, from issue; "never" as such services have always done.
+        /// Access tokens expire this long after issue; "never" is usual for OAuth 1.0a.
         #[serde(deserialize_with = "lifetime")] access_ttl: Option<Duration> = "never", reload;
-        /// Of an access token, from its last use.
+        /// Unused access tokens expire after this.
         #[serde(deserialize_with = "lifetime")] access_idle: Option<Duration> = "never", reload;
-        /// What the access token response calls the user's id, for consumers that look for another name.
+        /// The user id's name in the access token response, for consumers that look for another name.
         user_id_parameter: String = "user_id", reload;
-        /// What it calls the user's name.
+        /// The same for the user's name.
         screen_name_parameter: String = "screen_name", reload;
-        /// What else it says about the user: "id", "name" or "display_name", also under another name, as in "fullname=display_name". Every consumer that a user lets in learns it; what is not known is left out.
+        /// Further facts on the user there: "id", "name" or "display_name", also under another name, as in "fullname=display_name". Every consumer that users authorize gets them; unknown ones are left out.
         #[serde(deserialize_with = "distinct")] profile: Vec<ProfileParameter> = [], reload;
     }
 }
 
 section! {
-    /// How users prove who they are.
+    /// The login of users.
     Login["login"] {
-        /// "local": accounts of the store (argon2id); "http": the credentials are posted to login.url; "header": a trusted proxy in front has checked who the user is.
+        /// "local": accounts of the store (argon2id); "http": the credentials are posted to login.url; "header": a trusted proxy in front has authenticated the user.
         backend: LoginBackend = "local", restart;
         /// The URL that checks them; its response has the user's id. https unless its host is loopback.
         url: Option<EndpointUrl> [else "none": "https://accounts.example.com/check"], restart;
-        /// How name and password are posted there: "form" or "json".
+        /// The format of name and password there: "form" or "json".
         request: Encoding = "form", restart;
         /// The name of the field that has the user name.
         username_field: String = "username", restart;
         /// The name of the field that has the password.
         password_field: String = "password", restart;
-        /// Where the user's id is in the response, a JSON object; "user.id" is in an inner one. A text or a whole number; without it the password is wrong, as with every status 4xx and every "error".
+        /// The user's id in the response, which is a JSON object; "user.id" is in an inner one. A text or a whole number; without it the password is wrong, as with every status 4xx and every "error".
         id_field: String = "id", restart;
-        /// Where the user's name is. Without it the id is the name.
+        /// The user's name there. Without it the id is the name.
         name_field: String = "name", restart;
-        /// Where the name that pages show is.
+        /// The name there that pages show.
         display_name_field: String = "display_name", restart;
-        /// What must be true in the response, for an endpoint that responds 200 with an id to wrong passwords too.
+        /// A member that must be true there, for an endpoint that responds 200 with an id to wrong passwords too.
         success_field: Option<String> [else "none": "success"], restart;
-        /// How long a login may take there, all in all.
+        /// The time a login may take there, all in all.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] timeout: Duration = "5s", restart;
         /// The authorities to trust there, PEM.
         #[serde(default, deserialize_with = "distinct")] ca: Vec<PathBuf> [else "the system's": "accounts-ca.pem"], restart;
@@ -288,7 +288,7 @@ section! {
         /// The field with the name that pages show.
         #[serde(default, deserialize_with = "optional")]
         display_name_header: Option<HeaderName> [else "none": "X-Auth-Request-Preferred-Username"], reload;
-        /// How long a browser stays logged in.
+        /// The time a browser stays logged in.
         #[serde(deserialize_with = "seconds::<LONGEST, _>")] session_ttl: Duration = "12h", reload;
         /// Failed logins of one account from one address before 429; ten times that for an address alone.
         max_failures: Rate = "10 per 15m", reload;
@@ -296,9 +296,9 @@ section! {
 }
 
 section! {
-    /// What users see: login, consent, connected applications, errors.
+    /// User pages: login, consent, connected applications, errors.
     Pages["pages"] {
-        /// What they call the service.
+        /// The name of the service.
         name: Option<String> [else "service.realm": "Example Photos"], reload;
         /// An image above every page: SVG, PNG, JPEG or WebP, 256 KiB at most. It is 48 pixels high.
         logo: Option<PathBuf> [else "none: the first letter of the name, on the consent page": "logo.svg"], reload;
@@ -314,13 +314,13 @@ section! {
         background_dark: Option<Colour> [else "nearly black": "#12151b"], reload;
         /// A style sheet that comes after the built-in one, 256 KiB at most. It can load no font and no image.
         stylesheet: Option<PathBuf> [else "none": "pages.css"], reload;
-        /// Where the terms of use are; every page links to them.
+        /// The terms of use; every page links to them.
         terms_url: Option<WebUrl> [else "none": "https://example.com/terms"], reload;
-        /// Where it says what becomes of users' data; every page links there.
+        /// The page on the use of users' data; every page links there.
         privacy_url: Option<WebUrl> [else "none": "https://example.com/privacy"], reload;
-        /// Where users find help; every page links there.
+        /// A page with help; every page links there.
         help_url: Option<WebUrl> [else "none": "https://example.com/help"], reload;
-        /// Where users who have forgotten their password get another; the login page links there.
+        /// The page on which users replace a forgotten password; the login page links there.
         recovery_url: Option<WebUrl> [else "none": "https://example.com/forgot"], reload;
         /// The language of the texts of `[[permission]]` below. Screen readers read them in this language on pages in another one.
         permission_language: Option<Language> [else "not known": "en"], reload;
@@ -359,7 +359,7 @@ section! {
         #[serde(default, deserialize_with = "distinct")] key_files: Vec<PathBuf> [else "none": ["assertion.pem"]], reload;
         /// The recipient: the claim aud, which the API has to check. Required where upstream.api_url is a Unix socket or absent.
         audience: Option<String> [else "the origin of upstream.api_url": "https://api.internal"], reload;
-        /// How long one is valid.
+        /// The lifetime of a JWT.
         #[serde(deserialize_with = "seconds::<DAY, _>")] ttl: Duration = "60s", reload;
         /// "request": each is signed for the method and the URL of one request; "none": one serves a token for half its life, which costs less.
         bind: Bind = "request", reload;
@@ -372,32 +372,32 @@ section! {
     Exchange["exchange"] {
         /// The recipient: the claim aud. Without it there is no exchange. It needs identity.assertion.key_files.
         audience: Option<String> [else "none: no exchange": "https://api.example.com"], reload;
-        /// How long such a token is valid, at most as long as the token that signs.
+        /// The lifetime of such a token, at most that of the token that signs.
         #[serde(deserialize_with = "seconds::<LONGEST, _>")] ttl: Duration = "15m", reload;
     }
 }
 
 section! {
-    /// The planned end of OAuth 1.0a; see docs/leaving.md. Once anything of it is written, responses to rightly signed calls announce it.
+    /// The planned end of OAuth 1.0a; see docs/leaving.md. Once any part of it is set, responses to rightly signed calls announce it.
     #[derive(Default)]
     Sunset["sunset"] {
-        /// Since when OAuth 1.0a is deprecated: the field Deprecation (RFC 9745). "now", or a date and a time with an offset, not later than date.
+        /// The start of the deprecation: the field Deprecation (RFC 9745). "now", or a date and a time with an offset, not later than date.
         deprecation: Option<Deprecation> [else "now: when the configuration was read": "2026-09-01T00:00:00Z"], reload;
-        /// When it ends: the field Sunset (RFC 8594). Nothing ends by itself; disable the consumers then.
+        /// The end: the field Sunset (RFC 8594). Nothing ends by itself; disable the consumers then.
         date: Option<Moment> [else "none": "2027-03-31T00:00:00Z"], reload;
         /// A page about it: the field Link with the relation sunset.
         link: Option<WebUrl> [else "none": "https://example.com/oauth2"], reload;
-        /// The keys of the consumers that are told.
+        /// The keys of the consumers that get this.
         #[serde(default, deserialize_with = "filled")] consumers: Vec<ConsumerKey> [else "all": ["dpf43f3p2l4k3l03"]], reload;
     }
 }
 
 section! {
-    /// A brown-out: for a planned while, rightly signed calls get 503 with Retry-After, so that those who still send them notice.
+    /// A brown-out: for a planned time, rightly signed calls get 503 with Retry-After, so that those who still send them notice.
     BrownOut["sunset.brownout", list] {
-        /// When it begins.
+        /// The beginning.
         from: Moment [required: "2027-02-01T09:00:00Z"], reload;
-        /// When it is over.
+        /// The end.
         until: Moment [required: "2027-02-01T09:15:00Z"], reload;
         /// The keys of the consumers that get it.
         #[serde(default, deserialize_with = "filled")] consumers: Vec<ConsumerKey> [else "sunset.consumers": ["dpf43f3p2l4k3l03"]], reload;
@@ -405,9 +405,9 @@ section! {
 }
 
 section! {
-    /// What holds for all operations.
+    /// Settings of all operations.
     Operations["operations"] {
-        /// Who may call what no `[[operation]]` lists: "consumer", "application", "user", "anonymous" or "nobody".
+        /// Callers allowed on paths in no `[[operation]]`: "consumer", "application", "user", "anonymous" or "nobody".
         unlisted: Option<Unlisted> [else "consumer while there is no [[operation]], else nobody": "nobody"], reload;
         /// The status of a call that is not permitted: 404 hides that the path exists, 403 does not.
         forbidden_status: u16 = 404, reload;
@@ -419,14 +419,14 @@ section! {
 section! {
     /// One protected operation. The most specific pattern wins; a listed path with an unlisted method is 405.
     Operation["operation", list] {
-        /// {name} is one segment, {*rest} what is left.
+        /// {name} is one segment, {*rest} is the rest.
         path: PathPattern [required: "/members/{id}"], reload;
         /// GET covers HEAD.
         #[serde(default, deserialize_with = "filled")] methods: Vec<Method> [else "every method": ["GET"]], reload;
-        /// What the token and the consumer must both have.
+        /// The token and the consumer must both have it.
         #[serde(default, deserialize_with = "optional")]
         permission: Option<Permission> [else "none is needed": "members.read"], reload;
-        /// Who may call it: "consumer" (with an access token), "application" (a consumer without one), "user" (logged in directly), "anonymous".
+        /// Callers allowed: "consumer" (with an access token), "application" (a consumer without one), "user" (logged in directly), "anonymous".
         #[serde(deserialize_with = "filled")] access: Vec<Kind> = ["consumer"], reload;
         /// "enforce" or "observe" for this operation alone.
         enforcement: Option<Enforcement> [else "signature.enforcement": "observe"], reload;
@@ -437,13 +437,13 @@ section! {
 }
 
 section! {
-    /// What consumers can ask for, as the consent page shows it.
+    /// A permission for consumers, as the consent page shows it.
     PermissionEntry["permission", list] {
-        /// What operations, consumers and tokens call it.
+        /// Its name in operations, consumers and tokens.
         #[serde(deserialize_with = "text")] name: Permission [required: "members.read"], reload;
-        /// What the user reads.
+        /// Its name for users.
         title: Option<String> [else "the name": "Read your profile"], reload;
-        /// What it means, in a sentence.
+        /// Its meaning, in a sentence.
         description: Option<String> [else "none": "Your name and your picture, no addresses."], reload;
         /// The consent page marks it and lists it last.
         sensitive: bool = false, reload;
@@ -453,7 +453,7 @@ section! {
 section! {
     /// The service's path conventions, on protected paths only.
     Paths["paths"] {
-        /// "log" or "enforce" (400 with the rule named) what a machine can decide; off, since an existing API has its paths already.
+        /// "log" or "enforce" (400, naming the rule) rules a machine can check; off, since an existing API has its paths already.
         policy: Conventions = "off", reload;
     }
 }
@@ -481,9 +481,9 @@ section! {
         #[serde(deserialize_with = "duration::<1, DAY, _>")] page_form_timeout: Duration = "5s", reload;
         /// For any other body, without progress.
         #[serde(deserialize_with = "duration::<1, DAY, _>")] body_timeout: Duration = "30s", reload;
-        /// How long a connection may wait between requests.
+        /// The time a connection may wait between requests.
         #[serde(deserialize_with = "duration::<1, DAY, _>")] idle_timeout: Duration = "60s", reload;
-        /// How long both sides of an upgraded connection may be silent. For a side that does not read, body_timeout applies.
+        /// The time both sides of an upgraded connection may be silent. For a side that does not read, body_timeout applies.
         #[serde(deserialize_with = "duration::<1, DAY, _>")] tunnel_timeout: Duration = "10m", reload;
         /// For the TLS handshake.
         #[serde(deserialize_with = "duration::<1, DAY, _>")] handshake_timeout: Duration = "10s", reload;
@@ -493,7 +493,7 @@ section! {
         connections_per_address: Option<NonZeroU32> [else "no limit": 100], reload;
         /// Requests being served at once; 503 past it.
         concurrent_requests: NonZeroU32 = 10_000, reload;
-        /// Of them on one HTTP/2 connection; the caller is told and waits.
+        /// Streams of one HTTP/2 connection; further requests wait at the caller.
         #[serde(deserialize_with = "count::<10_000, _>")] http2_streams: NonZeroU32 = 100, reload;
         /// Browser sessions of one user; past it the oldest ends.
         sessions_per_user: NonZeroU32 = 100, reload;

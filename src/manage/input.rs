@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use serde_path_to_error::{Path, Segment};
 use thiserror::Error;
 
-/// Why a member is invalid.
+/// A mistake in a member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema, Error)]
 #[error("{pointer}{}{detail}", if .pointer.is_empty() { "" } else { ": " })]
 pub struct InvalidInput {

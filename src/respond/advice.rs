@@ -56,7 +56,7 @@ pub(super) const fn usual(verdict: Verdict) -> Option<&'static str> {
             "too many requests of this consumer; wait for as long as Retry-After says"
         }
         Verdict::BrownOut => {
-            "OAuth 1.0a ends here, and this planned outage reminds of it; move on to what the fields Sunset and Link name, and \
+            "OAuth 1.0a will end here; this planned outage is a reminder; migrate as the fields Sunset and Link say, and \
              retry after Retry-After"
         }
         Verdict::LoginThrottled => "too many failed logins; wait for as long as Retry-After says",

@@ -9,7 +9,7 @@ use crate::{
     secret::Secret,
 };
 
-/// Which base string a consumer signs protected calls with.
+/// The base string with which a consumer signs protected calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
@@ -34,13 +34,13 @@ pub struct Consumer {
     pub secret: Secret,
     /// Its name on the consent page.
     pub name: String,
-    /// Where users may be sent after deciding: absolute URIs, or oob.
+    /// The places to send users after deciding: absolute URIs, or oob.
     #[serde(default)]
     pub callbacks: Vec<String>,
     /// The permissions that it may ask for.
     #[serde(default)]
     pub permissions: Vec<Permission>,
-    /// Which base string it signs protected calls with; without one it follows `signature.default_dialect`.
+    /// The base string with which it signs protected calls; without one it follows `signature.default_dialect`.
     pub dialect: Option<Dialect>,
     /// Its description on the consent page.
     pub description: Option<String>,
@@ -57,7 +57,7 @@ pub struct Consumer {
     /// A disabled consumer is refused.
     #[serde(default = "enabled")]
     pub enabled: bool,
-    /// When it was registered.
+    /// Its registration time.
     pub created_at: UnixTime,
     /// The previous secret and the time until which it also verifies.
     #[serde(
@@ -137,13 +137,14 @@ pub struct User {
     pub name: String,
     /// The name of the user on pages.
     pub display_name: Option<String>,
-    /// The hash of the password: argon2id in PHC form, or one that another system made; `None` for a user that an outside login made known.
+    /// The hash of the password: argon2id in PHC form, or one that another system made; `None` for a user
+    /// of an outside login.
     #[serde(skip)]
     pub password_hash: Option<Secret>,
     /// A disabled user can neither log in nor be acted for.
     #[serde(default = "enabled")]
     pub enabled: bool,
-    /// When the account was made.
+    /// The time of its creation.
     pub created_at: UnixTime,
 }
 
@@ -292,17 +293,17 @@ pub struct AccessToken {
     /// The permissions that it grants.
     #[serde(default)]
     pub permissions: Vec<Permission>,
-    /// When it was given out.
+    /// The time of its issue.
     pub issued_at: UnixTime,
     /// From this time on it is expired; `None`: never.
     pub expires_at: Option<UnixTime>,
     /// The last use that has reached the store; uses are written in batches.
     pub last_used_at: Option<UnixTime>,
-    /// When it was revoked.
+    /// The revocation time.
     pub revoked_at: Option<UnixTime>,
 }
 
-/// A browser session of a logged-in user. Serde leaves out by whom and by which cookie.
+/// A browser session of a logged-in user. Serde leaves out the user and the cookie's hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Session {
     /// SHA-256 of the session id in the cookie, so that a read of the store opens no session.
@@ -311,7 +312,7 @@ pub struct Session {
     /// The user who is logged in.
     #[serde(skip)]
     pub user: UserId,
-    /// When the login was.
+    /// The time of login.
     pub created_at: UnixTime,
     /// From this time on it is ended.
     pub expires_at: UnixTime,

@@ -62,7 +62,7 @@ pub(super) struct NewToken {
     consumer: ConsumerKey,
     /// The id of the user that it acts for.
     user: UserId,
-    /// The permissions that it grants; all of the consumer's without them.
+    /// The permissions that it grants; by default all of the consumer's.
     #[schema(min_items = 1)]
     permissions: Option<Vec<Permission>>,
 }

@@ -45,7 +45,7 @@ use crate::{
 /// Runs everything at once, for a first look: nothing is kept.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Where the proxy listens; the other listeners take free ports
+    /// The address of the proxy; the other listeners take free ports
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
 }
