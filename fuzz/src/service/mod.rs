@@ -328,7 +328,7 @@ pub struct Seen {
 /// Executes `input` and checks the result.
 pub fn run(input: &[u8]) -> Seen {
     WORLDS.with_borrow_mut(|worlds| {
-        let advises = input.first().is_some_and(|flags| flags & 8 != 0);
+        let advises = input.first().is_some_and(|flags| flags >> 3 == 31);
         let world = &mut worlds[usize::from(advises)];
         if world.as_ref().is_some_and(|world| world.executions >= LIFE) {
             *world = None;
