@@ -58,7 +58,7 @@ pub struct Tally {
     pub answered: usize,
     /// Answers that said `Connection: close`.
     pub told_to_close: usize,
-    /// Kept connections found closed before any request was written on them.
+    /// Connections found closed before a request was written on them.
     pub found_closed: usize,
     /// Requests that were written and not answered with 200.
     pub failures: Vec<String>,
@@ -154,7 +154,7 @@ impl Caller {
             if self.number % 4 > 1 && !first {
                 std::thread::sleep(Duration::from_millis((number % 20) as u64));
             }
-            if !first && is_closed(&stream) {
+            if is_closed(&stream) {
                 self.tally.found_closed += 1;
                 return;
             }
