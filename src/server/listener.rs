@@ -479,7 +479,78 @@ async fn handshake<H: Handler>(
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        future::ready,
+        io::{Read as _, Write as _},
+    };
+
+    use http::{Request, Response};
+    use tokio::task::{LocalSet, spawn_blocking};
+
     use super::*;
+    use crate::server::{
+        caller::Limits,
+        request::RequestBody,
+        response::{Gone, ResponseBody},
+    };
+
+    struct Empty;
+
+    impl Handler for Empty {
+        fn limits(&self) -> Limits {
+            Limits::SMALL
+        }
+
+        async fn answer(
+            self: Rc<Self>,
+            _: Request<RequestBody>,
+        ) -> Result<Response<ResponseBody>, Gone> {
+            Ok(Response::new(ResponseBody::none()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_listener_that_stops_accepts_its_queue_first() {
+        let listener = bind(([127, 0, 0, 1], 0).into(), false).expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        let mut queued: Vec<_> = (0..3)
+            .map(|_| net::TcpStream::connect(address).expect("the queue has room"))
+            .collect();
+        for caller in &mut queued {
+            caller.write_all(request).expect("the connection is open");
+        }
+        let rules = Rules {
+            bounds: Arc::new(Bounds::new(10, None)),
+            tls: None,
+            is_passed: false,
+            proxy_protocol: false,
+        };
+        let serving = LocalSet::new();
+        serving.spawn_local(async {
+            accept(Listener::Tcp(listener), rules, Rc::new(Empty), ready(())).await;
+        });
+        let answers = spawn_blocking(move || {
+            queued
+                .into_iter()
+                .map(|mut caller| {
+                    let mut answer = String::new();
+                    caller.read_to_string(&mut answer).map(|_| answer)
+                })
+                .collect::<io::Result<Vec<_>>>()
+        });
+        let answers = serving
+            .run_until(answers)
+            .await
+            .expect("no panic")
+            .expect("no reset");
+        assert!(
+            answers
+                .iter()
+                .all(|answer| answer.starts_with("HTTP/1.1 200")),
+            "{answers:?}"
+        );
+    }
 
     #[test]
     fn a_host_of_ipv6_has_no_more_connections_than_one_address() {
