@@ -44,7 +44,7 @@ def run(suite):
                 ])
             report.numbers[name] = rounds.rows
             if "form" not in name:
-                report.target(8, f"CPU per byte, {name}, to nginx", rounds.ratio("countersign", "nginx"), 1.1)
+                report.target(8, f"CPU per byte, {name}, to nginx", rounds.ratio("countersign", "nginx"), 0.5)
     report.table(
         "8 kept connections. nginx streams uploads (proxy_request_buffering off), and buffers answers unless told; a form is verified by "
         "countersign alone.",

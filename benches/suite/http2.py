@@ -41,7 +41,7 @@ def run(suite):
             for name in ("nginx", "countersign")
         ],
     )
-    report.target(11, "CPU per request of HTTP/2, to nginx", rounds.ratio("countersign", "nginx"), 1.25)
+    report.target(11, "CPU per request of HTTP/2, to nginx", rounds.ratio("countersign", "nginx"), 1.15)
     report.numbers = {"rounds": rounds.rows}
     return report
 

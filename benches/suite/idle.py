@@ -30,7 +30,7 @@ def run(suite):
             for (count, nginx_each), (_, ours_each) in zip(measured["nginx"], measured["countersign"])
         ],
     )
-    report.target(5, f"resident KiB of an idle connection at {most:,}", measured["countersign"][-1][1] / 1024, 14, unit=" KiB")
+    report.target(5, f"resident KiB of an idle connection at {most:,}", measured["countersign"][-1][1] / 1024, 8, unit=" KiB")
     report.numbers = measured
     suite.plot("idle-connections", plot.lines(
         "Memory held by idle kept connections", "connections", "resident MiB above the process without them",
