@@ -197,6 +197,8 @@ class Countersign(Peer):
             [limits]
             connections = 18_000
             form_bytes = "2MiB"
+            form_fields = 40_000
+            form_memory = "256MiB"
             body_timeout = "300s"
             idle_timeout = "600s"
             [log]
