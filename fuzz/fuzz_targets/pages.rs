@@ -23,7 +23,7 @@ fuzz_target!(|input: &[u8]| {
 fn form(body: &[u8]) {
     let expected: Vec<(Cow<'_, str>, Cow<'_, str>)> = form_urlencoded::parse(body).collect();
     let names: BTreeMap<&str, &str> = expected.iter().map(|(name, value)| (&**name, &**value)).collect();
-    // `url` replaces bytes that are not UTF-8, and so cannot tell them from a replacement character that was sent.
+    // `url` replaces bytes that are not UTF-8, and so cannot distinguish them from a replacement character that was sent.
     let replaced = expected.iter().any(|(name, value)| name.contains('\u{fffd}') || value.contains('\u{fffd}'));
     match fuzzing::form(body, names.keys().copied()) {
         Some(values) => {
