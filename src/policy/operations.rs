@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
 };
 
 use super::{
@@ -115,7 +115,7 @@ pub struct Operations {
 #[derive(Debug, Default)]
 struct PathNode {
     /// The nodes after a literal, decoded.
-    literals: HashMap<Vec<u8>, PathNode>,
+    literals: BTreeMap<Vec<u8>, PathNode>,
     /// The node after a parameter.
     parameter: Option<Box<PathNode>>,
     /// The operations that end in `{*rest}` here.

@@ -2,7 +2,6 @@
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
-    fmt::Write as _,
     rc::Rc,
 };
 
@@ -28,6 +27,7 @@ const PIECE_BYTES: usize = 512;
 /// Makes the ids of one worker.
 #[derive(Debug)]
 pub struct RequestIds {
+    /// The random characters and the hyphen.
     prefix: String,
     made: Cell<u64>,
     /// Room for ids.
@@ -38,7 +38,7 @@ impl RequestIds {
     /// Ids that begin with the first characters of `random`, which consists of letters and digits.
     pub fn new(random: &str) -> Rc<Self> {
         Rc::new(Self {
-            prefix: random.chars().take(PREFIX_LENGTH).collect(),
+            prefix: random.chars().take(PREFIX_LENGTH).chain(['-']).collect(),
             made: Cell::new(0),
             room: RefCell::default(),
         })
@@ -51,8 +51,8 @@ impl RequestIds {
         if room.capacity() < MADE_LENGTH {
             *room = BytesMut::with_capacity(PIECE_BYTES);
         }
-        // The buffer has enough room, so this cannot fail.
-        let _ = write!(room, "{}-{number}", self.prefix);
+        room.extend_from_slice(self.prefix.as_bytes());
+        room.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
         let id = room.split().freeze();
         HeaderValue::from_maybe_shared(id).unwrap_or_else(|_| number.into())
     }
