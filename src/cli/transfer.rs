@@ -215,8 +215,8 @@ impl ImportArgs {
         });
         self.read(is_stdin, &mut contents)
             .about(format!("{name}: cannot be read"))?;
-        let warnings = ImportWarnings::of(&contents.records);
-        let records = std::mem::take(&mut contents.records);
+        let records = contents.take_records();
+        let warnings = ImportWarnings::of(&records);
         let is_broken = !contents.problems.is_empty();
         let list = ImportList {
             origin: contents.origin.take(),

@@ -1,7 +1,5 @@
 //! The contents of an export, and the outcome of an import.
 
-use std::sync::Arc;
-
 use super::record::{AccessToken, Consumer, User};
 use crate::{
     clock::UnixTime,
@@ -109,7 +107,7 @@ pub type Numbered = (usize, Record);
 #[derive(Debug, Clone)]
 pub struct ImportList {
     /// The records, each key of a kind once; a record comes after those that it names.
-    pub records: Arc<[Numbered]>,
+    pub records: Vec<Numbered>,
     /// The store that they are from, if it is one of ours.
     pub origin: Option<Origin>,
     /// `true`: find the problems and change nothing.
@@ -122,14 +120,16 @@ impl ImportList {
     /// Records in any order; none comes twice. `milliseconds` is the time that a password hash of a given cost
     /// takes; a cost is what [`password_cost`](super::record::password_cost) returns.
     pub fn new(mut records: Vec<Numbered>, milliseconds: fn(&str) -> u32) -> Self {
-        records.sort_by_key(|(_, record)| match record {
+        let rank = |record: &Record| match record {
             Record::RemovedConsumer(_) | Record::RemovedUser(_) | Record::RemovedToken(_) => 0,
             Record::Consumer(_) => 1,
             Record::User(_) => 2,
             Record::AccessToken(_) => 3,
-        });
+        };
+        // In place: an import may have millions.
+        records.sort_unstable_by_key(|(line, record)| (rank(record), *line));
         Self {
-            records: records.into(),
+            records,
             origin: None,
             dry_run: false,
             milliseconds,

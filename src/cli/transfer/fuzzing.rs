@@ -20,7 +20,7 @@ pub fn read(text: &[u8], now: UnixTime) -> Result<Vec<Record>, Vec<String>> {
     }
     match contents.problems.is_empty() {
         true => Ok(contents
-            .records
+            .take_records()
             .into_iter()
             .map(|(_, record)| record)
             .collect()),

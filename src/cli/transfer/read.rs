@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeSet, HashMap, hash_map::Entry},
     io::{self, BufRead, Read},
+    mem::take,
     time::Duration,
 };
 
@@ -22,7 +23,7 @@ use crate::{
 /// The contents of a file.
 #[derive(Default)]
 pub(super) struct Contents {
-    pub(super) records: Vec<Numbered>,
+    records: Vec<Numbered>,
     /// The origin of the records, if the file names it.
     pub(super) origin: Option<Origin>,
     /// The problems, each with its line.
@@ -42,6 +43,13 @@ impl Contents {
             defaults,
             ..Self::default()
         }
+    }
+
+    /// Takes the records, after the last of them was read.
+    pub(super) fn take_records(&mut self) -> Vec<Numbered> {
+        // Millions of records have as many names here, which nothing needs any more.
+        self.lines = HashMap::new();
+        take(&mut self.records)
     }
 
     /// Reads JSON Lines.

@@ -24,7 +24,7 @@ fn read(text: &[u8]) -> Result<Vec<(usize, Record)>, Vec<String>> {
     contents.read_lines(text).unwrap();
     let problem = |(line, problem)| format!("{line}: {problem}");
     match contents.problems.is_empty() {
-        true => Ok(contents.records),
+        true => Ok(contents.take_records()),
         false => Err(contents.problems.into_iter().map(problem).collect()),
     }
 }
