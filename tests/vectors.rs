@@ -264,6 +264,7 @@ fn run(vector: &Vector) -> Tally {
         path: uri.path.as_bytes(),
         parameters: &parameters,
         selection: Selection::Rfc5849,
+        deviations: DeviationSet::NONE,
     };
     assert_eq!(text(base.to_vec()), vector.base_string, "{id}: base string");
     if let Some(expected) = &vector.base_string_uri {

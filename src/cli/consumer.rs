@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     config::parse_duration,
-    manage::{ManageError, view},
+    manage::view,
     names::ConsumerKey,
     secret::Secret,
     store::{port::RecordFilter, record::Consumer},
@@ -194,10 +194,5 @@ fn read_secret(argument: Option<SecretArg>) -> Result<Option<Secret>, CommandErr
     let Some(argument) = argument else {
         return Ok(None);
     };
-    let secret = argument.read(&mut io::stdin())?;
-    if secret.is_empty() {
-        // Before the store is opened.
-        return Err(CommandError::from(ManageError::EmptySecret).about("--secret"));
-    }
-    Ok(Some(secret))
+    Ok(Some(argument.read(&mut io::stdin())?))
 }

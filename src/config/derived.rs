@@ -114,11 +114,12 @@ impl Config {
         self.nonce.path.clone().or_else(beside)
     }
 
-    /// `operations.unlisted`: as written, else `consumer` while there is no `[[operation]]`, and `nobody` from then on.
-    pub fn unlisted(&self) -> Option<Kind> {
-        match self.operations.unlisted {
-            Some(Unlisted(kind)) => kind,
-            None => self.operation.is_empty().then_some(Kind::Consumer),
+    /// `operations.unlisted`: as written, else `consumer` while there is no `[[operation]]`, and nobody from then on.
+    pub fn unlisted(&self) -> &[Kind] {
+        match &self.operations.unlisted {
+            Some(Unlisted(kinds)) => kinds,
+            None if self.operation.is_empty() => &[Kind::Consumer],
+            None => &[],
         }
     }
 }

@@ -30,9 +30,14 @@ use crate::{
     oauth::SignatureMethod,
     origin::{HttpUrl, Origin},
     parse::origin::{ForwardedFamily, PrefixMode},
-    policy::{operations::Kind, pattern::PathPattern, rate::Rate},
+    policy::{
+        operations::{Kind, Similar},
+        pattern::PathPattern,
+        rate::Rate,
+    },
     proxy::Conventions,
     respond::colour::Colour,
+    route::FlowPath,
     server::caller::HeaderCase,
     store::record::Dialect,
     telemetry::log::{Format, LogLevel},
@@ -96,8 +101,22 @@ section! {
         realm: String = "countersign", reload;
         /// The path of the token endpoint, under base_url only.
         path: String = "/service.oauth", reload;
-        /// Also serves /oauth/request_token, /oauth/authorize and /oauth/access_token, which many client libraries expect.
+        /// Also serves /oauth/request_token, /oauth/authorize, /oauth/authenticate and /oauth/access_token, which many client libraries expect.
         aliases: bool = true, reload;
+        /// Further paths of the request token call, under base_url. An entry may have a query that must be there, beside which other parameters may stand; other requests to its path go to the API.
+        #[serde(default, deserialize_with = "distinct")]
+        request_token_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/initiate"]], reload;
+        /// Further paths of the authorization page.
+        #[serde(default, deserialize_with = "distinct")]
+        authorize_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/authorize"]], reload;
+        /// Further paths of the access token call.
+        #[serde(default, deserialize_with = "distinct")]
+        access_token_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/token"]], reload;
+        /// Further origins on which browsers find the pages. A flow stays on the one on which it began, and each has sessions of its own. Token calls are under base_url alone.
+        #[serde(default, deserialize_with = "distinct")]
+        page_urls: Vec<Origin> [else "none": ["https://www.example.com"]], reload;
+        /// Other names of oauth_token and oauth_consumer_key in the address of the authorization page, each with the name that it stands for.
+        page_parameters: PageParameters = {}, reload;
         /// The page on errors for consumers' developers: docs/errors.md as a web page, or one of your own with its headings. Responses to rejections link to the heading of the mistake in a signature, else of the oauth_problem, else of the verdict in the access log.
         docs_url: Option<WebUrl> [else "none": "https://example.com/docs/errors"], reload;
     }
@@ -407,8 +426,8 @@ section! {
 section! {
     /// Settings of all operations.
     Operations["operations"] {
-        /// Callers allowed on paths in no `[[operation]]`: "consumer", "application", "user", "anonymous" or "nobody".
-        unlisted: Option<Unlisted> [else "consumer while there is no [[operation]], else nobody": "nobody"], reload;
+        /// Kinds of callers allowed on paths in no `[[operation]]`: a list of "consumer", "application", "user" and "anonymous"; "nobody" is the empty list.
+        unlisted: Option<Unlisted> [else "consumer while there is no [[operation]], else nobody": ["consumer", "application"]], reload;
         /// The status of a call that is not permitted: 404 hides that the path exists, 403 does not.
         forbidden_status: u16 = 404, reload;
         /// "forward" sends unsigned CORS preflights on listed paths to the API, as anonymous; only for an API that responds to them itself.
@@ -455,6 +474,8 @@ section! {
     Paths["paths"] {
         /// "log" or "enforce" (400, naming the rule) rules a machine can check; off, since an existing API has its paths already.
         policy: Conventions = "off", reload;
+        /// A path that some API takes for one of a more specific pattern, since it ignores letter case, white space or a dot at the end of a segment, or the slash at the end: "reject" it like a path that nobody may call, or take it as what it matches ("wider"), for an API that compares paths exactly.
+        similar: Similar = "reject", reload;
     }
 }
 

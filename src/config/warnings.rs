@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Method;
 
 use super::{
-    Config, Enforcement, FORWARD_AUTH, NonceScope, Operation, Unlisted,
+    Config, Enforcement, FORWARD_AUTH, NonceScope, Operation,
     rules::{Finding, Findings, report},
     units::format_duration,
 };
@@ -121,7 +121,7 @@ fn sessions(config: &Config, found: &mut Findings) {
     });
     let admits_users = |operation: &Operation| operation.access.contains(&Kind::User);
     let user = config.operation.iter().any(admits_users)
-        || config.operations.unlisted == Some(Unlisted(Some(Kind::User)));
+        || config.unlisted().contains(&Kind::User);
     report! { found;
         ["service.public_api_urls"] if let Some(base) = base.filter(|_| user) =>
             "none has the origin of base_url, {base}, so no user's session opens the operations that admit \"user\"; \
@@ -204,14 +204,14 @@ fn operations(config: &Config, found: &mut Findings) {
                  the API compares paths exactly", other.path;
         }
     }
-    let unlisted = config.operations.unlisted.and_then(|Unlisted(kind)| kind);
-    let kind = unlisted.filter(|kind| *kind != Kind::Anonymous);
+    let kinds = config.unlisted();
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
     report! { found;
-        ["operations.unlisted"] if unlisted == Some(Kind::Anonymous) =>
+        ["operations.unlisted"] if kinds.contains(&Kind::Anonymous) =>
             "calls that no [[operation]] lists are open to everybody; set \"nobody\" and list what is public";
-        ["operations.unlisted"] if let Some(kind) = kind.filter(|_| !config.operation.is_empty()) =>
+        ["operations.unlisted"] if !kinds.is_empty() && !config.operation.is_empty() =>
             "calls that no [[operation]] lists are open to every {} without a permission; set \"nobody\" and list what \
-             is meant", kind.as_str();
+             is meant", names.join(" and ");
     }
 }
 

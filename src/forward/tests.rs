@@ -50,6 +50,7 @@ fn a_location_at_the_api_is_made_public_and_no_other() {
     let public = public_url("https://api.example/v1");
     let origins = |prefix_mode| Origins {
         base: public_url("https://api.example:8443"),
+        pages: Vec::new(),
         public: vec![public.clone(), public_url("http://api.example:81")],
         prefix_mode,
         trusted_proxies: Vec::new(),

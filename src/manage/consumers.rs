@@ -95,7 +95,8 @@ impl Management {
             return Err(InvalidInput::member("name", "a name is needed").into());
         }
         let key = key.map_or_else(random::name, Ok)?;
-        let (secret, now) = (given_or_random(secret)?, self.clock.now());
+        let secret = secret.map_or_else(random::secret, Ok)?;
+        let now = self.clock.now();
         let new = Consumer::new(key, secret, String::new(), now);
         patched(&new, members)
     }
@@ -169,12 +170,15 @@ impl Management {
         secret: Option<Secret>,
         grace: Option<Duration>,
     ) -> Result<Consumer, ManageError> {
-        let secret = given_or_random(secret)?;
+        let secret = secret.map_or_else(random::secret, Ok)?;
         let until = grace.map(|grace| self.clock.now().after(grace));
         let rotate = |consumer: &mut Consumer| {
             let before = std::mem::replace(&mut consumer.secret, secret.clone());
             consumer.previous_secret = until.map(|until| (before, until));
-            Ok(())
+            match consumer.may_have_its_secret() {
+                true => Ok(()),
+                false => Err(ManageError::EmptySecret),
+            }
         };
         self.change_consumer(by, key, Some("consumer_secret_rotated"), guard, &rotate)
             .await
@@ -294,21 +298,13 @@ impl Management {
     }
 }
 
-fn given_or_random(secret: Option<Secret>) -> Result<Secret, ManageError> {
-    match secret {
-        None => Ok(random::secret()?),
-        Some(secret) if secret.is_empty() => Err(ManageError::EmptySecret),
-        Some(secret) => Ok(secret),
-    }
-}
-
 /// A consumer after a JSON Merge Patch (RFC 7396); key and secrets stay. A list gets each item once.
 ///
 /// Only what is given is checked: what the consumer has was checked when it was given, and a rule that has become stricter
 /// since must not keep anybody from disabling it.
 ///
 /// # Errors
-/// [`ManageError::Invalid`] and [`ManageError::CannotSign`]
+/// [`ManageError::Invalid`], [`ManageError::CannotSign`] and [`ManageError::EmptySecret`]
 pub fn patched(
     consumer: &Consumer,
     mut members: Map<String, Value>,
@@ -329,8 +325,11 @@ pub fn patched(
         previous_secret: consumer.previous_secret.clone(),
         ..merged(consumer, members, &FIXED)?
     };
-    match patched.can_sign() {
+    if !patched.can_sign() {
+        return Err(ManageError::CannotSign);
+    }
+    match patched.may_have_its_secret() {
         true => Ok(patched),
-        false => Err(ManageError::CannotSign),
+        false => Err(ManageError::EmptySecret),
     }
 }

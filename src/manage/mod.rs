@@ -88,8 +88,10 @@ pub enum ManageError {
         "a consumer that is restricted to the RSA methods needs an RSA key; give the key, or lift the restriction"
     )]
     CannotSign,
-    /// The given secret is empty.
-    #[error("an empty secret proves nothing; leave it out for a random one")]
+    /// The secret is empty, and the consumer is not allowed that.
+    #[error(
+        "an empty secret proves nothing; leave it out for a random one, or accept the deviation empty_secret"
+    )]
     EmptySecret,
     /// The login name of a new user is taken.
     #[error("there is a user {0:?}; choose another name (upper and lower case count as the same)")]

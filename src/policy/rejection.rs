@@ -30,6 +30,18 @@ pub enum Rejection {
     /// The call is signed without a token where one is needed, or with credentials that are not for the API.
     #[error("no access token")]
     TokenMissing,
+    /// A token call at a path that is none of a token call here.
+    #[error("a token call at another path")]
+    TokenCallElsewhere {
+        /// The URLs of the token calls.
+        urls: String,
+    },
+    /// A browser comes with a request token to a path that is not that of the authorization page.
+    #[error("the authorization page is elsewhere")]
+    PageElsewhere {
+        /// The URL of the authorization page.
+        url: String,
+    },
     /// The operation is not permitted.
     #[error("not permitted")]
     NotPermitted {
@@ -79,6 +91,10 @@ impl Rejection {
                 problem.field("Location", location)
             }
             Self::TokenMissing => Problem::coded(401, Verdict::TokenRejected),
+            Self::TokenCallElsewhere { urls } => Problem::coded(401, Verdict::TokenRejected)
+                .advise(format!("this is no path of a token call; those of this service are {urls}")),
+            Self::PageElsewhere { url } => Problem::coded(400, Verdict::ParameterAbsent)
+                .advise(format!("the authorization page of this service is {url}")),
             Self::NotPermitted { hide: true, .. } => Problem::coded(404, Verdict::PermissionDenied),
             Self::NotPermitted { hide: false, .. } | Self::CrossSite => {
                 Problem::coded(403, Verdict::PermissionDenied)

@@ -18,7 +18,8 @@ use crate::{
     forward::{
         Fault, Params,
         body::UpstreamBody,
-        credentials, exchange,
+        credentials::Rewriting,
+        exchange,
         pool::Lease,
         request::{self, ReceivedAs, path_and_query},
         response::{self as api_response, Context},
@@ -26,7 +27,7 @@ use crate::{
         websocket::Handshake,
     },
     identity::AssertedCall,
-    oauth::Place,
+    oauth::{Deviation, Place, Placement},
     parse::{
         claimed::Claimed,
         head::{FieldNames, Head},
@@ -65,7 +66,7 @@ pub struct Permitted {
 }
 
 /// Takes a call through the steps up to the decision, which it notes in the record. Without a `body` the call is one that
-/// another proxy describes and forwards.
+/// another proxy describes and forwards. `collected` are its parameters, where they were needed to find that it is for the API.
 ///
 /// # Errors
 /// Why it is not permitted.
@@ -75,7 +76,7 @@ pub async fn decide(
     call: &ApiCall<'_, '_>,
     names: &FieldNames,
     caller: &Caller,
-    mut body: Option<&mut RequestBody>,
+    (mut body, collected): (Option<&mut RequestBody>, Option<Collected>),
     record: &mut RequestRecord,
 ) -> Result<Permitted, Failure> {
     let parts = head.parts;
@@ -109,7 +110,10 @@ pub async fn decide(
         _ => None,
     };
     let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
-    let mut collected = Collected::of(&parts.headers, &head.target, memory, &limits)?;
+    let mut collected = match collected {
+        Some(collected) => collected,
+        None => Collected::of(&parts.headers, &head.target, memory, &limits)?,
+    };
     if let Some(body) = body.as_deref_mut()
         && let Err(failure) = read_body(live, head, &found, &mut collected, body).await
     {
@@ -177,12 +181,13 @@ pub(super) async fn admit(
     head: &Head<'_>,
     call: ApiCall<'_, '_>,
     names: FieldNames,
-    mut body: RequestBody,
+    (mut body, collected): (RequestBody, Option<Collected>),
     record: &mut RequestRecord,
 ) -> Result<request::Call, Failure> {
     let (params, parts) = (&live.forward, head.parts);
     let caller = Rc::clone(body.caller());
-    let deciding = decide(live, head, &call, &names, &caller, Some(&mut body), record);
+    let received = (Some(&mut body), collected);
+    let deciding = decide(live, head, &call, &names, &caller, received, record);
     let Permitted {
         permit,
         assertion,
@@ -190,16 +195,22 @@ pub(super) async fn admit(
         collected,
     } = deciding.await?;
     // An observed call goes on as if this program were not there.
-    let strip = collected.signed && permit.kind().is_some() && !params.forward_authorization;
+    let rewriting = Rewriting {
+        strips_credentials: collected.signed
+            && permit.kind().is_some()
+            && !params.forward_authorization,
+        drops_repeats: permit.kind().is_some()
+            && record.facts.deviations.contains(Deviation::RepeatsOnce),
+    };
     record.permit = Some(permit);
     Ok(request::Call {
         received: ReceivedAs::of(&head.received, &parts.headers, &caller, params)?,
-        target: target_of(params, head, call.path, &collected, strip)?,
+        target: target_of(params, head, call.path, &collected, rewriting)?,
         names,
         request_id: record.request_id.value().clone(),
         trace: record.trace.as_ref().and_then(Trace::to_api),
         handshake,
-        body: body_of(collected, body, strip),
+        body: body_of(collected, body, rewriting),
         assertion,
     })
 }
@@ -218,7 +229,7 @@ async fn read_body(
         let form = body.read_whole().await?;
         collected.hold_form(form, &body.caller().limits())?;
     // Malformed parameters are rejected without the body.
-    } else if collected.needs_body(authorizer.verify.methods) == Ok(true) {
+    } else if collected.needs_body(authorizer.verify.methods, Placement::OnePlace) == Ok(true) {
         collected.held = Some(body.read_whole().await?);
     }
     Ok(())
@@ -244,19 +255,21 @@ impl UnreadBody for UnsignedBody<'_> {
     }
 }
 
-/// The path and query that the API is asked for, without the credentials in the query if they are to be stripped.
+/// The path and query that the API is asked for, without what `rewriting` takes out.
 fn target_of(
     params: &Params,
     head: &Head<'_>,
     path: &[u8],
     collected: &Collected,
-    strip: bool,
+    rewriting: Rewriting,
 ) -> Result<PathAndQuery, Fault> {
-    let has_credentials = strip && collected.parameters.has_oauth_name_in(Place::Query);
     let (sent, query) = (&head.parts.uri, head.target.query);
+    let is_changed = rewriting.drops_repeats
+        || rewriting.strips_credentials && collected.parameters.has_oauth_name_in(Place::Query);
+    let form = collected.held.as_deref().filter(|_| collected.form);
     let stripped = query
-        .filter(|_| has_credentials)
-        .and_then(credentials::strip);
+        .filter(|_| is_changed)
+        .and_then(|query| rewriting.query(query, form.unwrap_or_default()));
     match (sent.path_and_query(), &stripped) {
         (Some(target), None) if params.api_path.is_empty() && sent.path().len() == path.len() => {
             Ok(target.clone())
@@ -268,14 +281,15 @@ fn target_of(
     }
 }
 
-/// The body that the API gets, without the credentials in a form if they are to be stripped.
-fn body_of(collected: Collected, body: RequestBody, strip: bool) -> UpstreamBody {
+/// The body that the API gets, without what `rewriting` takes out of a form.
+fn body_of(collected: Collected, body: RequestBody, rewriting: Rewriting) -> UpstreamBody {
+    let is_changed = rewriting.drops_repeats
+        || rewriting.strips_credentials && collected.parameters.has_oauth_name_in(Place::Body);
     match collected.held {
         Some(mut held) => {
-            if strip
+            if is_changed
                 && collected.form
-                && collected.parameters.has_oauth_name_in(Place::Body)
-                && let Some(form) = credentials::strip(&held)
+                && let Some(form) = rewriting.form(&held)
             {
                 held.replace(form);
             }
@@ -298,7 +312,7 @@ impl Worker {
         record: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Failure> {
         let (live, pool) = (&current.live, current.pool.as_ref());
-        let (params, pool) = (&live.forward, pool.ok_or(route::Rejection::NotFound)?);
+        let (params, pool) = (&live.forward, pool.ok_or(route::Rejection::NotFound(None))?);
         let handshake = call.handshake.take();
         let present = call.names.present;
         record.dropped_upgrade = handshake.is_none()

@@ -42,6 +42,8 @@ pub enum Served {
     Page,
     /// A path of the API that no operation lists.
     Unlisted,
+    /// A path that some API takes for one of an operation, which it does not match.
+    Similar,
     /// A listed path with another method.
     OtherMethod,
     /// The operation with this index.
@@ -54,6 +56,7 @@ impl Served {
             Found::Operation(operation) => Self::Operation(operation.index),
             Found::OtherMethod { .. } => Self::OtherMethod,
             Found::Unlisted(_) => Self::Unlisted,
+            Found::Similar(_) => Self::Similar,
         }
     }
 
@@ -62,6 +65,7 @@ impl Served {
         match self {
             Self::Unknown => "none",
             Self::Unlisted => "unlisted",
+            Self::Similar => "similar",
             Self::OtherMethod => "other_method",
             Self::Token(TokenCall::RequestToken) => "request_token",
             Self::Token(TokenCall::AccessToken) => "access_token",

@@ -113,6 +113,7 @@ impl Setup {
             path: b"/",
             parameters: &parameters,
             selection: Selection::Rfc5849,
+            deviations: DeviationSet::NONE,
         };
         let key = SigningKey::new(&consumer_secret, &token_secret);
         let signature = signature::sign(SignatureMethod::HmacSha1, &key, &base).unwrap();

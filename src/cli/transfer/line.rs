@@ -29,6 +29,7 @@ use crate::{
     login::password::{self, UnusableHash},
     manage::{InvalidInput, check_members, view},
     names::UserId,
+    oauth::Deviation,
     secret::Secret,
     store::{
         record::{AccessToken, Consumer, User},
@@ -190,6 +191,10 @@ pub(super) fn record(
 }
 
 fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
+    // An export writes an empty secret too.
+    if members.get("secret").is_some_and(|secret| secret == "") {
+        members.remove("secret");
+    }
     let secret = take_secret(&mut members, "secret")?;
     let previous = take_secret(&mut members, "previous_secret")?;
     let until = members.remove("previous_secret_until");
@@ -200,8 +205,10 @@ fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
     check_members(&mut members)?;
     // A mistyped name of the secret is reported as unknown, which says more than that the secret is missing.
     let read: Consumer = read(members)?;
+    let may_be_empty = read.accept.contains(&Deviation::EmptySecret);
+    let empty = || may_be_empty.then(|| Secret::from(""));
     let consumer = Consumer {
-        secret: secret.ok_or(LineError::SecretMissing("secret"))?,
+        secret: secret.or_else(empty).ok_or(LineError::SecretMissing("secret"))?,
         previous_secret: previous.zip(until),
         ..read
     };

@@ -3,6 +3,7 @@ use proptest::{collection::vec, option, prelude::*};
 use super::*;
 use crate::{
     names::ConsumerKey,
+    oauth::Deviation,
     secret::Secret,
     store::{
         record::{AccessToken, Consumer, Dialect, User},
@@ -275,10 +276,11 @@ prop_compose! {
             permissions(),
         ),
         dialect in option::of(prop_oneof![Just(Dialect::Rfc5849), Just(Dialect::Legacy)]),
-        (rsa_only, enforce, enabled, created_at) in (any::<bool>(), any::<bool>(), any::<bool>(), time()),
+        (rsa_only, enforce, enabled, created_at, accept) in (any::<bool>(), any::<bool>(), any::<bool>(), time(), any::<u8>()),
     ) -> Record {
         Record::Consumer(Consumer {
             key, secret, previous_secret, name, description, website, permissions, dialect, enforce, enabled, created_at,
+            accept: Deviation::ALL.iter().copied().filter(|it| accept & 1 << *it as u8 != 0).collect(),
             rsa_only: rsa && rsa_only,
             rsa_public_key: rsa.then(|| KEY.to_owned()),
             callbacks: callbacks

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use proptest::prelude::*;
 
 use super::*;
-use crate::oauth::{method::MethodSet, percent};
+use crate::oauth::{method::MethodSet, percent, shape::Placement};
 
 const REPEATED: &str = "given more than once";
 const SCATTERED: &str = "not in one place with the other oauth_ parameters";
@@ -184,9 +184,9 @@ fn a_broken_pair_is_told_and_does_not_hide_the_others() {
         );
         // Reading on does not clear the error.
         read.read_body(b"a=1").unwrap();
-        assert_eq!(read.protocol(MethodSet::ALL).unwrap_err(), error, "{raw}");
+        assert_eq!(read.protocol(MethodSet::ALL, Placement::OnePlace).unwrap_err(), error, "{raw}");
         read.clear();
-        assert!(read.protocol(MethodSet::ALL).is_ok());
+        assert!(read.protocol(MethodSet::ALL, Placement::OnePlace).is_ok());
     }
 }
 

@@ -19,6 +19,7 @@ pub(in crate::store) const STEPS: &[&str] = &[r#"
         previous_until INTEGER,
         rsa_public_key TEXT,
         rsa_only INT NOT NULL,
+        accept TEXT NOT NULL,
         name TEXT NOT NULL,
         description TEXT,
         website TEXT,
