@@ -20,7 +20,7 @@ use crate::{
     parse::{
         claimed::Claimed,
         origin::{Origins, PublicUrl, RequestOrigin},
-        signed::{Collected, SignedRequest, is_form},
+        signed::{Collected, SignedRequest, is_form, is_multipart},
     },
     policy::{
         Rejection,
@@ -322,6 +322,14 @@ impl Authorizer {
             {
                 permit = Err(Rejection::CredentialsNotSeen);
             }
+            let is_multipart = is_multipart(subject.headers);
+            if subject.has_body
+                && !subject.is_described
+                && matches!(permit, Err(Rejection::NoCredentials))
+                && (is_multipart || !subject.headers.contains_key(&header::CONTENT_TYPE))
+            {
+                permit = Err(Rejection::CredentialsNotRead { is_multipart });
+            }
             return Ok(permit?);
         }
         self.check_same_origin(subject)?;
@@ -356,7 +364,8 @@ impl Authorizer {
         if rejection != Rejection::NoCredentials || !is_open_to_users {
             let is_typed = subject.headers.contains_key(&SEC_FETCH_MODE);
             let location = page("applications");
-            let is_of_people = matches!(&*subject.path, b"/") || *subject.path == *endpoint.as_bytes();
+            let is_of_people =
+                matches!(&*subject.path, b"/") || *subject.path == *endpoint.as_bytes();
             return match found {
                 Found::Unlisted(_) if is_typed && is_of_people => {
                     Rejection::LoginNeeded { location }

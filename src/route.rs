@@ -62,7 +62,9 @@ impl Rejection {
             }
             Self::PathAbovePrefix => Problem::malformed(self),
             Self::NotFound(None) => Problem::plain(404, Verdict::NotFound),
-            Self::NotFound(Some(_)) | Self::NotForApi => Problem::plain(404, Verdict::NotFound).advise(self.to_string()),
+            Self::NotFound(Some(_)) | Self::NotForApi => {
+                Problem::plain(404, Verdict::NotFound).advise(self.to_string())
+            }
             Self::ModeNotOnce | Self::ModeUnknown => Problem::rejected("mode", self.to_string()),
             Self::MethodNotAllowed { allow } => Problem::method_not_allowed(allow),
         }
@@ -180,10 +182,14 @@ pub enum InvalidFlowPath {
     #[error("a byte in it must be percent-encoded")]
     Byte,
     /// A part of its path is not the same to every reader.
-    #[error("its path has an empty segment inside, a dot segment, a ; or a \\, or an invalid escape")]
+    #[error(
+        "its path has an empty segment inside, a dot segment, a ; or a \\, or an invalid escape"
+    )]
     Path,
     /// A part of its query is not `name=value`.
-    #[error("its query is not of the form name=value&name=value, with good escapes and each name once")]
+    #[error(
+        "its query is not of the form name=value&name=value, with good escapes and each name once"
+    )]
     Query,
     /// Its query has a parameter that token calls read.
     #[error("the parameter {0:?} is one of the call itself")]
@@ -259,7 +265,8 @@ impl FromStr for FlowPath {
         let whole = inner.strip_suffix('/').unwrap_or(inner).as_bytes();
         let decoded = percent::decode(whole).map_err(|_| InvalidFlowPath::Path)?;
         let is_unclear = |segment: &[u8]| {
-            matches!(segment, b"" | b"." | b"..") || segment.iter().any(|byte| b";\\".contains(byte))
+            matches!(segment, b"" | b"." | b"..")
+                || segment.iter().any(|byte| b";\\".contains(byte))
         };
         if decoded.split(|byte| *byte == b'/').any(is_unclear) {
             return Err(InvalidFlowPath::Path);
@@ -308,7 +315,8 @@ impl FlowPaths {
         let aliases = ALIASES.into_iter().filter(|_| aliases);
         let aliases = aliases.filter_map(|(path, call)| Some((path.parse().ok()?, call)));
         let written = written.into_iter();
-        let written = written.flat_map(|(call, paths)| paths.iter().map(move |path| (path.clone(), call)));
+        let written =
+            written.flat_map(|(call, paths)| paths.iter().map(move |path| (path.clone(), call)));
         Self {
             endpoint: endpoint.to_owned(),
             named: aliases.chain(written).collect(),
@@ -336,7 +344,11 @@ impl FlowPaths {
             None => {
                 let mut modes = MODES.iter();
                 let mode = modes.find(|(_, mode)| *mode == call.mode());
-                format!("{}?mode={}", self.endpoint, mode.map_or("", |(name, _)| name))
+                format!(
+                    "{}?mode={}",
+                    self.endpoint,
+                    mode.map_or("", |(name, _)| name)
+                )
             }
         }
     }

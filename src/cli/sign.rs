@@ -15,8 +15,8 @@ use crate::{
     explain::{Asked, Request},
     issue::random,
     oauth::{
-        BaseString, MethodSet, Parameters, Placement, RsaPrivateKey, ShapeError, SignatureMethod, SigningKey,
-        percent, sign, sign_rsa,
+        BaseString, MethodSet, Parameters, Placement, RsaPrivateKey, ShapeError, SignatureMethod,
+        SigningKey, percent, sign, sign_rsa,
     },
 };
 

@@ -189,9 +189,21 @@ fn service_path(config: &Config, found: &mut Findings) {
 fn flow_paths(config: &Config, found: &mut Findings) {
     let service = &config.service;
     let lists = [
-        ("request_token_paths", FlowCall::RequestToken, &service.request_token_paths),
-        ("authorize_paths", FlowCall::Authorize, &service.authorize_paths),
-        ("access_token_paths", FlowCall::AccessToken, &service.access_token_paths),
+        (
+            "request_token_paths",
+            FlowCall::RequestToken,
+            &service.request_token_paths,
+        ),
+        (
+            "authorize_paths",
+            FlowCall::Authorize,
+            &service.authorize_paths,
+        ),
+        (
+            "access_token_paths",
+            FlowCall::AccessToken,
+            &service.access_token_paths,
+        ),
     ];
     let entries = lists.into_iter().flat_map(|(name, call, paths)| {
         let keyed = move |path| (format!("service.{name}"), call, path);
@@ -209,8 +221,12 @@ fn flow_paths(config: &Config, found: &mut Findings) {
         let mut aliases = ALIASES.iter().filter(|_| service.aliases);
         let alias = aliases.find(|(alias, of)| *alias == path.path() && of != call);
         let pattern: Option<PathPattern> = path.path().parse().ok();
-        let mut operations = config.operation.iter().filter(|_| shares_host && !path.has_query());
-        let operation = operations.find(|it| pattern.as_ref().is_some_and(|path| path.is_same(&it.path)));
+        let mut operations = config
+            .operation
+            .iter()
+            .filter(|_| shares_host && !path.has_query());
+        let operation =
+            operations.find(|it| pattern.as_ref().is_some_and(|path| path.is_same(&it.path)));
         report! { found;
             [key] if path.path() == service.path =>
                 "{path} overlaps with service.path {}; write another path in one of the two", service.path;

@@ -120,8 +120,7 @@ fn sessions(config: &Config, found: &mut Findings) {
         !service.public_api_urls.is_empty() && urls.all(|url| url.origin != **base)
     });
     let admits_users = |operation: &Operation| operation.access.contains(&Kind::User);
-    let user = config.operation.iter().any(admits_users)
-        || config.unlisted().contains(&Kind::User);
+    let user = config.operation.iter().any(admits_users) || config.unlisted().contains(&Kind::User);
     report! { found;
         ["service.public_api_urls"] if let Some(base) = base.filter(|_| user) =>
             "none has the origin of base_url, {base}, so no user's session opens the operations that admit \"user\"; \

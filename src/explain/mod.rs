@@ -17,8 +17,9 @@ use crate::{
     clock::UnixTime,
     nonce::NonceUse,
     oauth::{
-        BaseString, Deviation, DeviationSet, MethodSet, Parameters, Placement, Protocol, ProtocolParameter, RsaPublicKey, Scheme,
-        Selection, ShapeError, SignatureMethod, SigningKey,
+        BaseString, Deviation, DeviationSet, MethodSet, Parameters, Placement, Protocol,
+        ProtocolParameter, RsaPublicKey, Scheme, Selection, ShapeError, SignatureMethod,
+        SigningKey,
         diagnosis::{self, Attempt, Diagnosis, diagnose_thoroughly},
         is_body_hash, sign, verify,
     },
@@ -268,8 +269,12 @@ fn examine(
     let is_accepted = |accept: DeviationSet| {
         server.is_some_and(|server| {
             let (rules, consumer) = (&server.rules, &server.consumer);
-            let is_token_call =
-                rules.verify.accept_description && rules.flow.is_token_call(request.uri.path);
+            let is_token_call = rules.flow.is_token_call(request.uri.path);
+            let accept = match is_token_call && parameters.has_equal_copies() {
+                true => accept.with(Deviation::RepeatsOnce),
+                false => accept,
+            };
+            let is_token_call = is_token_call && rules.verify.accept_description;
             let is_legacy =
                 consumer.dialect.unwrap_or(rules.verify.default_dialect) == Dialect::Legacy;
             let graced = previous.filter(|(_, until)| server.now < *until);
@@ -342,6 +347,8 @@ pub struct View {
     pub matches: bool,
     /// The mistake; null where nothing is wrong, or nothing is known.
     pub diagnosis: Option<String>,
+    /// The deviation from RFC 5849 with which the signature would be accepted, if the consumer was allowed it.
+    pub needs: Option<Deviation>,
 }
 
 impl Explanation {
@@ -388,6 +395,7 @@ impl Explanation {
             base_string: mask.base_string(&self.base_string),
             matches: examined.is_some_and(|examined| examined.matches),
             diagnosis: (!wrong.is_empty()).then(|| wrong.join("; ")),
+            needs: self.signature.as_ref().and_then(|examined| examined.needs),
         }
     }
 }

@@ -4,8 +4,8 @@ use http::{HeaderName, Method};
 use thiserror::Error;
 
 use crate::oauth::{
-    BaseString, DeviationSet, EncodedOrigin, Parameters, RequestUri, Selection, ShapeError, is_form_content_type,
-    origin::InvalidUrl,
+    BaseString, DeviationSet, EncodedOrigin, Parameters, RequestUri, Selection, ShapeError,
+    is_form_content_type, origin::InvalidUrl,
 };
 
 /// Why texts make no request. Nothing of URL and header fields is repeated, which may hold secrets.

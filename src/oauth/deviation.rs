@@ -16,6 +16,7 @@ use thiserror::Error;
     Hash,
     Serialize,
     Deserialize,
+    strum::Display,
     strum::IntoStaticStr,
     strum::VariantArray,
     utoipa::ToSchema,
@@ -97,7 +98,9 @@ impl DeviationSet {
 
     /// Every set of some of its deviations, the empty one first.
     pub fn subsets(self) -> impl Iterator<Item = Self> {
-        (0..=self.0).map(Self).filter(move |set| set.0 & !self.0 == 0)
+        (0..=self.0)
+            .map(Self)
+            .filter(move |set| set.0 & !self.0 == 0)
     }
 
     /// The deviations in it.

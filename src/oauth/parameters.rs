@@ -235,21 +235,31 @@ impl Parameters {
         }
     }
 
+    /// Whether some parameter is repeated, and every copy of a name has the same value.
+    #[must_use]
+    pub fn has_equal_copies(&self) -> bool {
+        let repeated = self.repeated();
+        let mut repeated = repeated.peekable();
+        repeated.peek().is_some()
+            && repeated.all(|[one, other]| self.value(one) == self.value(other))
+    }
+
+    /// Entries of one name, in pairs.
+    fn repeated(&self) -> impl Iterator<Item = [&Entry; 2]> {
+        let pairs = self.order.array_windows();
+        let pairs = pairs.map(|pair: &[Rank; 2]| pair.map(|rank| &self.entries[rank.entry]));
+        pairs.filter(|[one, other]| self.name(one) == self.name(other))
+    }
+
     /// The deviations of `accepted` that change the base string of these parameters.
     #[must_use]
     pub fn deviations_in_text(&self, accepted: DeviationSet) -> DeviationSet {
         let applies = |deviation: &Deviation| match deviation {
-            Deviation::RepeatsOnce => {
-                let names = self.order.windows(2);
-                let name = |rank: &Rank| self.name(&self.entries[rank.entry]);
-                names
-                    .into_iter()
-                    .any(|pair| name(&pair[0]) == name(&pair[1]))
-            }
+            Deviation::RepeatsOnce => self.repeated().next().is_some(),
             Deviation::HashUnencoded => self.was_sent(ProtocolParameter::BodyHash),
-            Deviation::CallbackAbsent
-            | Deviation::KeyWithoutAmpersand
-            | Deviation::EmptySecret => false,
+            Deviation::CallbackAbsent | Deviation::KeyWithoutAmpersand | Deviation::EmptySecret => {
+                false
+            }
         };
         accepted.iter().filter(applies).collect()
     }

@@ -115,11 +115,7 @@ impl Collected {
     ///
     /// # Errors
     /// [`ShapeError`]: parameters that are not in shape are rejected before the body has arrived.
-    pub fn needs_body(
-        &self,
-        methods: MethodSet,
-        placement: Placement,
-    ) -> Result<bool, ShapeError> {
+    pub fn needs_body(&self, methods: MethodSet, placement: Placement) -> Result<bool, ShapeError> {
         if self.held.is_some() || !self.parameters.was_sent(ProtocolParameter::BodyHash) {
             return Ok(false);
         }
@@ -151,6 +147,16 @@ pub fn is_form(headers: &HeaderMap) -> Result<bool, Rejection> {
         ));
     }
     Ok(true)
+}
+
+/// Whether the body consists of parts (RFC 7578).
+pub fn is_multipart(headers: &HeaderMap) -> bool {
+    const TYPE: &[u8] = b"multipart/form-data";
+    let mut types = all(headers, &header::CONTENT_TYPE);
+    types.any(|it| {
+        let begins = it.get(..TYPE.len());
+        begins.is_some_and(|begins| begins.eq_ignore_ascii_case(TYPE))
+    })
 }
 
 thread_local! {

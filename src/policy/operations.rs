@@ -233,12 +233,7 @@ impl Found<'_> {
 
 impl Operations {
     /// Prepares the operations for matching.
-    pub fn new(
-        mut listed: Vec<Operation>,
-        unlisted: Access,
-        hide: bool,
-        similar: Similar,
-    ) -> Self {
+    pub fn new(mut listed: Vec<Operation>, unlisted: Access, hide: bool, similar: Similar) -> Self {
         let labels = listed.iter().map(Operation::label).collect();
         let mut root = PathNode::default();
         let mut folded = PathNode::default();
@@ -338,7 +333,11 @@ impl Operations {
 fn matchable(path: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
     let decoded = decode(path)?;
     // The last segment may be empty: the path ends with a slash, or is the root.
-    if let Some(inner) = decoded.strip_suffix(b"/").or(Some(&*decoded)).filter(|it| !it.is_empty()) {
+    if let Some(inner) = decoded
+        .strip_suffix(b"/")
+        .or(Some(&*decoded))
+        .filter(|it| !it.is_empty())
+    {
         for segment in inner.split(|&byte| byte == b'/').skip(1) {
             match segment {
                 b"." | b".." => return Err("the path has a dot segment"),
@@ -408,6 +407,7 @@ mod tests {
             operation("/members/{name}", &["DELETE"]),
             operation("/members/me", &["GET"]),
             operation("/members/{id}/photos", &["GET", "POST"]),
+            operation("/members/{id}/photos/", &["GET"]),
             operation("/files/{*rest}", &["GET"]),
             operation("/", &["GET"]),
             operation("/items:purge", &["POST"]),
@@ -430,6 +430,7 @@ mod tests {
             Ok(Found::Operation(operation)) => operation.path.to_string(),
             Ok(Found::OtherMethod { allow, .. }) => format!("405 {allow}"),
             Ok(Found::Unlisted(_)) => "unlisted".to_owned(),
+            Ok(Found::Similar(operation)) => format!("similar to {}", operation.path),
             Err(_) => "400".to_owned(),
         }
     }
@@ -467,7 +468,11 @@ mod tests {
             ("/files/a/b", "GET", "/files/{*rest}"),
             ("/members", "GET", "405 POST"),
             ("/none/at/all", "GET", "unlisted"),
-            ("/members/1/", "GET", "400"),
+            ("/members/1/", "GET", "unlisted"),
+            ("/files/a/", "GET", "/files/{*rest}"),
+            ("/files/", "GET", "unlisted"),
+            ("/members/1/photos/", "GET", "/members/{id}/photos/"),
+            ("/members/1//photos", "GET", "400"),
             ("/Members/1", "GET", "unlisted"),
             ("/members/1", "get", "405 DELETE, GET, HEAD"),
         ] {
@@ -571,7 +576,12 @@ mod tests {
 
     #[test]
     fn passes_any_path_on_where_no_operation_is_listed() {
-        let operations = Operations::new(Vec::new(), Access::of(&[Kind::Consumer]), true, Similar::Reject);
+        let operations = Operations::new(
+            Vec::new(),
+            Access::of(&[Kind::Consumer]),
+            true,
+            Similar::Reject,
+        );
         for path in ["/a//../%2f;x\\%zz", "/"] {
             let found = operations.find(path.as_bytes(), b"GET");
             assert!(matches!(found, Ok(Found::Unlisted(access)) if access.admits(Kind::Consumer)));

@@ -21,6 +21,12 @@ pub enum Rejection {
     /// No credentials, except perhaps in a form, which another proxy does not show.
     #[error("no credentials outside the form")]
     CredentialsNotSeen,
+    /// No credentials, but a body whose type hides them.
+    #[error("no credentials outside the body")]
+    CredentialsNotRead {
+        /// The body consists of parts; else it has no type.
+        is_multipart: bool,
+    },
     /// A browser without a session opens an operation for users: it is sent to the login.
     #[error("not logged in")]
     LoginNeeded {
@@ -85,6 +91,13 @@ impl Rejection {
                 "this gateway does not see the body: send the OAuth credentials in the Authorization header, and the \
                  body as another type than a form",
             ),
+            Self::CredentialsNotRead { is_multipart } => {
+                Problem::coded(401, Verdict::ParameterAbsent).advise(match is_multipart {
+                    true => "OAuth credentials in the parts of multipart/form-data are not read: send them in the Authorization header",
+                    false => "the body has no Content-Type, so it is not read as a form: send application/x-www-form-urlencoded if the \
+                              OAuth credentials are in it, or send them in the Authorization header",
+                })
+            }
             Self::LoginNeeded { location } => {
                 let mut problem = Problem::plain(303, Verdict::LoginNeeded);
                 problem.again = Some(location.clone());

@@ -23,7 +23,10 @@ pub(super) fn folded_segment(segment: &[u8]) -> Cow<'_, [u8]> {
     let end = segment.iter().rposition(|byte| !is_ignored_at_end(*byte));
     // A segment of nothing else stays what it is.
     let kept = &segment[..end.map_or(segment.len(), |end| end + 1)];
-    if kept.iter().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+    if kept
+        .iter()
+        .all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase())
+    {
         return Cow::Borrowed(kept);
     }
     match std::str::from_utf8(kept) {

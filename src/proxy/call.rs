@@ -4,7 +4,8 @@ use std::{borrow::Cow, pin::Pin, rc::Rc};
 
 use bytes::Bytes;
 use http::{
-    HeaderValue, Response, StatusCode, header, request::Parts, response, uri::PathAndQuery,
+    HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts, response,
+    uri::PathAndQuery,
 };
 use http_body::Body as _;
 
@@ -32,7 +33,7 @@ use crate::{
         claimed::Claimed,
         head::{FieldNames, Head},
         origin::PublicUrl,
-        signed::{Collected, is_form},
+        signed::{Collected, is_form, is_multipart},
         target,
     },
     policy::{
@@ -132,7 +133,12 @@ pub async fn decide(
     };
     // A caller that waits for `100 Continue` is not asked for a body that would be dropped.
     let is_readable = has_body && !names.present.may_have(&header::EXPECT);
-    let mut unsigned = body.map(|body| UnsignedBody { body, held: None });
+    let headers = &parts.headers;
+    let mut unsigned = body.map(|body| UnsignedBody {
+        body,
+        headers,
+        held: None,
+    });
     let signed_path = call.signed_path(head.target.path);
     let subject = Subject {
         method: &parts.method,
@@ -238,11 +244,16 @@ async fn read_body(
 /// A body that the signature does not cover.
 struct UnsignedBody<'b> {
     body: &'b mut RequestBody,
+    headers: &'b HeaderMap,
     /// The body, if it was read for the advice: it is missing from `body` then.
     held: Option<Result<BufferedBody, BodyRejection>>,
 }
 
 impl UnreadBody for UnsignedBody<'_> {
+    fn is_multipart(&self) -> bool {
+        is_multipart(self.headers)
+    }
+
     fn read(&mut self, limit: usize) -> Pin<Box<dyn Future<Output = Option<&[u8]>> + '_>> {
         Box::pin(async move {
             let length = usize::try_from(self.body.size_hint().exact()?).ok()?;

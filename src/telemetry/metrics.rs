@@ -81,6 +81,7 @@ pub struct Metrics {
     requests: Vec<IntCounter>,
     observed: IntCounterVec,
     diagnoses: IntCounterVec,
+    deviations: IntCounterVec,
     operations: IntCounterVec,
     handshakes: IntCounterVec,
     consumers: IntCounterVec,
@@ -188,6 +189,11 @@ impl Metrics {
                 "Requests that observe let through, by what would have rejected them.",
                 &["verdict"],
             )?,
+            deviations: counters(
+                "countersign_deviations_total",
+                "Verified calls that deviate from RFC 5849, by the deviation that their consumer is allowed.",
+                &["deviation"],
+            )?,
             diagnoses: counters(
                 "countersign_signature_diagnoses_total",
                 "Wrong signatures by the known mistake that makes them.",
@@ -264,6 +270,11 @@ impl Metrics {
     /// [`Verdict::Observed`].
     pub fn observed(&self, verdict: Verdict) {
         self.observed.with_label_values(&[verdict.as_str()]).inc();
+    }
+
+    /// Counts a deviation that was accepted.
+    pub fn deviated(&self, deviation: &'static str) {
+        self.deviations.with_label_values(&[deviation]).inc();
     }
 
     /// Counts the known mistake that makes a wrong signature.

@@ -90,9 +90,11 @@ impl Verified {
         self.credential
     }
 
-    /// The deviations from RFC 5849 that it was accepted with.
-    pub const fn deviations(&self) -> DeviationSet {
-        self.signature.deviations
+    /// The deviations from RFC 5849 that it was accepted with, and that its consumer is allowed.
+    pub fn deviations(&self) -> DeviationSet {
+        let accept = self.credential.consumer().accept;
+        let made = self.signature.deviations.iter();
+        made.filter(|it| accept.contains(*it)).collect()
     }
 
     /// Whether the signature covers the parameters in `place`; anyone may have added those that it does not cover.
@@ -410,7 +412,7 @@ fn prove(
     let consumer = credential.consumer();
     let rsa = consumer.rsa();
     let selections = purpose.selections(params, consumer.dialect);
-    let texts = &*texts(request, accept);
+    let texts = &*texts(purpose, request, accept);
     Ok(match credential {
         Credential::AccessToken(access) => {
             let is_empty_accepted =
@@ -447,9 +449,18 @@ fn prove(
 }
 
 /// The deviations in the base string with which it may have been signed, none of them first.
-fn texts(request: &SignedRequest<'_>, accept: DeviationSet) -> Cow<'static, [DeviationSet]> {
+fn texts(
+    purpose: Purpose,
+    request: &SignedRequest<'_>,
+    accept: DeviationSet,
+) -> Cow<'static, [DeviationSet]> {
+    let is_token_call = matches!(purpose, Purpose::RequestToken | Purpose::AccessToken);
     let accept = match request.is_described {
         true => accept.without(Deviation::RepeatsOnce),
+        // Libraries that keep parameters in a map sign once what they send in two places. Nothing is left unsigned.
+        false if is_token_call && request.parameters.has_equal_copies() => {
+            accept.with(Deviation::RepeatsOnce)
+        }
         false => accept,
     };
     match request.parameters.deviations_in_text(accept) {

@@ -208,7 +208,9 @@ fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
     let may_be_empty = read.accept.contains(&Deviation::EmptySecret);
     let empty = || may_be_empty.then(|| Secret::from(""));
     let consumer = Consumer {
-        secret: secret.or_else(empty).ok_or(LineError::SecretMissing("secret"))?,
+        secret: secret
+            .or_else(empty)
+            .ok_or(LineError::SecretMissing("secret"))?,
         previous_secret: previous.zip(until),
         ..read
     };

@@ -76,6 +76,7 @@ fn what_is_left_out_has_its_default() {
             dialect: None,
             enforce: false,
             rsa_only: false,
+            accept: vec![],
             enabled: true,
             created_at: NOW,
         }),

@@ -27,7 +27,11 @@ fn shape(header: &str) -> Result<(), ShapeError> {
 
 fn missing(header: &str, also: &[ProtocolParameter]) -> String {
     let parameters = read(header);
-    match parameters.protocol(MethodSet::ALL, Placement::OnePlace).unwrap().demand(also) {
+    match parameters
+        .protocol(MethodSet::ALL, Placement::OnePlace)
+        .unwrap()
+        .demand(also)
+    {
         Ok(_) => String::new(),
         Err(ShapeError::Absent(names)) => names.to_string(),
         Err(other) => panic!("{other:?}"),
@@ -105,14 +109,20 @@ fn only_methods_of_the_set_are_taken() {
             "{name}"
         );
     }
-    assert!(read(COMPLETE).protocol(MethodSet::EMPTY, Placement::OnePlace).is_err());
+    assert!(
+        read(COMPLETE)
+            .protocol(MethodSet::EMPTY, Placement::OnePlace)
+            .is_err()
+    );
 }
 
 #[test]
 fn debug_prints_neither_signature_nor_verifier() {
     let parameters =
         read(&format!("{COMPLETE}, oauth_verifier=\"hunter2\"").replace("s%3D", "hunter3"));
-    let protocol = parameters.protocol(MethodSet::ALL, Placement::OnePlace).unwrap();
+    let protocol = parameters
+        .protocol(MethodSet::ALL, Placement::OnePlace)
+        .unwrap();
     let printed = format!("{protocol:?} {:?}", protocol.demand(&[]).unwrap());
     assert!(!printed.contains("hunter"), "{printed}");
 }

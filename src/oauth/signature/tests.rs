@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    oauth::{EncodedOrigin, Parameters, Scheme, Selection, SigningKey},
+    oauth::{DeviationSet, EncodedOrigin, Parameters, Scheme, Selection, SigningKey},
     secret::Secret,
 };
 

@@ -126,7 +126,6 @@ fn forwarded_is_read_from_the_right_and_only_as_far_as_proxies_are_trusted() {
 }
 
 fn chosen(
-    pages: Vec::new(),
     public: &[PublicUrl],
     mode: PrefixMode,
     host: &str,
