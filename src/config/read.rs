@@ -112,7 +112,9 @@ impl<'f> Written<'f> {
             let section = SECTIONS.iter().find(|known| known.name == key);
             let is_list = section.is_some_and(|section| section.list);
             match value {
-                Value::Table(inner) if !inner.is_empty() && !is_list => {
+                Value::Table(inner)
+                    if !inner.is_empty() && !is_list && !keys().any(|known| known == key) =>
+                {
                     self.check_names(inner, &key);
                 }
                 Value::Array(items) if is_list => {

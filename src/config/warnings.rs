@@ -13,7 +13,7 @@ use crate::{
     nonce::OnLost,
     oauth::SignatureMethod,
     origin::{Origin, Scheme, is_loopback},
-    policy::operations::Kind,
+    policy::operations::{Kind, Similar},
     store::record::Dialect,
     verify::Advice,
 };
@@ -188,6 +188,7 @@ fn store(config: &Config, found: &mut Findings) {
 }
 
 fn operations(config: &Config, found: &mut Findings) {
+    let is_rejected = config.paths.similar == Similar::Reject;
     for (index, operation) in config.operation.iter().enumerate() {
         self::operation(index, operation, found);
         let path = &operation.path;
@@ -197,7 +198,11 @@ fn operations(config: &Config, found: &mut Findings) {
                 && !have_same_rules(config, operation, other)
         });
         report! { found;
-            [&format!("operation[{}].path", index + 1)] if let Some(other) = other =>
+            [&format!("operation[{}].path", index + 1)] if let Some(other) = other.filter(|_| is_rejected) =>
+                "{path} and {} can match one path and have different rules: a path that only letter case, white space or a dot \
+                 at the end of a segment or the slash at its end tells from the narrower one is rejected (paths.similar); an \
+                 API that ignores an extension would still serve one under the rules of the other", other.path;
+            [&format!("operation[{}].path", index + 1)] if let Some(other) = other.filter(|_| !is_rejected) =>
                 "{path} and {} can match one path and have different rules, so an API that ignores case, a trailing dot \
                  or an extension serves one under the rules of the other; give both the same rules, or make sure that \
                  the API compares paths exactly", other.path;

@@ -15,6 +15,7 @@ use crate::{
     explain::View,
     manage::{InvalidInput, Kind, fields},
     names::{ConsumerKey, Permission, UserId},
+    oauth::Deviation,
     store::record::{AccessToken, Consumer, Dialect, Session, User},
     telemetry::rejections::Rejection,
 };
@@ -368,6 +369,7 @@ fn schemas() -> Value {
         "Permission": of::<Permission>(),
         "UnixTime": of::<UnixTime>(),
         "Dialect": of::<Dialect>(),
+        "Deviation": of::<Deviation>(),
         "Consumer": consumer,
         "IssuedConsumer": issued_consumer,
         "NewConsumer": closed(new_consumer, &["name"]),

@@ -87,22 +87,19 @@ impl Parameters {
     }
 }
 
-/// Whether a name that does not begin with `oauth_` may be read as one that does: PHP takes a dot, a space and a `[` in a name for
-/// an underscore and skips spaces in front; others ignore letter case.
+/// Whether a name that does not begin with `oauth_` is read as one that does by PHP, which takes a dot, a space and a `[` in a
+/// name for an underscore, and skips spaces in front.
 #[inline]
 pub(super) fn is_look_alike(name: &[u8]) -> bool {
     // Nearly every name ends here.
-    if !matches!(name.first(), Some(b'o' | b'O' | ..=b' ')) {
+    if !matches!(name.first(), Some(b'o' | ..=b' ')) {
         return false;
     }
     let start = name.iter().position(|byte| *byte > b' ');
     let name = &name[start.unwrap_or(name.len())..];
     let word = &OAUTH_PREFIX[..OAUTH_PREFIX.len() - 1];
-    let begins = name
-        .get(..word.len())
-        .is_some_and(|it| it.eq_ignore_ascii_case(word));
-    let after = name.get(word.len());
-    begins && after.is_some_and(|after| !after.is_ascii_alphanumeric())
+    let after = name.strip_prefix(word).and_then(<[u8]>::first);
+    matches!(after, Some(b'_' | b'.' | b'[' | ..=b' '))
 }
 
 fn is_empty(entry: &Entry) -> bool {

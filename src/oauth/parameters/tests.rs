@@ -521,3 +521,38 @@ fn takes_every_spelling_of_a_form_for_one() {
         assert!(!is_form_content_type(other.as_bytes()), "{other}");
     }
 }
+
+#[test]
+fn rejects_names_that_php_reads_as_names_of_protocol_parameters() {
+    let checked = |raw: &str| {
+        let read = query(raw).unwrap();
+        names(
+            read.check_oauth_names(Placement::FlowApart),
+            "the API could read it as a name that begins with oauth_",
+        )
+    };
+    for (raw, name) in [
+        ("oauth.token=x", "oauth.token"),
+        ("oauth%5Btoken=x", "oauth%5Btoken"),
+        ("oauth%20token=x", "oauth%20token"),
+        ("oauth+token=x", "oauth%20token"),
+        ("+oauth_token=x", "%20oauth_token"),
+        ("%20%20oauth.nonce=x", "%20%20oauth.nonce"),
+        ("%09oauth_token=x", "%09oauth_token"),
+    ] {
+        assert_eq!(checked(&format!("{raw}&oauth_nonce=y")), name, "{raw}");
+    }
+    for raw in [
+        "oauth2_token=x",
+        "oauth=x",
+        "oauth-token=x",
+        "xoauth_token=x",
+        "OAuth.token=x",
+        "a.b=x",
+        "+=x",
+        "=x",
+    ] {
+        let read = query(raw).unwrap();
+        assert_eq!(read.check_oauth_names(Placement::OnePlace), Ok(()), "{raw}");
+    }
+}
