@@ -488,7 +488,7 @@ pub fn route<'o, 'r>(
 ) -> Result<Target<'o, 'r>, Rejection> {
     let (received, target) = (&head.received, &head.target);
     let is_base = origins.is_base(received);
-    let has_pages = origins.page_origin(received).is_some();
+    let has_pages = is_base || origins.is_page_host(received);
     // A call of the endpoint that its path and its query do not name.
     let mut is_undecided = false;
     if has_pages {

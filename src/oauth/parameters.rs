@@ -254,6 +254,9 @@ impl Parameters {
     /// The deviations of `accepted` that change the base string of these parameters.
     #[must_use]
     pub fn deviations_in_text(&self, accepted: DeviationSet) -> DeviationSet {
+        if accepted.is_empty() {
+            return accepted;
+        }
         let applies = |deviation: &Deviation| match deviation {
             Deviation::RepeatsOnce => self.repeated().next().is_some(),
             Deviation::HashUnencoded => self.was_sent(ProtocolParameter::BodyHash),

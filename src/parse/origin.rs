@@ -335,6 +335,16 @@ impl Origins {
         if self.is_base(received) {
             return Some(&self.base.origin);
         }
+        self.further_page_origin(received)
+    }
+
+    /// Whether a request is for one of the further origins with pages.
+    #[must_use]
+    pub fn is_page_host(&self, received: &RequestOrigin<'_>) -> bool {
+        self.further_page_origin(received).is_some()
+    }
+
+    fn further_page_origin(&self, received: &RequestOrigin<'_>) -> Option<&Origin> {
         let mut pages = self.pages.iter();
         pages.find(|origin| is_at(origin, &received.authority))
     }

@@ -110,6 +110,8 @@ pub struct Operations {
     root: PathNode,
     /// The same patterns, each without what [`folded`] leaves out; `None`: similar paths are not looked for.
     similar: Option<PathNode>,
+    /// None of the patterns has anything that [`folded`] leaves out.
+    is_folded: bool,
     labels: Vec<String>,
     unlisted: Access,
     hide: bool,
@@ -237,15 +239,19 @@ impl Operations {
         let labels = listed.iter().map(Operation::label).collect();
         let mut root = PathNode::default();
         let mut folded = PathNode::default();
+        let mut is_folded = true;
         for (index, operation) in listed.iter_mut().enumerate() {
             operation.index = index;
             root.insert(&operation.path.shape, index);
-            folded.insert(&operation.path.folded_shape(), index);
+            let shape = operation.path.folded_shape();
+            is_folded &= shape == operation.path.shape;
+            folded.insert(&shape, index);
         }
         Self {
             listed,
             root,
             similar: (similar == Similar::Reject).then_some(folded),
+            is_folded,
             labels,
             unlisted,
             hide,
@@ -320,7 +326,13 @@ impl Operations {
         if found.and_then(<[usize]>::first).is_some_and(is_exact) {
             return None;
         }
-        let similar = self.similar.as_ref()?.of_path(&folded(path))?;
+        let similar = self.similar.as_ref()?;
+        let folded = folded(path);
+        // Nearly always: the same patterns would be searched for the same path again.
+        if self.is_folded && matches!(folded, Cow::Borrowed(_)) {
+            return None;
+        }
+        let similar = similar.of_path(&folded)?;
         let first = found.and_then(<[usize]>::first);
         match first.is_some_and(|first| similar.contains(first)) {
             true => None,

@@ -297,7 +297,10 @@ fn a_deviation_is_a_member_of_the_record_everywhere() {
     let unknown = proxy.command(&["consumer", "update", &consumer.key, "--accept", "anything"]);
     assert_eq!(unknown.code(), Some(2), "{unknown:?}");
     assert!(unknown.stderr.contains("hash_unencoded"), "{unknown:?}");
-    let exported = proxy.command(&["export"]).done().stdout;
+    let file = proxy.directory().join("export.jsonl");
+    let exported = ["export", file.to_str().unwrap()];
+    proxy.command(&exported).done();
+    let exported = std::fs::read_to_string(&file).unwrap();
     assert!(
         exported.contains("\"accept\":[\"repeats_once\",\"callback_absent\"]"),
         "{exported}"

@@ -110,7 +110,7 @@ fn another_spelling_of_a_protected_path_is_that_path_or_none() {
             .anonymous(),
         );
     }
-    stage.play(29, &cases);
+    stage.play(31, &cases);
 }
 
 #[test]
