@@ -28,12 +28,12 @@ use tokio_rustls::TlsConnector;
 use super::{
     Fault,
     body::UpstreamBody,
-    stream::{ApiStream, Control},
+    stream::{ApiStream, Control, Probe, SharedWire},
 };
 use crate::server::{
     caller::HeaderCase,
     tls::HTTP2,
-    wire::{Stream, Watch, Wire},
+    wire::{Stream, Unread, Watch, Wire},
 };
 
 /// The address of the API.
@@ -90,11 +90,10 @@ const CONNECTION_WINDOW: u32 = 4 << 20;
 /// A connection over HTTP/1.1. Its task ends when this is dropped.
 pub struct Http1 {
     pub(super) sender: http1::SendRequest<UpstreamBody>,
-    task: JoinHandle<hyper::Result<Wire>>,
+    task: JoinHandle<hyper::Result<Option<Wire>>>,
     pub(super) watch: Rc<Watch>,
     pub(super) control: Rc<Control>,
-    /// It has served a request before, and the API may have closed it since.
-    pub(super) reused: bool,
+    probe: Probe,
     /// The time at which [`Pool::evict_idle`] first saw it unused.
     unused_since: Option<Instant>,
     /// The API has responded in HTTP/1.0. hyper would send the next request in that version, and one whose length is not
@@ -103,9 +102,11 @@ pub struct Http1 {
 }
 
 impl Http1 {
-    /// Whether the API ended the connection, or stopped reading from it.
+    /// Whether the API ended the connection, stopped reading from it, or sent bytes without a request.
     fn is_over(&self) -> bool {
-        self.sender.is_closed() || self.control.write_failed()
+        self.sender.is_closed()
+            || self.control.write_failed()
+            || self.probe.unread_now() != Unread::Nothing
     }
 
     /// The stream of a connection that has switched to another protocol.
@@ -114,9 +115,9 @@ impl Http1 {
     /// [`Fault::BrokenResponse`]
     pub async fn into_wire(mut self) -> Result<Wire, Fault> {
         match (&mut self.task).await {
-            Ok(Ok(wire)) => Ok(wire),
+            Ok(Ok(Some(wire))) => Ok(wire),
             Ok(Err(error)) => Err(Fault::BrokenResponse(error.to_string().into())),
-            Err(_) => Err(Fault::Internal("the task of a connection ended")),
+            Ok(Ok(None)) | Err(_) => Err(Fault::Internal("the task of a connection ended")),
         }
     }
 }
@@ -132,13 +133,16 @@ impl Drop for Http1 {
 pub struct Http2 {
     pub(super) sender: http2::SendRequest<UpstreamBody>,
     pub(super) watch: Rc<Watch>,
-    /// As with HTTP/1.1.
-    pub(super) reused: bool,
+    probe: Probe,
     /// The time at which a place was last taken or given back. The pool and each place share it.
     used_at: Rc<Cell<Instant>>,
 }
 
 impl Http2 {
+    fn is_over(&self) -> bool {
+        !self.sender.is_ready() || self.probe.unread_now() == Unread::End
+    }
+
     fn is_idle_for(&self, time: Duration) -> bool {
         Rc::strong_count(&self.used_at) == 1 && self.used_at.get().elapsed() >= time
     }
@@ -198,8 +202,8 @@ impl Pool {
         self.params.tls.is_some()
     }
 
-    /// The most recently used connection that is still open, if there is any; `upgrade`: one over HTTP/1.1, which alone
-    /// can switch to another protocol.
+    /// The most recently used connection that is still open by a look at its socket, if there is any; `upgrade`: one over
+    /// HTTP/1.1, which alone can switch to another protocol.
     pub fn reuse(&self, upgrade: bool) -> Option<Lease> {
         if !upgrade && let Some(lease) = self.reuse_http2() {
             return Some(lease);
@@ -216,11 +220,9 @@ impl Pool {
     }
 
     fn reuse_http2(&self) -> Option<Lease> {
-        let http2 = self.http2.borrow();
-        let http2 = http2.as_ref().filter(|http2| http2.sender.is_ready())?;
-        let mut place = http2.clone();
-        place.reused = true;
-        Some(Lease::Http2(place))
+        let mut http2 = self.http2.borrow_mut();
+        http2.take_if(|http2| http2.is_over());
+        http2.clone().map(Lease::Http2)
     }
 
     /// Opens a connection of the kind that [`Pool::reuse`] finds.
@@ -297,6 +299,8 @@ impl Pool {
         let wire = Wire::new(stream);
         let speaks_http2 = wire.alpn_http2().unwrap_or(http2);
         let watch = wire.watch();
+        let wire = SharedWire::new(wire);
+        let probe = wire.probe();
         if http2 {
             self.speaks_http1.set(!speaks_http2);
         }
@@ -317,7 +321,7 @@ impl Pool {
             let http2 = Http2 {
                 sender,
                 watch,
-                reused: false,
+                probe,
                 used_at: Rc::new(Cell::new(Instant::now())),
             };
             *self.http2.borrow_mut() = Some(http2.clone());
@@ -339,16 +343,18 @@ impl Pool {
         let task = spawn_local(async move {
             (&mut connection).await?;
             let parts = connection.into_parts();
-            let mut wire = parts.io.into_inner().wire;
-            wire.unread(parts.read_buf);
-            Ok(wire)
+            let wire = parts.io.into_inner().wire.into_inner();
+            Ok(wire.map(|mut wire| {
+                wire.unread(parts.read_buf);
+                wire
+            }))
         });
         Ok(Lease::Http1(Box::new(Http1 {
             sender,
             task,
             watch,
             control,
-            reused: false,
+            probe,
             unused_since: None,
             outdated: false,
         })))
@@ -362,7 +368,6 @@ impl Pool {
         if self.params.max_idle == 0 || connection.outdated || connection.is_over() {
             return;
         }
-        connection.reused = true;
         connection.unused_since = None;
         let mut idle = self.idle.borrow_mut();
         if idle.len() >= self.params.max_idle {
@@ -374,7 +379,7 @@ impl Pool {
     /// Closes connections that were unused for too long or were closed at the other end.
     pub fn evict_idle(&self) {
         self.http2.borrow_mut().take_if(|http2| {
-            !http2.sender.is_ready() || http2.is_idle_for(self.params.idle_timeout)
+            http2.is_over() || http2.is_idle_for(self.params.idle_timeout)
         });
         let now = Instant::now();
         self.idle.borrow_mut().retain_mut(|connection| {

@@ -27,6 +27,7 @@ mod support;
 mod load;
 mod process;
 
+mod api;
 mod clock;
 mod connections;
 mod descriptors;
