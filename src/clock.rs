@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    hash::{BuildHasher, RandomState},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -103,6 +104,13 @@ pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     let total = quantity(text, &TIME_UNITS).filter(|total| *total <= LONGEST);
     let total = total.ok_or("write a whole number and ms, s, m, h or d, 36500d at most")?;
     Ok(Duration::from_millis(total))
+}
+
+/// A random time between `time` less its `part`th part and `time`, so that many do not come at once.
+pub fn spread(time: Duration, part: u32) -> Duration {
+    // A hasher has random keys.
+    let random = RandomState::new().hash_one(()) % 1024;
+    time - time / part / 1024 * u32::try_from(random).unwrap_or(0)
 }
 
 /// Reads a whole number and one of `units`.

@@ -22,6 +22,7 @@ use crate::{
     manage::{self, Management},
     oauth::{MethodSet, diagnosis::OtherUrl},
     origin::{HttpUrl, Origin, Scheme},
+    outbound::Dialer,
     pages::{self, Pages, PermissionText, cookie_names},
     parse::origin::{Origins, PublicUrl},
     policy::{
@@ -490,8 +491,16 @@ pub fn upstream_params(config: &Config) -> Result<Option<pool::Params>, TlsError
         header_case: upstream.header_case,
         tls,
         http2: upstream.http2,
+        dialer: Dialer {
+            stale_addresses: upstream.stale_addresses,
+            // An API that takes nothing of a body may have as long as its limit says.
+            user_timeout: Dialer::default()
+                .user_timeout
+                .max(config.limits.body_timeout),
+        },
         connect_timeout: upstream.connect_timeout,
         idle_timeout: upstream.idle_timeout,
+        max_age: upstream.max_age,
         // The kept connections of all workers together leave enough descriptors for callers.
         max_idle: (upstream.max_idle as usize)
             .min(descriptors::at_most(usize::MAX, descriptors::limit()) / config.workers()),

@@ -432,7 +432,7 @@ pub(super) fn target(
     let tls = origin
         .is_https()
         .then(|| forward::tls::client_config(&params));
-    let tls = tls.transpose()?;
+    let tls = tls.transpose()?.map(|tls| (tls.config, tls.name));
     Ok(Target { origin, tls })
 }
 

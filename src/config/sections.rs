@@ -127,12 +127,16 @@ section! {
     Upstream["upstream"] {
         /// http://, https:// or unix:/path.sock; a path goes before that of each request. The one key without a default. It may be absent where forward_auth.listen is set: then countersign decides and forwards nothing.
         api_url: Option<ApiUrl> [required: "http://127.0.0.1:9000"], reload;
-        /// Time to connect. An API that takes longer is down.
+        /// The time for which the last good addresses of its host serve while the name cannot be resolved. Each new connection asks for the addresses; all of them are tried.
+        #[serde(deserialize_with = "duration::<0, LONGEST, _>")] stale_addresses: Duration = "60s", reload;
+        /// Time to connect, for the addresses of the host together. An API that takes longer is down.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] connect_timeout: Duration = "2s", reload;
         /// Time from the request's end to the response's head.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] response_timeout: Duration = "60s", reload;
         /// The time to keep an unused connection: less than the API's own, or requests meet connections that just closed.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] idle_timeout: Duration = "60s", reload;
+        /// The age at which a connection is closed as soon as it is unused, less up to a tenth, so that another address of the host takes effect. A connection over HTTP/2 then gets no more requests.
+        #[serde(deserialize_with = "duration::<1, LONGEST, _>")] max_age: Duration = "10m", reload;
         /// Maximum of unused connections in each worker.
         max_idle: u32 = 128, reload;
         /// Speaks HTTP/2 to the API: over TLS where ALPN agrees, else by prior knowledge. gRPC needs it.

@@ -53,7 +53,7 @@ pub async fn send(
     now: Instant,
     request: &mut Request<UpstreamBody>,
 ) -> Result<(Response<Incoming>, Lease), ExchangeError> {
-    if let Some(lease) = pool.reuse(upgrade) {
+    if let Some(lease) = pool.reuse(upgrade, now) {
         let wait = Wait::new(&lease, caller, response_timeout, now);
         match attempt(pool, lease, wait, request).await {
             Ok(answered) => return Ok(answered),

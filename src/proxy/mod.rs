@@ -127,13 +127,17 @@ pub struct Current {
 }
 
 impl Current {
-    fn of(shared: &Shared) -> (u64, Rc<Self>) {
+    /// The configuration of now; connections to the API stay if `before` opened them by the same rules.
+    fn of(shared: &Shared, before: Option<&Self>) -> (u64, Rc<Self>) {
         let generation = shared.generation.load(Ordering::Acquire);
         let live = shared.live.load_full();
-        let pool = live
-            .upstream
-            .clone()
-            .map(|params| Rc::new(Pool::new(params)));
+        let pool = match before {
+            Some(before) if before.live.upstream == live.upstream => before.pool.clone(),
+            _ => {
+                let params = live.upstream.clone();
+                params.map(|params| Rc::new(Pool::new(params)))
+            }
+        };
         (generation, Rc::new(Self { live, pool }))
     }
 }
@@ -141,7 +145,7 @@ impl Current {
 impl Worker {
     /// A worker without connections.
     pub fn new(shared: Arc<Shared>) -> Self {
-        let current = RefCell::new(Current::of(&shared));
+        let current = RefCell::new(Current::of(&shared, None));
         Self {
             shared,
             // Without randomness nothing else starts; the ids of workers would only look alike.
@@ -190,7 +194,7 @@ impl Worker {
         let generation = self.shared.generation.load(Ordering::Relaxed);
         let mut current = self.current.borrow_mut();
         if current.0 != generation {
-            *current = Current::of(&self.shared);
+            *current = Current::of(&self.shared, Some(&current.1));
         }
         Rc::clone(&current.1)
     }

@@ -36,6 +36,7 @@ mod drain;
 mod handover;
 mod kill;
 mod logins;
+mod names;
 mod reload;
 mod slow;
 mod streams;

@@ -278,6 +278,17 @@ fn an_api_that_is_too_slow_has_its_stream_reset() {
     assert_eq!(api.connections(), connections + 1);
 }
 
+/// It answers no PING. Without one the request would wait for a minute, longer than a test does.
+#[test]
+fn an_api_that_is_gone_is_noticed_while_it_owes_a_response() {
+    let api = Api::start();
+    let proxy = api.behind().config(OPEN).start();
+    proxy.send(Call::get("/x")).has_status(200);
+    proxy.send(Call::get("/freeze")).has_status(502);
+    proxy.send(Call::get("/x")).has_status(200);
+    assert_eq!(api.connections(), 2);
+}
+
 #[test]
 fn a_caller_that_leaves_or_breaks_off_resets_the_stream() {
     let api = Api::start();

@@ -13,6 +13,7 @@ pub mod call;
 pub mod gate;
 pub mod http;
 pub mod legs;
+pub mod names;
 pub mod operator;
 pub mod postgres;
 pub mod program;

@@ -20,7 +20,10 @@ use tokio::{
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Statement, error::SqlState};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{COMMAND_TIMEOUT, PostgresFault, url::CONNECT_TIMEOUT};
+use super::{
+    COMMAND_TIMEOUT, PostgresFault,
+    url::{CONNECT_TIMEOUT, addressed},
+};
 use crate::store::{
     Opening, Result, StoreError,
     open::OpenProblem,
@@ -94,6 +97,7 @@ impl Connect for Connector {
         let config = config.clone();
         Box::pin(async move {
             let mut connecting = pin!(async {
+                let config = addressed(&config).await;
                 let (client, connection) = config.connect(self.tls.clone()).await?;
                 // It ends with an error when the connection breaks, and every request on it fails with that.
                 let task = tokio::spawn(async { drop(connection.await) });
@@ -251,7 +255,8 @@ impl PostgresPool {
     }
 
     async fn follow(&self) -> Result<(), Error> {
-        let (client, mut connection) = self.config.connect(self.connector.tls.clone()).await?;
+        let config = addressed(&self.config).await;
+        let (client, mut connection) = config.connect(self.connector.tls.clone()).await?;
         let messages = async {
             loop {
                 match poll_fn(|cx| connection.poll_message(cx)).await {

@@ -19,10 +19,9 @@ use rustls::{ClientConfig, pki_types::ServerName};
 use thiserror::Error;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
     sync::Mutex,
     task::{AbortHandle, Id, JoinSet},
-    time::{Sleep, sleep, timeout},
+    time::{Instant, Sleep, sleep, timeout},
 };
 use tokio_rustls::TlsConnector;
 
@@ -30,9 +29,12 @@ use super::{
     nonces::STATE,
     target::{RedisLogin, RedisNode, Sentinel, Target},
 };
-use crate::store::{
-    Result, StoreError,
-    remote::{Outage, Remote, before, jittered},
+use crate::{
+    outbound::Dialer,
+    store::{
+        Result, StoreError,
+        remote::{Outage, Remote, before, jittered},
+    },
 };
 
 /// The time that a call may take: callers are to get a response within a second.
@@ -242,11 +244,9 @@ impl LinkState {
 
     /// Finds the primary and connects to it, within [`CONNECT`].
     async fn connect(&self) -> Result<Shareable, RedisFault> {
-        let nodes = &self.target.nodes;
-        // A node that hangs must not keep the others from being asked.
-        let share = CONNECT / u32::try_from(nodes.len()).unwrap_or(1).max(1);
+        let share = self.share();
         let mut fault = RedisFault::TimedOut;
-        for node in nodes {
+        for node in &self.target.nodes {
             let attempt = async {
                 let node = match &self.target.sentinel {
                     None => node.clone(),
@@ -277,6 +277,11 @@ impl LinkState {
             }
         }
         Err(fault)
+    }
+
+    /// The time for one node: one that hangs must not keep the others from being asked.
+    fn share(&self) -> Duration {
+        CONNECT / u32::try_from(self.target.nodes.len()).unwrap_or(1).max(1)
     }
 
     async fn ask_sentinel(
@@ -311,8 +316,8 @@ impl LinkState {
         login: &RedisLogin,
         db: i64,
     ) -> Result<Driven, RedisFault> {
-        let tcp = TcpStream::connect((host.as_str(), *port)).await?;
-        tcp.set_nodelay(true)?;
+        let deadline = Instant::now() + self.share();
+        let tcp = Dialer::default().connect(host, *port, deadline).await?;
         let stream: Box<dyn ByteStream> = match &self.tls {
             None => Box::new(tcp),
             Some(tls) => {
