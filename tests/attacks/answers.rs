@@ -1,8 +1,6 @@
 //! An API that lies, breaks off or says too much: 502, or an answer that ends visibly, never one that looks whole (RFC
 //! 9112 §6.3, §8). The rest of it is discarded with its connection: the next caller gets the next answer.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use crate::support::rows;
 use crate::{
     case::{Case, Stage, answered},

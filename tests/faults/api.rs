@@ -1,4 +1,4 @@
-//! An API whose connections end: a request that it may have received is never sent again.
+//! An API whose connections end, or that is gone.
 
 use std::{
     collections::HashMap,
@@ -12,6 +12,8 @@ use std::{
     thread,
     time::Duration,
 };
+
+use socket2::{SockFilter, SockRef};
 
 use crate::{
     scaled,
@@ -113,4 +115,27 @@ fn that_closes_connections_at_random_times_gets_nothing_twice() {
     );
     // The others were on their way while the API closed the connection.
     assert!((failed - unanswered) * 100 < all, "{failed} of {all}");
+}
+
+/// Without TCP keep-alive the request would wait for a minute, longer than a test does.
+#[test]
+fn that_is_gone_is_noticed_while_it_owes_a_response() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let proxy = Proxy::in_front_of_url(&url)
+        .config(OPEN)
+        .config("limits.body_timeout = '1s'")
+        .start();
+    thread::scope(|scope| {
+        let api = scope.spawn(|| {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_exact(&mut [0; 16]).unwrap();
+            // From here on its kernel drops all that arrives, and acknowledges nothing: BPF_RET of 0 bytes.
+            let drop_all = SockFilter::new(0x06, 0, 0, 0);
+            SockRef::from(&stream).attach_filter(&[drop_all]).unwrap();
+            stream
+        });
+        proxy.send(Call::get("/x")).has_status(502);
+        drop(api.join());
+    });
 }

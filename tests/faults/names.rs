@@ -1,16 +1,14 @@
 //! An API whose name has several addresses, changes them, or cannot be resolved.
 
 use std::{
-    net::{Ipv4Addr, SocketAddr, TcpStream},
+    net::{Ipv4Addr, SocketAddr},
     thread,
     time::{Duration, Instant},
 };
 
-use socket2::{Domain, Socket, Type};
-
 use crate::{
     process::Process,
-    support::{Call, Proxy, Reply, Upstream, names::Names, until},
+    support::{Call, Proxy, Reply, Upstream, names::Names, silent::Silent, until},
 };
 
 const OPEN: &str = "log.access = false\nlisten.workers = 2\n[operations]\nunlisted = 'anonymous'";
@@ -22,19 +20,6 @@ fn address(last: u8, port: u16) -> SocketAddr {
 
 fn port(api: &Upstream) -> u16 {
     api.url().rsplit_once(':').unwrap().1.parse().unwrap()
-}
-
-/// A listener that drops further SYNs: its queue is full.
-fn silent(at: SocketAddr) -> (Socket, Vec<TcpStream>) {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    socket.bind(&at.into()).unwrap();
-    socket.listen(0).unwrap();
-    let patience = Duration::from_millis(200);
-    let mut queued = Vec::new();
-    while let Ok(stream) = TcpStream::connect_timeout(&at, patience) {
-        queued.push(stream);
-    }
-    (socket, queued)
 }
 
 /// An API that takes one request on each connection.
@@ -53,7 +38,7 @@ fn proxy(port: u16, lines: &str, config: &str) -> (Proxy, Names) {
 fn a_dead_first_address_delays_nobody_for_a_second() {
     let api = each_on_its_own();
     let port = port(&api);
-    let _silent = silent(address(2, port));
+    let _silent = Silent::at(address(2, port));
     let (proxy, _names) = proxy(port, "api.test 127.0.0.2 127.0.0.1", "");
     for _ in 0..3 {
         let began = Instant::now();

@@ -17,6 +17,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use crate::{
     postgres_server::{Identity, Postgres as Server},
     records::{MOST_SESSIONS, NOW, access_token, consumer, id, populate, session},
+    silent::Silent,
     suite::Backend,
 };
 
@@ -162,6 +163,16 @@ async fn a_hung_server_is_unavailable_and_serves_again_within_two_seconds() {
     assert!(issued.is_ok(), "{issued:?}");
     let key = id("c");
     assert_eq!(store.consumer(&key).await.unwrap(), Some(consumer("c")));
+}
+
+#[tokio::test]
+async fn a_first_host_that_is_gone_leaves_time_for_the_next() {
+    let server = Server::shared();
+    let (url, port) = (server.database(), server.port());
+    let database = database_of(&url);
+    let _silent = Silent::at(([127, 0, 0, 2], port).into());
+    let url = format!("postgres://postgres@127.0.0.2,127.0.0.1/{database}?port={port}");
+    serve(&url).ping().await.unwrap();
 }
 
 #[tokio::test]

@@ -20,6 +20,7 @@ pub mod program;
 pub mod proxy;
 pub mod redis;
 pub mod signer;
+pub mod silent;
 pub mod text;
 pub mod tls;
 pub mod upstream;
