@@ -6,7 +6,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     net::TcpStream,
     task::JoinSet,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, sleep},
 };
 
 use super::resolve;
@@ -38,18 +38,15 @@ impl Default for Dialer {
 }
 
 impl Dialer {
-    /// Connects to a host at the first of its addresses that responds.
+    /// Connects to a host at the first of its addresses that responds. They share the time until `deadline`, at which the
+    /// caller gives up.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`] at `deadline`, the error of the look-up, or that of the last address.
+    /// That of the look-up, or of the last address.
     pub async fn connect(&self, host: &str, port: u16, deadline: Instant) -> io::Result<TcpStream> {
-        let connecting = async {
-            let addresses = resolve::addresses(host, self.stale_addresses).await?;
-            let left = deadline.saturating_duration_since(Instant::now());
-            race(in_turn(&addresses, port), left).await
-        };
-        let connected = timeout_at(deadline, connecting).await;
-        let stream = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+        let addresses = resolve::addresses(host, self.stale_addresses).await?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        let stream = race(in_turn(&addresses, port), left).await?;
         stream.set_nodelay(true)?;
         let socket = SockRef::from(&stream);
         let probes = TcpKeepalive::new()
@@ -83,7 +80,7 @@ fn in_turn(addresses: &[SocketAddr], port: u16) -> Vec<SocketAddr> {
     all
 }
 
-/// Connects to the first address that responds within `time`. Each attempt gets [`ATTEMPT_DELAY`] before the next one begins
+/// Connects to the first address that responds; all are tried within `time`. Each attempt gets [`ATTEMPT_DELAY`] before the next one begins
 /// beside it, or less if all of them could not begin in time otherwise.
 ///
 /// `HttpConnector` of hyper-util tries the addresses of one family one after the other, each for its share of the time:

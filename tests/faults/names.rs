@@ -39,12 +39,14 @@ fn a_dead_first_address_delays_nobody_for_a_second() {
     let api = each_on_its_own();
     let port = port(&api);
     let _silent = Silent::at(address(2, port));
-    let (proxy, _names) = proxy(port, "api.test 127.0.0.2 127.0.0.1", "");
+    let (proxy, names) = proxy(port, "api.test 127.0.0.2 127.0.0.1", "");
     for _ in 0..3 {
         let began = Instant::now();
         proxy.send(Call::get("/x")).has_status(200);
         assert!(began.elapsed() < Duration::from_secs(1));
     }
+    names.set("api.test 127.0.0.2");
+    proxy.send(Call::get("/x")).has_status(504);
     // One that refuses costs nothing, wherever it stands.
     let (proxy, _names) = self::proxy(port, "api.test 127.0.0.3 127.0.0.1 127.0.0.4", "");
     proxy.send(Call::get("/x")).has_status(200);

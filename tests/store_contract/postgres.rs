@@ -171,7 +171,8 @@ async fn a_first_host_that_is_gone_leaves_time_for_the_next() {
     let (url, port) = (server.database(), server.port());
     let database = database_of(&url);
     let _silent = Silent::at(([127, 0, 0, 2], port).into());
-    let url = format!("postgres://postgres@127.0.0.2,127.0.0.1/{database}?port={port}");
+    let hosts = format!("127.0.0.2:{port},127.0.0.1:{port}");
+    let url = format!("postgres://postgres@{hosts}/{database}");
     serve(&url).ping().await.unwrap();
 }
 
