@@ -10,6 +10,7 @@ use crate::{
     telemetry::{
         causes::causes,
         conditions::{Condition, Conditions, WINDOW_FULL},
+        log,
     },
     verify::{Verifier, nonces::Nonces},
 };
@@ -32,9 +33,16 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// Checks store, nonces and clock.
+    /// Checks log, store, nonces and clock.
     pub async fn look(&self) {
         let conditions = &*self.conditions;
+        if log::is_stalled() {
+            let cause = "standard error is not read fast enough, and access lines are dropped; check its reader, such as \
+                         journald or the container runtime, or set log.access = false";
+            conditions.set(Condition::LogStalled, Some(cause.to_owned()));
+        } else {
+            conditions.end_if_quiet(Condition::LogStalled);
+        }
         match timeout(PING_TIMEOUT, self.store.ping()).await {
             Ok(Ok(())) => conditions.set(Condition::Store, None),
             Ok(Err(error)) if is_of_logged_outage(&error) => {

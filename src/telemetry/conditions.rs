@@ -41,6 +41,8 @@ pub enum Condition {
     Imports,
     /// The store does not record how far nonces are accepted.
     NonceMark,
+    /// The log is not read, and lines are dropped.
+    LogStalled,
 }
 
 impl Condition {

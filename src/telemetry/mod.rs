@@ -8,6 +8,7 @@ pub mod lines;
 pub mod log;
 pub mod metrics;
 pub mod previous_secrets;
+mod queue;
 pub mod redact;
 pub mod rejections;
 pub mod request_id;

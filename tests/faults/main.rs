@@ -35,6 +35,7 @@ mod disk;
 mod drain;
 mod handover;
 mod kill;
+mod log;
 mod logins;
 mod names;
 mod reload;
