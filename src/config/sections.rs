@@ -49,8 +49,8 @@ section! {
     Listen["listen"] {
         /// One address or a list of addresses, each with a port. Loopback by default, so that nothing is public before you decide it.
         #[serde(deserialize_with = "filled")] address: Vec<SocketAddr> = "127.0.0.1:8080", restart;
-        /// Worker threads, each with its own connections to the API.
-        workers: Option<NonZeroU16> [else "the number of cores": 4], restart;
+        /// Worker threads, each with its own connections to the API. By default one for each processor that the CPU quota of the cgroup allows, at most 4. A container without a quota sees every processor of its machine: write the number that it may use.
+        workers: Option<NonZeroU16> [else "the processors of the quota, at most 4": 2], restart;
         /// Networks whose forwarded fields count; none by default, because callers can send these fields too.
         #[serde(deserialize_with = "distinct")] trusted_proxies: Vec<IpNet> = [], reload;
         /// The fields that these proxies write: "x-forwarded" (X-Forwarded-For, -Proto, -Host) or "forwarded" (RFC 7239). The other family is ignored and dropped from every caller, because a proxy forwards the fields that it does not know.
