@@ -1,6 +1,6 @@
 //! Turns the configuration into the state that requests need. A reload swaps all of it.
 
-use std::{net::SocketAddr, sync::Arc, time::Instant};
+use std::{net::SocketAddr, sync::Arc};
 
 use http::HeaderValue;
 
@@ -80,8 +80,10 @@ pub fn live(
         enforce: config.signature.enforcement == Enforcement::Enforce,
         forward_preflights: config.operations.preflight == Preflight::Forward,
         sunset,
-        rate: config.limits.requests_per_consumer.map(ConsumerRate::new),
-        started: Instant::now(),
+        rate: config
+            .limits
+            .requests_per_consumer
+            .map(|rate| Arc::new(ConsumerRate::new(rate))),
     };
     Ok(Live {
         limits: limits(config),

@@ -517,8 +517,12 @@ impl App {
         Certificate::may_replace(&certificates, &shown, self.services.clock.now())
             .map_err(StartError::Certificate)?;
         let tls = tls_params(config).zip(self.common.tls.as_ref());
+        let mut live = live::live(config, first(&self.addresses), &self.services)?;
+        let before = self.common.shared.live.load();
+        let rate = live.authorizer.rate.take();
+        live.authorizer.rate = rate.map(|rate| rate.or_before(before.authorizer.rate.as_ref()));
         Ok(Swap {
-            live: live::live(config, first(&self.addresses), &self.services)?,
+            live,
             backend: live::backend(config, first(&self.addresses), &self.services)?,
             tls: tls
                 .map(|(params, shown)| Tls::read(&params, Some(&shown.load())))

@@ -6,7 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use moka::sync::Cache;
@@ -26,7 +26,8 @@ pub struct Rate {
 #[derive(Debug)]
 pub struct ConsumerRate {
     rate: Rate,
-    /// The time when the bucket of a consumer would be empty again, in nanoseconds on the caller's monotonic clock.
+    started: Instant,
+    /// The time when the bucket of a consumer would be empty again, in nanoseconds since `started`.
     buckets: Cache<ConsumerKey, Arc<AtomicU64>>,
 }
 
@@ -35,14 +36,29 @@ impl ConsumerRate {
     pub fn new(rate: Rate) -> Self {
         // A consumer without requests for a period has its full rate again: dropping its entry changes nothing.
         let buckets = Cache::builder().time_to_idle(rate.period).build();
-        Self { rate, buckets }
+        Self {
+            rate,
+            started: Instant::now(),
+            buckets,
+        }
     }
 
-    /// Counts a request at `now`, the time since some fixed moment.
+    /// The limit `before` with its counts, if it is the same limit; else this one.
+    pub fn or_before(self: Arc<Self>, before: Option<&Arc<Self>>) -> Arc<Self> {
+        let before = before.filter(|before| before.rate == self.rate);
+        before.map_or(self, Arc::clone)
+    }
+
+    /// Counts a request.
     ///
     /// # Errors
     /// The time until the next one is allowed; the request is not counted then.
-    pub fn count(&self, consumer: &ConsumerKey, now: Duration) -> Result<(), Duration> {
+    pub fn count(&self, consumer: &ConsumerKey) -> Result<(), Duration> {
+        self.count_at(consumer, self.started.elapsed())
+    }
+
+    /// Counts a request at `now`, the time since the start.
+    fn count_at(&self, consumer: &ConsumerKey, now: Duration) -> Result<(), Duration> {
         let bucket = self.buckets.get_with_by_ref(consumer, Default::default);
         let period = nanoseconds(self.rate.period);
         let cost = (period / u64::from(self.rate.count.get())).max(1);
@@ -75,16 +91,16 @@ mod tests {
         let consumer: ConsumerKey = "c".parse().expect("a name");
         let start = Duration::from_secs(1000);
         for _ in 0..3 {
-            assert_eq!(rate.count(&consumer, start), Ok(()));
+            assert_eq!(rate.count_at(&consumer, start), Ok(()));
         }
-        assert_eq!(rate.count(&consumer, start), Err(Duration::from_secs(1)));
-        assert_eq!(rate.count(&"d".parse().expect("a name"), start), Ok(()));
+        assert_eq!(rate.count_at(&consumer, start), Err(Duration::from_secs(1)));
+        assert_eq!(rate.count_at(&"d".parse().expect("a name"), start), Ok(()));
         assert_eq!(
-            rate.count(&consumer, start + Duration::from_secs(1)),
+            rate.count_at(&consumer, start + Duration::from_secs(1)),
             Ok(())
         );
         assert!(
-            rate.count(&consumer, start + Duration::from_secs(1))
+            rate.count_at(&consumer, start + Duration::from_secs(1))
                 .is_err()
         );
     }

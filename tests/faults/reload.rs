@@ -290,3 +290,18 @@ fn a_reload_asked_for_during_the_start_waits_for_its_end() {
     rustix::process::kill_process(pid, Signal::TERM).unwrap();
     assert!(serve.wait().unwrap().success());
 }
+
+#[test]
+fn a_consumer_at_its_limit_stays_there_unless_the_limit_changes() {
+    let config = "limits.requests_per_consumer = '2 per 1h'";
+    let (_api, mut proxy, caller) = Scene::with(config).into_parts();
+    let calls = |proxy: &Proxy| proxy.send(Call::get("/x").of(&caller)).status;
+    assert_eq!(
+        [calls(&proxy), calls(&proxy), calls(&proxy)],
+        [200, 200, 429]
+    );
+    proxy.reload("service.realm = 'another'");
+    assert_eq!(calls(&proxy), 429);
+    proxy.reload("limits.requests_per_consumer = '3 per 1h'");
+    assert_eq!(calls(&proxy), 200);
+}
