@@ -210,9 +210,21 @@ impl Worker {
         let live = &*current.live;
         let caller = Rc::clone(body.caller());
         let body_bytes = body.size_hint().lower();
+        let is_last = match parts.method == Method::OPTIONS {
+            true if parts.uri == "*" => {
+                head::check(parts, body_bytes, &live.limits)?;
+                live.origins.receive(parts, &ASTERISK, caller.peer)?;
+                return Ok(options(&parts.method, record));
+            }
+            true => head::is_last_hop(&mut parts.headers)?,
+            false => false,
+        };
         let receive = |target: &_| live.origins.receive(parts, target, caller.peer);
         let (names, head, target) = routed(live, parts, body_bytes, &caller, record, receive)?;
         let (call, collected) = match target {
+            Target::Api(_) | Target::TokenOrApi(_) if is_last => {
+                return Ok(options(&parts.method, record));
+            }
             Target::Api(call) if current.pool.is_some() => (call, None),
             Target::TokenOrApi(call) if current.pool.is_some() => {
                 let responding = self.respond_or_collect(live, &head, &mut body, record);
@@ -424,6 +436,19 @@ async fn token(
     let responded = endpoints.token(&live.route, named, head, body, noted).await;
     record.operation = call.map_or(Served::Unknown, Served::Token);
     responded
+}
+
+/// The target of a request with OPTIONS that is for the server as a whole (RFC 9110 §9.3.7).
+const ASTERISK: parse::target::Target<'static> = parse::target::Target {
+    absolute: None,
+    path: b"*",
+    query: None,
+};
+
+/// Responds to OPTIONS for this process itself. It tells nothing of the API or its operations, so it needs no credentials.
+fn options(method: &Method, record: &mut RequestRecord) -> Response<ResponseBody> {
+    let own = OwnResponse::empty(204, Verdict::Page).field("Allow", head::KNOWN_METHODS);
+    own_response(own, method, record)
 }
 
 /// The public keys with which others verify our signatures, if anything is signed here.
