@@ -316,7 +316,7 @@ impl App {
             tls: tls.map(|tls| Arc::new(ArcSwap::from_pointee(tls))),
             proxy_protocol: config.listen.proxy_protocol,
             beat: manager::beat(),
-            beats: (0..workers).map(|_| AtomicBool::new(true)).collect(),
+            heartbeats: Arc::clone(&services.readiness.heartbeats),
             staying: Arc::new(AtomicUsize::new(workers)),
         };
         let mut app = Self {
@@ -390,7 +390,7 @@ impl App {
             };
             bound.serve(Rc::new(handler));
         }
-        manager::feed_watchdog(Arc::clone(&self.common.beats));
+        manager::feed_watchdog(Arc::clone(&self.common.heartbeats));
         manager::tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
 
         loop {

@@ -32,7 +32,10 @@ use crate::{
         postgres, redis,
         seal::{KeyFileError, SealKey},
     },
-    telemetry::{charts::Charts, conditions::Conditions, metrics::Metrics, rejections::Rejections},
+    telemetry::{
+        charts::Charts, conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics,
+        rejections::Rejections,
+    },
     tls::TlsFiles,
     verify::{Verifier, nonces::Nonces},
 };
@@ -340,6 +343,7 @@ pub async fn open(
         verifier: Arc::clone(&verifier),
         nonces: Arc::clone(&nonces),
         max_nonces: config.nonce.max_entries.get(),
+        heartbeats: Arc::new(Heartbeats::new(config.workers().get())),
         conditions: Arc::clone(&conditions),
     });
     let certificates = Arc::<ArcSwap<_>>::default();

@@ -27,6 +27,8 @@ pub enum Condition {
     NonceWindowFilling,
     /// The disk of the store is full: nothing can be issued or revoked.
     DiskFull,
+    /// A worker does not run, and its connections hang.
+    WorkerHung,
     /// A certificate is outside its dates.
     CertificateExpired,
     /// A certificate expires within days.
@@ -62,7 +64,11 @@ impl Condition {
 
     /// Whether a person has to act at once, so that its beginning is an error in the log.
     const fn needs_a_person(self) -> bool {
-        self.stops_signed_calls() || matches!(self, Self::DiskFull | Self::CertificateExpired)
+        self.stops_signed_calls()
+            || matches!(
+                self,
+                Self::DiskFull | Self::WorkerHung | Self::CertificateExpired
+            )
     }
 }
 

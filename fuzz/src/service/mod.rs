@@ -40,7 +40,7 @@ use countersign::{
         tests::TestStore,
     },
     telemetry::{
-        conditions::Conditions, metrics::Metrics, previous_secrets::PreviousSecrets, rejections::Rejections,
+        conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics, previous_secrets::PreviousSecrets, rejections::Rejections,
     },
     verify::{Verifier, nonces::Nonces},
 };
@@ -220,6 +220,7 @@ impl World {
             verifier: Arc::clone(&verifier),
             nonces: Arc::clone(&nonces),
             max_nonces: 1_000_000,
+            heartbeats: Arc::new(Heartbeats::new(1)),
             conditions: Arc::clone(&conditions),
         });
         let feed = Arc::new(ChangeHub::new(Arc::clone(&store), clock.clone(), Arc::clone(&credentials), |_| ()));
