@@ -231,6 +231,14 @@ impl Handler for Admin {
         Limits::SMALL
     }
 
+    fn evicted(&self) {
+        self.shared.metrics.connections_evicted.inc();
+    }
+
+    fn refused(&self) {
+        self.shared.metrics.connections_refused.inc();
+    }
+
     fn is_draining(&self) -> bool {
         *self.shared.phase.borrow() >= self.until
     }

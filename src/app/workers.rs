@@ -165,6 +165,7 @@ async fn run(
     gate: Option<BoundListener>,
 ) {
     let worker = Rc::new(Worker::new(Arc::clone(&common.shared)));
+    let seats = Rc::default();
     let stop = || {
         let mut phase = common.shared.phase.clone();
         async move {
@@ -174,6 +175,7 @@ async fn run(
     for listener in public {
         let rules = Rules {
             bounds: Arc::clone(&common.bounds),
+            seats: Rc::clone(&seats),
             tls: common.tls.clone(),
             is_passed,
             proxy_protocol: common.proxy_protocol,
@@ -184,6 +186,7 @@ async fn run(
     if let Some(gate) = gate {
         let rules = Rules {
             bounds: Arc::clone(&common.gate_bounds),
+            seats: Rc::default(),
             tls: None,
             is_passed: gate.is_passed,
             proxy_protocol: false,

@@ -143,6 +143,14 @@ impl Handler for Gate {
         self.0.closed();
     }
 
+    fn evicted(&self) {
+        self.0.evicted();
+    }
+
+    fn refused(&self) {
+        self.0.refused();
+    }
+
     fn rejected(&self, peer: Peer, status: u16, reason: &str) {
         self.0.rejected(peer, status, reason);
     }

@@ -521,6 +521,14 @@ impl Handler for Worker {
         self.metrics().connections.dec();
     }
 
+    fn evicted(&self) {
+        self.metrics().connections_evicted.inc();
+    }
+
+    fn refused(&self) {
+        self.metrics().connections_refused.inc();
+    }
+
     async fn answer(
         self: Rc<Self>,
         request: Request<RequestBody>,
