@@ -335,6 +335,22 @@ impl FlowPaths {
             || named.any(|(known, call)| *call != FlowCall::Authorize && known.path() == path)
     }
 
+    /// Whether a request to this path with this query is a request token call.
+    pub fn is_request_token_call(&self, path: &str, query: Option<&str>) -> bool {
+        let query = query.map(str::as_bytes);
+        let target = target::Target {
+            absolute: None,
+            path: path.as_bytes(),
+            query,
+        };
+        let mode = fields::parameter(query.unwrap_or_default(), "mode");
+        let is_mode = || matches!(mode, Ok(Some(mode)) if mode == "req_req_token");
+        match self.find(&target) {
+            Some((_, call)) => *call == FlowCall::RequestToken,
+            None => path == self.endpoint && is_mode(),
+        }
+    }
+
     /// The path, with its query, by which the call is known best: one from the configuration, else the alias, else that with a
     /// `mode`.
     pub fn of(&self, call: FlowCall) -> String {

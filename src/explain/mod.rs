@@ -215,6 +215,15 @@ fn rejected(
         } else if method == SignatureMethod::Plaintext && request.uri.scheme == Scheme::Http {
             reject("signature_method_rejected", "PLAINTEXT is for https only");
         }
+        let (consumer, uri) = (&server.consumer, &request.uri);
+        let accepts = consumer.accept.contains(&Deviation::CallbackAbsent);
+        if protocol.value(ProtocolParameter::Callback).is_none()
+            && server.rules.flow.is_request_token_call(uri.path, uri.query)
+            && !(accepts && consumer.callbacks.len() == 1)
+        {
+            let reason = "oauth_callback is missing; the only registered one stands in for a consumer with --accept callback_absent";
+            reject("parameter_absent", reason);
+        }
         if server.consumer.rsa_only && !method.is_rsa() {
             reject("signature_invalid", advice::RSA_ONLY);
         }

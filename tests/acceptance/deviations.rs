@@ -326,4 +326,14 @@ fn observe_mode_and_explain_name_the_deviation_that_would_help() {
     let explained = proxy.command(&["explain", "GET", &url, "--header", header]);
     let text = format!("{}{}", explained.stdout, explained.stderr);
     assert!(text.contains("--accept repeats_once"), "{text}");
+    let call = Call::post(REQUEST_TOKEN).by(&caller.consumer);
+    let wire = String::from_utf8(proxy.wire(&call)).unwrap();
+    let header = wire
+        .lines()
+        .find(|line| line.starts_with("Authorization"))
+        .unwrap();
+    let url = format!("{}{REQUEST_TOKEN}", proxy.origin());
+    let explained = proxy.command(&["explain", "POST", &url, "--header", header]);
+    let text = format!("{}{}", explained.stdout, explained.stderr);
+    assert!(text.contains("--accept callback_absent"), "{text}");
 }
