@@ -1,7 +1,8 @@
 //! The services that live as long as the process: store, cache, nonce window, login, metrics.
 
 use std::{
-    path::{Path, PathBuf},
+    io,
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -11,7 +12,7 @@ use sd_notify::NotifyState;
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
-use super::{certificates::Certificate, manager, own::resolved, watch};
+use super::{certificates::Certificate, inspect::can_create, manager, own::resolved, watch};
 use crate::{
     admin::readiness::Readiness,
     clock::{Clock, UnixTime},
@@ -104,7 +105,7 @@ pub enum ServiceError {
     Metrics(#[from] prometheus::Error),
     /// The system gives no more threads.
     #[error("cannot start a thread")]
-    Thread(#[source] std::io::Error),
+    Thread(#[source] io::Error),
 }
 
 /// Why the high-water mark of accepted timestamps cannot be recorded.
@@ -115,7 +116,7 @@ pub enum MarkError {
     Store(#[from] StoreError),
     /// The file of the nonce window cannot be written.
     #[error("nonce.path: {0}")]
-    Window(#[from] std::io::Error),
+    Window(#[from] io::Error),
 }
 
 /// The services of a process.
@@ -225,8 +226,8 @@ pub fn read_keys(config: &Config) -> Result<Vec<SealKey>, ServiceError> {
 /// Checks the paths of store and nonce window before either is created.
 ///
 /// # Errors
-/// [`ServiceError::OneFile`], and [`ServiceError::Store`] for a directory that is missing: the window, which is beside
-/// the store, would complain of a key that nobody wrote.
+/// [`ServiceError::OneFile`], and [`ServiceError::Store`] for a directory that is missing or cannot be written: the window,
+/// which is beside the store, would complain of a key that nobody wrote.
 pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
     let Some(store) = config.store_file() else {
         return Ok(());
@@ -237,13 +238,18 @@ pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
         }
         Some(_) => Ok(()),
         None => {
-            let absolute = std::path::absolute(&store).unwrap_or_else(|_| store.clone());
-            if absolute.parent().is_some_and(Path::is_dir) {
-                return Ok(());
-            }
+            let problem = match can_create(&resolved(&store)) {
+                Ok(()) => return Ok(()),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                        OpenProblem::DirectoryMissing
+                    }
+                    _ => OpenProblem::NotWritable(error.into()),
+                },
+            };
             Err(ServiceError::Store(OpenError {
                 place: store.display().to_string(),
-                problem: OpenProblem::DirectoryMissing,
+                problem,
             }))
         }
     }
