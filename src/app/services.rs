@@ -1,11 +1,6 @@
 //! The services that live as long as the process: store, cache, nonce window, login, metrics.
 
-use std::{
-    io,
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use sd_notify::NotifyState;

@@ -12,7 +12,8 @@
 //!
 //! The members after "and" may be left out or null: lists are empty then, `enabled` is true, `rsa_only` and `enforce` are false,
 //! `created_at` and `issued_at` are the time of the import, everything else is absent. A secret that is not UTF-8 is
-//! written in base64 under its name with `_base64` at the end. Times are RFC 3339, read to the second. An unknown member is an
+//! written in base64 under its name with `_base64` at the end. Times are written as RFC 3339; [`UnixTime::from_written`] reads
+//! other forms too. An unknown member is an
 //! error, and so is a repeated one: a mistyped `enabled` must not enable a consumer that should be disabled. Empty
 //! lines are ignored. The order of the lines has no meaning, but for the first.
 //!
@@ -24,7 +25,7 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::{
-    clock::UnixTime,
+    clock::{InvalidTime, UnixTime},
     issue::registration::{self, InvalidText},
     login::password::{self, UnusableHash},
     manage::{InvalidInput, check_members, view},
@@ -103,6 +104,8 @@ pub(super) enum LineError {
     Text(&'static str, InvalidText),
     #[error("password_hash {0}; leave it out and set a password")]
     PasswordHash(#[from] UnusableHash),
+    #[error("{0}: {1}")]
+    Time(String, InvalidTime),
     #[error("{0}: {1:?} is neither true nor false")]
     Flag(String, String),
     #[error("has {found} cells and the header {expected}")]
@@ -164,6 +167,7 @@ pub(super) fn record(
     defaults: &Defaults,
 ) -> Result<Record, LineError> {
     members.retain(|_, value| !value.is_null());
+    read_times(&mut members)?;
     let kind: String = take(&mut members, "kind")?;
     let now = || json!(defaults.now);
     Ok(match &*kind {
@@ -188,6 +192,20 @@ pub(super) fn record(
         "removed_token" => Record::RemovedToken(checked_token(only(members, "token")?)?),
         _ => return Err(LineError::Kind(kind)),
     })
+}
+
+/// Reads the times, and writes each as its type does.
+fn read_times(members: &mut Map<String, Value>) -> Result<(), LineError> {
+    let is_time = |name: &str| name.ends_with("_at") || name.ends_with("_until");
+    for (name, value) in members.iter_mut().filter(|(name, _)| is_time(name)) {
+        let text = match value.take() {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let time = UnixTime::from_written(&text);
+        *value = json!(time.map_err(|error| LineError::Time(name.clone(), error))?);
+    }
+    Ok(())
 }
 
 fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
