@@ -622,6 +622,18 @@ impl App {
         if let Err(error) = self.services.nonces.window().close() {
             tracing::error!(%error, "could not close the nonce window cleanly");
         }
+        // The next process may have begun by now, with files of this version or a later one.
+        match timeout(LAST_SYNC, services::note_files(&self.services)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::error!(%error, "could not note the version of the nonce window")
+            }
+            Err(_) => {
+                tracing::error!(
+                    "could not note the version of the nonce window: the store is too slow"
+                )
+            }
+        }
     }
 }
 

@@ -299,6 +299,11 @@ pub async fn open(
     let metrics = Arc::new(Metrics::new()?);
     let _ = store.extensions().metrics.set(Arc::clone(&metrics));
     let known = store.local_nonces_until().await?;
+    let version = match opened.files() {
+        Some(files) => store.nonce_files(&files.id).await?,
+        None => None,
+    };
+    let opened = opened.after_version(version);
     let window = opened.start(clock.now(), known, config.nonce.on_lost)?;
     let throttle = Arc::new(throttle(config)?);
     let cache = cached::Params {
@@ -502,6 +507,22 @@ pub async fn note_imported(nonces: &Nonces, store: &dyn Store) -> Result<(), Mar
     Ok(())
 }
 
+/// Writes into the store the version of the closed files of the nonce window: a start with an older copy of them notices that.
+///
+/// # Errors
+/// The store's.
+pub async fn note_files(services: &Services) -> Result<(), StoreError> {
+    let (nonces, store) = (&services.nonces, &services.store);
+    match nonces.window().files().filter(|_| !nonces.are_shared()) {
+        Some(files) => {
+            store
+                .set_local_nonces_until(nonces.high_water_mark(), Some(files))
+                .await
+        }
+        None => Ok(()),
+    }
+}
+
 /// Writes into the store the last timestamp of requests that this run may accept, before it accepts them. A wider
 /// configured window takes effect from then on.
 ///
@@ -510,7 +531,8 @@ pub async fn note_imported(nonces: &Nonces, store: &dyn Store) -> Result<(), Mar
 pub async fn mark(nonces: &Nonces, store: &dyn Store, clock: &Clock) -> Result<(), MarkError> {
     if !nonces.are_shared() {
         let mark = nonces.next_high_water_mark(clock.now())?;
-        store.set_local_nonces_until(mark).await?;
+        let files = nonces.window().files();
+        store.set_local_nonces_until(mark, files).await?;
         nonces.marked(mark, clock.now())?;
     }
     Ok(())

@@ -151,14 +151,24 @@ impl Conditions {
 
     /// Ends a condition that only requests and periodic work notice, once it was not noted for some seconds.
     pub fn end_if_quiet(&self, condition: Condition) {
-        let noted = self
-            .active
-            .lock()
-            .get(&condition)
-            .map(|active| active.noted);
+        let noted = self.noted(condition);
         if noted.is_some_and(|noted| noted.after(QUIET) <= self.clock.now()) {
             self.set(condition, None);
         }
+    }
+
+    /// Ends a condition that has not been noted since a search for it began.
+    pub fn end_unless_noted_since(&self, condition: Condition, begun: UnixTime) {
+        let noted = self.noted(condition);
+        if noted.is_some_and(|noted| noted < begun) {
+            self.set(condition, None);
+        }
+    }
+
+    /// The time at which a condition that lasts was last noted.
+    fn noted(&self, condition: Condition) -> Option<UnixTime> {
+        let active = self.active.lock();
+        active.get(&condition).map(|active| active.noted)
     }
 
     /// All that last, those that stop signed calls first.

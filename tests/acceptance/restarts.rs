@@ -1,6 +1,6 @@
 //! State that survives the end of the process.
 
-use std::os::unix::fs::PermissionsExt;
+use std::{fs, os::unix::fs::PermissionsExt};
 
 use rustix::process::Signal;
 
@@ -43,6 +43,53 @@ fn no_nonce_is_forgotten_over_a_restart_be_it_clean_or_a_kill() {
         }
         assert_eq!(api.count() - before, wires.len(), "after {end}");
         proxy.send(Call::get("/pay").of(&caller)).has_status(200);
+    }
+}
+
+#[test]
+fn an_old_copy_of_the_nonce_files_lets_no_request_pass_twice() {
+    let (api, mut proxy, caller) = Scene::with(FIXED).into_parts();
+    let directory = proxy.directory().to_owned();
+    let nonce_files = || {
+        let files = fs::read_dir(&directory).unwrap();
+        let paths = files.map(|file| file.unwrap().path());
+        paths.filter(|path| path.to_string_lossy().contains(".nonces"))
+    };
+    for is_running in [false, true] {
+        if !is_running {
+            assert!(proxy.stop().success());
+        }
+        let copy: Vec<_> = nonce_files()
+            .map(|path| (fs::read(&path).unwrap(), path))
+            .collect();
+        if !is_running {
+            proxy.start();
+        }
+        let calls = [(); 3].map(|()| proxy.wire(&Call::get("/pay").of(&caller)));
+        let send = |proxy: &Proxy, wire: &[u8]| {
+            let mut connection = proxy.connect();
+            connection.send(wire);
+            connection.answer("GET")
+        };
+        for wire in &calls {
+            send(&proxy, wire).has_status(200);
+        }
+        assert!(proxy.stop().success());
+        nonce_files().for_each(|path| fs::remove_file(path).unwrap());
+        copy.iter()
+            .for_each(|(content, path)| fs::write(path, content).unwrap());
+        let before = api.count();
+        proxy.start_unready();
+        for wire in &calls {
+            send(&proxy, wire).has_status(503);
+        }
+        assert_eq!(api.count(), before);
+        proxy.reconfigure("nonce.on_lost = 'accept'");
+        proxy.signal(Signal::HUP);
+        until("the reload waives the wait", || {
+            proxy.send(Call::get("/pay").of(&caller)).status == 200
+        });
+        proxy.reconfigure("nonce.on_lost = 'refuse'");
     }
 }
 

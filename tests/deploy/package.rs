@@ -175,6 +175,7 @@ fn the_image_runs_without_root_and_on_a_read_only_root() {
     for name in files.lines() {
         let is_known = name.starts_with("etc/")
             || name == "usr/local/bin/countersign"
+            || name.starts_with("usr/share/doc/countersign/")
             || name.contains(".so.");
         assert!(is_known, "{name}");
     }
@@ -189,6 +190,14 @@ fn the_image_runs_without_root_and_on_a_read_only_root() {
         .len();
     // deploy/image accepts no program larger than 25 MiB; the program of a release has nearly 20 MiB.
     assert!(size - program < 5 << 20, "{}", size - program);
+    for (name, part) in [
+        ("LICENSE", "Apache License"),
+        ("NOTICE", "Django"),
+        ("THIRD-PARTY", "rustls "),
+    ] {
+        let text = fs::read_to_string(root.join("usr/share/doc/countersign").join(name));
+        assert!(text.unwrap().contains(part), "{name}");
+    }
     let readme = read("README.md");
     let (_, shown) = readme.split_once("```toml\n").unwrap();
     let (shown, _) = shown.split_once("```").unwrap();
