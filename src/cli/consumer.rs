@@ -9,12 +9,12 @@ use serde_json::json;
 
 use self::details::Details;
 use super::{
-    context::{CommandError, Confirmation, Context, FilterArgs},
+    context::{About as _, CommandError, Confirmation, Context, FilterArgs},
     secret_arg::SecretArg,
 };
 use crate::{
     config::parse_duration,
-    manage::view,
+    manage::{check_secret, view},
     names::ConsumerKey,
     secret::Secret,
     store::{port::RecordFilter, record::Consumer},
@@ -194,5 +194,8 @@ fn read_secret(argument: Option<SecretArg>) -> Result<Option<Secret>, CommandErr
     let Some(argument) = argument else {
         return Ok(None);
     };
-    Ok(Some(argument.read(&mut io::stdin())?))
+    let secret = argument.read(&mut io::stdin())?;
+    // Before the store is opened.
+    check_secret(&secret).about("--secret")?;
+    Ok(Some(secret))
 }

@@ -185,8 +185,8 @@ mod tests {
             -1 | "-1" is not a time; write
             "#,
         ) {
-            let problem = UnixTime::from_written(&text).unwrap_err().to_string();
-            assert!(problem.starts_with(&expected), "{problem}");
+            let problem = UnixTime::from_written(text).unwrap_err().to_string();
+            assert!(problem.starts_with(expected), "{problem}");
         }
         for text in [
             "",

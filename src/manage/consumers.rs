@@ -10,7 +10,7 @@ use super::{
     view,
 };
 use crate::{
-    issue::random,
+    issue::{random, registration},
     names::ConsumerKey,
     secret::Secret,
     store::{
@@ -78,7 +78,7 @@ impl Management {
     /// are random unless given.
     ///
     /// # Errors
-    /// [`ManageError::Invalid`], [`ManageError::CannotSign`], [`ManageError::EmptySecret`], or a failure of the random generator.
+    /// [`ManageError::Invalid`], [`ManageError::CannotSign`], [`ManageError::EmptySecret`], [`ManageError::LongSecret`], or a failure of the random generator.
     pub fn new_consumer(
         &self,
         mut members: Map<String, Value>,
@@ -95,7 +95,7 @@ impl Management {
             return Err(InvalidInput::member("name", "a name is needed").into());
         }
         let key = key.map_or_else(random::name, Ok)?;
-        let secret = secret.map_or_else(random::secret, Ok)?;
+        let secret = given_or_random(secret)?;
         let now = self.clock.now();
         let new = Consumer::new(key, secret, String::new(), now);
         patched(&new, members)
@@ -161,7 +161,7 @@ impl Management {
     /// Gives a consumer another secret, a random one unless it is given. During `grace` the previous secret also verifies.
     ///
     /// # Errors
-    /// [`ManageError::EmptySecret`], a failure of the random generator, and those of [`Self::patch_consumer`].
+    /// [`ManageError::EmptySecret`], [`ManageError::LongSecret`], a failure of the random generator, and those of [`Self::patch_consumer`].
     pub async fn rotate_secret(
         &self,
         by: &Actor,
@@ -170,7 +170,7 @@ impl Management {
         secret: Option<Secret>,
         grace: Option<Duration>,
     ) -> Result<Consumer, ManageError> {
-        let secret = secret.map_or_else(random::secret, Ok)?;
+        let secret = given_or_random(secret)?;
         let until = grace.map(|grace| self.clock.now().after(grace));
         let rotate = |consumer: &mut Consumer| {
             let before = std::mem::replace(&mut consumer.secret, secret.clone());
@@ -295,6 +295,24 @@ impl Management {
             ..CommandRecord::default()
         };
         self.audit(by, about).await;
+    }
+}
+
+fn given_or_random(secret: Option<Secret>) -> Result<Secret, ManageError> {
+    match secret {
+        None => Ok(random::secret()?),
+        Some(secret) => check_secret(&secret).map(|()| secret),
+    }
+}
+
+/// Checks the length of a secret that is given. Whether it may be empty depends on the consumer.
+///
+/// # Errors
+/// [`ManageError::LongSecret`]
+pub fn check_secret(secret: &Secret) -> Result<(), ManageError> {
+    match secret.expose().len() {
+        ..=registration::MAX_SECRET_BYTES => Ok(()),
+        _ => Err(ManageError::LongSecret),
     }
 }
 

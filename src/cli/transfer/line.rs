@@ -28,7 +28,7 @@ use crate::{
     clock::{InvalidTime, UnixTime},
     issue::registration::{self, InvalidText},
     login::password::{self, UnusableHash},
-    manage::{InvalidInput, check_members, view},
+    manage::{InvalidInput, ManageError, check_members, check_secret, view},
     names::UserId,
     oauth::Deviation,
     secret::Secret,
@@ -85,6 +85,8 @@ pub(super) enum LineError {
     Twice(usize),
     #[error("{0} is missing or empty")]
     SecretMissing(&'static str),
+    #[error("{0} is longer than {max} bytes", max = registration::MAX_SECRET_BYTES)]
+    SecretTooLong(&'static str),
     #[error("{0} and {0}_base64 are both given; remove one")]
     SecretTwice(&'static str),
     #[error("{0}_base64: {1}")]
@@ -326,10 +328,11 @@ fn take_secret(
             .map_err(|error| LineError::Base64(name, error))?
             .into(),
     };
-    let is_empty = secret.is_empty();
-    (!is_empty)
-        .then_some(Some(secret))
-        .ok_or(LineError::SecretMissing(name))
+    match check_secret(&secret) {
+        Ok(()) => Ok(Some(secret)),
+        Err(ManageError::LongSecret) => Err(LineError::SecretTooLong(name)),
+        Err(_) => Err(LineError::SecretMissing(name)),
+    }
 }
 
 /// The name in messages of a record that cannot be read, if its line shows it.

@@ -132,7 +132,7 @@ fn a_time_is_read_in_every_known_form_and_not_guessed() {
         "" | "" is not a time
     "#,
     ) {
-        let problem = created_at(&time).unwrap_err();
+        let problem = created_at(time).unwrap_err();
         let expected = format!("2: user \"u\": created_at: {expected}");
         assert!(problem.starts_with(&expected), "{time}: {problem}");
     }
@@ -180,6 +180,38 @@ fn a_line_that_is_wrong_is_named_with_its_record_and_the_reason() {
         assert!(error.starts_with(expected), "{line}: {error}");
         assert!(!error.contains('\n'), "{line}: {error}");
     }
+}
+
+#[test]
+fn a_text_that_is_too_long_is_named() {
+    let line = |member: &str, length: usize| {
+        let text = "a".repeat(length);
+        let secret = match member {
+            "secret" => String::new(),
+            _ => r#","secret":"s""#.to_owned(),
+        };
+        records(&[&format!(
+            r#"{{"kind":"consumer","key":"k","name":"K"{secret},"{member}":"{text}"}}"#
+        )])
+    };
+    assert!(line("secret", 4096).is_ok());
+    let problem = line("secret", 4097).unwrap_err();
+    assert_eq!(
+        problem,
+        "2: consumer \"k\": secret is longer than 4096 bytes"
+    );
+    let hash = "$".repeat(1025);
+    let user = format!(r#"{{"kind":"user","id":"u","name":"u","password_hash":"{hash}"}}"#);
+    let problem = records(&[&user]).unwrap_err();
+    assert!(
+        problem.contains("password_hash is longer than 1024 bytes"),
+        "{problem}"
+    );
+    let problem = line("website", 2049).unwrap_err();
+    assert!(
+        problem.ends_with("website: it is longer than 2048 bytes"),
+        "{problem}"
+    );
 }
 
 #[test]
