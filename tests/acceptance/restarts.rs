@@ -105,7 +105,7 @@ fn a_lost_nonce_window_refuses_rather_than_forgets() {
     proxy.send(Call::get("/x").of(&caller)).has_status(200);
     assert!(window.exists());
     proxy.kill();
-    std::fs::remove_file(&window).unwrap();
+    fs::remove_file(&window).unwrap();
     proxy.start_unready();
     let ready = proxy.ask_admin("/readyz");
     ready.has_status(503);
@@ -169,7 +169,7 @@ fn files_that_the_program_makes_are_its_owners_alone() {
     let (_api, proxy, caller) = Scene::start().into_parts();
     proxy.send(Call::get("/x").of(&caller)).has_status(200);
     let mut seen = 0;
-    for entry in std::fs::read_dir(proxy.directory()).unwrap() {
+    for entry in fs::read_dir(proxy.directory()).unwrap() {
         let entry = entry.unwrap();
         if entry.file_name() == "config.toml" {
             continue;
