@@ -329,9 +329,9 @@ fn take_secret(
             .into(),
     };
     match check_secret(&secret) {
+        Ok(()) if secret.is_empty() => Err(LineError::SecretMissing(name)),
         Ok(()) => Ok(Some(secret)),
-        Err(ManageError::LongSecret) => Err(LineError::SecretTooLong(name)),
-        Err(_) => Err(LineError::SecretMissing(name)),
+        Err(_) => Err(LineError::SecretTooLong(name)),
     }
 }
 
