@@ -28,7 +28,7 @@ use crate::{
     clock::{InvalidTime, UnixTime},
     issue::registration::{self, InvalidText},
     login::password::{self, UnusableHash},
-    manage::{InvalidInput, ManageError, check_members, check_secret, view},
+    manage::{InvalidInput, check_members, check_secret, view},
     names::UserId,
     oauth::Deviation,
     secret::Secret,
