@@ -15,7 +15,7 @@ use super::{
     pool::{Lease, Pool},
 };
 use crate::{
-    fields::{is_hop_by_hop, named_by_connection, retain, trim},
+    fields::{all, is_hop_by_hop, list, named_by_connection, retain, trim},
     parse::origin::{Origins, PublicUrl},
     server::{
         caller::{Caller, Upload},
@@ -82,12 +82,8 @@ pub fn rewrite(parts: &mut Parts, params: &Params, context: &Context<'_>) {
         // or 204".
         parts.headers.remove(header::CONTENT_LENGTH);
     }
-    let says_who_may_keep_it = |headers: &HeaderMap| {
-        let mut values = headers.get_all(header::CACHE_CONTROL).iter();
-        values.any(|value| !value.is_empty())
-    };
     // The API saw neither cookie nor Authorization, and so could not know that a cache may keep its response for others.
-    if context.of_user && !says_who_may_keep_it(&parts.headers) {
+    if context.of_user && !decides_on_shared_caches(&parts.headers) {
         let cookie = HeaderValue::from_static("Cookie");
         parts.headers.append(header::VARY, cookie);
     }
@@ -112,6 +108,21 @@ pub fn rewrite(parts: &mut Parts, params: &Params, context: &Context<'_>) {
             }
         }
     }
+}
+
+/// Whether the API decided on shared caches: `private` and `no-store` keep the response out of them, `public` and
+/// `s-maxage` put it there (RFC 9111 §5.2.2). `max-age` alone is for every cache. `private="Set-Cookie"` keeps only that
+/// field out, so a line with a quoted string does not count.
+fn decides_on_shared_caches(headers: &HeaderMap) -> bool {
+    let lines = all(headers, &header::CACHE_CONTROL).filter(|line| !line.contains(&b'"'));
+    lines.flat_map(list).any(|directive| {
+        let is = |name: &str| directive.eq_ignore_ascii_case(name.as_bytes());
+        let shared = directive.first_chunk().is_some_and(|name: &[u8; 9]| {
+            // It needs a number of seconds.
+            name.eq_ignore_ascii_case(b"s-maxage=") && directive.len() > name.len()
+        });
+        shared || ["private", "no-store", "public"].into_iter().any(is)
+    })
 }
 
 /// Drops the fields that are about one connection.

@@ -583,7 +583,7 @@ fn failed_logins_count_for_the_address_that_a_trusted_proxy_vouches_for() {
 
 /// A cache in front must not share responses between users: the API saw no cookie and cannot add `Vary`.
 #[test]
-fn responses_to_users_vary_by_cookie_unless_the_api_controls_caching() {
+fn responses_to_users_vary_by_cookie_unless_the_api_decides_on_shared_caches() {
     let api = Upstream::replying(|seen| {
         let fields = seen.header("x-set").unwrap_or_default();
         let status = seen.header("x-status").unwrap_or("200 OK");
@@ -607,8 +607,20 @@ fn responses_to_users_vary_by_cookie_unless_the_api_controls_caching() {
             "Connection: Cache-Control|Cache-Control: private",
             &["Cookie"],
         ),
+        // These say nothing of shared caches.
+        ("Cache-Control: max-age=600", &["Cookie"]),
+        (
+            "Cache-Control: no-cache|Cache-Control: must-revalidate, max-age=600",
+            &["Cookie"],
+        ),
+        ("Cache-Control: stale-if-error=60, immutable", &["Cookie"]),
+        ("Cache-Control: private=\"Set-Cookie\"", &["Cookie"]),
+        ("Cache-Control: no-cache=\"a, public, b\"", &["Cookie"]),
+        ("Cache-Control: not-public, s-maxage", &["Cookie"]),
         ("Cache-Control: private", &[]),
+        ("Cache-Control: max-age=600|Cache-Control: ,PRIVATE ,x", &[]),
         ("cache-control: public, max-age=60", &[]),
+        ("Cache-Control: max-age=0, S-MaxAge=600", &[]),
         ("CACHE-CONTROL: no-store|Vary: Accept", &["Accept"]),
     ] {
         for path in ["/account", "/open"] {
