@@ -50,7 +50,7 @@ impl Admin {
                 },
             }
         };
-        let explained = self.control.passwords.run(move || {
+        let explained = self.control.passwords.run(None, move || {
             let request = message.request().ok()?;
             let explanation = Reading::new(&request).explain(known, false);
             Some(Explained {

@@ -4,20 +4,17 @@
 //! failed as soon as the endpoint may have seen the password, even if it then hangs or breaks: else an endpoint that fails
 //! on wrong passwords could be asked without end.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use serde::Serializer as _;
 use serde_json::Value;
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 use url::form_urlencoded;
 use zeroize::Zeroizing;
 
-use super::{Login, LoginBackend, LoginError, LoginFault, LoginFuture};
+use super::{Login, LoginBackend, LoginError, LoginFault, LoginFuture, places::Places};
 use crate::{
     clock::Clock,
     issue::registration,
@@ -26,7 +23,7 @@ use crate::{
     store::{Store, port::Admitted, record::OutsideUser},
 };
 
-/// The most attempts that may wait for the endpoint; one more is rejected as busy.
+/// The most attempts that may wait for the endpoint, a quarter of them from one address; one more is rejected as busy.
 const MAX_ATTEMPTS: usize = 64;
 
 /// The encoding of name and password.
@@ -76,7 +73,7 @@ pub struct HttpLogin {
     params: Params,
     store: Arc<dyn Store>,
     clock: Clock,
-    places: Semaphore,
+    places: Arc<Places>,
 }
 
 impl HttpLogin {
@@ -86,14 +83,17 @@ impl HttpLogin {
             params,
             store,
             clock,
-            places: Semaphore::new(MAX_ATTEMPTS),
+            places: Places::new(MAX_ATTEMPTS),
         }
     }
 
-    async fn check(&self, name: &str, password: &Secret) -> Result<Login, LoginError> {
-        let Ok(_place) = self.places.try_acquire() else {
-            return Err(LoginError::Busy);
-        };
+    async fn check(
+        &self,
+        address: IpAddr,
+        name: &str,
+        password: &Secret,
+    ) -> Result<Login, LoginError> {
+        let _place = self.places.take(Some(address)).ok_or(LoginError::Busy)?;
         let deadline = Instant::now() + self.params.timeout;
         let request = self.request(name, password)?;
         let stream = self.params.target.connect(deadline).await;
@@ -180,8 +180,8 @@ impl From<ExchangeError> for LoginFault {
 }
 
 impl LoginBackend for HttpLogin {
-    fn login<'a>(&'a self, name: &'a str, password: Secret) -> LoginFuture<'a> {
-        Box::pin(async move { self.check(name, &password).await })
+    fn login<'a>(&'a self, address: IpAddr, name: &'a str, password: Secret) -> LoginFuture<'a> {
+        Box::pin(async move { self.check(address, name, &password).await })
     }
 }
 

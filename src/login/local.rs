@@ -1,6 +1,6 @@
 //! Logins of local accounts: the store's users and their password hashes.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use super::{Login, LoginBackend, LoginError, LoginFault, LoginFuture, PasswordPool, password};
 use crate::{
@@ -21,7 +21,12 @@ impl LocalLogin {
         Self { store, pool }
     }
 
-    async fn check(&self, name: &str, password: Secret) -> Result<Login, LoginError> {
+    async fn check(
+        &self,
+        address: IpAddr,
+        name: &str,
+        password: Secret,
+    ) -> Result<Login, LoginError> {
         // A password that cannot be right is rejected before it costs anything; the caller knows its own lengths.
         if !password::is_length_allowed(&password)
             || !(1..=MAX_LOGIN_NAME_BYTES).contains(&name.len())
@@ -41,7 +46,7 @@ impl LocalLogin {
                 .and_then(|_| password::hash(&password).ok());
             (is_right, rehashed)
         };
-        let (is_right, rehashed) = self.pool.run(check).await?;
+        let (is_right, rehashed) = self.pool.run(Some(address), check).await?;
         match user {
             Some(user) if is_right && user.enabled => Ok(Login { user, rehashed }),
             user => Err(LoginError::Rejected {
@@ -52,18 +57,22 @@ impl LocalLogin {
 }
 
 impl LoginBackend for LocalLogin {
-    fn login<'a>(&'a self, name: &'a str, password: Secret) -> LoginFuture<'a> {
-        Box::pin(self.check(name, password))
+    fn login<'a>(&'a self, address: IpAddr, name: &'a str, password: Secret) -> LoginFuture<'a> {
+        Box::pin(self.check(address, name, password))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
     use crate::store::{
         record::User,
         tests::{TestStore, user},
     };
+
+    const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     fn backend(store: &Arc<TestStore>) -> LocalLogin {
         LocalLogin::new(
@@ -97,14 +106,14 @@ mod tests {
                 let _ = begin.send(());
                 let _ = held.recv();
             };
-            holder.run(job).await
+            holder.run(None, job).await
         });
         begun.await.unwrap();
-        let waiting = tokio::spawn(async move { pool.run(|| ()).await });
+        let waiting = tokio::spawn(async move { pool.run(None, || ()).await });
         tokio::task::yield_now().await;
         for name in ["ada", "unknown", "disabled", "outside"] {
             for password in ["enchantress", "wrong"] {
-                let outcome = backend.login(name, Secret::from(password)).await;
+                let outcome = backend.login(ADDRESS, name, Secret::from(password)).await;
                 assert!(
                     matches!(outcome, Err(LoginError::Busy)),
                     "{name} {password}"
@@ -116,7 +125,9 @@ mod tests {
             (running.await.unwrap(), waiting.await.unwrap()),
             (Ok(()), Ok(()))
         );
-        let outcome = backend.login("unknown", Secret::from("enchantress")).await;
+        let outcome = backend
+            .login(ADDRESS, "unknown", Secret::from("enchantress"))
+            .await;
         assert!(matches!(
             outcome,
             Err(LoginError::Rejected { account: None })
@@ -134,7 +145,7 @@ mod tests {
             ("", "x".to_owned()),
             (&"x".repeat(256), "x".to_owned()),
         ] {
-            let outcome = backend.login(name, Secret::from(password)).await;
+            let outcome = backend.login(ADDRESS, name, Secret::from(password)).await;
             assert!(matches!(
                 outcome,
                 Err(LoginError::Rejected { account: None })

@@ -3,7 +3,7 @@
 //! Each backend is a [`LoginBackend`]: local accounts ([`local`]), or another system's endpoint ([`http`]).
 //! If a proxy in front checks who the user is ([`header`]), there are no passwords.
 
-use std::{future::Future, io, pin::Pin};
+use std::{future::Future, io, net::IpAddr, pin::Pin};
 
 use ::http::StatusCode;
 use thiserror::Error;
@@ -19,6 +19,7 @@ pub mod http;
 pub mod local;
 pub mod new_password;
 pub mod password;
+mod places;
 pub mod pool;
 mod stored;
 pub mod throttle;
@@ -30,13 +31,13 @@ pub use throttle::Throttle;
 
 /// Checks names and passwords.
 pub trait LoginBackend: Send + Sync + 'static {
-    /// Checks one attempt. A rejection must take the same time whether the name is unknown, disabled or known, and
+    /// Checks one attempt of a browser at `address`. A rejection must take the same time whether the name is unknown, disabled or known, and
     /// whatever its password costs to check.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future drops the attempt; nothing has been changed then.
-    fn login<'a>(&'a self, name: &'a str, password: Secret) -> LoginFuture<'a>;
+    fn login<'a>(&'a self, address: IpAddr, name: &'a str, password: Secret) -> LoginFuture<'a>;
 }
 
 /// The return type of [`LoginBackend::login`]: a future that may move between threads.
@@ -61,7 +62,7 @@ pub enum LoginError {
         /// The account that was tried, if the name belongs to one; for the audit record alone.
         account: Option<UserId>,
     },
-    /// Too many attempts are waiting already; nothing was checked.
+    /// Too many attempts are waiting already, in all or from this address; nothing was checked.
     #[error("too many attempts are waiting")]
     Busy,
     /// The attempt could not be checked.

@@ -2,16 +2,18 @@
 //!
 //! argon2 takes milliseconds of a core and megabytes each time. On the workers it would stop every connection of that
 //! worker; on an unbounded pool a flood of logins would take the machine. Here at most [`PasswordPool`]'s threads hash, at a
-//! lower priority than the workers, and a job that finds the short queue full fails at once.
+//! lower priority than the workers, and a job that finds the short queue full, or a quarter of it taken by its own address,
+//! fails at once.
 
-use std::{io, sync::Arc};
+use std::{io, net::IpAddr, sync::Arc};
 
 use thiserror::Error;
 use tokio::{
     runtime::{Builder, Runtime},
-    sync::Semaphore,
     task::JoinSet,
 };
+
+use super::places::Places;
 
 /// Threads for short, expensive work. They end when the pool is dropped.
 #[derive(Debug)]
@@ -19,13 +21,13 @@ pub struct PasswordPool {
     /// Only its threads are used. Taken when the pool is dropped.
     runtime: Option<Runtime>,
     /// One for each job that runs or waits.
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
 }
 
 /// Why a job has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PoolError {
-    /// The queue is full: try again later.
+    /// The queue is full, in all or for this address: try again later.
     #[error("too many jobs are waiting")]
     Busy,
     /// The job panicked, or its thread is gone.
@@ -36,7 +38,8 @@ pub enum PoolError {
 impl PasswordPool {
     /// Threads of the usual pool: two hash at a time, 38 MiB; up to 256 MiB while there are imported hashes that take as much.
     pub const THREADS: usize = 2;
-    /// Jobs that may wait in the usual pool: about a fifth of a second's work, unless imported hashes make each longer.
+    /// Jobs that may wait in the usual pool: about a fifth of a second's work. An import is rejected if a check would take
+    /// more than a second, so the work is never more than nine seconds.
     pub const QUEUE: usize = 16;
 
     /// A pool of at most `threads` threads and `queue` waiting jobs.
@@ -55,25 +58,25 @@ impl PasswordPool {
             .build()?;
         Ok(Self {
             runtime: Some(runtime),
-            places: Arc::new(Semaphore::new(threads + queue)),
+            places: Places::new(threads + queue),
         })
     }
 
-    /// Runs `job` on one of the threads.
+    /// Runs `job` on one of the threads: for a caller at an address, or for the operator.
     ///
     /// # Errors
     ///
-    /// [`PoolError::Busy`] at once if the queue is full.
+    /// [`PoolError::Busy`] at once if the queue is full, or if the address has a quarter of the places.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped before the job has begun, it is never begun.
     pub async fn run<T: Send + 'static>(
         &self,
+        address: Option<IpAddr>,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, PoolError> {
-        let place = Arc::clone(&self.places).try_acquire_owned();
-        let place = place.map_err(|_| PoolError::Busy)?;
+        let place = self.places.take(address).ok_or(PoolError::Busy)?;
         let runtime = self.runtime.as_ref().ok_or(PoolError::Failed)?;
         let job = move || {
             let _place = place;
@@ -120,12 +123,12 @@ mod tests {
     #[tokio::test]
     async fn runs_a_job_and_survives_one_that_panics() {
         let pool = PasswordPool::start(1, 4).unwrap();
-        assert_eq!(pool.run(|| 1 + 1).await, Ok(2));
+        assert_eq!(pool.run(None, || 1 + 1).await, Ok(2));
         assert_eq!(
-            pool.run(|| -> u8 { panic!("on purpose") }).await,
+            pool.run(None, || -> u8 { panic!("on purpose") }).await,
             Err(PoolError::Failed)
         );
-        assert_eq!(pool.run(|| 3).await, Ok(3));
+        assert_eq!(pool.run(None, || 3).await, Ok(3));
     }
 
     #[tokio::test]
@@ -136,7 +139,7 @@ mod tests {
         let gated = Arc::new(Mutex::new(gated));
         let occupy = || {
             let (started, gated) = (started.clone(), Arc::clone(&gated));
-            pool.run(move || {
+            pool.run(None, move || {
                 started.send(()).unwrap();
                 let _ = gated.lock().unwrap().recv();
             })
@@ -148,12 +151,12 @@ mod tests {
         starts.recv().unwrap();
         // Both threads are taken: three wait, the fourth is turned away.
         let mut waiting: Vec<_> = (0..3)
-            .map(|number| Box::pin(pool.run(move || number)))
+            .map(|number| Box::pin(pool.run(None, move || number)))
             .collect();
         for job in &mut waiting {
             assert!(poll(job.as_mut()).is_pending());
         }
-        assert_eq!(pool.run(|| 0).await, Err(PoolError::Busy));
+        assert_eq!(pool.run(None, || 0).await, Err(PoolError::Busy));
         drop(gate);
         for (number, job) in waiting.into_iter().enumerate() {
             assert_eq!(job.await, Ok(number));
@@ -167,7 +170,7 @@ mod tests {
         let ran = Arc::new(AtomicUsize::new(0));
         let (started, starts) = mpsc::channel();
         let (gate, gated) = mpsc::channel::<()>();
-        let mut first = pin!(pool.run(move || {
+        let mut first = pin!(pool.run(None, move || {
             started.send(()).unwrap();
             let _ = gated.recv();
         }));
@@ -175,12 +178,12 @@ mod tests {
         starts.recv().unwrap();
         {
             let ran = Arc::clone(&ran);
-            let mut given_up = Box::pin(pool.run(move || ran.fetch_add(1, Ordering::SeqCst)));
+            let mut given_up = Box::pin(pool.run(None, move || ran.fetch_add(1, Ordering::SeqCst)));
             assert!(poll(given_up.as_mut()).is_pending());
         }
         drop(gate);
         first.await.unwrap();
-        assert_eq!(pool.run(|| ()).await, Ok(()));
+        assert_eq!(pool.run(None, || ()).await, Ok(()));
         assert_eq!(ran.load(Ordering::SeqCst), 0);
     }
 }

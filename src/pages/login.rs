@@ -348,7 +348,11 @@ impl Visit<'_> {
         // A second time if the user or the hash was changed after it was read. The password may still be right: a login of the
         // same user at the same time may have replaced the hash.
         for _ in 0..2 {
-            let login = self.pages.services.login.login(username, password.clone());
+            let login = self
+                .pages
+                .services
+                .login
+                .login(self.address, username, password.clone());
             let Login { user, rehashed } = login.await?;
             if self.open_session(&user, rehashed).await?.is_some() {
                 self.set_cookie(self.pages.cookies.forget(self.pages.cookies.login));

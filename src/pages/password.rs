@@ -100,7 +100,9 @@ impl Visit<'_> {
         // A second time if the hash was changed after it was read: a login at the same time may have hashed the same password
         // again.
         for _ in 0..2 {
-            let login = services.login.login(&caller.user.name, current.clone());
+            let login = services
+                .login
+                .login(self.address, &caller.user.name, current.clone());
             let verified = match login.await {
                 Ok(Login { user, .. }) if user.id == caller.user.id => user.password_hash,
                 Ok(_) => None,
@@ -110,7 +112,9 @@ impl Visit<'_> {
             let Some(verified) = verified else { break };
             was_right = true;
             let password = new.clone();
-            let hashed = pool.run(move || password::hash(&password)).await;
+            let hashed = pool
+                .run(Some(self.address), move || password::hash(&password))
+                .await;
             let hash = hashed.and_then(|hash| hash.map_err(|_| PoolError::Failed));
             let hash = hash.map_err(LoginError::from)?;
             let (id, session) = self.new_session(&caller.user.id)?;

@@ -2,11 +2,13 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, mpsc::channel},
+    thread,
 };
 
 use crate::support::{
-    Answer, Call, Proxy, Reply, Upstream, User, Visitor,
+    Answer, Call, PATIENCE, Proxy, Reply, Upstream, User, Visitor,
+    call::form,
     legs::LOGIN,
     proxy::Builder,
     upstream::{Seen, nobody},
@@ -43,6 +45,53 @@ fn log_in<'a>(proxy: &'a Proxy, name: &str, password: &str) -> (Visitor<'a>, Ans
     let user = User::new(name, password);
     let answer = visitor.log_in(&page, &user).answer;
     (visitor, answer)
+}
+
+/// The endpoint does not respond to the logins of one address, which take a quarter of the places.
+#[test]
+fn one_address_does_not_take_all_places() {
+    let api = Upstream::start();
+    let system = Upstream::replying(|seen| match seen.text().contains("=hang") {
+        true => Reply::silence(),
+        false => Reply::ok(r#"{"id":"ada"}"#),
+    });
+    let proxy = asking(&api, &system)
+        .config("listen.trusted_proxies = ['127.0.0.1']\nlogin.max_failures = '1000 per 15m'")
+        .start();
+    let mut visitor = Visitor::to(&proxy);
+    let page = visitor.open(LOGIN);
+    let cookie = visitor.cookies.iter().next().unwrap();
+    let cookie = format!("{}={}", cookie.0, cookie.1);
+    let log_in = |address: &str, password: &str| {
+        let filled = page
+            .form_with("password")
+            .set("username", "ada")
+            .set("password", password);
+        let call = Call::post(LOGIN)
+            .header("Origin", &proxy.origin())
+            .header("Cookie", &cookie)
+            .header("X-Forwarded-For", address);
+        let mut connection = proxy.connect();
+        connection.send(&proxy.wire(&call.form(&form(&filled.fields))));
+        connection
+    };
+    let (answered, answers) = channel();
+    for _ in 0..64 {
+        let (mut connection, answered) = (log_in("203.0.113.1", "hang"), answered.clone());
+        // Those that still hang at the end get no response.
+        thread::spawn(move || {
+            let answer = connection.try_answer("POST").ok().flatten()?;
+            answered.send(answer.status).ok()
+        });
+    }
+    system.wait_for(16);
+    log_in("203.0.113.2", "enchantress")
+        .answer("POST")
+        .has_status(303);
+    for _ in 16..64 {
+        assert_eq!(answers.recv_timeout(PATIENCE), Ok(503));
+    }
+    assert_eq!(system.count(), 16 + 1, "a quarter of 64 places");
 }
 
 fn account(visitor: &mut Visitor<'_>) -> Answer {

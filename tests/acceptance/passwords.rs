@@ -1,8 +1,9 @@
 //! Passwords that log in, and what the time of a login reveals.
 
-use std::{os::unix::fs::FileExt, time::Duration};
+use std::{os::unix::fs::FileExt, sync::mpsc::channel, thread, time::Duration};
 
 use crate::support::{
+    PATIENCE,
     call::{Call, form},
     http::Answer,
     legs::LOGIN,
@@ -33,6 +34,11 @@ impl<'a> LoginForm<'a> {
     }
 
     fn send(&self, name: &str, password: &str) -> Answer {
+        self.send_from("203.0.113.1", name, password)
+    }
+
+    /// As a trusted proxy passes it on for this address.
+    fn send_from(&self, address: &str, name: &str, password: &str) -> Answer {
         let fields = [
             ("csrf", self.csrf.as_str()),
             ("username", name),
@@ -41,7 +47,8 @@ impl<'a> LoginForm<'a> {
         let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let call = Call::post(LOGIN)
             .header("Origin", &self.proxy.origin())
-            .header("Cookie", &self.cookie);
+            .header("Cookie", &self.cookie)
+            .header("X-Forwarded-For", address);
         self.proxy.send(call.form(&form(&fields)))
     }
 }
@@ -168,7 +175,7 @@ fn a_login_with_an_imported_hash_leaves_one_of_ours() {
     form.send("disabled", "password").has_status(403);
     assert_eq!(hash_of(&proxy, "imported"), IMPORTED);
     // Several at once, each with its own session.
-    let sessions: Vec<_> = std::thread::scope(|scope| {
+    let sessions: Vec<_> = thread::scope(|scope| {
         let logins: Vec<_> = (0..4)
             .map(|_| scope.spawn(|| session(&form.send("imported", "password"))))
             .collect();
@@ -245,6 +252,56 @@ fn hashes_of_other_systems_open_a_session_once_and_are_replaced() {
     assert_eq!(ended.code(), Some(1));
     let expected = "standard input:3: user \"x\": password_hash is not a hash of a known form";
     assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+}
+
+/// bcrypt of cost 12, which every login of this store then computes: a quarter of a second.
+const SLOW: &str = "$2b$12$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
+
+#[test]
+fn one_address_does_not_take_all_places_of_the_check() {
+    const OTHERS: usize = 5;
+    let api = Upstream::start();
+    let proxy = Proxy::with(
+        &api,
+        "listen.trusted_proxies = ['127.0.0.1']\nlogin.max_failures = '100000 per 15m'",
+    );
+    let users: Vec<User> = (0..OTHERS)
+        .map(|number| proxy.user(&format!("user-{number}")))
+        .collect();
+    import(&proxy, &[("slow", Some(SLOW), true)]);
+    let form = &LoginForm::open(&proxy);
+    let (is_full, fullness) = channel();
+    thread::scope(|scope| {
+        let flood: Vec<_> = (0..40)
+            .map(|host| {
+                let is_full = is_full.clone();
+                scope.spawn(move || {
+                    // One host has all addresses of its /64.
+                    let answer = form.send_from(&format!("2001:db8:1:2::{host}"), "eve", "a guess");
+                    if answer.status == 503 {
+                        let _ = is_full.send(());
+                    }
+                    answer.status
+                })
+            })
+            .collect();
+        fullness.recv_timeout(PATIENCE).unwrap();
+        let others: Vec<_> = users
+            .iter()
+            .enumerate()
+            .map(|(number, user)| {
+                let address = format!("198.51.100.{number}");
+                scope.spawn(move || form.send_from(&address, &user.name, &user.password))
+            })
+            .collect();
+        for other in others {
+            let answer = other.join().unwrap();
+            assert!(session(&answer).is_some(), "{answer:?}");
+        }
+        let mut flood: Vec<u16> = flood.into_iter().map(|it| it.join().unwrap()).collect();
+        flood.sort_unstable();
+        assert_eq!(flood[..4], [403; 4], "a quarter of 18 places");
+    });
 }
 
 /// The number of times that `needle` is in the writable memory of the process.

@@ -25,7 +25,7 @@ fn of_200_at_once_most_are_told_to_come_back_and_protected_calls_go_on() {
     });
     let proxy = Proxy::with(
         &api,
-        "login.max_failures = '1000 per 15m'\nlimits.page_form_timeout = '1m'",
+        "listen.trusted_proxies = ['127.0.0.1']\nlogin.max_failures = '1000 per 15m'\nlimits.page_form_timeout = '1m'",
     );
     let caller = proxy.somebody();
     let target = Target::of(&proxy, &caller.consumer, &caller.token);
@@ -39,15 +39,18 @@ fn of_200_at_once_most_are_told_to_come_back_and_protected_calls_go_on() {
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    let login = |name: &str, password: &str| {
+    let login = |number: usize| {
+        // Enough addresses to take all places: each has four.
+        let address = format!("203.0.113.{}", number % 10);
         let filled = page
             .form_with("password")
-            .set("username", name)
-            .set("password", password);
+            .set("username", &format!("somebody-{number}"))
+            .set("password", "a guess");
         let call = Call::post("/service.oauth?mode=login")
             .header("Origin", &proxy.origin())
             .header("Sec-Fetch-Site", "same-origin")
             .header("Cookie", &cookies.join("; "))
+            .header("X-Forwarded-For", &address)
             .header("Accept", "text/html");
         proxy.wire(&call.form(&form(&filled.fields)))
     };
@@ -56,7 +59,7 @@ fn of_200_at_once_most_are_told_to_come_back_and_protected_calls_go_on() {
     process.forget_peak();
     let mut flood: Vec<(TcpStream, Vec<u8>)> = (0..LOGINS)
         .map(|number| {
-            let wire = login(&format!("somebody-{number}"), "a guess");
+            let wire = login(number);
             (try_open(target.address).unwrap(), wire)
         })
         .collect();

@@ -236,7 +236,7 @@ impl Call<'_> {
             .admin
             .control
             .passwords
-            .run(move || password::hash(&password));
+            .run(None, move || password::hash(&password));
         let hashed = hashed
             .await?
             .map_err(|error| InvalidInput::member("password", error))?;
