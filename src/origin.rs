@@ -87,6 +87,13 @@ pub fn without_brackets(host: &str) -> &str {
     host.trim_start_matches('[').trim_end_matches(']')
 }
 
+/// Whether a host name is `localhost` or a name under it, which browsers resolve to this machine (RFC 6761 §6.3).
+#[must_use]
+pub fn is_localhost(name: &str) -> bool {
+    let (labels, last) = name.rsplit_once('.').unwrap_or(("localhost", name));
+    !labels.is_empty() && last.eq_ignore_ascii_case("localhost")
+}
+
 /// Whether an address is loopback, also as an IPv4-mapped IPv6 address.
 #[must_use]
 pub fn is_loopback(ip: IpAddr) -> bool {
@@ -236,6 +243,28 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn names_under_localhost_are_this_machine() {
+        for name in [
+            "localhost",
+            "LocalHost",
+            "countersign.localhost",
+            "a.b.LOCALHOST",
+        ] {
+            assert!(is_localhost(name), "{name}");
+        }
+        for name in [
+            "",
+            ".localhost",
+            "localhost.",
+            "xlocalhost",
+            "localhost.test",
+            "a.local",
+        ] {
+            assert!(!is_localhost(name), "{name}");
+        }
+    }
 
     #[test]
     fn reads_urls_into_one_spelling() {

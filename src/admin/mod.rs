@@ -16,7 +16,7 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
-use http::{HeaderMap, Method, Request, Response, header};
+use http::{Method, Request, Response, header};
 use tokio::{runtime::Handle, task::spawn_local};
 
 use self::{
@@ -31,7 +31,7 @@ use crate::{
     login::PasswordPool,
     manage::Management,
     oauth::Authority,
-    origin::without_brackets,
+    origin::{is_localhost, without_brackets},
     parse::{Rejection, origin::INVALID_HOST},
     proxy::{Phase, Shared, jwk_set},
     respond::{self, Format, OwnResponse, look::Look},
@@ -110,7 +110,7 @@ impl Admin {
             matches!(path, "/healthz" | "/readyz") || path == "/metrics" && !self.is_probe;
         let is_network = request.body().caller().peer.address.is_some();
         if !is_open || !self.any_host && is_network {
-            self.check_host(request.headers())?;
+            self.check_host(&request)?;
         }
         let is_jwk_set = path == "/jwks.json" && !self.is_probe;
         // From here on the store may be another process's.
@@ -170,24 +170,35 @@ impl Admin {
     }
 
     /// A page in the operator's browser could reach a loopback address under a host name of its own, but it cannot send an
-    /// address, or a name of `admin.hosts`, as Host.
-    fn check_host(&self, headers: &HeaderMap) -> Result<(), Rejection> {
-        let host = single(headers, &header::HOST).ok().flatten();
-        let authority = host.and_then(|host| Authority::parse(host).ok());
-        let host = authority.ok_or(INVALID_HOST)?.host;
-        let live = self.shared.live.load();
-        let mut names = live
-            .admin_hosts
+    /// address, a name under `localhost`, or a name of `admin.hosts`, as Host or in the target.
+    fn check_host(&self, request: &Request<RequestBody>) -> Result<(), Rejection> {
+        let host = single(request.headers(), &header::HOST).ok().flatten();
+        let host = Authority::parse(host.unwrap_or_default()).map_err(|_| INVALID_HOST)?;
+        let named = Authority::parse(host_of(request)).map_err(|_| INVALID_HOST)?;
+        match [host, named]
             .iter()
-            .map(String::as_str)
-            .chain(["localhost"]);
-        let is_address = without_brackets(host).parse::<IpAddr>().is_ok();
-        if is_address || names.any(|name| host.eq_ignore_ascii_case(name)) {
-            Ok(())
-        } else {
-            Err(Rejection::Misdirected)
+            .all(|named| self.is_own_host(named.host))
+        {
+            true => Ok(()),
+            false => Err(Rejection::Misdirected),
         }
     }
+
+    fn is_own_host(&self, host: &str) -> bool {
+        let live = self.shared.live.load();
+        let mut names = live.admin_hosts.iter();
+        without_brackets(host).parse::<IpAddr>().is_ok()
+            || is_localhost(host)
+            || names.any(|name| host.eq_ignore_ascii_case(name))
+    }
+}
+
+/// Host and port that a request names: those of an absolute target, else Host (RFC 9112 §3.2.2: "the origin server MUST
+/// ignore the received Host header field (if any) and instead use the host information of the request-target").
+fn host_of(request: &Request<RequestBody>) -> &[u8] {
+    let target = request.uri().authority().map(|it| it.as_str().as_bytes());
+    let host = || single(request.headers(), &header::HOST).ok().flatten();
+    target.or_else(host).unwrap_or_default()
 }
 
 fn text(status: u16, text: &str) -> OwnResponse {

@@ -5,22 +5,26 @@ use std::{
     io::Read as _,
     net::{IpAddr, Ipv4Addr},
     num::NonZeroU32,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use aws_lc_rs::digest::{SHA256, digest};
 use http::{HeaderMap, header};
-use moka::sync::Cache;
 use thiserror::Error;
 
 use crate::{
-    clock::Clock, fields::single, login::Throttle, peer::network, policy::rate::Rate,
+    clock::Clock,
+    fields::single,
+    login::{Throttle, throttle::Throttled},
+    peer::network,
+    policy::rate::Rate,
     secret::Secret,
 };
 
-/// The longest token, in bytes.
-const MAX_TOKEN_BYTES: usize = 1024;
+/// The length of a token, in bytes. A shorter one could be guessed: a right token is accepted at any rate.
+const TOKEN_BYTES: RangeInclusive<usize> = 32..=1024;
 
 /// The rights that a token gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
@@ -47,7 +51,7 @@ enum FileProblem {
     #[error("cannot read the file; check the path and its rights")]
     Read(#[from] std::io::Error),
     #[error(
-        "expected one line of 1 to 1024 visible ASCII characters; make one with openssl rand -hex 32"
+        "expected one line of 32 to 1024 visible ASCII characters; make one with openssl rand -hex 32"
     )]
     Shape,
     #[error(
@@ -116,12 +120,12 @@ fn hash(token: &[u8]) -> Secret {
 fn hash_of_file(key: &'static str, path: &Path) -> Result<Secret, TokenFileError> {
     let read = || -> Result<Secret, FileProblem> {
         // Never grown, so that no copy of the token is left in freed memory.
-        let mut content = zeroize::Zeroizing::new(Vec::with_capacity(2 * MAX_TOKEN_BYTES));
-        let longest = MAX_TOKEN_BYTES as u64 + 3;
+        let mut content = zeroize::Zeroizing::new(Vec::with_capacity(2 * TOKEN_BYTES.end()));
+        let longest = *TOKEN_BYTES.end() as u64 + 3;
         File::open(path)?.take(longest).read_to_end(&mut content)?;
         let line = content.strip_suffix(b"\n").unwrap_or(&content);
         let token = line.strip_suffix(b"\r").unwrap_or(line);
-        let is_token = (1..=MAX_TOKEN_BYTES).contains(&token.len());
+        let is_token = TOKEN_BYTES.contains(&token.len());
         match is_token && token.iter().all(u8::is_ascii_graphic) {
             true => Ok(hash(token)),
             false => Err(FileProblem::Shape),
@@ -143,7 +147,7 @@ pub enum Denied {
     /// The token is neither the write token nor the read token.
     #[error("the bearer token is wrong")]
     Wrong,
-    /// The address has failed too often, and its tokens are not checked for this long.
+    /// It is wrong too, and the address has failed too often: it must wait this long.
     #[error("too many wrong tokens")]
     Throttled(Duration),
 }
@@ -154,16 +158,11 @@ const FAILURES: Rate = Rate {
     period: Duration::from_secs(15 * 60),
 };
 
-/// The factor by which the limit is higher for an address from which a right token has come.
-const KNOWN: NonZeroU32 = NonZeroU32::new(10).unwrap();
-
-/// Counts wrong tokens by address. Past the limit the address must wait, and none of its tokens is checked. The limit
-/// is higher for an address from which a right token has come within the last day: a tool with an old token must not
-/// lock out an operator at the same address at once.
+/// Counts wrong tokens by address. Past the limit the address must wait. A right token is accepted all the same: else a
+/// tool with an old token, or a stranger at the same proxy, could lock all operators out. No limit is needed to make
+/// guessing hopeless, since a token has at least 32 characters.
 pub struct Gate {
     failures: Throttle,
-    failures_of_known: Throttle,
-    known: Cache<IpAddr, ()>,
     clock: Clock,
 }
 
@@ -172,17 +171,6 @@ impl Gate {
     pub fn new(clock: Clock) -> Self {
         Self {
             failures: Throttle::new(FAILURES, &Secret::default()),
-            failures_of_known: Throttle::new(
-                Rate {
-                    count: FAILURES.count.saturating_mul(KNOWN),
-                    ..FAILURES
-                },
-                &Secret::default(),
-            ),
-            known: Cache::builder()
-                .max_capacity(1_000)
-                .time_to_idle(Duration::from_secs(86_400))
-                .build(),
             clock,
         }
     }
@@ -214,23 +202,17 @@ impl Gate {
         presented: &[u8],
         peer: Option<IpAddr>,
     ) -> Result<TokenKind, Denied> {
+        if let Some(kind) = tokens.check(presented) {
+            return Ok(kind);
+        }
         // All callers on a Unix socket count as one.
         let address = peer.map_or(Ipv4Addr::UNSPECIFIED.into(), network);
-        let now = self.clock.now();
-        let failures = match self.known.contains_key(&address) {
-            true => &self.failures_of_known,
-            false => &self.failures,
-        };
-        let attempt = failures
-            .begin("", address, now)
-            .map_err(|throttled| Denied::Throttled(throttled.retry_after))?;
-        let Some(kind) = tokens.check(presented) else {
-            tracing::warn!(%address, "wrong admin token");
-            return Err(Denied::Wrong);
-        };
-        failures.succeeded(&attempt, now);
-        self.known.insert(address, ());
-        Ok(kind)
+        let throttled = self.failures.begin("", address, self.clock.now()).err();
+        if let Some(Throttled { retry_after }) = throttled {
+            return Err(Denied::Throttled(retry_after));
+        }
+        tracing::warn!(%address, "wrong admin token");
+        Err(Denied::Wrong)
     }
 }
 
@@ -241,6 +223,7 @@ mod tests {
 
     const WRITE: &[u8] = b"the token that writes";
     const READ: &[u8] = b"the token that reads";
+    const GOOD: &str = "a-token-of-32-characters-0123456";
 
     fn tokens() -> Tokens {
         Tokens {
@@ -272,20 +255,21 @@ mod tests {
             std::fs::write(&path, content).unwrap();
             path
         };
-        let good = write("good", "a-token\n");
+        let good = write("good", &format!("{GOOD}\n"));
         assert_eq!(
-            Tokens::read(&good, None).unwrap().check(b"a-token"),
+            Tokens::read(&good, None).unwrap().check(GOOD.as_bytes()),
             Some(TokenKind::Write)
         );
         let long = "x".repeat(1025);
         for (content, problem) in [
             ("", "expected one line"),
             ("\n", "expected one line"),
-            ("two\nlines\n", "expected one line"),
-            ("a b", "expected one line"),
-            ("é", "expected one line"),
+            (&GOOD[1..], "expected one line of 32"),
+            (&format!("{GOOD}\n{GOOD}\n"), "expected one line"),
+            (&format!("{GOOD} b"), "expected one line"),
+            (&format!("{GOOD}é"), "expected one line"),
             (&long, "expected one line"),
-            ("a-token", "has the token of admin.token_file"),
+            (GOOD, "has the token of admin.token_file"),
         ] {
             let path = write("bad", content);
             let error = Tokens::read(&good, Some(&path)).err().unwrap().to_string();
@@ -297,29 +281,21 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_guesses_waits_and_one_that_knew_a_token_guesses_more() {
+    fn an_address_that_guesses_waits_but_a_right_token_does_not() {
         let clock = Clock::manual(UnixTime(1_700_000_000));
         let (gate, tokens) = (Gate::new(clock.clone()), tokens());
         let peer = |last: u8| Some(IpAddr::from([192, 0, 2, last]));
         let guess = |last| gate.check(&tokens, b"guess", peer(last));
-        let right = |last| gate.check(&tokens, READ, peer(last));
-        assert_eq!(right(1), Ok(TokenKind::Read));
-        for (last, limit) in [(1, 300), (2, 30)] {
-            for number in 0..limit {
-                assert_eq!(guess(last), Err(Denied::Wrong), "{number}");
-            }
-            assert!(matches!(guess(last), Err(Denied::Throttled(_))));
-            assert!(
-                matches!(right(last), Err(Denied::Throttled(_))),
-                "not even the right one"
-            );
+        for number in 0..30 {
+            assert_eq!(guess(1), Err(Denied::Wrong), "{number}");
         }
-        assert_eq!(right(3), Ok(TokenKind::Read), "another address");
-        clock.advance(Duration::from_secs(31));
-        assert_eq!(right(2), Ok(TokenKind::Read));
-        for _ in 0..60 {
-            assert_eq!(guess(2), Err(Denied::Wrong));
-        }
-        assert_eq!(right(2), Ok(TokenKind::Read), "a known address has more");
+        let pause = Duration::from_secs(30);
+        assert_eq!(guess(1), Err(Denied::Throttled(pause)));
+        assert_eq!(gate.check(&tokens, READ, peer(1)), Ok(TokenKind::Read));
+        assert_eq!(guess(1), Err(Denied::Throttled(pause)), "it ends no pause");
+        assert_eq!(guess(2), Err(Denied::Wrong), "another address");
+        clock.advance(pause);
+        assert_eq!(guess(1), Err(Denied::Wrong));
+        assert_eq!(guess(1), Err(Denied::Throttled(2 * pause)));
     }
 }

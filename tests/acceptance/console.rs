@@ -128,7 +128,11 @@ fn an_admin_token_opens_a_session_and_its_replacement_ends_it() {
     other.open("/").answer.has_status(303);
     let (reader, idle) = (Operator::with(&proxy, READ), Operator::with(&proxy, WRITE));
     operator.text("/");
-    std::fs::write(proxy.directory().join("admin.token"), "another-token").unwrap();
+    std::fs::write(
+        proxy.directory().join("admin.token"),
+        "another-token-0123456789-0123456789",
+    )
+    .unwrap();
     proxy.signal(Signal::HUP);
     until("the session is ended", || {
         operator.open("/").answer.status == 303
@@ -136,7 +140,9 @@ fn an_admin_token_opens_a_session_and_its_replacement_ends_it() {
     // The other token was not replaced.
     reader.text("/");
     Operator::at(&proxy).log_in(WRITE).has_status(403);
-    Operator::at(&proxy).log_in("another-token").has_status(303);
+    Operator::at(&proxy)
+        .log_in("another-token-0123456789-0123456789")
+        .has_status(303);
     // The old token again does not reopen a session that it opened, even one that was idle meanwhile.
     std::fs::write(proxy.directory().join("admin.token"), WRITE).unwrap();
     proxy.signal(Signal::HUP);

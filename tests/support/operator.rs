@@ -8,8 +8,8 @@ use super::{
 };
 
 /// The tokens that [`Builder::with_console`] writes.
-pub const WRITE: &str = "the-token-that-writes";
-pub const READ: &str = "the-token-that-reads";
+pub const WRITE: &str = "the-token-that-writes-0123456789";
+pub const READ: &str = "the-token-that-reads-01234567890";
 
 impl Builder {
     /// Turns admin API and console on.

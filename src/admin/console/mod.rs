@@ -22,7 +22,7 @@ mod users;
 use std::{net::IpAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
-use http::{HeaderMap, Method, Request, header};
+use http::{Method, Request, header};
 use http_body::Body as _;
 use rustix::system::uname;
 
@@ -33,24 +33,26 @@ pub use self::{
 };
 use self::{
     page::{Person, Section, line, link},
-    session::{Session, Sessions},
+    session::{Arrivals, Session, Sessions},
 };
 use super::{
-    Admin, Backend,
+    Admin, Backend, host_of,
     tokens::{TokenKind, Tokens},
 };
 use crate::{
     clock::{Clock, UnixTime},
-    fields::{SEC_FETCH_SITE, single},
+    fields::{SEC_FETCH_MODE, SEC_FETCH_SITE, single},
+    issue::random,
     manage::{Actor, ManageError},
     oauth::Authority,
-    origin::{is_loopback, without_brackets},
+    origin::{is_localhost, is_loopback, without_brackets},
     pages::{
         csrf::{self, FormPurpose},
         form::Form,
     },
     parse::signed::is_form,
     respond::OwnResponse,
+    secret::Secret,
     server::{rejection::BodyRejection, request::RequestBody},
     telemetry::{causes::causes, charts::Charts, rejections::Rejection},
 };
@@ -67,6 +69,12 @@ const PAGES: [(&str, &str); 8] = [
     ("/configuration", "Configuration"),
 ];
 
+/// The console's own host name on this machine. A cookie belongs to a host name with all its ports.
+const OWN_HOST: &str = "countersign.localhost";
+
+/// The parameter with which a browser arrives there.
+const SENT: &str = "from";
+
 /// Records on a page of a list.
 const LISTED: u32 = 100;
 
@@ -81,6 +89,7 @@ pub struct Console {
     /// The wall clock.
     pub clock: Clock,
     sessions: Sessions,
+    arrivals: Arrivals,
 }
 
 impl Console {
@@ -96,6 +105,7 @@ impl Console {
             charts,
             clock,
             sessions: Sessions::default(),
+            arrivals: Arrivals::default(),
         }
     }
 
@@ -163,7 +173,7 @@ pub(super) async fn respond(
     let service = admin.shared.live.load().look.params.name.clone();
     let console = &admin.control.console;
     let now = console.clock.now();
-    let is_secure = admin.any_host || !is_at_loopback(request.headers());
+    let is_secure = admin.any_host || !is_at_loopback(request);
     let id = session::cookie(request.headers(), is_secure);
     let session = id.and_then(|id| console.sessions.find(&backend.tokens, id, now));
     let person = session.as_ref().map(|session| Person {
@@ -178,9 +188,15 @@ pub(super) async fn respond(
         Ok(sent) => sent,
         Err(refused) => return refused.response(&path, &show),
     };
+    if let Some(id) = sent.query.field(SENT) {
+        console.arrivals.note(&Secret::from(id));
+    }
     let peer = request.body().caller().peer.address;
     let peer = peer.map(|peer| peer.to_canonical());
     let Some(session) = session else {
+        if !is_secure && let Some(elsewhere) = to_own_host(console, request) {
+            return elsewhere;
+        }
         let login = login::Login {
             admin,
             backend,
@@ -224,7 +240,7 @@ async fn read(request: &mut Request<RequestBody>) -> Result<Sent> {
     let form = match *request.method() {
         Method::GET | Method::HEAD => None,
         Method::POST => {
-            check_origin(request.headers())?;
+            check_origin(request)?;
             let is_form = is_form(request.headers()).unwrap_or(false);
             if !is_form && !request.body().is_end_stream() {
                 return Err(Rejected::Malformed("the body is not a form"));
@@ -256,10 +272,10 @@ fn allowed(path: &str) -> &'static str {
 }
 
 /// The listener does not know by which names and ports it is reached, so an Origin has to be that of Host, which was checked.
-fn check_origin(headers: &HeaderMap) -> Result<()> {
-    let single = |name| single(headers, name).map_err(|_| Rejected::Forged);
+fn check_origin(request: &Request<RequestBody>) -> Result<()> {
+    let single = |name| single(request.headers(), name).map_err(|_| Rejected::Forged);
     let (site, origin) = (single(&SEC_FETCH_SITE)?, single(&header::ORIGIN)?);
-    let host = single(&header::HOST)?.unwrap_or_default();
+    let host = host_of(request);
     let is_own_site = site.is_none_or(|site| site == b"same-origin" || site == b"none");
     let is_own = |origin: &[u8]| {
         let schemes = [b"http://".as_slice(), b"https://"];
@@ -277,16 +293,35 @@ fn check_origin(headers: &HeaderMap) -> Result<()> {
 }
 
 /// Whether the browser reaches the listener by a loopback host; under any other one a proxy in front speaks https.
-fn is_at_loopback(headers: &HeaderMap) -> bool {
-    let host = single(headers, &header::HOST).ok().flatten();
-    host.and_then(|host| Authority::parse(host).ok())
-        .is_some_and(|authority| {
-            let ip = without_brackets(authority.host).parse();
-            ip.map_or_else(
-                |_| authority.host.eq_ignore_ascii_case("localhost"),
-                is_loopback,
-            )
-        })
+fn is_at_loopback(request: &Request<RequestBody>) -> bool {
+    Authority::parse(host_of(request)).is_ok_and(|Authority { host, .. }| {
+        let ip = without_brackets(host).parse();
+        ip.map_or_else(|_| is_localhost(host), is_loopback)
+    })
+}
+
+/// Sends a browser without a session from 127.0.0.1 or `localhost` to the console's own host name: browsers send a cookie to
+/// every port of its host. It is sent once, and again only if it arrived there, since it may not know the name.
+fn to_own_host(console: &Console, request: &Request<RequestBody>) -> Option<OwnResponse> {
+    let (headers, target) = (request.headers(), request.uri().path_and_query()?.as_str());
+    let is_navigation = single(headers, &SEC_FETCH_MODE) == Ok(Some(b"navigate"))
+        && matches!(*request.method(), Method::GET | Method::HEAD);
+    let Authority { host, port } = Authority::parse(host_of(request)).ok()?;
+    let is_shared = host == "127.0.0.1" || host.eq_ignore_ascii_case("localhost");
+    if !is_navigation || !is_shared {
+        return None;
+    }
+    let sent = session::cookie(headers, false);
+    if sent.is_some() && !console.arrivals.has(sent.as_ref()?) {
+        return None;
+    }
+    let id = sent.map_or_else(random::secret, Ok).ok()?;
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    let joint = if target.contains('?') { '&' } else { '?' };
+    // The scheme stays: a tunnel may add TLS.
+    let value = id.expose_text();
+    let there = format!("//{OWN_HOST}{port}{target}{joint}{SENT}={}", *value);
+    Some(OwnResponse::see_other(there).field("Set-Cookie", session::sent_elsewhere(&id)))
 }
 
 impl Rejected {

@@ -1,6 +1,9 @@
 //! Sessions of the console: in memory, opened by an admin token, and ended when that token is replaced.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
 
 use aws_lc_rs::{
     aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey},
@@ -126,6 +129,38 @@ impl Sessions {
     }
 }
 
+/// The value of `Set-Cookie` that notes, for ten minutes, that the browser was sent to the console's own host name. It opens
+/// no session.
+pub(super) fn sent_elsewhere(id: &Secret) -> String {
+    let id = id.expose_text();
+    format!(
+        "{COOKIE}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=600",
+        *id
+    )
+}
+
+/// The browsers that arrived at the console's own host name, the latest ones, by the SHA-256 of the id that they were sent
+/// with.
+#[derive(Default)]
+pub(super) struct Arrivals(Mutex<VecDeque<[u8; 32]>>);
+
+impl Arrivals {
+    const MAX: usize = 100;
+
+    pub(super) fn note(&self, id: &Secret) {
+        let id = id_hash(id);
+        let mut arrivals = self.0.lock();
+        if !arrivals.contains(&id) {
+            arrivals.truncate(Self::MAX - 1);
+            arrivals.push_front(id);
+        }
+    }
+
+    pub(super) fn has(&self, id: &Secret) -> bool {
+        self.0.lock().contains(&id_hash(id))
+    }
+}
+
 /// The cookie that a request has; `None` also for two.
 pub(super) fn cookie(headers: &HeaderMap, is_secure: bool) -> Option<Secret> {
     cookies::read(headers, name(is_secure)).ok().flatten()
@@ -150,11 +185,12 @@ mod tests {
 
     use super::*;
 
+    /// Tokens that begin with these letters.
     fn tokens(write: &str, read: &str) -> Tokens {
         let folder = tempfile::tempdir().unwrap();
         let [write, read] = [("write", write), ("read", read)].map(|(name, token)| {
             let path = folder.path().join(name);
-            fs::write(&path, token).unwrap();
+            fs::write(&path, format!("{token:x<32}")).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
             path
         });
