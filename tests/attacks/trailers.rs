@@ -67,6 +67,7 @@ fn trailers_of_a_request_stop_here() {
         ],
     );
     for seen in stage.api.requests() {
+        assert_eq!(seen.trailers, [""; 0], "{seen:?}");
         for name in words("x-trailer x cookie authorization content-type trailer") {
             assert!(!seen.fields.has(name), "{name}: {seen:?}");
         }

@@ -216,6 +216,8 @@ impl Wire {
 pub struct BodyReader {
     framing: Framing,
     done: bool,
+    /// The lines after the last chunk.
+    pub trailers: Vec<String>,
 }
 
 impl BodyReader {
@@ -223,6 +225,7 @@ impl BodyReader {
         Self {
             framing,
             done: framing == Framing::Empty || framing == Framing::Length(0),
+            trailers: Vec::new(),
         }
     }
 
@@ -252,7 +255,12 @@ impl BodyReader {
                 let size = usize::from_str_radix(line.split(';').next().unwrap_or("").trim(), 16)
                     .map_err(|_| cut_short(&format!("a chunk size, not {line:?}")))?;
                 if size == 0 {
-                    while !wire.line()?.is_empty() {}
+                    loop {
+                        match wire.line()? {
+                            line if line.is_empty() => break,
+                            line => self.trailers.push(line),
+                        }
+                    }
                     self.done = true;
                     return Ok(None);
                 }

@@ -34,6 +34,8 @@ pub struct Seen {
     pub head: Vec<u8>,
     /// The body came to the end that its framing announces.
     pub whole: bool,
+    /// The lines of the trailers of a whole body.
+    pub trailers: Vec<String>,
 }
 
 impl Seen {
@@ -198,6 +200,7 @@ impl Exchange<'_> {
             recorded.body.extend(piece);
         }
         recorded.whole = self.reader.is_done();
+        recorded.trailers.clone_from(&self.reader.trailers);
         self.seen.whole = recorded.whole;
         Ok(piece)
     }
@@ -455,6 +458,7 @@ fn serve(stream: Box<dyn Stream>, record: &Record, handler: &Handler) -> io::Res
             body: Vec::new(),
             head: head.raw,
             whole: BodyReader::new(framing).is_done(),
+            trailers: Vec::new(),
         };
         let index = {
             let mut requests = record.requests.lock().unwrap();

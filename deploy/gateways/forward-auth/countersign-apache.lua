@@ -34,7 +34,8 @@ end
 
 function check(r)
     local query, raw = r.args or "", r.unparsed_uri
-    if raw:sub(1, 1) ~= "/" or raw:find("#", 1, true) then return 400 end
+    -- Apache would forward "//x" and "/./x" as "/x".
+    if raw:sub(1, 1) ~= "/" or raw:find("^/%.?/") or raw:find("#", 1, true) then return 400 end
     -- Otherwise the API would get credentials in the query.
     for pair in query:gmatch("[^&]+") do
         local name = pair:match("^[^=]*"):gsub("%%(%x%x)", function(digits) return string.char(tonumber(digits, 16)) end)
