@@ -36,7 +36,9 @@ impl OwnResponse {
     /// A page. Its forms come back to this origin and then lead on to `further`, a list of CSP sources.
     pub fn page(frame: Frame<'_>, status: u16, template: &impl Template, further: &str) -> Self {
         match template.render() {
-            Ok(html) => {
+            Ok(mut html) => {
+                // It may wait for a slow caller.
+                html.shrink_to_fit();
                 let mut page = Self::new(status, "text/html; charset=utf-8", html, Verdict::Page);
                 page.fields.extend(frame.look.fields(further));
                 page

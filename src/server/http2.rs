@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use http::Request;
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use hyper::{body::Incoming, rt::Executor, server::conn::http2, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -23,7 +23,7 @@ use super::{
     deadline::Deadline,
     guard::Frames,
     request::RequestBody,
-    response::{Follow, Gone},
+    response::{Follow, Gone, ResponseBody},
     seats::Seat,
     wire::{Watch, Wire},
 };
@@ -37,6 +37,12 @@ const STREAM_WINDOW: u32 = 256 * 1024;
 const SEND_BUFFER: usize = 32 * 1024;
 /// The most bytes of all responses of a connection that h2 is given before everything that it may send has left.
 const UNSENT_BYTES: usize = 256 * 1024;
+/// The most bytes of whole bodies of a connection that wait for the caller's window. Further requests wait too.
+const WAITING_BYTES: usize = 256 * 1024;
+/// The most requests of a connection that wait for that. Further ones get 503.
+const WAITING_REQUESTS: usize = 100;
+/// A body of at most this many bytes is kept in any case: the response may be one that cannot be asked for again.
+const SMALL_BODY: usize = 1024;
 /// The time limit of the last frames of an ending connection.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -55,6 +61,10 @@ struct Streams {
     unsent: Cell<usize>,
     /// Bodies that wait until all that h2 may send has left.
     waiting: RefCell<Vec<Waker>>,
+    /// Bytes of the whole bodies of responses that may not leave yet.
+    held: Cell<usize>,
+    /// Requests that wait until there are fewer.
+    postponed: RefCell<Vec<Waker>>,
 }
 
 impl Streams {
@@ -62,6 +72,7 @@ impl Streams {
         let stream = Rc::new(Stream {
             streams: Rc::clone(self),
             given_at: Cell::new(None),
+            held: Cell::new(0),
         });
         self.begun.set(true);
         self.seat.serves();
@@ -82,12 +93,65 @@ struct Stream {
     streams: Rc<Streams>,
     /// The time at which hyper was given the last piece of the response, if it has not asked for another since.
     given_at: Cell<Option<Instant>>,
+    /// Its part of [`Streams::held`].
+    held: Cell<usize>,
+}
+
+impl Stream {
+    /// Waits until the connection may have another response, for as long as a caller may take to read one. `false`: too many
+    /// requests wait already.
+    async fn may_begin(&self) -> bool {
+        let streams = &self.streams;
+        poll_fn(|context| {
+            let mut postponed = streams.postponed.borrow_mut();
+            if streams.held.get() < WAITING_BYTES {
+                self.given_at.set(None);
+                return Poll::Ready(true);
+            }
+            if self.given_at.get().is_none() {
+                if postponed.len() >= WAITING_REQUESTS {
+                    return Poll::Ready(false);
+                }
+                self.given_at.set(Some(Instant::now()));
+            }
+            postponed.push(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// The response as it may wait: without its body if too much is waiting, since other requests were under way.
+    fn hold(self: Rc<Self>, response: Response<ResponseBody>) -> Response<ResponseBody> {
+        let (bytes, held) = (response.body().own_bytes(), self.streams.held.get());
+        if bytes > SMALL_BODY && held >= WAITING_BYTES {
+            return unavailable();
+        }
+        self.held.set(bytes);
+        self.streams.held.set(held + bytes);
+        response.map(|body| body.followed_by(self))
+    }
+}
+
+/// 503 without a body, which no window holds up.
+fn unavailable() -> Response<ResponseBody> {
+    tracing::debug!("a caller of HTTP/2 does not take its responses");
+    let mut response = Response::new(ResponseBody::none());
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let fields = response.headers_mut();
+    fields.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.streams.count.set(self.streams.count.get() - 1);
-        self.streams.wake_connection();
+        let streams = &self.streams;
+        if self.held.get() > 0 {
+            streams.held.set(streams.held.get() - self.held.get());
+            let postponed = streams.postponed.take();
+            postponed.into_iter().for_each(Waker::wake);
+        }
+        streams.count.set(streams.count.get() - 1);
+        streams.wake_connection();
     }
 }
 
@@ -162,6 +226,8 @@ pub(super) async fn serve<H: Handler>(mut wire: Wire, peer: Peer, handler: Rc<H>
         next: RefCell::default(),
         unsent: Cell::default(),
         waiting: RefCell::default(),
+        held: Cell::default(),
+        postponed: RefCell::default(),
     });
     let mut waits = Waits {
         handler: &*handler,
@@ -178,8 +244,11 @@ pub(super) async fn serve<H: Handler>(mut wire: Wire, peer: Peer, handler: Rc<H>
         let request = request.map(|incoming| RequestBody::new(incoming, caller));
         let handler = Rc::clone(&handler);
         Box::pin(async move {
+            if !stream.may_begin().await {
+                return Ok(unavailable());
+            }
             let response = handler.answer(request).await?;
-            Ok::<_, Gone>(response.map(|body| body.followed_by(stream)))
+            Ok::<_, Gone>(stream.hold(response))
         })
     });
     let exec = Exec {

@@ -146,6 +146,14 @@ impl ResponseBody {
         Self::of(Pieces::Streamed(stream), None)
     }
 
+    /// The bytes of a whole body that only this response has.
+    pub(super) fn own_bytes(&self) -> usize {
+        match &self.pieces {
+            Pieces::Whole(bytes) if bytes.is_unique() => bytes.len(),
+            _ => 0,
+        }
+    }
+
     /// Informs `observer` of the end.
     pub fn observed_by(mut self, observer: Box<dyn Observe>) -> Self {
         self.observer = Some(observer);

@@ -231,14 +231,14 @@ fn window_of(bytes: u32, proxy: &Proxy) -> Raw {
     raw
 }
 
-/// Lets 60 connections ask 100 times each for `path` and read nothing; returns the growth of the process in bytes.
-fn growth_by_untaken(proxy: &Proxy, window: u32, path: &str) -> u64 {
+/// Lets connections ask for `path` 6,000 times, and read nothing; returns the growth of the process in bytes.
+fn growth_by_untaken(proxy: &Proxy, connections: u32, window: u32, path: &str) -> u64 {
     let head = head(proxy, "GET", path, &[("accept", "text/html")]);
     let before = resident(proxy);
-    let held: Vec<Raw> = (0..60)
+    let held: Vec<Raw> = (0..connections)
         .map(|_| {
             let mut raw = window_of(window, proxy);
-            let all: Vec<u8> = (0..100)
+            let all: Vec<u8> = (0..6_000 / connections)
                 .flat_map(|n| frame(HEADERS, END_HEADERS | END_STREAM, n * 2 + 1, &head))
                 .collect();
             raw.bytes(&all).unwrap();
@@ -293,7 +293,7 @@ fn responses_that_nobody_takes_hold_little_memory() {
             ("/service.oauth?mode=login", 48),
             ("/open", 110),
         ] {
-            let growth = growth_by_untaken(&proxy, window, path);
+            let growth = growth_by_untaken(&proxy, 60, window, path);
             assert!(
                 growth < bound * MIB,
                 "{path}, window {window}: {} MiB",
@@ -301,6 +301,68 @@ fn responses_that_nobody_takes_hold_little_memory() {
             );
         }
     }
+}
+
+/// The pages of a connection whose caller takes none of them wait in 256 KiB, however many streams it opens.
+#[test]
+fn pages_that_nobody_takes_are_bounded_by_the_connection() {
+    const MIB: u64 = 1 << 20;
+    let api = Upstream::start();
+    let proxy = Proxy::with(
+        &api,
+        "limits = { body_timeout = '10m', http2_streams = 1_000 }",
+    );
+    // A page of ours, and a page about a rejection.
+    for path in ["/service.oauth?mode=login", "/x"] {
+        for window in [0, 1] {
+            let growth = growth_by_untaken(&proxy, 6, window, path);
+            assert!(
+                growth < 48 * MIB,
+                "{path}, window {window}: {} MiB",
+                growth / MIB
+            );
+        }
+    }
+    api.saw_nothing();
+}
+
+/// A caller that takes them gets them all, although they are more than wait at once.
+#[test]
+fn a_hundred_pages_at_once_arrive_whole() {
+    let api = Upstream::start();
+    let proxy = Proxy::with(&api, "limits.body_timeout = '10m'");
+    let login = head(
+        &proxy,
+        "GET",
+        "/service.oauth?mode=login",
+        &[("accept", "text/html")],
+    );
+    let mut raw = window_of(0, &proxy);
+    let all: Vec<u8> = (0..100)
+        .flat_map(|n| frame(HEADERS, END_HEADERS | END_STREAM, n * 2 + 1, &login))
+        .collect();
+    raw.bytes(&all).unwrap();
+    // Some pages wait for the window, and the requests for the others wait for them.
+    let waiting = raw.next_of(HEADERS);
+    raw.frame(SETTINGS, 0, 0, &[0, 4, 0, 1, 0, 0]).unwrap();
+    let (mut heads, mut bytes, mut ends) = (1, 0, 0);
+    while ends < 100 {
+        let next = raw.next().unwrap();
+        match next.kind {
+            HEADERS => {
+                // The static table's `:status: 200`.
+                assert_eq!(next.payload[0], waiting.payload[0], "{next:?}");
+                heads += 1;
+            }
+            DATA => {
+                bytes += next.payload.len();
+                ends += usize::from(next.flags & END_STREAM);
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(heads, 100);
+    assert!(bytes > 512 << 10, "{bytes}: more than wait at once");
 }
 
 #[test]
