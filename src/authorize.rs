@@ -184,7 +184,7 @@ impl Authorizer {
     /// still come in the form; where they are all in the head, they must exist.
     ///
     /// # Errors
-    /// The rejection that the call would get anyway. Only a caller that names an existing token learns that an operation does not exist.
+    /// The rejection that the call would get anyway.
     pub async fn check_before_form(
         &self,
         collected: &Collected,
@@ -199,19 +199,12 @@ impl Authorizer {
             }
             return Ok(());
         }
+        // Nothing of the operation: only the owner of the secrets may learn whether it exists.
         let protocol = collected
             .parameters
             .protocol(self.verify.methods, Placement::OnePlace);
-        let Some(named) = protocol.ok().and_then(|protocol| protocol.demand(&[]).ok()) else {
-            return Ok(());
-        };
-        self.verifier.check_head(Purpose::Api, &named).await?;
-        if found.is_closed() {
-            if named.token.is_none() {
-                return Err(Rejection::TokenMissing.into());
-            }
-            found.check_method()?;
-            return Err(self.operations.forbidden(None).into());
+        if let Some(named) = protocol.ok().and_then(|protocol| protocol.demand(&[]).ok()) {
+            self.verifier.check_head(Purpose::Api, &named).await?;
         }
         Ok(())
     }

@@ -408,8 +408,10 @@ fn forward_params(
 ) -> forward::Params {
     let upstream = &config.upstream;
     let identity = identity(config, base, keys, &services.clock);
-    let user = config.user_headers().map(|headers| headers.user);
-    let names = identity.names().chain(&user).map(ToString::to_string);
+    let login = config.user_headers();
+    let login = login.map(|headers| [Some(headers.user), headers.display_name]);
+    let login = login.iter().flatten().flatten();
+    let names = identity.names().chain(login).map(ToString::to_string);
     let dropped = names
         .chain(
             config

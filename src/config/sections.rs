@@ -188,7 +188,7 @@ section! {
 section! {
     /// Rules for signatures.
     Signature["signature"] {
-        /// Accepted methods. PLAINTEXT is left out: it sends the secrets themselves.
+        /// Accepted methods, which also decide about the hash in oauth_body_hash. PLAINTEXT is left out: it sends the secrets themselves.
         #[serde(deserialize_with = "filled")]
         methods: Vec<SignatureMethod> = ["HMAC-SHA1", "HMAC-MD5", "HMAC-SHA256", "HMAC-SHA512", "RSA-SHA1", "RSA-SHA256", "RSA-SHA512"], reload;
         /// The error a consumer's clock may have, either way. Every nonce is remembered twice that long. Widening it admits nothing that had left the old window.

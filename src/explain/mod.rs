@@ -21,7 +21,7 @@ use crate::{
         ProtocolParameter, RsaPublicKey, Scheme, Selection, ShapeError, SignatureMethod,
         SigningKey,
         diagnosis::{self, Attempt, Diagnosis, diagnose_thoroughly},
-        is_body_hash, sign, verify,
+        is_allowed_body_hash, sign, verify,
     },
     secret::Secret,
     store::record::{Consumer, Dialect},
@@ -236,7 +236,8 @@ fn rejected(
     }
     let body = request.data.unwrap_or_default().as_bytes();
     let hash = protocol.value(ProtocolParameter::BodyHash);
-    if hash.is_some_and(|sent| !is_body_hash(method, sent, body)) {
+    let accepted = server.map_or(MethodSet::ALL, |server| server.rules.verify.methods);
+    if hash.is_some_and(|sent| !is_allowed_body_hash(method, accepted, sent, body)) {
         let reason = "oauth_body_hash is not the hash of the body";
         reject("signature_invalid", reason);
     }

@@ -34,14 +34,18 @@
 //! could end a pause, or guess without being counted. Without one, the memory grows with the strangers' addresses.
 
 use std::{
+    borrow::Cow,
     hash::{BuildHasher, RandomState},
     net::IpAddr,
     time::Duration,
 };
 
 use aws_lc_rs::hmac;
-use icu_normalizer::ComposingNormalizerBorrowed;
-use icu_properties::{CodePointSetData, props::DefaultIgnorableCodePoint};
+use icu_normalizer::DecomposingNormalizerBorrowed;
+use icu_properties::{
+    CodePointMapData, CodePointSetData,
+    props::{DefaultIgnorableCodePoint, GeneralCategory, GeneralCategoryGroup},
+};
 use parking_lot::Mutex;
 
 use crate::{clock::UnixTime, peer::network, policy::rate::Rate, secret::Secret};
@@ -188,19 +192,38 @@ impl Throttle {
     }
 }
 
-/// A name without what account systems ignore: NFKC, lower case, without white space and invisible characters.
+/// A name without what account systems ignore: NFKD without marks, in lower case, without white space and invisible
+/// characters. The usual collations of databases, such as the default of MySQL, take accented letters for the plain ones.
 fn folded(account: &str) -> String {
     let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
-    let nfkc = ComposingNormalizerBorrowed::new_nfkc();
-    let lower = nfkc.normalize(account).to_lowercase();
+    let categories = CodePointMapData::<GeneralCategory>::new();
+    let nfkd = DecomposingNormalizerBorrowed::new_nfkd();
     // U+2800 is blank, although Unicode takes it for a symbol.
     let is_seen = |character: &char| {
         let is_blank = character.is_whitespace() || *character == '\u{2800}';
-        !(is_blank || character.is_control() || ignorable.contains(*character))
+        let is_mark = GeneralCategoryGroup::Mark.contains(categories.get(*character));
+        !(is_blank || is_mark || character.is_control() || ignorable.contains(*character))
     };
-    let seen: String = lower.chars().filter(is_seen).collect();
-    // Letters with an invisible character between them may be composed now.
-    nfkc.normalize(&seen).into_owned()
+    let seen: String = nfkd.normalize(account).chars().filter(is_seen).collect();
+    // Some letters are one only in upper case, such as the two of `\u{df}`.
+    let lower = seen.to_uppercase().to_lowercase();
+    lower.chars().map(without_stroke).collect()
+}
+
+/// The plain letter in place of one that Unicode does not decompose, although collations take it for the plain one.
+fn without_stroke(letter: char) -> Cow<'static, str> {
+    match letter {
+        '\u{e6}' => "ae".into(),
+        '\u{f0}' | '\u{111}' => "d".into(),
+        '\u{f8}' => "o".into(),
+        '\u{127}' => "h".into(),
+        '\u{131}' => "i".into(),
+        '\u{142}' => "l".into(),
+        '\u{153}' => "oe".into(),
+        '\u{167}' => "t".into(),
+        '\u{3c2}' => "\u{3c3}".into(),
+        letter => letter.to_string().into(),
+    }
 }
 
 #[derive(Debug)]

@@ -1,18 +1,34 @@
 //! `oauth_body_hash` of the OAuth Request Body Hash extension (draft-eaton-oauth-bodyhash-00): base64 of a digest of the whole body.
 //!
 //! The draft has the hash follow the signature method: SHA-1 with HMAC-SHA1 and RSA-SHA1. Consumers that sign with a longer hash
-//! send either that one or SHA-1, so both are accepted.
+//! send either that one or SHA-1, so both are accepted, but SHA-1 only where a method with it is.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use super::method::SignatureMethod;
+use super::method::{MethodSet, SignatureMethod};
 
 /// Whether `sent`, `oauth_body_hash` decoded, is the hash of `body`.
 #[must_use]
 pub fn is_body_hash(method: SignatureMethod, sent: &[u8], body: &[u8]) -> bool {
+    is_allowed_body_hash(method, MethodSet::ALL, sent, body)
+}
+
+/// [`is_body_hash`] where only these methods are accepted.
+#[must_use]
+pub fn is_allowed_body_hash(
+    method: SignatureMethod,
+    accepted: MethodSet,
+    sent: &[u8],
+    body: &[u8],
+) -> bool {
+    let with_sha1 = [SignatureMethod::HmacSha1, SignatureMethod::RsaSha1].into_iter();
+    let sha1 = with_sha1
+        .filter(|&method| accepted.contains(method))
+        .take(1);
     // The value is public, so its comparison need not take constant time.
-    let hashes = [method, SignatureMethod::HmacSha1].into_iter();
-    let mut hashes = hashes.map(|method| STANDARD.encode(method.digest(body)));
+    let mut hashes = sha1
+        .chain([method])
+        .map(|method| STANDARD.encode(method.digest(body)));
     hashes.any(|hash| hash.as_bytes() == sent)
 }
 

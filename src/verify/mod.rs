@@ -29,8 +29,8 @@ use crate::{
     nonce::{NonceUse, Outage},
     oauth::{
         BaseString, Credentials, Deviation, DeviationSet, Key, MethodSet, Place, RsaPublicKey,
-        Selection, SignatureHolds, SignatureMethod, SigningKey, diagnosis::OtherUrl, is_body_hash,
-        signature,
+        Selection, SignatureHolds, SignatureMethod, SigningKey, diagnosis::OtherUrl,
+        is_allowed_body_hash, signature,
     },
     parse::signed::SignedRequest,
     store::{
@@ -222,7 +222,7 @@ impl Verifier {
             }
             .into());
         };
-        check_body_hash(request)?;
+        check_body_hash(params, request)?;
         self.record_nonce(request, now).await?;
         if let Credential::AccessToken(access) = &mut credential
             && is_idle(params, access, now)
@@ -542,7 +542,7 @@ fn base_string<'r>(request: &SignedRequest<'r>, selection: Selection) -> BaseStr
     }
 }
 
-fn check_body_hash(request: &SignedRequest<'_>) -> Result<(), Rejection> {
+fn check_body_hash(params: &Params, request: &SignedRequest<'_>) -> Result<(), Rejection> {
     let Credentials {
         signature_method,
         body_hash,
@@ -550,7 +550,9 @@ fn check_body_hash(request: &SignedRequest<'_>) -> Result<(), Rejection> {
     } = request.credentials;
     let body = request.body.unwrap_or_default();
     match body_hash {
-        Some(sent) if !is_body_hash(signature_method, sent, body) => Err(Rejection::BodyHashWrong),
+        Some(sent) if !is_allowed_body_hash(signature_method, params.methods, sent, body) => {
+            Err(Rejection::BodyHashWrong)
+        }
         _ => Ok(()),
     }
 }

@@ -63,3 +63,30 @@ fn a_body_hash_is_verified_wherever_it_is_sent() {
         .has_status(413);
     assert_eq!(api.count(), 4);
 }
+
+/// `signature.methods` that leaves the methods with SHA-1 out leaves that hash out too.
+#[test]
+fn a_body_hash_is_of_an_allowed_kind() {
+    let Scene { api, proxy, caller } = Scene::with("signature.methods = ['HMAC-SHA256']");
+    let body = br#"{"a":1}"#;
+    let call = |hash: &str| {
+        Call::post("/a")
+            .body("application/json", body)
+            .of(&caller)
+            .method("HMAC-SHA256")
+            .parameter("oauth_body_hash", hash)
+    };
+    proxy.passes(call(&body_hash::<sha2::Sha256>(body)));
+    proxy
+        .send(call(&body_hash::<sha1::Sha1>(body)))
+        .is(401, "signature_invalid");
+    assert_eq!(api.count(), 1);
+    let Scene {
+        api: _api,
+        proxy,
+        caller,
+    } = Scene::with("signature.methods = ['HMAC-SHA256', 'RSA-SHA1']");
+    let call = Call::post("/a").body("application/json", body).of(&caller);
+    let call = call.method("HMAC-SHA256");
+    proxy.passes(call.parameter("oauth_body_hash", &body_hash::<sha1::Sha1>(body)));
+}

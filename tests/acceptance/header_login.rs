@@ -2,14 +2,14 @@
 
 use crate::support::{
     Call, Proxy, Upstream, Visitor, call::form, legs::APPLICATIONS, legs::LOGIN,
-    legs::authorization, proxy::Builder, visitor::Page, words,
+    legs::authorization, proxy::Builder, upstream::Seen, visitor::Page, words,
 };
 
 fn trusting(api: &Upstream, network: &str) -> Builder {
     Proxy::in_front_of(api).config(&format!(
-        "operation = [{{ path = '/account', access = ['user'] }}]\n\
+        "operation = [{{ path = '/account', access = ['user'] }}, {{ path = '/open' }}]\n\
          listen.trusted_proxies = ['{network}']\n\
-         [login]\nbackend = 'header'\nuser_header = 'Remote-User'\ndisplay_name_header = 'Remote-Name'"
+         [login]\nbackend = 'header'\nuser_header = 'Remote-User'\ndisplay_name_header = 'X-Full-Name'"
     ))
 }
 
@@ -27,7 +27,7 @@ fn the_user_that_a_trusted_proxy_names_is_logged_in_without_a_form() {
     let proxy = trusting(&api, "127.0.0.1").start();
     let as_ada = |call: Call| {
         call.header("Remote-User", "ada")
-            .header("Remote-Name", "Ada L.")
+            .header("X-Full-Name", "Ada L.")
     };
     let mut browser = Visitor::to(&proxy);
     // A session is opened by a page alone.
@@ -43,7 +43,7 @@ fn the_user_that_a_trusted_proxy_names_is_logged_in_without_a_form() {
     let seen = api.only_request();
     assert_eq!(seen.header("x-auth-user"), Some("ada"));
     assert_eq!(
-        (seen.header("remote-user"), seen.header("remote-name")),
+        (seen.header("remote-user"), seen.header("x-full-name")),
         (None, None)
     );
 }
@@ -59,6 +59,16 @@ fn only_a_trusted_proxy_names_the_user_in_any_spelling() {
         browser.send(account().header(name, "ada")).has_status(401);
     }
     assert!(browser.cookies.is_empty());
+    // The API gets neither name from a stranger: it may believe them too.
+    let caller = proxy.somebody();
+    for name in words("Remote-User X-Full-Name x_full_name X.Full.Name") {
+        proxy
+            .send(Call::get("/open").of(&caller).header(name, "Eve"))
+            .has_status(200);
+        let seen = api.last_request();
+        let is_eve = |(_, value): &(String, String)| value == "Eve";
+        assert!(!seen.fields.0.iter().any(is_eve), "{name}: {seen:?}");
+    }
     // Nor is a trusted proxy believed that names two users, or uses a field of a similar name.
     let proxy = trusting(&api, "127.0.0.1").start();
     let mut browser = Visitor::to(&proxy);
@@ -86,7 +96,8 @@ fn only_a_trusted_proxy_names_the_user_in_any_spelling() {
         .header("Remote-User", "ada");
     let answer = browser.send(form.form("username=ada&password=x&csrf=x"));
     assert_eq!(answer.status, 403, "{answer:?}");
-    assert!(api.requests().is_empty());
+    let is_open = |seen: &Seen| seen.target == "/open";
+    assert!(api.requests().iter().all(is_open));
 }
 
 #[test]

@@ -96,6 +96,50 @@ fn unlisted_and_forbidden_paths_get_the_same_response() {
     telling.rejects(Call::get("/else").of(&caller), 403, "permission_denied");
 }
 
+/// A form is read later than a head: it must not give a wrong signature another response.
+#[test]
+fn a_wrong_signature_with_a_form_does_not_tell_listed_paths_apart() {
+    let api = Upstream::start();
+    // The advice names the path.
+    let proxy = with_operations(&api)
+        .config("signature.advice = 'off'")
+        .start();
+    let caller = proxy.somebody();
+    let wrong = |method: &str, target: &str, signs_token: bool| {
+        let call = Call::new(method, target).form("a=1");
+        let call = match signs_token {
+            true => call.of(&caller),
+            false => call.by(&caller.consumer),
+        };
+        let answer = proxy.send(call.key("wrong"));
+        let fields = |name: &str| answer.header(name).map(str::to_owned);
+        (
+            answer.status,
+            answer.text(),
+            fields("allow"),
+            fields("www-authenticate"),
+        )
+    };
+    for signs_token in [true, false] {
+        let listed = wrong("POST", "/mixed", signs_token);
+        assert_eq!(listed.0, 401);
+        for (method, target) in [
+            ("POST", "/else"),
+            ("PATCH", "/members/7"),
+            ("POST", "/open"),
+        ] {
+            let answer = wrong(method, target, signs_token);
+            assert_eq!(answer, listed, "{method} {target} {signs_token}");
+        }
+    }
+    api.saw_nothing();
+    // Under a right signature the two are told apart.
+    let call = |method, target| Call::new(method, target).form("a=1").of(&caller);
+    proxy.rejects(call("POST", "/else"), 404, "permission_denied");
+    proxy.send(call("PATCH", "/members/7")).has_status(405);
+    proxy.send(call("POST", "/mixed")).has_status(200);
+}
+
 #[test]
 fn unlisted_paths_can_be_opened_to_one_kind() {
     let api = Upstream::start();

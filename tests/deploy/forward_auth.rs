@@ -826,16 +826,8 @@ fn passes_nothing_by_the_way(name: &'static str, command: fn(&Path) -> Command) 
                 call.header(name, "forged-value")
             });
         let seen = got(&call.wire(ORIGIN, HOST)).expect("it passes");
-        let kept = seen
-            .fields
-            .0
-            .iter()
-            .filter(|(_, value)| value.contains("forged-value"));
-        assert_eq!(
-            kept.collect::<Vec<_>>(),
-            [&("".to_owned(), "".to_owned()); 0],
-            "{name}"
-        );
+        let is_forged = |(_, value): &(String, String)| value.contains("forged-value");
+        assert!(!seen.fields.0.iter().any(is_forged), "{name}: {seen:?}");
     }
 }
 

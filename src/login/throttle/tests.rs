@@ -427,7 +427,27 @@ fn spellings_that_an_account_system_may_fold_count_as_one() {
     assert_eq!(pause(&throttle, &clock, "adalovelace", HOME), Some(30));
     assert_eq!(pause(&throttle, &clock, "ada lovelac", HOME), None);
     // Composed, decomposed, and with something invisible between the letter and its mark.
-    for spelling in ["\u{e9}", "e\u{301}", "E\u{200d}\u{301}"] {
-        assert_eq!(folded(spelling), "\u{e9}");
+    for spelling in ["\u{e9}", "e\u{301}", "E\u{200d}\u{301}", "\u{3ad}"] {
+        let without = if spelling == "\u{3ad}" {
+            "\u{3b5}"
+        } else {
+            "e"
+        };
+        assert_eq!(folded(spelling), without);
+    }
+    for [spelling, other] in [
+        ["stra\u{df}e", "STRASSE"],
+        ["s\u{f8}ren", "soren"],
+        ["\u{c6}sir", "aesir"],
+        ["\u{17f}ara", "sara"],
+        ["\u{e0}d\u{e1} lov\u{e9}lace", "ada lovelace"],
+        [
+            "a\u{300}\u{323}da \u{142}ov\u{1ec7}la\u{e7}e",
+            "ada lovelace",
+        ],
+        ["\u{3c3}\u{3c2}", "\u{3a3}\u{3a3}"],
+        ["\u{ac00}", "\u{1100}\u{1161}"],
+    ] {
+        assert_eq!(folded(spelling), folded(other));
     }
 }
