@@ -155,13 +155,13 @@ section! {
             "Script-Name", "X-Script-Name", "Path-Info", "X-Path-Info", "Request-URI",
             "X-Forwarded*", "Forwarded-*", "X-Real-*", "X-Scheme", "X-URL-Scheme", "Front-End-HTTPS", "Client-IP", "X-Client-IP",
             "X-Cluster-Client-IP", "X-Originating-IP", "X-ProxyUser-IP", "Proxy-Client-IP", "WL-Proxy-*", "HTTP-Client-IP",
-            "HTTP-X-*", "HTTP-Forwarded*", "True-Client-*", "CF-Connecting-*", "CF-Access-*", "CF-Pseudo-*", "Fastly-Client-*", "Fly-Client-IP",
+            "HTTP-X-*", "HTTP-Forwarded*", "True-Client-*", "CF-Connecting-*", "CF-Access-*", "CF-Pseudo-*", "CF-Cert-*", "CF-Client-Cert-*", "Fastly-Client-*", "Fly-Client-IP",
             "X-Azure-ClientIP", "X-Azure-SocketIP", "X-NF-Client-*", "X-Vercel-Forwarded-For", "X-AppEngine-*",
             "Remote-*", "X-Remote-*", "X-User", "X-User-ID", "X-User-Name", "X-User-Email", "X-Username", "X-WebAuth-*", "X-Auth-Request-*",
             "X-Authenticated-*", "X-Authentik-*", "X-Consumer-*", "X-Credential-*", "X-Anonymous-Consumer", "X-Pomerium-*", "X-Vouch-*",
             "X-MS-Client-Principal*", "X-MS-Token-*", "X-Goog-Authenticated-User-*", "X-Goog-IAP-*", "X-Amzn-OIDC-*", "X-Amzn-MTLS-*",
             "OIDC-*", "Shib-*", "SM-*", "OAM-*", "iv-*", "CAS-User",
-            "X-SSL-*", "SSL-*", "X-TLS-*", "X-Client-Cert*", "X-Client-DN", "X-Client-Verify", "Client-Cert*", "X-ARR-*",
+            "X-SSL-*", "SSL-*", "SSLClient*", "$WS*", "X-TLS-*", "X-Client-Cert*", "X-Client-DN", "X-Client-Verify", "Client-Cert*", "X-ARR-*",
         ], reload;
     }
     with {

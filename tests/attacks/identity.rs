@@ -296,7 +296,7 @@ fn a_cached_token_counts_for_its_consumer_and_permission_alone() {
 
 /// Fields that an API, or a server in front of it, trusts as set by its own proxy. Their sources: nginx, Apache and
 /// HAProxy examples, Envoy, Traefik, oauth2-proxy, Authelia, authentik, Kong, Pomerium, Vouch, Grafana, Kubernetes,
-/// Azure, Google Cloud, AWS, Cloudflare, Akamai, Fastly, Fly, Netlify, WebLogic, Shibboleth, `SiteMinder`, WebSEAL, RFC
+/// Azure, Google Cloud, AWS, Cloudflare, F5, WebSphere, Akamai, Fastly, Fly, Netlify, WebLogic, Shibboleth, `SiteMinder`, WebSEAL, RFC
 /// 9440; gunicorn (PATH_INFO, SCRIPT_NAME), Rack (CVE-2025-61780), Next.js (CVE-2025-29927).
 const BELIEVED: &str = "X-Original-URL X-Original-URI X-Original-Path X-Original-Host X-Original-Method X-Rewrite-URL \
     X-HTTP-Method X-HTTP-Method-Override X-Method-Override X-HTTP-Host-Override X-Host X-Envoy-Original-Path \
@@ -318,12 +318,13 @@ const BELIEVED: &str = "X-Original-URL X-Original-URI X-Original-Path X-Original
     iv-groups CAS-User \
     X-SSL-Client-Cert X-SSL-Client-Verify X-SSL-Client-S-DN X-SSL-Cert SSL-Client-Verify SSL_CLIENT_S_DN X-Client-Cert \
     X-Client-Certificate X-Client-Verify X-Client-DN Client-Cert Client-Cert-Chain X-TLS-Client-Subject \
-    X-Forwarded-Client-Cert X-Forwarded-Tls-Client-Cert-Info X-Amzn-Mtls-Clientcert-Subject X-ARR-ClientCert";
+    X-Forwarded-Client-Cert X-Forwarded-Tls-Client-Cert-Info X-Amzn-Mtls-Clientcert-Subject X-ARR-ClientCert \
+    Cf-Cert-Verified Cf-Cert-Subject-Dn Cf-Client-Cert-Der-Base64 SSLClientCertStatus $WSRU $WSCC";
 
 #[test]
 fn what_an_api_believes_of_its_proxy_never_comes_from_a_caller() {
     let names: Vec<&str> = BELIEVED.split_ascii_whitespace().collect();
-    assert_eq!(names.len(), 119);
+    assert_eq!(names.len(), 125);
     let spellings: [fn(&str) -> String; 4] = [
         |name| name.to_owned(),
         |name| name.replace('-', "_").to_ascii_uppercase(),

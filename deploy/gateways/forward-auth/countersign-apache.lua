@@ -17,10 +17,10 @@ for name in ([[
 ]]):gmatch("%S+") do dropped[name] = true end
 for name in ([[
     x-original- x-envoy- x-middleware- x-accel- x-forwarded forwarded- x-real- wl-proxy- http-x- http-forwarded
-    true-client- cf-connecting- cf-access- cf-pseudo- fastly-client- x-nf-client- x-appengine- remote- x-remote-
+    true-client- cf-connecting- cf-access- cf-pseudo- cf-cert- cf-client-cert- fastly-client- x-nf-client- x-appengine- remote- x-remote-
     x-webauth- x-auth-request- x-authenticated- x-authentik- x-consumer- x-credential- x-pomerium- x-vouch-
     x-ms-client-principal x-ms-token- x-goog-authenticated-user- x-goog-iap- x-amzn-oidc- x-amzn-mtls- oidc- shib- sm-
-    oam- iv- x-ssl- ssl- x-tls- x-client-cert client-cert x-arr- x-auth-
+    oam- iv- x-ssl- ssl- sslclient x-tls- x-client-cert client-cert x-arr- x-auth-
 ]]):gmatch("%S+") do table.insert(beginnings, name) end
 
 local function is_dropped(name)
