@@ -288,9 +288,10 @@ fn the_line_of_a_rejected_call_names_caller_operation_and_reason() {
             "missing_permission=pay",
         ],
     );
-    // A form that no method accepts is rejected before its signature is checked.
+    // That no method accepts a form is told under a right signature alone.
     let line = send(Call::new("PUT", "/paid/8").of(&caller).form("a=1"), 405);
-    has_fields(&line, &[&format!("unverified_consumer={key} ")]);
+    has_fields(&line, &[&format!("consumer={key} ")]);
+    lacks(&line, &["unverified_consumer"]);
     let line = send(
         Call::post("/paid/8").form("oauth_consumer_key=in-a-form"),
         400,
