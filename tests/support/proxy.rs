@@ -122,6 +122,7 @@ pub struct Builder {
     environment: Vec<(String, String)>,
     descriptors: Option<u32>,
     sockets: Option<[OwnedFd; 2]>,
+    roots: Option<String>,
 }
 
 impl Builder {
@@ -139,6 +140,7 @@ impl Builder {
             environment: Vec::new(),
             descriptors: None,
             sockets: None,
+            roots: None,
         };
         builder.set("upstream.api_url", url.into());
         builder.set("store.url", store.display().to_string().into());
@@ -198,6 +200,15 @@ impl Builder {
         let open = || TcpListener::bind("127.0.0.1:0").unwrap();
         self.environment("LISTEN_FDNAMES", "public:admin")
             .sockets(open(), open())
+    }
+
+    /// Serves TLS with a certificate and its key; connections of the test trust `roots` (PEM).
+    pub fn over_tls(mut self, (certificate, key): (PathBuf, PathBuf), roots: &str) -> Self {
+        let path = |path: PathBuf| path.display().to_string().into();
+        self.set("listen.tls.certificate", path(certificate));
+        self.set("listen.tls.key", path(key));
+        self.roots = Some(roots.to_owned());
+        self
     }
 
     pub fn directory(&self) -> &Path {
@@ -525,7 +536,10 @@ impl Proxy {
     }
 
     pub fn connect(&self) -> Connection {
-        Connection::to(self.address())
+        match &self.home.roots {
+            Some(roots) => Connection::over_tls(self.address(), &self.host(), roots),
+            None => Connection::to(self.address()),
+        }
     }
 
     /// The bytes that `call` is on the wire to this proxy.
