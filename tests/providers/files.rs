@@ -1,0 +1,46 @@
+//! The files of `deploy/providers` themselves.
+
+use std::{collections::BTreeSet, path::Path};
+
+use crate::{
+    stage::file,
+    support::{Proxy, Upstream},
+};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn providers() -> BTreeSet<String> {
+    let entries = std::fs::read_dir(root().join("deploy/providers")).unwrap();
+    entries
+        .filter_map(|entry| {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            name.strip_suffix(".toml").map(str::to_owned)
+        })
+        .collect()
+}
+
+#[test]
+fn every_file_passes_check() {
+    let api = Upstream::start();
+    for provider in providers() {
+        let mut builder = Proxy::in_front_of(&api).config(&file(&provider));
+        builder.set("upstream.api_url", api.url().into());
+        let ended = builder.run(&["check"], "");
+        assert_eq!(ended.code(), Some(0), "{provider}: {ended:?}");
+    }
+}
+
+#[test]
+fn every_file_is_named_in_the_documents() {
+    for document in ["deploy/providers/README.md", "docs/migrating.md"] {
+        let text = std::fs::read_to_string(root().join(document)).unwrap();
+        for provider in providers() {
+            assert!(
+                text.contains(&format!("{provider}.toml")),
+                "{document}: {provider}.toml"
+            );
+        }
+    }
+}
