@@ -5,7 +5,7 @@ mod details;
 use std::{io, time::Duration};
 
 use clap::Subcommand;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::details::Details;
 use super::{
@@ -14,8 +14,9 @@ use super::{
 };
 use crate::{
     config::parse_duration,
-    manage::{check_secret, view},
+    manage::{ManageError, check_secret, view},
     names::ConsumerKey,
+    oauth::Deviation,
     secret::Secret,
     store::{port::RecordFilter, record::Consumer},
 };
@@ -100,7 +101,10 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             details.warn(context);
             let mut members = details.members()?;
             members.extend(key.map(|key| ("key".to_owned(), json!(key))));
-            let secret = read_secret(secret)?;
+            let empty = Deviation::EmptySecret.as_str();
+            let accepted = members.get("accept").and_then(Value::as_array);
+            let may_be_empty = accepted.is_some_and(|accepted| accepted.contains(&json!(empty)));
+            let secret = read_secret(secret, may_be_empty)?;
             let manage = context.manage()?;
             let consumer = manage.register_consumer(actor, members, secret).await?;
             issued(context, &consumer)
@@ -149,7 +153,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             secret,
             ..
         } => {
-            let secret = read_secret(secret)?;
+            let secret = read_secret(secret, false)?;
             let manage = context.manage()?;
             let consumer = manage
                 .rotate_secret(actor, &key, None, secret, grace)
@@ -190,12 +194,18 @@ fn issued(context: &Context, consumer: &Consumer) -> Result<String, CommandError
     Ok(context.show(&view::with_secret(view, "secret", &consumer.secret)))
 }
 
-fn read_secret(argument: Option<SecretArg>) -> Result<Option<Secret>, CommandError> {
+/// Reads a secret. It is checked here, before the store is opened.
+fn read_secret(
+    argument: Option<SecretArg>,
+    may_be_empty: bool,
+) -> Result<Option<Secret>, CommandError> {
     let Some(argument) = argument else {
         return Ok(None);
     };
     let secret = argument.read(&mut io::stdin())?;
-    // Before the store is opened.
+    if secret.is_empty() && !may_be_empty {
+        return Err(CommandError::from(ManageError::EmptySecret).about("--secret"));
+    }
     check_secret(&secret).about("--secret")?;
     Ok(Some(secret))
 }

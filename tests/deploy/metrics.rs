@@ -10,8 +10,8 @@ use rustix::process::Signal;
 
 use super::{Server, file, printed, read};
 use crate::support::{
-    Call, PATIENCE, Proxy, Scene, Token, Upstream, free_port, http, proxy::Consumer,
-    signer::encode, tls::Certificate, within,
+    Call, PATIENCE, Proxy, Scene, Token, Upstream, free_port, http, legs::REQUEST_TOKEN,
+    proxy::Consumer, signer::encode, tls::Certificate, within,
 };
 
 /// A proxy with a series of every metric.
@@ -44,6 +44,10 @@ fn send_everything(Scene { proxy, caller, .. }: &Scene) {
         token: "unknown".to_owned(),
         secret: String::new(),
     };
+    let deviating = proxy.consumer_with("Jira", "--accept callback_absent --callback oob");
+    proxy
+        .send(Call::post(REQUEST_TOKEN).by(&deviating))
+        .has_status(200);
     let observed = Call::get("/observed").by(&caller.consumer).with(&revoked);
     proxy.send(observed).has_status(200);
 }
