@@ -8,7 +8,7 @@ use std::{
 use countersign::store::{
     Backend as Engine, OpenError, OpenProblem, Opening, Params, Store, StoreError, open_store,
     port::{Added, Admitted, VerifiedPassword},
-    postgres::{Lookup, Url},
+    postgres::Url,
     record::{OutsideUser, Session},
     seal::SealKey,
 };
@@ -45,7 +45,7 @@ impl<const SEALED: bool> Backend for Postgres<SEALED> {
     }
 
     fn engine(&self) -> Engine {
-        Engine::Postgres(Box::new(Url::parse(&self.url).unwrap()), Lookup::default())
+        Engine::Postgres(Box::new(Url::parse(&self.url).unwrap()))
     }
 
     async fn open(&self) -> Arc<dyn Store> {
@@ -57,9 +57,10 @@ impl<const SEALED: bool> Backend for Postgres<SEALED> {
 
 fn open(url: &str, key: Option<SealKey>, opening: Opening) -> Result<Arc<dyn Store>, OpenError> {
     open_store(Params {
-        backend: Engine::Postgres(Box::new(Url::parse(url).unwrap()), Lookup::default()),
+        backend: Engine::Postgres(Box::new(Url::parse(url).unwrap())),
         keys: key.into_iter().collect(),
         opening,
+        outside: None,
     })
 }
 

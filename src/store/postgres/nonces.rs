@@ -20,7 +20,7 @@ use tokio_postgres::error::SqlState;
 
 use super::{
     PostgresFault,
-    pool::{Conn, PostgresPool},
+    pool::{Conn, PostgresPool, Purpose},
 };
 use crate::{
     clock::UnixTime,
@@ -102,7 +102,7 @@ impl Writer for PostgresInserter {
 
 impl PostgresInserter {
     async fn insert(&self, nonces: &[QueuedNonce], time: Time) -> Result<Written> {
-        let mut conn = self.pool.take_for_nonces().await?;
+        let mut conn = self.pool.take(Purpose::Nonces).await?;
         let second = |nonce: &QueuedNonce| seconds(UnixTime(nonce.timestamp));
         let seconds: Vec<i64> = nonces.iter().map(second).collect();
         let digests: Vec<&[u8]> = nonces.iter().map(|nonce| &nonce.digest[..]).collect();
@@ -235,7 +235,7 @@ async fn maintain(pool: Arc<PostgresPool>, mut due: watch::Receiver<Time>) {
 }
 
 async fn maintain_once(pool: &PostgresPool, Time { now, length }: Time) -> Result<()> {
-    let mut conn = pool.take_for_nonces().await?;
+    let mut conn = pool.take(Purpose::Nonces).await?;
     let begun = Instant::now();
     // One at a time, so that no transaction is long.
     let (first, last) = ((now - length) / SLOT, (now + length) / SLOT + 2);

@@ -2,6 +2,9 @@
 
 use crate::store::sql::{Statements, schema::Schema, tables::STEPS};
 
+/// The schemas in which our statements look for names, in this order.
+pub(super) const SEARCH_PATH: &str = "countersign";
+
 /// The SQL of [`STEPS`] that PostgreSQL writes differently, replaced in this order. Keys are compared by their bytes.
 const WORDS: &[(&str, &str)] = &[
     ("INTEGER PRIMARY KEY AUTOINCREMENT", "bigint PRIMARY KEY"),

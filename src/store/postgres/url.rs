@@ -1,4 +1,4 @@
-//! `store.url` of PostgreSQL: the part that tokio-postgres parses, and the TLS parameters, which it does not parse.
+//! `store.url` and `store.lookup.url` of PostgreSQL: the part that tokio-postgres parses, and the TLS parameters, which it does not parse.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -128,6 +128,13 @@ impl Url {
         };
         let tls = MakeRustlsConnect::new(tls);
         Ok((self.config.clone(), tls))
+    }
+
+    /// As [`Self::connector`], for connections that only read: a standby will do.
+    pub(super) fn for_reading(&self) -> Result<(Config, MakeRustlsConnect), TlsFileError> {
+        let (mut config, tls) = self.connector()?;
+        config.target_session_attrs(TargetSessionAttrs::Any);
+        Ok((config, tls))
     }
 
     /// The hosts and the database, for messages.

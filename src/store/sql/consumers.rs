@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use super::{
-    ALONE, Engine, LIST, READ, Tx, condition, is_removed, json, passes, record_uses, retire, run,
+    ALONE, Engine, LIST, READ, Tx, condition, counted, is_removed, json, passes, record_uses,
+    retire, run,
 };
 use crate::{
     clock::UnixTime,
@@ -23,15 +24,23 @@ use crate::{
 /// Consumers: registered, changed, removed.
 #[async_trait]
 pub trait Consumers: Engine {
-    /// Finds a consumer, disabled ones too: one that is registered here, else one of the existing system.
+    /// Finds a consumer, disabled ones too: one that is registered here, else one of the existing system, unless a consumer
+    /// with this key was removed here.
     async fn consumer(&self, key: &ConsumerKey) -> Result<Option<Consumer>> {
-        run(self, "consumer", READ, async |tx| {
-            match (find(tx, key).await?, &self.extensions().shared) {
-                (None, Some(shared)) => shared.outside.consumer(tx, key).await,
-                (found, _) => Ok(found),
+        let outside = self.extensions().outside.as_deref();
+        let find = async |tx: &mut Tx| {
+            let found = find(tx, key).await?;
+            let is_over = found.is_some()
+                || outside.is_none()
+                || is_removed(tx, "consumer", key.as_str()).await?;
+            Ok((found, is_over))
+        };
+        match (run(self, "consumer", READ, find).await?, outside) {
+            ((None, false), Some(outside)) => {
+                counted(self, "lookup_consumer", outside.consumer(key)).await
             }
-        })
-        .await
+            ((found, _), _) => Ok(found),
+        }
     }
 
     /// Registers a consumer.

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 
 use super::{
-    ALONE, Engine, LIST, READ, Statements, Tx, Value, WRITE, flow, passes, record_uses, retire, run,
+    ALONE, Engine, LIST, Outside, READ, Statements, Tx, Value, WRITE, counted, flow, passes,
+    record_uses, retire, run,
 };
 use crate::{
     clock::UnixTime,
@@ -22,14 +23,18 @@ use crate::{
 pub trait Tokens: Engine {
     /// Finds an access token, expired and revoked ones too: one that was given out here, else one of the existing system.
     async fn access_token(&self, token: &str) -> Result<Option<AccessToken>> {
+        let found = run(self, "access_token", READ, async |tx| find(tx, token).await);
+        let found = found.await?;
+        let outside = self.extensions().outside.as_deref();
+        let Some(outside) = outside.filter(|_| found.is_none() && is_text(token)) else {
+            return Ok(found);
+        };
+        let asked = counted(self, "lookup_access_token", outside.access_token(token));
+        let Some(found) = asked.await? else {
+            return Ok(None);
+        };
         run(self, "access_token", READ, async |tx| {
-            match (find(tx, token).await?, &self.extensions().shared) {
-                (None, Some(shared)) if is_text(token) => {
-                    let found = shared.outside.access_token(tx, token).await?;
-                    ended_here(tx, found).await
-                }
-                (found, _) => Ok(found),
-            }
+            ended_here(tx, found).await.map(Some)
         })
         .await
     }
@@ -45,10 +50,10 @@ pub trait Tokens: Engine {
     /// Keeps a new request token.
     async fn issue_request_token(&self, token: RequestToken) -> Result<()> {
         run(self, "issue_request_token", WRITE, async |tx| {
-            let shared = self.extensions().shared.as_ref();
+            let outside = self.extensions().outside.as_deref();
             match flow::issue(tx, &token).await? {
                 // Its consumer may have been removed meanwhile; then this token went with it.
-                false if shared.is_some_and(|shared| shared.outside.has_consumers()) => {
+                false if outside.is_some_and(Outside::has_consumers) => {
                     Err(StoreError::Broken(
                         "a consumer of store.lookup.consumer_sql gets no new tokens; register it here to let it ask users",
                     ))
@@ -128,7 +133,7 @@ pub trait Tokens: Engine {
         if let Some(is_revoked) = ours.await? {
             return Ok(is_revoked);
         }
-        if self.extensions().shared.is_none() || !passes(guard, self.access_token(token).await?) {
+        if self.extensions().outside.is_none() || !passes(guard, self.access_token(token).await?) {
             return Ok(false);
         }
         // A token of the existing system: its revocation is noted here, whatever that system says.
@@ -262,10 +267,7 @@ async fn find(tx: &mut Tx, token: &str) -> Result<Option<AccessToken>> {
 }
 
 /// A token of the existing system, which is revoked too if it was revoked here, or if its user is disabled or removed here.
-async fn ended_here(tx: &mut Tx, found: Option<AccessToken>) -> Result<Option<AccessToken>> {
-    let Some(mut found) = found else {
-        return Ok(None);
-    };
+async fn ended_here(tx: &mut Tx, mut found: AccessToken) -> Result<AccessToken> {
     let find =
         "SELECT 1 FROM removed WHERE kind = 'token' AND key = $1 OR kind = 'user' AND key = $2
          UNION ALL SELECT 1 FROM users WHERE id = $2 AND NOT enabled";
@@ -278,7 +280,7 @@ async fn ended_here(tx: &mut Tx, found: Option<AccessToken>) -> Result<Option<Ac
     {
         found.revoked_at = Some(found.issued_at);
     }
-    Ok(Some(found))
+    Ok(found)
 }
 
 /// The order of the indexes of tokens that are not revoked, also for queries that need no order, to use the indexes.

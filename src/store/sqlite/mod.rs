@@ -28,7 +28,7 @@ use super::{
     open::OpenProblem,
     rows::{Row, Value},
     seal::Seal,
-    sql::{Connection, Engine, Extensions, Limit, Mode, Pace, Statements, TimedOut, Tx},
+    sql::{Connection, Engine, Extensions, Limit, Mode, Outside, Pace, Statements, TimedOut, Tx},
 };
 
 #[cfg(any(test, fuzzing))]
@@ -61,14 +61,18 @@ impl SqliteStore {
     ///
     /// # Errors
     /// [`OpenProblem`]; the file is as it was before then.
-    pub(super) fn open(path: &Path, seal: Arc<Seal>) -> Result<Self, OpenProblem> {
+    pub(super) fn open(
+        path: &Path,
+        seal: Arc<Seal>,
+        outside: Option<Arc<dyn Outside>>,
+    ) -> Result<Self, OpenProblem> {
         let (writer, mut readers) = open::open(path, !seal.has_no_key())?;
         let slow_reader = Vec::from_iter(readers.pop());
         Ok(Self {
             readers: Threads::start("store-read", readers)?,
             slow_reader: Threads::start("store-list", slow_reader)?,
             writer: Threads::start("store-write", vec![writer])?,
-            extensions: Extensions::new(seal, None),
+            extensions: Extensions::new(seal, outside),
         })
     }
 }
