@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use countersign::nonce::{Insertion, OnLost};
 use countersign::store::{
     Backend as Engine, OpenError, OpenProblem, Opening, Params, Store, StoreError, open_store,
     port::{Added, Admitted, VerifiedPassword},
@@ -17,6 +18,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use crate::{
     postgres_server::{Identity, Postgres as Server},
     records::{MOST_SESSIONS, NOW, access_token, consumer, id, populate, session},
+    shared_nonces::{Replica, today},
     suite::Backend,
 };
 
@@ -177,7 +179,7 @@ async fn a_transaction_that_hangs_elsewhere_delays_and_does_not_stop_others() {
     tokio::spawn(connection);
     let issue = || store.issue_access_token(access_token("new", "c", "u"));
     // As a process does that is stopped in the middle of a use case.
-    let hang = "BEGIN; SELECT pg_advisory_xact_lock(1131697006)";
+    let hang = "BEGIN; LOCK TABLE countersign.writers IN EXCLUSIVE MODE";
     let begun = Instant::now();
     loop {
         client.batch_execute(hang).await.unwrap();
@@ -201,6 +203,73 @@ async fn a_transaction_that_hangs_elsewhere_delays_and_does_not_stop_others() {
 }
 
 #[tokio::test]
+async fn a_role_that_may_only_connect_stops_no_writer_and_takes_no_place_of_ours() {
+    let server = Server::shared();
+    let url = server.database();
+    let store = serve(&url);
+    let database = database_of(&url);
+    // Operators and tables that would be found first in a session that looks for names there.
+    server.sql(
+        database,
+        &format!(
+            "CREATE ROLE stranger_{database} LOGIN;
+             CREATE FUNCTION same(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+             CREATE OPERATOR public.= (LEFTARG = text, RIGHTARG = text, FUNCTION = same);
+             CREATE TABLE public.consumers (key text);
+             ALTER DATABASE {database} SET search_path = public, pg_catalog"
+        ),
+    );
+    let stranger = url.replace("postgres@", &format!("stranger_{database}@"));
+    let (client, connection) = tokio_postgres::connect(&stranger, tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    for lock in [
+        "SELECT pg_advisory_lock(1131697006)",
+        "SELECT pg_advisory_lock(hashtext('countersign.nonces'))",
+    ] {
+        client.batch_execute(lock).await.unwrap();
+    }
+    for lock in ["writers", "nonce_state", "consumers"] {
+        let lock = format!("LOCK TABLE countersign.{lock} IN ACCESS SHARE MODE");
+        let denied = client.batch_execute(&lock).await.unwrap_err();
+        assert!(denied.code().is_some(), "{denied}");
+    }
+    populate(&store).await;
+    let other = serve(&url);
+    assert_eq!(other.consumer(&id("c")).await.unwrap(), Some(consumer("c")));
+    assert_eq!(other.consumer(&id("nobody")).await.unwrap(), None);
+    // A nonce needs a partition, which is made under a lock.
+    let replica = Replica::on(&url, OnLost::Refuse);
+    let now = today();
+    assert_eq!(replica.inserted(now, now, "n").await, Insertion::Fresh);
+}
+
+#[tokio::test]
+async fn processes_that_start_at_once_make_one_store() {
+    let server = Server::shared();
+    for has_schema in [false, true] {
+        let url = server.database();
+        if has_schema {
+            server.sql(database_of(&url), "CREATE SCHEMA countersign");
+        }
+        let starts = (0..6).map(|_| {
+            let url = url.clone();
+            tokio::task::spawn_blocking(move || serve(&url))
+        });
+        let starts: Vec<_> = starts.collect();
+        let mut stores = Vec::new();
+        for start in starts {
+            stores.push(start.await.unwrap());
+        }
+        populate(&stores[0]).await;
+        for store in stores {
+            assert_eq!(store.consumer(&id("c")).await.unwrap(), Some(consumer("c")));
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_login_that_changes_no_record_waits_for_no_other_writer() {
     let server = Server::shared();
     let url = server.database();
@@ -217,7 +286,7 @@ async fn a_login_that_changes_no_record_waits_for_no_other_writer() {
         .unwrap();
     tokio::spawn(connection);
     // As a process does that issues a token.
-    let lock = "BEGIN; SELECT pg_advisory_xact_lock_shared(1131697006)";
+    let lock = "BEGIN; LOCK TABLE countersign.writers IN ROW SHARE MODE";
     client.batch_execute(lock).await.unwrap();
     let admitted = store.admit_user(ada.clone(), NOW).await.unwrap();
     assert!(matches!(admitted, Admitted::User(_)));

@@ -38,7 +38,7 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    fn on(url: &str, on_lost: OnLost) -> Self {
+    pub(crate) fn on(url: &str, on_lost: OnLost) -> Self {
         let store = serve(url);
         let window = store.shared_window().unwrap();
         Self {

@@ -44,8 +44,6 @@ use pool::{Conn, PostgresPool, Purpose, Server, Timeouts, statement_timeout};
 
 type DynError = Box<dyn std::error::Error + Sync + Send>;
 
-/// The key of the advisory lock: `CtSn`.
-const LOCK: u32 = 0x4374_536e;
 /// The time for which the servers are tried when a store or a look-up is opened.
 const REACH: Duration = Duration::from_secs(5);
 /// The time for a change of a consumer or user, which may touch many tokens, and for any use case of a command.
@@ -185,13 +183,14 @@ struct PostgresConnection {
 }
 
 impl PostgresConnection {
-    /// Begins, in one round trip. An advisory lock, taken before the first statement sees anything, serializes
-    /// transactions that could conflict.
+    /// Begins, in one round trip. A lock, taken before the first statement sees anything, serializes transactions that
+    /// could conflict.
     async fn begin(&self, mode: Mode, pace: Pace) -> Result<()> {
         let (isolation, lock) = match mode {
             Mode::Single | Mode::Bare | Mode::Snapshot => ("REPEATABLE READ READ ONLY", None),
-            Mode::Write => ("READ COMMITTED", Some("_shared")),
-            Mode::Alone | Mode::Schema => ("READ COMMITTED", Some("")),
+            Mode::Write => ("READ COMMITTED", Some(schema::LOCK_SHARED)),
+            Mode::Alone => ("READ COMMITTED", Some(schema::LOCK_ALONE)),
+            Mode::Schema => ("READ COMMITTED", Some(schema::LOCK_SCHEMA)),
         };
         let mut batch = format!("BEGIN ISOLATION LEVEL {isolation};");
         let statement = match pace {
@@ -212,9 +211,7 @@ impl PostgresConnection {
             let wait = MIGRATION_WAIT.as_millis();
             batch += &format!("SET LOCAL lock_timeout = {wait};");
         }
-        if let Some(lock) = lock {
-            batch += &format!("SELECT pg_advisory_xact_lock{lock}({LOCK});");
-        }
+        batch += lock.unwrap_or_default();
         if !matches!(mode, Mode::Write | Mode::Alone) {
             return Ok(self.conn.client()?.batch_execute(&batch).await?);
         }

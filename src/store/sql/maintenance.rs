@@ -35,7 +35,9 @@ pub trait Maintenance: Engine {
     /// Whether the store answers; for readiness.
     async fn ping(&self) -> Result<()> {
         run(self, "ping", READ, async |tx| {
-            tx.has_row("SELECT 1 FROM meta", &[]).await.map(drop)
+            tx.has_row("SELECT 1 FROM countersign.meta", &[])
+                .await
+                .map(drop)
         })
         .await
     }
@@ -64,7 +66,7 @@ pub trait Maintenance: Engine {
             UnixTime(nonce.timestamp).into(),
             nonce.digest().to_vec().into(),
         ];
-        let find = "SELECT 1 FROM nonces WHERE second = $1 AND digest = $2";
+        let find = "SELECT 1 FROM countersign.nonces WHERE second = $1 AND digest = $2";
         run(self, "nonce_used", READ, async |tx| {
             tx.has_row(find, &nonce).await.map(Some)
         })
@@ -77,7 +79,7 @@ pub trait Maintenance: Engine {
     /// Also that the store has no window of its own.
     async fn nonces_kept(&self) -> Result<NoncesKept> {
         run(self, "nonces_kept", READ, async |tx| {
-            let find = "SELECT server FROM nonce_state";
+            let find = "SELECT server FROM countersign.nonce_state";
             let server = tx
                 .row(find, &[], |row, _| row.get::<Option<String>>("server"))
                 .await?;
@@ -96,7 +98,8 @@ pub trait Maintenance: Engine {
     /// # Errors
     /// As [`Maintenance::nonces_kept`].
     async fn keep_nonces_elsewhere(&self) -> Result<()> {
-        let note = "UPDATE nonce_state SET server = $1 WHERE server IS DISTINCT FROM $1";
+        let note =
+            "UPDATE countersign.nonce_state SET server = $1 WHERE server IS DISTINCT FROM $1";
         run(self, "keep_nonces_elsewhere", WRITE, async |tx| {
             tx.execute(note, &[ELSEWHERE.into()]).await.map(drop)
         })
@@ -182,7 +185,7 @@ pub trait Maintenance: Engine {
                 for (table, key, time, order, before) in tables {
                     let skip_locked = tx.statements().skip_locked;
                     let delete = format!(
-                        "DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table}
+                        "DELETE FROM countersign.{table} WHERE {key} IN (SELECT {key} FROM countersign.{table}
                          WHERE {time} < $1 ORDER BY {order} LIMIT $2 {skip_locked})"
                     );
                     let params = [before.into(), PURGE_ROWS.into()];
@@ -199,7 +202,7 @@ pub trait Maintenance: Engine {
 impl<E: Engine + ?Sized> Maintenance for E {}
 
 async fn mark(tx: &mut Tx, name: &str) -> Result<Option<UnixTime>> {
-    let find = "SELECT (SELECT until FROM marks WHERE name = $1) AS mark";
+    let find = "SELECT (SELECT until FROM countersign.marks WHERE name = $1) AS mark";
     needed(
         tx.row(find, &[name.into()], |row, _| row.get("mark"))
             .await?,
@@ -208,7 +211,7 @@ async fn mark(tx: &mut Tx, name: &str) -> Result<Option<UnixTime>> {
 
 /// Raises a mark; an earlier time never replaces a later one.
 pub(super) async fn raise_mark(tx: &mut Tx, name: &str, until: UnixTime) -> Result<()> {
-    let raise = "INSERT INTO marks (name, until) VALUES ($1, $2)
+    let raise = "INSERT INTO countersign.marks (name, until) VALUES ($1, $2)
          ON CONFLICT (name) DO UPDATE SET until = excluded.until WHERE marks.until < excluded.until";
     tx.execute(raise, &[name.into(), until.into()])
         .await

@@ -3,7 +3,7 @@
 //! A use case is a function over [`Tx`], one transaction. The traits [`Consumers`], [`Users`], [`Tokens`],
 //! [`Sessions`], [`Feed`] and [`Maintenance`] have a method for each; all of them are written over [`Engine`], so that
 //! another database with the same SQL (`ON CONFLICT`, `RETURNING`) implements that and nothing else. Statements have
-//! their parameters as `$1` and the functions of SQLite, in all engines; [`Statements`] has the parts that differ.
+//! their parameters as `$1`, name the schema `countersign` of each table and function, and use the functions of SQLite, in all engines; [`Statements`] has the parts that differ.
 
 use std::{
     fmt,
@@ -346,7 +346,8 @@ impl Tx {
         let (names, params): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
         let places: Vec<_> = (1..=names.len()).map(|place| format!("${place}")).collect();
         let (names, places) = (names.join(r#"", ""#), places.join(", "));
-        let insert = format!(r#"INSERT INTO {table} ("{names}") VALUES ({places}) {ending}"#);
+        let insert =
+            format!(r#"INSERT INTO countersign.{table} ("{names}") VALUES ({places}) {ending}"#);
         self.execute(&insert, &params).await
     }
 
@@ -413,13 +414,14 @@ fn condition(filter: &RecordFilter, key: &str, after: &str) -> (String, Vec<Valu
 
 /// Whether a record of this kind and key was removed.
 async fn is_removed(tx: &mut Tx, kind: &str, key: &str) -> Result<bool> {
-    let find = "SELECT 1 FROM removed WHERE kind = $1 AND key = $2";
+    let find = "SELECT 1 FROM countersign.removed WHERE kind = $1 AND key = $2";
     tx.has_row(find, &[kind.into(), key.into()]).await
 }
 
 /// Marks a key as never to be used again; `false` if it was marked before.
 async fn retire(tx: &mut Tx, kind: &str, key: &str) -> Result<bool> {
-    let insert = "INSERT INTO removed (kind, key) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    let insert =
+        "INSERT INTO countersign.removed (kind, key) VALUES ($1, $2) ON CONFLICT DO NOTHING";
     let params = [kind.into(), key.into()];
     Ok(tx.execute(insert, &params).await? > 0)
 }

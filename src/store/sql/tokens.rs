@@ -90,7 +90,7 @@ pub trait Tokens: Engine {
     /// Keeps an access token that was issued without the flow; `Taken` if the identifier is in use or was before,
     /// or the consumer is unknown, or the user is unknown or disabled.
     async fn issue_access_token(&self, token: AccessToken) -> Result<Added> {
-        let find = "SELECT 1 FROM consumers, users
+        let find = "SELECT 1 FROM countersign.consumers, countersign.users
              WHERE consumers.key = $1 AND users.id = $2 AND users.enabled";
         run(self, "issue_access_token", WRITE, async |tx| {
             let owners = [token.consumer.as_str().into(), token.user.as_str().into()];
@@ -123,8 +123,7 @@ pub trait Tokens: Engine {
             if !passes(guard, Some(found)) {
                 return Ok(Some(false));
             }
-            let revoke =
-                "UPDATE access_tokens SET revoked_at = $2 WHERE token = $1 AND revoked_at IS NULL";
+            let revoke = "UPDATE countersign.access_tokens SET revoked_at = $2 WHERE token = $1 AND revoked_at IS NULL";
             if tx.execute(revoke, &[token.into(), now.into()]).await? > 0 {
                 tx.changed(Change::AccessToken(token.to_owned()));
             }
@@ -161,8 +160,8 @@ pub trait Tokens: Engine {
             let params = vec![now.into(), i64::from(limit).into()];
             let (condition, params) = live_condition(filter, params);
             let revoke = format!(
-                "UPDATE access_tokens SET revoked_at = $1 WHERE token IN
-                     (SELECT token FROM access_tokens WHERE {condition} {BY_USE} LIMIT $2)
+                "UPDATE countersign.access_tokens SET revoked_at = $1 WHERE token IN
+                     (SELECT token FROM countersign.access_tokens WHERE {condition} {BY_USE} LIMIT $2)
                  RETURNING token"
             );
             let revoked = tx.rows(&revoke, &params, rows::token).await?;
@@ -187,7 +186,7 @@ pub trait Tokens: Engine {
             let first = vec![after.0.into(), after.1.into(), i64::from(limit).into()];
             let (condition, params) = live_condition(filter, first);
             let list = format!(
-                "SELECT * FROM access_tokens
+                "SELECT * FROM countersign.access_tokens
                  WHERE (coalesce(last_used_at, issued_at), token) > ($1, $2) AND {condition} {BY_USE} LIMIT $3"
             );
             tx.rows(&list, &params, rows::access_token).await
@@ -201,7 +200,7 @@ pub trait Tokens: Engine {
             let (condition, params) = live_condition(filter, vec![i64::from(limit).into()]);
             let count = format!(
                 "SELECT count(*) AS count FROM
-                     (SELECT 1 FROM access_tokens WHERE {condition} {BY_USE} LIMIT $1) AS counted"
+                     (SELECT 1 FROM countersign.access_tokens WHERE {condition} {BY_USE} LIMIT $1) AS counted"
             );
             let counted = tx.row(&count, &params, |row, _| row.get("count")).await?;
             Ok(counted.map_or(0, i64::cast_unsigned))
@@ -221,7 +220,7 @@ pub trait Tokens: Engine {
             let (condition, params) =
                 condition(filter, vec![after.into(), i64::from(limit).into()]);
             let list = format!(
-                "SELECT * FROM access_tokens WHERE token > $1 AND {condition}
+                "SELECT * FROM countersign.access_tokens WHERE token > $1 AND {condition}
                  ORDER BY token LIMIT $2"
             );
             tx.rows(&list, &params, rows::access_token).await
@@ -237,12 +236,12 @@ pub trait Tokens: Engine {
         let record = |Statements { lock, .. }: &Statements| {
             format!(
                 "WITH used AS (
-                     SELECT value ->> 0 AS token, max(CAST(value ->> 1 AS bigint)) AS at FROM json_each($1) GROUP BY 1
+                     SELECT value ->> 0 AS token, max(CAST(value ->> 1 AS bigint)) AS at FROM countersign.json_each($1) GROUP BY 1
                  ), locked AS (
-                     SELECT token FROM access_tokens WHERE token IN (SELECT token FROM used)
+                     SELECT token FROM countersign.access_tokens WHERE token IN (SELECT token FROM used)
                      ORDER BY token {lock}
                  )
-                 UPDATE access_tokens SET last_used_at = used.at FROM locked, used
+                 UPDATE countersign.access_tokens SET last_used_at = used.at FROM locked, used
                  WHERE access_tokens.token = locked.token AND used.token = locked.token
                      AND (last_used_at IS NULL OR last_used_at < used.at)"
             )
@@ -262,15 +261,15 @@ async fn find(tx: &mut Tx, token: &str) -> Result<Option<AccessToken>> {
     if !is_text(token) {
         return Ok(None);
     }
-    let find = "SELECT * FROM access_tokens WHERE token = $1";
+    let find = "SELECT * FROM countersign.access_tokens WHERE token = $1";
     tx.row(find, &[token.into()], rows::access_token).await
 }
 
 /// A token of the existing system, which is revoked too if it was revoked here, or if its user is disabled or removed here.
 async fn ended_here(tx: &mut Tx, mut found: AccessToken) -> Result<AccessToken> {
     let find =
-        "SELECT 1 FROM removed WHERE kind = 'token' AND key = $1 OR kind = 'user' AND key = $2
-         UNION ALL SELECT 1 FROM users WHERE id = $2 AND NOT enabled";
+        "SELECT 1 FROM countersign.removed WHERE kind = 'token' AND key = $1 OR kind = 'user' AND key = $2
+         UNION ALL SELECT 1 FROM countersign.users WHERE id = $2 AND NOT enabled";
     if tx
         .has_row(
             find,
@@ -316,7 +315,7 @@ fn condition(filter: &TokenFilter, mut params: Vec<Value>) -> (String, Vec<Value
 
 /// Revokes a token at the time that an import says, else now.
 pub(super) async fn revoke_at(tx: &mut Tx, token: &str, at: Option<UnixTime>) -> Result<()> {
-    let revoke = "UPDATE access_tokens SET revoked_at = coalesce($2, unixepoch()) WHERE token = $1";
+    let revoke = "UPDATE countersign.access_tokens SET revoked_at = coalesce($2, countersign.unixepoch()) WHERE token = $1";
     tx.execute(revoke, &[token.into(), at.into()]).await?;
     tx.changed(Change::AccessToken(token.to_owned()));
     Ok(())
@@ -342,12 +341,12 @@ pub(super) async fn insert(tx: &mut Tx, tokens: &[&AccessToken]) -> Result<bool>
         ))
     });
     let columns: Vec<_> = columns.collect::<Result<_>>()?;
-    let insert = r#"INSERT INTO access_tokens (token, secret, consumer, "user", permissions,
+    let insert = r#"INSERT INTO countersign.access_tokens (token, secret, consumer, "user", permissions,
              issued_at, expires_at, last_used_at, revoked_at)
-         SELECT value ->> 0, unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4, CAST(value ->> 5 AS bigint),
+         SELECT value ->> 0, countersign.unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4, CAST(value ->> 5 AS bigint),
              CAST(value ->> 6 AS bigint), CAST(value ->> 7 AS bigint), CAST(value ->> 8 AS bigint)
-         FROM json_each($1)
-         WHERE NOT EXISTS (SELECT 1 FROM removed WHERE removed.kind = 'token' AND removed.key = value ->> 0)
+         FROM countersign.json_each($1)
+         WHERE NOT EXISTS (SELECT 1 FROM countersign.removed WHERE removed.kind = 'token' AND removed.key = value ->> 0)
          ON CONFLICT (token) DO NOTHING"#;
     if tx.execute(insert, &[json(&columns)?.into()]).await? != tokens.len() as u64 {
         return Ok(false);

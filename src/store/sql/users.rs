@@ -139,7 +139,7 @@ pub trait Users: Engine {
                 return Ok(false);
             }
             end_all_of(tx, id, now).await?;
-            let delete = "DELETE FROM users WHERE id = $1";
+            let delete = "DELETE FROM countersign.users WHERE id = $1";
             tx.execute(delete, &[id.as_str().into()]).await?;
             retire(tx, "user", id.as_str()).await?;
             tx.changed(Change::User(id.clone()));
@@ -159,7 +159,7 @@ pub trait Users: Engine {
             let (condition, mut params) = condition(filter, "id", after.map_or("", UserId::as_str));
             params.push(i64::from(limit).into());
             let list = format!(
-                "SELECT * FROM users WHERE {condition} ORDER BY id LIMIT ${}",
+                "SELECT * FROM countersign.users WHERE {condition} ORDER BY id LIMIT ${}",
                 params.len()
             );
             tx.rows(&list, &params, rows::user).await
@@ -171,14 +171,14 @@ pub trait Users: Engine {
 impl<E: Engine + ?Sized> Users for E {}
 
 pub(super) async fn find(tx: &mut Tx, id: &UserId) -> Result<Option<User>> {
-    let find = "SELECT * FROM users WHERE id = $1";
+    let find = "SELECT * FROM countersign.users WHERE id = $1";
     tx.row(find, &[id.as_str().into()], rows::user).await
 }
 
 pub(super) async fn find_by_name(tx: &mut Tx, name: &str) -> Result<Option<User>> {
     // The database, too, folds only ASCII letters.
     let name = kept_text(name).to_ascii_lowercase();
-    let find = "SELECT * FROM users WHERE lower(name) = $1";
+    let find = "SELECT * FROM countersign.users WHERE lower(name) = $1";
     tx.row(find, &[name.into()], rows::user).await
 }
 
@@ -231,7 +231,8 @@ async fn update(tx: &mut Tx, user: &User) -> Result<()> {
         display_name.into(),
         user.enabled.into(),
     ];
-    let set = "UPDATE users SET name = $2, display_name = $3, enabled = $4 WHERE id = $1";
+    let set =
+        "UPDATE countersign.users SET name = $2, display_name = $3, enabled = $4 WHERE id = $1";
     tx.execute(set, &params).await?;
     tx.changed(Change::User(user.id.clone()));
     Ok(())
@@ -258,7 +259,7 @@ pub(super) async fn insert(tx: &mut Tx, user: &User) -> Result<()> {
 
 /// Whether a login has replaced `hash` by the one that the user has now.
 pub(super) async fn is_replaced_hash(tx: &mut Tx, id: &UserId, hash: &Secret) -> Result<bool> {
-    let find = "SELECT 1 FROM users WHERE id = $1 AND replaced_hash = $2";
+    let find = "SELECT 1 FROM countersign.users WHERE id = $1 AND replaced_hash = $2";
     tx.has_row(find, &[id.as_str().into(), digest(hash).into()])
         .await
 }
@@ -273,7 +274,7 @@ pub(super) async fn put_hash(
     let kept = tx.seal().close(field::USER, id.as_str(), hash)?;
     let rows = tx
         .execute(
-            "UPDATE users SET password_hash = $2, password_cost = $3, replaced_hash = $4 WHERE id = $1",
+            "UPDATE countersign.users SET password_hash = $2, password_cost = $3, replaced_hash = $4 WHERE id = $1",
             &[id.as_str().into(), kept.into(), cost(hash).into(), replaced.map(digest).into()],
         )
         .await?;
@@ -285,9 +286,9 @@ pub(super) async fn password_costs(tx: &mut Tx) -> Result<Vec<String>> {
     // From each to the next in the index: a DISTINCT would visit every user at every login.
     tx.rows(
         "WITH RECURSIVE costs (cost) AS (
-             SELECT min(password_cost) FROM users WHERE password_cost IS NOT NULL
+             SELECT min(password_cost) FROM countersign.users WHERE password_cost IS NOT NULL
              UNION ALL
-             SELECT (SELECT min(password_cost) FROM users WHERE password_cost > cost)
+             SELECT (SELECT min(password_cost) FROM countersign.users WHERE password_cost > cost)
              FROM costs WHERE cost IS NOT NULL
          )
          SELECT cost FROM costs WHERE cost IS NOT NULL",
@@ -300,13 +301,13 @@ pub(super) async fn password_costs(tx: &mut Tx) -> Result<Vec<String>> {
 /// Ends sessions, revokes access tokens, voids request tokens that wait for the exchange.
 async fn end_all_of(tx: &mut Tx, id: &UserId, now: UnixTime) -> Result<()> {
     sessions::close_all(tx, id, None).await?;
-    let revoke = r#"UPDATE access_tokens SET revoked_at = $2 WHERE "user" = $1 AND revoked_at IS NULL
+    let revoke = r#"UPDATE countersign.access_tokens SET revoked_at = $2 WHERE "user" = $1 AND revoked_at IS NULL
          RETURNING token"#;
     let params = [id.as_str().into(), now.into()];
     for token in tx.rows(revoke, &params, rows::token).await? {
         tx.changed(Change::AccessToken(token));
     }
-    let void = r#"UPDATE request_tokens SET state = 'voided', "user" = NULL, verifier = NULL
+    let void = r#"UPDATE countersign.request_tokens SET state = 'voided', "user" = NULL, verifier = NULL
          WHERE "user" = $1"#;
     tx.execute(void, &[id.as_str().into()]).await.map(drop)
 }

@@ -292,7 +292,7 @@ impl Connection for SqliteConnection {
     }
 
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
-        let (statement, params) = (numbered(sql), params.to_vec());
+        let (statement, params) = (own(sql), params.to_vec());
         self.call(move |sql| {
             let mut statement = sql.prepare_cached(&statement)?;
             Ok(statement.execute(params_from_iter(params))? as u64)
@@ -301,7 +301,7 @@ impl Connection for SqliteConnection {
     }
 
     async fn rows(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
-        let (statement, params) = (numbered(sql), params.to_vec());
+        let (statement, params) = (own(sql), params.to_vec());
         self.call(move |sql| {
             let mut statement = sql.prepare_cached(&statement)?;
             let columns = statement.column_names().map(str::to_owned);
@@ -323,7 +323,7 @@ impl Connection for SqliteConnection {
     }
 
     async fn batch(&mut self, sql: &str) -> Result<()> {
-        let statements = sql.to_owned();
+        let statements = without_schema(sql);
         self.call(move |sql| Ok(sql.execute_batch(&statements)?))
             .await
     }
@@ -336,9 +336,14 @@ impl Connection for SqliteConnection {
     }
 }
 
-/// A statement with its parameters as SQLite numbers them.
-fn numbered(sql: &str) -> String {
-    sql.replace('$', "?")
+/// A statement with its parameters as SQLite numbers them, and its tables and functions without the name of the schema,
+/// which SQLite does not have.
+fn own(sql: &str) -> String {
+    without_schema(sql).replace('$', "?")
+}
+
+fn without_schema(sql: &str) -> String {
+    sql.replace("countersign.", "")
 }
 
 impl ToSql for Value {
