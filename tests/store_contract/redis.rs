@@ -11,6 +11,7 @@ use std::{
 };
 
 use countersign::{
+    clock::UnixTime,
     nonce::{
         Insertion::{Fresh, Lost, Used},
         OnLost,
@@ -300,9 +301,60 @@ async fn warns_of_settings_that_lose_nonces() {
         set("appendfsync", fsync);
         assert_eq!(findings().await, [""; 0]);
     }
-    set("maxmemory-policy", "allkeys-lru");
-    warns("allkeys-lru").await;
-    set("maxmemory-policy", "noeviction");
     set("appendfsync", "no");
     warns("appendfsync no").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_may_evict_nonces_is_rejected_whatever_its_user_may_read() {
+    let user = ["--user", "app", "on", ">pass", "~cs:*", "+@all", "-@admin"];
+    let server = RedisServer::with(&[&user]);
+    let url = format!("redis://app:pass@127.0.0.1:{}", server.port);
+    let window = open(&url).await.unwrap();
+    let now = today();
+    assert_eq!(window.inserted(now, now, "a").await, Fresh);
+    for policy in ["allkeys-lru", "volatile-ttl"] {
+        server.ask(&["config", "set", "maxmemory-policy", policy]);
+        let checked = check_nonces(Target::parse(&url).unwrap()).await.err();
+        for error in [checked.unwrap(), open(&url).await.err().unwrap()] {
+            let text = error.to_string();
+            assert!(matches!(error, OpenError::Evicts { .. }), "{text}");
+            assert!(
+                text.contains(policy) && text.contains("noeviction"),
+                "{text}"
+            );
+        }
+    }
+    // Neither is it used after a reconnection.
+    server.ask(&["client", "kill", "type", "normal"]);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(window.insert(now, now, "b").await.is_err());
+    server.ask(&["config", "set", "maxmemory-policy", "noeviction"]);
+    assert_eq!(recovered(&window, now, "c").await, Fresh);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_redis_has_evicted_is_not_fresh() {
+    let server = RedisServer::start();
+    let window = Replica::in_redis(&server.url(), OnLost::Refuse).await;
+    let window = window.unwrap();
+    let now = today();
+    assert_eq!(window.inserted(now, now, "used").await, Fresh);
+    // Only keys that expire, which are the nonces and not their state.
+    server.ask(&["config", "set", "maxmemory-policy", "volatile-lru"]);
+    server.ask(&["config", "set", "maxmemory", "1"]);
+    wait("Redis evicts", || server.ask(&["dbsize"]) == "1");
+    server.ask(&["config", "set", "maxmemory", "0"]);
+    server.ask(&["config", "set", "maxmemory-policy", "noeviction"]);
+    assert_eq!(window.inserted(now, now, "used").await, Lost);
+    assert!(window.window.lost_until().0 >= now + 360);
+    // One loss is one wait.
+    let later = now + 700;
+    assert_eq!(window.inserted(now, later, "n").await, Fresh);
+    let UnixTime(lost) = window.window.lost_until();
+    server.ask(&["config", "resetstat"]);
+    assert_eq!(window.inserted(now, later, "n").await, Used);
+    assert!(window.window.lost_until().0 >= lost);
+    let waives = open(&server.url()).await.unwrap();
+    assert_eq!(waives.inserted(now, now, "waived").await, Fresh);
 }

@@ -51,6 +51,9 @@ pub(super) enum RedisFault {
     Replica(String),
     #[error("the Sentinels know no primary of {0}")]
     UnknownService(String),
+    /// The policy.
+    #[error("{}", evicts(.0))]
+    Evicts(String),
     #[error("{0} cannot be the name in a certificate")]
     Name(String),
     #[error("the connection to Redis failed")]
@@ -63,6 +66,14 @@ impl From<RedisFault> for StoreError {
     fn from(fault: RedisFault) -> Self {
         Self::Unavailable(Box::new(fault))
     }
+}
+
+/// The problem of a `maxmemory-policy`, and the fix.
+pub(super) fn evicts(policy: &str) -> String {
+    format!(
+        "Redis has maxmemory-policy {policy}: when its memory is full it deletes used nonces, and their requests can be \
+         replayed; set noeviction"
+    )
 }
 
 /// A connection, and the task that drives it, which ends when this is dropped.
@@ -302,7 +313,12 @@ impl LinkState {
         if !is_primary(&cmd("HELLO").query_async(connection).await?) {
             return Err(RedisFault::Replica(format!("{}:{}", node.0, node.1)));
         }
-        Ok(driven)
+        // The script needs INFO as well, so every user that can record nonces may ask.
+        let memory: String = cmd("INFO").arg("memory").query_async(connection).await?;
+        match setting(&memory, "maxmemory_policy") {
+            "noeviction" => Ok(driven),
+            other => Err(RedisFault::Evicts(other.to_owned())),
+        }
     }
 
     async fn dial(
@@ -361,6 +377,15 @@ async fn is_durable(connection: &mut MultiplexedConnection) -> bool {
     let settings: HashMap<String, String> = settings.unwrap_or_default();
     let is = |name, value| settings.get(name).is_some_and(|found| found == value);
     is("appendonly", "yes") && is("appendfsync", "always")
+}
+
+/// A value in a reply to INFO; "unknown" if it is not there.
+fn setting<'i>(info: &'i str, name: &str) -> &'i str {
+    let pairs = info
+        .lines()
+        .filter_map(|line| line.trim_end().split_once(':'));
+    let mut values = pairs.filter_map(|(found, value)| (found == name).then_some(value));
+    values.next().unwrap_or("unknown")
 }
 
 fn is_primary(hello: &Value) -> bool {
