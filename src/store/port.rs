@@ -88,8 +88,15 @@ pub enum Admitted {
     User(User),
     /// The id is that of a removed user; nothing changed.
     Removed,
-    /// The name is another user's; nothing changed.
-    NameTaken,
+}
+
+/// The outcome of [`Tokens::issue_request_token`](super::Tokens::issue_request_token).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Issued {
+    /// The token is kept.
+    Issued,
+    /// The consumer has too many open ones; nothing changed.
+    TooManyOpen,
 }
 
 /// The user's decision on the consent page.

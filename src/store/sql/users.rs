@@ -11,13 +11,16 @@ use crate::{
     names::UserId,
     secret::Secret,
     store::{
-        Result,
+        Result, StoreError,
         port::{Account, Added, Admitted, Change, Guard, RecordFilter, Updated},
         record::{OutsideUser, User, password_cost as cost},
         rows::{self, digest, kept_text},
         seal::field,
     },
 };
+
+/// The most names that are tried for a new user whose id is the name of another one.
+const MOST_NAMESAKES: u32 = 100;
 
 /// Users: registered, disabled, removed.
 #[async_trait]
@@ -37,15 +40,15 @@ pub trait Users: Engine {
         .await
     }
 
-    /// Registers a user that an outside login vouches for, or brings the names of one up to date; a disabled user is left
-    /// as it is.
+    /// Registers a user that an outside login vouches for, or brings the names of one up to date, but for a name that
+    /// another user has; a disabled user is left as it is.
     async fn admit_user(&self, user: OutsideUser, now: UnixTime) -> Result<Admitted> {
         // Most logins change nothing: they need not wait for other writers, nor block them.
         let known = run(self, "admit_user", READ, async |tx| {
             let Some(found) = find(tx, &user.id).await? else {
                 return Ok(None);
             };
-            let admitted = admitted(Some(&found), user.clone(), now);
+            let admitted = admitted(tx, Some(&found), user.clone(), now).await?;
             Ok((admitted == found).then_some(Admitted::User(found)))
         });
         if let Some(admitted) = known.await? {
@@ -182,24 +185,49 @@ pub(super) async fn find_by_name(tx: &mut Tx, name: &str) -> Result<Option<User>
     tx.row(find, &[name.into()], rows::user).await
 }
 
-/// The record of a user that an outside login vouches for.
-fn admitted(found: Option<&User>, outside: OutsideUser, now: UnixTime) -> User {
-    match found {
-        Some(found) if !found.enabled => found.clone(),
-        Some(found) => User {
-            name: outside.name.unwrap_or_else(|| found.name.clone()),
-            display_name: outside.display_name.or_else(|| found.display_name.clone()),
-            ..found.clone()
-        },
-        None => User {
-            name: outside.name.unwrap_or_else(|| outside.id.to_string()),
-            id: outside.id,
-            display_name: outside.display_name,
-            password_hash: None,
-            enabled: true,
-            created_at: now,
-        },
+/// The record of a user that an outside login vouches for. The name of another user is not taken over: a known user keeps
+/// the name, and a new one is named by the id, with a number if that is taken too.
+async fn admitted(
+    tx: &mut Tx,
+    found: Option<&User>,
+    outside: OutsideUser,
+    now: UnixTime,
+) -> Result<User> {
+    let OutsideUser {
+        id,
+        name,
+        display_name,
+    } = outside;
+    if let Some(found) = found.filter(|found| !found.enabled) {
+        return Ok(found.clone());
     }
+    let known = found.map(|found| &found.name);
+    let numbered = (2..=MOST_NAMESAKES).map(|number| format!("{id}.{number}"));
+    let by_id = std::iter::once(id.to_string()).chain(numbered);
+    for name in name.into_iter().chain(known.cloned()).chain(by_id) {
+        if known != Some(&name) {
+            let namesake = find_by_name(tx, &name).await?;
+            if namesake.is_some_and(|other| other.id != id) {
+                continue;
+            }
+        }
+        return Ok(match found {
+            Some(found) => User {
+                name,
+                display_name: display_name.or_else(|| found.display_name.clone()),
+                ..found.clone()
+            },
+            None => User {
+                id,
+                name,
+                display_name,
+                password_hash: None,
+                enabled: true,
+                created_at: now,
+            },
+        });
+    }
+    Err(StoreError::Broken("no name is free for a new user"))
 }
 
 async fn admit(tx: &mut Tx, outside: OutsideUser, now: UnixTime) -> Result<Admitted> {
@@ -207,15 +235,9 @@ async fn admit(tx: &mut Tx, outside: OutsideUser, now: UnixTime) -> Result<Admit
         return Ok(Admitted::Removed);
     }
     let found = find(tx, &outside.id).await?;
-    let user = admitted(found.as_ref(), outside, now);
-    if found.as_ref() == Some(&user) {
-        return Ok(Admitted::User(user));
-    }
-    let namesake = find_by_name(tx, &user.name).await?;
-    if namesake.is_some_and(|other| other.id != user.id) {
-        return Ok(Admitted::NameTaken);
-    }
+    let user = admitted(tx, found.as_ref(), outside, now).await?;
     match found {
+        Some(found) if found == user => {}
         None => insert(tx, &user).await?,
         Some(_) => update(tx, &user).await?,
     }
