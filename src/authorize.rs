@@ -2,11 +2,7 @@
 //!
 //! A [`Subject`] is the call, whether this process received it or another proxy describes it. Nothing is forwarded here.
 
-use std::{
-    borrow::Cow,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method, header};
 use percent_encoding::utf8_percent_encode;
@@ -106,9 +102,7 @@ pub struct Authorizer {
     /// The end of OAuth 1.0a, if it is planned.
     pub sunset: Option<Arc<Sunset>>,
     /// The limit on the requests of a consumer.
-    pub rate: Option<ConsumerRate>,
-    /// The moment from which `rate` counts.
-    pub started: Instant,
+    pub rate: Option<Arc<ConsumerRate>>,
 }
 
 impl Authorizer {
@@ -260,9 +254,7 @@ impl Authorizer {
         }
         // A call that is not permitted counts too: in observe mode it goes on to the API.
         if let Some(rate) = &self.rate {
-            let consumer = &verified.credential().consumer().key;
-            let counted = rate.count(consumer, self.started.elapsed());
-            counted.map_err(|retry_after| Rejection::TooManyRequests { retry_after })?;
+            rate.pass(&verified.credential().consumer().key)?;
         }
         Ok(Permit::for_signed(verified, &self.operations, found)?)
     }

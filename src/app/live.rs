@@ -1,6 +1,6 @@
 //! Turns the configuration into the state that requests need. A reload swaps all of it.
 
-use std::{net::SocketAddr, sync::Arc, time::Instant};
+use std::{net::SocketAddr, sync::Arc};
 
 use http::HeaderValue;
 
@@ -54,6 +54,8 @@ pub fn live(
     let keys = Keys::read(&config.identity.assertion.key_files)?;
     let verify = verify_params(config, listener);
     let look = Arc::new(look(config, listener)?);
+    let rate = config.limits.requests_per_consumer.map(ConsumerRate::new);
+    let rate = rate.map(Arc::new);
     let endpoints = Endpoints {
         verifier: Arc::clone(&services.verifier),
         verify: verify.clone(),
@@ -61,6 +63,8 @@ pub fn live(
             request: config.tokens.request_ttl,
             access: config.tokens.access_ttl,
         },
+        rate: rate.clone(),
+        max_request_tokens: config.limits.request_tokens_per_consumer.get(),
         user_parameters: config.tokens.user_parameters(),
         feed: Arc::clone(&services.pages.feed),
         base: origins.base.clone(),
@@ -79,8 +83,7 @@ pub fn live(
         enforce: config.signature.enforcement == Enforcement::Enforce,
         forward_preflights: config.operations.preflight == Preflight::Forward,
         sunset,
-        rate: config.limits.requests_per_consumer.map(ConsumerRate::new),
-        started: Instant::now(),
+        rate,
     };
     Ok(Live {
         limits: limits(config),

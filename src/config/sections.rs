@@ -499,8 +499,10 @@ section! {
         #[serde(deserialize_with = "count::<10_000, _>")] http2_streams: NonZeroU32 = 100, reload;
         /// Browser sessions of one user; past it the oldest ends.
         sessions_per_user: NonZeroU32 = 100, reload;
-        /// Requests of one consumer; 429 past it.
+        /// Requests of one consumer, token calls included; 429 past it.
         requests_per_consumer: Option<Rate> [else "no limit": "100 per 1s"], reload;
+        /// Request tokens of one consumer that can still be exchanged; 429 past it.
+        request_tokens_per_consumer: NonZeroU32 = 10_000, reload;
     }
 }
 

@@ -6,11 +6,12 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use moka::sync::Cache;
 
+use super::Rejection;
 use crate::names::ConsumerKey;
 
 /// A number of requests in a period.
@@ -26,6 +27,8 @@ pub struct Rate {
 #[derive(Debug)]
 pub struct ConsumerRate {
     rate: Rate,
+    /// The moment from which the times count.
+    started: Instant,
     /// The time when the bucket of a consumer would be empty again, in nanoseconds on the caller's monotonic clock.
     buckets: Cache<ConsumerKey, Arc<AtomicU64>>,
 }
@@ -35,14 +38,25 @@ impl ConsumerRate {
     pub fn new(rate: Rate) -> Self {
         // A consumer without requests for a period has its full rate again: dropping its entry changes nothing.
         let buckets = Cache::builder().time_to_idle(rate.period).build();
-        Self { rate, buckets }
+        let started = Instant::now();
+        Self {
+            rate,
+            started,
+            buckets,
+        }
     }
 
-    /// Counts a request at `now`, the time since some fixed moment.
+    /// Counts a request that is made now.
     ///
     /// # Errors
-    /// The time until the next one is allowed; the request is not counted then.
-    pub fn count(&self, consumer: &ConsumerKey, now: Duration) -> Result<(), Duration> {
+    /// [`Rejection::TooManyRequests`]; the request is not counted then.
+    pub fn pass(&self, consumer: &ConsumerKey) -> Result<(), Rejection> {
+        let counted = self.count(consumer, self.started.elapsed());
+        counted.map_err(|retry_after| Rejection::TooManyRequests { retry_after })
+    }
+
+    /// Counts a request at `now`, or returns the time until the next one is allowed.
+    fn count(&self, consumer: &ConsumerKey, now: Duration) -> Result<(), Duration> {
         let bucket = self.buckets.get_with_by_ref(consumer, Default::default);
         let period = nanoseconds(self.rate.period);
         let cost = (period / u64::from(self.rate.count.get())).max(1);

@@ -435,7 +435,9 @@ async fn a_consumer_of_the_other_system_gets_no_new_tokens() {
     let legacy = Legacy::new();
     let store = legacy.serve();
     populate(&store).await;
-    let issued = store.issue_request_token(request_token("r", "shop")).await;
+    let issued = store
+        .issue_request_token(request_token("r", "shop"), 9)
+        .await;
     assert!(matches!(issued, Err(StoreError::Broken(_))), "{issued:?}");
     ask(&store, "r").await;
     let issued = store

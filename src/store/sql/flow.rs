@@ -3,6 +3,7 @@
 use super::{Tx, consumers, sessions, tokens, users};
 use crate::{
     clock::UnixTime,
+    names::ConsumerKey,
     secret::Secret,
     store::{
         Result, StoreError,
@@ -30,6 +31,21 @@ pub(super) async fn find(tx: &mut Tx, token: &str, ending: &str) -> Result<Optio
 async fn lock(tx: &mut Tx, token: &str) -> Result<Option<RequestToken>> {
     let ending = tx.statements().lock;
     find(tx, token, ending).await
+}
+
+/// Whether a consumer has `most` request tokens that can still be exchanged at `now`.
+pub(super) async fn has_open(
+    tx: &mut Tx,
+    consumer: &ConsumerKey,
+    now: UnixTime,
+    most: u32,
+) -> Result<bool> {
+    let find = "SELECT 1 FROM countersign.request_tokens
+         WHERE consumer = $1 AND expires_at > $2 AND state IN ('issued', 'authorized')
+         ORDER BY expires_at LIMIT 1 OFFSET $3";
+    let others = i64::from(most.saturating_sub(1));
+    let params = [consumer.as_str().into(), now.into(), others.into()];
+    tx.has_row(find, &params).await
 }
 
 /// Keeps a request token; `false` if its consumer is not registered here.

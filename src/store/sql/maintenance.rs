@@ -22,6 +22,8 @@ const PURGE_ROWS: i64 = 5_000;
 const KEEP_CHANGES: Duration = Duration::from_secs(3600);
 /// The time for which request tokens and sessions are kept past their end, so that a late caller learns their state.
 const KEEP_ENDED: Duration = Duration::from_secs(24 * 3600);
+/// The time for which a request token is kept past its end if the user has not decided about it: any consumer can ask for many.
+const KEEP_UNDECIDED: Duration = Duration::from_secs(600);
 /// Written in place of the server that recorded nonces last, if nonces are kept outside the store.
 const ELSEWHERE: &str = "elsewhere";
 /// The mark of [`Maintenance::local_nonces_until`].
@@ -169,11 +171,20 @@ pub trait Maintenance: Engine {
         Ok(resealed)
     }
 
-    /// Deletes request tokens and sessions that ended over a day before `now`, and old change records.
+    /// Deletes request tokens and sessions that ended over a day before `now`, request tokens that ended undecided over ten
+    /// minutes before, and old change records.
     async fn purge(&self, now: UnixTime) -> Result<()> {
         let (ended, changed) = (now.before(KEEP_ENDED), now.before(KEEP_CHANGES));
+        let undecided = now.before(KEEP_UNDECIDED);
         // The oldest changes first, so that the feed never has a hole that a reader takes for its end.
         let tables = [
+            (
+                "request_tokens",
+                "token",
+                "state = 'issued' AND expires_at",
+                "expires_at",
+                undecided,
+            ),
             ("request_tokens", "token", "expires_at", "expires_at", ended),
             ("sessions", "id_hash", "expires_at", "expires_at", ended),
             ("changes", "id", "at", "id", changed),

@@ -107,6 +107,9 @@ pub(in crate::store) const STEPS: &[&str] = &[r#"
     CREATE INDEX request_tokens_of_consumer ON countersign.request_tokens (consumer);
     CREATE INDEX request_tokens_of_user ON countersign.request_tokens ("user") WHERE "user" IS NOT NULL;
     CREATE INDEX request_tokens_by_end ON countersign.request_tokens (expires_at);
+    -- Those that can still be exchanged are counted.
+    CREATE INDEX open_request_tokens ON countersign.request_tokens (consumer, expires_at)
+        WHERE state IN ('issued', 'authorized');
 
     CREATE TABLE countersign.sessions (
         id_hash BLOB PRIMARY KEY NOT NULL,

@@ -11,7 +11,7 @@ use crate::{
     names::{ConsumerKey, UserId},
     store::{
         Result, StoreError,
-        port::{Added, Change, Decided, Decision, Exchange, Exchanged, Guard, TokenFilter},
+        port::{Added, Change, Decided, Decision, Exchange, Exchanged, Guard, Issued, TokenFilter},
         record::{AccessToken, RequestToken},
         rows::{self, json, seconds},
         seal::field,
@@ -47,10 +47,14 @@ pub trait Tokens: Engine {
         .await
     }
 
-    /// Keeps a new request token.
-    async fn issue_request_token(&self, token: RequestToken) -> Result<()> {
+    /// Keeps a new request token, unless its consumer has `most` open ones: those that can still be exchanged at the issue of
+    /// this one. Several that are issued at once may pass `most`, each by one.
+    async fn issue_request_token(&self, token: RequestToken, most: u32) -> Result<Issued> {
         run(self, "issue_request_token", WRITE, async |tx| {
             let outside = self.extensions().outside.as_deref();
+            if flow::has_open(tx, &token.consumer, token.issued_at, most).await? {
+                return Ok(Issued::TooManyOpen);
+            }
             match flow::issue(tx, &token).await? {
                 // Its consumer may have been removed meanwhile; then this token went with it.
                 false if outside.is_some_and(Outside::has_consumers) => {
@@ -58,7 +62,7 @@ pub trait Tokens: Engine {
                         "a consumer of store.lookup.consumer_sql gets no new tokens; register it here to let it ask users",
                     ))
                 }
-                _ => Ok(()),
+                _ => Ok(Issued::Issued),
             }
         })
         .await
