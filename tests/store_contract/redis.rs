@@ -16,7 +16,10 @@ use countersign::{
         Insertion::{Fresh, Lost, Used},
         OnLost,
     },
-    store::redis::{OpenError, Target, check_nonces},
+    store::{
+        port::NoncesKept,
+        redis::{OpenError, Target, check_nonces},
+    },
 };
 
 use crate::{
@@ -233,6 +236,71 @@ async fn follows_the_sentinels_to_the_new_primary() {
     let unknown = format!("redis+sentinel://127.0.0.1:{}/other", sentinel.port);
     let error = open(&unknown).await.err().unwrap();
     assert!(causes(&error).contains("no primary of other"), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leaves_a_primary_that_the_sentinels_replaced_although_it_goes_on() {
+    // It is cut off from the Sentinel, and does not know that there is another one.
+    let (former, next) = (RedisServer::start(), RedisServer::start());
+    let sentinel = RedisServer::sentinel(&former, "main");
+    let url = format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port);
+    let window = Replica::in_redis(&url, OnLost::Refuse).await.unwrap();
+    let now = today();
+    assert_eq!(window.inserted(now, now, "used").await, Fresh);
+    let port = next.port.to_string();
+    sentinel.ask(&["sentinel", "remove", "main"]);
+    sentinel.ask(&["sentinel", "monitor", "main", "127.0.0.1", &port, "1"]);
+    let begun = Instant::now();
+    for number in 0.. {
+        // The next one has none of the nonces.
+        let nonce = number.to_string();
+        if matches!(window.insert(now, now, &nonce).await, Ok(Lost)) {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(former.ask(&["role"]).starts_with("master"));
+    // Another process that starts now gets the next one as well, and neither accepts what the former one may have.
+    let other = Replica::after(&url, OnLost::Refuse, NoncesKept::Elsewhere).await;
+    assert_eq!(other.unwrap().inserted(now, now + 300, "used").await, Lost);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sentinels_that_name_different_primaries_are_not_believed() {
+    let (one, other) = (RedisServer::start(), RedisServer::start());
+    let sentinels = [&one, &other].map(|primary| RedisServer::sentinel(primary, "main"));
+    let ports = sentinels.each_ref().map(|sentinel| sentinel.port);
+    let url = format!(
+        "redis+sentinel://127.0.0.1:{},127.0.0.1:{}/main",
+        ports[0], ports[1]
+    );
+    let error = open(&url).await.err().unwrap();
+    assert!(causes(&error).contains("different primaries"), "{error:?}");
+    sentinels[1].ask(&["sentinel", "remove", "main"]);
+    let window = open(&url).await.unwrap();
+    let now = today();
+    assert_eq!(window.inserted(now, now, "n").await, Fresh);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_any_sentinel_a_primary_is_used_for_some_seconds() {
+    let primary = RedisServer::start();
+    let mut sentinel = RedisServer::sentinel(&primary, "main");
+    let url = format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port);
+    let window = open(&url).await.unwrap();
+    let now = today();
+    sentinel.kill();
+    assert_eq!(window.inserted(now, now, "n").await, Fresh);
+    let begun = Instant::now();
+    for number in 0.. {
+        let nonce = format!("then {number}");
+        if window.insert(now, now, &nonce).await.is_err() {
+            break;
+        }
+        assert!(begun.elapsed() < 2 * PATIENCE);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
