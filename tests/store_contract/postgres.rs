@@ -1,6 +1,8 @@
 //! PostgreSQL, its secrets plain and sealed, and the behaviour of a server: it encrypts, reports changes, fails.
 
 use std::{
+    io::{Read, Write},
+    net::TcpListener,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -354,6 +356,30 @@ async fn reports_that_something_may_have_changed_after_an_outage() {
         .unwrap();
 }
 
+#[test]
+fn a_server_that_has_no_tls_gets_neither_name_nor_password() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut connection, _) = listener.accept().unwrap();
+        // The request for TLS (PostgreSQL, message formats, SSLRequest).
+        let mut request = [0; 8];
+        connection.read_exact(&mut request).unwrap();
+        assert_eq!(request, *b"\0\0\0\x08\x04\xd2\x16\x2f");
+        connection.write_all(b"N").unwrap();
+        let mut rest = Vec::new();
+        let _ = connection.read_to_end(&mut rest);
+        rest
+    });
+    let url = format!("postgres://name:hunter2@localhost:{port}/c?sslmode=require");
+    let error = open(&url, None, Opening::Check).err().unwrap();
+    assert!(
+        matches!(error.problem, OpenProblem::Unreachable(_)),
+        "{error:?}"
+    );
+    assert_eq!(server.join().unwrap(), b"");
+}
+
 #[tokio::test]
 async fn changes_nothing_in_a_newer_schema() {
     let server = Server::shared();
@@ -411,18 +437,6 @@ async fn tables_that_cannot_be_made_leave_nothing() {
     assert!(open(&url, None, Opening::Serve).is_err());
     let left = "SELECT string_agg(tablename, ' ') FROM pg_tables WHERE schemaname = 'countersign'";
     assert_eq!(server.sql(database, left), "sessions");
-}
-
-#[tokio::test]
-async fn two_processes_may_make_the_tables_at_once() {
-    let server = Server::shared();
-    let url = server.database();
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| serve(&url))).collect();
-        for thread in threads {
-            drop(thread.join().unwrap());
-        }
-    });
 }
 
 #[tokio::test]

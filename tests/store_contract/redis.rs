@@ -167,7 +167,7 @@ async fn logs_in_with_a_password_or_as_a_user_and_keeps_to_its_database() {
 async fn speaks_tls_to_a_server_that_it_can_trust() {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-    let server = RedisServer::with_tls(&certificate, &key);
+    let server = RedisServer::with_tls(&certificate, &key, false);
     let files = tempfile::tempdir().unwrap();
     let trusting = |certificate: &str| {
         let path = files.path().join("ca.pem");
@@ -188,6 +188,61 @@ async fn speaks_tls_to_a_server_that_it_can_trust() {
     // Without TLS there is no response.
     let plain = format!("redis://127.0.0.1:{}", server.port);
     assert!(open(&plain).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shows_its_certificate_to_a_server_that_asks_for_it() {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let server = RedisServer::with_tls(&certificate, &key, true);
+    let files = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        let path = files.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    let (certificate, key) = (file("own.pem", &certificate), file("own.key", &key));
+    let trusting = format!("rediss://127.0.0.1:{}?ca={certificate}", server.port);
+    let shown = format!("{trusting}&certificate={certificate}&key={key}");
+    let window = open(&shown).await.unwrap();
+    let now = today();
+    assert_eq!(window.inserted(now, now, "n").await, Fresh);
+    assert!(open(&trusting).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sentinel_over_tls_names_a_primary_that_has_to_prove_itself() {
+    let own = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let (certificate, key) = (own.cert.pem(), own.signing_key.serialize_pem());
+    let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let primary = RedisServer::with_tls(&certificate, &key, false);
+    let stranger =
+        RedisServer::with_tls(&other.cert.pem(), &other.signing_key.serialize_pem(), false);
+    let files = tempfile::tempdir().unwrap();
+    let ca = files.path().join("ca.pem");
+    std::fs::write(&ca, &certificate).unwrap();
+    for (named, is_trusted) in [(&primary, true), (&stranger, false)] {
+        let sentinel = RedisServer::sentinel_with_tls(named, "main", &certificate, &key);
+        let port = sentinel.port;
+        let url = format!(
+            "rediss+sentinel://127.0.0.1:{port}/main?ca={}",
+            ca.display()
+        );
+        match open(&url).await {
+            Ok(window) => {
+                assert!(is_trusted);
+                let now = today();
+                assert_eq!(window.inserted(now, now, "n").await, Fresh);
+            }
+            Err(error) => {
+                assert!(!is_trusted, "{error:?}");
+                assert!(causes(&error).contains("certificate"), "{error:?}");
+            }
+        }
+        // The Sentinel itself is not asked in clear.
+        let plain = format!("redis+sentinel://127.0.0.1:{port}/main");
+        assert!(open(&plain).await.is_err());
+    }
 }
 
 /// The error with its causes.

@@ -297,8 +297,11 @@ impl PostgresPool {
         }
     }
 
-    async fn follow(&self) -> Result<(), Error> {
-        let (client, mut connection) = self.config.connect(self.connector.tls.clone()).await?;
+    async fn follow(&self) -> Result<()> {
+        let connecting = self.config.connect(self.connector.tls.clone());
+        // A server that accepts the connection and says nothing is not waited for.
+        let connected = timeout(REACH, connecting).await;
+        let (client, mut connection) = connected.map_err(|_| TimedOut)??;
         let messages = async {
             loop {
                 match poll_fn(|cx| connection.poll_message(cx)).await {
@@ -315,10 +318,10 @@ impl PostgresPool {
             self.changed.notify_one();
             std::future::pending::<Result<(), Error>>().await
         };
-        tokio::select! {
+        Ok(tokio::select! {
             ended = messages => ended,
             failed = listening => failed,
-        }
+        }?)
     }
 }
 
