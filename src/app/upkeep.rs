@@ -48,6 +48,19 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
         services.readiness.look().await;
         Ok(noted?)
     });
+    every(tasks, LOOK_EVERY, services, None, async |services| {
+        let outside = services.store.extensions().outside.as_ref();
+        match outside.and_then(|outside| outside.reachable().err()) {
+            Some(error) => {
+                let cause = causes(&error);
+                services
+                    .conditions
+                    .set_logged_elsewhere(Condition::Lookup, cause);
+            }
+            None => services.conditions.set(Condition::Lookup, None),
+        }
+        Ok(())
+    });
     let uses = Some(Condition::LastUses);
     every(tasks, FLUSH_EVERY, services, uses, async |services| {
         Ok(services.credentials.flush_uses().await?)

@@ -56,6 +56,15 @@ pub fn is_disk_full(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<DiskFull>())
 }
 
+/// Where a record was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// In the store, whose feed reports its changes.
+    Store,
+    /// In the existing system, of whose changes nothing is known until it is asked again.
+    Outside,
+}
+
 /// The outcome of registering something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {

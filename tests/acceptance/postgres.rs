@@ -149,3 +149,47 @@ fn keys_and_tokens_of_an_existing_system_verify_without_an_import() {
         response.status == 401 && response.problem().as_deref() != Some("token_revoked")
     });
 }
+
+#[test]
+fn while_the_existing_system_is_down_its_credentials_get_503_and_others_are_served() {
+    let server = Postgres::start();
+    let api = Upstream::start();
+    let url = server.database();
+    server.sql(
+        "test0",
+        "CREATE TABLE clients (client_key text, secret text);
+         INSERT INTO clients VALUES ('shop', 'shop secret')",
+    );
+    // SQLite has no schema of ours in that database.
+    let proxy = Proxy::with(
+        &api,
+        &format!(
+            "cache.ttl = '0s'\ncache.negative_ttl = '0s'\ncache.stale_if_error = '0s'\n\
+             operations.unlisted = 'application'\nstore.lookup.url = '{url}'\n\
+             store.lookup.consumer_sql = \"SELECT client_key AS key, secret, NULL AS name, NULL AS permissions, \
+             true AS enabled FROM clients WHERE client_key = $1\""
+        ),
+    );
+    let (shop, own) = (Consumer::new("shop", "shop secret"), proxy.consumer("Own"));
+    let call = |consumer: &Consumer| proxy.send(Call::get("/a").by(consumer));
+    call(&shop).has_status(200);
+    call(&own).has_status(200);
+    let degraded = || {
+        let ready = proxy.ask_admin("/readyz");
+        assert_eq!(ready.status, 200, "{ready:?}");
+        ready.text().contains("degraded: lookup since ")
+    };
+    assert!(!degraded());
+    server.stop();
+    until("it is known to be down", || {
+        let response = call(&shop);
+        response.status == 503 && response.header("Retry-After").is_some()
+    });
+    call(&own).has_status(200);
+    until("the outage is reported", degraded);
+    assert_eq!(proxy.metric("countersign_degraded{cause=\"lookup\"}"), 1.0);
+    server.start_again();
+    until("it is served again", || call(&shop).status == 200);
+    until("the end is reported", || !degraded());
+    outages_are_logged(&proxy, 1);
+}

@@ -495,6 +495,10 @@ impl Outside for Lookup {
     fn has_consumers(&self) -> bool {
         self.consumers.is_some()
     }
+
+    fn reachable(&self) -> Result<()> {
+        self.pool.check()
+    }
 }
 
 impl Query {

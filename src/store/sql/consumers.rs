@@ -13,7 +13,7 @@ use crate::{
     names::ConsumerKey,
     store::{
         Result,
-        port::{Added, Change, Guard, RecordFilter, Updated},
+        port::{Added, Change, Guard, RecordFilter, Source, Updated},
         record::{Consumer, ConsumerUse},
         rows::{self, seconds},
         seal::field,
@@ -27,6 +27,11 @@ pub trait Consumers: Engine {
     /// Finds a consumer, disabled ones too: one that is registered here, else one of the existing system, unless a consumer
     /// with this key was removed here.
     async fn consumer(&self, key: &ConsumerKey) -> Result<Option<Consumer>> {
+        Ok(self.consumer_from(key).await?.map(|(found, _)| found))
+    }
+
+    /// As [`Self::consumer`], with where it was found.
+    async fn consumer_from(&self, key: &ConsumerKey) -> Result<Option<(Consumer, Source)>> {
         let outside = self.extensions().outside.as_deref();
         let find = async |tx: &mut Tx| {
             let found = find(tx, key).await?;
@@ -37,9 +42,10 @@ pub trait Consumers: Engine {
         };
         match (run(self, "consumer", READ, find).await?, outside) {
             ((None, false), Some(outside)) => {
-                counted(self, "lookup_consumer", outside.consumer(key)).await
+                let found = counted(self, "lookup_consumer", outside.consumer(key)).await?;
+                Ok(found.map(|found| (found, Source::Outside)))
             }
-            ((found, _), _) => Ok(found),
+            ((found, _), _) => Ok(found.map(|found| (found, Source::Store))),
         }
     }
 

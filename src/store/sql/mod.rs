@@ -119,6 +119,8 @@ pub trait Outside: fmt::Debug + Send + Sync {
     async fn access_token(&self, token: &str) -> Result<Option<AccessToken>>;
     /// Whether there are consumers of the existing system at all.
     fn has_consumers(&self) -> bool;
+    /// Succeeds unless the existing system is known to be out of reach, which is logged.
+    fn reachable(&self) -> Result<()>;
 }
 
 /// The isolation of a use case from others that run at the same time.

@@ -11,7 +11,10 @@ use crate::{
     names::{ConsumerKey, UserId},
     store::{
         Result, StoreError,
-        port::{Added, Change, Decided, Decision, Exchange, Exchanged, Guard, Issued, TokenFilter},
+        port::{
+            Added, Change, Decided, Decision, Exchange, Exchanged, Guard, Issued, Source,
+            TokenFilter,
+        },
         record::{AccessToken, RequestToken},
         rows::{self, json, seconds},
         seal::field,
@@ -23,18 +26,24 @@ use crate::{
 pub trait Tokens: Engine {
     /// Finds an access token, expired and revoked ones too: one that was given out here, else one of the existing system.
     async fn access_token(&self, token: &str) -> Result<Option<AccessToken>> {
+        Ok(self.access_token_from(token).await?.map(|(found, _)| found))
+    }
+
+    /// As [`Self::access_token`], with where it was found.
+    async fn access_token_from(&self, token: &str) -> Result<Option<(AccessToken, Source)>> {
         let found = run(self, "access_token", READ, async |tx| find(tx, token).await);
         let found = found.await?;
         let outside = self.extensions().outside.as_deref();
         let Some(outside) = outside.filter(|_| found.is_none() && is_text(token)) else {
-            return Ok(found);
+            return Ok(found.map(|found| (found, Source::Store)));
         };
         let asked = counted(self, "lookup_access_token", outside.access_token(token));
         let Some(found) = asked.await? else {
             return Ok(None);
         };
         run(self, "access_token", READ, async |tx| {
-            ended_here(tx, found).await.map(Some)
+            let found = ended_here(tx, found).await?;
+            Ok(Some((found, Source::Outside)))
         })
         .await
     }
