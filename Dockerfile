@@ -4,17 +4,17 @@ RUN rustup component add llvm-tools
 WORKDIR /src
 COPY . .
 # Makes the same files as deploy/image, which needs no Docker.
-RUN deploy/build-guided && deploy/rootfs target/guided/countersign /rootfs && mv /rootfs/var/lib/countersign /data
+RUN deploy/build-guided && deploy/rootfs target/guided/countersign /rootfs && mkdir /data && mv /rootfs/var/lib/countersign /data
 
 FROM scratch
 COPY --from=build /rootfs /
-# For the store and the nonce window: write store.url = "/var/lib/countersign/countersign.db". Relative paths belong to the
-# directory of the configuration file.
-COPY --from=build --chown=10001:10001 /data /var/lib/countersign
+# The store and the nonce window are in this directory unless store.url names another place. COPY gives files to root; only
+# what is inside a copied directory keeps its mode, so the directory is copied as the content of its parent.
+COPY --from=build --chown=10001:10001 /data /var/lib/
 VOLUME /var/lib/countersign
 WORKDIR /var/lib/countersign
 USER 10001:10001
-ENV COUNTERSIGN_CONFIG=/etc/countersign/config.toml PATH=/usr/local/bin
+ENV COUNTERSIGN_CONFIG=/etc/countersign/config.toml COUNTERSIGN_DATA=/var/lib/countersign PATH=/usr/local/bin
 # The default listener is loopback, right for a sidecar that shares its pod's network. Elsewhere set
 # COUNTERSIGN__LISTEN__ADDRESS='"0.0.0.0:8080"'.
 EXPOSE 8080

@@ -29,8 +29,8 @@ use countersign::{
     clock::{Clock, UnixTime},
     identity::{Claims, keys::Keys},
     oauth::{
-        BaseString, EncodedOrigin, MethodSet, Parameters, RsaPublicKey, Scheme, Selection,
-        SignatureMethod, SigningKey, percent, sign, verify,
+        BaseString, DeviationSet, EncodedOrigin, MethodSet, Parameters, Placement, RsaPublicKey,
+        Scheme, Selection, SignatureMethod, SigningKey, percent, sign, verify,
     },
     secret::Secret,
     store::cached::KeptAssertion,
@@ -116,7 +116,9 @@ impl Case {
     }
 
     fn check_parsed(&self, parameters: &Parameters) -> bool {
-        let protocol = parameters.protocol(MethodSet::ALL).unwrap();
+        let protocol = parameters
+            .protocol(MethodSet::ALL, Placement::OnePlace)
+            .unwrap();
         let credentials = protocol.demand(&[]).unwrap();
         let base = base(&self.origin, parameters);
         verify(
@@ -137,6 +139,7 @@ fn base<'a>(origin: &'a EncodedOrigin, parameters: &'a Parameters) -> BaseString
         path: PATH,
         parameters,
         selection: Selection::Rfc5849,
+        deviations: DeviationSet::NONE,
     }
 }
 
@@ -165,7 +168,9 @@ fn stages(criterion: &mut Criterion) {
     });
     group.bench_function("stage: protocol parameters", |bencher| {
         bencher.iter(|| {
-            let protocol = black_box(&parameters).protocol(MethodSet::ALL).unwrap();
+            let protocol = black_box(&parameters)
+                .protocol(MethodSet::ALL, Placement::OnePlace)
+                .unwrap();
             black_box(protocol.demand(&[]).unwrap());
         });
     });
@@ -177,7 +182,9 @@ fn stages(criterion: &mut Criterion) {
         });
     });
     group.bench_function("stage: verify", |bencher| {
-        let protocol = parameters.protocol(MethodSet::ALL).unwrap();
+        let protocol = parameters
+            .protocol(MethodSet::ALL, Placement::OnePlace)
+            .unwrap();
         let sent = protocol.demand(&[]).unwrap().signature;
         bencher.iter(|| {
             let base = base(&case.origin, black_box(&parameters));

@@ -11,12 +11,12 @@ use crate::{
     cold,
     fields::{SEC_FETCH_MODE, SEC_FETCH_SITE, parameter, single},
     issue::callback::ESCAPED,
-    oauth::{ProtocolParameter, ShapeError},
+    oauth::{DeviationSet, Placement, ProtocolParameter, ShapeError},
     pages::Pages,
     parse::{
         claimed::Claimed,
         origin::{Origins, PublicUrl, RequestOrigin},
-        signed::{Collected, SignedRequest, is_form},
+        signed::{Collected, SignedRequest, is_form, is_multipart},
     },
     policy::{
         Rejection,
@@ -26,6 +26,7 @@ use crate::{
         sunset::Sunset,
     },
     respond::{Failure, is_navigation, look::UI_LOCALES},
+    route::{FlowCall, FlowPaths},
     telemetry::stopwatch::Stopwatch,
     verify::{self, Purpose, UnreadBody, Verifier},
 };
@@ -73,6 +74,8 @@ pub struct Facts {
     pub previous_secret: bool,
     /// The signature holds.
     pub is_verified: bool,
+    /// The deviations from RFC 5849 that were accepted from its consumer.
+    pub deviations: DeviationSet,
     /// The duration of the verification, if it took place.
     pub verify: Option<Duration>,
     /// The seconds that the consumer's clock is ahead of ours.
@@ -89,8 +92,8 @@ pub struct Authorizer {
     pub verify: verify::Params,
     /// Knows the sessions of users.
     pub pages: Pages,
-    /// `service.path`: the destination of a browser without a session.
-    pub login_path: String,
+    /// The paths of the token calls and of the pages.
+    pub flow: FlowPaths,
     /// The public URLs.
     pub origins: Arc<Origins>,
     /// The protected operations.
@@ -119,7 +122,8 @@ impl Authorizer {
         let mut facts = Facts::default();
         let permitted = if subject.collected.signed {
             let signed = self.permit_signed(subject, found, unread, stopwatch, &mut facts);
-            signed.await
+            let permitted = signed.await;
+            permitted.map_err(|failure| self.or_flow_elsewhere(subject, failure))
         } else {
             cold::boxed(self.permit_unsigned(subject, found)).await
         };
@@ -161,7 +165,7 @@ impl Authorizer {
     fn is_enforced(&self, found: &Found<'_>) -> bool {
         let enforced = match found {
             Found::Operation(operation) => operation.enforce,
-            Found::OtherMethod { .. } | Found::Unlisted(_) => None,
+            Found::OtherMethod { .. } | Found::Unlisted(_) | Found::Similar(_) => None,
         };
         enforced.unwrap_or(self.enforce)
     }
@@ -195,7 +199,9 @@ impl Authorizer {
             }
             return Ok(());
         }
-        let protocol = collected.parameters.protocol(self.verify.methods);
+        let protocol = collected
+            .parameters
+            .protocol(self.verify.methods, Placement::OnePlace);
         let Some(named) = protocol.ok().and_then(|protocol| protocol.demand(&[]).ok()) else {
             return Ok(());
         };
@@ -220,7 +226,8 @@ impl Authorizer {
     ) -> Result<Permit, Failure> {
         let collected = subject.collected;
         let parameters = &collected.parameters;
-        let credentials = parameters.protocol(self.verify.methods)?.demand(&[])?;
+        let protocol = parameters.protocol(self.verify.methods, Placement::OnePlace);
+        let credentials = protocol?.demand(&[])?;
         if credentials.token.is_some_and(<[u8]>::is_empty) {
             let names = [ProtocolParameter::Token].into_iter().collect();
             return Err(ShapeError::Absent(names).into());
@@ -239,6 +246,7 @@ impl Authorizer {
             credentials,
             body: collected.held.as_deref(),
             secure: subject.received.secure,
+            is_described: subject.is_described,
         };
         let verifying = self
             .verifier
@@ -249,6 +257,7 @@ impl Authorizer {
         let verified = verified?;
         facts.previous_secret = verified.by_previous_secret;
         facts.skew_seconds = verified.skew_seconds;
+        facts.deviations = verified.deviations();
         if let Some(sunset) = &self.sunset {
             sunset.check(&verified.credential().consumer().key)?;
         }
@@ -257,6 +266,34 @@ impl Authorizer {
             rate.pass(&verified.credential().consumer().key)?;
         }
         Ok(Permit::for_signed(verified, &self.operations, found)?)
+    }
+
+    /// The rejection of a call of the flow that came to the API: it names the right path.
+    #[cold]
+    fn or_flow_elsewhere(&self, subject: &Subject<'_>, failure: Failure) -> Failure {
+        let sent = |parameter| subject.collected.parameters.was_sent(parameter);
+        let url = |call| format!("{}{}", self.origins.base.origin, self.flow.of(call));
+        let is_of_flow = sent(ProtocolParameter::Callback) || sent(ProtocolParameter::Verifier);
+        match failure {
+            Failure::Policy(Rejection::TokenMissing)
+            | Failure::Verify(verify::Rejection::TokenUnknown)
+                if is_of_flow =>
+            {
+                let calls = [FlowCall::RequestToken, FlowCall::AccessToken];
+                let urls = calls.map(url).join(" and ");
+                Rejection::TokenCallElsewhere { urls }.into()
+            }
+            Failure::Shape(ShapeError::Absent(_))
+                if matches!(*subject.method, Method::GET | Method::HEAD)
+                    && sent(ProtocolParameter::Token)
+                    && !sent(ProtocolParameter::ConsumerKey)
+                    && !sent(ProtocolParameter::Signature) =>
+            {
+                let url = url(FlowCall::Authorize);
+                Rejection::PageElsewhere { url }.into()
+            }
+            failure => failure,
+        }
     }
 
     async fn permit_unsigned(
@@ -277,6 +314,14 @@ impl Authorizer {
             {
                 permit = Err(Rejection::CredentialsNotSeen);
             }
+            let is_multipart = is_multipart(subject.headers);
+            if subject.has_body
+                && !subject.is_described
+                && matches!(permit, Err(Rejection::NoCredentials))
+                && (is_multipart || !subject.headers.contains_key(&header::CONTENT_TYPE))
+            {
+                permit = Err(Rejection::CredentialsNotRead { is_multipart });
+            }
             return Ok(permit?);
         }
         self.check_same_origin(subject)?;
@@ -289,7 +334,7 @@ impl Authorizer {
     }
 
     /// The rejection of a request without credentials that permit it. A browser that navigates to what a user may open is sent
-    /// to the login, and from `/`, where there is nothing for people, to the user's applications.
+    /// to the login, and from `/` and `service.path`, where there is nothing for people, to the user's applications.
     #[cold]
     fn or_login(
         &self,
@@ -299,19 +344,24 @@ impl Authorizer {
     ) -> Rejection {
         let is_open_to_users = match found {
             Found::Operation(_) | Found::Unlisted(_) => found.access().admits(Kind::User),
-            Found::OtherMethod { .. } => false,
+            Found::OtherMethod { .. } | Found::Similar(_) => false,
         };
         if !self.origins.is_base(&subject.received)
             || !is_navigation(subject.method, subject.headers)
         {
             return rejection;
         }
-        let page = |mode| format!("{}?mode={mode}", self.login_path);
+        let endpoint = &self.flow.endpoint;
+        let page = |mode| format!("{endpoint}?mode={mode}");
         if rejection != Rejection::NoCredentials || !is_open_to_users {
             let is_typed = subject.headers.contains_key(&SEC_FETCH_MODE);
             let location = page("applications");
-            return match (&*subject.path, found) {
-                (b"/", Found::Unlisted(_)) if is_typed => Rejection::LoginNeeded { location },
+            let is_of_people =
+                matches!(&*subject.path, b"/") || *subject.path == *endpoint.as_bytes();
+            return match found {
+                Found::Unlisted(_) if is_typed && is_of_people => {
+                    Rejection::LoginNeeded { location }
+                }
                 _ => rejection,
             };
         }

@@ -1,7 +1,10 @@
 //! The one place where wall-clock time enters, so that tests can move it.
 
+mod written;
+
 use std::{
     fmt,
+    hash::{BuildHasher, RandomState},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -14,6 +17,9 @@ use utoipa::openapi::{
     KnownFormat, RefOr, SchemaFormat,
     schema::{ObjectBuilder, Schema, Type},
 };
+
+pub use self::written::InvalidTime;
+use self::written::{LAST, rfc_3339};
 
 /// A point in time, in whole seconds since 1970-01-01 00:00:00 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -42,16 +48,11 @@ impl UnixTime {
 }
 
 impl fmt::Display for UnixTime {
-    /// RFC 3339, `2026-01-31T12:00:00Z`.
+    /// RFC 3339, `2026-01-31T12:00:00Z`. Later times than it can write are shown as its last one, at the end of 9999.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let formatted = i64::try_from(self.0)
-            .ok()
-            .and_then(|seconds| OffsetDateTime::from_unix_timestamp(seconds).ok())
-            .and_then(|time| time.format(&Rfc3339).ok());
-        match formatted {
-            Some(text) => f.write_str(&text),
-            None => write!(f, "@{}", self.0),
-        }
+        let seconds = i64::try_from(self.0.min(LAST)).map_err(|_| fmt::Error)?;
+        let time = OffsetDateTime::from_unix_timestamp(seconds).map_err(|_| fmt::Error)?;
+        f.write_str(&time.format(&Rfc3339).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -62,19 +63,14 @@ impl serde::Serialize for UnixTime {
 }
 
 impl<'de> serde::Deserialize<'de> for UnixTime {
-    /// RFC 3339 of any offset, cut to the second, or, for years beyond it, `@` and the seconds. In a binary format, such as
-    /// a row of a database, the seconds alone.
+    /// RFC 3339 from 1970 on, as [`UnixTime`] is displayed. In a binary format, such as a row of a database, the seconds
+    /// alone. What others wrote is read with [`UnixTime::from_written`].
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if !deserializer.is_human_readable() {
             return u64::deserialize(deserializer).map(Self);
         }
         let text = String::deserialize(deserializer)?;
-        let seconds = match text.strip_prefix('@') {
-            Some(seconds) => seconds.parse().ok(),
-            None => OffsetDateTime::parse(&text, &Rfc3339)
-                .ok()
-                .and_then(|time| u64::try_from(time.unix_timestamp()).ok()),
-        };
+        let seconds = rfc_3339(&text).and_then(|time| u64::try_from(time.unix_timestamp()).ok());
         seconds.map(Self).ok_or_else(|| {
             serde::de::Error::custom(format_args!(
                 "{text:?} is not a time as RFC 3339 writes it, such as 2026-01-31T12:00:00Z, from 1970 on"
@@ -103,6 +99,13 @@ pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     let total = quantity(text, &TIME_UNITS).filter(|total| *total <= LONGEST);
     let total = total.ok_or("write a whole number and ms, s, m, h or d, 36500d at most")?;
     Ok(Duration::from_millis(total))
+}
+
+/// A random time between `time` less its `part`th part and `time`, so that many do not come at once.
+pub fn spread(time: Duration, part: u32) -> Duration {
+    // A hasher has random keys.
+    let random = RandomState::new().hash_one(()) % 1024;
+    time - time / part / 1024 * u32::try_from(random).unwrap_or(0)
 }
 
 /// Reads a whole number and one of `units`.

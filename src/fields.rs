@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName, header};
+use url::form_urlencoded::parse;
 
 /// The field in which a browser reports what caused a request (Fetch Metadata).
 pub static SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -97,10 +98,17 @@ pub fn cookies(line: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 /// # Errors
 /// [`Repeated`] if there are several of this name.
 pub fn parameter<'p>(pairs: &'p [u8], name: &str) -> Result<Option<Cow<'p, str>>, Repeated> {
-    let mut values = url::form_urlencoded::parse(pairs).filter(|(known, _)| known == name);
-    match (values.next(), values.next()) {
+    // A value of another name may be a password: decoding it would leave a copy.
+    let is_named = |pair: &&[u8]| {
+        let encoded = pair.split(|&byte| byte == b'=').next().unwrap_or_default();
+        parse(encoded).any(|(known, _)| known == name)
+    };
+    let mut named = pairs.split(|&byte| byte == b'&').filter(is_named);
+    match (named.next(), named.next()) {
         (_, Some(_)) => Err(Repeated),
-        (first, None) => Ok(first.map(|(_, value)| value)),
+        (first, None) => Ok(first
+            .and_then(|pair| parse(pair).next())
+            .map(|(_, value)| value)),
     }
 }
 

@@ -22,7 +22,7 @@
 //! | 4 | `config` | what the operator wrote |
 //! | 3 | `proxy` `forward_auth` `authorize` `endpoints` `pages` `admin` | what responds: the way of a request, decisions for another proxy, the decision on a call to the API, the token calls, what a browser sees, health, metrics, the admin API and the console |
 //! | 2 | `route` `parse` `verify` `policy` `identity` `forward` `issue` `login` `manage` `explain` `respond` | the steps, what operators do, and the responses to rejections and faults |
-//! | 1 | `server` `store` `nonce` `outbound` | the outside world: callers' connections, records and the cache in front of them, used nonces, our own requests to other services |
+//! | 1 | `server` `store` `nonce` `outbound` | the outside world: callers' connections, records and the cache in front of them, used nonces, connections to other hosts and our own requests to them |
 //! | 0 | `oauth` `origin` `telemetry` `clock` `cold` `fields` `hashed` `language` `memory` `names` `peer` `problem` `secret` `tls` | RFC 5849 as pure functions, URLs and origins, logs and metrics, languages, certificates and keys, the ground |
 //!
 //! Modules of one layer do not use each other in a circle. Each module has its own errors: a `Rejection` is the caller's

@@ -1,4 +1,8 @@
-//! Requests of our own to other services: one connection for each, with TLS where the URL asks for it.
+//! Connections to other hosts, and requests of our own to other services: one connection for each, with TLS where the URL
+//! asks for it.
+
+mod dial;
+mod resolve;
 
 use std::{
     convert::Infallible,
@@ -18,11 +22,11 @@ use rustls::{ClientConfig, pki_types::ServerName};
 use thiserror::Error;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
     time::{Instant, timeout_at},
 };
 use tokio_rustls::TlsConnector;
 
+pub use self::{dial::Dialer, resolve::addresses};
 use crate::origin::Origin;
 
 /// The longest head and the longest body of a response, in bytes each.
@@ -60,7 +64,8 @@ impl Target {
     /// It cannot be reached until `deadline`, or is another one by its certificate.
     pub async fn connect(&self, deadline: Instant) -> io::Result<Box<dyn Transport>> {
         let connecting = async {
-            let stream = TcpStream::connect((self.origin.bare_host(), self.origin.port)).await?;
+            let (host, port) = (self.origin.bare_host(), self.origin.port);
+            let stream = Dialer::default().connect(host, port, deadline).await?;
             let Some((config, name)) = &self.tls else {
                 return Ok(Box::new(stream) as Box<dyn Transport>);
             };

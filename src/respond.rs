@@ -158,6 +158,20 @@ pub fn advice_of(verdict: &str) -> Option<&'static str> {
     advice::usual(*known?)
 }
 
+/// The names of the parameters that a failure is about, percent-encoded and joined by `&`, and what is wrong with them. Neither has
+/// anything of a value.
+pub fn parameters(failure: &Failure) -> (Option<String>, Option<Cow<'static, str>>) {
+    let problem = failure.problem();
+    let is_of_names = |name: &str| name.starts_with("oauth_parameters_");
+    let names = problem.detail.filter(|(name, _)| is_of_names(name));
+    let names = names.map(|(_, names)| names).filter(|it| !it.is_empty());
+    let is_about_parameters = matches!(
+        problem.verdict,
+        Verdict::ParameterAbsent | Verdict::ParameterRejected
+    );
+    (names, problem.advice.filter(|_| is_about_parameters))
+}
+
 /// The verdict of a failure in metrics and logs.
 pub fn verdict(failure: &Failure) -> Verdict {
     failure.problem().verdict

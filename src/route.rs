@@ -1,13 +1,13 @@
 //! The part of the program that responds: a token call, a page, or the API.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt, str::FromStr};
 
 use http::Method;
 use thiserror::Error;
 
 use crate::{
     fields,
-    oauth::{Parameters, ProtocolParameter},
+    oauth::{Parameters, ProtocolParameter, percent},
     parse::{
         head::Head,
         origin::{Origins, PrefixMode, PublicUrl},
@@ -32,8 +32,8 @@ pub enum Rejection {
     #[error("the path leads out of what is public")]
     PathAbovePrefix,
     /// The host is for pages alone, and has no page at this path.
-    #[error("no such page")]
-    NotFound,
+    #[error("no such page{}", .0.as_ref().map(|page| format!("; the authorization page is {page}")).unwrap_or_default())]
+    NotFound(Option<String>),
     /// Another proxy describes a token call or a page.
     #[error(
         "token calls and pages are on the public listener: the proxy in front has to send this path there"
@@ -61,8 +61,10 @@ impl Rejection {
                 Problem::plain(421, Verdict::Misdirected).advise(self.to_string())
             }
             Self::PathAbovePrefix => Problem::malformed(self),
-            Self::NotFound => Problem::plain(404, Verdict::NotFound),
-            Self::NotForApi => Problem::plain(404, Verdict::NotFound).advise(self.to_string()),
+            Self::NotFound(None) => Problem::plain(404, Verdict::NotFound),
+            Self::NotFound(Some(_)) | Self::NotForApi => {
+                Problem::plain(404, Verdict::NotFound).advise(self.to_string())
+            }
             Self::ModeNotOnce | Self::ModeUnknown => Problem::rejected("mode", self.to_string()),
             Self::MethodNotAllowed { allow } => Problem::method_not_allowed(allow),
         }
@@ -107,6 +109,8 @@ pub enum Page {
 pub enum Target<'o, 'r> {
     /// A token call; `None` where neither path nor query name it: see [`Params::token_call`].
     Token(Option<TokenCall>),
+    /// A token call that its parameters or its form name, or else a call to the API, which has the same path.
+    TokenOrApi(ApiCall<'o, 'r>),
     /// A page.
     Page(Page),
     /// The public keys of our signatures.
@@ -136,13 +140,253 @@ impl ApiCall<'_, '_> {
     }
 }
 
-/// The paths of the token endpoints.
+/// A call of the three-legged flow that has paths of its own, beside `service.path`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlowCall {
+    /// The request token call (RFC 5849 §2.1).
+    RequestToken,
+    /// The authorization page (RFC 5849 §2.2).
+    Authorize,
+    /// The access token call (RFC 5849 §2.3).
+    AccessToken,
+}
+
+impl FlowCall {
+    const fn mode(self) -> Mode {
+        match self {
+            Self::RequestToken => Mode::Token(TokenCall::RequestToken),
+            Self::Authorize => Mode::Page(Page::Authorize),
+            Self::AccessToken => Mode::Token(TokenCall::AccessToken),
+        }
+    }
+}
+
+/// The paths that many client libraries expect (`service.aliases`).
+pub const ALIASES: [(&str, FlowCall); 4] = [
+    ("/oauth/request_token", FlowCall::RequestToken),
+    ("/oauth/authorize", FlowCall::Authorize),
+    ("/oauth/authenticate", FlowCall::Authorize),
+    ("/oauth/access_token", FlowCall::AccessToken),
+];
+
+/// Why a text is not a [`FlowPath`].
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum InvalidFlowPath {
+    /// It has no slash at its beginning.
+    #[error("it begins with no slash")]
+    NoSlash,
+    /// It is the root.
+    #[error("every other path is below /")]
+    Root,
+    /// A byte of it cannot be in a path or a query.
+    #[error("a byte in it must be percent-encoded")]
+    Byte,
+    /// A part of its path is not the same to every reader.
+    #[error(
+        "its path has an empty segment inside, a dot segment, a ; or a \\, or an invalid escape"
+    )]
+    Path,
+    /// A part of its query is not `name=value`.
+    #[error(
+        "its query is not of the form name=value&name=value, with good escapes and each name once"
+    )]
+    Query,
+    /// Its query has a parameter that token calls read.
+    #[error("the parameter {0:?} is one of the call itself")]
+    Parameter(String),
+}
+
+/// A path of a call of the flow, with the query that has to be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowPath {
+    text: String,
+    path_length: usize,
+    /// The parameters that a request to the path must have, decoded, each once; others may be beside them.
+    query: Vec<(String, String)>,
+}
+
+impl FlowPath {
+    /// The path, without the query.
+    pub fn path(&self) -> &str {
+        &self.text[..self.path_length]
+    }
+
+    /// Whether it demands a query.
+    pub fn has_query(&self) -> bool {
+        !self.query.is_empty()
+    }
+
+    /// The names of the parameters in that query.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.query.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Whether some request is for both.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let differs = |(name, value): &(String, String)| {
+            let mut others = other.query.iter();
+            others.any(|(other, another)| other == name && another != value)
+        };
+        self.path() == other.path() && !self.query.iter().any(differs)
+    }
+
+    fn matches(&self, target: &target::Target<'_>) -> bool {
+        let query = target.query.unwrap_or_default();
+        target.path == self.path().as_bytes()
+            && self.query.iter().all(|(name, value)| {
+                let sent = fields::parameter(query, name);
+                sent.is_ok_and(|sent| sent.as_deref() == Some(value))
+            })
+    }
+}
+
+impl fmt::Display for FlowPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for FlowPath {
+    type Err = InvalidFlowPath;
+
+    fn from_str(text: &str) -> Result<Self, InvalidFlowPath> {
+        let (path, pairs) = match text.split_once('?') {
+            Some((path, pairs)) => (path, Some(pairs)),
+            None => (text, None),
+        };
+        let inner = path.strip_prefix('/').ok_or(InvalidFlowPath::NoSlash)?;
+        if inner.is_empty() {
+            return Err(InvalidFlowPath::Root);
+        }
+        let is_of_uri = |byte: u8| byte.is_ascii_graphic() && !b"\"<>^`{|}#".contains(&byte);
+        if !text.bytes().all(is_of_uri) {
+            return Err(InvalidFlowPath::Byte);
+        }
+        let whole = inner.strip_suffix('/').unwrap_or(inner).as_bytes();
+        let decoded = percent::decode(whole).map_err(|_| InvalidFlowPath::Path)?;
+        let is_unclear = |segment: &[u8]| {
+            matches!(segment, b"" | b"." | b"..")
+                || segment.iter().any(|byte| b";\\".contains(byte))
+        };
+        if decoded.split(|byte| *byte == b'/').any(is_unclear) {
+            return Err(InvalidFlowPath::Path);
+        }
+        let mut query: Vec<(String, String)> = Vec::new();
+        for pair in pairs.into_iter().flat_map(|pairs| pairs.split('&')) {
+            let (name, value) = pair.split_once('=').ok_or(InvalidFlowPath::Query)?;
+            let [name, value] = [name, value].map(|text| {
+                let text = percent::decode_form(text.as_bytes()).ok()?;
+                String::from_utf8(text.into_owned()).ok()
+            });
+            let name = name.filter(|name| !name.is_empty());
+            let (name, value) = name.zip(value).ok_or(InvalidFlowPath::Query)?;
+            if name == "mode" || name.starts_with("oauth_") {
+                return Err(InvalidFlowPath::Parameter(name));
+            }
+            if query.iter().any(|(known, _)| *known == name) {
+                return Err(InvalidFlowPath::Query);
+            }
+            query.push((name, value));
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            path_length: path.len(),
+            query,
+        })
+    }
+}
+
+/// The paths of the calls of the flow.
+#[derive(Debug, Clone)]
+pub struct FlowPaths {
+    /// `service.path`: the path of the endpoints that `mode` selects.
+    pub endpoint: String,
+    /// The paths that name a call themselves.
+    named: Vec<(FlowPath, FlowCall)>,
+}
+
+impl FlowPaths {
+    /// `service.path`, the aliases if they are on, and the paths in the configuration.
+    pub fn new<'p>(
+        endpoint: &str,
+        aliases: bool,
+        written: impl IntoIterator<Item = (FlowCall, &'p Vec<FlowPath>)>,
+    ) -> Self {
+        let aliases = ALIASES.into_iter().filter(|_| aliases);
+        let aliases = aliases.filter_map(|(path, call)| Some((path.parse().ok()?, call)));
+        let written = written.into_iter();
+        let written =
+            written.flat_map(|(call, paths)| paths.iter().map(move |path| (path.clone(), call)));
+        Self {
+            endpoint: endpoint.to_owned(),
+            named: aliases.chain(written).collect(),
+        }
+    }
+
+    /// The paths that name a call themselves.
+    pub fn named(&self) -> &[(FlowPath, FlowCall)] {
+        &self.named
+    }
+
+    /// Whether a request to this path can be a token call.
+    pub fn is_token_call(&self, path: &str) -> bool {
+        let mut named = self.named.iter();
+        path == self.endpoint
+            || named.any(|(known, call)| *call != FlowCall::Authorize && known.path() == path)
+    }
+
+    /// Whether a request to this path with this query is a request token call.
+    pub fn is_request_token_call(&self, path: &str, query: Option<&str>) -> bool {
+        let query = query.map(str::as_bytes);
+        let target = target::Target {
+            absolute: None,
+            path: path.as_bytes(),
+            query,
+        };
+        let mode = fields::parameter(query.unwrap_or_default(), "mode");
+        let is_mode = || matches!(mode, Ok(Some(mode)) if mode == "req_req_token");
+        match self.find(&target) {
+            Some((_, call)) => *call == FlowCall::RequestToken,
+            None => path == self.endpoint && is_mode(),
+        }
+    }
+
+    /// The path, with its query, by which the call is known best: one from the configuration, else the alias, else that with a
+    /// `mode`.
+    pub fn of(&self, call: FlowCall) -> String {
+        let mut named = self.named.iter().rev();
+        match named.find(|(_, known)| *known == call) {
+            Some((path, _)) => path.to_string(),
+            None => {
+                let mut modes = MODES.iter();
+                let mode = modes.find(|(_, mode)| *mode == call.mode());
+                format!(
+                    "{}?mode={}",
+                    self.endpoint,
+                    mode.map_or("", |(name, _)| name)
+                )
+            }
+        }
+    }
+
+    /// The authorization page, for a browser that comes with a request token to another path.
+    fn hint(&self, head: &Head<'_>) -> Option<String> {
+        let query = head.target.query.unwrap_or_default();
+        let token = fields::parameter(query, ProtocolParameter::Token.as_str());
+        matches!(token, Ok(Some(_))).then(|| self.of(FlowCall::Authorize))
+    }
+
+    /// The entry that a request is for.
+    pub fn find(&self, target: &target::Target<'_>) -> Option<&(FlowPath, FlowCall)> {
+        self.named.iter().find(|(path, _)| path.matches(target))
+    }
+}
+
+/// The rules of routing.
 #[derive(Debug, Clone)]
 pub struct Params {
-    /// The path of the endpoints that `mode` selects.
-    pub path: String,
-    /// `/oauth/request_token`, `/oauth/authorize` and `/oauth/access_token` too.
-    pub aliases: bool,
+    /// The paths of the token endpoints.
+    pub flow: FlowPaths,
     /// `mode=exchange` too.
     pub exchange: bool,
     /// `/.well-known/jwks.json` too.
@@ -153,7 +397,8 @@ pub struct Params {
 
 impl Params {
     /// The token call of a request with this form, which is empty where the request has none. `named` is the call that
-    /// path or query name. If neither names one, the protocol parameters decide: Net::OAuth drops the query of the URL.
+    /// path or query name. If neither names one, the protocol parameters decide: Net::OAuth drops the query of the URL. `None` if
+    /// nothing names one.
     ///
     /// # Errors
     /// [`Rejection::ModeNotOnce`], [`Rejection::ModeUnknown`] and [`Rejection::MethodNotAllowed`].
@@ -163,7 +408,7 @@ impl Params {
         head: &Head<'_>,
         form: &[u8],
         parameters: &Parameters,
-    ) -> Result<TokenCall, Rejection> {
+    ) -> Result<Option<TokenCall>, Rejection> {
         let in_form = self.mode_of_form(head, form)?;
         let call = match (named, in_form) {
             (Some(call), None) | (None, Some(Mode::Token(call))) => call,
@@ -173,13 +418,14 @@ impl Params {
             (None, None) if parameters.was_sent(ProtocolParameter::Callback) => {
                 TokenCall::RequestToken
             }
+            (None, None) => return Ok(None),
             // The mode of a page belongs in the query.
-            (Some(_), Some(_)) | (None, None | Some(Mode::Page(_))) => {
+            (Some(_), Some(_)) | (None, Some(Mode::Page(_))) => {
                 return Err(Rejection::ModeNotOnce);
             }
         };
         Mode::Token(call).check_method(&head.parts.method)?;
-        Ok(call)
+        Ok(Some(call))
     }
 
     /// Checks that the form of a page does not name a mode too.
@@ -195,7 +441,7 @@ impl Params {
 
     /// The `mode` of a form. Under the other paths, which name the call themselves, it is a parameter like any other.
     fn mode_of_form(&self, head: &Head<'_>, form: &[u8]) -> Result<Option<Mode>, Rejection> {
-        if head.target.path == self.path.as_bytes() {
+        if head.target.path == self.flow.endpoint.as_bytes() {
             self.by_mode(form)
         } else {
             Ok(None)
@@ -218,15 +464,12 @@ impl Params {
     fn named(&self, head: &Head<'_>) -> Result<Option<Target<'static, 'static>>, Rejection> {
         let target = &head.target;
         let mode = match target.path {
-            path if path == self.path.as_bytes() => {
+            path if path == self.flow.endpoint.as_bytes() => {
                 match self.by_mode(target.query.unwrap_or_default())? {
                     None => return Ok(Some(Target::Token(None))),
                     Some(mode) => mode,
                 }
             }
-            b"/oauth/request_token" if self.aliases => Mode::Token(TokenCall::RequestToken),
-            b"/oauth/authorize" if self.aliases => Mode::Page(Page::Authorize),
-            b"/oauth/access_token" if self.aliases => Mode::Token(TokenCall::AccessToken),
             b"/.well-known/jwks.json" if self.jwk_set => {
                 Mode::Page(Page::Asset).check_method(&head.parts.method)?;
                 return Ok(Some(Target::JwkSet));
@@ -234,7 +477,10 @@ impl Params {
             path if self.assets.iter().any(|asset| asset.as_bytes() == path) => {
                 Mode::Page(Page::Asset)
             }
-            _ => return Ok(None),
+            _ => match self.flow.find(target) {
+                Some((_, call)) => call.mode(),
+                None => return Ok(None),
+            },
         };
         mode.check_method(&head.parts.method)?;
         Ok(Some(match mode {
@@ -258,16 +504,25 @@ pub fn route<'o, 'r>(
 ) -> Result<Target<'o, 'r>, Rejection> {
     let (received, target) = (&head.received, &head.target);
     let is_base = origins.is_base(received);
-    if is_base && let Some(named) = params.named(head)? {
-        return Ok(named);
+    let has_pages = is_base || origins.is_page_host(received);
+    // A call of the endpoint that its path and its query do not name.
+    let mut is_undecided = false;
+    if has_pages {
+        match params.named(head)? {
+            Some(Target::Token(None)) => is_undecided = is_base,
+            Some(page @ Target::Page(_)) => return Ok(page),
+            Some(named) if is_base => return Ok(named),
+            _ => {}
+        }
     }
     let url = match origins.choose(received, target.path) {
         Some(url) => url,
-        None if is_base && target.path == b"/" => {
+        None if is_undecided => return Ok(Target::Token(None)),
+        None if has_pages && target.path == b"/" => {
             Mode::Page(Page::Home).check_method(&head.parts.method)?;
             return Ok(Target::Page(Page::Home));
         }
-        None if is_base => return Err(Rejection::NotFound),
+        None if has_pages => return Err(Rejection::NotFound(params.flow.hint(head))),
         None => {
             let host = received.authority.host.chars();
             return Err(Rejection::Misdirected {
@@ -289,15 +544,19 @@ pub fn route<'o, 'r>(
             path => (path, ""),
         },
     };
-    Ok(Target::Api(ApiCall {
+    let call = ApiCall {
         url,
         restored_prefix,
         path,
-    }))
+    };
+    Ok(match is_undecided {
+        true => Target::TokenOrApi(call),
+        false => Target::Api(call),
+    })
 }
 
 /// A call or a page that `mode` names.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Token(TokenCall),
     Page(Page),

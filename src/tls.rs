@@ -56,12 +56,34 @@ pub struct TlsFiles {
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
+/// The certificates of a configuration. Configurations with equal ones trust the same servers and show them the same
+/// certificate, whose key is then the same too.
+#[derive(Debug, Clone)]
+pub struct Contents {
+    roots: Arc<RootCertStore>,
+    chain: Vec<CertificateDer<'static>>,
+}
+
+impl PartialEq for Contents {
+    fn eq(&self, other: &Self) -> bool {
+        self.chain == other.chain && self.roots.roots == other.roots.roots
+    }
+}
+
 impl TlsFiles {
     /// Reads the files.
     ///
     /// # Errors
     /// [`TlsFileError`] names the file.
     pub fn client_config(&self) -> Result<ClientConfig, TlsFileError> {
+        self.read().map(|(config, _)| config)
+    }
+
+    /// Reads the files, and returns their certificates too.
+    ///
+    /// # Errors
+    /// [`TlsFileError`] names the file.
+    pub fn read(&self) -> Result<(ClientConfig, Contents), TlsFileError> {
         let roots = match self.ca.as_slice() {
             [] => system_roots(),
             ca => roots(ca)?,
@@ -77,16 +99,21 @@ impl TlsFiles {
 pub fn client_config(
     roots: RootCertStore,
     identity: Option<&(PathBuf, PathBuf)>,
-) -> Result<ClientConfig, TlsFileError> {
+) -> Result<(ClientConfig, Contents), TlsFileError> {
+    let roots = Arc::new(roots);
     let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| TlsFileError::new(Path::new("TLS"), error.to_string()))?
-        .with_root_certificates(roots);
+        .with_root_certificates(Arc::clone(&roots));
     let Some((certificate, key)) = identity else {
-        return Ok(builder.with_no_client_auth());
+        let chain = Vec::new();
+        return Ok((builder.with_no_client_auth(), Contents { roots, chain }));
     };
-    let identity = SingleCertAndKey::from(certified_key(certificate, key)?);
-    Ok(builder.with_client_cert_resolver(Arc::new(identity)))
+    let identity = certified_key(certificate, key)?;
+    let chain = identity.cert.clone();
+    let identity = Arc::new(SingleCertAndKey::from(identity));
+    let config = builder.with_client_cert_resolver(identity);
+    Ok((config, Contents { roots, chain }))
 }
 
 /// Reads a certificate chain and its key, and checks that they belong together.

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 
 use countersign::{
     oauth::{
-        BaseString, EncodedOrigin, MethodSet, Parameters, Place, ProtocolParameter, RequestUri,
-        RsaPublicKey, Selection, SignatureMethod, SigningKey, is_body_hash, percent, sign,
-        sign_text, verify,
+        BaseString, DeviationSet, EncodedOrigin, MethodSet, Parameters, Place, Placement,
+        ProtocolParameter, RequestUri, RsaPublicKey, Selection, SignatureMethod, SigningKey,
+        is_body_hash, percent, sign, sign_text, verify,
     },
     secret::Secret,
 };
@@ -264,6 +264,7 @@ fn run(vector: &Vector) -> Tally {
         path: uri.path.as_bytes(),
         parameters: &parameters,
         selection: Selection::Rfc5849,
+        deviations: DeviationSet::NONE,
     };
     assert_eq!(text(base.to_vec()), vector.base_string, "{id}: base string");
     if let Some(expected) = &vector.base_string_uri {
@@ -278,7 +279,9 @@ fn run(vector: &Vector) -> Tally {
 
     // The protocol parameters.
     let signature_method = method(&vector.signature_method);
-    let protocol = parameters.protocol(MethodSet::ALL).unwrap();
+    let protocol = parameters
+        .protocol(MethodSet::ALL, Placement::OnePlace)
+        .unwrap();
     let value_of = |name: &str| {
         vector
             .parameters

@@ -27,6 +27,7 @@ fn public_url(text: &str) -> PublicUrl {
 fn origins(family: ForwardedFamily) -> Origins {
     Origins {
         base: public_url("https://auth.test"),
+        pages: Vec::new(),
         public: vec![
             public_url("https://a.test"),
             public_url("https://a.test/v1"),

@@ -41,7 +41,10 @@ use crate::{
         request::RequestBody,
         response::{Gone, ResponseBody},
     },
-    telemetry::metrics::{CONTENT_TYPE, Verdict},
+    telemetry::{
+        heartbeats::HUNG_AFTER,
+        metrics::{CONTENT_TYPE, Verdict},
+    },
 };
 
 /// Serves the admin listener, or the probe listener.
@@ -120,7 +123,10 @@ impl Admin {
             {
                 Err(Rejection::MethodNotAllowed { allow: "GET, HEAD" })
             }
-            "/healthz" => Ok(text(200, "ok\n")),
+            "/healthz" => Ok(match self.readiness.heartbeats.hung(HUNG_AFTER) {
+                None => text(200, "ok\n"),
+                Some(hung) => text(503, &format!("{hung}\n")),
+            }),
             "/readyz" => Ok(self.ready().await),
             "/metrics" if is_open => {
                 let metrics = &self.shared.metrics;
@@ -223,6 +229,14 @@ impl Drop for Completed {
 impl Handler for Admin {
     fn limits(&self) -> Limits {
         Limits::SMALL
+    }
+
+    fn evicted(&self) {
+        self.shared.metrics.connections_evicted.inc();
+    }
+
+    fn refused(&self) {
+        self.shared.metrics.connections_refused.inc();
     }
 
     fn is_draining(&self) -> bool {

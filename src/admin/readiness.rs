@@ -10,6 +10,8 @@ use crate::{
     telemetry::{
         causes::causes,
         conditions::{Condition, Conditions, WINDOW_FULL},
+        heartbeats::{HUNG_AFTER, Heartbeats},
+        log,
     },
     verify::{Verifier, nonces::Nonces},
 };
@@ -27,14 +29,27 @@ pub struct Readiness {
     pub nonces: Arc<Nonces>,
     /// The most nonces that the window holds.
     pub max_nonces: u64,
+    /// The last heartbeats of the workers.
+    pub heartbeats: Arc<Heartbeats>,
     /// The findings are noted here.
     pub conditions: Arc<Conditions>,
 }
 
 impl Readiness {
-    /// Checks store, nonces and clock.
+    /// Checks workers, log, store, nonces and clock.
     pub async fn look(&self) {
         let conditions = &*self.conditions;
+        let hung = self.heartbeats.hung(HUNG_AFTER);
+        let cause =
+            hung.map(|hung| format!("{hung}, and its connections hang; restart the process"));
+        conditions.set(Condition::WorkerHung, cause);
+        if log::is_stalled() {
+            let cause = "standard error is not read fast enough, and access lines are dropped; check its reader, such as \
+                         journald or the container runtime, or set log.access = false";
+            conditions.set(Condition::LogStalled, Some(cause.to_owned()));
+        } else {
+            conditions.end_if_quiet(Condition::LogStalled);
+        }
         match timeout(PING_TIMEOUT, self.store.ping()).await {
             Ok(Ok(())) => conditions.set(Condition::Store, None),
             Ok(Err(error)) if is_of_logged_outage(&error) => {

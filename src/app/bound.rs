@@ -87,7 +87,8 @@ impl BoundListener {
     /// drains, too.
     pub(super) fn serve(self, handler: Rc<Admin>) {
         let rules = listener::Rules {
-            bounds: Arc::new(Bounds::new(ADMIN_CONNECTIONS, None)),
+            bounds: Arc::new(Bounds::new(ADMIN_CONNECTIONS, Some(ADMIN_SHARE))),
+            seats: Rc::default(),
             tls: None,
             // The connections that remain in the queue need not be accepted.
             is_passed: true,
@@ -112,3 +113,6 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
 
 /// Connections to the admin listener at once.
 const ADMIN_CONNECTIONS: usize = 256;
+
+/// Connections to the admin listener of one address at once, so that others can always reach it.
+const ADMIN_SHARE: u32 = 128;

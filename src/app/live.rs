@@ -22,6 +22,7 @@ use crate::{
     manage::{self, Management},
     oauth::{MethodSet, diagnosis::OtherUrl},
     origin::{HttpUrl, Origin, Scheme},
+    outbound::Dialer,
     pages::{self, Pages, PermissionText, cookie_names},
     parse::origin::{Origins, PublicUrl},
     policy::{
@@ -34,7 +35,7 @@ use crate::{
         colour::Palette,
         look::{self, Look},
     },
-    route,
+    route::{self, FlowCall, FlowPaths},
     server::{buffered::Shares, caller::Limits, tls::TlsError},
     tls::TlsFiles,
     verify,
@@ -77,7 +78,7 @@ pub fn live(
         verifier: Arc::clone(&services.verifier),
         verify,
         pages: Pages::new(pages, services.pages.clone()),
-        login_path: config.service.path.clone(),
+        flow: flow_paths(config),
         origins: Arc::clone(&origins),
         operations: operations(config),
         enforce: config.signature.enforcement == Enforcement::Enforce,
@@ -88,8 +89,7 @@ pub fn live(
     Ok(Live {
         limits: limits(config),
         route: route::Params {
-            path: config.service.path.clone(),
-            aliases: config.service.aliases,
+            flow: flow_paths(config),
             exchange: endpoints.exchange.is_some(),
             jwk_set: keys.is_some(),
             assets: look.assets().map(|asset| asset.path.clone()).collect(),
@@ -236,6 +236,7 @@ fn origins(config: &Config, listener: SocketAddr) -> Origins {
     let public = config.public_api_urls(listener).into_iter();
     Origins {
         base: base.into(),
+        pages: config.service.page_urls.clone(),
         public: public.map(PublicUrl::from).collect(),
         prefix_mode: config.service.prefix,
         trusted_proxies: config.listen.trusted_proxies.clone(),
@@ -273,18 +274,46 @@ pub fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
     }
 }
 
+/// The paths of the token endpoints.
+pub fn flow_paths(config: &Config) -> FlowPaths {
+    let service = &config.service;
+    FlowPaths::new(
+        &service.path,
+        service.aliases,
+        [
+            (FlowCall::RequestToken, &service.request_token_paths),
+            (FlowCall::Authorize, &service.authorize_paths),
+            (FlowCall::AccessToken, &service.access_token_paths),
+        ],
+    )
+}
+
 /// The rules by which a request is explained.
 pub fn explain_rules(config: &Config, listener: SocketAddr) -> explain::Rules {
-    let service = &config.service;
-    let mut token_calls = vec![service.path.clone()];
-    if service.aliases {
-        token_calls.extend(["/oauth/request_token", "/oauth/access_token"].map(str::to_owned));
-    }
     explain::Rules {
         verify: verify_params(config, listener),
-        token_calls,
+        flow: flow_paths(config),
         window: config.signature.timestamp_window,
     }
+}
+
+/// The paths of the authorization page beside `service.path`.
+fn page_paths(config: &Config) -> Vec<String> {
+    let flow = flow_paths(config);
+    let named = flow.named().iter();
+    let pages = named.filter(|(_, call)| *call == FlowCall::Authorize);
+    pages.map(|(path, _)| path.path().to_owned()).collect()
+}
+
+/// The parameters of the authorization page that the configuration names.
+fn page_parameters(config: &Config) -> Vec<String> {
+    let service = &config.service;
+    let paths = service.authorize_paths.iter();
+    let demanded = paths.flat_map(|path| path.names().map(str::to_owned));
+    let renamed = service.page_parameters.0.iter();
+    demanded
+        .chain(renamed.map(|(name, _)| name.clone()))
+        .collect()
 }
 
 /// Makes the look that all pages share.
@@ -297,6 +326,8 @@ pub fn look(config: &Config, listener: SocketAddr) -> Result<Look, PageFileError
         realm: config.service.realm.clone(),
         origin: config.base_url(listener).to_string(),
         path: config.service.path.clone(),
+        page_paths: page_paths(config),
+        page_parameters: page_parameters(config),
         name: pages.name.as_ref().unwrap_or(&config.service.realm).clone(),
         messages: pages.messages.clone(),
         permissions: config.permission.iter().map(|it| it.name.clone()).collect(),
@@ -317,7 +348,7 @@ pub fn look(config: &Config, listener: SocketAddr) -> Result<Look, PageFileError
     })
 }
 
-fn page_params(config: &Config, origins: &Origins, look: Arc<Look>) -> pages::Params {
+fn page_params(config: &Config, origins: &Arc<Origins>, look: Arc<Look>) -> pages::Params {
     let text = |entry: &config::PermissionEntry| PermissionText {
         name: entry.name.clone(),
         title: entry
@@ -329,7 +360,8 @@ fn page_params(config: &Config, origins: &Origins, look: Arc<Look>) -> pages::Pa
     };
     let profile = config.tokens.user_parameters();
     pages::Params {
-        origin: origins.base.origin.clone(),
+        origins: Arc::clone(origins),
+        parameters: config.service.page_parameters.0.clone(),
         look,
         session_ttl: config.login.session_ttl,
         sessions_per_user: config.limits.sessions_per_user,
@@ -363,10 +395,10 @@ fn operations(config: &Config) -> Operations {
         websocket: !entry.upgrade.is_empty(),
         index: 0,
     };
-    let unlisted = Access::of(config.unlisted().as_slice());
+    let unlisted = Access::of(config.unlisted());
     let hide = config.operations.forbidden_status == 404;
     let listed = config.operation.iter().map(operation).collect();
-    Operations::new(listed, unlisted, hide)
+    Operations::new(listed, unlisted, hide, config.paths.similar)
 }
 
 fn forward_params(
@@ -462,8 +494,16 @@ pub fn upstream_params(config: &Config) -> Result<Option<pool::Params>, TlsError
         header_case: upstream.header_case,
         tls,
         http2: upstream.http2,
+        dialer: Dialer {
+            stale_addresses: upstream.stale_addresses,
+            // An API that takes nothing of a body may have as long as its limit says.
+            user_timeout: Dialer::default()
+                .user_timeout
+                .max(config.limits.body_timeout),
+        },
         connect_timeout: upstream.connect_timeout,
         idle_timeout: upstream.idle_timeout,
+        max_age: upstream.max_age,
         // The kept connections of all workers together leave enough descriptors for callers.
         max_idle: (upstream.max_idle as usize)
             .min(descriptors::at_most(usize::MAX, descriptors::limit()) / config.workers()),

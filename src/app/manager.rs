@@ -1,18 +1,14 @@
 //! Notifications to the service manager (`sd_notify`): ready, reloading, stopping, and that all threads still run.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use sd_notify::NotifyState;
 use tokio::{
     task::spawn_local,
     time::{MissedTickBehavior, interval},
 };
+
+use crate::telemetry::heartbeats::Heartbeats;
 
 /// The longest interval at which workers show that they run; a watchdog may need a shorter one.
 const BEAT: Duration = Duration::from_secs(1);
@@ -41,25 +37,23 @@ pub(super) fn beat() -> Duration {
         .clamp(Duration::from_millis(1), BEAT)
 }
 
-/// Feeds the watchdog, if there is one, for as long as each worker sets its beat: a process in which one hangs is ended and
-/// started again by the service manager.
-pub(super) fn feed_watchdog(beats: Arc<[AtomicBool]>) {
+/// Feeds the watchdog, if there is one, while each worker has a heartbeat: the service manager ends a process in which one
+/// hangs, and starts it again.
+pub(super) fn feed_watchdog(heartbeats: Arc<Heartbeats>) {
     let Some(period) = sd_notify::watchdog_enabled() else {
         return;
     };
     spawn_local(async move {
-        let mut ticks = interval((period / 2).max(Duration::from_millis(1)));
-        // Workers need a whole period between two checks, also after this thread had to wait.
+        let half = (period / 2).max(Duration::from_millis(1));
+        let mut ticks = interval(half);
+        // Workers need this time between two checks, also after this thread had to wait.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let missing = beats
-                .iter()
-                .position(|beat| !beat.swap(false, Ordering::Relaxed));
-            match missing {
+            match heartbeats.hung(half) {
                 None => tell(&[NotifyState::Watchdog]),
-                Some(worker) => tracing::warn!(
-                    worker,
+                Some(hung) => tracing::warn!(
+                    worker = hung.worker,
                     "a worker did not run for half the period of the watchdog"
                 ),
             }

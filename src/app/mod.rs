@@ -316,7 +316,7 @@ impl App {
             tls: tls.map(|tls| Arc::new(ArcSwap::from_pointee(tls))),
             proxy_protocol: config.listen.proxy_protocol,
             beat: manager::beat(),
-            beats: (0..workers).map(|_| AtomicBool::new(true)).collect(),
+            heartbeats: Arc::clone(&services.readiness.heartbeats),
             staying: Arc::new(AtomicUsize::new(workers)),
         };
         let mut app = Self {
@@ -390,7 +390,7 @@ impl App {
             };
             bound.serve(Rc::new(handler));
         }
-        manager::feed_watchdog(Arc::clone(&self.common.beats));
+        manager::feed_watchdog(Arc::clone(&self.common.heartbeats));
         manager::tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
 
         loop {
@@ -517,8 +517,13 @@ impl App {
         Certificate::may_replace(&certificates, &shown, self.services.clock.now())
             .map_err(StartError::Certificate)?;
         let tls = tls_params(config).zip(self.common.tls.as_ref());
+        let mut live = live::live(config, first(&self.addresses), &self.services)?;
+        let before = self.common.shared.live.load();
+        let rate = live.authorizer.rate.take();
+        live.authorizer.rate = rate.map(|rate| rate.or_before(before.authorizer.rate.as_ref()));
+        live.endpoints.rate.clone_from(&live.authorizer.rate);
         Ok(Swap {
-            live: live::live(config, first(&self.addresses), &self.services)?,
+            live,
             backend: live::backend(config, first(&self.addresses), &self.services)?,
             tls: tls
                 .map(|(params, shown)| Tls::read(&params, Some(&shown.load())))
@@ -617,6 +622,18 @@ impl App {
         }
         if let Err(error) = self.services.nonces.window().close() {
             tracing::error!(%error, "could not close the nonce window cleanly");
+        }
+        // The next process may have begun by now, with files of this version or a later one.
+        match timeout(LAST_SYNC, services::note_files(&self.services)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::error!(%error, "could not note the version of the nonce window")
+            }
+            Err(_) => {
+                tracing::error!(
+                    "could not note the version of the nonce window: the store is too slow"
+                )
+            }
         }
     }
 }

@@ -9,9 +9,12 @@ use std::{
 };
 
 use thiserror::Error;
-use tokio::{net::lookup_host, time::timeout};
+use tokio::time::timeout;
 
-use crate::config::{ApiUrl, Config, ListenAddress};
+use crate::{
+    config::{ApiUrl, Config, ListenAddress},
+    outbound,
+};
 
 /// A listener and its key.
 pub type OwnListener = (&'static str, ListenAddress);
@@ -40,15 +43,18 @@ pub async fn check(config: &Config, listeners: &[OwnListener]) -> Result<(), Api
             )
         }
         ApiUrl::Tcp(url) => {
-            let lookup = lookup_host((url.origin.bare_host(), url.origin.port));
-            let addresses: Vec<SocketAddr> = timeout(config.upstream.connect_timeout, lookup)
-                .await
-                .ok()
-                .and_then(Result::ok)
-                .map(Iterator::collect)
-                .unwrap_or_default();
+            let (origin, upstream) = (&url.origin, &config.upstream);
+            let found = outbound::addresses(origin.bare_host(), upstream.stale_addresses);
+            let found = timeout(upstream.connect_timeout, found).await;
+            let addresses = found.ok().and_then(Result::ok);
+            let is_ours = |at: SocketAddr| {
+                let mut ips = addresses
+                    .iter()
+                    .flat_map(|all| all.iter().map(SocketAddr::ip));
+                ips.any(|ip| leads_to(SocketAddr::new(ip, origin.port), at))
+            };
             listeners.iter().find(|(_, listener)| match listener {
-                ListenAddress::Tcp(at) => addresses.iter().any(|address| leads_to(*address, *at)),
+                ListenAddress::Tcp(at) => is_ours(*at),
                 ListenAddress::Unix(_) => false,
             })
         }

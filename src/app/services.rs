@@ -1,17 +1,13 @@
 //! The services that live as long as the process: store, cache, nonce window, login, metrics.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use sd_notify::NotifyState;
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
-use super::{certificates::Certificate, manager, own::resolved, watch};
+use super::{certificates::Certificate, inspect::can_create, manager, own::resolved, watch};
 use crate::{
     admin::readiness::Readiness,
     clock::{Clock, UnixTime},
@@ -33,7 +29,10 @@ use crate::{
         redis,
         seal::{KeyFileError, SealKey},
     },
-    telemetry::{charts::Charts, conditions::Conditions, metrics::Metrics, rejections::Rejections},
+    telemetry::{
+        charts::Charts, conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics,
+        rejections::Rejections,
+    },
     tls::TlsFiles,
     verify::{Verifier, nonces::Nonces},
 };
@@ -110,7 +109,7 @@ pub enum ServiceError {
     Metrics(#[from] prometheus::Error),
     /// The system gives no more threads.
     #[error("cannot start a thread")]
-    Thread(#[source] std::io::Error),
+    Thread(#[source] io::Error),
 }
 
 /// Why the high-water mark of accepted timestamps cannot be recorded.
@@ -121,7 +120,7 @@ pub enum MarkError {
     Store(#[from] StoreError),
     /// The file of the nonce window cannot be written.
     #[error("nonce.path: {0}")]
-    Window(#[from] std::io::Error),
+    Window(#[from] io::Error),
 }
 
 /// The services of a process.
@@ -252,8 +251,8 @@ pub fn read_keys(config: &Config) -> Result<Vec<SealKey>, ServiceError> {
 /// Checks the paths of store and nonce window before either is created.
 ///
 /// # Errors
-/// [`ServiceError::OneFile`], and [`ServiceError::Store`] for a directory that is missing: the window, which is beside
-/// the store, would complain of a key that nobody wrote.
+/// [`ServiceError::OneFile`], and [`ServiceError::Store`] for a directory that is missing or cannot be written: the window,
+/// which is beside the store, would complain of a key that nobody wrote.
 pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
     let Some(store) = config.store_file() else {
         return Ok(());
@@ -264,13 +263,18 @@ pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
         }
         Some(_) => Ok(()),
         None => {
-            let absolute = std::path::absolute(&store).unwrap_or_else(|_| store.clone());
-            if absolute.parent().is_some_and(Path::is_dir) {
-                return Ok(());
-            }
+            let problem = match can_create(&resolved(&store)) {
+                Ok(()) => return Ok(()),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                        OpenProblem::DirectoryMissing
+                    }
+                    _ => OpenProblem::NotWritable(error.into()),
+                },
+            };
             Err(ServiceError::Store(OpenError {
                 place: store.display().to_string(),
-                problem: OpenProblem::DirectoryMissing,
+                problem,
             }))
         }
     }
@@ -325,6 +329,11 @@ pub async fn open(
     let metrics = Arc::new(Metrics::new()?);
     let _ = store.extensions().metrics.set(Arc::clone(&metrics));
     let known = store.local_nonces_until().await?;
+    let version = match opened.files() {
+        Some(files) => store.nonce_files(&files.id).await?,
+        None => None,
+    };
+    let opened = opened.after_version(version);
     let window = opened.start(clock.now(), known, config.nonce.on_lost)?;
     let throttle = Arc::new(throttle(config)?);
     let cache = cached::Params {
@@ -370,6 +379,7 @@ pub async fn open(
         verifier: Arc::clone(&verifier),
         nonces: Arc::clone(&nonces),
         max_nonces: config.nonce.max_entries.get(),
+        heartbeats: Arc::new(Heartbeats::new(config.workers().get())),
         conditions: Arc::clone(&conditions),
     });
     let certificates = Arc::<ArcSwap<_>>::default();
@@ -475,7 +485,7 @@ pub(super) fn target(
     let tls = origin
         .is_https()
         .then(|| forward::tls::client_config(&params));
-    let tls = tls.transpose()?;
+    let tls = tls.transpose()?.map(|tls| (tls.config, tls.name));
     Ok(Target { origin, tls })
 }
 
@@ -540,6 +550,22 @@ pub async fn note_imported(nonces: &Nonces, store: &dyn Store) -> Result<(), Mar
     Ok(())
 }
 
+/// Writes into the store the version of the closed files of the nonce window: a start with an older copy of them notices that.
+///
+/// # Errors
+/// The store's.
+pub async fn note_files(services: &Services) -> Result<(), StoreError> {
+    let (nonces, store) = (&services.nonces, &services.store);
+    match nonces.window().files().filter(|_| !nonces.are_shared()) {
+        Some(files) => {
+            store
+                .set_local_nonces_until(nonces.high_water_mark(), Some(files))
+                .await
+        }
+        None => Ok(()),
+    }
+}
+
 /// Writes into the store the last timestamp of requests that this run may accept, before it accepts them. A wider
 /// configured window takes effect from then on.
 ///
@@ -548,7 +574,8 @@ pub async fn note_imported(nonces: &Nonces, store: &dyn Store) -> Result<(), Mar
 pub async fn mark(nonces: &Nonces, store: &dyn Store, clock: &Clock) -> Result<(), MarkError> {
     if !nonces.are_shared() {
         let mark = nonces.next_high_water_mark(clock.now())?;
-        store.set_local_nonces_until(mark).await?;
+        let files = nonces.window().files();
+        store.set_local_nonces_until(mark, files).await?;
         nonces.marked(mark, clock.now())?;
     }
     Ok(())

@@ -77,18 +77,22 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
     every(tasks, TRIM_EVERY, services, None, async |_| {
         Ok(spawn_blocking(memory::return_free_pages).await?)
     });
-    let (mut from, mut missing) = (ResealFrom::default(), false);
+    let mut from = None;
     every(tasks, KEYS_EVERY, services, None, async move |services| {
-        let batch = services.store.reseal(from.clone(), true).await?;
+        let now = services.clock.now();
+        let (begun, next) = from.take().unwrap_or((now, ResealFrom::default()));
+        let batch = services.store.reseal(next, true).await?;
         if let Some((_, error)) = batch.unopened {
-            missing = true;
             let cause = Some(error.to_string());
             services.conditions.set(Condition::KeyMissing, cause);
         }
-        if batch.next.is_none() && !std::mem::take(&mut missing) {
-            services.conditions.set(Condition::KeyMissing, None);
+        match batch.next {
+            Some(next) => from = Some((begun, next)),
+            // Requests note it too, also for a secret that this look had passed.
+            None => services
+                .conditions
+                .end_unless_noted_since(Condition::KeyMissing, begun),
         }
-        from = batch.next.unwrap_or_default();
         Ok(())
     });
     let mut due = 0;

@@ -4,12 +4,12 @@ use std::sync::{Arc, atomic::Ordering};
 
 use prometheus::{
     register_gauge_vec_with_registry, register_gauge_with_registry,
-    register_int_counter_vec_with_registry,
+    register_int_counter_vec_with_registry, register_int_counter_with_registry,
 };
 use strum::VariantArray as _;
 
 use super::services::Services;
-use crate::telemetry::conditions::Condition;
+use crate::telemetry::{conditions::Condition, log};
 
 /// Lets the metrics show what the services count.
 ///
@@ -40,6 +40,11 @@ pub(super) fn watch(services: &Services) -> prometheus::Result<()> {
         "countersign_degraded",
         "1 while this is wrong without stopping signed calls.",
         &["cause"],
+        registry
+    )?;
+    let dropped = register_int_counter_with_registry!(
+        "countersign_log_lines_dropped_total",
+        "Lines of the log that were dropped because standard error was not read.",
         registry
     )?;
     let remaining = register_gauge_vec_with_registry!(
@@ -78,6 +83,7 @@ pub(super) fn watch(services: &Services) -> prometheus::Result<()> {
             let gauge = family.with_label_values(&[condition.as_str()]);
             gauge.set(u8::from(conditions.lasts(condition)).into());
         }
+        dropped.inc_by(log::dropped_lines().saturating_sub(dropped.get()));
         // A reload may have removed one.
         remaining.reset();
         for one in certificates.load().iter() {

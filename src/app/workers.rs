@@ -6,7 +6,7 @@ use std::{
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
         mpsc,
     },
     thread::{self, JoinHandle},
@@ -28,6 +28,7 @@ use crate::{
         listener::{self, Bounds, Listener, Rules},
         tls::Tls,
     },
+    telemetry::heartbeats::Heartbeats,
 };
 
 /// The time between two checks of unused connections to the API.
@@ -51,8 +52,8 @@ pub struct Common {
     pub proxy_protocol: bool,
     /// The interval at which each worker shows that it runs.
     pub beat: Duration,
-    /// Set by each worker at each beat.
-    pub beats: Arc<[AtomicBool]>,
+    /// The last heartbeats of the workers.
+    pub heartbeats: Arc<Heartbeats>,
     /// Workers that may still use nonces or the store.
     pub staying: Arc<AtomicUsize>,
 }
@@ -164,6 +165,7 @@ async fn run(
     gate: Option<BoundListener>,
 ) {
     let worker = Rc::new(Worker::new(Arc::clone(&common.shared)));
+    let seats = Rc::default();
     let stop = || {
         let mut phase = common.shared.phase.clone();
         async move {
@@ -173,6 +175,7 @@ async fn run(
     for listener in public {
         let rules = Rules {
             bounds: Arc::clone(&common.bounds),
+            seats: Rc::clone(&seats),
             tls: common.tls.clone(),
             is_passed,
             proxy_protocol: common.proxy_protocol,
@@ -183,6 +186,7 @@ async fn run(
     if let Some(gate) = gate {
         let rules = Rules {
             bounds: Arc::clone(&common.gate_bounds),
+            seats: Rc::default(),
             tls: None,
             is_passed: gate.is_passed,
             proxy_protocol: false,
@@ -200,7 +204,7 @@ async fn run(
         tokio::select! {
             _ = &mut ended => return,
             _ = evict.tick() => worker.evict_idle(),
-            _ = beat.tick() => common.beats[index].store(true, Ordering::Relaxed),
+            _ = beat.tick() => common.heartbeats.beat(index),
             () = left(&worker, &common.shared), if is_staying => {
                 is_staying = false;
                 common.staying.fetch_sub(1, Ordering::Release);

@@ -27,7 +27,7 @@ use crate::{
     nonce,
     server::tls,
     store::{
-        OpenProblem, Opening, Store,
+        OpenProblem, Opening, Store, grant,
         port::{ResealFrom, Resealed},
         redis,
     },
@@ -325,7 +325,8 @@ fn missing(key: &str, path: &Path) -> CheckResult {
     match inspect::can_create(path) {
         Ok(()) => Ok(format!("{file} is not there yet; serve makes it")),
         Err(error) => Err(CommandError::failed(format!(
-            "{key}: {file}: serve cannot make it: {error}; make its directory, writable for this user"
+            "{key}: {file}: serve cannot make it: {error}; make its directory if it is missing, writable {}",
+            grant(path)
         ))),
     }
 }

@@ -9,12 +9,12 @@ use serde_json::json;
 
 use self::details::Details;
 use super::{
-    context::{CommandError, Confirmation, Context, FilterArgs},
+    context::{About as _, CommandError, Confirmation, Context, FilterArgs},
     secret_arg::SecretArg,
 };
 use crate::{
     config::parse_duration,
-    manage::{ManageError, view},
+    manage::{check_secret, view},
     names::ConsumerKey,
     secret::Secret,
     store::{port::RecordFilter, record::Consumer},
@@ -201,9 +201,7 @@ fn read_secret(argument: Option<SecretArg>) -> Result<Option<Secret>, CommandErr
         return Ok(None);
     };
     let secret = argument.read(&mut io::stdin())?;
-    if secret.is_empty() {
-        // Before the store is opened.
-        return Err(CommandError::from(ManageError::EmptySecret).about("--secret"));
-    }
+    // Before the store is opened.
+    check_secret(&secret).about("--secret")?;
     Ok(Some(secret))
 }

@@ -180,7 +180,7 @@ impl<E: Error + 'static> From<E> for CommandError {
             || start.is_some_and(StartError::is_configuration)
             || matches!(
                 manage,
-                Some(ManageError::CannotSign | ManageError::EmptySecret)
+                Some(ManageError::CannotSign | ManageError::EmptySecret | ManageError::LongSecret)
             );
         let is_store = manage.is_some_and(|error| matches!(error, ManageError::Store(_)));
         let about = match is_store || error.is::<StoreError>() {

@@ -36,7 +36,7 @@ use self::{
     sign::SignArgs,
     transfer::{ExportArgs, ImportArgs},
 };
-use crate::{clock::Clock, store::Opening};
+use crate::{clock::Clock, store::Opening, telemetry::log};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -126,7 +126,11 @@ fn definition() -> clap::Command {
 pub fn main() -> ExitCode {
     let parsed = definition().try_get_matches();
     match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => finish(cli.command.run()),
+        Ok(cli) => {
+            let result = cli.command.run();
+            log::flush();
+            finish(result)
+        }
         Err(error) if usage::is_help(&error) => {
             // A closed standard output does not make the help fail.
             let _ = error.print();

@@ -15,8 +15,8 @@ use crate::{
     explain::{Asked, Request},
     issue::random,
     oauth::{
-        BaseString, MethodSet, Parameters, RsaPrivateKey, ShapeError, SignatureMethod, SigningKey,
-        percent, sign, sign_rsa,
+        BaseString, MethodSet, Parameters, Placement, RsaPrivateKey, ShapeError, SignatureMethod,
+        SigningKey, percent, sign, sign_rsa,
     },
 };
 
@@ -156,7 +156,7 @@ fn collected(request: &Request<'_>, header: &str) -> Result<Parameters, ShapeErr
     let mut parameters = Parameters::new();
     parameters.read_header(header.as_bytes())?;
     request.read_into(&mut parameters)?;
-    parameters.protocol(MethodSet::ALL)?;
+    parameters.protocol(MethodSet::ALL, Placement::OnePlace)?;
     Ok(parameters)
 }
 

@@ -61,8 +61,8 @@ The file is JSON Lines. To take over the keys of another system, write it like t
   {\"kind\":\"user\",\"id\":\"4711\",\"name\":\"alice\"}
   {\"kind\":\"token\",\"token\":\"…\",\"token_secret\":\"…\",\"consumer\":\"shop\",\"user\":\"4711\"}
 
-Or give CSV with a header, and say what the rows are and which column holds which member. An empty cell is left out; lists \
-are separated by spaces; a time is also read in seconds since 1970 and as 2026-01-31 12:00:00, in UTC:
+Or give CSV with a header, and say what the rows are and which column holds which member. An empty cell is left out, and lists \
+are separated by spaces:
 
   countersign import apps.csv --csv consumer --map key=consumer_key,secret=consumer_secret,name=title
 
@@ -77,7 +77,7 @@ All other members may be left out:
   user      display_name, password_hash, enabled, created_at
   token     permissions, issued_at, expires_at, last_used_at, revoked_at
 
-Times are RFC 3339. A secret that is not text is written in base64 under secret_base64 or token_secret_base64. Users without \
+Times are seconds since 1970, RFC 3339, or in UTC 2026-01-31 12:00:00 or 20260131120000; from 2000 to 9999. A secret that is not text is written in base64 under secret_base64 or token_secret_base64. Users without \
 password_hash get a password from countersign user passwd. A password_hash may be:
 
   argon2id   $argon2id$v=19$m=65536,t=2,p=1$…, at most 128 MiB, 256 MiB times passes, 16 lanes

@@ -1,15 +1,19 @@
 //! Settings with a few possible values, for which no other module has a type.
 
-use serde::Deserialize;
+use std::collections::BTreeMap;
+
+use serde::de::{Deserialize, Deserializer, Error as _};
 
 use super::{
     Tokens,
-    text::{PARAMETER, Reason, Text, is_parameter, texts},
+    text::{self, PARAMETER, Reason, Text, is_parameter, texts},
 };
-use crate::{endpoints::UserField, policy::operations::Kind};
+use crate::{
+    endpoints::UserField, oauth::ProtocolParameter, policy::operations::Kind, route::FlowPath,
+};
 
 /// The treatment of protected calls that fail verification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Enforcement {
     /// They are rejected.
@@ -19,7 +23,7 @@ pub enum Enforcement {
 }
 
 /// The place of used nonces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NonceScope {
     /// In this process.
@@ -38,7 +42,7 @@ pub enum StoreBackend {
 }
 
 /// The check of a user's password.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoginBackend {
     /// The store's own accounts.
@@ -49,9 +53,57 @@ pub enum LoginBackend {
     Header,
 }
 
-/// The kind of caller who may call what no `[[operation]]` lists; `None`: nobody.
+/// The kinds of caller who may call what no `[[operation]]` lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unlisted(pub Vec<Kind>);
+
+impl<'de> Deserialize<'de> for Unlisted {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let kinds: Vec<UnlistedKind> = text::distinct(deserializer)?;
+        match kinds.as_slice() {
+            [UnlistedKind(None)] => Ok(Self(Vec::new())),
+            kinds => {
+                let kinds: Option<Vec<Kind>> = kinds.iter().map(|kind| kind.0).collect();
+                let mixed = "\"nobody\" stands alone; leave it out, or leave the kinds out";
+                kinds.map(Self).ok_or_else(|| D::Error::custom(mixed))
+            }
+        }
+    }
+}
+
+/// One item of [`Unlisted`]; `None`: nobody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unlisted(pub Option<Kind>);
+struct UnlistedKind(Option<Kind>);
+
+/// Other names of parameters in the address of the authorization page, each with the parameter that it stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PageParameters(pub Vec<(String, ProtocolParameter)>);
+
+impl<'de> Deserialize<'de> for PageParameters {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = BTreeMap::<String, String>::deserialize(deserializer);
+        let expected = "expected a table of names, such as { token = \"oauth_token\" }";
+        let written = written.map_err(|_| D::Error::custom(expected))?;
+        let pairs = written.into_iter().map(|(name, meant)| {
+            let meant = match meant.as_str() {
+                "oauth_token" => ProtocolParameter::Token,
+                "oauth_consumer_key" => ProtocolParameter::ConsumerKey,
+                _ => {
+                    let message = format!(
+                        "{name:?} stands for {meant:?}; expected \"oauth_token\" or \"oauth_consumer_key\""
+                    );
+                    return Err(D::Error::custom(message));
+                }
+            };
+            if !is_parameter(&name) || name == "mode" {
+                let message = format!("{name:?} cannot stand for {}; expected {PARAMETER}", meant.as_str());
+                return Err(D::Error::custom(message));
+            }
+            Ok((name, meant))
+        });
+        pairs.collect::<Result<_, _>>().map(Self)
+    }
+}
 
 /// A protocol that an operation may switch to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +113,8 @@ pub enum UpgradeProtocol {
 }
 
 texts! {
-    Unlisted: "\"consumer\", \"application\", \"user\", \"anonymous\" or \"nobody\"" => |text| match text {
+    FlowPath: "a path such as \"/oauth/initiate\", with or without a query" => |text: &str| text.parse::<FlowPath>();
+    UnlistedKind: "\"consumer\", \"application\", \"user\", \"anonymous\" or \"nobody\"" => |text| match text {
         "nobody" => Ok(Self(None)),
         kind => Kind::parse(kind).map(|kind| Self(Some(kind))).map_err(|_| ""),
     };
@@ -110,7 +163,7 @@ impl Tokens {
 }
 
 /// The treatment of an unsigned CORS preflight on a path that an operation lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preflight {
     /// It is rejected like any other call without credentials.

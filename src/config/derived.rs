@@ -4,6 +4,7 @@ use std::{
     net::SocketAddr,
     num::NonZeroUsize,
     path::{Path, PathBuf},
+    thread::available_parallelism,
 };
 
 use super::{Config, ListenAddress, LoginBackend, NonceScope, StoreBackend, Unlisted};
@@ -13,15 +14,25 @@ use crate::{
     policy::operations::Kind,
 };
 
+/// The most workers where `listen.workers` is not written. A container with a small share of a large machine may have no
+/// quota, and then it sees every processor.
+const MAX_DEFAULT_WORKERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
+
+/// The workers for this many processors, where `listen.workers` is not written.
+pub(super) fn default_workers(processors: NonZeroUsize) -> NonZeroUsize {
+    processors.min(MAX_DEFAULT_WORKERS)
+}
+
 /// The key of the listener for forward-auth.
 pub const FORWARD_AUTH: &str = "forward_auth.listen";
 
 impl Config {
-    /// `listen.workers`: as written, else one for each core.
+    /// `listen.workers`: as written, else one for each processor that the quota of the cgroup allows, at most
+    /// [`MAX_DEFAULT_WORKERS`].
     pub fn workers(&self) -> NonZeroUsize {
         match self.listen.workers {
             Some(workers) => workers.into(),
-            None => std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            None => default_workers(available_parallelism().unwrap_or(NonZeroUsize::MIN)),
         }
     }
 
@@ -114,11 +125,12 @@ impl Config {
         self.nonce.path.clone().or_else(beside)
     }
 
-    /// `operations.unlisted`: as written, else `consumer` while there is no `[[operation]]`, and `nobody` from then on.
-    pub fn unlisted(&self) -> Option<Kind> {
-        match self.operations.unlisted {
-            Some(Unlisted(kind)) => kind,
-            None => self.operation.is_empty().then_some(Kind::Consumer),
+    /// `operations.unlisted`: as written, else `consumer` while there is no `[[operation]]`, and nobody from then on.
+    pub fn unlisted(&self) -> &[Kind] {
+        match &self.operations.unlisted {
+            Some(Unlisted(kinds)) => kinds,
+            None if self.operation.is_empty() => &[Kind::Consumer],
+            None => &[],
         }
     }
 }

@@ -9,7 +9,8 @@
 //! (errors) and `warnings` (advice); values that follow from other keys are in `derived`.
 //!
 //! A relative path belongs to the directory of the configuration file, wherever the working directory is: in the file, in
-//! a variable that sets a key, and in a `_FILE` variable. Every path is made absolute when it is read.
+//! a variable that sets a key, and in a `_FILE` variable; only the files that the process writes can belong to another one, which
+//! `COUNTERSIGN_DATA` names. Every path is made absolute when it is read.
 
 mod address;
 mod choices;

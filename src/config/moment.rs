@@ -6,7 +6,7 @@ use toml::Value;
 
 use crate::clock::UnixTime;
 
-/// A moment from 1970 on: an RFC 3339 text, or a TOML date-time with an offset.
+/// A moment from 2000 to 9999: an RFC 3339 text, or a TOML date-time with an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub struct Moment(pub UnixTime);
 
@@ -23,10 +23,10 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
 }
 
 fn moment<E: Error>(text: &str) -> Result<Moment, E> {
-    let read = OffsetDateTime::parse(text, &Rfc3339).ok();
-    let seconds = read.and_then(|read| u64::try_from(read.unix_timestamp()).ok());
-    seconds.map(|seconds| Moment(UnixTime(seconds))).ok_or_else(|| {
-        E::custom("expected a date and a time with an offset, such as 2027-03-31T00:00:00Z, from 1970 on")
+    let has_offset = OffsetDateTime::parse(text, &Rfc3339).is_ok();
+    let time = UnixTime::from_written(text).ok().filter(|_| has_offset);
+    time.map(Moment).ok_or_else(|| {
+        E::custom("expected a date and a time with an offset, such as 2027-03-31T00:00:00Z, from 2000 to 9999")
     })
 }
 

@@ -2,13 +2,19 @@
 //!
 //! A variable's value is TOML. A value that is not valid TOML is a string, so that `300s` needs no quotes. With `_FILE`
 //! the value is the content of the file that the variable names, less one final newline; a relative name belongs to the
-//! directory of the configuration file. A key that ends in `_file` itself wins over that reading:
+//! directory of the configuration file. `COUNTERSIGN_DATA` names the directory for the store and the nonce window, if their paths
+//! are relative. A key that ends in `_file` itself wins over that reading:
 //! `COUNTERSIGN__STORE__ENCRYPTION_KEY_FILE` is `store.encryption_key_file`. `COUNTERSIGN__OPERATION` and
 //! `COUNTERSIGN__PERMISSION` take the whole list, `[{ path = "/members/{id}" }]`.
 //!
 //! No problem repeats a value: it may be a secret.
 
-use std::{collections::BTreeMap, ffi::OsString, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use serde::Deserialize as _;
 use serde_path_to_error::Segment;
@@ -23,6 +29,10 @@ use super::{
 use crate::{admin::console::Setting, telemetry::lines::visible};
 
 const PREFIX: &str = "COUNTERSIGN__";
+/// The variable with the directory of [`DATA`].
+const DATA_VARIABLE: &str = "COUNTERSIGN_DATA";
+/// The keys that name files which the process writes.
+const DATA: [&str; 2] = ["store.url", "nonce.path"];
 
 /// Every problem of a configuration, one line for each: place, key and fix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -42,6 +52,8 @@ pub(super) struct Written<'f> {
     file: &'f str,
     /// Its directory, to which relative paths belong.
     directory: &'f Path,
+    /// The directory to which the relative paths of [`DATA`] belong.
+    data: PathBuf,
     table: Table,
     /// The variables that are over the file, by the key that each sets.
     variables: BTreeMap<String, String>,
@@ -70,6 +82,7 @@ impl<'f> Written<'f> {
         let mut written = Self {
             file,
             directory,
+            data: directory.to_owned(),
             table,
             variables: BTreeMap::new(),
             problems: Vec::new(),
@@ -112,7 +125,9 @@ impl<'f> Written<'f> {
             let section = SECTIONS.iter().find(|known| known.name == key);
             let is_list = section.is_some_and(|section| section.list);
             match value {
-                Value::Table(inner) if !inner.is_empty() && !is_list => {
+                Value::Table(inner)
+                    if !inner.is_empty() && !is_list && !keys().any(|known| known == key) =>
+                {
                     self.check_names(inner, &key);
                 }
                 Value::Array(items) if is_list => {
@@ -135,11 +150,14 @@ impl<'f> Written<'f> {
 
     /// Puts the variables that are ours over the file; those of other names are left alone.
     fn put_over(&mut self, environment: impl IntoIterator<Item = (OsString, OsString)>) {
-        let variables: BTreeMap<String, OsString> = environment
+        let mut variables: BTreeMap<String, OsString> = environment
             .into_iter()
             .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
-            .filter(|(name, _)| name.starts_with(PREFIX))
+            .filter(|(name, _)| name.starts_with(PREFIX) || name == DATA_VARIABLE)
             .collect();
+        if let Some(data) = variables.remove(DATA_VARIABLE) {
+            self.data = self.directory.join(data);
+        }
         // A list is one key.
         let settable = SECTIONS.iter().flat_map(|section| match section.list {
             true => vec![section.name.to_owned()],
@@ -209,7 +227,7 @@ impl<'f> Written<'f> {
                     // A query may have a key in it.
                     (Some(_), _) if key.value_type.contains("Sql") => "set".to_owned(),
                     (Some(value), _) => {
-                        let value = self.prepared(value.clone(), key.value_type);
+                        let value = self.prepared(value.clone(), key.value_type, &full);
                         value
                             .map_or_else(str::to_owned, |value| without_password(value).to_string())
                     }
@@ -255,12 +273,16 @@ impl<'f> Written<'f> {
         items.into_iter().collect()
     }
 
-    /// Checks the texts of a value, and makes its paths absolute.
-    fn prepared(&self, value: Value, value_type: &str) -> Result<Value, &'static str> {
+    /// Checks the texts of the value of a whole key, and makes its paths absolute.
+    fn prepared(&self, value: Value, value_type: &str, key: &str) -> Result<Value, &'static str> {
+        let paths = match DATA.contains(&key) {
+            true => &self.data,
+            false => self.directory,
+        };
         match value {
             Value::Array(items) => {
                 let items = items.into_iter();
-                let items = items.map(|item| self.prepared(item, value_type));
+                let items = items.map(|item| self.prepared(item, value_type, key));
                 items.collect::<Result<_, _>>().map(Value::Array)
             }
             // A query may have several lines.
@@ -271,15 +293,10 @@ impl<'f> Written<'f> {
             }
             Value::String(text) if value_type.contains("PathBuf") => match text.is_empty() {
                 true => Err("it is empty; name the file"),
-                false => Ok(self
-                    .directory
-                    .join(text)
-                    .to_string_lossy()
-                    .into_owned()
-                    .into()),
+                false => Ok(paths.join(text).to_string_lossy().into_owned().into()),
             },
             Value::String(text) if value_type.contains("StoreUrl") => {
-                Ok(StoreUrl(text).resolved(self.directory).into())
+                Ok(StoreUrl(text).resolved(paths, self.directory).into())
             }
             value => Ok(value),
         }
@@ -311,7 +328,7 @@ impl<'f> Written<'f> {
                 }
                 (None, Unwritten::Absent(..)) => continue,
             };
-            match self.prepared(value, key.value_type) {
+            match self.prepared(value, key.value_type, &full) {
                 Ok(value) => drop(table.insert(key.name.to_owned(), value)),
                 Err(message) => {
                     self.problem(&full, message);

@@ -13,8 +13,10 @@ use super::{
 use crate::{
     language,
     names::Permission,
-    origin::{HttpUrl, Scheme, is_loopback, plain_path},
+    origin::{HttpUrl, Origin, Scheme, is_loopback, plain_path},
     parse::origin::PrefixMode,
+    policy::pattern::PathPattern,
+    route::{ALIASES, FlowCall, FlowPath},
     store::{postgres, redis},
 };
 
@@ -75,6 +77,8 @@ pub(super) fn problems(config: &Config) -> Vec<Finding> {
         base_url,
         public_api_urls,
         service_path,
+        flow_paths,
+        page_urls,
         upstream,
         store,
         login,
@@ -165,11 +169,6 @@ fn public_api_urls(config: &Config, found: &mut Findings) {
 
 /// A path of our own is fixed and is not the root: every other path is below the root.
 fn service_path(config: &Config, found: &mut Findings) {
-    const ALIASES: [&str; 3] = [
-        "/oauth/request_token",
-        "/oauth/authorize",
-        "/oauth/access_token",
-    ];
     let service = &config.service;
     let problem = match plain_path(&service.path) {
         Err(error) => Some(error.to_string()),
@@ -181,8 +180,86 @@ fn service_path(config: &Config, found: &mut Findings) {
         ["service.realm"] if !service.realm.bytes().all(is_visible) => "expected visible ASCII and spaces";
         ["service.path"] if let Some(problem) = problem =>
             "expected a path such as \"/service.oauth\": {problem}";
-        ["service.path"] if service.aliases && ALIASES.contains(&service.path.as_str()) =>
+        ["service.path"] if service.aliases && ALIASES.iter().any(|(path, _)| *path == service.path) =>
             "this is one of the aliases already; write another path, or set service.aliases = false";
+    }
+}
+
+/// Each path of a call of the flow is of one call alone, and no operation lists it.
+fn flow_paths(config: &Config, found: &mut Findings) {
+    let service = &config.service;
+    let lists = [
+        (
+            "request_token_paths",
+            FlowCall::RequestToken,
+            &service.request_token_paths,
+        ),
+        (
+            "authorize_paths",
+            FlowCall::Authorize,
+            &service.authorize_paths,
+        ),
+        (
+            "access_token_paths",
+            FlowCall::AccessToken,
+            &service.access_token_paths,
+        ),
+    ];
+    let entries = lists.into_iter().flat_map(|(name, call, paths)| {
+        let keyed = move |path| (format!("service.{name}"), call, path);
+        paths.iter().map(keyed)
+    });
+    let entries: Vec<(String, FlowCall, &FlowPath)> = entries.collect();
+    let base = service.base_url.as_ref();
+    let mut public = service.public_api_urls.iter();
+    let shares_host = service.public_api_urls.is_empty()
+        || base.is_none()
+        || public.any(|url| Some(&url.origin) == base && url.path.is_empty());
+    for (index, (key, call, path)) in entries.iter().enumerate() {
+        let mut others = entries[..index].iter();
+        let other = others.find(|(_, _, other)| path.overlaps(other));
+        let mut aliases = ALIASES.iter().filter(|_| service.aliases);
+        let alias = aliases.find(|(alias, of)| *alias == path.path() && of != call);
+        let pattern: Option<PathPattern> = path.path().parse().ok();
+        let mut operations = config
+            .operation
+            .iter()
+            .filter(|_| shares_host && !path.has_query());
+        let operation =
+            operations.find(|it| pattern.as_ref().is_some_and(|path| path.is_same(&it.path)));
+        report! { found;
+            [key] if path.path() == service.path =>
+                "{path} overlaps with service.path {}; write another path in one of the two", service.path;
+            [key] if let Some((other_key, _, other)) = other =>
+                "{path} overlaps with {other} of {other_key}: one request would be for both; write paths that differ, or queries \
+                 that exclude each other";
+            [key] if let Some((alias, _)) = alias =>
+                "{path} overlaps with the alias {alias}, which is another call; write another path, or set \
+                 service.aliases = false";
+            [key] if let Some(operation) = operation =>
+                "{path} overlaps with the [[operation]] {}: no request would come to it; remove one of the two", operation.path;
+        }
+    }
+}
+
+/// Pages on further origins are as protected as those on base_url.
+fn page_urls(config: &Config, found: &mut Findings) {
+    let service = &config.service;
+    let base = service.base_url.as_ref();
+    let other_scheme = |url: &&Origin| base.is_some_and(|base| base.scheme != url.scheme);
+    let same = |url: &&Origin| base.is_some_and(|base| base.authority() == url.authority());
+    let in_clear =
+        |url: &&Origin| url.scheme == Scheme::Http && !url.is_loopback() && !service.allow_http;
+    let urls = || service.page_urls.iter();
+    report! { found;
+        ["service.page_urls"] if base.is_none() && !service.page_urls.is_empty() =>
+            "service.base_url is missing, beside which these are; write it";
+        ["service.page_urls"] if let Some(url) = urls().find(same) =>
+            "{url} has the host of service.base_url, which has the pages already; leave it out";
+        ["service.page_urls"] if let Some(url) = urls().find(in_clear) =>
+            "{url} would carry passwords in clear; write https://";
+        ["service.page_urls"] if let Some(url) = urls().find(other_scheme) =>
+            "{url} has another scheme than service.base_url; write the same one";
     }
 }
 

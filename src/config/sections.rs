@@ -30,9 +30,14 @@ use crate::{
     oauth::SignatureMethod,
     origin::{HttpUrl, Origin},
     parse::origin::{ForwardedFamily, PrefixMode},
-    policy::{operations::Kind, pattern::PathPattern, rate::Rate},
+    policy::{
+        operations::{Kind, Similar},
+        pattern::PathPattern,
+        rate::Rate,
+    },
     proxy::Conventions,
     respond::colour::Colour,
+    route::FlowPath,
     server::caller::HeaderCase,
     store::record::Dialect,
     telemetry::log::{Format, LogLevel},
@@ -44,8 +49,8 @@ section! {
     Listen["listen"] {
         /// One address or a list of addresses, each with a port. Loopback by default, so that nothing is public before you decide it.
         #[serde(deserialize_with = "filled")] address: Vec<SocketAddr> = "127.0.0.1:8080", restart;
-        /// Worker threads, each with its own connections to the API.
-        workers: Option<NonZeroU16> [else "the number of cores": 4], restart;
+        /// Worker threads, each with its own connections to the API. By default one for each processor that the CPU quota of the cgroup allows, at most 4. A container without a quota sees every processor of its machine: write the number that it may use.
+        workers: Option<NonZeroU16> [else "the processors of the quota, at most 4": 2], restart;
         /// Networks whose forwarded fields count; none by default, because callers can send these fields too.
         #[serde(deserialize_with = "distinct")] trusted_proxies: Vec<IpNet> = [], reload;
         /// The fields that these proxies write: "x-forwarded" (X-Forwarded-For, -Proto, -Host) or "forwarded" (RFC 7239). The other family is ignored and dropped from every caller, because a proxy forwards the fields that it does not know.
@@ -96,8 +101,22 @@ section! {
         realm: String = "countersign", reload;
         /// The path of the token endpoint, under base_url only.
         path: String = "/service.oauth", reload;
-        /// Also serves /oauth/request_token, /oauth/authorize and /oauth/access_token, which many client libraries expect.
+        /// Also serves /oauth/request_token, /oauth/authorize, /oauth/authenticate and /oauth/access_token, which many client libraries expect.
         aliases: bool = true, reload;
+        /// Further paths of the request token call, under base_url. An entry may have a query that must be there, beside which other parameters may stand; other requests to its path go to the API.
+        #[serde(default, deserialize_with = "distinct")]
+        request_token_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/initiate"]], reload;
+        /// Further paths of the authorization page.
+        #[serde(default, deserialize_with = "distinct")]
+        authorize_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/authorize"]], reload;
+        /// Further paths of the access token call.
+        #[serde(default, deserialize_with = "distinct")]
+        access_token_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/token"]], reload;
+        /// Further origins on which browsers find the pages. A flow stays on the one on which it began, and each has sessions of its own. Token calls are under base_url alone.
+        #[serde(default, deserialize_with = "distinct")]
+        page_urls: Vec<Origin> [else "none": ["https://www.example.com"]], reload;
+        /// Other names of oauth_token and oauth_consumer_key in the address of the authorization page, each with the name that it stands for.
+        page_parameters: PageParameters = {}, reload;
         /// The page on errors for consumers' developers: docs/errors.md as a web page, or one of your own with its headings. Responses to rejections link to the heading of the mistake in a signature, else of the oauth_problem, else of the verdict in the access log.
         docs_url: Option<WebUrl> [else "none": "https://example.com/docs/errors"], reload;
     }
@@ -108,12 +127,16 @@ section! {
     Upstream["upstream"] {
         /// http://, https:// or unix:/path.sock; a path goes before that of each request. The one key without a default. It may be absent where forward_auth.listen is set: then countersign decides and forwards nothing.
         api_url: Option<ApiUrl> [required: "http://127.0.0.1:9000"], reload;
-        /// Time to connect. An API that takes longer is down.
+        /// The time for which the last good addresses of its host serve while the name cannot be resolved. Each new connection asks for the addresses; all of them are tried.
+        #[serde(deserialize_with = "duration::<0, LONGEST, _>")] stale_addresses: Duration = "60s", reload;
+        /// Time to connect, for the addresses of the host together. An API that takes longer is down.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] connect_timeout: Duration = "2s", reload;
         /// Time from the request's end to the response's head.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] response_timeout: Duration = "60s", reload;
         /// The time to keep an unused connection: less than the API's own, or requests meet connections that just closed.
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] idle_timeout: Duration = "60s", reload;
+        /// The age at which a connection is closed as soon as it is unused, less up to a tenth, so that another address of the host takes effect. A connection over HTTP/2 then gets no more requests.
+        #[serde(deserialize_with = "duration::<1, LONGEST, _>")] max_age: Duration = "10m", reload;
         /// Maximum of unused connections in each worker.
         max_idle: u32 = 128, reload;
         /// Speaks HTTP/2 to the API: over TLS where ALPN agrees, else by prior knowledge. gRPC needs it.
@@ -409,8 +432,8 @@ section! {
 section! {
     /// Settings of all operations.
     Operations["operations"] {
-        /// Callers allowed on paths in no `[[operation]]`: "consumer", "application", "user", "anonymous" or "nobody".
-        unlisted: Option<Unlisted> [else "consumer while there is no [[operation]], else nobody": "nobody"], reload;
+        /// Kinds of callers allowed on paths in no `[[operation]]`: a list of "consumer", "application", "user" and "anonymous"; "nobody" is the empty list.
+        unlisted: Option<Unlisted> [else "consumer while there is no [[operation]], else nobody": ["consumer", "application"]], reload;
         /// The status of a call that is not permitted: 404 hides that the path exists, 403 does not.
         forbidden_status: u16 = 404, reload;
         /// "forward" sends unsigned CORS preflights on listed paths to the API, as anonymous; only for an API that responds to them itself.
@@ -421,7 +444,7 @@ section! {
 section! {
     /// One protected operation. The most specific pattern wins; a listed path with an unlisted method is 405.
     Operation["operation", list] {
-        /// {name} is one segment, {*rest} is the rest.
+        /// {name} is one segment, {*rest} is the rest. /members/ with a slash at the end is another path than /members; {*rest} matches either. A path that differs from a narrower pattern in nothing else is rejected (paths.similar).
         path: PathPattern [required: "/members/{id}"], reload;
         /// GET covers HEAD.
         #[serde(default, deserialize_with = "filled")] methods: Vec<Method> [else "every method": ["GET"]], reload;
@@ -457,6 +480,8 @@ section! {
     Paths["paths"] {
         /// "log" or "enforce" (400, naming the rule) rules a machine can check; off, since an existing API has its paths already.
         policy: Conventions = "off", reload;
+        /// A path that some API takes for one of a more specific pattern, since it ignores letter case, white space or a dot at the end of a segment, or the slash at the end: "reject" it like a path that nobody may call, or take it as what it matches ("wider"), for an API that compares paths exactly.
+        similar: Similar = "reject", reload;
     }
 }
 
@@ -489,7 +514,7 @@ section! {
         #[serde(deserialize_with = "duration::<1, DAY, _>")] tunnel_timeout: Duration = "10m", reload;
         /// For the TLS handshake.
         #[serde(deserialize_with = "duration::<1, DAY, _>")] handshake_timeout: Duration = "10s", reload;
-        /// Connections at once; 503 past it.
+        /// Connections at once. Past it, one without a request is closed for each new one; where all have one, a new one gets 503.
         connections: NonZeroU32 = 10_000, reload;
         /// Connections at once from one address (an IPv6 /64); set it only without a proxy in front.
         connections_per_address: Option<NonZeroU32> [else "no limit": 100], reload;
@@ -546,7 +571,7 @@ section! {
         format: Format = "text", restart;
         /// "off", "error", "warn", "info", "debug" or "trace", also by target: "info,audit=debug". Libraries write nothing below "info", whatever is set.
         level: LogLevel = "info", reload;
-        /// A line for each request.
+        /// A line for each request. Requests never wait for the reader of standard error: while it stalls, these lines are dropped first, and counted.
         access: bool = true, reload;
     }
 }

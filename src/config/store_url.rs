@@ -40,9 +40,9 @@ impl StoreUrl {
         }
     }
 
-    /// The path of the file, or the URL of a server with the paths of the files that it names, resolved against
-    /// `directory`.
-    pub(super) fn resolved(&self, directory: &Path) -> String {
+    /// The path of the file, resolved against `data`, or the URL of a server with the paths of the files that it names,
+    /// resolved against `directory`.
+    pub(super) fn resolved(&self, data: &Path, directory: &Path) -> String {
         /// Parameters that name files, in URLs of PostgreSQL and of Redis.
         const FILES: [&str; 6] = [
             "sslrootcert",
@@ -54,7 +54,7 @@ impl StoreUrl {
         ];
 
         if self.sqlite_problem().is_none() {
-            let path = directory.join(self.sqlite_path());
+            let path = data.join(self.sqlite_path());
             return path.to_string_lossy().into_owned();
         }
         let Some((base, query)) = self.0.split_once('?') else {
@@ -119,11 +119,11 @@ mod tests {
     fn resolves_paths_of_files_and_of_certificates() {
         let resolved = |text: &str| {
             let url = StoreUrl::parse(text).unwrap();
-            url.resolved(Path::new("/etc/cs"))
+            url.resolved(Path::new("/data"), Path::new("/etc/cs"))
         };
         for (text, expected) in [
-            ("a.db", "/etc/cs/a.db"),
-            ("sqlite:a.db", "/etc/cs/a.db"),
+            ("a.db", "/data/a.db"),
+            ("sqlite:a.db", "/data/a.db"),
             ("/var/a.db", "/var/a.db"),
             ("postgres://u:p@h/db", "postgres://u:p@h/db"),
             (

@@ -12,7 +12,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 
 use super::{
     address::{ApiUrl, EndpointUrl, Language, ListenAddress, ServerName, UpstreamHost, WebUrl},
-    choices::{StoreBackend, Unlisted},
+    choices::StoreBackend,
     store_url::{Sql, StoreUrl},
 };
 use crate::{
@@ -136,7 +136,7 @@ macro_rules! deserialize {
 
 deserialize! {
     ApiUrl, Colour, EndpointUrl, HttpUrl, Language, ListenAddress, LogLevel, Origin, PathPattern, Rate, ServerName, Sql,
-    StoreBackend, StoreUrl, Unlisted, UpstreamHost, WebUrl
+    StoreBackend, StoreUrl, UpstreamHost, WebUrl
 }
 
 impl Text for PathBuf {

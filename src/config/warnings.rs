@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Method;
 
 use super::{
-    Config, Enforcement, FORWARD_AUTH, NonceScope, Operation, Unlisted,
+    Config, Enforcement, FORWARD_AUTH, NonceScope, Operation,
     rules::{Finding, Findings, report},
     units::format_duration,
 };
@@ -13,7 +13,7 @@ use crate::{
     nonce::OnLost,
     oauth::SignatureMethod,
     origin::{Origin, Scheme, is_loopback},
-    policy::operations::Kind,
+    policy::operations::{Kind, Similar},
     store::{postgres, record::Dialect, redis},
     verify::Advice,
 };
@@ -120,8 +120,7 @@ fn sessions(config: &Config, found: &mut Findings) {
         !service.public_api_urls.is_empty() && urls.all(|url| url.origin != **base)
     });
     let admits_users = |operation: &Operation| operation.access.contains(&Kind::User);
-    let user = config.operation.iter().any(admits_users)
-        || config.operations.unlisted == Some(Unlisted(Some(Kind::User)));
+    let user = config.operation.iter().any(admits_users) || config.unlisted().contains(&Kind::User);
     report! { found;
         ["service.public_api_urls"] if let Some(base) = base.filter(|_| user) =>
             "none has the origin of base_url, {base}, so no user's session opens the operations that admit \"user\"; \
@@ -205,6 +204,7 @@ fn store(config: &Config, found: &mut Findings) {
 }
 
 fn operations(config: &Config, found: &mut Findings) {
+    let is_rejected = config.paths.similar == Similar::Reject;
     for (index, operation) in config.operation.iter().enumerate() {
         self::operation(index, operation, found);
         let path = &operation.path;
@@ -214,20 +214,24 @@ fn operations(config: &Config, found: &mut Findings) {
                 && !have_same_rules(config, operation, other)
         });
         report! { found;
-            [&format!("operation[{}].path", index + 1)] if let Some(other) = other =>
+            [&format!("operation[{}].path", index + 1)] if let Some(other) = other.filter(|_| is_rejected) =>
+                "{path} and {} can match one path and have different rules: a path that only letter case, white space or a dot \
+                 at the end of a segment or the slash at its end tells from the narrower one is rejected (paths.similar); an \
+                 API that ignores an extension would still serve one under the rules of the other", other.path;
+            [&format!("operation[{}].path", index + 1)] if let Some(other) = other.filter(|_| !is_rejected) =>
                 "{path} and {} can match one path and have different rules, so an API that ignores case, a trailing dot \
                  or an extension serves one under the rules of the other; give both the same rules, or make sure that \
                  the API compares paths exactly", other.path;
         }
     }
-    let unlisted = config.operations.unlisted.and_then(|Unlisted(kind)| kind);
-    let kind = unlisted.filter(|kind| *kind != Kind::Anonymous);
+    let kinds = config.unlisted();
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
     report! { found;
-        ["operations.unlisted"] if unlisted == Some(Kind::Anonymous) =>
+        ["operations.unlisted"] if kinds.contains(&Kind::Anonymous) =>
             "calls that no [[operation]] lists are open to everybody; set \"nobody\" and list what is public";
-        ["operations.unlisted"] if let Some(kind) = kind.filter(|_| !config.operation.is_empty()) =>
+        ["operations.unlisted"] if !kinds.is_empty() && !config.operation.is_empty() =>
             "calls that no [[operation]] lists are open to every {} without a permission; set \"nobody\" and list what \
-             is meant", kind.as_str();
+             is meant", names.join(" and ");
     }
 }
 

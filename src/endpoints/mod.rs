@@ -13,7 +13,7 @@ pub use self::exchange::Exchange;
 use crate::{
     authorize::Facts,
     clock::Clock,
-    oauth::ProtocolParameter,
+    oauth::{Deviation, DeviationSet, Placement, ProtocolParameter, ShapeError},
     parse::{
         claimed::Claimed,
         head::Head,
@@ -24,7 +24,7 @@ use crate::{
     respond::{Failure, OwnResponse},
     route::{self, TokenCall},
     server::{buffered::API_FORMS, request::RequestBody},
-    store::{feed::ChangeHub, record::User},
+    store::{cached::ConsumerCredentials, feed::ChangeHub, record::User},
     verify::{self, Purpose, Verifier},
 };
 
@@ -85,7 +85,8 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Responds to a token call, and notes its kind and the known facts about it, however it ends.
+    /// Responds to a token call, and notes its kind and the known facts about it, however it ends. The parameters of a request that
+    /// nothing names a token call come back.
     ///
     /// # Errors
     /// Every [`Failure`] of a token call.
@@ -96,7 +97,7 @@ impl Endpoints {
         head: &Head<'_>,
         body: &mut RequestBody,
         (noted, facts): (&mut Option<TokenCall>, &mut Facts),
-    ) -> Result<OwnResponse, Failure> {
+    ) -> Result<Result<OwnResponse, Collected>, Failure> {
         let headers = &head.parts.headers;
         let limits = body.caller().limits();
         let memory = body.caller().reserve(&API_FORMS);
@@ -109,43 +110,75 @@ impl Endpoints {
             collected.hold_form(body.read_whole().await?, &limits)?;
         }
         let form = collected.held.as_deref().unwrap_or_default();
-        let call = route.token_call(named, head, form, &collected.parameters)?;
+        let Some(call) = route.token_call(named, head, form, &collected.parameters)? else {
+            return Ok(Err(collected));
+        };
         *noted = Some(call);
         facts.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
+        let responding = self.respond(call, head, collected, body, facts);
+        responding.await.map(Ok)
+    }
+
+    /// Verifies a token call and responds to it.
+    async fn respond(
+        &self,
+        call: TokenCall,
+        head: &Head<'_>,
+        mut collected: Collected,
+        body: &mut RequestBody,
+        facts: &mut Facts,
+    ) -> Result<OwnResponse, Failure> {
         if !collected.signed {
             return Err(policy::Rejection::NoCredentials.into());
         }
-        if collected.needs_body(self.verify.methods)? {
-            collected.held = Some(body.read_whole().await?);
-        }
-        let (purpose, needed): (_, &[_]) = match call {
-            TokenCall::RequestToken => (Purpose::RequestToken, &[ProtocolParameter::Callback]),
+        let (purpose, placement, needed): (_, _, &[_]) = match call {
+            TokenCall::RequestToken => (Purpose::RequestToken, Placement::FlowApart, &[]),
             TokenCall::AccessToken => (
                 Purpose::AccessToken,
+                Placement::FlowApart,
                 &[ProtocolParameter::Token, ProtocolParameter::Verifier],
             ),
-            TokenCall::RevokeToken | TokenCall::Exchange => {
-                (Purpose::OwnToken, &[ProtocolParameter::Token])
-            }
+            TokenCall::RevokeToken | TokenCall::Exchange => (
+                Purpose::OwnToken,
+                Placement::OnePlace,
+                &[ProtocolParameter::Token],
+            ),
         };
+        if collected.needs_body(self.verify.methods, placement)? {
+            collected.held = Some(body.read_whole().await?);
+        }
+        let protocol = collected
+            .parameters
+            .protocol(self.verify.methods, placement)?;
+        let credentials = protocol.demand(needed)?;
+        if call == TokenCall::RequestToken && credentials.callback.is_none() {
+            let consumer = self.verifier.credentials();
+            let consumer = consumer.consumer(credentials.consumer_key).await;
+            let consumer = consumer.map_err(verify::Fault::from)?;
+            let callback = consumer.as_deref().and_then(callback_in_place);
+            callback.ok_or_else(callback_absent)?;
+            facts.deviations = facts.deviations.with(Deviation::CallbackAbsent);
+        }
         let request = SignedRequest {
             method: head.parts.method.as_str().as_bytes(),
             url: &self.base,
             path: head.target.path,
             query: head.target.query.unwrap_or_default(),
             parameters: &collected.parameters,
-            credentials: collected
-                .parameters
-                .protocol(self.verify.methods)?
-                .demand(needed)?,
+            credentials,
             body: collected.held.as_deref(),
             secure: head.received.secure,
+            is_described: false,
         };
         let verifying = self.verifier.verify(&self.verify, purpose, &request, None);
         let verified = verifying.await;
         facts.is_verified = verify::is_signature_right(&verified);
         let verified = verified?;
         facts.previous_secret = verified.by_previous_secret;
+        facts.deviations = verified
+            .deviations()
+            .iter()
+            .fold(facts.deviations, DeviationSet::with);
         if let Some(sunset) = &self.sunset {
             sunset.check(&verified.credential().consumer().key)?;
         }
@@ -162,7 +195,9 @@ impl Endpoints {
 
     /// Rejects a token call before its form is read, if the credentials in its head cannot pass.
     async fn check_before_form(&self, collected: &Collected) -> Result<(), Failure> {
-        let protocol = collected.parameters.protocol(self.verify.methods);
+        let protocol = collected
+            .parameters
+            .protocol(self.verify.methods, Placement::FlowApart);
         let named = protocol.ok().and_then(|it| it.demand(&[]).ok());
         if collected.signed
             && let Some(named) = named
@@ -172,4 +207,17 @@ impl Endpoints {
         }
         Ok(())
     }
+}
+
+/// The callback of a request token call without one, if the consumer is allowed that: the only one that is registered.
+fn callback_in_place(consumer: &ConsumerCredentials) -> Option<&str> {
+    match consumer.callbacks() {
+        [only] if consumer.accept.contains(Deviation::CallbackAbsent) => Some(only),
+        _ => None,
+    }
+}
+
+/// The rejection of a request token call without a callback.
+fn callback_absent() -> ShapeError {
+    ShapeError::Absent([ProtocolParameter::Callback].into_iter().collect())
 }

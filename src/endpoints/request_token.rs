@@ -1,6 +1,6 @@
 //! `req_req_token`: issues a request token (RFC 5849 §2.1).
 
-use super::Endpoints;
+use super::{Endpoints, callback_absent, callback_in_place};
 use crate::{
     issue::{Rejection, callback, permissions, random},
     parse::signed::SignedRequest,
@@ -24,7 +24,9 @@ pub(super) async fn respond(
 ) -> Result<OwnResponse, Failure> {
     let consumer = &verified.credential().consumer();
 
-    let requested = request.credentials.callback.unwrap_or_default();
+    let sent = request.credentials.callback;
+    let requested = sent.or_else(|| callback_in_place(consumer).map(str::as_bytes));
+    let requested = requested.ok_or_else(callback_absent)?;
     let callback =
         callback::accept(consumer.callbacks(), requested).map_err(Rejection::Callback)?;
     let mut scopes = request

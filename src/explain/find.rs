@@ -9,6 +9,7 @@ use crate::{
     clock::UnixTime,
     names::ConsumerKey,
     oauth::{RsaPublicKey, rsa::InvalidRsaKey},
+    route::FlowPaths,
     secret::Secret,
     store::{Store, StoreError},
     verify,
@@ -37,7 +38,7 @@ pub struct Rules {
     /// The rules of verification.
     pub verify: verify::Params,
     /// The paths of the token calls.
-    pub token_calls: Vec<String>,
+    pub flow: FlowPaths,
     /// `signature.timestamp_window`
     pub window: Duration,
 }

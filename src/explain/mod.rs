@@ -17,8 +17,9 @@ use crate::{
     clock::UnixTime,
     nonce::NonceUse,
     oauth::{
-        BaseString, MethodSet, Parameters, Protocol, ProtocolParameter, RsaPublicKey, Scheme,
-        Selection, ShapeError, SignatureMethod, SigningKey,
+        BaseString, Deviation, DeviationSet, MethodSet, Parameters, Placement, Protocol,
+        ProtocolParameter, RsaPublicKey, Scheme, Selection, ShapeError, SignatureMethod,
+        SigningKey,
         diagnosis::{self, Attempt, Diagnosis, diagnose_thoroughly},
         is_body_hash, sign, verify,
     },
@@ -95,6 +96,8 @@ pub struct Examined {
     pub matches: bool,
     /// The server takes the signature: as the expected one, or as another that it allows this consumer.
     pub accepted: bool,
+    /// The deviation with which the server would take the signature if it was accepted from the consumer.
+    pub needs: Option<Deviation>,
     /// The mistake that makes a wrong signature.
     pub diagnosis: Option<Diagnosis>,
 }
@@ -122,7 +125,10 @@ impl<'r, 'a> Reading<'r, 'a> {
 
     /// The consumer, the token and the nonce that the request names; `None`: it names no known signature method.
     pub fn asked(&self) -> Option<Asked<'_>> {
-        let protocol = self.parameters.protocol(MethodSet::ALL).ok()?;
+        let protocol = self
+            .parameters
+            .protocol(MethodSet::ALL, Placement::FlowApart)
+            .ok()?;
         protocol.signature_method?;
         Some(Asked {
             consumer_key: protocol
@@ -142,7 +148,14 @@ impl<'r, 'a> Reading<'r, 'a> {
             request,
             parameters,
         } = self;
-        let protocol = parameters.protocol(MethodSet::ALL);
+        let server = known.as_ref().ok().and_then(|known| known.server.as_ref());
+        let is_api_call =
+            server.is_some_and(|server| !server.rules.flow.is_token_call(request.uri.path));
+        let placement = match is_api_call {
+            true => Placement::OnePlace,
+            false => Placement::FlowApart,
+        };
+        let protocol = parameters.protocol(MethodSet::ALL, placement);
         let demanded = protocol.as_ref().map(|protocol| protocol.demand(&[]));
         let problem = match demanded {
             Ok(demanded) => demanded.err(),
@@ -202,6 +215,15 @@ fn rejected(
         } else if method == SignatureMethod::Plaintext && request.uri.scheme == Scheme::Http {
             reject("signature_method_rejected", "PLAINTEXT is for https only");
         }
+        let (consumer, uri) = (&server.consumer, &request.uri);
+        let accepts = consumer.accept.contains(&Deviation::CallbackAbsent);
+        if protocol.value(ProtocolParameter::Callback).is_none()
+            && server.rules.flow.is_request_token_call(uri.path, uri.query)
+            && !(accepts && consumer.callbacks.len() == 1)
+        {
+            let reason = "oauth_callback is missing; the only registered one stands in for a consumer with --accept callback_absent";
+            reject("parameter_absent", reason);
+        }
         if server.consumer.rsa_only && !method.is_rsa() {
             reject("signature_invalid", advice::RSA_ONLY);
         }
@@ -238,37 +260,52 @@ fn examine(
 ) -> Examined {
     let (consumer_secret, token_secret) = (&secrets.consumer_secret, &secrets.token_secret);
     let (rsa, server) = (secrets.rsa_public_key.as_ref(), secrets.server.as_ref());
-    let is_made_with = |key: &SigningKey, selection| {
-        let base = BaseString {
+    let is_made_with = |key: &SigningKey, selection, accept| {
+        let text = |deviations| BaseString {
             selection,
+            deviations,
             ..request.base_string(parameters)
         };
-        sent.is_some_and(|sent| verify(method, key, rsa, &base, sent).is_ok())
+        let texts = parameters.deviations_in_text(accept).subsets();
+        let mut texts = texts.map(text);
+        sent.is_some_and(|sent| texts.any(|base| verify(method, key, rsa, &base, sent).is_ok()))
     };
     let key = SigningKey::new(consumer_secret, token_secret);
-    let matches = is_made_with(&key, Selection::Rfc5849);
+    let matches = is_made_with(&key, Selection::Rfc5849, DeviationSet::NONE);
     let previous = server.and_then(|server| server.consumer.previous_secret.as_ref());
-    // Also under the previous secret, while its grace lasts, and where the service's description is followed.
-    let accepted = matches
-        || server.is_some_and(|server| {
+    // Also under the previous secret, while its grace lasts, where the service's description is followed, and with the
+    // deviations that the consumer is allowed.
+    let is_accepted = |accept: DeviationSet| {
+        server.is_some_and(|server| {
             let (rules, consumer) = (&server.rules, &server.consumer);
-            let mut paths = rules.token_calls.iter();
-            let is_token_call =
-                rules.verify.accept_description && paths.any(|path| path == request.uri.path);
+            let is_token_call = rules.flow.is_token_call(request.uri.path);
+            let accept = match is_token_call && parameters.has_equal_copies() {
+                true => accept.with(Deviation::RepeatsOnce),
+                false => accept,
+            };
+            let is_token_call = is_token_call && rules.verify.accept_description;
             let is_legacy =
                 consumer.dialect.unwrap_or(rules.verify.default_dialect) == Dialect::Legacy;
             let graced = previous.filter(|(_, until)| server.now < *until);
             let secrets = [Some(consumer_secret), graced.map(|(secret, _)| secret)];
             secrets.into_iter().flatten().any(|secret| {
-                let alone = is_token_call && token_secret.is_empty();
+                let is_bare = is_token_call || accept.contains(Deviation::KeyWithoutAmpersand);
+                let alone = is_bare && token_secret.is_empty();
                 let alone = alone.then(|| SigningKey::consumer_secret_alone(secret));
                 let joined = SigningKey::new(secret, token_secret);
                 [Some(joined), alone].iter().flatten().any(|key| {
-                    is_made_with(key, Selection::Rfc5849)
-                        || (is_token_call || is_legacy) && is_made_with(key, Selection::Description)
+                    let is_made_with = |selection| is_made_with(key, selection, accept);
+                    is_made_with(Selection::Rfc5849)
+                        || (is_token_call || is_legacy) && is_made_with(Selection::Description)
                 })
             })
-        });
+        })
+    };
+    let accept = server.map(|server| server.consumer.accept.iter().copied());
+    let accept: DeviationSet = accept.into_iter().flatten().collect();
+    let accepted = matches || is_accepted(accept);
+    let mut others = Deviation::ALL.iter().copied();
+    let needs = others.find(|other| !accepted && is_accepted(accept.with(*other)));
     let diagnose = |sent: &[u8]| {
         let uri = &request.uri;
         let other_body = request.data.filter(|_| request.form().is_none());
@@ -300,6 +337,7 @@ fn examine(
         expected: sign(method, &key, &request.base_string(parameters)),
         matches,
         accepted,
+        needs,
         diagnosis: sent.filter(|_| !matches).and_then(diagnose),
         secrets,
     }
@@ -318,6 +356,8 @@ pub struct View {
     pub matches: bool,
     /// The mistake; null where nothing is wrong, or nothing is known.
     pub diagnosis: Option<String>,
+    /// The deviation from RFC 5849 with which the signature would be accepted, if the consumer was allowed it.
+    pub needs: Option<Deviation>,
 }
 
 impl Explanation {
@@ -364,6 +404,7 @@ impl Explanation {
             base_string: mask.base_string(&self.base_string),
             matches: examined.is_some_and(|examined| examined.matches),
             diagnosis: (!wrong.is_empty()).then(|| wrong.join("; ")),
+            needs: self.signature.as_ref().and_then(|examined| examined.needs),
         }
     }
 }

@@ -4,8 +4,8 @@ use http::{HeaderName, Method};
 use thiserror::Error;
 
 use crate::oauth::{
-    BaseString, EncodedOrigin, Parameters, RequestUri, Selection, ShapeError, is_form_content_type,
-    origin::InvalidUrl,
+    BaseString, DeviationSet, EncodedOrigin, Parameters, RequestUri, Selection, ShapeError,
+    is_form_content_type, origin::InvalidUrl,
 };
 
 /// Why texts make no request. Nothing of URL and header fields is repeated, which may hold secrets.
@@ -129,6 +129,7 @@ impl<'a> Request<'a> {
             path: self.uri.path.as_bytes(),
             parameters,
             selection: Selection::Rfc5849,
+            deviations: DeviationSet::NONE,
         }
     }
 }

@@ -1,27 +1,63 @@
-//! Taking the `oauth_…` pairs out of a query or form, every other byte left as it is.
+//! Taking pairs out of a query or form, every other byte left as it is.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use crate::oauth::percent;
 
-/// `pairs` without those whose name begins with `oauth_`, each with its `&`; `None` if there are none.
-pub fn strip(pairs: &[u8]) -> Option<Vec<u8>> {
-    if !pairs.split(|&byte| byte == b'&').any(is_credential) {
-        return None;
+/// What is taken out of query and form before they go to the API.
+#[derive(Debug, Clone, Copy)]
+pub struct Rewriting {
+    /// The pairs whose name begins with `oauth_`.
+    pub strips_credentials: bool,
+    /// All pairs but the last with the same name; a form comes after the query. The signature covers the last alone.
+    pub drops_repeats: bool,
+}
+
+impl Rewriting {
+    /// The query without what is taken out, each pair with its `&`; `None` if that is nothing. `form` is the form that comes with
+    /// it, empty if there is none.
+    pub fn query(self, query: &[u8], form: &[u8]) -> Option<Vec<u8>> {
+        self.without(query, form)
     }
-    let mut kept = Vec::with_capacity(pairs.len());
-    let mut first = true;
-    for pair in pairs
-        .split(|&byte| byte == b'&')
-        .filter(|pair| !is_credential(pair))
-    {
-        if !first {
-            kept.push(b'&');
+
+    /// The form without what is taken out, each pair with its `&`; `None` if that is nothing.
+    pub fn form(self, form: &[u8]) -> Option<Vec<u8>> {
+        self.without(form, b"")
+    }
+
+    fn without(self, pairs: &[u8], later: &[u8]) -> Option<Vec<u8>> {
+        let mut known = HashSet::new();
+        if self.drops_repeats {
+            known.extend(named(later).map(name));
         }
-        first = false;
-        kept.extend_from_slice(pair);
+        let split = || pairs.split(|&byte| byte == b'&');
+        let mut kept: Vec<&[u8]> = Vec::new();
+        // The last one of a name comes first here.
+        for pair in split().rev() {
+            if (!self.strips_credentials || !is_credential(pair))
+                && (!self.drops_repeats || pair.is_empty() || known.insert(name(pair)))
+            {
+                kept.push(pair);
+            }
+        }
+        if kept.len() == split().count() {
+            return None;
+        }
+        kept.reverse();
+        Some(kept.join(&b'&'))
     }
-    Some(kept)
+}
+
+/// The pairs of a query or a form that are not empty.
+fn named(pairs: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let pairs = pairs.split(|&byte| byte == b'&');
+    pairs.filter(|pair| !pair.is_empty())
+}
+
+/// The name of a pair, decoded as the signature reads it.
+fn name(pair: &[u8]) -> Cow<'_, [u8]> {
+    let name = pair.split(|&byte| byte == b'=').next().unwrap_or_default();
+    percent::decode_form(name).unwrap_or(Cow::Borrowed(name))
 }
 
 /// Whether the decoded name of a pair begins with `oauth_`.
@@ -55,8 +91,39 @@ mod tests {
             ("o%61uth%5Fnonce=1&a", Some("a")),
             ("oauth_token=x&a=1&oauth_nonce=y&a=1", Some("a=1&a=1")),
         ] {
-            let stripped = strip(pairs.as_bytes());
+            let rewriting = Rewriting {
+                strips_credentials: true,
+                drops_repeats: false,
+            };
+            let stripped = rewriting.form(pairs.as_bytes());
             assert_eq!(stripped.as_deref(), expected.map(str::as_bytes), "{pairs}");
         }
+    }
+
+    #[test]
+    fn leaves_the_last_pair_of_each_name() {
+        let rewriting = Rewriting {
+            strips_credentials: false,
+            drops_repeats: true,
+        };
+        for (query, form, expected) in [
+            ("a=1&b=2", "", None),
+            ("a=1&a=2", "", Some("a=2")),
+            ("a=1&b=2&%61=3&c&&", "", Some("b=2&%61=3&c&&")),
+            ("a+b=1&a%20b=2", "", Some("a%20b=2")),
+            ("a=1&b=2", "b=3", Some("a=1")),
+            ("a=1", "A=2", None),
+        ] {
+            let kept = rewriting.query(query.as_bytes(), form.as_bytes());
+            assert_eq!(
+                kept.as_deref(),
+                expected.map(str::as_bytes),
+                "{query} {form}"
+            );
+        }
+        assert_eq!(
+            rewriting.form(b"x=1&x=2&oauth_token=t").as_deref(),
+            Some(&b"x=2&oauth_token=t"[..])
+        );
     }
 }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use http::{Method, Request, Response, Version};
+use http::{Request, Response, Version};
 use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::time::Instant;
 
@@ -19,7 +19,6 @@ use super::{
     body::UpstreamBody,
     pool::{Lease, Pool},
     request::{into_http1, into_http2},
-    stream::Control,
 };
 use crate::{
     cold,
@@ -34,15 +33,15 @@ use crate::{
 /// and an API that sends nothing else is broken.
 const MAX_BEFORE_RESPONSE: usize = 256 * 1024;
 
-/// The failure of an exchange.
+/// Why an attempt has no response.
 enum NoResponse {
-    /// The API cannot have seen the request, which is given back if it has not been used up.
-    Unseen(Option<Box<Request<UpstreamBody>>>),
+    /// hyper has written nothing of the request and gives it back.
+    Unwritten(Box<Request<UpstreamBody>>),
     Failed(ExchangeError),
 }
 
-/// Sends a request on a kept connection or a new one. It is sent once more if the kept connection was closed before a byte
-/// of the response and repeating is safe (RFC 9110 §9.2.2). `upgrade`: it begins a WebSocket handshake. `request` is taken.
+/// Sends a request on a kept connection or a new one. It is sent again only if nothing of it was written: the API may act
+/// on a request without a response. `upgrade`: it begins a WebSocket handshake. `request` is taken.
 ///
 /// # Errors
 /// [`Fault::Unreachable`], [`Fault::ApiTooSlow`], [`Fault::BrokenResponse`], and each [`BodyRejection`].
@@ -54,89 +53,25 @@ pub async fn send(
     now: Instant,
     request: &mut Request<UpstreamBody>,
 ) -> Result<(Response<Incoming>, Lease), ExchangeError> {
-    let mut kept = None;
-    if let Some(lease) = pool.reuse(upgrade) {
-        let repeat = Repeat::prepare(request, &lease);
+    if let Some(lease) = pool.reuse(upgrade, now) {
         let wait = Wait::new(&lease, caller, response_timeout, now);
         match attempt(pool, lease, wait, request).await {
             Ok(answered) => return Ok(answered),
             Err(NoResponse::Failed(failure)) => return Err(failure),
-            Err(NoResponse::Unseen(Some(given_back))) => *request = *given_back,
-            Err(NoResponse::Unseen(None)) => {
-                (*request, kept) = repeat.and_then(Repeat::again).ok_or_else(unanswered)?;
-            }
+            Err(NoResponse::Unwritten(given_back)) => *request = *given_back,
         }
     }
     let lease = cold::boxed(pool.connect(upgrade)).await?;
-    match (kept, &lease) {
-        (Some(bytes), Lease::Http1(http1)) => http1.control.replace_next_write(bytes),
-        // The bytes are HTTP/1.1.
-        (Some(_), Lease::Http2(_)) => return Err(unanswered().into()),
-        (None, _) => {}
-    }
     let wait = Wait::new(&lease, caller, response_timeout, Instant::now());
     match cold::boxed(attempt(pool, lease, wait, request)).await {
         Ok(answered) => Ok(answered),
         Err(NoResponse::Failed(failure)) => Err(failure),
-        Err(NoResponse::Unseen(_)) => Err(unanswered().into()),
+        Err(NoResponse::Unwritten(_)) => Err(unanswered().into()),
     }
 }
 
 fn unanswered() -> Fault {
     Fault::BrokenResponse("the connection ended before a response".into())
-}
-
-/// A request that can be sent twice.
-enum Repeat {
-    /// Over HTTP/1.1 the bytes of the head are kept as they were written: hyper does not give a written request back, and a
-    /// copy of the fields would be expensive for a rare case.
-    Written { method: Method, by: Rc<Control> },
-    /// Over HTTP/2 the bytes are valid on their connection alone.
-    Copy(Box<Request<UpstreamBody>>),
-}
-
-impl Repeat {
-    /// Keeps the request that is about to be sent, if it may be sent twice.
-    fn prepare(request: &Request<UpstreamBody>, lease: &Lease) -> Option<Self> {
-        let repeatable = matches!(request.body(), UpstreamBody::Empty)
-            && matches!(
-                *request.method(),
-                Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
-            );
-        match lease {
-            Lease::Http1(http1) => {
-                http1.control.record(repeatable);
-                repeatable.then(|| Self::Written {
-                    method: request.method().clone(),
-                    by: Rc::clone(&http1.control),
-                })
-            }
-            Lease::Http2(_) if repeatable => {
-                let mut copy = Request::new(UpstreamBody::Empty);
-                *copy.method_mut() = request.method().clone();
-                *copy.uri_mut() = request.uri().clone();
-                *copy.version_mut() = request.version();
-                *copy.headers_mut() = request.headers().clone();
-                Some(Self::Copy(Box::new(copy)))
-            }
-            Lease::Http2(_) => None,
-        }
-    }
-
-    /// The request again, or one of the same method with the bytes to write in its place.
-    fn again(self) -> Option<(Request<UpstreamBody>, Option<Vec<u8>>)> {
-        match self {
-            Self::Copy(request) => Some((*request, None)),
-            Self::Written { method, by } => {
-                let bytes = by.recorded();
-                let mut request = Request::new(UpstreamBody::Empty);
-                *request.method_mut() = method;
-                bytes
-                    .ends_with(b"\r\n\r\n")
-                    .then_some((request, Some(bytes)))
-            }
-        }
-    }
 }
 
 async fn attempt(
@@ -233,7 +168,7 @@ impl<'c> Wait<'c> {
             return NoResponse::Failed(error.into());
         }
         if let Some(request) = error.take_message() {
-            return NoResponse::Unseen(Some(Box::new(request)));
+            return NoResponse::Unwritten(Box::new(request));
         }
         let error = error.into_error();
         // In TLS 1.3 an API rejects our certificate after the handshake has ended for us.
@@ -241,13 +176,6 @@ impl<'c> Wait<'c> {
             return NoResponse::Failed(Fault::Unreachable(tls).into());
         }
         let nothing_arrived = arrived(lease) == self.arrived_before;
-        let lost = match lease {
-            Lease::Http1(http1) => http1.reused && nothing_arrived,
-            Lease::Http2(http2) => http2.reused && is_of_connection(&error),
-        };
-        if lost {
-            return NoResponse::Unseen(None);
-        }
         NoResponse::Failed(if nothing_arrived && !error.is_parse() {
             unanswered().into()
         } else {
@@ -260,20 +188,6 @@ fn arrived(lease: &Lease) -> u64 {
     match lease {
         Lease::Http1(http1) => http1.watch.arrived(),
         Lease::Http2(http2) => http2.watch.arrived(),
-    }
-}
-
-/// Whether an HTTP/2 connection ended, or did not take the stream (RFC 9113 §8.7), rather than the stream.
-fn is_of_connection(error: &hyper::Error) -> bool {
-    match error
-        .source()
-        .and_then(|below| below.downcast_ref::<h2::Error>())
-    {
-        Some(error) => {
-            error.is_remote()
-                && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM))
-        }
-        None => true,
     }
 }
 

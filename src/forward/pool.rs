@@ -15,25 +15,29 @@ use hyper::{
     client::conn::{http1, http2},
     rt::Executor,
 };
-use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
-    net::{TcpStream, UnixStream, lookup_host},
+    net::UnixStream,
     sync::Mutex,
     task::{JoinHandle, spawn_local},
-    time::{Instant, timeout},
+    time::{Instant, timeout_at},
 };
 use tokio_rustls::TlsConnector;
 
 use super::{
     Fault,
     body::UpstreamBody,
-    stream::{ApiStream, Control},
+    stream::{ApiStream, Control, Probe, SharedWire},
+    tls::ClientTls,
 };
-use crate::server::{
-    caller::HeaderCase,
-    tls::HTTP2,
-    wire::{Stream, Watch, Wire},
+use crate::{
+    clock::spread,
+    outbound::Dialer,
+    server::{
+        caller::HeaderCase,
+        tls::HTTP2,
+        wire::{Stream, Unread, Watch, Wire},
+    },
 };
 
 /// The address of the API.
@@ -48,6 +52,18 @@ pub enum Address {
     Memory(tokio::sync::mpsc::UnboundedSender<tokio::io::DuplexStream>),
 }
 
+impl PartialEq for Address {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tcp(host, port), Self::Tcp(other, at)) => (host, port) == (other, at),
+            (Self::Unix(path), Self::Unix(other)) => path == other,
+            #[cfg(fuzzing)]
+            (Self::Memory(api), Self::Memory(other)) => api.same_channel(other),
+            _ => false,
+        }
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -59,13 +75,15 @@ impl fmt::Display for Address {
     }
 }
 
-/// The rules by which the API is connected to.
-#[derive(Clone)]
+/// The rules by which the API is connected to. Pools with equal ones are the same.
+#[derive(Clone, PartialEq)]
 pub struct Params {
     /// The address.
     pub address: Address,
-    /// With TLS: the configuration and the name that its certificate must have.
-    pub tls: Option<(Arc<rustls::ClientConfig>, ServerName<'static>)>,
+    /// How its host is connected to.
+    pub dialer: Dialer,
+    /// TLS, if it is spoken.
+    pub tls: Option<ClientTls>,
     /// HTTP/2: where ALPN agrees, and without TLS by prior knowledge.
     pub http2: bool,
     /// The spelling of field names over HTTP/1.1.
@@ -74,6 +92,9 @@ pub struct Params {
     pub connect_timeout: Duration,
     /// The time for which an unused connection is kept; [`Pool::evict_idle`] closes it.
     pub idle_timeout: Duration,
+    /// The age at which a connection gets no more requests, less up to a tenth: it may lead to an address that the host no
+    /// longer has.
+    pub max_age: Duration,
     /// The number of unused ones that are kept.
     pub max_idle: usize,
 }
@@ -82,6 +103,10 @@ pub struct Params {
 const HEAD_BYTES: usize = 64 * 1024;
 /// The same, as HTTP/2 counts it.
 const HEAD_LIST_BYTES: u32 = 64 * 1024;
+/// An API over HTTP/2 is asked by a PING this often whether it is still there, while it owes a response.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+/// Without a response to a PING for this long the connection ends.
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of one response over HTTP/2 that may be on their way to us and not yet be passed on.
 const STREAM_WINDOW: u32 = 256 * 1024;
 /// The same, of all responses of a connection together.
@@ -90,11 +115,12 @@ const CONNECTION_WINDOW: u32 = 4 << 20;
 /// A connection over HTTP/1.1. Its task ends when this is dropped.
 pub struct Http1 {
     pub(super) sender: http1::SendRequest<UpstreamBody>,
-    task: JoinHandle<hyper::Result<Wire>>,
+    task: JoinHandle<hyper::Result<Option<Wire>>>,
     pub(super) watch: Rc<Watch>,
     pub(super) control: Rc<Control>,
-    /// It has served a request before, and the API may have closed it since.
-    pub(super) reused: bool,
+    probe: Probe,
+    /// The time from which it gets no more requests.
+    expires_at: Instant,
     /// The time at which [`Pool::evict_idle`] first saw it unused.
     unused_since: Option<Instant>,
     /// The API has responded in HTTP/1.0. hyper would send the next request in that version, and one whose length is not
@@ -103,9 +129,14 @@ pub struct Http1 {
 }
 
 impl Http1 {
-    /// Whether the API ended the connection, or stopped reading from it.
+    /// Whether hyper has seen the API end the connection, or stop reading from it.
     fn is_over(&self) -> bool {
         self.sender.is_closed() || self.control.write_failed()
+    }
+
+    /// Whether the API ended the connection, or sent bytes that no request asked for, and hyper has not seen it yet.
+    fn is_ending(&self) -> bool {
+        self.probe.unread_now() != Unread::Nothing
     }
 
     /// The stream of a connection that has switched to another protocol.
@@ -114,9 +145,9 @@ impl Http1 {
     /// [`Fault::BrokenResponse`]
     pub async fn into_wire(mut self) -> Result<Wire, Fault> {
         match (&mut self.task).await {
-            Ok(Ok(wire)) => Ok(wire),
+            Ok(Ok(Some(wire))) => Ok(wire),
             Ok(Err(error)) => Err(Fault::BrokenResponse(error.to_string().into())),
-            Err(_) => Err(Fault::Internal("the task of a connection ended")),
+            Ok(Ok(None)) | Err(_) => Err(Fault::Internal("the task of a connection ended")),
         }
     }
 }
@@ -132,13 +163,23 @@ impl Drop for Http1 {
 pub struct Http2 {
     pub(super) sender: http2::SendRequest<UpstreamBody>,
     pub(super) watch: Rc<Watch>,
+    probe: Probe,
     /// As with HTTP/1.1.
-    pub(super) reused: bool,
+    expires_at: Instant,
     /// The time at which a place was last taken or given back. The pool and each place share it.
     used_at: Rc<Cell<Instant>>,
 }
 
 impl Http2 {
+    fn is_over(&self, now: Instant) -> bool {
+        !self.sender.is_ready() || self.expires_at <= now
+    }
+
+    /// As with HTTP/1.1; unread bytes may be frames.
+    fn is_ending(&self) -> bool {
+        self.probe.unread_now() == Unread::End
+    }
+
     fn is_idle_for(&self, time: Duration) -> bool {
         Rc::strong_count(&self.used_at) == 1 && self.used_at.get().elapsed() >= time
     }
@@ -198,29 +239,31 @@ impl Pool {
         self.params.tls.is_some()
     }
 
-    /// The most recently used connection that is still open, if there is any; `upgrade`: one over HTTP/1.1, which alone
-    /// can switch to another protocol.
-    pub fn reuse(&self, upgrade: bool) -> Option<Lease> {
-        if !upgrade && let Some(lease) = self.reuse_http2() {
+    /// The most recently used connection that is still open by a look at its socket, if there is any; `upgrade`: one over
+    /// HTTP/1.1, which alone can switch to another protocol.
+    pub fn reuse(&self, upgrade: bool, now: Instant) -> Option<Lease> {
+        if !upgrade && let Some(lease) = self.reuse_http2(now) {
             return Some(lease);
         }
         let mut idle = self.idle.borrow_mut();
         for at in (0..idle.len()).rev() {
-            if idle[at].is_over() {
-                idle.remove(at);
-            } else if idle[at].sender.is_ready() {
-                return Some(Lease::Http1(idle.remove(at)));
+            let connection = &idle[at];
+            let is_dead = connection.expires_at <= now || connection.is_over();
+            if !is_dead && !connection.sender.is_ready() {
+                continue;
+            }
+            let connection = idle.remove(at);
+            if !is_dead && !connection.is_ending() {
+                return Some(Lease::Http1(connection));
             }
         }
         None
     }
 
-    fn reuse_http2(&self) -> Option<Lease> {
-        let http2 = self.http2.borrow();
-        let http2 = http2.as_ref().filter(|http2| http2.sender.is_ready())?;
-        let mut place = http2.clone();
-        place.reused = true;
-        Some(Lease::Http2(place))
+    fn reuse_http2(&self, now: Instant) -> Option<Lease> {
+        let mut http2 = self.http2.borrow_mut();
+        http2.take_if(|http2| http2.is_over(now) || http2.is_ending());
+        http2.clone().map(Lease::Http2)
     }
 
     /// Opens a connection of the kind that [`Pool::reuse`] finds.
@@ -229,15 +272,16 @@ impl Pool {
     /// [`Fault::Unreachable`], or [`Fault::ApiTooSlow`] past `connect_timeout`.
     pub async fn connect(&self, upgrade: bool) -> Result<Lease, Fault> {
         let http2 = self.params.http2 && !upgrade;
-        let connected = timeout(self.params.connect_timeout, async {
+        let deadline = Instant::now() + self.params.connect_timeout;
+        let connected = timeout_at(deadline, async {
             let mut first = None;
             if http2 && !self.speaks_http1.get() {
                 first = Some(self.opening.lock().await);
-                if let Some(lease) = self.reuse_http2() {
+                if let Some(lease) = self.reuse_http2(Instant::now()) {
                     return Ok(lease);
                 }
             }
-            let stream = self.open(http2).await?;
+            let stream = self.open(http2, deadline).await?;
             let lease = self
                 .handshake(stream, http2)
                 .await
@@ -258,7 +302,7 @@ impl Pool {
             .take_if(|http2| Rc::ptr_eq(&http2.watch, &lease.watch));
     }
 
-    async fn open(&self, http2: bool) -> io::Result<Stream> {
+    async fn open(&self, http2: bool, deadline: Instant) -> io::Result<Stream> {
         let (host, port) = match &self.params.address {
             Address::Unix(path) => return Ok(Stream::Unix(UnixStream::connect(path).await?)),
             Address::Tcp(host, port) => (host.as_str(), *port),
@@ -269,34 +313,28 @@ impl Pool {
                 return Ok(Stream::Memory(ours));
             }
         };
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for address in lookup_host((host, port)).await? {
-            match TcpStream::connect(address).await {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    let Some((config, name)) = &self.params.tls else {
-                        return Ok(Stream::Tcp(stream));
-                    };
-                    let mut config = Arc::clone(config);
-                    if self.params.http2 && !http2 {
-                        Arc::make_mut(&mut config)
-                            .alpn_protocols
-                            .retain(|protocol| protocol != HTTP2);
-                    }
-                    let connector = TlsConnector::from(config);
-                    let stream = connector.connect(name.clone(), stream).await?;
-                    return Ok(Stream::Tls(Box::new(stream.into())));
-                }
-                Err(error) => last = error,
-            }
+        let stream = self.params.dialer.connect(host, port, deadline).await?;
+        let Some(ClientTls { config, name, .. }) = &self.params.tls else {
+            return Ok(Stream::Tcp(stream));
+        };
+        let mut config = Arc::clone(config);
+        if self.params.http2 && !http2 {
+            Arc::make_mut(&mut config)
+                .alpn_protocols
+                .retain(|protocol| protocol != HTTP2);
         }
-        Err(last)
+        let connector = TlsConnector::from(config);
+        let stream = connector.connect(name.clone(), stream).await?;
+        Ok(Stream::Tls(Box::new(stream.into())))
     }
 
     async fn handshake(&self, stream: Stream, http2: bool) -> hyper::Result<Lease> {
         let wire = Wire::new(stream);
         let speaks_http2 = wire.alpn_http2().unwrap_or(http2);
         let watch = wire.watch();
+        let expires_at = Instant::now() + spread(self.params.max_age, 10);
+        let wire = SharedWire::new(wire);
+        let probe = wire.probe();
         if http2 {
             self.speaks_http1.set(!speaks_http2);
         }
@@ -307,6 +345,9 @@ impl Pool {
                 .max_header_list_size(HEAD_LIST_BYTES)
                 // Until the API's SETTINGS announce how many streams it takes: it would refuse the others.
                 .initial_max_send_streams(1)
+                .timer(TokioTimer::new())
+                .keep_alive_interval(PING_INTERVAL)
+                .keep_alive_timeout(PING_TIMEOUT)
                 .handshake(TokioIo::new(wire))
                 .await?;
             spawn_local(async move {
@@ -317,7 +358,8 @@ impl Pool {
             let http2 = Http2 {
                 sender,
                 watch,
-                reused: false,
+                probe,
+                expires_at,
                 used_at: Rc::new(Cell::new(Instant::now())),
             };
             *self.http2.borrow_mut() = Some(http2.clone());
@@ -339,16 +381,19 @@ impl Pool {
         let task = spawn_local(async move {
             (&mut connection).await?;
             let parts = connection.into_parts();
-            let mut wire = parts.io.into_inner().wire;
-            wire.unread(parts.read_buf);
-            Ok(wire)
+            let wire = parts.io.into_inner().wire.into_inner();
+            Ok(wire.map(|mut wire| {
+                wire.unread(parts.read_buf);
+                wire
+            }))
         });
         Ok(Lease::Http1(Box::new(Http1 {
             sender,
             task,
             watch,
             control,
-            reused: false,
+            probe,
+            expires_at,
             unused_since: None,
             outdated: false,
         })))
@@ -362,7 +407,6 @@ impl Pool {
         if self.params.max_idle == 0 || connection.outdated || connection.is_over() {
             return;
         }
-        connection.reused = true;
         connection.unused_since = None;
         let mut idle = self.idle.borrow_mut();
         if idle.len() >= self.params.max_idle {
@@ -371,15 +415,17 @@ impl Pool {
         idle.push(connection);
     }
 
-    /// Closes connections that were unused for too long or were closed at the other end.
+    /// Closes connections that are too old, were unused for too long or were closed at the other end.
     pub fn evict_idle(&self) {
-        self.http2.borrow_mut().take_if(|http2| {
-            !http2.sender.is_ready() || http2.is_idle_for(self.params.idle_timeout)
-        });
         let now = Instant::now();
+        self.http2
+            .borrow_mut()
+            .take_if(|http2| http2.is_over(now) || http2.is_idle_for(self.params.idle_timeout));
         self.idle.borrow_mut().retain_mut(|connection| {
             let since = *connection.unused_since.get_or_insert(now);
-            now.duration_since(since) < self.params.idle_timeout && !connection.is_over()
+            now.duration_since(since) < self.params.idle_timeout
+                && now < connection.expires_at
+                && !connection.is_over()
         });
     }
 }

@@ -1,35 +1,83 @@
-//! The byte stream of a connection to the API over HTTP/1.1.
+//! The byte streams of connections to the API. The pool can look at them while hyper has them.
 
 use std::{
     cell::{Cell, RefCell},
     io,
     pin::Pin,
-    rc::Rc,
+    rc::{Rc, Weak},
     task::{Context, Poll, ready},
 };
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::server::wire::Wire;
+use crate::server::wire::{Unread, Wire};
 
-/// The instructions of an exchange to the stream below it.
+/// The stream of a connection, for hyper.
+#[derive(Debug)]
+pub(super) struct SharedWire(Rc<RefCell<Wire>>);
+
+/// The same stream, for the pool.
+#[derive(Debug, Clone)]
+pub(super) struct Probe(Weak<RefCell<Wire>>);
+
+impl SharedWire {
+    pub(super) fn new(wire: Wire) -> Self {
+        Self(Rc::new(RefCell::new(wire)))
+    }
+
+    pub(super) fn probe(&self) -> Probe {
+        Probe(Rc::downgrade(&self.0))
+    }
+
+    /// The stream itself; `None` while hyper uses it.
+    pub(super) fn into_inner(self) -> Option<Wire> {
+        Rc::into_inner(self.0).map(RefCell::into_inner)
+    }
+}
+
+impl Probe {
+    /// What has arrived on the connection and hyper has not read.
+    pub(super) fn unread_now(&self) -> Unread {
+        let wire = self.0.upgrade();
+        wire.map_or(Unread::End, |wire| wire.borrow().unread_now())
+    }
+}
+
+impl AsyncRead for SharedWire {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.borrow_mut()).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for SharedWire {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.0.borrow_mut()).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.borrow_mut()).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.borrow_mut()).poll_shutdown(context)
+    }
+}
+
+/// The instructions of an exchange over HTTP/1.1 to the stream below it.
 #[derive(Debug, Default)]
 pub(super) struct Control {
-    replay: RefCell<Replay>,
     /// A write failed. The API may have responded and closed before it read the whole request, and the response counts.
     write_failed: Cell<bool>,
     /// The number of bytes that may still arrive; `None`: any number.
     readable: Cell<Option<usize>>,
-}
-
-/// The head of a request as hyper wrote it.
-#[derive(Debug, Default)]
-enum Replay {
-    #[default]
-    Off,
-    Recording(Vec<u8>),
-    /// Written in place of hyper's next write.
-    Replacing(Vec<u8>),
 }
 
 impl Control {
@@ -39,54 +87,19 @@ impl Control {
         self.write_failed.get()
     }
 
-    /// Begins or stops recording the bytes that are written.
-    pub(super) fn record(&self, on: bool) {
-        match &mut *self.replay.borrow_mut() {
-            Replay::Recording(written) if on => written.clear(),
-            replay if on => *replay = Replay::Recording(Vec::with_capacity(2048)),
-            replay => *replay = Replay::Off,
-        }
-    }
-
-    /// The bytes written since [`Control::record`].
-    pub(super) fn recorded(&self) -> Vec<u8> {
-        match self.replay.take() {
-            Replay::Recording(written) => written,
-            Replay::Off | Replay::Replacing(_) => Vec::new(),
-        }
-    }
-
-    /// Writes `bytes` in place of the next write.
-    pub(super) fn replace_next_write(&self, bytes: Vec<u8>) {
-        self.replay.replace(Replay::Replacing(bytes));
-    }
-
     /// From now on reading fails after this many bytes.
     pub(super) fn limit_reading(&self, bytes: Option<usize>) {
         self.readable.set(bytes);
     }
 }
 
-/// The stream of one connection.
+/// The stream of one connection over HTTP/1.1.
 #[derive(Debug)]
 pub(super) struct ApiStream {
     /// The stream itself.
-    pub(super) wire: Wire,
+    pub(super) wire: SharedWire,
     /// The exchange's instructions to it.
     pub(super) control: Rc<Control>,
-}
-
-impl ApiStream {
-    fn poll_bytes(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.control.write_failed() {
-            return Poll::Ready(Ok(bytes.len()));
-        }
-        let written = ready!(Pin::new(&mut self.wire).poll_write(context, bytes));
-        Poll::Ready(Ok(written.unwrap_or_else(|_| {
-            self.control.write_failed.set(true);
-            bytes.len()
-        })))
-    }
 }
 
 impl AsyncRead for ApiStream {
@@ -114,21 +127,14 @@ impl AsyncWrite for ApiStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let control = Rc::clone(&this.control);
-        let mut replay = control.replay.borrow_mut();
-        if let Replay::Replacing(other) = &mut *replay {
-            while !other.is_empty() {
-                let written = ready!(this.poll_bytes(context, other))?;
-                other.drain(..written);
-            }
-            *replay = Replay::Off;
+        if this.control.write_failed() {
             return Poll::Ready(Ok(bytes.len()));
         }
-        let count = ready!(this.poll_bytes(context, bytes))?;
-        if let Replay::Recording(written) = &mut *replay {
-            written.extend_from_slice(&bytes[..count]);
-        }
-        Poll::Ready(Ok(count))
+        let written = ready!(Pin::new(&mut this.wire).poll_write(context, bytes));
+        Poll::Ready(Ok(written.unwrap_or_else(|_| {
+            this.control.write_failed.set(true);
+            bytes.len()
+        })))
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -2,12 +2,14 @@
 
 use http::HeaderName;
 
-use super::{body::UpstreamBody, *};
+use super::{body::UpstreamBody, pool::Pool, *};
 use crate::{
     identity::IdentityNames,
     oauth::Authority,
     origin::HttpUrl,
+    outbound::Dialer,
     parse::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl},
+    server::caller::HeaderCase,
 };
 
 pub(super) fn params() -> Params {
@@ -50,6 +52,7 @@ fn a_location_at_the_api_is_made_public_and_no_other() {
     let public = public_url("https://api.example/v1");
     let origins = |prefix_mode| Origins {
         base: public_url("https://api.example:8443"),
+        pages: Vec::new(),
         public: vec![public.clone(), public_url("http://api.example:81")],
         prefix_mode,
         trusted_proxies: Vec::new(),
@@ -172,5 +175,53 @@ fn a_request_that_http_2_gave_back_can_go_by_http_1_1() {
         assert_eq!(given_back.uri(), sent.uri());
         assert_eq!(given_back.headers(), sent.headers());
         assert_eq!(given_back.version(), sent.version());
+    }
+}
+
+#[test]
+fn a_kept_connection_that_has_ended_or_is_too_old_is_not_used() {
+    let minute = Duration::from_secs(60);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build_local(tokio::runtime::LocalOptions::default())
+        .expect("a runtime");
+    for (http2, ends) in [(false, true), (false, false), (true, true), (true, false)] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("its address").port();
+        let pool = Pool::new(pool::Params {
+            address: pool::Address::Tcp("127.0.0.1".to_owned(), port),
+            dialer: Dialer::default(),
+            tls: None,
+            http2,
+            header_case: HeaderCase::Title,
+            connect_timeout: minute,
+            idle_timeout: minute,
+            max_age: minute,
+            max_idle: 1,
+        });
+        runtime.block_on(async {
+            let lease = pool.connect(false).await.expect("a connection");
+            let (api, _) = listener.accept().expect("a connection");
+            pool.give_back(lease);
+            let now = tokio::time::Instant::now();
+            let lease = loop {
+                // hyper's task makes it ready.
+                tokio::task::yield_now().await;
+                if let Some(lease) = pool.reuse(false, now) {
+                    break lease;
+                }
+            };
+            pool.give_back(lease);
+            // From here on no task runs.
+            if ends {
+                drop(api);
+                assert!(pool.reuse(false, now).is_none(), "{http2}");
+            } else {
+                let young = now + minute * 9 / 10 - Duration::from_secs(1);
+                let lease = pool.reuse(false, young).expect("it is young");
+                pool.give_back(lease);
+                assert!(pool.reuse(false, now + minute).is_none(), "{http2}");
+            }
+        });
     }
 }

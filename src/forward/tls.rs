@@ -7,7 +7,7 @@ use rustls::{ClientConfig, pki_types::ServerName};
 use crate::{
     origin::without_brackets,
     server::tls::{HTTP2, TlsError},
-    tls::TlsFiles,
+    tls::{Contents, TlsFiles},
 };
 
 /// TLS of the connection to the API.
@@ -23,14 +23,30 @@ pub struct Params {
     pub http2: bool,
 }
 
+/// The configuration of TLS to a server. It equals one that was read from other files with the same contents.
+#[derive(Debug, Clone)]
+pub struct ClientTls {
+    /// The configuration.
+    pub config: Arc<ClientConfig>,
+    /// The name that the server's certificate must have.
+    pub name: ServerName<'static>,
+    contents: Contents,
+}
+
+impl PartialEq for ClientTls {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.config.alpn_protocols == other.config.alpn_protocols
+            && self.contents == other.contents
+    }
+}
+
 /// Reads the files.
 ///
 /// # Errors
 /// [`TlsError`] names the key and the file at fault.
-pub fn client_config(
-    params: &Params,
-) -> Result<(Arc<ClientConfig>, ServerName<'static>), TlsError> {
-    let mut config = params.files.client_config().map_err(|source| {
+pub fn client_config(params: &Params) -> Result<ClientTls, TlsError> {
+    let (mut config, contents) = params.files.read().map_err(|source| {
         let names = ["upstream.tls.certificate", "upstream.tls.key"];
         match &params.files.identity {
             Some((certificate, key)) if [certificate, key].contains(&&source.path) => {
@@ -48,5 +64,9 @@ pub fn client_config(
         let problem = "not a name that a certificate can have";
         TlsError::of("upstream.tls.server_name", problem)
     })?;
-    Ok((Arc::new(config), name))
+    Ok(ClientTls {
+        config: Arc::new(config),
+        name,
+        contents,
+    })
 }

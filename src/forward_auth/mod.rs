@@ -12,13 +12,14 @@ use http::{HeaderMap, HeaderValue, Request, Response, header, request::Parts};
 use self::description::{Described, Way};
 use crate::{
     origin::Scheme,
-    parse,
+    parse::{self, signed::Collected},
     peer::Peer,
     policy::permit::Permit,
     proxy::{self, Live, Permitted, RequestRecord, Worker},
     respond::{Failure, Format, OwnResponse},
     route::{self, Target},
     server::{
+        buffered::API_FORMS,
         caller::{Caller, Limits},
         connection::Handler,
         request::RequestBody,
@@ -62,10 +63,23 @@ async fn decide(
         origins.describe(&parts.headers, caller.peer, authority, secure)
     };
     let (names, head, target) = proxy::routed(live, parts, 0, caller, record, receive)?;
-    let Target::Api(call) = target else {
-        return Err(route::Rejection::NotForApi.into());
+    let (call, collected) = match target {
+        Target::Api(call) => (call, None),
+        Target::TokenOrApi(call) => {
+            let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
+            let collected = Collected::of(&parts.headers, &head.target, memory, &limits)?;
+            let named = live
+                .route
+                .token_call(None, &head, b"", &collected.parameters)?;
+            match named {
+                Some(_) => return Err(route::Rejection::NotForApi.into()),
+                None => (call, Some(collected)),
+            }
+        }
+        _ => return Err(route::Rejection::NotForApi.into()),
     };
-    let deciding = proxy::decide(live, &head, &call, &names, caller, None, record);
+    let received = (None, collected);
+    let deciding = proxy::decide(live, &head, &call, &names, caller, received, record);
     let Permitted {
         permit,
         assertion,
@@ -129,6 +143,14 @@ impl Handler for Gate {
         self.0.closed();
     }
 
+    fn evicted(&self) {
+        self.0.evicted();
+    }
+
+    fn refused(&self) {
+        self.0.refused();
+    }
+
     fn rejected(&self, peer: Peer, status: u16, reason: &str) {
         self.0.rejected(peer, status, reason);
     }
@@ -144,7 +166,7 @@ impl Handler for Gate {
         let way = Way::of(&parts.uri);
         let described = match way {
             Some(way) => way.read(&mut parts).map_err(Failure::from),
-            None => Err(route::Rejection::NotFound.into()),
+            None => Err(route::Rejection::NotFound(None).into()),
         };
         let peer = caller.peer.address;
         // Its request id and its place in a trace are the caller's.

@@ -12,6 +12,12 @@ pub const MAX_SHOWN_CHARACTERS: usize = 255;
 pub const MAX_LOGIN_NAME_BYTES: usize = 255;
 /// The longest identifier of a token, in bytes; ours are shorter, those of an earlier system may be anything.
 pub const MAX_TOKEN_BYTES: usize = 255;
+/// The longest secret of a consumer or of a token of an earlier system, in bytes; ours are shorter.
+pub const MAX_SECRET_BYTES: usize = 4096;
+/// The longest address of a web page, in bytes.
+pub const MAX_WEB_PAGE_BYTES: usize = 2048;
+/// The longest public key as PEM, in bytes: a certificate with many names, or a key of the largest size several times over.
+const MAX_KEY_BYTES: usize = 16_384;
 
 /// Why a text cannot be registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -48,6 +54,9 @@ pub enum InvalidWebPage {
     /// It has a user name or a password in it.
     #[error("it has a user name in it")]
     UserInfo,
+    /// It has more than [`MAX_WEB_PAGE_BYTES`] bytes.
+    #[error("it is longer than 2048 bytes")]
+    TooLong,
 }
 
 /// Checks and returns the name of a consumer or a user on pages.
@@ -93,12 +102,19 @@ pub fn token(text: &str) -> Result<(), InvalidText> {
 /// # Errors
 /// [`InvalidWebPage`]
 pub fn web_page(text: &str) -> Result<String, InvalidWebPage> {
+    if text.len() > MAX_WEB_PAGE_BYTES {
+        return Err(InvalidWebPage::TooLong);
+    }
     let url = Url::parse(text)?;
     if !matches!(url.scheme(), "https" | "http") {
         return Err(InvalidWebPage::Scheme);
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(InvalidWebPage::UserInfo);
+    }
+    // Escapes make it longer.
+    if url.as_str().len() > MAX_WEB_PAGE_BYTES {
+        return Err(InvalidWebPage::TooLong);
     }
     Ok(url.into())
 }
@@ -116,6 +132,9 @@ pub fn rsa_public_key(file: &str) -> Result<String, InvalidRsaKey> {
     let end = block[last..]
         .find(['\r', '\n'])
         .map_or(block.len(), |length| last + length);
+    if end > MAX_KEY_BYTES {
+        return Err(InvalidRsaKey::TooLong);
+    }
     Ok(format!("{}\n", block[..end].trim_end()))
 }
 
@@ -206,6 +225,11 @@ mod tests {
             assert_eq!(rsa_public_key(&file).unwrap(), KEY, "{file}");
         }
         assert!(rsa_public_key("no key").is_err());
+        let padded = KEY.replacen('\n', &"\n".repeat(MAX_KEY_BYTES), 1);
+        assert!(matches!(
+            rsa_public_key(&padded),
+            Err(InvalidRsaKey::TooLong)
+        ));
     }
 
     #[test]
@@ -218,6 +242,11 @@ mod tests {
         assert_eq!(web_page("javascript:alert(1)"), Err(InvalidWebPage::Scheme));
         assert_eq!(web_page("data:text/html,x"), Err(InvalidWebPage::Scheme));
         assert_eq!(web_page("https://a@b.test/"), Err(InvalidWebPage::UserInfo));
+        let long = |count| format!("https://a.test/{}", "é".repeat(count));
+        assert_eq!(web_page(&long(338)).unwrap().len(), 2043);
+        for count in [339, 1_000_000] {
+            assert_eq!(web_page(&long(count)), Err(InvalidWebPage::TooLong));
+        }
         for broken in ["", "/terms", "a.test", "https://"] {
             assert!(
                 matches!(web_page(broken), Err(InvalidWebPage::Url(_))),

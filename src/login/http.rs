@@ -8,12 +8,14 @@ use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header};
-use serde_json::{Value, json};
+use serde::Serializer as _;
+use serde_json::Value;
 use tokio::{
     sync::Semaphore,
     time::{Instant, timeout_at},
 };
 use url::form_urlencoded;
+use zeroize::Zeroizing;
 
 use super::{Login, LoginBackend, LoginError, LoginFault, LoginFuture};
 use crate::{
@@ -127,18 +129,28 @@ impl HttpLogin {
     fn request(&self, name: &str, password: &Secret) -> Result<Request<Bytes>, LoginFault> {
         let fields = &self.params.fields;
         let password = password.expose_text();
+        let pairs = [(&fields.username, name), (&fields.password, &*password)];
+        let length = pairs.iter().map(|(name, value)| name.len() + value.len());
+        // A byte takes at most six, as \u001f does. A text that grew would leave a copy of the password.
+        let room = length.sum::<usize>() * 6 + 16;
         let (kind, body) = match self.params.encoding {
             Encoding::Form => {
-                let mut form = form_urlencoded::Serializer::new(String::new());
-                form.append_pair(&fields.username, name)
-                    .append_pair(&fields.password, &password);
-                ("application/x-www-form-urlencoded", form.finish())
+                let mut form = form_urlencoded::Serializer::new(String::with_capacity(room));
+                form.extend_pairs(pairs);
+                (
+                    "application/x-www-form-urlencoded",
+                    form.finish().into_bytes(),
+                )
             }
             Encoding::Json => {
-                let object = json!({ &fields.username: name, &fields.password: *password });
-                ("application/json", object.to_string())
+                let mut object = Vec::with_capacity(room);
+                let written = serde_json::Serializer::new(&mut object).collect_map(pairs);
+                written.map_err(|error| LoginFault::Unreachable(error.into()))?;
+                ("application/json", object)
             }
         };
+        // It is wiped once it has been sent.
+        let body = Bytes::from_owner(Zeroizing::new(body));
         Request::builder()
             .method(Method::POST)
             .uri(&self.params.path)
@@ -147,7 +159,7 @@ impl HttpLogin {
             .header(header::ACCEPT, HeaderValue::from_static("application/json"))
             .header(header::CONTENT_TYPE, kind)
             .header(header::CONNECTION, "close")
-            .body(body.into())
+            .body(body)
             .map_err(|_| LoginFault::Unreachable(io::ErrorKind::InvalidInput.into()))
     }
 }

@@ -42,7 +42,13 @@ pub enum UnusableHash {
          PBKDF2 1200000, with SHA-512 300000; scrypt 128 MiB times lanes; SHA-crypt 100000; phpass 2^16"
     )]
     Cost,
+    /// It is longer than any hash of a known form needs to be.
+    #[error("is longer than 1024 bytes")]
+    TooLong,
 }
+
+/// The longest password hash of another system, in bytes.
+const MAX_HASH_BYTES: usize = 1024;
 
 /// Hashes a password for the store; takes some ten milliseconds and 19 MiB, so never on a worker that serves requests.
 ///
@@ -110,7 +116,10 @@ pub fn has_our_cost(hash: &Secret) -> bool {
 ///
 /// [`UnusableHash`].
 pub fn check_usable(hash: &Secret) -> Result<(), UnusableHash> {
-    parse(hash).map(drop)
+    match hash.expose().len() <= MAX_HASH_BYTES {
+        true => parse(hash).map(drop),
+        false => Err(UnusableHash::TooLong),
+    }
 }
 
 /// The time that a login takes for a cost, as [`password_cost`] writes it, in milliseconds of a processor of 2020; 0

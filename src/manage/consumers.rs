@@ -10,7 +10,7 @@ use super::{
     view,
 };
 use crate::{
-    issue::random,
+    issue::{random, registration},
     names::ConsumerKey,
     secret::Secret,
     store::{
@@ -78,7 +78,7 @@ impl Management {
     /// are random unless given.
     ///
     /// # Errors
-    /// [`ManageError::Invalid`], [`ManageError::CannotSign`], [`ManageError::EmptySecret`], or a failure of the random generator.
+    /// [`ManageError::Invalid`], [`ManageError::CannotSign`], [`ManageError::EmptySecret`], [`ManageError::LongSecret`], or a failure of the random generator.
     pub fn new_consumer(
         &self,
         mut members: Map<String, Value>,
@@ -95,7 +95,8 @@ impl Management {
             return Err(InvalidInput::member("name", "a name is needed").into());
         }
         let key = key.map_or_else(random::name, Ok)?;
-        let (secret, now) = (given_or_random(secret)?, self.clock.now());
+        let secret = given_or_random(secret)?;
+        let now = self.clock.now();
         let new = Consumer::new(key, secret, String::new(), now);
         patched(&new, members)
     }
@@ -160,7 +161,7 @@ impl Management {
     /// Gives a consumer another secret, a random one unless it is given. During `grace` the previous secret also verifies.
     ///
     /// # Errors
-    /// [`ManageError::EmptySecret`], a failure of the random generator, and those of [`Self::patch_consumer`].
+    /// [`ManageError::EmptySecret`], [`ManageError::LongSecret`], a failure of the random generator, and those of [`Self::patch_consumer`].
     pub async fn rotate_secret(
         &self,
         by: &Actor,
@@ -174,7 +175,10 @@ impl Management {
         let rotate = |consumer: &mut Consumer| {
             let before = std::mem::replace(&mut consumer.secret, secret.clone());
             consumer.previous_secret = until.map(|until| (before, until));
-            Ok(())
+            match consumer.may_have_its_secret() {
+                true => Ok(()),
+                false => Err(ManageError::EmptySecret),
+            }
         };
         self.change_consumer(by, key, Some("consumer_secret_rotated"), guard, &rotate)
             .await
@@ -297,8 +301,18 @@ impl Management {
 fn given_or_random(secret: Option<Secret>) -> Result<Secret, ManageError> {
     match secret {
         None => Ok(random::secret()?),
-        Some(secret) if secret.is_empty() => Err(ManageError::EmptySecret),
-        Some(secret) => Ok(secret),
+        Some(secret) => check_secret(&secret).map(|()| secret),
+    }
+}
+
+/// Checks the length of a secret that is given. Whether it may be empty depends on the consumer.
+///
+/// # Errors
+/// [`ManageError::LongSecret`]
+pub fn check_secret(secret: &Secret) -> Result<(), ManageError> {
+    match secret.expose().len() {
+        ..=registration::MAX_SECRET_BYTES => Ok(()),
+        _ => Err(ManageError::LongSecret),
     }
 }
 
@@ -308,7 +322,7 @@ fn given_or_random(secret: Option<Secret>) -> Result<Secret, ManageError> {
 /// since must not keep anybody from disabling it.
 ///
 /// # Errors
-/// [`ManageError::Invalid`] and [`ManageError::CannotSign`]
+/// [`ManageError::Invalid`], [`ManageError::CannotSign`] and [`ManageError::EmptySecret`]
 pub fn patched(
     consumer: &Consumer,
     mut members: Map<String, Value>,
@@ -329,8 +343,11 @@ pub fn patched(
         previous_secret: consumer.previous_secret.clone(),
         ..merged(consumer, members, &FIXED)?
     };
-    match patched.can_sign() {
+    if !patched.can_sign() {
+        return Err(ManageError::CannotSign);
+    }
+    match patched.may_have_its_secret() {
         true => Ok(patched),
-        false => Err(ManageError::CannotSign),
+        false => Err(ManageError::EmptySecret),
     }
 }

@@ -10,6 +10,7 @@ use super::InvalidInput;
 use crate::{
     issue::{callback, registration},
     names::Permission,
+    oauth::Deviation,
     store::record::{Consumer, Dialect},
 };
 
@@ -118,6 +119,10 @@ impl Field {
             ("permissions", _) => text
                 .parse()
                 .map(|_: Permission| same())
+                .map_err(|error| error.to_string()),
+            ("accept", _) => text
+                .parse()
+                .map(|_: Deviation| same())
                 .map_err(|error| error.to_string()),
             ("website", _) => registration::web_page(text).map_err(|error| error.to_string()),
             ("rsa_public_key", _) => {

@@ -24,7 +24,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub use self::{
-    consumers::patched,
+    consumers::{check_secret, patched},
     fields::{Field, Kind, check_members, fields},
     input::{InvalidInput, distinct_members, members, read},
     users::new_user,
@@ -32,7 +32,10 @@ pub use self::{
 pub use crate::telemetry::audit::Actor;
 use crate::{
     clock::{Clock, UnixTime},
-    issue::random::{self, NoRandomness},
+    issue::{
+        random::{self, NoRandomness},
+        registration,
+    },
     names::{ConsumerKey, Permission, UserId},
     store::{
         Store, StoreError,
@@ -88,9 +91,17 @@ pub enum ManageError {
         "a consumer that is restricted to the RSA methods needs an RSA key; give the key, or lift the restriction"
     )]
     CannotSign,
-    /// The given secret is empty.
-    #[error("an empty secret proves nothing; leave it out for a random one")]
+    /// The secret is empty, and the consumer is not allowed that.
+    #[error(
+        "an empty secret proves nothing; leave it out for a random one, or accept the deviation empty_secret"
+    )]
     EmptySecret,
+    /// The given secret is too long.
+    #[error(
+        "a secret has at most {} bytes; give a shorter one, or leave it out for a random one",
+        registration::MAX_SECRET_BYTES
+    )]
+    LongSecret,
     /// The login name of a new user is taken.
     #[error("there is a user {0:?}; choose another name (upper and lower case count as the same)")]
     UserExists(String),

@@ -17,7 +17,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use super::{
-    NonceUse,
+    NonceFiles, NonceUse,
     key::Key,
     segment::{self, HEAD_RECORDS, RECORD_BYTES, Segment},
     state::{self, OpenError, State},
@@ -345,6 +345,29 @@ impl Journal {
         self.files.lock().update(change)
     }
 
+    /// Changes the state, and writes it with a new version, unless there is no file or it has been closed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::update`].
+    pub(super) fn advance(&self, change: impl FnOnce(&mut State)) -> io::Result<()> {
+        let mut files = self.files.lock();
+        let has_file = files.file.is_some();
+        files.update(|state| {
+            state.version += u64::from(has_file);
+            change(state);
+        })
+    }
+
+    /// The version of the files; `None`: there are none.
+    pub(super) fn files(&self) -> Option<NonceFiles> {
+        self.path.as_ref()?;
+        Some(NonceFiles {
+            id: self.key.id(),
+            version: self.state(|state| state.version),
+        })
+    }
+
     /// A part of the state.
     pub(super) fn state<T>(&self, part: impl FnOnce(&State) -> T) -> T {
         part(&self.files.lock().state)
@@ -357,7 +380,10 @@ impl Journal {
         let logs = files.state.logs.clone();
         let synced = logs.map(|number| File::open(self.log(number))?.sync_all());
         let closed = synced.collect::<io::Result<()>>().and_then(|()| {
-            files.update(|state| state.is_closed = true)?;
+            files.update(|state| {
+                state.is_closed = true;
+                state.version += 1;
+            })?;
             files.sync()
         });
         files.file = None;

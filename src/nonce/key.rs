@@ -39,6 +39,12 @@ impl Key {
         hasher.finish()
     }
 
+    /// A name of the window. It does not reveal the key.
+    pub(super) fn id(self) -> String {
+        let hash = SipHasher13::new_with_keys(self.0[0], self.0[1]).hash(b"nonce window");
+        format!("{hash:016x}")
+    }
+
     /// The record of a nonce whose timestamp is at most [`MAX_SECOND`].
     #[inline]
     pub(super) fn seal(self, second: u64, fingerprint: u64) -> Record {

@@ -16,7 +16,7 @@ use moka::sync::Cache;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
-    Insertion, NonceUse, OnLost, OpenError,
+    Insertion, NonceFiles, NonceUse, OnLost, OpenError,
     journal::{Continuity, Journal},
     key::MAX_SECOND,
     state::{State, current_boot},
@@ -107,11 +107,25 @@ struct Shard(Mutex<HashSet<u64, Hashed>>);
 /// A window that is open and does not serve yet: it first needs the high-water mark of the store.
 pub struct Opened {
     window: LocalWindow,
+    /// The latest version of the files that the store knows.
+    known_version: u64,
     pub(super) continuity: Continuity,
     boot: String,
 }
 
 impl Opened {
+    /// The files as they were found; `None`: the window is in memory.
+    pub fn files(&self) -> Option<NonceFiles> {
+        self.window.journal.files()
+    }
+
+    /// Notes the latest version of the files that the store knows; older files are an old copy.
+    #[must_use]
+    pub fn after_version(mut self, known: Option<u64>) -> Self {
+        self.known_version = known.unwrap_or(0);
+        self
+    }
+
     /// Starts to serve at `now`. `high_water_mark` is the one in the store: it shows whether an earlier run has accepted
     /// nonces that are not here.
     ///
@@ -128,11 +142,17 @@ impl Opened {
         let length = window.length();
         let is_continued = self.continuity == Continuity::Continued;
         window.journal.start(is_continued, |state| {
+            let is_old = state.version < self.known_version;
             let lost_until = match self.continuity {
                 Continuity::New => mark,
                 Continuity::Continued => {
+                    if is_old {
+                        tracing::warn!(
+                            "the files of the nonce window are an old copy: later nonces are lost"
+                        );
+                    }
                     let known = state.high_water_mark.saturating_add(MARK_SLACK);
-                    mark * u64::from(mark > known)
+                    mark * u64::from(is_old || mark > known)
                 }
                 Continuity::Lost { accepted_until: 0 } if mark == 0 => now.after(length).0,
                 Continuity::Lost { accepted_until } => mark.max(accepted_until),
@@ -143,6 +163,7 @@ impl Opened {
                 state.lost_until = state.lost_until.max(lost_until);
                 state.closed_until = UnixTime(lost_until).after(length).0;
             }
+            state.version = state.version.max(self.known_version) + 1;
             // The mark is accounted for: it does not make a later start wait again.
             state.high_water_mark = state.high_water_mark.max(mark);
             let earlier = Duration::from_secs(state.window);
@@ -206,6 +227,7 @@ impl LocalWindow {
         }
         Ok(Opened {
             window,
+            known_version: 0,
             continuity,
             boot,
         })
@@ -394,9 +416,14 @@ impl LocalWindow {
     ///
     /// The file cannot be written.
     pub fn note_high_water_mark(&self, mark: UnixTime) -> io::Result<()> {
-        self.journal.update(|state| {
+        self.journal.advance(|state| {
             state.high_water_mark = state.high_water_mark.max(mark.0);
         })
+    }
+
+    /// The files as they are; `None`: the window is in memory.
+    pub fn files(&self) -> Option<NonceFiles> {
+        self.journal.files()
     }
 
     /// Notes that timestamps up to `until` may have been accepted with nonces that are not here.

@@ -14,6 +14,10 @@
 //! The store keeps a *high-water mark*: a timestamp later than any that a process may have accepted, written ahead of
 //! time and never lowered. If a start finds that nonces of an earlier run are missing, because the file was removed, is
 //! damaged or an old copy, or because the machine lost power, then no timestamp up to that mark is ever accepted.
+//!
+//! An old copy is noticed by its version ([`NonceFiles`]), which file and store get at each start, at each clean stop, and
+//! with each mark. Only a copy that was taken while a process ran, less than [`MARK_EVERY`] before that process was
+//! killed, has the same version as the files that it replaces.
 
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -72,6 +76,16 @@ pub struct NonceUse<'a> {
     pub token: &'a [u8],
     /// `oauth_nonce`.
     pub nonce: &'a [u8],
+}
+
+/// The files of a local window at one moment. Each state of a window that the store knows has a higher version than those before,
+/// so files with a lower one are an old copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NonceFiles {
+    /// The random name of the window.
+    pub id: String,
+    /// The number of the state.
+    pub version: u64,
 }
 
 impl NonceUse<'_> {

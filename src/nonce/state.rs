@@ -76,6 +76,9 @@ pub(super) struct State {
     pub(super) closed_until: u64,
     /// The highest high-water mark that the runs with this file have written into the store, or have accounted for.
     pub(super) high_water_mark: u64,
+    /// Raised at least at each start, at each clean stop, and with each high-water mark; the store has the same number.
+    #[serde(default)]
+    pub(super) version: u64,
     /// The numbers of the log's files.
     pub(super) logs: Range<u64>,
 }
@@ -100,6 +103,7 @@ impl State {
             lost_until: 0,
             closed_until: 0,
             high_water_mark: 0,
+            version: 0,
             logs: 1..1,
         })
     }
@@ -252,6 +256,7 @@ mod tests {
             lost_until: u64::MAX,
             closed_until: u64::MAX,
             high_water_mark: u64::MAX,
+            version: u64::MAX,
             logs: u64::MAX..u64::MAX,
         };
         let json = serde_json::to_string(&state).unwrap();

@@ -1,6 +1,7 @@
 //! The signature base string, RFC 5849 §3.4.1.
 
 use super::{
+    deviation::DeviationSet,
     origin::EncodedOrigin,
     parameters::{Parameters, Selection},
     percent,
@@ -20,6 +21,8 @@ pub struct BaseString<'a> {
     pub parameters: &'a Parameters,
     /// The selection of those that are signed.
     pub selection: Selection,
+    /// The accepted deviations in their text.
+    pub deviations: DeviationSet,
 }
 
 impl BaseString<'_> {
@@ -38,7 +41,8 @@ impl BaseString<'_> {
             },
         );
         sink.write(b"&");
-        self.parameters.write_encoded(self.selection, sink);
+        self.parameters
+            .write_encoded(self.selection, self.deviations, sink);
     }
 
     /// The whole base string.
@@ -73,6 +77,7 @@ mod tests {
             path: path.as_bytes(),
             parameters: &parameters,
             selection,
+            deviations: DeviationSet::NONE,
         };
         String::from_utf8(base.to_vec()).unwrap()
     }

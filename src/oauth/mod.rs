@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! Parameters::read_header, read_query, read_body   bytes -> parameters
-//! Parameters::protocol                             -> Protocol: typed, each once, in one place
+//! Parameters::protocol                             -> Protocol: typed, each once, in its place
 //! Protocol::demand                                 -> Credentials: nothing missing
 //! BaseString                                       the signed text
 //! signature::verify                                -> SignatureHolds
@@ -14,6 +14,7 @@
 
 pub mod base_string;
 pub mod body_hash;
+pub mod deviation;
 pub mod diagnosis;
 pub mod method;
 pub mod name;
@@ -31,6 +32,7 @@ pub mod sink;
 pub use self::{
     base_string::BaseString,
     body_hash::is_body_hash,
+    deviation::{Deviation, DeviationSet},
     method::{MethodSet, SignatureMethod, UnknownMethod},
     name::{ParameterNames, ProtocolParameter},
     origin::{Authority, EncodedOrigin, InvalidUrl, Scheme, split_port},
@@ -40,7 +42,7 @@ pub use self::{
     protocol::{Credentials, Freshness, Nonce, Protocol, Timestamp},
     request_uri::RequestUri,
     rsa::{RsaPrivateKey, RsaPublicKey},
-    shape::{Place, ShapeError},
+    shape::{Place, Placement, ShapeError},
     signature::{SignatureHolds, SignatureInvalid, sign, sign_rsa, sign_text, verify},
     signing_key::{Key, KeyStates, SigningKey},
 };

@@ -13,6 +13,7 @@ use std::{cmp::Ordering, fmt, mem::take, ops::Range};
 
 pub use self::read::{fields, has_more_fields, is_form_content_type, is_oauth_scheme};
 use super::{
+    deviation::{Deviation, DeviationSet},
     name::{OAUTH_PREFIX, ProtocolParameter},
     percent::{self, encoded_order},
     shape::{Place, ShapeError},
@@ -46,6 +47,8 @@ pub struct Parameters {
     found: [Option<usize>; ProtocolParameter::ALL.len()],
     /// Places with an `oauth_` name, known or not, as [`Place::bit`]s.
     oauth_places: u8,
+    /// Some other name can be read as an `oauth_` name.
+    has_look_alike: bool,
     realm: Option<Range<usize>>,
     malformed: Option<ShapeError>,
 }
@@ -168,19 +171,100 @@ impl Parameters {
     }
 
     /// Writes the normalized parameters, encoded once more.
-    pub(super) fn write_encoded(&self, selection: Selection, sink: &mut impl Sink) {
+    pub(super) fn write_encoded(
+        &self,
+        selection: Selection,
+        deviations: DeviationSet,
+        sink: &mut impl Sink,
+    ) {
+        if !deviations.is_empty() {
+            return self.write_deviating(selection, deviations, sink);
+        }
         let mut separator: &[u8] = b"";
         for entry in self.signed(selection) {
             sink.write(separator);
-            if entry.is_plain {
-                sink.write(&self.text[entry.start..entry.end]);
-            } else {
-                percent::encode_twice_to(sink, self.name(entry));
-                sink.write(ENCODED_EQUALS);
-                percent::encode_twice_to(sink, self.value(entry));
-            }
+            self.write_entry(entry, sink);
             separator = b"%26";
         }
+    }
+
+    #[inline(always)]
+    fn write_entry(&self, entry: &Entry, sink: &mut impl Sink) {
+        if entry.is_plain {
+            sink.write(&self.text[entry.start..entry.end]);
+        } else {
+            percent::encode_twice_to(sink, self.name(entry));
+            sink.write(ENCODED_EQUALS);
+            percent::encode_twice_to(sink, self.value(entry));
+        }
+    }
+
+    /// Writes them as a consumer signs them that is allowed [`Deviation::RepeatsOnce`] or [`Deviation::HashUnencoded`].
+    #[cold]
+    fn write_deviating(
+        &self,
+        selection: Selection,
+        deviations: DeviationSet,
+        sink: &mut impl Sink,
+    ) {
+        let entries = Vec::from_iter(self.signed(selection));
+        // Equal names stand next to each other.
+        let named = entries.chunk_by(|one, other| self.name(one) == self.name(other));
+        let mut separator: &[u8] = b"";
+        for named in named {
+            let last = named.iter().max_by_key(|entry| entry.start);
+            let signed = match last {
+                Some(last) if deviations.contains(Deviation::RepeatsOnce) => {
+                    std::slice::from_ref(last)
+                }
+                _ => named,
+            };
+            for entry in signed {
+                sink.write(separator);
+                if entry.parameter == Some(ProtocolParameter::BodyHash)
+                    && deviations.contains(Deviation::HashUnencoded)
+                {
+                    sink.write(self.name(entry));
+                    sink.write(ENCODED_EQUALS);
+                    percent::encode_to(sink, self.value(entry));
+                } else {
+                    self.write_entry(entry, sink);
+                }
+                separator = b"%26";
+            }
+        }
+    }
+
+    /// Whether some parameter is repeated, and every copy of a name has the same value.
+    #[must_use]
+    pub fn has_equal_copies(&self) -> bool {
+        let repeated = self.repeated();
+        let mut repeated = repeated.peekable();
+        repeated.peek().is_some()
+            && repeated.all(|[one, other]| self.value(one) == self.value(other))
+    }
+
+    /// Entries of one name, in pairs.
+    fn repeated(&self) -> impl Iterator<Item = [&Entry; 2]> {
+        let pairs = self.order.array_windows();
+        let pairs = pairs.map(|pair: &[Rank; 2]| pair.map(|rank| &self.entries[rank.entry]));
+        pairs.filter(|[one, other]| self.name(one) == self.name(other))
+    }
+
+    /// The deviations of `accepted` that change the base string of these parameters.
+    #[must_use]
+    pub fn deviations_in_text(&self, accepted: DeviationSet) -> DeviationSet {
+        if accepted.is_empty() {
+            return accepted;
+        }
+        let applies = |deviation: &Deviation| match deviation {
+            Deviation::RepeatsOnce => self.repeated().next().is_some(),
+            Deviation::HashUnencoded => self.was_sent(ProtocolParameter::BodyHash),
+            Deviation::CallbackAbsent | Deviation::KeyWithoutAmpersand | Deviation::EmptySecret => {
+                false
+            }
+        };
+        accepted.iter().filter(applies).collect()
     }
 
     /// The entries that the signature covers, sorted.

@@ -42,6 +42,11 @@ pub enum InvalidRsaKey {
     /// Fewer than [`RsaPublicKey::MIN_BITS`] or more than [`RsaPublicKey::MAX_BITS`] bits.
     #[error("the RSA key has {0} bits; 1024 to 8192 are accepted")]
     Size(usize),
+    /// The PEM block is longer than the largest key needs.
+    #[error(
+        "the PEM block is longer than 16384 bytes; give the public key without its certificate"
+    )]
+    TooLong,
 }
 
 /// A consumer's public key.

@@ -5,7 +5,10 @@
 
 use thiserror::Error;
 
-use super::{method::MethodSet, name::ParameterNames};
+use super::{
+    method::MethodSet,
+    name::{ParameterNames, ProtocolParameter},
+};
 
 /// Why the parameters of a request were not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -52,6 +55,25 @@ pub enum Place {
     /// The query of the request URI, §3.5.3.
     #[strum(serialize = "query")]
     Query,
+}
+
+/// The places that the protocol parameters of a call may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// All in one place, each once (RFC 5849 §3.5).
+    OnePlace,
+    /// `oauth_callback`, `oauth_verifier` and `oauth_token` may be in another place than the others, also in equal copies. Many
+    /// libraries add them to the query or the form of a request token call or an access token call, and sign them there: every
+    /// base string covers a name that begins with `oauth_` wherever it is.
+    FlowApart,
+}
+
+impl Placement {
+    /// Whether `parameter` may be apart from the others.
+    pub(super) const fn frees(self, parameter: Option<ProtocolParameter>) -> bool {
+        use ProtocolParameter::{Callback, Token, Verifier};
+        matches!(self, Self::FlowApart) && matches!(parameter, Some(Callback | Verifier | Token))
+    }
 }
 
 impl Place {

@@ -22,6 +22,7 @@ use crate::{
     },
     language::{self, Texts},
     names::{ConsumerKey, Permission},
+    oauth::ProtocolParameter,
     respond::{Failure, OwnResponse, look::Frame},
     store::{
         port::{Decided, Decision},
@@ -29,9 +30,6 @@ use crate::{
     },
     telemetry::redact::RedactedToken,
 };
-
-/// The alias of this page, if `service.aliases` is on.
-const ALIAS: &str = "/oauth/authorize";
 
 /// The notice after a denial.
 const DENIED: &str = "denied-text";
@@ -98,7 +96,7 @@ struct DecidedPage<'a> {
 impl Visit<'_> {
     /// Responds to the user authorization page.
     pub(super) async fn authorize(&self) -> Result<OwnResponse, Failure> {
-        let token = self.parameter("oauth_token")?;
+        let token = self.page_parameter(ProtocolParameter::Token)?;
         let token = token.filter(|token| !token.is_empty());
         let token = token.ok_or(PageError::Malformed("error-malformed-no-request"))?;
         let here = self.here(&token);
@@ -123,11 +121,13 @@ impl Visit<'_> {
     /// The path and query by which the browser came, for the forms to come back to.
     fn here(&self, token: &str) -> String {
         let token = utf8_percent_encode(token, ESCAPED);
-        if self.head.target.path == ALIAS.as_bytes() {
-            let path = format!("{ALIAS}?oauth_token={token}");
-            self.frame.in_same_language(path)
-        } else {
-            format!("{}&oauth_token={token}", self.frame.link("auth_req_token"))
+        match self.path {
+            Some(path) => {
+                let mark = if path.has_query() { '&' } else { '?' };
+                let path = format!("{path}{mark}oauth_token={token}");
+                self.frame.in_same_language(path)
+            }
+            None => format!("{}&oauth_token={token}", self.frame.link("auth_req_token")),
         }
     }
 
@@ -163,6 +163,10 @@ impl Visit<'_> {
         let token = self.store().request_token(token).await?;
         let token = token.filter(|token| token.state != RequestTokenState::Voided);
         let token = token.ok_or(PageError::TokenUnknown)?;
+        let named = self.page_parameter(ProtocolParameter::ConsumerKey)?;
+        if named.is_some_and(|named| named != token.consumer.as_str()) {
+            return Err(PageError::TokenUnknown.into());
+        }
         let consumer = self.store().consumer(&token.consumer).await?;
         let consumer = consumer.ok_or(PageError::TokenUnknown)?;
         if self.now >= token.expires_at {

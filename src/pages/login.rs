@@ -102,7 +102,7 @@ impl Visit<'_> {
     /// Responds to `mode=login`: a direct login, which leads to `return_to`, a path of our own origin, else to the user's
     /// applications.
     pub(super) async fn login(&self) -> Result<OwnResponse, Failure> {
-        let origin = self.pages.params.origin.to_string();
+        let origin = self.pages.origin(self.head).to_string();
         let wanted = self.parameter("return_to")?;
         let wanted = wanted.and_then(|path| return_to::local_path(&path, &origin));
         let mut url = self.frame.link("login");

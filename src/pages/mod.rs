@@ -30,13 +30,14 @@ use crate::{
     language,
     login::{LoginBackend, PasswordPool, Throttle, header::UserHeaders},
     names::{Permission, UserId},
+    oauth::ProtocolParameter,
     origin::Origin,
-    parse::{Rejection, head::Head, signed::is_form},
+    parse::{Rejection, head::Head, origin::Origins, signed::is_form},
     respond::{
         Failure, OwnResponse,
         look::{Frame, Look},
     },
-    route::{self, Page},
+    route::{self, FlowPath, Page},
     secret::Secret,
     server::request::RequestBody,
     store::{
@@ -68,8 +69,10 @@ use form::Form;
 /// The configuration of the pages. A reload makes new [`Pages`].
 #[derive(Clone)]
 pub struct Params {
-    /// The origin of `service.base_url`. If it is https, cookies are `Secure` and have the `__Host-` prefix.
-    pub origin: Origin,
+    /// The origins with pages, all of one scheme. If it is https, cookies are `Secure` and have the `__Host-` prefix.
+    pub origins: Arc<Origins>,
+    /// Other names of parameters in the address of the authorization page, each with the parameter that it stands for.
+    pub parameters: Vec<(String, ProtocolParameter)>,
     /// The parts that all pages have in common.
     pub look: Arc<Look>,
     /// `login.session_ttl`.
@@ -142,7 +145,7 @@ impl Pages {
     /// Pages for this configuration.
     pub fn new(params: Params, services: Services) -> Self {
         Self {
-            cookies: cookie_names(params.origin.is_https()),
+            cookies: cookie_names(params.origins.base.origin.is_https()),
             params,
             services,
         }
@@ -203,6 +206,7 @@ impl Pages {
         let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let visit = Visit {
             pages: self,
+            path: route.flow.find(&head.target).map(|(path, _)| path),
             head,
             form: self.form(head, form)?,
             frame: self.params.look.frame(Some(&head.parts.uri), accepted),
@@ -221,13 +225,20 @@ impl Pages {
                 let path = head.target.path;
                 let mut assets = self.params.look.assets();
                 let asset = assets.find(|asset| asset.path.as_bytes() == path);
-                asset.ok_or(route::Rejection::NotFound)?.response()
+                asset.ok_or(route::Rejection::NotFound(None))?.response()
             }
         };
         let cookies = visit.new_cookies.into_inner().into_iter();
         let cookies = cookies.map(|cookie| ("Set-Cookie", cookie));
         response.fields.extend(cookies);
         Ok(response)
+    }
+
+    /// The origin that a browser visits.
+    fn origin(&self, head: &Head<'_>) -> &Origin {
+        let origins = &self.params.origins;
+        let visited = origins.page_origin(&head.received);
+        visited.unwrap_or(&origins.base.origin)
     }
 
     /// The form of a POST; `None` for GET and HEAD.
@@ -245,7 +256,7 @@ impl Pages {
         }
         // `none` is the user's own act, such as sending a form again.
         let is_own_site = site.is_none_or(|site| site == b"same-origin" || site == b"none");
-        let own = self.params.origin.to_string();
+        let own = self.origin(head).to_string();
         if !is_own_site || origin.is_some_and(|origin| origin != own.as_bytes()) {
             return Err(PageError::ForgedForm.into());
         }
@@ -269,6 +280,8 @@ const NOTICES: [&str; 7] = [
 struct Visit<'a> {
     pages: &'a Pages,
     head: &'a Head<'a>,
+    /// The path of the authorization page by which the browser came, if it is not `service.path`.
+    path: Option<&'a FlowPath>,
     /// The form of a POST.
     form: Option<Form>,
     /// The frame of a page, in the language of the request.
@@ -291,6 +304,20 @@ impl Visit<'_> {
         let value = fields::parameter(query, name);
         let value = value.map_err(|_| PageError::Malformed("error-malformed-twice"))?;
         Ok(value.map(|value| value.into_owned()))
+    }
+
+    /// A parameter of the authorization page under its own name or another one of it; both are the same if both are there.
+    fn page_parameter(&self, parameter: ProtocolParameter) -> Result<Option<String>, PageError> {
+        let mut found = self.parameter(parameter.as_str())?;
+        let others = self.pages.params.parameters.iter();
+        for (name, _) in others.filter(|(_, meant)| *meant == parameter) {
+            let other = self.parameter(name)?;
+            if found.is_some() && other.is_some() && found != other {
+                return Err(PageError::Malformed("error-malformed-twice"));
+            }
+            found = found.or(other);
+        }
+        Ok(found)
     }
 
     /// A field of the form; `None` for GET and HEAD.

@@ -47,7 +47,31 @@ impl<'r> Head<'r> {
 const MAX_LENGTH: u64 = 999_999_999_999_999_999;
 
 /// The allowed methods where no operation lists any.
-const KNOWN_METHODS: &str = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT";
+pub const KNOWN_METHODS: &str = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT";
+
+/// The fewest hops that a request may still take (RFC 9110 §7.6.2).
+static MAX_FORWARDS: HeaderName = HeaderName::from_static("max-forwards");
+
+/// Counts this hop in the `Max-Forwards` of a request with OPTIONS. Returns whether it was the last one: "If this value is
+/// zero (0), the intermediary MUST NOT forward the request; instead, the intermediary MUST respond as the final recipient."
+///
+/// # Errors
+/// [`Rejection::Malformed`]: it is not one number.
+pub fn is_last_hop(headers: &mut HeaderMap) -> Result<bool, Rejection> {
+    let invalid = Rejection::Malformed("Max-Forwards is not one number");
+    let hops = match single(headers, &MAX_FORWARDS) {
+        Ok(None) => return Ok(false),
+        Ok(Some(hops)) if !hops.is_empty() && hops.iter().all(u8::is_ascii_digit) => hops,
+        _ => return Err(invalid),
+    };
+    // A number without end is a large one.
+    let hops = str::from_utf8(hops).ok().and_then(|hops| hops.parse().ok());
+    let Some(left) = hops.unwrap_or(u32::MAX).checked_sub(1) else {
+        return Ok(true);
+    };
+    headers.insert(MAX_FORWARDS.clone(), left.into());
+    Ok(false)
+}
 
 /// The field names of a head that has been checked.
 #[derive(Debug)]

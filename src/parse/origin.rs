@@ -45,12 +45,17 @@ impl From<HttpUrl> for PublicUrl {
     }
 }
 
+/// Whether an origin has this host and port.
+fn is_at(origin: &Origin, authority: &Authority<'_>) -> bool {
+    let Origin { scheme, host, port } = origin;
+    // Nearly always it comes in lower case.
+    (authority.host == host || authority.host.eq_ignore_ascii_case(host))
+        && authority.port.unwrap_or(scheme.default_port()) == *port
+}
+
 impl PublicUrl {
     fn is_at(&self, authority: &Authority<'_>) -> bool {
-        let Origin { scheme, host, port } = &self.origin;
-        // Nearly always it comes in lower case.
-        (authority.host == host || authority.host.eq_ignore_ascii_case(host))
-            && authority.port.unwrap_or(scheme.default_port()) == *port
+        is_at(&self.origin, authority)
     }
 
     /// Whether `path` lies below the prefix.
@@ -119,6 +124,8 @@ impl RequestOrigin<'_> {
 pub struct Origins {
     /// The URL of token endpoints and pages.
     pub base: PublicUrl,
+    /// Further origins that have the pages, and no token calls.
+    pub pages: Vec<Origin>,
     /// The URLs of protected calls, at least one.
     pub public: Vec<PublicUrl>,
     /// The treatment of their prefixes.
@@ -320,6 +327,26 @@ impl Origins {
         let is_at = |url: &PublicUrl| url.is_at(&received.authority);
         let is_other = |url| is_of_scheme(url) && is_at(url);
         is_at(&self.base) && (is_of_scheme(&self.base) || !self.public.iter().any(is_other))
+    }
+
+    /// The origin whose pages a request is for: that of the token endpoints or one of the further ones. A flow stays there.
+    #[must_use]
+    pub fn page_origin(&self, received: &RequestOrigin<'_>) -> Option<&Origin> {
+        if self.is_base(received) {
+            return Some(&self.base.origin);
+        }
+        self.further_page_origin(received)
+    }
+
+    /// Whether a request is for one of the further origins with pages.
+    #[must_use]
+    pub fn is_page_host(&self, received: &RequestOrigin<'_>) -> bool {
+        self.further_page_origin(received).is_some()
+    }
+
+    fn further_page_origin(&self, received: &RequestOrigin<'_>) -> Option<&Origin> {
+        let mut pages = self.pages.iter();
+        pages.find(|origin| is_at(origin, &received.authority))
     }
 
     /// The public URL for which a protected call was signed: of those at the host, the one of the connection's scheme

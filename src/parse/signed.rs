@@ -14,8 +14,8 @@ use super::{Rejection, origin::PublicUrl, target::Target};
 use crate::{
     fields::{all, list, single},
     oauth::{
-        Credentials, MethodSet, Parameters, ProtocolParameter, ShapeError, has_more_fields,
-        is_form_content_type, is_oauth_scheme,
+        Credentials, MethodSet, Parameters, Placement, ProtocolParameter, ShapeError,
+        has_more_fields, is_form_content_type, is_oauth_scheme,
     },
     server::{
         buffered::{BufferedBody, Reservation, Shares},
@@ -43,6 +43,8 @@ pub struct SignedRequest<'r> {
     pub body: Option<&'r [u8]>,
     /// The request came under TLS, here or at a trusted proxy.
     pub secure: bool,
+    /// Another proxy forwards it as it is: nothing that is left unsigned can be taken out of it here.
+    pub is_described: bool,
 }
 
 /// The parameters of a request, and its body where that had to be read.
@@ -113,11 +115,11 @@ impl Collected {
     ///
     /// # Errors
     /// [`ShapeError`]: parameters that are not in shape are rejected before the body has arrived.
-    pub fn needs_body(&self, methods: MethodSet) -> Result<bool, ShapeError> {
+    pub fn needs_body(&self, methods: MethodSet, placement: Placement) -> Result<bool, ShapeError> {
         if self.held.is_some() || !self.parameters.was_sent(ProtocolParameter::BodyHash) {
             return Ok(false);
         }
-        self.parameters.protocol(methods)?;
+        self.parameters.protocol(methods, placement)?;
         Ok(true)
     }
 }
@@ -145,6 +147,16 @@ pub fn is_form(headers: &HeaderMap) -> Result<bool, Rejection> {
         ));
     }
     Ok(true)
+}
+
+/// Whether the body consists of parts (RFC 7578).
+pub fn is_multipart(headers: &HeaderMap) -> bool {
+    const TYPE: &[u8] = b"multipart/form-data";
+    let mut types = all(headers, &header::CONTENT_TYPE);
+    types.any(|it| {
+        let begins = it.get(..TYPE.len());
+        begins.is_some_and(|begins| begins.eq_ignore_ascii_case(TYPE))
+    })
 }
 
 thread_local! {

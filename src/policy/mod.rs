@@ -6,6 +6,7 @@ pub mod pattern;
 pub mod permit;
 pub mod rate;
 mod rejection;
+mod similar;
 pub mod sunset;
 
 pub use self::rejection::Rejection;

@@ -8,6 +8,7 @@ use std::{
 use super::{
     Rejection,
     pattern::{PathPattern, PathSegment},
+    similar::folded,
 };
 use crate::{names::Permission, oauth::percent};
 
@@ -105,13 +106,28 @@ impl Operation {
 /// All operations.
 #[derive(Debug)]
 pub struct Operations {
+    listed: Vec<Operation>,
     root: PathNode,
+    /// The same patterns, each without what [`folded`] leaves out; `None`: similar paths are not looked for.
+    similar: Option<PathNode>,
+    /// None of the patterns has anything that [`folded`] leaves out.
+    is_folded: bool,
     labels: Vec<String>,
     unlisted: Access,
     hide: bool,
 }
 
-/// The patterns with the same segments so far.
+/// The treatment of a path that an API may take for one of a more specific pattern than the pattern that it matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Similar {
+    /// It is rejected like a path that nobody may call.
+    Reject,
+    /// It is what it matches.
+    Wider,
+}
+
+/// The patterns with the same segments so far; operations by their index.
 #[derive(Debug, Default)]
 struct PathNode {
     /// The nodes after a literal, decoded.
@@ -119,28 +135,35 @@ struct PathNode {
     /// The node after a parameter.
     parameter: Option<Box<PathNode>>,
     /// The operations that end in `{*rest}` here.
-    rest: Vec<Operation>,
+    rest: Vec<usize>,
     /// The operations that end here.
-    end: Vec<Operation>,
+    end: Vec<usize>,
 }
 
 impl PathNode {
-    fn insert(&mut self, operation: Operation) {
+    fn insert(&mut self, shape: &[PathSegment], index: usize) {
         let mut node = self;
-        for segment in &operation.path.shape {
+        for segment in shape {
             node = match segment {
-                PathSegment::Rest => return node.rest.push(operation),
+                PathSegment::Rest => return node.rest.push(index),
                 PathSegment::Parameter => node.parameter.get_or_insert_default(),
                 PathSegment::Literal(literal) => node.literals.entry(literal.clone()).or_default(),
             };
         }
-        node.end.push(operation);
+        node.end.push(index);
+    }
+
+    /// The operations of the most specific pattern that matches a decoded path.
+    fn of_path(&self, path: &[u8]) -> Option<&[usize]> {
+        // The pattern `/` has no segment.
+        let rest = path.strip_prefix(b"/")?;
+        self.find((!rest.is_empty()).then_some(rest))
     }
 
     /// The operations of the most specific pattern: at each segment a literal comes before a parameter, and that before
     /// all that is left. A node is visited once at most.
-    fn find(&self, path: Option<&[u8]>) -> Option<&[Operation]> {
-        let some = |operations: &'_ [Operation]| !operations.is_empty();
+    fn find(&self, path: Option<&[u8]>) -> Option<&[usize]> {
+        let some = |operations: &'_ [usize]| !operations.is_empty();
         let Some(path) = path else {
             return Some(self.end.as_slice()).filter(|end| some(end));
         };
@@ -174,6 +197,8 @@ pub enum Found<'a> {
     },
     /// No listed path.
     Unlisted(Access),
+    /// A path that some API takes for one of this operation, which it does not match.
+    Similar(&'a Operation),
 }
 
 impl Found<'_> {
@@ -182,6 +207,7 @@ impl Found<'_> {
         match self {
             Self::Operation(operation) => operation.access,
             Self::OtherMethod { access, .. } | Self::Unlisted(access) => *access,
+            Self::Similar(_) => Access::NOBODY,
         }
     }
 
@@ -190,7 +216,7 @@ impl Found<'_> {
     pub fn is_closed(&self) -> bool {
         match self {
             Self::Operation(_) => false,
-            Self::OtherMethod { .. } => true,
+            Self::OtherMethod { .. } | Self::Similar(_) => true,
             Self::Unlisted(access) => *access == Access::NOBODY,
         }
     }
@@ -202,22 +228,30 @@ impl Found<'_> {
             Self::OtherMethod { allow, .. } => Err(Rejection::MethodNotAllowed {
                 allow: allow.clone(),
             }),
-            Self::Operation(_) | Self::Unlisted(_) => Ok(()),
+            Self::Operation(_) | Self::Unlisted(_) | Self::Similar(_) => Ok(()),
         }
     }
 }
 
 impl Operations {
     /// Prepares the operations for matching.
-    pub fn new(operations: Vec<Operation>, unlisted: Access, hide: bool) -> Self {
-        let labels = operations.iter().map(Operation::label).collect();
+    pub fn new(mut listed: Vec<Operation>, unlisted: Access, hide: bool, similar: Similar) -> Self {
+        let labels = listed.iter().map(Operation::label).collect();
         let mut root = PathNode::default();
-        for (index, mut operation) in operations.into_iter().enumerate() {
+        let mut folded = PathNode::default();
+        let mut is_folded = true;
+        for (index, operation) in listed.iter_mut().enumerate() {
             operation.index = index;
-            root.insert(operation);
+            root.insert(&operation.path.shape, index);
+            let shape = operation.path.folded_shape();
+            is_folded &= shape == operation.path.shape;
+            folded.insert(&shape, index);
         }
         Self {
+            listed,
             root,
+            similar: (similar == Similar::Reject).then_some(folded),
+            is_folded,
             labels,
             unlisted,
             hide,
@@ -230,14 +264,8 @@ impl Operations {
     }
 
     /// All operations, in the order of the configuration.
-    pub fn listed(&self) -> Vec<&Operation> {
-        let (mut found, mut nodes) = (Vec::with_capacity(self.labels.len()), vec![&self.root]);
-        while let Some(node) = nodes.pop() {
-            found.extend(node.end.iter().chain(&node.rest));
-            nodes.extend(node.literals.values().chain(node.parameter.as_deref()));
-        }
-        found.sort_by_key(|operation| operation.index);
-        found
+    pub fn listed(&self) -> &[Operation] {
+        &self.listed
     }
 
     /// The kinds of caller that may call a path that no operation lists.
@@ -263,36 +291,66 @@ impl Operations {
             return Ok(Found::Unlisted(self.unlisted));
         }
         let path = matchable(path).map_err(Rejection::Path)?;
-        // The pattern `/` has no segment.
-        let rest = path.strip_prefix(b"/");
-        let found = rest.and_then(|rest| self.root.find((!rest.is_empty()).then_some(rest)));
+        let found = self.root.of_path(&path);
+        if let Some(similar) = self.similar_to(&path, found) {
+            return Ok(Found::Similar(similar));
+        }
         let Some(group) = found else {
             return Ok(Found::Unlisted(self.unlisted));
         };
-        let with = |method: &[u8]| group.iter().find(|operation| operation.has_method(method));
+        let group = || group.iter().filter_map(|index| self.listed.get(*index));
+        let with = |method: &[u8]| group().find(|operation| operation.has_method(method));
         // GET covers HEAD only where HEAD is not listed.
         let covering = || with(b"GET").filter(|_| method == b"HEAD");
         if let Some(operation) = with(method).or_else(covering) {
             return Ok(Found::Operation(operation));
         }
-        let listed = group.iter().flat_map(|operation| &operation.methods);
+        let listed = group().flat_map(|operation| &operation.methods);
         let mut methods: BTreeSet<&str> = listed.map(String::as_str).collect();
         if methods.contains("GET") {
             methods.insert("HEAD");
         }
         Ok(Found::OtherMethod {
             allow: Vec::from_iter(methods).join(", "),
-            access: Access(group.iter().fold(0, |bits, it| bits | it.access.0)),
+            access: Access(group().fold(0, |bits, it| bits | it.access.0)),
         })
+    }
+
+    /// An operation that some API finds under a path, and that is more specific than those found here.
+    fn similar_to(&self, path: &[u8], found: Option<&[usize]>) -> Option<&Operation> {
+        let is_exact = |index: &usize| {
+            let operation = self.listed.get(*index);
+            operation.is_some_and(|operation| operation.path.is_literal())
+        };
+        // A literal path is as specific as any other.
+        if found.and_then(<[usize]>::first).is_some_and(is_exact) {
+            return None;
+        }
+        let similar = self.similar.as_ref()?;
+        let folded = folded(path);
+        // Nearly always: the same patterns would be searched for the same path again.
+        if self.is_folded && matches!(folded, Cow::Borrowed(_)) {
+            return None;
+        }
+        let similar = similar.of_path(&folded)?;
+        let first = found.and_then(<[usize]>::first);
+        match first.is_some_and(|first| similar.contains(first)) {
+            true => None,
+            false => self.listed.get(*similar.first()?),
+        }
     }
 }
 
 /// The path as patterns see it.
 fn matchable(path: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
     let decoded = decode(path)?;
-    // The root is the one path with an empty segment.
-    if decoded.len() > 1 {
-        for segment in decoded.split(|&byte| byte == b'/').skip(1) {
+    // The last segment may be empty: the path ends with a slash, or is the root.
+    if let Some(inner) = decoded
+        .strip_suffix(b"/")
+        .or(Some(&*decoded))
+        .filter(|it| !it.is_empty())
+    {
+        for segment in inner.split(|&byte| byte == b'/').skip(1) {
             match segment {
                 b"." | b".." => return Err("the path has a dot segment"),
                 b"" => return Err("the path has an empty segment"),
@@ -361,6 +419,7 @@ mod tests {
             operation("/members/{name}", &["DELETE"]),
             operation("/members/me", &["GET"]),
             operation("/members/{id}/photos", &["GET", "POST"]),
+            operation("/members/{id}/photos/", &["GET"]),
             operation("/files/{*rest}", &["GET"]),
             operation("/", &["GET"]),
             operation("/items:purge", &["POST"]),
@@ -372,7 +431,7 @@ mod tests {
             operation("/both", &["GET"]),
             operation("/both", &["HEAD", "POST"]),
         ];
-        Operations::new(list, Access::NOBODY, true)
+        Operations::new(list, Access::NOBODY, true, Similar::Wider)
     }
 
     fn found(path: &str, method: &str) -> String {
@@ -383,6 +442,7 @@ mod tests {
             Ok(Found::Operation(operation)) => operation.path.to_string(),
             Ok(Found::OtherMethod { allow, .. }) => format!("405 {allow}"),
             Ok(Found::Unlisted(_)) => "unlisted".to_owned(),
+            Ok(Found::Similar(operation)) => format!("similar to {}", operation.path),
             Err(_) => "400".to_owned(),
         }
     }
@@ -420,7 +480,11 @@ mod tests {
             ("/files/a/b", "GET", "/files/{*rest}"),
             ("/members", "GET", "405 POST"),
             ("/none/at/all", "GET", "unlisted"),
-            ("/members/1/", "GET", "400"),
+            ("/members/1/", "GET", "unlisted"),
+            ("/files/a/", "GET", "/files/{*rest}"),
+            ("/files/", "GET", "unlisted"),
+            ("/members/1/photos/", "GET", "/members/{id}/photos/"),
+            ("/members/1//photos", "GET", "400"),
             ("/Members/1", "GET", "unlisted"),
             ("/members/1", "get", "405 DELETE, GET, HEAD"),
         ] {
@@ -432,7 +496,7 @@ mod tests {
     fn a_parameter_may_stand_beside_all_that_is_left() {
         let list = words("/{*all} /{kind}/{id} /files/{*rest} /files/{id}/meta");
         let list = list.iter().map(|path| operation(path, &[])).collect();
-        let operations = Operations::new(list, Access::NOBODY, true);
+        let operations = Operations::new(list, Access::NOBODY, true, Similar::Wider);
         for (path, expected) in [
             ("/", None),
             ("/a", Some("/{*all}")),
@@ -496,7 +560,7 @@ mod tests {
             let patterns = patterns.iter().filter(|pattern| known.insert(decoded(pattern)));
             let patterns: Vec<String> = patterns.map(|pattern| numbered(pattern)).collect();
             let list = patterns.iter().map(|pattern| operation(pattern, &[])).collect();
-            let operations = Operations::new(list, Access::NOBODY, true);
+            let operations = Operations::new(list, Access::NOBODY, true, Similar::Wider);
             for path in &paths {
                 let matching = |pattern: &&String| match_slowly(pattern, path);
                 let best = patterns.iter().max_by_key(matching);
@@ -524,7 +588,12 @@ mod tests {
 
     #[test]
     fn passes_any_path_on_where_no_operation_is_listed() {
-        let operations = Operations::new(Vec::new(), Access::of(&[Kind::Consumer]), true);
+        let operations = Operations::new(
+            Vec::new(),
+            Access::of(&[Kind::Consumer]),
+            true,
+            Similar::Reject,
+        );
         for path in ["/a//../%2f;x\\%zz", "/"] {
             let found = operations.find(path.as_bytes(), b"GET");
             assert!(matches!(found, Ok(Found::Unlisted(access)) if access.admits(Kind::Consumer)));

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
-use super::operations::decode;
+use super::{operations::decode, similar::folded_segment};
 use crate::origin::plain_segment;
 
 /// Why a text is not a pattern.
@@ -31,6 +31,25 @@ impl PathPattern {
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.shape == other.shape
+    }
+
+    /// Whether it has neither parameters nor a rest.
+    pub(super) fn is_literal(&self) -> bool {
+        let is_literal = |segment: &PathSegment| matches!(segment, PathSegment::Literal(_));
+        self.shape.iter().all(is_literal)
+    }
+
+    /// Its segments without what some APIs ignore.
+    pub(super) fn folded_shape(&self) -> Vec<PathSegment> {
+        let slash = PathSegment::Literal(Vec::new());
+        let shape = self.shape.strip_suffix(&[slash]).unwrap_or(&self.shape);
+        let folded = shape.iter().map(|segment| match segment {
+            PathSegment::Literal(literal) => {
+                PathSegment::Literal(folded_segment(literal).into_owned())
+            }
+            other => other.clone(),
+        });
+        folded.collect()
     }
 
     /// Whether some path matches both, and one has a parameter where the other has a literal: an API that ignores case
@@ -73,7 +92,8 @@ impl FromStr for PathPattern {
         let mut shape = Vec::new();
         let mut names = Vec::new();
         let mut ended = false;
-        for segment in segments.split('/') {
+        let mut segments = segments.split('/').peekable();
+        while let Some(segment) = segments.next() {
             if ended {
                 return Err("{*…} is the last segment".into());
             }
@@ -90,11 +110,14 @@ impl FromStr for PathPattern {
                         PathSegment::Parameter
                     });
                 }
-                None if segment.is_empty() && segments.is_empty() => {}
+                // The root has no segment.
+                None if segment.is_empty() && segments.peek().is_none() && shape.is_empty() => {}
+                // A slash at the end is an empty segment.
+                None if segment.is_empty() && segments.peek().is_none() => {
+                    shape.push(PathSegment::Literal(Vec::new()));
+                }
                 None if segment.is_empty() => {
-                    return Err(
-                        "an empty segment never matches; a path does not end with a slash".into(),
-                    );
+                    return Err("an empty segment inside never matches".into());
                 }
                 None => {
                     plain_segment(segment).map_err(|error| error.to_string())?;
@@ -188,6 +211,8 @@ mod tests {
             ("/%7Bid%7D", "/{id}", false),
             ("/{id}", "/{*id}", false),
             ("/a", "/a/b", false),
+            ("/a", "/a/", false),
+            ("/{a}/", "/{b}/", true),
             ("/a", "/A", false),
         ] {
             let (one, other) = (pattern(one), pattern(other));
@@ -203,8 +228,10 @@ mod tests {
             r#"
                        | it begins with no slash
             members    | it begins with no slash
-            /members/  | an empty segment never matches; a path does not end with a slash
-            //         | an empty segment never matches; a path does not end with a slash
+            /members/  |
+            //         | an empty segment inside never matches
+            /a//b      | an empty segment inside never matches
+            /{*rest}/  | {*…} is the last segment
             /a/../b    | it has a dot segment
             /a;b       | it has a ; or \\ in it, which never matches
             /a?b       | a byte in it must be percent-encoded

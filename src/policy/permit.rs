@@ -98,7 +98,7 @@ impl Permit {
     pub fn for_preflight(found: &Found<'_>) -> Result<Self, Rejection> {
         match found {
             Found::Operation(_) | Found::OtherMethod { .. } => Ok(Self(Bearer::Anonymous)),
-            Found::Unlisted(_) => Self::for_anonymous(found),
+            Found::Unlisted(_) | Found::Similar(_) => Self::for_anonymous(found),
         }
     }
 

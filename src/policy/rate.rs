@@ -27,9 +27,8 @@ pub struct Rate {
 #[derive(Debug)]
 pub struct ConsumerRate {
     rate: Rate,
-    /// The moment from which the times count.
     started: Instant,
-    /// The time when the bucket of a consumer would be empty again, in nanoseconds on the caller's monotonic clock.
+    /// The time when the bucket of a consumer would be empty again, in nanoseconds since `started`.
     buckets: Cache<ConsumerKey, Arc<AtomicU64>>,
 }
 
@@ -38,12 +37,17 @@ impl ConsumerRate {
     pub fn new(rate: Rate) -> Self {
         // A consumer without requests for a period has its full rate again: dropping its entry changes nothing.
         let buckets = Cache::builder().time_to_idle(rate.period).build();
-        let started = Instant::now();
         Self {
             rate,
-            started,
+            started: Instant::now(),
             buckets,
         }
+    }
+
+    /// The limit `before` with its counts, if it is the same limit; else this one.
+    pub fn or_before(self: Arc<Self>, before: Option<&Arc<Self>>) -> Arc<Self> {
+        let before = before.filter(|before| before.rate == self.rate);
+        before.map_or(self, Arc::clone)
     }
 
     /// Counts a request that is made now.
@@ -51,12 +55,12 @@ impl ConsumerRate {
     /// # Errors
     /// [`Rejection::TooManyRequests`]; the request is not counted then.
     pub fn pass(&self, consumer: &ConsumerKey) -> Result<(), Rejection> {
-        let counted = self.count(consumer, self.started.elapsed());
+        let counted = self.count_at(consumer, self.started.elapsed());
         counted.map_err(|retry_after| Rejection::TooManyRequests { retry_after })
     }
 
-    /// Counts a request at `now`, or returns the time until the next one is allowed.
-    fn count(&self, consumer: &ConsumerKey, now: Duration) -> Result<(), Duration> {
+    /// Counts a request at `now`, the time since the start, or returns the time until the next one is allowed.
+    fn count_at(&self, consumer: &ConsumerKey, now: Duration) -> Result<(), Duration> {
         let bucket = self.buckets.get_with_by_ref(consumer, Default::default);
         let period = nanoseconds(self.rate.period);
         let cost = (period / u64::from(self.rate.count.get())).max(1);
@@ -89,16 +93,16 @@ mod tests {
         let consumer: ConsumerKey = "c".parse().expect("a name");
         let start = Duration::from_secs(1000);
         for _ in 0..3 {
-            assert_eq!(rate.count(&consumer, start), Ok(()));
+            assert_eq!(rate.count_at(&consumer, start), Ok(()));
         }
-        assert_eq!(rate.count(&consumer, start), Err(Duration::from_secs(1)));
-        assert_eq!(rate.count(&"d".parse().expect("a name"), start), Ok(()));
+        assert_eq!(rate.count_at(&consumer, start), Err(Duration::from_secs(1)));
+        assert_eq!(rate.count_at(&"d".parse().expect("a name"), start), Ok(()));
         assert_eq!(
-            rate.count(&consumer, start + Duration::from_secs(1)),
+            rate.count_at(&consumer, start + Duration::from_secs(1)),
             Ok(())
         );
         assert!(
-            rate.count(&consumer, start + Duration::from_secs(1))
+            rate.count_at(&consumer, start + Duration::from_secs(1))
                 .is_err()
         );
     }

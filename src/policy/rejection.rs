@@ -21,6 +21,12 @@ pub enum Rejection {
     /// No credentials, except perhaps in a form, which another proxy does not show.
     #[error("no credentials outside the form")]
     CredentialsNotSeen,
+    /// No credentials, but a body whose type hides them.
+    #[error("no credentials outside the body")]
+    CredentialsNotRead {
+        /// The body consists of parts; else it has no type.
+        is_multipart: bool,
+    },
     /// A browser without a session opens an operation for users: it is sent to the login.
     #[error("not logged in")]
     LoginNeeded {
@@ -30,6 +36,18 @@ pub enum Rejection {
     /// The call is signed without a token where one is needed, or with credentials that are not for the API.
     #[error("no access token")]
     TokenMissing,
+    /// A token call at a path that is none of a token call here.
+    #[error("a token call at another path")]
+    TokenCallElsewhere {
+        /// The URLs of the token calls.
+        urls: String,
+    },
+    /// A browser comes with a request token to a path that is not that of the authorization page.
+    #[error("the authorization page is elsewhere")]
+    PageElsewhere {
+        /// The URL of the authorization page.
+        url: String,
+    },
     /// The operation is not permitted.
     #[error("not permitted")]
     NotPermitted {
@@ -73,12 +91,23 @@ impl Rejection {
                 "this gateway does not see the body: send the OAuth credentials in the Authorization header, and the \
                  body as another type than a form",
             ),
+            Self::CredentialsNotRead { is_multipart } => {
+                Problem::coded(401, Verdict::ParameterAbsent).advise(match is_multipart {
+                    true => "OAuth credentials in the parts of multipart/form-data are not read: send them in the Authorization header",
+                    false => "the body has no Content-Type, so it is not read as a form: send application/x-www-form-urlencoded if the \
+                              OAuth credentials are in it, or send them in the Authorization header",
+                })
+            }
             Self::LoginNeeded { location } => {
                 let mut problem = Problem::plain(303, Verdict::LoginNeeded);
                 problem.again = Some(location.clone());
                 problem.field("Location", location)
             }
             Self::TokenMissing => Problem::coded(401, Verdict::TokenRejected),
+            Self::TokenCallElsewhere { urls } => Problem::coded(401, Verdict::TokenRejected)
+                .advise(format!("this is no path of a token call; those of this service are {urls}")),
+            Self::PageElsewhere { url } => Problem::coded(400, Verdict::ParameterAbsent)
+                .advise(format!("the authorization page of this service is {url}")),
             Self::NotPermitted { hide: true, .. } => Problem::coded(404, Verdict::PermissionDenied),
             Self::NotPermitted { hide: false, .. } | Self::CrossSite => {
                 Problem::coded(403, Verdict::PermissionDenied)

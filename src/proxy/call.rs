@@ -4,7 +4,8 @@ use std::{borrow::Cow, pin::Pin, rc::Rc};
 
 use bytes::Bytes;
 use http::{
-    HeaderValue, Response, StatusCode, header, request::Parts, response, uri::PathAndQuery,
+    HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts, response,
+    uri::PathAndQuery,
 };
 use http_body::Body as _;
 
@@ -18,7 +19,8 @@ use crate::{
     forward::{
         Fault, Params,
         body::UpstreamBody,
-        credentials, exchange,
+        credentials::Rewriting,
+        exchange,
         pool::Lease,
         request::{self, ReceivedAs, path_and_query},
         response::{self as api_response, Context},
@@ -26,12 +28,12 @@ use crate::{
         websocket::Handshake,
     },
     identity::AssertedCall,
-    oauth::Place,
+    oauth::{Deviation, Place, Placement},
     parse::{
         claimed::Claimed,
         head::{FieldNames, Head},
         origin::PublicUrl,
-        signed::{Collected, is_form},
+        signed::{Collected, is_form, is_multipart},
         target,
     },
     policy::{
@@ -65,7 +67,7 @@ pub struct Permitted {
 }
 
 /// Takes a call through the steps up to the decision, which it notes in the record. Without a `body` the call is one that
-/// another proxy describes and forwards.
+/// another proxy describes and forwards. `collected` are its parameters, where they were needed to find that it is for the API.
 ///
 /// # Errors
 /// Why it is not permitted.
@@ -75,7 +77,7 @@ pub async fn decide(
     call: &ApiCall<'_, '_>,
     names: &FieldNames,
     caller: &Caller,
-    mut body: Option<&mut RequestBody>,
+    (mut body, collected): (Option<&mut RequestBody>, Option<Collected>),
     record: &mut RequestRecord,
 ) -> Result<Permitted, Failure> {
     let parts = head.parts;
@@ -109,7 +111,10 @@ pub async fn decide(
         _ => None,
     };
     let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
-    let mut collected = Collected::of(&parts.headers, &head.target, memory, &limits)?;
+    let mut collected = match collected {
+        Some(collected) => collected,
+        None => Collected::of(&parts.headers, &head.target, memory, &limits)?,
+    };
     if let Some(body) = body.as_deref_mut()
         && let Err(failure) = read_body(live, head, &found, &mut collected, body).await
     {
@@ -128,7 +133,12 @@ pub async fn decide(
     };
     // A caller that waits for `100 Continue` is not asked for a body that would be dropped.
     let is_readable = has_body && !names.present.may_have(&header::EXPECT);
-    let mut unsigned = body.map(|body| UnsignedBody { body, held: None });
+    let headers = &parts.headers;
+    let mut unsigned = body.map(|body| UnsignedBody {
+        body,
+        headers,
+        held: None,
+    });
     let signed_path = call.signed_path(head.target.path);
     let subject = Subject {
         method: &parts.method,
@@ -177,12 +187,13 @@ pub(super) async fn admit(
     head: &Head<'_>,
     call: ApiCall<'_, '_>,
     names: FieldNames,
-    mut body: RequestBody,
+    (mut body, collected): (RequestBody, Option<Collected>),
     record: &mut RequestRecord,
 ) -> Result<request::Call, Failure> {
     let (params, parts) = (&live.forward, head.parts);
     let caller = Rc::clone(body.caller());
-    let deciding = decide(live, head, &call, &names, &caller, Some(&mut body), record);
+    let received = (Some(&mut body), collected);
+    let deciding = decide(live, head, &call, &names, &caller, received, record);
     let Permitted {
         permit,
         assertion,
@@ -190,16 +201,22 @@ pub(super) async fn admit(
         collected,
     } = deciding.await?;
     // An observed call goes on as if this program were not there.
-    let strip = collected.signed && permit.kind().is_some() && !params.forward_authorization;
+    let rewriting = Rewriting {
+        strips_credentials: collected.signed
+            && permit.kind().is_some()
+            && !params.forward_authorization,
+        drops_repeats: permit.kind().is_some()
+            && record.facts.deviations.contains(Deviation::RepeatsOnce),
+    };
     record.permit = Some(permit);
     Ok(request::Call {
         received: ReceivedAs::of(&head.received, &parts.headers, &caller, params)?,
-        target: target_of(params, head, call.path, &collected, strip)?,
+        target: target_of(params, head, call.path, &collected, rewriting)?,
         names,
         request_id: record.request_id.value().clone(),
         trace: record.trace.as_ref().and_then(Trace::to_api),
         handshake,
-        body: body_of(collected, body, strip),
+        body: body_of(collected, body, rewriting),
         assertion,
     })
 }
@@ -218,7 +235,7 @@ async fn read_body(
         let form = body.read_whole().await?;
         collected.hold_form(form, &body.caller().limits())?;
     // Malformed parameters are rejected without the body.
-    } else if collected.needs_body(authorizer.verify.methods) == Ok(true) {
+    } else if collected.needs_body(authorizer.verify.methods, Placement::OnePlace) == Ok(true) {
         collected.held = Some(body.read_whole().await?);
     }
     Ok(())
@@ -227,11 +244,16 @@ async fn read_body(
 /// A body that the signature does not cover.
 struct UnsignedBody<'b> {
     body: &'b mut RequestBody,
+    headers: &'b HeaderMap,
     /// The body, if it was read for the advice: it is missing from `body` then.
     held: Option<Result<BufferedBody, BodyRejection>>,
 }
 
 impl UnreadBody for UnsignedBody<'_> {
+    fn is_multipart(&self) -> bool {
+        is_multipart(self.headers)
+    }
+
     fn read(&mut self, limit: usize) -> Pin<Box<dyn Future<Output = Option<&[u8]>> + '_>> {
         Box::pin(async move {
             let length = usize::try_from(self.body.size_hint().exact()?).ok()?;
@@ -244,19 +266,21 @@ impl UnreadBody for UnsignedBody<'_> {
     }
 }
 
-/// The path and query that the API is asked for, without the credentials in the query if they are to be stripped.
+/// The path and query that the API is asked for, without what `rewriting` takes out.
 fn target_of(
     params: &Params,
     head: &Head<'_>,
     path: &[u8],
     collected: &Collected,
-    strip: bool,
+    rewriting: Rewriting,
 ) -> Result<PathAndQuery, Fault> {
-    let has_credentials = strip && collected.parameters.has_oauth_name_in(Place::Query);
     let (sent, query) = (&head.parts.uri, head.target.query);
+    let is_changed = rewriting.drops_repeats
+        || rewriting.strips_credentials && collected.parameters.has_oauth_name_in(Place::Query);
+    let form = collected.held.as_deref().filter(|_| collected.form);
     let stripped = query
-        .filter(|_| has_credentials)
-        .and_then(credentials::strip);
+        .filter(|_| is_changed)
+        .and_then(|query| rewriting.query(query, form.unwrap_or_default()));
     match (sent.path_and_query(), &stripped) {
         (Some(target), None) if params.api_path.is_empty() && sent.path().len() == path.len() => {
             Ok(target.clone())
@@ -268,14 +292,15 @@ fn target_of(
     }
 }
 
-/// The body that the API gets, without the credentials in a form if they are to be stripped.
-fn body_of(collected: Collected, body: RequestBody, strip: bool) -> UpstreamBody {
+/// The body that the API gets, without what `rewriting` takes out of a form.
+fn body_of(collected: Collected, body: RequestBody, rewriting: Rewriting) -> UpstreamBody {
+    let is_changed = rewriting.drops_repeats
+        || rewriting.strips_credentials && collected.parameters.has_oauth_name_in(Place::Body);
     match collected.held {
         Some(mut held) => {
-            if strip
+            if is_changed
                 && collected.form
-                && collected.parameters.has_oauth_name_in(Place::Body)
-                && let Some(form) = credentials::strip(&held)
+                && let Some(form) = rewriting.form(&held)
             {
                 held.replace(form);
             }
@@ -298,7 +323,7 @@ impl Worker {
         record: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Failure> {
         let (live, pool) = (&current.live, current.pool.as_ref());
-        let (params, pool) = (&live.forward, pool.ok_or(route::Rejection::NotFound)?);
+        let (params, pool) = (&live.forward, pool.ok_or(route::Rejection::NotFound(None))?);
         let handshake = call.handshake.take();
         let present = call.names.present;
         record.dropped_upgrade = handshake.is_none()

@@ -31,6 +31,7 @@ use crate::{
         self,
         head::{self, FieldNames, Head},
         origin::RequestOrigin,
+        signed::Collected,
     },
     peer::Peer,
     respond::{self, Failure, Format, OwnResponse},
@@ -126,13 +127,17 @@ pub struct Current {
 }
 
 impl Current {
-    fn of(shared: &Shared) -> (u64, Rc<Self>) {
+    /// The configuration of now; connections to the API stay if `before` opened them by the same rules.
+    fn of(shared: &Shared, before: Option<&Self>) -> (u64, Rc<Self>) {
         let generation = shared.generation.load(Ordering::Acquire);
         let live = shared.live.load_full();
-        let pool = live
-            .upstream
-            .clone()
-            .map(|params| Rc::new(Pool::new(params)));
+        let pool = match before {
+            Some(before) if before.live.upstream == live.upstream => before.pool.clone(),
+            _ => {
+                let params = live.upstream.clone();
+                params.map(|params| Rc::new(Pool::new(params)))
+            }
+        };
         (generation, Rc::new(Self { live, pool }))
     }
 }
@@ -140,7 +145,7 @@ impl Current {
 impl Worker {
     /// A worker without connections.
     pub fn new(shared: Arc<Shared>) -> Self {
-        let current = RefCell::new(Current::of(&shared));
+        let current = RefCell::new(Current::of(&shared, None));
         Self {
             shared,
             // Without randomness nothing else starts; the ids of workers would only look alike.
@@ -189,7 +194,7 @@ impl Worker {
         let generation = self.shared.generation.load(Ordering::Relaxed);
         let mut current = self.current.borrow_mut();
         if current.0 != generation {
-            *current = Current::of(&self.shared);
+            *current = Current::of(&self.shared, Some(&current.1));
         }
         Rc::clone(&current.1)
     }
@@ -199,22 +204,42 @@ impl Worker {
         &self,
         current: &Current,
         parts: &mut Parts,
-        body: RequestBody,
+        mut body: RequestBody,
         record: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Failure> {
         let live = &*current.live;
         let caller = Rc::clone(body.caller());
         let body_bytes = body.size_hint().lower();
+        let is_last = match parts.method == Method::OPTIONS {
+            true if parts.uri == "*" => {
+                head::check(parts, body_bytes, &live.limits)?;
+                live.origins.receive(parts, &ASTERISK, caller.peer)?;
+                return Ok(options(&parts.method, record));
+            }
+            true => head::is_last_hop(&mut parts.headers)?,
+            false => false,
+        };
         let receive = |target: &_| live.origins.receive(parts, target, caller.peer);
         let (names, head, target) = routed(live, parts, body_bytes, &caller, record, receive)?;
-        let call = match target {
-            Target::Api(call) if current.pool.is_some() => call,
+        let (call, collected) = match target {
+            Target::Api(_) | Target::TokenOrApi(_) if is_last => {
+                return Ok(options(&parts.method, record));
+            }
+            Target::Api(call) if current.pool.is_some() => (call, None),
+            Target::TokenOrApi(call) if current.pool.is_some() => {
+                let responding = self.respond_or_collect(live, &head, &mut body, record);
+                match cold::boxed(responding).await? {
+                    Ok(response) => return Ok(response),
+                    Err(collected) => (call, Some(collected)),
+                }
+            }
             own => return cold::boxed(self.respond_itself(live, own, &head, body, record)).await,
         };
         let (url, present) = (call.url, names.present);
         let mut call = {
             // It is large, and stays where it is.
-            let admitting = pin!(call::admit(live, &head, call, names, body, record));
+            let received = (body, collected);
+            let admitting = pin!(call::admit(live, &head, call, names, received, record));
             self.deciding(admitting).await?
         };
         // They choose the form of a response to a failure, and the fields go to the API.
@@ -230,6 +255,21 @@ impl Worker {
             parts.headers = kept.map(|(value, name)| (name, value)).collect();
         }
         forwarded
+    }
+
+    /// Responds to a token call that its parameters or its form name; the parameters of a call to the API come back.
+    async fn respond_or_collect(
+        &self,
+        live: &Live,
+        head: &Head<'_>,
+        body: &mut RequestBody,
+        record: &mut RequestRecord,
+    ) -> Result<Result<Response<ResponseBody>, Collected>, Failure> {
+        let responded = {
+            let responding = pin!(token(live, None, head, body, record));
+            self.deciding(responding).await?
+        };
+        Ok(responded.map(|own| own_response(own, &head.parts.method, record)))
     }
 
     /// Responds to a request that does not go to the API.
@@ -253,19 +293,24 @@ impl Worker {
                 page(live, Page::Home, head, body, record).await
             }
             Target::Token(named) => {
-                let responding = pin!(token(live, named, head, body, record));
-                self.deciding(responding).await
+                let mut body = body;
+                let responded = {
+                    let responding = pin!(token(live, named, head, &mut body, record));
+                    self.deciding(responding).await?
+                };
+                let own = responded.map_err(|_| route::Rejection::ModeNotOnce)?;
+                Ok(own_response(own, &parts.method, record))
             }
             Target::JwkSet => {
                 record.operation = Served::Page;
-                let set = jwk_set(live).ok_or(route::Rejection::NotFound)?;
+                let set = jwk_set(live).ok_or(route::Rejection::NotFound(None))?;
                 Ok(own_response(set, &parts.method, record))
             }
             Target::Page(page) => {
                 let responding = pin!(self::page(live, page, head, body, record));
                 self.deciding(responding).await
             }
-            Target::Api(_) => Err(route::Rejection::NotFound.into()),
+            Target::Api(_) | Target::TokenOrApi(_) => Err(route::Rejection::NotFound(None).into()),
         }
     }
 
@@ -377,21 +422,33 @@ pub fn routed<'l, 'r>(
     Ok((names, head, target))
 }
 
-/// Responds to a token call.
+/// Responds to a token call; the parameters of a request that is none come back.
 async fn token(
     live: &Live,
     named: Option<TokenCall>,
     head: &Head<'_>,
-    mut body: RequestBody,
+    body: &mut RequestBody,
     record: &mut RequestRecord,
-) -> Result<Response<ResponseBody>, Failure> {
+) -> Result<Result<OwnResponse, Collected>, Failure> {
     let endpoints = &live.endpoints;
     let mut call = None;
     let noted = (&mut call, &mut record.facts);
-    let responding = endpoints.token(&live.route, named, head, &mut body, noted);
-    let response = responding.await;
+    let responded = endpoints.token(&live.route, named, head, body, noted).await;
     record.operation = call.map_or(Served::Unknown, Served::Token);
-    Ok(own_response(response?, &head.parts.method, record))
+    responded
+}
+
+/// The target of a request with OPTIONS that is for the server as a whole (RFC 9110 §9.3.7).
+const ASTERISK: parse::target::Target<'static> = parse::target::Target {
+    absolute: None,
+    path: b"*",
+    query: None,
+};
+
+/// Responds to OPTIONS for this process itself. It tells nothing of the API or its operations, so it needs no credentials.
+fn options(method: &Method, record: &mut RequestRecord) -> Response<ResponseBody> {
+    let own = OwnResponse::empty(204, Verdict::Page).field("Allow", head::KNOWN_METHODS);
+    own_response(own, method, record)
 }
 
 /// The public keys with which others verify our signatures, if anything is signed here.
@@ -462,6 +519,14 @@ impl Handler for Worker {
 
     fn closed(&self) {
         self.metrics().connections.dec();
+    }
+
+    fn evicted(&self) {
+        self.metrics().connections_evicted.inc();
+    }
+
+    fn refused(&self) {
+        self.metrics().connections_refused.inc();
     }
 
     async fn answer(

@@ -10,6 +10,7 @@ use crate::{
     clock::UnixTime,
     forward::Fault,
     names::Permission,
+    oauth::{Deviation, ProtocolParameter, ShapeError},
     policy::{
         self,
         operations::{Found, Kind, Operations},
@@ -42,6 +43,8 @@ pub enum Served {
     Page,
     /// A path of the API that no operation lists.
     Unlisted,
+    /// A path that some API takes for one of an operation, which it does not match.
+    Similar,
     /// A listed path with another method.
     OtherMethod,
     /// The operation with this index.
@@ -54,6 +57,7 @@ impl Served {
             Found::Operation(operation) => Self::Operation(operation.index),
             Found::OtherMethod { .. } => Self::OtherMethod,
             Found::Unlisted(_) => Self::Unlisted,
+            Found::Similar(_) => Self::Similar,
         }
     }
 
@@ -62,6 +66,7 @@ impl Served {
         match self {
             Self::Unknown => "none",
             Self::Unlisted => "unlisted",
+            Self::Similar => "similar",
             Self::OtherMethod => "other_method",
             Self::Token(TokenCall::RequestToken) => "request_token",
             Self::Token(TokenCall::AccessToken) => "access_token",
@@ -88,6 +93,19 @@ const fn skew_seconds(failure: &Failure) -> Option<i64> {
 const fn missing_permission(failure: &Failure) -> Option<&Permission> {
     match failure {
         Failure::Policy(policy::Rejection::NotPermitted { missing, .. }) => missing.as_ref(),
+        _ => None,
+    }
+}
+
+/// The deviation that would have to be accepted from the consumer.
+fn needed_deviation(failure: &Failure, operation: Served) -> Option<Deviation> {
+    match (failure, operation) {
+        (Failure::Verify(verify::Rejection::SignatureWrong { needs, .. }), _) => *needs,
+        (Failure::Shape(ShapeError::Absent(names)), Served::Token(TokenCall::RequestToken)) => {
+            let callback = ProtocolParameter::Callback.as_str();
+            let is_callback_alone = names.iter().eq([callback]);
+            is_callback_alone.then_some(Deviation::CallbackAbsent)
+        }
         _ => None,
     }
 }
@@ -247,6 +265,7 @@ impl RequestRecord {
         let observed = self.facts.observed.as_deref();
         let reason = observed.map_or(verdict, |failure| respond::verdict(failure).as_str());
         let diagnosis = failure.and_then(diagnosis);
+        let (parameters, problem) = failure.map(respond::parameters).unwrap_or_default();
         self.worker.shared.rejections.add(Rejection {
             number: 0,
             time: UnixTime::default(),
@@ -258,6 +277,8 @@ impl RequestRecord {
             token: token.map(|token| token.trim_end_matches('…').to_owned()),
             verdict,
             diagnosis: diagnosis.or_else(|| observed.map(|_| reason)),
+            parameters,
+            parameters_problem: problem.map(Cow::into_owned),
             status: self.status,
             address: self.address.map(|address| address.to_string()),
             reason,
@@ -326,6 +347,9 @@ impl RequestRecord {
         let mut faults = self.failures().filter(|failure| failure.is_fault());
         let is_of_api = |failure: &Failure| matches!(failure, Failure::Upstream(fault) if !matches!(fault, Fault::Internal(_)));
         let upstream = self.failure.as_deref().filter(|failure| is_of_api(failure));
+        let (parameters, problem) = failure.map(respond::parameters).unwrap_or_default();
+        let deviations = self.facts.deviations.iter().map(Deviation::as_str);
+        let deviations = Vec::from_iter(deviations).join(" ");
         let milliseconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
         tracing::info!(
             target: ACCESS,
@@ -351,7 +375,13 @@ impl RequestRecord {
             }),
             reason = self.facts.observed.as_deref().map(|observed| respond::verdict(observed).as_str()),
             missing_permission = failure.and_then(missing_permission).map(display),
+            parameters = parameters.map(display),
+            problem = problem.map(display),
             diagnosis = failure.and_then(diagnosis),
+            needs = failure
+                .and_then(|failure| needed_deviation(failure, self.operation))
+                .map(Deviation::as_str),
+            deviation = (!deviations.is_empty()).then(|| display(deviations)),
             skew_seconds = failure.and_then(skew_seconds),
             upstream = upstream.and(self.current.live.upstream.as_ref()).map(|api| api.address.to_string()),
             cause = faults.next_back().map(|fault| causes(fault)),
@@ -390,6 +420,9 @@ impl Drop for RequestRecord {
         let facts = &self.facts;
         if let Some(took) = facts.verify {
             metrics.verify.observe(took.as_secs_f64());
+        }
+        for deviation in facts.deviations.iter() {
+            metrics.deviated(deviation.as_str());
         }
         if facts.previous_secret {
             metrics.previous_secrets.inc();

@@ -30,9 +30,6 @@ const MAX_BYTES: usize = 256 * 1024;
 /// The parameter of a query that names the languages of a page.
 pub const UI_LOCALES: &str = "ui_locales";
 
-/// The paths of pages, in addition to `service.path`.
-const PAGES: [&str; 1] = ["/oauth/authorize"];
-
 /// The parameters that links to a page in other languages keep.
 const KEPT: [&str; 6] = [
     "mode",
@@ -61,6 +58,10 @@ pub struct Params {
     pub origin: String,
     /// `service.path`: logo and style sheet are below it.
     pub path: String,
+    /// The paths of the authorization page, in addition to `path`.
+    pub page_paths: Vec<String>,
+    /// Further parameters of the authorization page, which links to it in other languages keep.
+    pub page_parameters: Vec<String>,
     /// `pages.name`, else the realm: the name of the service on its pages.
     pub name: String,
     /// `pages.messages`
@@ -335,8 +336,9 @@ impl Frame<'_> {
     /// The languages: the tag and the name of each, and the link to this page in it, unless it is in this language. Nothing
     /// for a page that is not one of ours, or whose query is too long.
     pub fn languages(&self) -> Vec<(&str, Cow<'_, str>, Option<String>)> {
-        let is_ours =
-            |uri: &&Uri| PAGES.contains(&uri.path()) || uri.path() == self.look.params.path;
+        let params = &self.look.params;
+        let mut paths = params.page_paths.iter().chain([&params.path]);
+        let is_ours = |uri: &&Uri| paths.any(|path| path == uri.path());
         let Some(query) = self
             .here
             .filter(is_ours)
@@ -345,7 +347,10 @@ impl Frame<'_> {
             return Vec::new();
         };
         // A notice, or the position in a list, belongs to this page alone.
-        let is_kept = |pair: &&str| KEPT.contains(&pair.split('=').next().unwrap_or_default());
+        let is_kept = |pair: &&str| {
+            let name = pair.split('=').next().unwrap_or_default();
+            KEPT.contains(&name) || params.page_parameters.iter().any(|kept| kept == name)
+        };
         let kept = Vec::from_iter(query.split('&').filter(is_kept)).join("&");
         if kept.len() > MAX_KEPT {
             return Vec::new();

@@ -49,6 +49,16 @@ impl OwnResponse {
         }
     }
 
+    /// A response without a body.
+    pub const fn empty(status: u16, verdict: Verdict) -> Self {
+        Self {
+            status,
+            fields: Vec::new(),
+            body: Bytes::new(),
+            verdict,
+        }
+    }
+
     /// 303: the browser goes on with GET (RFC 9110 §15.4.4).
     pub fn see_other(location: String) -> Self {
         Self {

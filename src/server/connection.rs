@@ -26,6 +26,7 @@ use super::{
     http2,
     request::RequestBody,
     response::{Follow, Gone, ResponseBody},
+    seats::Seat,
     wire::{Watch, Wire},
 };
 use crate::{memory, peer::Peer, telemetry::metrics::HandshakeFailure};
@@ -54,6 +55,10 @@ pub trait Handler: 'static {
     fn opened(&self) {}
     /// A connection has ended.
     fn closed(&self) {}
+    /// A connection without a request was closed to make room for another one.
+    fn evicted(&self) {}
+    /// A connection was one too many.
+    fn refused(&self) {}
     /// A TLS handshake has failed; there is no connection.
     fn handshake_failed(&self, _failure: HandshakeFailure) {}
     /// Answers a request.
@@ -101,32 +106,39 @@ impl<H: Handler> Drop for Open<H> {
 }
 
 /// Serves the requests of a connection, in the version of HTTP that the caller speaks.
-pub async fn serve<H: Handler>(mut wire: Wire, peer: Peer, handler: Rc<H>) {
+pub async fn serve<H: Handler>(mut wire: Wire, peer: Peer, handler: Rc<H>, seat: &Rc<Seat>) {
     handler.opened();
     let _open = Open(Rc::clone(&handler));
     let since = Instant::now();
     let speaks_http2 = match (handler.limits().streams, wire.alpn_http2()) {
         (None, _) => false,
         (Some(_), Some(agreed)) => agreed,
-        (Some(_), None) => match begins_with_preface(&mut wire, &*handler).await {
+        (Some(_), None) => match begins_with_preface(&mut wire, &*handler, seat).await {
             Some(begins) => begins,
             None => return,
         },
     };
     // Boxed: the future of HTTP/1.1, the usual one, stays small.
     if speaks_http2 {
-        Box::pin(http2::serve(wire, peer, handler)).await;
+        Box::pin(http2::serve(wire, peer, handler, seat)).await;
     } else {
-        serve_http1(wire, peer, since, handler).await;
+        serve_http1(wire, peer, since, handler, seat).await;
     }
 }
 
 /// Whether a connection without TLS begins with HTTP/2's preface (RFC 9113 §3.3); `None` if nothing comes.
-async fn begins_with_preface<H: Handler>(wire: &mut Wire, handler: &H) -> Option<bool> {
+async fn begins_with_preface<H: Handler>(
+    wire: &mut Wire,
+    handler: &H,
+    seat: &Seat,
+) -> Option<bool> {
     let mut first = [0; PREFACE.len()];
     let mut length = 0;
     let read = async {
         while PREFACE.starts_with(&first[..length]) && length < PREFACE.len() {
+            if length > 0 {
+                seat.arrives();
+            }
             let read = wire.read(&mut first[length..]).await.ok();
             length += read.filter(|&read| read > 0)?;
         }
@@ -191,6 +203,7 @@ enum End {
 struct Progress<'c, H> {
     handler: &'c H,
     caller: &'c Caller,
+    seat: &'c Seat,
     serving: &'c Rc<Serving>,
     watch: Rc<Watch>,
     state: State,
@@ -214,22 +227,32 @@ impl<H: Handler> Progress<'_, H> {
             }
             let arrived = self.watch.arrived();
             self.state = match self.state {
-                State::Serving => State::Idle {
-                    since: Instant::now(),
-                    arrived,
-                    is_first: false,
-                },
+                State::Serving => {
+                    let since = Instant::now();
+                    self.seat.idles(since);
+                    State::Idle {
+                        since,
+                        arrived,
+                        is_first: false,
+                    }
+                }
                 State::Idle {
                     arrived: before, ..
-                } if arrived > before => State::Reading {
-                    since: Instant::now(),
-                },
+                } if arrived > before => self.reading(),
                 unchanged => unchanged,
             };
         }
         match self.deadline(may_park) {
             Some((at, end)) => self.caller.poll_deadline(context, at).map(|()| end),
             None => Poll::Pending,
+        }
+    }
+
+    /// The state of a connection where a head has just begun to arrive.
+    fn reading(&self) -> State {
+        self.seat.arrives();
+        State::Reading {
+            since: Instant::now(),
         }
     }
 
@@ -263,11 +286,18 @@ impl<H: Handler> Progress<'_, H> {
     }
 }
 
-async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, handler: Rc<H>) {
+async fn serve_http1<H: Handler>(
+    mut wire: Wire,
+    peer: Peer,
+    since: Instant,
+    handler: Rc<H>,
+    seat: &Seat,
+) {
     let caller = Rc::new(Caller::new(peer, handler.limits()));
     let serving = Rc::new(Serving::default());
     let service = |request: Request<Incoming>| {
         serving.begun.set(true);
+        seat.serves();
         let serving = Rc::clone(&serving);
         caller.begin(handler.limits(), !request.body().is_end_stream());
         let caller = Rc::clone(&caller);
@@ -287,6 +317,7 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
     let mut progress = Progress {
         handler: &*handler,
         caller: &caller,
+        seat,
         serving: &serving,
         watch: wire.watch(),
         state: State::Idle {
@@ -316,9 +347,7 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
             drop(read_ahead);
         } else {
             // The next head began to arrive with the last request.
-            progress.state = State::Reading {
-                since: Instant::now(),
-            };
+            progress.state = progress.reading();
             parked.unread(read_ahead);
         }
         memory::connection_parked();
@@ -332,7 +361,7 @@ async fn serve_http1<H: Handler>(mut wire: Wire, peer: Peer, since: Instant, han
             Some(end) => break (end, parked, Bytes::new()),
         }
     };
-    Box::pin(finish(end, wire, read_ahead, &caller, &*handler)).await;
+    Box::pin(finish(end, wire, read_ahead, &caller, &*handler, seat)).await;
 }
 
 fn http1_builder(limits: &Limits) -> http1::Builder {
@@ -357,10 +386,13 @@ async fn finish<H: Handler>(
     read_ahead: Bytes,
     caller: &Caller,
     handler: &H,
+    seat: &Seat,
 ) {
     match end {
         End::Hyper(Ok(())) => match caller.takeover() {
             Some(takeover) => {
+                // The end of the response to the upgrade may have made it idle.
+                seat.serves();
                 wire.unread(read_ahead);
                 takeover(wire, caller.limits().body_timeout).await;
             }

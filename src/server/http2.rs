@@ -24,6 +24,7 @@ use super::{
     guard::Frames,
     request::RequestBody,
     response::{Follow, Gone},
+    seats::Seat,
     wire::{Watch, Wire},
 };
 use crate::peer::Peer;
@@ -42,6 +43,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The requests of a connection that are being served.
 struct Streams {
     watch: Rc<Watch>,
+    seat: Rc<Seat>,
     /// A request has come.
     begun: Cell<bool>,
     count: Cell<usize>,
@@ -62,6 +64,7 @@ impl Streams {
             given_at: Cell::new(None),
         });
         self.begun.set(true);
+        self.seat.serves();
         self.count.set(self.count.get() + 1);
         self.next.replace(Some(Rc::clone(&stream)));
         stream
@@ -148,10 +151,11 @@ enum End {
 }
 
 /// Serves the requests of a connection until it ends.
-pub(super) async fn serve<H: Handler>(mut wire: Wire, peer: Peer, handler: Rc<H>) {
+pub(super) async fn serve<H: Handler>(mut wire: Wire, peer: Peer, handler: Rc<H>, seat: &Rc<Seat>) {
     let limits = handler.limits();
     let streams = Rc::new(Streams {
         watch: wire.watch(),
+        seat: Rc::clone(seat),
         begun: Cell::default(),
         count: Cell::default(),
         waker: RefCell::default(),
@@ -245,8 +249,13 @@ impl<H: Handler> Waits<'_, H> {
             (false, true) => limits.idle_timeout,
             (false, false) => limits.head_timeout,
         };
-        self.idle_since = match self.streams.count.get() {
-            0 => self.idle_since.or_else(|| Some(Instant::now())),
+        self.idle_since = match (self.streams.count.get(), self.idle_since) {
+            (0, None) => {
+                let since = Instant::now();
+                self.streams.seat.idles(since);
+                Some(since)
+            }
+            (0, since) => since,
             _ => None,
         };
         let waits = [

@@ -5,6 +5,7 @@ use std::{
     io,
     net::{self, IpAddr, Ipv4Addr, SocketAddr},
     os::unix::net as unix,
+    pin::pin,
     rc::Rc,
     sync::Arc,
     time::Duration,
@@ -14,14 +15,16 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::{
+    io::AsyncWriteExt as _,
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
     task::spawn_local,
     time::{sleep, timeout},
 };
 
 use super::{
-    connection::{self, Handler},
+    connection::{self, Handler, linger},
     proxied,
+    seats::{Seated, Seats},
     tls::{Tls, handshake_failure},
     wire::{Stream, Wire},
 };
@@ -69,6 +72,8 @@ struct Counts {
     by_address: HashMap<IpAddr, u32>,
     /// Listeners that may still accept a connection.
     listening: usize,
+    /// Connections that are told that they are too many.
+    refused: usize,
 }
 
 impl Bounds {
@@ -80,6 +85,7 @@ impl Bounds {
             open: 0,
             by_address: HashMap::new(),
             listening: 0,
+            refused: 0,
         }))
     }
 
@@ -103,31 +109,49 @@ impl Bounds {
     }
 
     /// Counts one more connection, if it is allowed.
-    fn enter(self: &Arc<Self>) -> Option<Place> {
+    pub(super) fn enter(self: &Arc<Self>) -> Option<Place> {
         let mut counts = self.0.lock();
         if counts.open >= counts.limit {
             return None;
         }
         counts.open += 1;
-        Some(Place {
+        Some(self.place(PlaceOf::Connection(None)))
+    }
+
+    /// Whether the caller has its share, which is a quarter of all connections.
+    fn has_share(&self, caller: IpAddr) -> bool {
+        let counts = self.0.lock();
+        let of_caller = counts.by_address.get(&caller).copied().unwrap_or(0);
+        of_caller as usize >= (counts.limit / 4).max(1)
+    }
+
+    /// Counts a connection that is refused, if it may wait until its caller has read that.
+    fn refuse(self: &Arc<Self>) -> Option<Place> {
+        let mut counts = self.0.lock();
+        if counts.refused == MAX_REFUSED {
+            return None;
+        }
+        counts.refused += 1;
+        Some(self.place(PlaceOf::Refused))
+    }
+
+    fn place(self: &Arc<Self>, of: PlaceOf) -> Place {
+        Place {
             bounds: Arc::clone(self),
-            of: PlaceOf::Connection(None),
-        })
+            of,
+        }
     }
 
     /// Counts one more listener.
     fn listen(self: &Arc<Self>) -> Place {
         self.0.lock().listening += 1;
-        Place {
-            bounds: Arc::clone(self),
-            of: PlaceOf::Listener,
-        }
+        self.place(PlaceOf::Listener)
     }
 }
 
 /// The place of a connection or of a listener; given back when dropped.
 #[derive(Debug)]
-struct Place {
+pub(super) struct Place {
     bounds: Arc<Bounds>,
     of: PlaceOf,
 }
@@ -137,39 +161,45 @@ enum PlaceOf {
     Listener,
     /// The network of the caller, once it is known.
     Connection(Option<IpAddr>),
+    Refused,
 }
 
 impl Place {
-    /// Counts the connection for its caller, if that may have one more.
-    fn of(mut self, caller: IpAddr) -> Option<Self> {
+    /// The network of the caller, if it is known.
+    pub(super) const fn caller(&self) -> Option<IpAddr> {
+        match self.of {
+            PlaceOf::Connection(caller) => caller,
+            PlaceOf::Listener | PlaceOf::Refused => None,
+        }
+    }
+
+    /// Counts the connection for its caller; returns false if that may not have one more.
+    pub(super) fn count_for(&mut self, caller: IpAddr) -> bool {
         let caller = network(caller);
         let mut counts = self.bounds.0.lock();
         let of_caller = counts.by_address.get(&caller).copied().unwrap_or(0);
         let is_too_many = |limit| of_caller >= limit;
         if counts.limit_per_address.is_some_and(is_too_many) {
-            drop(counts);
-            return None;
+            return false;
         }
         counts.by_address.insert(caller, of_caller + 1);
         drop(counts);
         self.of = PlaceOf::Connection(Some(caller));
-        Some(self)
+        true
+    }
+
+    /// Makes it the place of another connection, whose caller is not counted yet.
+    fn hand_on(&mut self) {
+        self.bounds.0.lock().leave(self.caller());
+        self.of = PlaceOf::Connection(None);
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut counts = self.bounds.0.lock();
-        let caller = match self.of {
-            PlaceOf::Listener => {
-                counts.listening -= 1;
-                return;
-            }
-            PlaceOf::Connection(caller) => caller,
-        };
-        counts.open -= 1;
+impl Counts {
+    /// Counts one connection of the caller less.
+    fn leave(&mut self, caller: Option<IpAddr>) {
         if let Some(caller) = caller
-            && let Entry::Occupied(mut count) = counts.by_address.entry(caller)
+            && let Entry::Occupied(mut count) = self.by_address.entry(caller)
         {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
@@ -178,6 +208,23 @@ impl Drop for Place {
         }
     }
 }
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self.bounds.0.lock();
+        match self.of {
+            PlaceOf::Listener => counts.listening -= 1,
+            PlaceOf::Refused => counts.refused -= 1,
+            PlaceOf::Connection(caller) => {
+                counts.open -= 1;
+                counts.leave(caller);
+            }
+        }
+    }
+}
+
+/// The most refused connections that wait until their callers have read the response; any more are closed at once.
+const MAX_REFUSED: usize = 16;
 
 /// The response to one connection too many.
 const TOO_MANY: &[u8] =
@@ -263,6 +310,8 @@ enum Accepted {
 pub struct Rules {
     /// The limits on connections.
     pub bounds: Arc<Bounds>,
+    /// The connections of this worker under these limits.
+    pub seats: Rc<Seats>,
     /// TLS over TCP, read again for each connection so that certificates can change. A listener that began with TLS never
     /// falls back to plain HTTP.
     pub tls: Option<Arc<ArcSwap<Tls>>>,
@@ -287,7 +336,8 @@ pub async fn accept<H: Handler>(
         }
     };
     let _listening = rules.bounds.listen();
-    let mut stop = std::pin::pin!(stop);
+    let rules = Rc::new(rules);
+    let mut stop = pin!(stop);
     let mut pause = Pause::default();
     loop {
         let accepted = tokio::select! {
@@ -311,7 +361,7 @@ pub async fn accept<H: Handler>(
 
 /// Accepts what the kernel has queued and closes the listener: closing alone would reset those connections, and their
 /// requests would be lost. Callers that keep connecting meanwhile do not keep it busy: it accepts one backlog at most.
-fn accept_queued<H: Handler>(listener: Accepting, rules: &Rules, handler: &Rc<H>) {
+fn accept_queued<H: Handler>(listener: Accepting, rules: &Rc<Rules>, handler: &Rc<H>) {
     let Ok(listener) = listener.into_std() else {
         return;
     };
@@ -355,42 +405,71 @@ fn is_callers(error: &io::Error) -> bool {
     )
 }
 
-fn serve<H: Handler>(rules: &Rules, accepted: Accepted, handler: Rc<H>) {
+impl Rules {
+    /// A place for one more connection; if there is none, that of a connection that waits, which is closed. The caller is
+    /// known unless a proxy passes the connection on.
+    fn admit(&self, caller: Option<IpAddr>) -> Option<Seated> {
+        let mut place = match self.bounds.enter() {
+            Some(place) => place,
+            None => {
+                // A caller with its share makes room by one of its own connections.
+                let caller = caller.map(network);
+                let own = caller.filter(|caller| self.bounds.has_share(*caller));
+                let mut place = self.seats.evict(own)?;
+                place.hand_on();
+                place
+            }
+        };
+        let is_counted = caller.is_none_or(|caller| self.seats.count_for(&mut place, caller));
+        is_counted.then(|| self.seats.add(place))
+    }
+
+    /// Tells a caller that its connection is one too many; under TLS that would take a handshake.
+    fn refuse<H: Handler>(&self, stream: Stream, handler: &H) {
+        handler.refused();
+        if self.tls.is_some() {
+            return;
+        }
+        if let Some(place) = self.bounds.refuse() {
+            spawn_local(async move {
+                let mut wire = Wire::new(stream);
+                if wire.write_all(TOO_MANY).await.is_ok() {
+                    linger(wire).await;
+                }
+                drop(place);
+            });
+        }
+    }
+}
+
+fn serve<H: Handler>(rules: &Rc<Rules>, accepted: Accepted, handler: Rc<H>) {
     let (mut stream, address) = match accepted {
         Accepted::Tcp(stream, address) => (stream, address),
         Accepted::Unix(stream) => {
+            let stream = Stream::Unix(stream);
             // The connections of a Unix socket count as one address's.
-            let place = rules.bounds.enter();
-            if let Some(place) = place.and_then(|place| place.of(Ipv4Addr::UNSPECIFIED.into())) {
-                let peer = Peer {
-                    address: None,
-                    secure: false,
-                    is_relay: false,
-                };
-                let wire = Wire::new(Stream::Unix(stream));
-                spawn_local(async move {
-                    connection::serve(wire, peer, handler).await;
-                    drop(place);
-                });
-            } else {
-                let _ = stream.try_write(TOO_MANY);
-            }
+            let Some(seated) = rules.admit(Some(Ipv4Addr::UNSPECIFIED.into())) else {
+                return rules.refuse(stream, &*handler);
+            };
+            let peer = Peer {
+                address: None,
+                secure: false,
+                is_relay: false,
+            };
+            spawn_local(async move {
+                let (wire, serves) = (Wire::new(stream), Rc::clone(&handler));
+                let serving = pin!(connection::serve(wire, peer, serves, &seated.0));
+                if seated.unless_evicted(serving).await {
+                    handler.evicted();
+                }
+            });
             return;
         }
     };
-    let (is_proxied, is_plain) = (rules.proxy_protocol, rules.tls.is_none());
-    let refuse = move |stream: &TcpStream| {
-        if is_plain {
-            let _ = stream.try_write(TOO_MANY);
-        }
-    };
     // If a proxy passes the connection on, the caller is not known yet.
-    let located = |place: Place| match is_proxied {
-        true => Some(place),
-        false => place.of(address.ip()),
-    };
-    let Some(mut place) = rules.bounds.enter().and_then(located) else {
-        return refuse(&stream);
+    let known = (!rules.proxy_protocol).then_some(address.ip());
+    let Some(seated) = rules.admit(known) else {
+        return rules.refuse(Stream::Tcp(stream), &*handler);
     };
     if stream.set_nodelay(true).is_err() {
         return;
@@ -401,30 +480,35 @@ fn serve<H: Handler>(rules: &Rules, accepted: Accepted, handler: Rc<H>) {
         is_relay: false,
     };
     let tls = rules.tls.as_ref().map(|tls| tls.load_full());
+    let rules = Rc::clone(rules);
     spawn_local(async move {
-        if is_proxied {
-            // Boxed: the future of the connection stays small.
-            let caller = Box::pin(proxied_caller(&mut stream, address, &*handler)).await;
-            let Some(caller) = caller else {
-                return;
+        let serving = pin!(async {
+            if rules.proxy_protocol {
+                // Boxed: the future of the connection stays small.
+                let caller = Box::pin(proxied_caller(&mut stream, address, &*handler)).await;
+                let Some(caller) = caller else {
+                    return;
+                };
+                peer.is_relay = caller.is_none();
+                let caller = caller.unwrap_or(address.ip());
+                if !seated.locate(&rules.seats, caller) {
+                    return rules.refuse(Stream::Tcp(stream), &*handler);
+                }
+                peer.address = Some(caller);
+            }
+            let stream = match tls {
+                None => Some(Stream::Tcp(stream)),
+                // Boxed: the future of the connection stays small.
+                Some(tls) => Box::pin(handshake(&tls, stream, address, &*handler)).await,
             };
-            peer.is_relay = caller.is_none();
-            let caller = caller.unwrap_or(address.ip());
-            let Some(of_caller) = place.of(caller) else {
-                return refuse(&stream);
-            };
-            place = of_caller;
-            peer.address = Some(caller);
+            if let Some(stream) = stream {
+                let (wire, serves) = (Wire::new(stream), Rc::clone(&handler));
+                connection::serve(wire, peer, serves, &seated.0).await;
+            }
+        });
+        if seated.unless_evicted(serving).await {
+            handler.evicted();
         }
-        let stream = match tls {
-            None => Some(Stream::Tcp(stream)),
-            // Boxed: the future of the connection stays small.
-            Some(tls) => Box::pin(handshake(&tls, stream, address, &*handler)).await,
-        };
-        if let Some(stream) = stream {
-            connection::serve(Wire::new(stream), peer, handler).await;
-        }
-        drop(place);
     });
 }
 
@@ -522,6 +606,7 @@ mod tests {
         }
         let rules = Rules {
             bounds: Arc::new(Bounds::new(10, None)),
+            seats: Rc::default(),
             tls: None,
             is_passed: false,
             proxy_protocol: false,
@@ -556,8 +641,9 @@ mod tests {
     fn a_host_of_ipv6_has_no_more_connections_than_one_address() {
         let bounds = Arc::new(Bounds::new(10, Some(2)));
         let enter = |address: &str| {
-            let address = address.parse().expect("an address");
-            bounds.enter().and_then(|place| place.of(address))
+            let mut place = bounds.enter().expect("there is room");
+            let caller = address.parse().expect("an address");
+            place.count_for(caller).then_some(place)
         };
         let first = enter("2001:db8:1:2::1");
         let second = enter("2001:db8:1:2:ffff::2");

@@ -13,5 +13,6 @@ mod proxied;
 pub mod rejection;
 pub mod request;
 pub mod response;
+pub mod seats;
 pub mod tls;
 pub mod wire;

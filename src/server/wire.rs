@@ -10,6 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -45,6 +46,17 @@ impl Stream {
             Self::Memory(_) => None,
         }
     }
+}
+
+/// What has arrived on a connection and was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    /// Nothing; the connection is open.
+    Nothing,
+    /// Bytes, and no end so far.
+    Bytes,
+    /// The end or an error, perhaps after bytes.
+    End,
 }
 
 /// Observes the bytes of a stream.
@@ -174,6 +186,29 @@ impl Wire {
         stream
             .poll_peek(context, &mut ReadBuf::new(&mut byte))
             .map(drop)
+    }
+
+    /// Asks the system what has arrived, since a task that reads may not have run yet. Nothing is read, and nothing waits.
+    #[must_use]
+    pub fn unread_now(&self) -> Unread {
+        let flags = PollFlags::IN | PollFlags::RDHUP;
+        let mut socket = [match &self.stream {
+            Stream::Tcp(stream) => PollFd::new(stream, flags),
+            Stream::Tls(stream) => PollFd::new(stream.get_ref().0, flags),
+            Stream::Unix(stream) => PollFd::new(stream, flags),
+            #[cfg(any(test, fuzzing))]
+            Stream::Memory(_) => return Unread::Nothing,
+        }];
+        let no_wait = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let found = poll(&mut socket, Some(&no_wait)).map(|_| socket[0].revents());
+        match found {
+            Ok(events) if events.is_empty() => Unread::Nothing,
+            Ok(events) if events == PollFlags::IN => Unread::Bytes,
+            _ => Unread::End,
+        }
     }
 
     /// Puts bytes that were read too early in front of the stream.

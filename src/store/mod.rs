@@ -15,7 +15,7 @@ pub mod sql;
 pub mod sqlite;
 pub mod transfer;
 
-pub use open::{Backend, OpenError, OpenProblem, Opening, Params, open_store};
+pub use open::{Backend, OpenError, OpenProblem, Opening, Params, grant, open_store};
 pub use port::{Result, StoreError};
 #[cfg(any(test, fuzzing))]
 pub use sql::tests;

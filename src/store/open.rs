@@ -1,6 +1,12 @@
 //! Opens the store of the configuration: the one place that knows every engine.
 
-use std::{error::Error, io, path::PathBuf, sync::Arc, thread};
+use std::{
+    error::Error,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+};
 
 use thiserror::Error;
 use tokio::runtime::Builder;
@@ -73,9 +79,25 @@ impl std::fmt::Display for OpenError {
         match &self.problem {
             // It names a file of its own.
             OpenProblem::Tls(_) => self.problem.fmt(f),
+            problem @ OpenProblem::NotWritable(_) => {
+                let grant = grant(Path::new(&self.place));
+                let place = &self.place;
+                write!(f, "{place}: {problem} {grant}, or correct store.url")
+            }
             problem => write!(f, "{}: {problem}", self.place),
         }
     }
+}
+
+/// How to let this process write a file and its directory, which may belong to another user: `by user 1; run chown 1 /a`.
+pub fn grant(file: &Path) -> String {
+    let user = rustix::process::geteuid().as_raw();
+    let directory = file.parent().unwrap_or(file).display();
+    let mut text = format!("by user {user}; run chown {user} {directory}");
+    if file.exists() {
+        text += &format!(" {}", file.display());
+    }
+    text
 }
 
 impl Error for OpenError {
@@ -94,9 +116,7 @@ pub enum OpenProblem {
     #[error("is not a file; correct store.url")]
     NotAFile,
     /// The file or its directory cannot be read and written.
-    #[error(
-        "cannot be read and written; give this user the right to, on the file and on its directory"
-    )]
+    #[error("cannot be read and written")]
     NotWritable(#[source] Box<dyn Error + Send + Sync>),
     /// The file has other content.
     #[error("is not an SQLite database; move it away, or correct store.url")]

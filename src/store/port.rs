@@ -1,5 +1,7 @@
 //! The arguments and results of the use cases of a store, and its faults.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -26,7 +28,7 @@ pub enum StoreError {
     Broken(&'static str),
     /// A secret is sealed with a key that this process does not have.
     #[error(transparent)]
-    Unopened(Box<Unopened>),
+    Unopened(Arc<Unopened>),
 }
 
 /// The result of a use case.
@@ -283,7 +285,7 @@ pub struct Resealed {
     /// Those among them that were not sealed with that key before the batch.
     pub older: u64,
     /// Those sealed with a key that this process does not have, which were left as they are. One error is kept.
-    pub unopened: Option<(u64, Box<Unopened>)>,
+    pub unopened: Option<(u64, Arc<Unopened>)>,
     /// The beginning of the next batch; `None`: all secrets have been looked at.
     pub next: Option<ResealFrom>,
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, Permission, UserId},
+    oauth::Deviation,
     secret::Secret,
 };
 
@@ -51,6 +52,10 @@ pub struct Consumer {
     /// Accept only the RSA methods from it, never its secret.
     #[serde(default)]
     pub rsa_only: bool,
+    /// The deviations from RFC 5849 that it is allowed: callback_absent, repeats_once, key_without_ampersand, empty_secret or
+    /// hash_unencoded. The documentation says what each of them risks.
+    #[serde(default)]
+    pub accept: Vec<Deviation>,
     /// Enforce its calls even where the configuration only observes.
     #[serde(default)]
     pub enforce: bool,
@@ -112,6 +117,11 @@ impl Consumer {
     #[must_use]
     pub const fn can_sign(&self) -> bool {
         !self.rsa_only || self.rsa_public_key.is_some()
+    }
+
+    /// Whether its secret proves something, or it is allowed not to.
+    pub fn may_have_its_secret(&self) -> bool {
+        !self.secret.is_empty() || self.accept.contains(&Deviation::EmptySecret)
     }
 }
 

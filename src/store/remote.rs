@@ -5,7 +5,6 @@
 
 use std::{
     error::Error as StdError,
-    hash::{BuildHasher, RandomState},
     io,
     pin::Pin,
     sync::Arc,
@@ -24,7 +23,7 @@ use tokio::{
 
 use super::{Result, StoreError};
 use crate::{
-    clock::{Clock, UnixTime},
+    clock::{self, Clock, UnixTime},
     telemetry::causes::causes,
 };
 
@@ -199,7 +198,5 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Between a half and the whole of `pause`, so that replicas do not all come at once.
 pub(super) fn jittered(pause: Duration) -> Duration {
-    // A hasher has random keys.
-    let random = RandomState::new().hash_one(()) % 1024;
-    pause / 2 + pause * u32::try_from(random).unwrap_or(0) / 2048
+    clock::spread(pause, 2)
 }

@@ -29,6 +29,8 @@ pub enum Condition {
     DiskFull,
     /// The database of an existing system does not answer: its credentials get 503 unless they are cached.
     Lookup,
+    /// A worker does not run, and its connections hang.
+    WorkerHung,
     /// A certificate is outside its dates.
     CertificateExpired,
     /// A certificate expires within days.
@@ -43,6 +45,8 @@ pub enum Condition {
     Imports,
     /// The store does not record how far nonces are accepted.
     NonceMark,
+    /// The log is not read, and lines are dropped.
+    LogStalled,
 }
 
 impl Condition {
@@ -62,7 +66,11 @@ impl Condition {
 
     /// Whether a person has to act at once, so that its beginning is an error in the log.
     const fn needs_a_person(self) -> bool {
-        self.stops_signed_calls() || matches!(self, Self::DiskFull | Self::CertificateExpired)
+        self.stops_signed_calls()
+            || matches!(
+                self,
+                Self::DiskFull | Self::WorkerHung | Self::CertificateExpired
+            )
     }
 }
 
@@ -145,14 +153,24 @@ impl Conditions {
 
     /// Ends a condition that only requests and periodic work notice, once it was not noted for some seconds.
     pub fn end_if_quiet(&self, condition: Condition) {
-        let noted = self
-            .active
-            .lock()
-            .get(&condition)
-            .map(|active| active.noted);
+        let noted = self.noted(condition);
         if noted.is_some_and(|noted| noted.after(QUIET) <= self.clock.now()) {
             self.set(condition, None);
         }
+    }
+
+    /// Ends a condition that has not been noted since a search for it began.
+    pub fn end_unless_noted_since(&self, condition: Condition, begun: UnixTime) {
+        let noted = self.noted(condition);
+        if noted.is_some_and(|noted| noted < begun) {
+            self.set(condition, None);
+        }
+    }
+
+    /// The time at which a condition that lasts was last noted.
+    fn noted(&self, condition: Condition) -> Option<UnixTime> {
+        let active = self.active.lock();
+        active.get(&condition).map(|active| active.noted)
     }
 
     /// All that last, those that stop signed calls first.

@@ -1,6 +1,6 @@
 //! The log: records with fields on standard error, for people or for machines.
 
-use std::{io, str::FromStr};
+use std::{io, panic, str::FromStr, thread, time::Duration};
 
 use thiserror::Error;
 use tracing::{Subscriber, level_filters::LevelFilter};
@@ -13,7 +13,10 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-use super::lines::LogLines;
+use super::{
+    lines::LogLines,
+    queue::{Queue, ToQueue},
+};
 
 /// The targets that may write below `info`, with all targets below them.
 const OWN_TARGETS: [&str; 2] = ["countersign", "audit"];
@@ -128,7 +131,16 @@ pub enum LogError {
     /// The running log is gone.
     #[error("the level of the log cannot be changed")]
     Reload(#[from] reload::Error),
+    /// The system gives no thread that writes.
+    #[error("cannot start the thread that writes the log")]
+    Thread(#[source] io::Error),
 }
+
+/// The lines of this process that wait for standard error.
+static QUEUE: Queue = Queue::new();
+
+/// The longest time for which the end of the process waits for the reader of the log.
+const LAST_LINES: Duration = Duration::from_secs(5);
 
 /// Changes the level of the running log.
 #[derive(Debug, Clone)]
@@ -144,14 +156,37 @@ impl LogControl {
     }
 }
 
-/// Starts the log on standard error, once in a process.
+/// Starts the log on standard error, once in a process. A thread of its own writes: see [`flush`].
 ///
 /// # Errors
-/// [`LogError::Running`] if there is one already.
+/// [`LogError::Running`] if there is one already, and [`LogError::Thread`].
 pub fn start(form: Format, level: &LogLevel) -> Result<LogControl, LogError> {
-    let (subscriber, control) = subscriber(form, level, io::stderr);
+    let (subscriber, control) = subscriber(form, level, ToQueue(&QUEUE));
     subscriber.try_init()?;
+    let writer = thread::Builder::new().name("log".to_owned());
+    let writing = writer.spawn(|| QUEUE.write_to(io::stderr()));
+    writing.map_err(LogError::Thread)?;
+    // By default a panic is written by the thread that panics, which would wait for the reader.
+    panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(tracing::field::display);
+        tracing::error!(place, cause = panic.payload_as_str(), "panicked");
+    }));
     Ok(control)
+}
+
+/// Waits until all records are written, at most five seconds. Call it at the end of the process.
+pub fn flush() {
+    QUEUE.flush(LAST_LINES);
+}
+
+/// The number of lines that were dropped because standard error was not read fast enough, or not at all.
+pub fn dropped_lines() -> u64 {
+    QUEUE.dropped()
+}
+
+/// Whether lines were dropped and those before them have not been read yet.
+pub fn is_stalled() -> bool {
+    QUEUE.is_stalled()
 }
 
 /// Makes the log without starting it; tests give it another place to write to.

@@ -81,6 +81,7 @@ pub struct Metrics {
     requests: Vec<IntCounter>,
     observed: IntCounterVec,
     diagnoses: IntCounterVec,
+    deviations: IntCounterVec,
     operations: IntCounterVec,
     handshakes: IntCounterVec,
     consumers: IntCounterVec,
@@ -102,6 +103,10 @@ pub struct Metrics {
     pub request: Histogram,
     /// Callers' connections that are open.
     pub connections: IntGauge,
+    /// Connections without a request that were closed to make room for others.
+    pub connections_evicted: IntCounter,
+    /// Connections that were too many.
+    pub connections_refused: IntCounter,
     /// 1 while `/readyz` is 200.
     pub ready: IntGauge,
     /// Requests whose spans were `exported`, `dropped` or `failed`.
@@ -123,6 +128,7 @@ impl Metrics {
             register_histogram_with_registry!(options, registry)
         };
         let gauge = |name, help| register_int_gauge_with_registry!(name, help, registry);
+        let counter = |name, help| register_int_counter_with_registry!(name, help, registry);
         registry.register(Box::new(ProcessCollector::for_self()))?;
         let started = Instant::now();
         registry.register(Box::new(PullingGauge::new(
@@ -188,6 +194,11 @@ impl Metrics {
                 "Requests that observe let through, by what would have rejected them.",
                 &["verdict"],
             )?,
+            deviations: counters(
+                "countersign_deviations_total",
+                "Verified calls that deviate from RFC 5849, by the deviation that their consumer is allowed.",
+                &["deviation"],
+            )?,
             diagnoses: counters(
                 "countersign_signature_diagnoses_total",
                 "Wrong signatures by the known mistake that makes them.",
@@ -223,10 +234,9 @@ impl Metrics {
                 "Faults of the store, by operation.",
                 &["operation"],
             )?,
-            previous_secrets: register_int_counter_with_registry!(
+            previous_secrets: counter(
                 "countersign_previous_secret_total",
                 "Calls signed with the previous secret of a consumer, during its grace.",
-                registry
             )?,
             verify: histogram(
                 "countersign_verify_seconds",
@@ -244,6 +254,14 @@ impl Metrics {
                 REQUEST_BOUNDS,
             )?,
             connections: gauge("countersign_connections", "Open connections of callers.")?,
+            connections_evicted: counter(
+                "countersign_connections_evicted_total",
+                "Connections without a request that were closed to make room for others.",
+            )?,
+            connections_refused: counter(
+                "countersign_connections_refused_total",
+                "Connections that got 503 because there were too many.",
+            )?,
             ready: gauge(
                 "countersign_ready",
                 "1 while signed calls can be served and the process does not drain, as /readyz.",
@@ -264,6 +282,11 @@ impl Metrics {
     /// [`Verdict::Observed`].
     pub fn observed(&self, verdict: Verdict) {
         self.observed.with_label_values(&[verdict.as_str()]).inc();
+    }
+
+    /// Counts a deviation that was accepted.
+    pub fn deviated(&self, deviation: &'static str) {
+        self.deviations.with_label_values(&[deviation]).inc();
     }
 
     /// Counts the known mistake that makes a wrong signature.

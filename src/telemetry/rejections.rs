@@ -38,6 +38,11 @@ pub struct Rejection {
     /// The known mistake that makes the wrong signature. For an observed call without one, the verdict that enforcing
     /// would give.
     pub diagnosis: Option<&'static str>,
+    /// The names of the parameters that are missing or not acceptable, percent-encoded and joined by `&`.
+    pub parameters: Option<String>,
+    /// What is wrong with them.
+    #[serde(skip)]
+    pub parameters_problem: Option<String>,
     /// The status of the response; 0 without one.
     pub status: u16,
     /// The address of the caller, as trusted proxies name it.
@@ -80,9 +85,19 @@ impl Rejections {
             consumer,
             token,
             missing_permission,
+            parameters,
+            parameters_problem,
             ..
         } = &mut rejection;
-        let texts = [request_id, method, consumer, token, missing_permission];
+        let texts = [
+            request_id,
+            method,
+            consumer,
+            token,
+            missing_permission,
+            parameters,
+            parameters_problem,
+        ];
         for text in texts.into_iter().flatten().chain([operation]) {
             text.truncate(text.floor_char_boundary(MAX_TEXT));
             text.shrink_to_fit();
@@ -134,7 +149,7 @@ mod tests {
     fn has_the_members_of_the_api_alone() {
         let members = serde_json::to_value(Rejection::default()).unwrap();
         let names: Vec<&String> = members.as_object().unwrap().keys().collect();
-        let expected = "time request_id method operation consumer verified token verdict diagnosis status address";
+        let expected = "time request_id method operation consumer verified token verdict diagnosis parameters status address";
         assert_eq!(names, expected.split(' ').collect::<Vec<_>>());
     }
 }

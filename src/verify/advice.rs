@@ -39,6 +39,9 @@ pub enum Advice {
 
 /// A body that was not read, because no signature covers it: a consumer may have signed it by mistake.
 pub trait UnreadBody {
+    /// Whether it consists of parts (RFC 7578), which no signature covers.
+    fn is_multipart(&self) -> bool;
+
     /// Reads it, if its announced length is at most `limit` bytes.
     fn read(&mut self, limit: usize) -> Pin<Box<dyn Future<Output = Option<&[u8]>> + '_>>;
 }
@@ -65,6 +68,10 @@ const MAX_BEGINNING_BYTES: usize = 400;
 /// The advice if the secret is right and the consumer is restricted to its RSA key.
 pub const RSA_ONLY: &str =
     "this consumer is restricted to its RSA key: sign with RSA-SHA1, RSA-SHA256 or RSA-SHA512";
+
+/// The advice where no mistake is found and the body is too large to look for it there.
+const MULTIPART: &str = "the parts of a multipart/form-data body are never signed (RFC 5849 section 3.4.1.3.1): sign the query \
+                         and the oauth_ parameters alone, and put the oauth_ parameters into the Authorization header";
 
 /// Why no mistake is named.
 const UNKNOWN: &str = "no known mistake makes this signature";
@@ -126,6 +133,7 @@ impl Adviser {
         let Some(bytes) = bytes_if_small(request) else {
             return (Some(general(request, TOO_LARGE)), None);
         };
+        let is_multipart = unread.as_ref().is_some_and(|unread| unread.is_multipart());
         let mut parameters = request.parameters.iter();
         let is_form = parameters.any(|parameter| parameter.place == Place::Body);
         let body = match unread {
@@ -139,6 +147,7 @@ impl Adviser {
         let found = self.examine(attempt).await;
         let advice = match found {
             Ok(mistake) => mistake.advice.to_owned(),
+            Err(UNKNOWN) if is_multipart => MULTIPART.to_owned(),
             Err(reason) => general(request, reason),
         };
         let base = || base_string(request, Selection::Rfc5849).to_vec();

@@ -8,7 +8,7 @@ use super::Verified;
 use crate::{
     cold::cold_from,
     nonce,
-    oauth::diagnosis::Mistake,
+    oauth::{Deviation, diagnosis::Mistake},
     problem::{self, Problem},
     store::{StoreError, port::is_of_logged_outage},
     telemetry::metrics::Verdict,
@@ -54,6 +54,8 @@ pub enum Rejection {
         advice: Option<String>,
         /// The known mistake that makes the signature.
         mistake: Option<&'static Mistake>,
+        /// The deviation that would have to be accepted from the consumer, for the operator.
+        needs: Option<Deviation>,
     },
     /// `oauth_body_hash` is the hash of another body.
     #[error("wrong body hash")]
@@ -88,7 +90,9 @@ impl Rejection {
             Self::TokenUnknown => unauthorized(Verdict::TokenRejected),
             Self::TokenExpired => unauthorized(Verdict::TokenExpired),
             Self::TokenRevoked => unauthorized(Verdict::TokenRevoked),
-            Self::SignatureWrong { advice, mistake } => Problem {
+            Self::SignatureWrong {
+                advice, mistake, ..
+            } => Problem {
                 mistake: advice.as_ref().and(*mistake).map(|mistake| mistake.word),
                 advice: advice.clone().map(Cow::Owned),
                 ..unauthorized(Verdict::SignatureInvalid)

@@ -12,6 +12,7 @@ pub mod nonces;
 mod skew;
 
 use std::{
+    borrow::Cow,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -27,8 +28,9 @@ use crate::{
     cold,
     nonce::{NonceUse, Outage},
     oauth::{
-        BaseString, Credentials, Key, MethodSet, Place, RsaPublicKey, Selection, SignatureHolds,
-        SignatureMethod, SigningKey, diagnosis::OtherUrl, is_body_hash, signature,
+        BaseString, Credentials, Deviation, DeviationSet, Key, MethodSet, Place, RsaPublicKey,
+        Selection, SignatureHolds, SignatureMethod, SigningKey, diagnosis::OtherUrl, is_body_hash,
+        signature,
     },
     parse::signed::SignedRequest,
     store::{
@@ -88,6 +90,13 @@ impl Verified {
         self.credential
     }
 
+    /// The deviations from RFC 5849 that it was accepted with, and that its consumer is allowed.
+    pub fn deviations(&self) -> DeviationSet {
+        let accept = self.credential.consumer().accept;
+        let made = self.signature.deviations.iter();
+        made.filter(|it| accept.contains(*it)).collect()
+    }
+
     /// Whether the signature covers the parameters in `place`; anyone may have added those that it does not cover.
     #[must_use]
     pub fn covers(&self, place: Place) -> bool {
@@ -103,6 +112,7 @@ impl Verified {
 struct Proof {
     _holds: SignatureHolds,
     selection: Selection,
+    deviations: DeviationSet,
     /// The number of the key that it was made with, among those that were tried.
     key: usize,
 }
@@ -183,19 +193,34 @@ impl Verifier {
         };
         let by_secret = !request.credentials.signature_method.is_rsa();
         let restricted = by_secret && credential.consumer().rsa_only;
-        let proof = prove(params, purpose, request, &credential, now)?;
+        let accept = credential.consumer().accept;
+        let proof = prove(params, purpose, request, &credential, accept, now)?;
         if restricted && proof.is_some() {
             // Only the owner of the secret gets here.
             let advice = (params.advice != Advice::Off).then(|| advice::RSA_ONLY.to_owned());
-            let mistake = None;
-            return Err(Rejection::SignatureWrong { advice, mistake }.into());
+            return Err(Rejection::SignatureWrong {
+                advice,
+                mistake: None,
+                needs: None,
+            }
+            .into());
         }
         let Some(signature) = proof else {
             let advice = self
                 .adviser
                 .advise(params, request, unread, &credential, now);
             let (advice, mistake) = cold::boxed(advice).await;
-            return Err(Rejection::SignatureWrong { advice, mistake }.into());
+            // Without advice, the time of a wrong signature says nothing of the consumer.
+            let needs = match advice {
+                Some(_) => needed_deviation(params, purpose, request, &credential, now),
+                None => None,
+            };
+            return Err(Rejection::SignatureWrong {
+                advice,
+                mistake,
+                needs,
+            }
+            .into());
         };
         check_body_hash(request)?;
         self.record_nonce(request, now).await?;
@@ -299,9 +324,11 @@ impl Verifier {
             Purpose::RequestToken if params.accept_description => 2,
             _ => 1,
         };
-        let dummies = std::iter::repeat_n(self.credentials.dummy().into(), keys);
+        let dummy = (self.credentials.dummy().into(), DeviationSet::NONE);
+        let dummies = std::iter::repeat_n(dummy, keys);
         let selections = purpose.selections(params, None);
-        std::hint::black_box(try_keys(request, dummies, None, selections).is_some());
+        let texts = &[DeviationSet::NONE];
+        std::hint::black_box(try_keys(request, dummies, None, selections, texts).is_some());
     }
 
     fn check_timestamp(&self, named: &Credentials<'_>, now: UnixTime) -> Result<(), Rejection> {
@@ -339,7 +366,8 @@ impl Verifier {
         };
         match self.find(purpose, &request.credentials).await {
             Ok(credential) => {
-                if let Ok(Some(_)) = prove(params, purpose, request, &credential, now) {
+                let accept = credential.consumer().accept;
+                if let Ok(Some(_)) = prove(params, purpose, request, &credential, accept, now) {
                     let consumer = &credential.consumer().key;
                     self.skews.rejected(consumer, skew, Instant::now());
                 }
@@ -374,6 +402,7 @@ fn prove(
     purpose: Purpose,
     request: &SignedRequest<'_>,
     credential: &Credential,
+    accept: DeviationSet,
     now: UnixTime,
 ) -> Result<Option<Proof>, Rejection> {
     let method = request.credentials.signature_method;
@@ -383,45 +412,119 @@ fn prove(
     let consumer = credential.consumer();
     let rsa = consumer.rsa();
     let selections = purpose.selections(params, consumer.dialect);
+    let texts = &*texts(purpose, request, accept);
     Ok(match credential {
-        Credential::AccessToken(access) => try_keys(request, access.keys(now), rsa, selections),
-        Credential::Application(consumer) => try_keys(request, consumer.keys(now), rsa, selections),
+        Credential::AccessToken(access) => {
+            let is_empty_accepted =
+                method == SignatureMethod::Plaintext && accept.contains(Deviation::EmptySecret);
+            let keys = access.keys(now).map(|key| match key.consumer_secret {
+                [] if is_empty_accepted => (key, DeviationSet::NONE.with(Deviation::EmptySecret)),
+                _ => (key, DeviationSet::NONE),
+            });
+            try_keys(request, keys, rsa, selections, texts)
+        }
+        Credential::Application(consumer) => {
+            let deviation = Deviation::KeyWithoutAmpersand;
+            let alone = consumer.keys_alone(now);
+            let alone = alone.filter(|_| accept.contains(deviation));
+            let alone = alone.map(|key| (key, DeviationSet::NONE.with(deviation)));
+            let keys = consumer.keys(now).map(|key| (key, DeviationSet::NONE));
+            try_keys(request, keys.chain(alone), rsa, selections, texts)
+        }
         Credential::Consumer(consumer) => {
             let alone = consumer
                 .keys_alone(now)
                 .filter(|_| params.accept_description);
-            try_keys(request, consumer.keys(now).chain(alone), rsa, selections)
+            let keys = consumer.keys(now).chain(alone);
+            let keys = keys.map(|key| (key, DeviationSet::NONE));
+            try_keys(request, keys, rsa, selections, texts)
         }
         Credential::RequestToken(signer) => {
             let joined = |secret| SigningKey::new(secret, &signer.token.secret);
             let keys: Vec<SigningKey> = consumer.secrets(now).map(joined).collect();
-            try_keys(request, keys.iter().map(Key::from), rsa, selections)
+            let keys = keys.iter().map(|key| (key.into(), DeviationSet::NONE));
+            try_keys(request, keys, rsa, selections, texts)
         }
+    })
+}
+
+/// The deviations in the base string with which it may have been signed, none of them first.
+fn texts(
+    purpose: Purpose,
+    request: &SignedRequest<'_>,
+    accept: DeviationSet,
+) -> Cow<'static, [DeviationSet]> {
+    let is_token_call = matches!(purpose, Purpose::RequestToken | Purpose::AccessToken);
+    let accept = match request.is_described {
+        true => accept.without(Deviation::RepeatsOnce),
+        // Libraries that keep parameters in a map sign once what they send in two places. Nothing is left unsigned.
+        false if is_token_call && request.parameters.has_equal_copies() => {
+            accept.with(Deviation::RepeatsOnce)
+        }
+        false => accept,
+    };
+    match request.parameters.deviations_in_text(accept) {
+        DeviationSet::NONE => Cow::Borrowed(&[DeviationSet::NONE]),
+        applicable => Cow::Owned(applicable.subsets().collect()),
+    }
+}
+
+/// The deviation that the consumer is not allowed and with which the signature holds.
+#[cold]
+fn needed_deviation(
+    params: &Params,
+    purpose: Purpose,
+    request: &SignedRequest<'_>,
+    credential: &Credential,
+    now: UnixTime,
+) -> Option<Deviation> {
+    let accept = credential.consumer().accept;
+    let mut others = Deviation::ALL.iter().copied();
+    others.find(|&deviation| {
+        let proof = || {
+            let accept = accept.with(deviation);
+            prove(params, purpose, request, credential, accept, now)
+        };
+        !accept.contains(deviation) && matches!(proof(), Ok(Some(_)))
     })
 }
 
 /// Tries the keys, each with every base string that the call may be signed with.
 fn try_keys<'k>(
     request: &SignedRequest<'_>,
-    keys: impl Iterator<Item = Key<'k>>,
+    keys: impl Iterator<Item = (Key<'k>, DeviationSet)>,
     rsa: Option<&RsaPublicKey>,
     selections: &[Selection],
+    texts: &[DeviationSet],
 ) -> Option<Proof> {
     let Credentials {
         signature_method,
         signature,
         ..
     } = request.credentials;
-    for (number, key) in keys.enumerate() {
+    for (number, (key, deviations)) in keys.enumerate() {
+        // Without a secret anybody can sign.
+        if key.consumer_secret.is_empty()
+            && !signature_method.is_rsa()
+            && !deviations.contains(Deviation::EmptySecret)
+        {
+            continue;
+        }
         for &selection in selections {
-            let base = base_string(request, selection);
-            if let Ok(_holds) = signature::verify(signature_method, key, rsa, &base, signature) {
-                let key = number;
-                return Some(Proof {
-                    _holds,
-                    selection,
-                    key,
-                });
+            for &text in texts {
+                let base = BaseString {
+                    deviations: text,
+                    ..base_string(request, selection)
+                };
+                if let Ok(_holds) = signature::verify(signature_method, key, rsa, &base, signature)
+                {
+                    return Some(Proof {
+                        _holds,
+                        selection,
+                        deviations: text.iter().fold(deviations, DeviationSet::with),
+                        key: number,
+                    });
+                }
             }
         }
     }
@@ -435,6 +538,7 @@ fn base_string<'r>(request: &SignedRequest<'r>, selection: Selection) -> BaseStr
         path: request.path,
         parameters: request.parameters,
         selection,
+        deviations: DeviationSet::NONE,
     }
 }
 

@@ -111,6 +111,11 @@ impl Nonces {
         Ok(mark)
     }
 
+    /// The high-water mark that the store has.
+    pub fn high_water_mark(&self) -> UnixTime {
+        UnixTime(self.high_water_mark.load(Ordering::Relaxed))
+    }
+
     /// Notes at `now` the high-water mark that has been written into the store; a length that it covers counts from
     /// then on.
     ///

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     nonce::{self, LocalWindow, OnLost},
-    oauth::{BaseString, Parameters, SigningKey},
+    oauth::{BaseString, Parameters, Placement, SigningKey},
     origin::HttpUrl,
     parse::origin::PublicUrl,
     secret::Secret,
@@ -113,6 +113,7 @@ impl Setup {
             path: b"/",
             parameters: &parameters,
             selection: Selection::Rfc5849,
+            deviations: DeviationSet::NONE,
         };
         let key = SigningKey::new(&consumer_secret, &token_secret);
         let signature = signature::sign(SignatureMethod::HmacSha1, &key, &base).unwrap();
@@ -121,7 +122,7 @@ impl Setup {
         let mut parameters = Parameters::new();
         parameters.read_header(header.as_bytes()).unwrap();
         let credentials = parameters
-            .protocol(self.params.methods)
+            .protocol(self.params.methods, Placement::OnePlace)
             .unwrap()
             .demand(&[])
             .unwrap();
@@ -134,6 +135,7 @@ impl Setup {
             credentials,
             body: None,
             secure: true,
+            is_described: false,
         };
         self.verifier
             .verify(&self.params, Purpose::Api, &request, None)
@@ -163,6 +165,7 @@ fn rejection(outcome: Result<Verified, Error>) -> Option<Rejection> {
 const WRONG: Rejection = Rejection::SignatureWrong {
     advice: None,
     mistake: None,
+    needs: None,
 };
 
 #[tokio::test]

@@ -1189,6 +1189,7 @@ fn the_last_rejections_are_listed_with_their_diagnosis() {
         assert_eq!(newest[member], value, "{newest}");
     }
     assert_eq!(all["items"][1]["verdict"], "parameter_absent");
+    assert_eq!(all["items"][1]["parameters"], Value::Null);
     let first = list("/v1/rejections?limit=3");
     let next = format!("/v1/rejections?limit=3&cursor={}", text(&first["next"]));
     // A call that is rejected meanwhile does not change the later pages.

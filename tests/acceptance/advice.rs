@@ -171,6 +171,84 @@ fn names_a_signed_body_that_is_not_a_form() {
 }
 
 #[test]
+fn names_parts_of_a_body_that_were_signed_or_hold_the_credentials() {
+    let service = Service::start("enforce");
+    const TYPE: &str = "multipart/form-data; boundary=b";
+    let part = |name: &str, value: &str| {
+        format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+    };
+    let file = |bytes: usize| {
+        let name = "name=\"photo\"; filename=\"a.png\"";
+        let head = format!("--b\r\nContent-Disposition: form-data; {name}\r\n\r\n");
+        format!("{head}{}\r\n--b--\r\n", "x".repeat(bytes))
+    };
+    let upload = |bytes: usize| {
+        let body = part("title", "A & B") + &part("is_public", "1") + &file(bytes);
+        let call = service.signed(Call::post("/v2/upload"));
+        call.body(TYPE, body.as_bytes())
+            .signs_body("title=A+%26+B&is_public=1")
+    };
+    has(
+        &service.advice(upload(10)),
+        &["leave a body out of what is signed"],
+    );
+    // One that is too large to be read is named by its type.
+    has(
+        &service.advice(upload(5_000)),
+        &["multipart/form-data body are never signed"],
+    );
+    let credentials = part("oauth_consumer_key", &service.caller.consumer.key) + &file(10);
+    let here = |call: Call| call.host("api.test");
+    for (call, told) in [
+        (
+            Call::post("/v2/upload").body(TYPE, credentials.as_bytes()),
+            "in the parts of multipart/form-data are not read",
+        ),
+        (
+            Call::post("/v2/x").bytes(b"oauth_consumer_key=x&oauth_signature=y"),
+            "the body has no Content-Type, so it is not read as a form",
+        ),
+    ] {
+        let answer = service.proxy.send(here(call));
+        answer.is(401, "parameter_absent");
+        has(&answer.form("oauth_problem_advice").unwrap(), &[told]);
+    }
+    service.api.saw_nothing();
+}
+
+#[test]
+fn the_log_names_a_parameter_and_what_is_wrong_with_it_and_never_its_value() {
+    let service = Service::start("enforce");
+    let log = |call: Call, parts: &[&str]| {
+        service.proxy.send(call).has_status(400);
+        service.proxy.logs(parts);
+    };
+    let get = || service.get("/v2/x");
+    let parts = [
+        "parameters=oauth_timestamp",
+        "not a positive number of seconds",
+    ];
+    log(get().parameter("oauth_timestamp", "s3cret"), &parts);
+    log(
+        get().parameter("oauth_nonce", "s3cret s3cret"),
+        &["parameters=oauth_nonce", "visible ASCII"],
+    );
+    log(
+        get().without("oauth_nonce"),
+        &["parameter_absent", "parameters=oauth_nonce"],
+    );
+    log(
+        service.get("/v2/x?oauth_token=s3cret"),
+        &["parameters=oauth_token", "given more than once"],
+    );
+    log(
+        service.get("/v2/x?oauth.token=s3cret"),
+        &["parameters=oauth.token", "the API could read it"],
+    );
+    assert_eq!(service.proxy.logged(&["s3cret"]), 0);
+}
+
+#[test]
 fn a_body_that_was_read_for_advice_reaches_the_api_in_observe_mode() {
     let service = Service::start("observe");
     let call = service

@@ -401,3 +401,48 @@ fn token_calls_answer_as_the_table_says() {
     let delete = delete.parameter("oauth_callback", "oob");
     proxy.send(delete).has_status(405);
 }
+
+#[test]
+fn options_for_the_proxy_itself_are_answered_here() {
+    let Scene { api, proxy, caller } = Scene::start();
+    let asterisk = |host: &str| {
+        let mut connection = proxy.connect();
+        connection.send(format!("OPTIONS * HTTP/1.1\r\n{host}\r\n").as_bytes());
+        connection.answer("OPTIONS")
+    };
+    let last = |hops: &str| Call::new("OPTIONS", "/x?y=1").header("Max-Forwards", hops);
+    for answer in [
+        asterisk(&format!("Host: {}\r\n", proxy.host())),
+        proxy.send(last("0")),
+        proxy.send(last("000").of(&caller)),
+    ] {
+        answer.has_status(204);
+        let allowed = answer.header("allow").unwrap();
+        assert_eq!(allowed, "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT");
+        assert_eq!(answer.body, b"");
+    }
+    asterisk("").has_status(400);
+    for hops in ["", "-1", "1, 2", "x"] {
+        proxy.send(last(hops).of(&caller)).has_status(400);
+    }
+    let twice = last("1").header("Max-Forwards", "1");
+    proxy.send(twice.of(&caller)).has_status(400);
+    // A path of the service itself, and a Host of another one.
+    let own = Call::new("OPTIONS", "/oauth/request_token").header("Max-Forwards", "0");
+    proxy.send(own).has_status(405);
+    proxy.send(last("0").host("other.test")).has_status(421);
+    api.saw_nothing();
+
+    let seen = |call: Call| {
+        proxy.passes(call.of(&caller));
+        let seen = api.last_request();
+        seen.header("max-forwards").map(str::to_owned)
+    };
+    assert_eq!(seen(last("1")).as_deref(), Some("0"));
+    assert_eq!(seen(last("10")).as_deref(), Some("9"));
+    assert_eq!(seen(last("99999999999")).as_deref(), Some("4294967294"));
+    assert_eq!(seen(Call::new("OPTIONS", "/x")), None);
+    // For other methods it means nothing.
+    let get = Call::get("/x").header("Max-Forwards", "0");
+    assert_eq!(seen(get).as_deref(), Some("0"));
+}

@@ -791,7 +791,10 @@ fn the_configuration_says_where_each_value_is_from_and_no_password() {
         row("listen.http2"),
         &["<bdi>true</bdi>", "<bdi>default</bdi>"],
     );
-    has(row("listen.workers"), &["the number of cores"]);
+    has(
+        row("listen.workers"),
+        &["the processors of the quota, at most 4"],
+    );
     has(row("[[operation]]"), &["0 entries"]);
     for secret in [READ, WRITE] {
         assert!(!text.contains(secret));

@@ -8,7 +8,7 @@ use crate::support::{
     legs::LOGIN,
     legs::PASSWORD,
     proxy::{Proxy, User},
-    upstream::Upstream,
+    upstream::{Reply, Upstream},
     visitor::Visitor,
 };
 
@@ -305,6 +305,24 @@ fn the_process_forgets_the_password_of_a_login() {
     }
     // The search finds text that is there.
     assert!(occurrences(&proxy, b"countersign") > 0);
+}
+
+#[test]
+fn the_process_forgets_a_password_that_another_system_checks() {
+    let api = Upstream::start();
+    let system = Upstream::replying(|_| Reply::ok(r#"{"id":"ada"}"#));
+    for request in ["json", "form"] {
+        let config = format!(
+            "[login]\nbackend = 'http'\nurl = '{}/check'\nrequest = '{request}'",
+            system.url()
+        );
+        let proxy = Proxy::with(&api, &config);
+        let form = LoginForm::open(&proxy);
+        // So long that later allocations do not overwrite all of a copy.
+        let password: String = (0..100).map(|number| format!("Qv7 {number:03} ")).collect();
+        assert!(session(&form.send("ada", &password)).is_some());
+        assert_eq!(occurrences(&proxy, b"Qv7 050 "), 0, "{request}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! State that survives the end of the process.
 
-use std::os::unix::fs::PermissionsExt;
+use std::{fs, os::unix::fs::PermissionsExt};
 
 use rustix::process::Signal;
 
@@ -47,6 +47,53 @@ fn no_nonce_is_forgotten_over_a_restart_be_it_clean_or_a_kill() {
 }
 
 #[test]
+fn an_old_copy_of_the_nonce_files_lets_no_request_pass_twice() {
+    let (api, mut proxy, caller) = Scene::with(FIXED).into_parts();
+    let directory = proxy.directory().to_owned();
+    let nonce_files = || {
+        let files = fs::read_dir(&directory).unwrap();
+        let paths = files.map(|file| file.unwrap().path());
+        paths.filter(|path| path.to_string_lossy().contains(".nonces"))
+    };
+    for is_running in [false, true] {
+        if !is_running {
+            assert!(proxy.stop().success());
+        }
+        let copy: Vec<_> = nonce_files()
+            .map(|path| (fs::read(&path).unwrap(), path))
+            .collect();
+        if !is_running {
+            proxy.start();
+        }
+        let calls = [(); 3].map(|()| proxy.wire(&Call::get("/pay").of(&caller)));
+        let send = |proxy: &Proxy, wire: &[u8]| {
+            let mut connection = proxy.connect();
+            connection.send(wire);
+            connection.answer("GET")
+        };
+        for wire in &calls {
+            send(&proxy, wire).has_status(200);
+        }
+        assert!(proxy.stop().success());
+        nonce_files().for_each(|path| fs::remove_file(path).unwrap());
+        copy.iter()
+            .for_each(|(content, path)| fs::write(path, content).unwrap());
+        let before = api.count();
+        proxy.start_unready();
+        for wire in &calls {
+            send(&proxy, wire).has_status(503);
+        }
+        assert_eq!(api.count(), before);
+        proxy.reconfigure("nonce.on_lost = 'accept'");
+        proxy.signal(Signal::HUP);
+        until("the reload waives the wait", || {
+            proxy.send(Call::get("/pay").of(&caller)).status == 200
+        });
+        proxy.reconfigure("nonce.on_lost = 'refuse'");
+    }
+}
+
+#[test]
 fn a_lost_nonce_window_refuses_rather_than_forgets() {
     let api = Upstream::start();
     let builder = Proxy::in_front_of(&api).config(FIXED);
@@ -58,7 +105,7 @@ fn a_lost_nonce_window_refuses_rather_than_forgets() {
     proxy.send(Call::get("/x").of(&caller)).has_status(200);
     assert!(window.exists());
     proxy.kill();
-    std::fs::remove_file(&window).unwrap();
+    fs::remove_file(&window).unwrap();
     proxy.start_unready();
     let ready = proxy.ask_admin("/readyz");
     ready.has_status(503);
@@ -122,7 +169,7 @@ fn files_that_the_program_makes_are_its_owners_alone() {
     let (_api, proxy, caller) = Scene::start().into_parts();
     proxy.send(Call::get("/x").of(&caller)).has_status(200);
     let mut seen = 0;
-    for entry in std::fs::read_dir(proxy.directory()).unwrap() {
+    for entry in fs::read_dir(proxy.directory()).unwrap() {
         let entry = entry.unwrap();
         if entry.file_name() == "config.toml" {
             continue;

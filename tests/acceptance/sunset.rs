@@ -286,7 +286,7 @@ fn a_plan_that_cannot_be_is_invalid() {
         date = 'soon'                                                   | sunset.date        | with an offset
         date = 1893456000                                               | sunset.date        | with an offset
         deprecation = 'later'                                           | sunset.deprecation | with an offset
-        date = '1960-01-01T00:00:00Z'                                   | sunset.date        | from 1970 on
+        date = '1999-12-31T23:59:59Z'                                   | sunset.date        | from 2000 to 9999
         link = 'javascript:alert(1)'                                    | sunset.link        |
         consumers = []                                                  | sunset.consumers   | the list is empty
         consumers = ['a b']                                             | sunset.consumers   | the key of a consumer

@@ -72,7 +72,7 @@ fn nothing_in_the_body_of_a_refused_request_is_a_request() {
         404                    | 404 | POST /unlisted HTTP/1.1\r\nHost: $H\r\n$A[POST /unlisted]
         421                    | 421 | POST /x HTTP/1.1\r\nHost: evil.test
         a path that is refused | 400 | POST /x/../y HTTP/1.1\r\nHost: $H
-        no mode                | 400 | POST /service.oauth HTTP/1.1\r\nHost: $H
+        no mode                | 401 | POST /service.oauth HTTP/1.1\r\nHost: $H
         TRACE                  | 405 | TRACE /x HTTP/1.1\r\nHost: $H
         CONNECT                | 405 | CONNECT $H HTTP/1.1\r\nHost: $H
     ",

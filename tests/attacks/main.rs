@@ -46,6 +46,7 @@ mod support;
 
 mod case;
 mod script;
+mod similar;
 
 mod answers;
 mod authorization;

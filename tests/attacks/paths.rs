@@ -53,8 +53,6 @@ fn a_path_that_resolves_to_another_is_rejected_where_operations_exist() {
         ("//admin", "opa-envoy-plugin CVE-2026-26205"),
         ("/public//admin", "empty segment"),
         ("///admin", "empty segments"),
-        ("/admin/", "empty segment at the end"),
-        ("/public/", "empty segment at the end"),
         ("/admin%00", "NUL"),
         ("/public/%00/../admin", "NUL"),
         ("/admin%00.css", "NUL"),
@@ -71,7 +69,7 @@ fn a_path_that_resolves_to_another_is_rejected_where_operations_exist() {
     .iter()
     .map(|(target, source)| refused(target, source, 400, unsigned(target)))
     .collect();
-    stage.play(47, &cases);
+    stage.play(45, &cases);
 }
 
 #[test]
@@ -87,7 +85,7 @@ fn another_spelling_of_a_protected_path_is_that_path_or_none() {
     }
     // Other paths: not listed, so no caller may use them.
     for target in words(
-        "/Admin /ADMIN /admin. /admin.css /admin%20 /admin%2e /admin, /admin%c0%80
+        "/admin/ /public/ /Admin /ADMIN /admin. /admin.css /admin%20 /admin%2e /admin, /admin%c0%80
          /public%c0%af..%c0%afadmin /%ef%bc%a1dmin /admin:x /admin&x /public",
     ) {
         cases.push(answered(
@@ -112,7 +110,7 @@ fn another_spelling_of_a_protected_path_is_that_path_or_none() {
             .anonymous(),
         );
     }
-    stage.play(29, &cases);
+    stage.play(31, &cases);
 }
 
 #[test]

@@ -160,6 +160,28 @@ fn csv_is_imported_by_the_same_rules_as_json_lines() {
 }
 
 #[test]
+fn a_token_that_has_expired_stays_expired_whatever_the_unit_of_its_time() {
+    let place = Place::new();
+    fs::write(place.path("users.csv"), "id,name\n7,alice\n").unwrap();
+    place.run("import users.csv --csv user").done();
+    place.consumer("shop");
+    let import = |time: &str| {
+        let row = format!("token,token_secret,consumer,user,expires_at\nt,ts,shop,7,{time}\n");
+        fs::write(place.path("tokens.csv"), row).unwrap();
+        place.run("import tokens.csv --csv token")
+    };
+    let told = import("1600000000000").failed(1);
+    let expected = "tokens.csv:2: token \"t\": expires_at: 1600000000000 looks like milliseconds since 1970; write seconds, 1600000000; nothing was imported";
+    has(&told, &[expected]);
+    import("20200913122640").done();
+    let exported = export(&place);
+    assert!(
+        exported.contains(r#""expires_at":"2020-09-13T12:26:40Z""#),
+        "{exported}"
+    );
+}
+
+#[test]
 fn csv_that_is_wrong_is_named_with_its_line_and_nothing_is_imported() {
     let place = Place::new();
     place.consumer("there");
@@ -206,7 +228,7 @@ fn csv_that_is_wrong_is_named_with_its_line_and_nothing_is_imported() {
         (
             good,
             &["--map", "key,name,secret,created_at=name"],
-            "2: consumer \"good\": \"Good\" is not a time",
+            "2: consumer \"good\": created_at: \"Good\" is not a time",
         ),
     ] {
         fs::write(place.path("f.csv"), format!("key,name,secret\n{rows}\n")).unwrap();

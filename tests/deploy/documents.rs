@@ -1,8 +1,8 @@
 //! `docs/errors.md` against the messages of the program, and files that a release needs.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, process::Command};
 
-use super::{file, read};
+use super::{file, printed, read};
 use crate::support::Scene;
 
 /// The headings of a level in a document.
@@ -11,6 +11,29 @@ fn headings(document: &str, level: &str) -> BTreeSet<String> {
         .lines()
         .filter_map(|line| line.strip_prefix(level)?.strip_prefix(' '));
     lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn each_crate_of_the_program_has_an_accepted_licence() {
+    // It fails for a licence that is not in its list, or that has no text.
+    let licences = printed(Command::new(file("deploy/sbom")).arg("licenses"));
+    let bill: serde_json::Value =
+        serde_json::from_str(&printed(&mut Command::new(file("deploy/sbom")))).unwrap();
+    let crates = bill["components"].as_array().unwrap();
+    assert!(crates.len() > 200);
+    for one in crates {
+        let text = |name: &str| one[name].as_str().unwrap();
+        let licence = one["licenses"][0]["expression"].as_str().unwrap();
+        let line = format!("\n{} {}: {licence}\n", text("name"), text("version"));
+        assert!(licences.contains(&line), "{line}");
+    }
+    let notice = read("NOTICE");
+    for part in [
+        "src/login/common_passwords.txt",
+        "Redistributions in binary form",
+    ] {
+        assert!(notice.contains(part), "{part}");
+    }
 }
 
 #[test]

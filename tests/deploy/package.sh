@@ -19,6 +19,8 @@ test "$(stat -c '%U %G %a %s' /etc/countersign/store_key)" = 'root countersign 6
 systemd-analyze security --no-pager --threshold=20 countersign
 as_service consumer add --name Shop --key shop
 test "$(stat -c '%U %a' /var/lib/countersign/countersign.db)" = 'countersign 600'
+zgrep -q Django /usr/share/doc/countersign/NOTICE*
+zgrep -q rustls /usr/share/doc/countersign/THIRD-PARTY*
 zcat /usr/share/man/man1/countersign-serve.1.gz | grep -q configuration
 bash -c '. /usr/share/bash-completion/completions/countersign; complete -p countersign'
 # systemd keeps the sockets open: while one process follows the other, no connection is refused.

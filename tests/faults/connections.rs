@@ -13,8 +13,12 @@ use crate::{
     process::{Process, allow_many_descriptors, connections_become},
     scaled,
     support::{
-        Call, Connection, PATIENCE, Proxy, Reply, Scene, Upstream, http::try_open,
-        tls::Certificate, upstream::After, within,
+        Call, Connection, PATIENCE, Proxy, Reply, Scene, Upstream, free_port,
+        http::{get, try_open},
+        tls::Certificate,
+        until,
+        upstream::After,
+        within,
     },
 };
 
@@ -245,6 +249,101 @@ fn too_many_from_one_address_are_turned_away_and_others_are_not() {
         }
         connections_become(&proxy, 0.0);
     }
+}
+
+/// Opens this many connections from an address and sends a part of a head on each.
+fn half_sent(source: Ipv4Addr, to: SocketAddr, count: usize, part: &[u8]) -> Vec<TcpStream> {
+    let open = |_| {
+        let mut stream = from(source, to);
+        stream.write_all(part).unwrap();
+        stream
+    };
+    (0..count).map(open).collect()
+}
+
+#[test]
+fn with_half_sent_heads_keep_nobody_from_the_probe_and_admin_listeners() {
+    let api = Upstream::start();
+    let probe = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let proxy = Proxy::with(&api, &format!("admin.probe_listen = '{probe}'"));
+    for listener in [proxy.admin(), probe] {
+        let half = half_sent(Ipv4Addr::LOCALHOST, listener, 300, b"GET");
+        for _ in 0..30 {
+            assert_eq!(get(listener, "/healthz").status, 200);
+        }
+        // The one whose head has been arriving for the longest time was closed, and the others were not.
+        until("the first one is closed", || is_closed(&half[0]));
+        assert!(!is_closed(half.last().unwrap()));
+    }
+    assert!(proxy.metric("countersign_connections_evicted_total") > 0.0);
+}
+
+#[test]
+fn with_half_sent_heads_keep_no_caller_out() {
+    let (_api, proxy, caller) = Scene::with("limits.connections = 40").into_parts();
+    let target = Target::of(&proxy, &caller.consumer, &caller.token);
+    let half = half_sent(Ipv4Addr::new(127, 0, 0, 2), target.address, 40, b"G");
+    connections_become(&proxy, 40.0);
+    for _ in 0..30 {
+        proxy.send(Call::get("/x").of(&caller)).has_status(200);
+    }
+    let closed = half.iter().filter(|stream| is_closed(stream)).count();
+    assert!((1..40).contains(&closed), "{closed} were closed");
+}
+
+#[test]
+fn of_a_flood_replace_each_other_and_no_slow_caller() {
+    let config = "limits.connections = 40\nlisten.workers = 1";
+    let (_api, proxy, caller) = Scene::with(config).into_parts();
+    let target = Target::of(&proxy, &caller.consumer, &caller.token);
+    let (method, wire) = target.wire(Call::get("/x"));
+    let (part, rest) = wire.split_at(20);
+    let mut slow = from(Ipv4Addr::new(127, 0, 0, 3), target.address);
+    slow.write_all(part).unwrap();
+    connections_become(&proxy, 1.0);
+    let source = Ipv4Addr::new(127, 0, 0, 2);
+    let mut flood = half_sent(source, target.address, 39, b"G");
+    connections_become(&proxy, 40.0);
+    // One at a time: of several at once, those that have sent nothing yet would be refused.
+    for evicted in 1..=100 {
+        flood.extend(half_sent(source, target.address, 1, b"G"));
+        until("it has replaced another one", || {
+            proxy.metric("countersign_connections_evicted_total") == f64::from(evicted)
+        });
+    }
+    slow.write_all(rest).unwrap();
+    let mut slow = Connection::over(slow);
+    slow.answer(&method).has_status(200);
+    let open = flood.iter().filter(|stream| !is_closed(stream)).count();
+    assert_eq!(open, 39);
+}
+
+#[test]
+fn that_are_one_too_many_get_the_whole_503() {
+    let api = Upstream::handling(|exchange| {
+        exchange.peer_closed();
+        Ok(After::Close)
+    });
+    let (_api, proxy, caller) = Scene::before(api, "limits.connections = 1").into_parts();
+    let mut served = proxy.connect();
+    served.send(&proxy.wire(&Call::get("/x").of(&caller)));
+    until("it is served", || {
+        proxy.metric("countersign_connections") == 1.0
+    });
+    let mut refused = try_open(proxy.address()).unwrap();
+    refused.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 300000\r\n\r\n";
+    refused.write_all(head.as_bytes()).unwrap();
+    refused.peek(&mut [0]).unwrap();
+    // Without a lingering close this resets the connection.
+    for _ in 0..3 {
+        refused.write_all(&[b'x'; 100_000]).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut response = String::new();
+    std::io::Read::read_to_string(&mut refused, &mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
+    assert_eq!(proxy.metric("countersign_connections_refused_total"), 1.0);
 }
 
 /// Longer than the idle time after which a connection releases its buffers. That is not visible from outside.

@@ -2,7 +2,7 @@
 //! service manager.
 
 use std::{
-    net::{TcpListener, TcpStream, UdpSocket},
+    net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
     os::{
         fd::OwnedFd,
         unix::net::{UnixDatagram, UnixListener},
@@ -21,7 +21,8 @@ use crate::{
     load::{Load, Target},
     process::{HungThread, connections_become},
     support::{
-        Call, Connection, PATIENCE, Proxy, Upstream, proxy::Builder, until, upstream::After,
+        Call, Connection, PATIENCE, Proxy, Upstream, free_port, has, http, proxy::Builder, until,
+        upstream::After,
     },
 };
 
@@ -446,5 +447,48 @@ fn while_a_worker_hangs_the_watchdog_is_not_fed() {
     assert_eq!(manager.told(), [""; 0]);
     drop(hung);
     manager.is_told(&["WATCHDOG=1\n"]);
+    proxy.passes(Call::get("/"));
+}
+
+#[test]
+fn while_a_worker_hangs_healthz_is_503_on_each_listener() {
+    let api = Upstream::start();
+    let (admin, probe) = (free_port(), free_port());
+    let config = format!(
+        "listen.workers = 2\noperations.unlisted = 'anonymous'\n\
+         admin = {{ listen = '127.0.0.1:{admin}', probe_listen = '127.0.0.1:{probe}' }}"
+    );
+    let proxy = Proxy::in_front_of(&api).config(&config).start();
+    let probe = SocketAddr::from(([127, 0, 0, 1], probe));
+    for listener in [proxy.admin(), probe] {
+        assert_eq!(
+            http::get(listener, "/healthz").has_status(200).text(),
+            "ok\n"
+        );
+    }
+    let hung = HungThread::of(&proxy, "worker-1");
+    for listener in [proxy.admin(), probe] {
+        until("the worker is missed", || {
+            http::get(listener, "/healthz").status == 503
+        });
+        let report = http::get(listener, "/healthz").has_status(503).text();
+        let seconds = report.strip_prefix("worker 1 has not run for ");
+        let seconds = seconds.and_then(|rest| rest.strip_suffix(" s\n")).unwrap();
+        assert!(seconds.parse::<u64>().unwrap() >= 5, "{report}");
+    }
+    let degraded = || proxy.metric("countersign_degraded{cause=\"worker_hung\"}");
+    until("the metric shows it", || degraded() == 1.0);
+    let health = proxy.command(&["health"]);
+    assert_eq!(health.code(), Some(1));
+    has(&health.stderr, &["503: worker 1 has not run for"]);
+    proxy.logs(&["ERROR", "worker_hung", "worker 1 has not run for"]);
+
+    drop(hung);
+    for listener in [proxy.admin(), probe] {
+        until("it runs again", || {
+            http::get(listener, "/healthz").status == 200
+        });
+    }
+    until("the metric shows it", || degraded() == 0.0);
     proxy.passes(Call::get("/"));
 }

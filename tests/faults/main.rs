@@ -27,6 +27,7 @@ mod support;
 mod load;
 mod process;
 
+mod api;
 mod clock;
 mod connections;
 mod descriptors;
@@ -34,7 +35,9 @@ mod disk;
 mod drain;
 mod handover;
 mod kill;
+mod log;
 mod logins;
+mod names;
 mod reload;
 mod slow;
 mod streams;

@@ -23,6 +23,17 @@ impl Process {
         fs::read_dir(self.0.join("fd")).unwrap().count()
     }
 
+    /// The names of its threads.
+    pub fn threads(&self) -> Vec<String> {
+        let tasks = fs::read_dir(self.0.join("task")).unwrap().flatten();
+        // A thread may end meanwhile.
+        let name = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).ok();
+        tasks
+            .filter_map(name)
+            .map(|name| name.trim_end().to_owned())
+            .collect()
+    }
+
     /// Waits until there are no more descriptors than `at_most`.
     #[track_caller]
     pub fn falls_to(&self, at_most: usize) {

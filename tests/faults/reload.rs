@@ -11,6 +11,7 @@ use crate::{
     support::{
         Call, Connection, PATIENCE, Proxy, Scene, Upstream, Visitor,
         program::{Log, program},
+        tls::Certificate,
         until, within,
     },
 };
@@ -136,6 +137,38 @@ fn under_load_no_request_is_lost_and_nothing_is_forgotten() {
     assert_eq!(misses(&proxy), cached, "the cache stays as it was");
 }
 
+#[test]
+fn connections_to_the_api_stay_unless_their_own_rules_change() {
+    let certificate = Certificate::for_names(&["localhost"]);
+    let over_tls = Upstream::over_tls(&certificate);
+    for api in [Upstream::start(), over_tls] {
+        let mut builder = Proxy::in_front_of(&api)
+            .config("listen.workers = 1\nlog.access = false\noperations.unlisted = 'anonymous'");
+        let (ca, _) = certificate.write(builder.directory());
+        if api.url().starts_with("https") {
+            builder = builder.config(&format!("upstream.tls.ca = '{}'", ca.display()));
+        }
+        let mut proxy = builder.start();
+        let mut callers: Vec<Connection> = (0..4).map(|_| proxy.connect()).collect();
+        let mut call = |proxy: &Proxy| {
+            for number in 0..100 {
+                let caller = &mut callers[number % 4];
+                proxy.send_on(caller, Call::get("/x")).has_status(200);
+            }
+        };
+        call(&proxy);
+        // Another limit, and the same authority from a file that is written again.
+        proxy.reload("limits.target_bytes = '8KiB'");
+        certificate.write(proxy.directory());
+        proxy.reload("limits.target_bytes = '9KiB'");
+        call(&proxy);
+        assert_eq!(api.connections(), 1);
+        proxy.reload("upstream.max_idle = 7");
+        call(&proxy);
+        assert_eq!(api.connections(), 2);
+    }
+}
+
 /// Reloads, and returns the audit record of it.
 #[track_caller]
 fn reload(proxy: &mut Proxy, text: &str) -> String {
@@ -185,7 +218,7 @@ fn what_a_reload_cannot_change_is_named_each_time_and_not_claimed() {
 #[test]
 fn a_reload_does_not_switch_tls_on() {
     let (_api, mut proxy, caller) = Scene::start().into_parts();
-    let made = crate::support::tls::Certificate::for_names(&["localhost"]);
+    let made = Certificate::for_names(&["localhost"]);
     let (certificate, key) = made.write(proxy.directory());
     let record = reload(
         &mut proxy,
@@ -256,4 +289,19 @@ fn a_reload_asked_for_during_the_start_waits_for_its_end() {
     });
     rustix::process::kill_process(pid, Signal::TERM).unwrap();
     assert!(serve.wait().unwrap().success());
+}
+
+#[test]
+fn a_consumer_at_its_limit_stays_there_unless_the_limit_changes() {
+    let config = "limits.requests_per_consumer = '2 per 1h'";
+    let (_api, mut proxy, caller) = Scene::with(config).into_parts();
+    let calls = |proxy: &Proxy| proxy.send(Call::get("/x").of(&caller)).status;
+    assert_eq!(
+        [calls(&proxy), calls(&proxy), calls(&proxy)],
+        [200, 200, 429]
+    );
+    proxy.reload("service.realm = 'another'");
+    assert_eq!(calls(&proxy), 429);
+    proxy.reload("limits.requests_per_consumer = '3 per 1h'");
+    assert_eq!(calls(&proxy), 200);
 }

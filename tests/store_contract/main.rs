@@ -30,6 +30,9 @@ mod redis_server;
 mod reseal;
 mod sessions;
 mod shared_nonces;
+#[path = "../support/silent.rs"]
+#[allow(unreachable_pub, reason = "shared with the tests of the program")]
+mod silent;
 mod sqlite;
 mod sqlite_file;
 mod tokens;

@@ -21,6 +21,7 @@ use crate::{
     postgres_server::{Identity, Postgres as Server},
     records::{MOST_SESSIONS, NOW, access_token, consumer, id, populate, session},
     shared_nonces::{Replica, today},
+    silent::Silent,
     suite::Backend,
 };
 
@@ -167,6 +168,17 @@ async fn a_hung_server_is_unavailable_and_serves_again_within_two_seconds() {
     assert!(issued.is_ok(), "{issued:?}");
     let key = id("c");
     assert_eq!(store.consumer(&key).await.unwrap(), Some(consumer("c")));
+}
+
+#[tokio::test]
+async fn a_first_host_that_is_gone_leaves_time_for_the_next() {
+    let server = Server::shared();
+    let (url, port) = (server.database(), server.port());
+    let database = database_of(&url);
+    let _silent = Silent::at(([127, 0, 0, 2], port).into());
+    let hosts = format!("127.0.0.2:{port},127.0.0.1:{port}");
+    let url = format!("postgres://postgres@{hosts}/{database}");
+    serve(&url).ping().await.unwrap();
 }
 
 #[tokio::test]

@@ -125,7 +125,7 @@ pub(crate) async fn keeps_what_changes_meanwhile<B: Backend>() {
         }
     });
     let rekeys = open(&backend, &[2, 1], Opening::Reseal).unwrap();
-    // Once at least, however slow the store was to open.
+    // At least once, however fast the changes are.
     reseal(&rekeys, false).await;
     while rounds.load(Ordering::SeqCst) < 3 {
         reseal(&rekeys, false).await;

@@ -542,7 +542,7 @@ pub(crate) async fn notes_what_another_store_accepted<B: Backend>() {
     let (from, to) = (from.open().await, to.open().await);
     let from_store = from.export().await.unwrap().origin;
     assert_ne!(from_store.store, to.export().await.unwrap().origin.store);
-    from.set_local_nonces_until(later(5)).await.unwrap();
+    from.set_local_nonces_until(later(5), None).await.unwrap();
     let until = async |store: &Arc<dyn Store>| store.imported_nonces_until().await.unwrap();
     let import = async |to: &Arc<dyn Store>, origin: Origin| {
         let list = ImportList {
@@ -563,7 +563,7 @@ pub(crate) async fn notes_what_another_store_accepted<B: Backend>() {
     import(&to, earlier).await;
     assert_eq!(until(&to).await, Some(later(5)), "never lowered");
     // A third store gets it too.
-    to.set_local_nonces_until(later(1)).await.unwrap();
+    to.set_local_nonces_until(later(1), None).await.unwrap();
     let origin = to.export().await.unwrap().origin;
     assert_eq!(origin.accepted_until, later(5));
 }

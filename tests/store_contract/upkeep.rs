@@ -1,9 +1,12 @@
 //! Readiness, the high-water mark of local nonces, purging, and state that survives closing.
 
-use countersign::clock::UnixTime;
-use countersign::store::{
-    port::{Decided, Decision, Issued},
-    record::{RequestToken, RequestTokenState, Session},
+use countersign::{
+    clock::UnixTime,
+    nonce::NonceFiles,
+    store::{
+        port::{Decided, Decision, Issued},
+        record::{RequestToken, RequestTokenState, Session},
+    },
 };
 
 use crate::{
@@ -24,11 +27,25 @@ pub(crate) async fn the_mark_of_nonces_only_rises<B: Backend>() {
     let store = backend.open().await;
     assert_eq!(store.local_nonces_until().await.unwrap(), None);
     for (written, kept) in [(5, 5), (4, 5), (9, 9), (0, 9)] {
-        store.set_local_nonces_until(later(written)).await.unwrap();
+        store
+            .set_local_nonces_until(later(written), None)
+            .await
+            .unwrap();
         assert_eq!(store.local_nonces_until().await.unwrap(), Some(later(kept)));
+    }
+    let files = |id: &str, version| NonceFiles {
+        id: id.to_owned(),
+        version,
+    };
+    assert_eq!(store.nonce_files("a").await.unwrap(), None);
+    for (id, written, kept) in [("a", 5, 5), ("a", 4, 5), ("a", 9, 9), ("b", 1, 1)] {
+        let noted = Some(files(id, written));
+        store.set_local_nonces_until(later(0), noted).await.unwrap();
+        assert_eq!(store.nonce_files(id).await.unwrap(), Some(kept));
     }
     let other = backend.open().await;
     assert_eq!(other.local_nonces_until().await.unwrap(), Some(later(9)));
+    assert_eq!(other.nonce_files("a").await.unwrap(), Some(9));
 }
 
 pub(crate) async fn purges_what_ended_a_day_ago<B: Backend>() {

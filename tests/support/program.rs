@@ -5,7 +5,7 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::SocketAddr,
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
 };
 
 use super::PATIENCE;
@@ -102,6 +102,11 @@ impl Log {
         // Also after a test has failed while it waited: the lines so far are shown.
         let lines = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         lines.clone()
+    }
+
+    /// Reads nothing more until this is dropped; meanwhile the other functions wait.
+    pub fn unread(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.0.lock().unwrap()
     }
 
     /// Waits for a line for which `wanted` returns a value.

@@ -257,6 +257,18 @@ impl Upstream {
         Self::on_port("http://127.0.0.1", handler, |stream| Ok(Box::new(stream)))
     }
 
+    /// An API at this address of this machine that answers this way; port 0 is one of its own.
+    pub fn at(
+        address: SocketAddr,
+        answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
+        let origin = format!("http://{}", address.ip());
+        Self::accepting(listener, &origin, by_reply(answer), |stream| {
+            Ok(Box::new(stream))
+        })
+    }
+
     /// An API on a port of its own, with connections that `wrap` changes.
     fn on_port(
         origin: &str,
@@ -264,6 +276,15 @@ impl Upstream {
         wrap: impl Fn(TcpStream) -> io::Result<Box<dyn Stream>> + Send + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::accepting(listener, origin, handler, wrap)
+    }
+
+    fn accepting(
+        listener: TcpListener,
+        origin: &str,
+        handler: impl Fn(&mut Exchange<'_>) -> io::Result<After> + Send + Sync + 'static,
+        wrap: impl Fn(TcpStream) -> io::Result<Box<dyn Stream>> + Send + 'static,
+    ) -> Self {
         let address = listener.local_addr().unwrap();
         let wake = move || drop(TcpStream::connect(address));
         let accept = move || {

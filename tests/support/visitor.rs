@@ -15,6 +15,8 @@ pub const ACCEPT_OF_CHROMIUM: &str =
 /// A person's browser on the service.
 pub struct Visitor<'a> {
     proxy: &'a Proxy,
+    /// The origin that it visits, if it is not the proxy's own.
+    origin: Option<String>,
     pub cookies: BTreeMap<String, String>,
 }
 
@@ -38,8 +40,22 @@ impl<'a> Visitor<'a> {
     pub fn to(proxy: &'a Proxy) -> Self {
         Self {
             proxy,
+            origin: None,
             cookies: BTreeMap::new(),
         }
+    }
+
+    /// A browser on another origin of the service.
+    pub fn at(proxy: &'a Proxy, origin: &str) -> Self {
+        Self {
+            origin: Some(origin.to_owned()),
+            ..Self::to(proxy)
+        }
+    }
+
+    fn origin(&self) -> String {
+        let origin = self.origin.clone();
+        origin.unwrap_or_else(|| self.proxy.origin())
     }
 
     /// A browser in which this user is logged in.
@@ -78,6 +94,10 @@ impl<'a> Visitor<'a> {
                 .collect();
             call.header("Cookie", &cookies.join("; "))
         };
+        let call = match &self.origin {
+            Some(origin) => call.host(origin.split_once("://").expect("an origin").1),
+            None => call,
+        };
         let answer = self.proxy.served(call.header("Accept", ACCEPT_OF_CHROMIUM));
         for cookie in answer.fields.all("set-cookie") {
             let pair = cookie.split(';').next().unwrap_or_default();
@@ -100,7 +120,7 @@ impl<'a> Visitor<'a> {
         } else {
             self.target_of(&page.target, &filled.action)
         };
-        let origin = self.proxy.origin();
+        let origin = self.origin();
         let call = Call::new(&filled.method, &action)
             .header("Origin", &origin)
             .header("Sec-Fetch-Site", "same-origin");
@@ -145,7 +165,7 @@ impl<'a> Visitor<'a> {
 
     /// The target of an address on the service's own origin.
     fn own(&self, base: &str, address: &str) -> Option<String> {
-        let origin = self.proxy.origin();
+        let origin = self.origin();
         match address.strip_prefix(&origin) {
             Some(rest) if rest.starts_with('/') => Some(rest.to_owned()),
             _ if address.contains("://") || address.starts_with("//") => None,
@@ -161,9 +181,7 @@ impl<'a> Visitor<'a> {
     }
 
     fn target_of(&self, base: &str, address: &str) -> String {
-        let address = address
-            .strip_prefix(&self.proxy.origin())
-            .unwrap_or(address);
+        let address = address.strip_prefix(&self.origin()).unwrap_or(address);
         if address.starts_with('/') {
             address.to_owned()
         } else if address.starts_with('?') {

@@ -30,6 +30,7 @@ use countersign::{
     server::{
         connection::{self, Handler},
         buffered::{API_FORMS, FormMemory, PAGE_FORMS, Shares},
+        seats::Seat,
         wire::{Stream, Wire},
     },
     store::{
@@ -40,7 +41,7 @@ use countersign::{
         tests::TestStore,
     },
     telemetry::{
-        conditions::Conditions, metrics::Metrics, previous_secrets::PreviousSecrets, rejections::Rejections,
+        conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics, previous_secrets::PreviousSecrets, rejections::Rejections,
     },
     verify::{Verifier, nonces::Nonces},
 };
@@ -220,6 +221,7 @@ impl World {
             verifier: Arc::clone(&verifier),
             nonces: Arc::clone(&nonces),
             max_nonces: 1_000_000,
+            heartbeats: Arc::new(Heartbeats::new(1)),
             conditions: Arc::clone(&conditions),
         });
         let feed = Arc::new(ChangeHub::new(Arc::clone(&store), clock.clone(), Arc::clone(&credentials), |_| ()));
@@ -397,7 +399,10 @@ impl Line {
             is_relay: false,
         };
         let (ours, theirs) = tokio::io::duplex(room);
-        let served = spawn_local(connection::serve(Wire::new(Stream::Memory(theirs)), peer, Rc::clone(handler)));
+        let (wire, handler) = (Wire::new(Stream::Memory(theirs)), Rc::clone(handler));
+        let served = spawn_local(async move {
+            connection::serve(wire, peer, handler, &Rc::new(Seat::of_its_own())).await;
+        });
         let (read, write) = tokio::io::split(ours);
         let reader = Rc::new(Reader::default());
         Self {

@@ -13,8 +13,10 @@ use super::{
 use crate::{
     clock::UnixTime,
     explain::View,
+    issue::registration::{MAX_SECRET_BYTES, MAX_WEB_PAGE_BYTES},
     manage::{InvalidInput, Kind, fields},
     names::{ConsumerKey, Permission, UserId},
+    oauth::Deviation,
     store::record::{AccessToken, Consumer, Dialect, Session, User},
     telemetry::rejections::Rejection,
 };
@@ -287,7 +289,8 @@ fn schemas() -> Value {
     let text = json!({ "type": "string", "pattern": pattern });
     let text_or_null = json!({ "type": ["string", "null"], "pattern": pattern });
     let secret = json!({ "type": "string", "minLength": 1 });
-    let secret_or_null = json!({ "type": ["string", "null"], "minLength": 1 });
+    let secret_or_null =
+        json!({ "type": ["string", "null"], "minLength": 1, "maxLength": MAX_SECRET_BYTES });
 
     let consumer = object(
         of::<Consumer>(),
@@ -321,7 +324,10 @@ fn schemas() -> Value {
                 member["items"] =
                     json!({ "type": "string", "maxLength": 4096, "pattern": callback() });
             }
-            ("website", _) => member["pattern"] = json!(format!("^{}$", web_page())),
+            ("website", _) => {
+                member["pattern"] = json!(format!("^{}$", web_page()));
+                member["maxLength"] = json!(MAX_WEB_PAGE_BYTES);
+            }
             (_, Kind::File) => member["pattern"] = json!(rsa_public_key()),
             (_, Kind::Text) => member["pattern"] = json!(pattern),
             _ => {}
@@ -368,6 +374,7 @@ fn schemas() -> Value {
         "Permission": of::<Permission>(),
         "UnixTime": of::<UnixTime>(),
         "Dialect": of::<Dialect>(),
+        "Deviation": of::<Deviation>(),
         "Consumer": consumer,
         "IssuedConsumer": issued_consumer,
         "NewConsumer": closed(new_consumer, &["name"]),

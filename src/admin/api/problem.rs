@@ -119,7 +119,7 @@ fn of(error: ManageError, detail: String) -> OwnResponse {
         }
         ManageError::Randomness(_) => failed(&detail),
         ManageError::Invalid(error) => with_errors(422, detail, vec![error]),
-        ManageError::EmptySecret => invalid("secret", detail),
+        ManageError::EmptySecret | ManageError::LongSecret => invalid("secret", detail),
         ManageError::PermissionMissing { .. } => invalid("permissions", detail),
         ManageError::Stale => written(412, detail),
         ManageError::ConsumerExists(_)

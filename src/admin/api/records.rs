@@ -105,6 +105,8 @@ fn take_secret(members: &mut Map<String, Value>, name: &str) -> Result<Option<Se
 fn secret(member: Value) -> Result<Option<Secret>, &'static str> {
     match member {
         Value::Null => Ok(None),
+        // A consumer that may have an empty one is registered by command.
+        Value::String(secret) if secret.is_empty() => Err("it is empty"),
         Value::String(secret) => Ok(Some(secret.into())),
         _ => Err("this is not a text"),
     }

@@ -45,7 +45,7 @@ impl Visit<'_> {
             }
             sections.push(Section::Facts(facts));
         }
-        let row = |operation: &&Operation| {
+        let row = |operation: &Operation| {
             vec![
                 line(if operation.methods.is_empty() {
                     "any".to_owned()
@@ -119,6 +119,16 @@ impl Visit<'_> {
                 ("Operation", line("none lists this path")),
                 ("Who may call", admitted(*access)),
                 ("Signatures", line(enforcement(enforce))),
+            ],
+            Found::Similar(operation) => vec![
+                (
+                    "Operation",
+                    line(format!(
+                        "none: an API that ignores letter case, white space, dots or slashes at an end takes it for {}",
+                        operation.path
+                    )),
+                ),
+                ("Who may call", line("nobody (paths.similar)")),
             ],
         }
     }

@@ -108,6 +108,20 @@ pub(super) fn advice(rejection: &Rejection) -> String {
              grant it"
         );
     }
+    if let Some(names) = &rejection.parameters {
+        let problem = rejection.parameters_problem.as_deref();
+        return match (
+            rejection.reason == Verdict::ParameterAbsent.as_str(),
+            problem,
+        ) {
+            (true, _) => format!("send {names}"),
+            (false, Some(problem)) => format!("correct {names}: {problem}"),
+            (false, None) => format!("correct {names}"),
+        };
+    }
+    if let Some(problem) = &rejection.parameters_problem {
+        return problem.clone();
+    }
     if rejection.reason == Verdict::SignatureInvalid.as_str() {
         return "no known mistake makes this signature: compare consumer secret and token secret first; then send the request as \
                 it went over the wire, so that its operator can check it here"

@@ -8,6 +8,7 @@ use crate::{
     clock::UnixTime,
     explain::{KnownSecrets, Rules, ServerView},
     oauth::{MethodSet, SignatureMethod},
+    route::FlowPaths,
     store::record::{Consumer, Dialect},
     verify::{Advice, Params},
 };
@@ -85,7 +86,8 @@ fn explains_the_example_of_the_rfc() {
             "base_string",
             "expected_signature",
             "matches",
-            "diagnosis"
+            "diagnosis",
+            "needs"
         ]
     );
     assert_eq!(told["normalized_parameters"], NORMALIZED);
@@ -239,7 +241,7 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets))
                 advice: Advice::Hint,
                 other_urls: Vec::new(),
             },
-            token_calls: vec!["/token".into()],
+            flow: FlowPaths::new("/token", false, []),
             window: Duration::from_secs(300),
         },
         consumer: Consumer::for_tests("9djdj82h48djs9d2"),

@@ -70,6 +70,10 @@ fn signature(examined: &Examined, mask: &Mask, signed: Option<String>) -> String
         _ => "the signature does not match",
     };
     text += &section("Verdict", [verdict]);
+    if let Some(needs) = examined.needs {
+        let needed = format!("accept = {needs}: countersign consumer update KEY --accept {needs}");
+        text += &section("The server would take it with", [needed]);
+    }
     let Some(diagnosis) = examined.diagnosis.as_ref().filter(|_| !examined.accepted) else {
         let unknown = "no known mistake makes this signature: the secrets are others, or another request was signed";
         let unknown = (!examined.accepted).then(|| section("Diagnosis", [unknown]));

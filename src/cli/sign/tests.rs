@@ -4,7 +4,7 @@ use clap::Parser;
 use super::*;
 use crate::{
     explain::KnownSecrets,
-    oauth::{RequestUri, Selection, is_form_content_type, verify},
+    oauth::{DeviationSet, Placement, RequestUri, Selection, is_form_content_type, verify},
     secret::Secret,
 };
 
@@ -114,7 +114,7 @@ fn verifies(
         parameters.read_body(body.as_bytes()).unwrap();
     }
     let credentials = parameters
-        .protocol(MethodSet::ALL)
+        .protocol(MethodSet::ALL, Placement::OnePlace)
         .unwrap()
         .demand(&[])
         .unwrap();
@@ -125,6 +125,7 @@ fn verifies(
         path: uri.path.as_bytes(),
         parameters: &parameters,
         selection: Selection::Rfc5849,
+        deviations: DeviationSet::NONE,
     };
     let key = SigningKey::new(&consumer_secret, &token_secret);
     verify(

@@ -12,7 +12,8 @@
 //!
 //! The members after "and" may be left out or null: lists are empty then, `enabled` is true, `rsa_only` and `enforce` are false,
 //! `created_at` and `issued_at` are the time of the import, everything else is absent. A secret that is not UTF-8 is
-//! written in base64 under its name with `_base64` at the end. Times are RFC 3339, read to the second. An unknown member is an
+//! written in base64 under its name with `_base64` at the end. Times are written as RFC 3339; [`UnixTime::from_written`] reads
+//! other forms too. An unknown member is an
 //! error, and so is a repeated one: a mistyped `enabled` must not enable a consumer that should be disabled. Empty
 //! lines are ignored. The order of the lines has no meaning, but for the first.
 //!
@@ -24,11 +25,12 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::{
-    clock::UnixTime,
+    clock::{InvalidTime, UnixTime},
     issue::registration::{self, InvalidText},
     login::password::{self, UnusableHash},
-    manage::{InvalidInput, check_members, view},
+    manage::{InvalidInput, ManageError, check_members, check_secret, view},
     names::UserId,
+    oauth::Deviation,
     secret::Secret,
     store::{
         record::{AccessToken, Consumer, User},
@@ -83,6 +85,8 @@ pub(super) enum LineError {
     Twice(usize),
     #[error("{0} is missing or empty")]
     SecretMissing(&'static str),
+    #[error("{0} is longer than {max} bytes", max = registration::MAX_SECRET_BYTES)]
+    SecretTooLong(&'static str),
     #[error("{0} and {0}_base64 are both given; remove one")]
     SecretTwice(&'static str),
     #[error("{0}_base64: {1}")]
@@ -102,6 +106,8 @@ pub(super) enum LineError {
     Text(&'static str, InvalidText),
     #[error("password_hash {0}; leave it out and set a password")]
     PasswordHash(#[from] UnusableHash),
+    #[error("{0}: {1}")]
+    Time(String, InvalidTime),
     #[error("{0}: {1:?} is neither true nor false")]
     Flag(String, String),
     #[error("has {found} cells and the header {expected}")]
@@ -163,6 +169,7 @@ pub(super) fn record(
     defaults: &Defaults,
 ) -> Result<Record, LineError> {
     members.retain(|_, value| !value.is_null());
+    read_times(&mut members)?;
     let kind: String = take(&mut members, "kind")?;
     let now = || json!(defaults.now);
     Ok(match &*kind {
@@ -189,7 +196,25 @@ pub(super) fn record(
     })
 }
 
+/// Reads the times, and writes each as its type does.
+fn read_times(members: &mut Map<String, Value>) -> Result<(), LineError> {
+    let is_time = |name: &str| name.ends_with("_at") || name.ends_with("_until");
+    for (name, value) in members.iter_mut().filter(|(name, _)| is_time(name)) {
+        let text = match value.take() {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let time = UnixTime::from_written(&text);
+        *value = json!(time.map_err(|error| LineError::Time(name.clone(), error))?);
+    }
+    Ok(())
+}
+
 fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
+    // An export writes an empty secret too.
+    if members.get("secret").is_some_and(|secret| secret == "") {
+        members.remove("secret");
+    }
     let secret = take_secret(&mut members, "secret")?;
     let previous = take_secret(&mut members, "previous_secret")?;
     let until = members.remove("previous_secret_until");
@@ -200,8 +225,12 @@ fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
     check_members(&mut members)?;
     // A mistyped name of the secret is reported as unknown, which says more than that the secret is missing.
     let read: Consumer = read(members)?;
+    let may_be_empty = read.accept.contains(&Deviation::EmptySecret);
+    let empty = || may_be_empty.then(|| Secret::from(""));
     let consumer = Consumer {
-        secret: secret.ok_or(LineError::SecretMissing("secret"))?,
+        secret: secret
+            .or_else(empty)
+            .ok_or(LineError::SecretMissing("secret"))?,
         previous_secret: previous.zip(until),
         ..read
     };
@@ -299,10 +328,11 @@ fn take_secret(
             .map_err(|error| LineError::Base64(name, error))?
             .into(),
     };
-    let is_empty = secret.is_empty();
-    (!is_empty)
-        .then_some(Some(secret))
-        .ok_or(LineError::SecretMissing(name))
+    match check_secret(&secret) {
+        Ok(()) => Ok(Some(secret)),
+        Err(ManageError::LongSecret) => Err(LineError::SecretTooLong(name)),
+        Err(_) => Err(LineError::SecretMissing(name)),
+    }
 }
 
 /// The name in messages of a record that cannot be read, if its line shows it.

@@ -15,7 +15,6 @@ use serde_json::{Map, Value};
 use super::line::{Defaults, Head, LineError, VERSION, name_of, record};
 use crate::{
     cli::progress::Progress,
-    clock::UnixTime,
     manage::{Kind, distinct_members, fields},
     store::transfer::{Numbered, Origin},
 };
@@ -276,20 +275,7 @@ fn value(member: &str, cell: &str) -> Result<Value, LineError> {
                 _ => Err(LineError::Flag(member.to_owned(), cell.to_owned())),
             }
         }
-        _ if member.ends_with("_at") || member.ends_with("_until") => Ok(time(cell).into()),
         _ => Ok(cell.into()),
-    }
-}
-
-/// Seconds since 1970, and `2026-01-31 12:00:00` as databases write UTC, in the form of RFC 3339.
-fn time(cell: &str) -> String {
-    if let Ok(seconds) = cell.parse() {
-        return UnixTime(seconds).to_string();
-    }
-    match cell.split_once(' ') {
-        Some((date, time)) if !time.contains(['+', '-', 'Z']) => format!("{date}T{time}Z"),
-        Some((date, time)) => format!("{date}T{time}"),
-        None => cell.to_owned(),
     }
 }
 

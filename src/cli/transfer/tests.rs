@@ -3,6 +3,7 @@ use proptest::{collection::vec, option, prelude::*};
 use super::*;
 use crate::{
     names::ConsumerKey,
+    oauth::Deviation,
     secret::Secret,
     store::{
         record::{AccessToken, Consumer, Dialect, User},
@@ -75,6 +76,7 @@ fn what_is_left_out_has_its_default() {
             dialect: None,
             enforce: false,
             rsa_only: false,
+            accept: vec![],
             enabled: true,
             created_at: NOW,
         }),
@@ -102,19 +104,37 @@ fn what_is_left_out_has_its_default() {
 }
 
 #[test]
-fn times_are_rfc_3339_of_any_offset() {
+fn a_time_is_read_in_every_known_form_and_not_guessed() {
     let created_at = |time: &str| -> Result<u64, String> {
-        let line = format!(r#"{{"kind":"user","id":"u","name":"u","created_at":{time:?}}}"#);
+        let line = format!(r#"{{"kind":"user","id":"u","name":"u","created_at":{time}}}"#);
         match records(&[&line])?.pop() {
             Some(Record::User(user)) => Ok(user.created_at.0),
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(created_at("1970-01-01T00:00:01Z"), Ok(1));
-    assert_eq!(created_at("1970-01-01T02:00:01.999+02:00"), Ok(1));
-    assert_eq!(created_at("@253402300800"), Ok(253_402_300_800));
-    for time in ["1969-12-31T23:59:59Z", "1970-01-01", "1", "now", "@-1", ""] {
-        assert!(created_at(time).is_err(), "{time}");
+    assert_eq!(
+        created_at(r#""2000-01-01T02:00:01.999+02:00""#),
+        Ok(946_684_801)
+    );
+    assert_eq!(created_at(r#""20200913122640""#), Ok(1_600_000_000));
+    assert_eq!(created_at("20200913122640"), Ok(1_600_000_000));
+    assert_eq!(created_at("1600000000"), Ok(1_600_000_000));
+    for [time, expected] in crate::text::rows(
+        r#"
+        1600000000000 | 1600000000000 looks like milliseconds
+        "1600000000000" | 1600000000000 looks like milliseconds
+        "1970-01-01T00:00:01Z" | 1970-01-01T00:00:01Z is not between 2000-01-01 and 9999-12-31
+        0 | 0 is not a time; leave the time out
+        -1 | "-1" is not a time
+        1.6e9 | "1600000000.0" is not a time
+        "@20240229115959" | "@20240229115959" is not a time
+        true | "true" is not a time
+        "" | "" is not a time
+    "#,
+    ) {
+        let problem = created_at(time).unwrap_err();
+        let expected = format!("2: user \"u\": created_at: {expected}");
+        assert!(problem.starts_with(&expected), "{time}: {problem}");
     }
 }
 
@@ -160,6 +180,38 @@ fn a_line_that_is_wrong_is_named_with_its_record_and_the_reason() {
         assert!(error.starts_with(expected), "{line}: {error}");
         assert!(!error.contains('\n'), "{line}: {error}");
     }
+}
+
+#[test]
+fn a_text_that_is_too_long_is_named() {
+    let line = |member: &str, length: usize| {
+        let text = "a".repeat(length);
+        let secret = match member {
+            "secret" => String::new(),
+            _ => r#","secret":"s""#.to_owned(),
+        };
+        records(&[&format!(
+            r#"{{"kind":"consumer","key":"k","name":"K"{secret},"{member}":"{text}"}}"#
+        )])
+    };
+    assert!(line("secret", 4096).is_ok());
+    let problem = line("secret", 4097).unwrap_err();
+    assert_eq!(
+        problem,
+        "2: consumer \"k\": secret is longer than 4096 bytes"
+    );
+    let hash = "$".repeat(1025);
+    let user = format!(r#"{{"kind":"user","id":"u","name":"u","password_hash":"{hash}"}}"#);
+    let problem = records(&[&user]).unwrap_err();
+    assert!(
+        problem.contains("password_hash is longer than 1024 bytes"),
+        "{problem}"
+    );
+    let problem = line("website", 2049).unwrap_err();
+    assert!(
+        problem.ends_with("website: it is longer than 2048 bytes"),
+        "{problem}"
+    );
 }
 
 #[test]
@@ -239,7 +291,11 @@ fn secret() -> impl Strategy<Value = Secret> {
 }
 
 fn time() -> impl Strategy<Value = UnixTime> {
-    prop_oneof![0..4_000_000_000_u64, any::<u64>()].prop_map(UnixTime)
+    prop_oneof![
+        946_684_800..4_000_000_000_u64,
+        946_684_800..=253_402_300_799_u64
+    ]
+    .prop_map(UnixTime)
 }
 
 fn key() -> impl Strategy<Value = ConsumerKey> {
@@ -275,10 +331,11 @@ prop_compose! {
             permissions(),
         ),
         dialect in option::of(prop_oneof![Just(Dialect::Rfc5849), Just(Dialect::Legacy)]),
-        (rsa_only, enforce, enabled, created_at) in (any::<bool>(), any::<bool>(), any::<bool>(), time()),
+        (rsa_only, enforce, enabled, created_at, accept) in (any::<bool>(), any::<bool>(), any::<bool>(), time(), any::<u8>()),
     ) -> Record {
         Record::Consumer(Consumer {
             key, secret, previous_secret, name, description, website, permissions, dialect, enforce, enabled, created_at,
+            accept: Deviation::ALL.iter().copied().filter(|it| accept & 1 << *it as u8 != 0).collect(),
             rsa_only: rsa && rsa_only,
             rsa_public_key: rsa.then(|| KEY.to_owned()),
             callbacks: callbacks

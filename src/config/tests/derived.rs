@@ -1,6 +1,7 @@
 //! Defaults, values that follow from other keys, and keys that a reload cannot change.
 
 use super::*;
+use crate::config::derived::default_workers;
 use crate::policy::{operations::Kind, rate::Rate};
 use crate::text::words;
 
@@ -56,7 +57,11 @@ fn every_relative_path_belongs_to_the_directory_of_the_file() {
 fn derives_what_is_not_written() {
     let bound: SocketAddr = "127.0.0.1:4711".parse().unwrap();
     let config = read(MINIMAL);
-    assert!(config.workers() >= NonZeroUsize::MIN);
+    assert!((1..=4).contains(&config.workers().get()));
+    for (processors, workers) in [(1, 1), (3, 3), (4, 4), (64, 4)] {
+        let processors = NonZeroUsize::new(processors).unwrap();
+        assert_eq!(default_workers(processors).get(), workers);
+    }
     assert_eq!(config.base_url(bound).to_string(), "http://127.0.0.1:4711");
     let urls = config.public_api_urls(bound);
     assert_eq!(urls.len(), 1);
@@ -66,7 +71,7 @@ fn derives_what_is_not_written() {
         config.nonce_path().as_deref(),
         Some(Path::new("/etc/cs/countersign.db.nonces"))
     );
-    assert_eq!(config.unlisted(), Some(Kind::Consumer));
+    assert_eq!(config.unlisted(), [Kind::Consumer]);
 
     let text = "listen.tls.certificate = \"c\"\nlisten.tls.key = \"k\"\nlisten.workers = 2\nstore.url = \"sqlite:/d/x.db\"\n[[operation]]\npath = \"/\"";
     let config = read(&format!("{MINIMAL}{text}"));
@@ -77,7 +82,7 @@ fn derives_what_is_not_written() {
         config.nonce_path().as_deref(),
         Some(Path::new("/d/x.db.nonces"))
     );
-    assert_eq!(config.unlisted(), None);
+    assert_eq!(config.unlisted(), []);
 }
 
 fn dropped(config: &Config) -> Vec<String> {

@@ -58,6 +58,33 @@ fn takes_the_environment_over_the_file() {
 }
 
 #[test]
+fn the_data_directory_is_for_the_files_that_the_process_writes() {
+    let read = |text: &str, data: &str| {
+        let text = format!("{MINIMAL}{text}");
+        parse(
+            &text,
+            "/etc/cs/config.toml",
+            environment(&[("COUNTERSIGN_DATA", data)]),
+        )
+        .unwrap()
+    };
+    let config = read("store.encryption_key_file = \"key\"\n", "/data");
+    assert_eq!(
+        config.store_file().unwrap(),
+        Path::new("/data/countersign.db")
+    );
+    assert_eq!(
+        config.nonce_path().unwrap(),
+        Path::new("/data/countersign.db.nonces")
+    );
+    assert_eq!(config.store.encryption_key_file, [Path::new("/etc/cs/key")]);
+    let written = "store.url = \"a.db\"\nnonce.path = \"/b/a.nonces\"\n";
+    let config = read(written, "data");
+    assert_eq!(config.store_file().unwrap(), Path::new("/etc/cs/data/a.db"));
+    assert_eq!(config.nonce_path().unwrap(), Path::new("/b/a.nonces"));
+}
+
+#[test]
 fn rejects_variables_that_set_nothing() {
     for [variables, line] in crate::text::rows(
         r#"

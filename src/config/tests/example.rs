@@ -14,7 +14,8 @@ const HEAD: &str = "\
 # that must be written is upstream.api_url, unless forward_auth.listen is set.
 #
 # Durations are \"500ms\", \"300s\", \"10m\", \"12h\", \"7d\"; sizes \"64B\", \"32KiB\", \"1MiB\"; rates \"10 per 15m\".
-# Relative paths belong to the directory of this file, wherever countersign is started; those in variables too.
+# Relative paths belong to the directory of this file, wherever countersign is started; those in variables too. If
+# COUNTERSIGN_DATA is set, as in the container image, a relative store.url or nonce.path belongs to the directory that it names.
 #
 # Any key can also come from the environment, which overrides this file: COUNTERSIGN__LISTEN__ADDRESS=0.0.0.0:8080 sets
 # listen.address, COUNTERSIGN__LISTEN__TLS__CERTIFICATE sets listen.tls.certificate. With _FILE after the name the value
@@ -31,7 +32,8 @@ Every key, the value that holds where it is not written, and whether a change ta
 written is `upstream.api_url`, unless `forward_auth.listen` is set. `countersign check` reports every mistake at once.
 
 - Durations are `\"500ms\"`, `\"300s\"`, `\"10m\"`, `\"12h\"`, `\"7d\"`; sizes `\"64B\"`, `\"32KiB\"`, `\"1MiB\"`; rates `\"10 per 15m\"`.
-- Relative paths belong to the directory of the configuration file; those in variables too.
+- Relative paths belong to the directory of the configuration file; those in variables too. If `COUNTERSIGN_DATA` is set, as in the container
+  image, a relative `store.url` or `nonce.path` belongs to the directory that it names.
 - Any key can also come from the environment, which overrides the file: `COUNTERSIGN__LISTEN__ADDRESS=0.0.0.0:8080` sets `listen.address`. With
   `_FILE` after the name the value is the content of the file that the variable names. If a key's own name ends in `_file`, the variable sets that
   key, and no file is read for it. `COUNTERSIGN__OPERATION` and `COUNTERSIGN__PERMISSION` take the whole list: `[{ path = \"/members/{id}\" }]`.

@@ -18,7 +18,11 @@ fn each_key_has_its_value_and_its_source() {
         ("log.level", "\"debug\"", "COUNTERSIGN__LOG__LEVEL"),
         ("listen.http2", "true", "default"),
         ("nonce.max_entries", "50000000", "default"),
-        ("listen.workers", "the number of cores", "default"),
+        (
+            "listen.workers",
+            "the processors of the quota, at most 4",
+            "default",
+        ),
         ("store.url", "\"countersign.db\"", "default"),
         ("[[permission]]", "1 entries", "file"),
     ] {

@@ -99,6 +99,53 @@ fn a_power_loss_rejects_up_to_the_mark_until_it_is_waived() {
 }
 
 #[test]
+fn files_older_than_the_version_that_the_store_knows_are_a_copy() {
+    let place = Place::new();
+    let mark = next_high_water_mark(NOW, WINDOW);
+    let lost = |place: &Place, known| {
+        let opened = place.killed().open().unwrap().after_version(known);
+        let window = opened.start(NOW, Some(mark), OnLost::Refuse).unwrap();
+        window.lost_until()
+    };
+    let window = place.start();
+    window.note_high_water_mark(mark).unwrap();
+    let (running, first) = (place.killed(), window.files().unwrap().version);
+    // A process that was killed, with the files that it left.
+    assert_eq!(lost(&running, Some(first)), UnixTime(0));
+    drop(window);
+    let stopped = place.killed();
+    let window = place.start();
+    window.note_high_water_mark(mark).unwrap();
+    let version = window.files().unwrap().version;
+    // The store is behind if a process was killed between its two writes, or if it was restored from a backup.
+    for known in [None, Some(first), Some(version)] {
+        assert_eq!(lost(&place, known), UnixTime(0), "{known:?}");
+    }
+    for old in [&running, &stopped] {
+        assert_eq!(lost(old, Some(version)), mark);
+    }
+    drop(window);
+    // The copy of a running process differs from the files after its clean stop.
+    let closed = place.open().unwrap().files().unwrap().version;
+    assert!(closed > version);
+    assert_eq!(lost(&place, Some(closed)), UnixTime(0));
+    // A copy that was put back is accounted for, and counts on from there.
+    let opened = stopped.open().unwrap().after_version(Some(closed));
+    let window = opened.start(NOW, Some(mark), OnLost::Refuse).unwrap();
+    let again = window.files().unwrap().version;
+    assert!(again > closed);
+    drop(window);
+    assert_eq!(lost(&place, Some(again)), mark);
+    // What is noted after the end is in memory alone, and no version.
+    let window = place.start();
+    window.close().unwrap();
+    let closed = window.files().unwrap();
+    window.note_high_water_mark(mark).unwrap();
+    assert_eq!(window.files().unwrap(), closed);
+    assert_eq!(anonymous(1).files(), None);
+}
+
+#[test]
 fn a_file_that_is_missing_or_old_is_told_by_the_mark() {
     let place = Place::new();
     assert_eq!(place.continuity(), Continuity::New);

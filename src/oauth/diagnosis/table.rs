@@ -130,6 +130,7 @@ table! {
             body => [
                 r.with_pairs(|pairs| pairs.extend(pairs_of_form(body))),
                 r.with_pairs(|pairs| pairs.extend(members_of_json(body))),
+                r.with_pairs(|pairs| pairs.extend(parts_of_multipart(body))),
                 r.add(body, b""),
                 r.add(b"body", body),
             ]
@@ -570,6 +571,30 @@ fn members_of_json(body: &[u8]) -> impl Iterator<Item = Pair> {
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned);
         Pair::new(Place::Body, name.as_bytes(), value.as_bytes())
+    })
+}
+
+/// The parts of a `multipart/form-data` body (RFC 7578) that are no files, each as its name and its text.
+fn parts_of_multipart(body: &[u8]) -> impl Iterator<Item = Pair> {
+    let end = memchr::memmem::find(body, b"\r\n").unwrap_or_default();
+    let delimiter = body[..end].strip_prefix(b"--").filter(|it| !it.is_empty());
+    let delimiter = delimiter.map(|boundary| [b"\r\n--", boundary].concat());
+    let mut ends: Vec<usize> = Vec::new();
+    if let Some(delimiter) = &delimiter {
+        ends.extend(memchr::memmem::find_iter(body, delimiter));
+    }
+    let skipped = delimiter.map_or(0, |delimiter| delimiter.len());
+    let mut start = end;
+    ends.into_iter().filter_map(move |end| {
+        let part = body.get(start..end);
+        start = end + skipped;
+        let part = part?;
+        let head = memchr::memmem::find(part, b"\r\n\r\n")?;
+        let (head, text) = (str::from_utf8(&part[..head]).ok()?, &part[head + 4..]);
+        let (_, name) = head.split_once("; name=\"")?;
+        let (name, _) = name.split_once('"')?;
+        let is_file = head.contains("filename");
+        (!is_file).then(|| Pair::new(Place::Body, name.as_bytes(), text))
     })
 }
 

@@ -1,17 +1,20 @@
 //! Rules for all names that begin with `oauth_`, known or not.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use super::{Entry, Parameters};
 use crate::oauth::{
-    name::{ParameterNames, ProtocolParameter},
-    shape::ShapeError,
+    name::{OAUTH_PREFIX, ParameterNames, ProtocolParameter},
+    shape::{Placement, ShapeError},
 };
 
 impl Parameters {
-    /// Checks that everything was read, that no `oauth_` name occurs twice, that all of them are in one place, and that none
-    /// but `oauth_token` is empty.
-    pub(in crate::oauth) fn check_oauth_names(&self) -> Result<(), ShapeError> {
+    /// Checks that everything was read, that no `oauth_` name occurs twice, that all of them are in the `placement`, that none
+    /// but `oauth_token` is empty, and that no other name can be read as one of them.
+    pub(in crate::oauth) fn check_oauth_names(
+        &self,
+        placement: Placement,
+    ) -> Result<(), ShapeError> {
         if let Some(error) = &self.malformed {
             return Err(error.clone());
         }
@@ -20,27 +23,49 @@ impl Parameters {
             let is_last = |parameter| self.found[parameter as usize] == Some(at);
             !entry.oauth || entry.parameter.is_some_and(is_last) && !is_empty(entry)
         });
-        match is_usual && self.oauth_places.count_ones() < 2 {
+        match is_usual && self.oauth_places.count_ones() < 2 && !self.has_look_alike {
             true => Ok(()),
-            false => self.check_each_name(),
+            false => self.check_each_name(placement),
         }
     }
 
     #[cold]
-    fn check_each_name(&self) -> Result<(), ShapeError> {
+    fn check_each_name(&self, placement: Placement) -> Result<(), ShapeError> {
+        let is_free = |entry: &Entry| placement.frees(entry.parameter);
         // §3.1: each parameter "MUST NOT appear more than once per request".
-        let mut known = HashSet::new();
+        let mut known = HashMap::new();
         self.reject("given more than once", |entry| {
-            !known.insert(self.name(entry))
+            let earlier = known.insert(self.name(entry), self.value(entry));
+            earlier.is_some_and(|value| !is_free(entry) || value != self.value(entry))
         })?;
         // §3.5 prefers the header, then the body, then the query.
-        let oauth = self.entries.iter().filter(|entry| entry.oauth);
-        let preferred = oauth.map(|entry| entry.place).min();
+        let bound = self
+            .entries
+            .iter()
+            .filter(|entry| entry.oauth && !is_free(entry));
+        let preferred = bound.map(|entry| entry.place).min();
         self.reject(
             "not in one place with the other oauth_ parameters",
-            |entry| Some(entry.place) != preferred,
+            |entry| !is_free(entry) && Some(entry.place) != preferred,
         )?;
-        self.reject("empty", is_empty)
+        self.reject("empty", is_empty)?;
+        self.reject_look_alikes()
+    }
+
+    /// Rejects names that some frameworks read as names of protocol parameters: the API would find credentials that were
+    /// not checked here.
+    fn reject_look_alikes(&self) -> Result<(), ShapeError> {
+        let mut names = ParameterNames::default();
+        for entry in self.entries.iter().filter(|entry| !entry.oauth) {
+            if is_look_alike(self.name(entry)) {
+                names.add(self.name(entry));
+            }
+        }
+        let reason = "the API could read it as a name that begins with oauth_";
+        match names.is_empty() {
+            true => Ok(()),
+            false => Err(ShapeError::Rejected { names, reason }),
+        }
     }
 
     /// Rejects the names of the entries that `is_wrong` is true for.
@@ -60,6 +85,21 @@ impl Parameters {
             false => Err(ShapeError::Rejected { names, reason }),
         }
     }
+}
+
+/// Whether a name that does not begin with `oauth_` is read as one that does by PHP, which takes a dot, a space and a `[` in a
+/// name for an underscore, and skips spaces in front.
+#[inline]
+pub(super) fn is_look_alike(name: &[u8]) -> bool {
+    // Nearly every name ends here.
+    if !matches!(name.first(), Some(b'o' | ..=b' ')) {
+        return false;
+    }
+    let start = name.iter().position(|byte| *byte > b' ');
+    let name = &name[start.unwrap_or(name.len())..];
+    let word = &OAUTH_PREFIX[..OAUTH_PREFIX.len() - 1];
+    let after = name.strip_prefix(word).and_then(<[u8]>::first);
+    matches!(after, Some(b'_' | b'.' | b'[' | ..=b' '))
 }
 
 fn is_empty(entry: &Entry) -> bool {

@@ -1,6 +1,6 @@
 //! Reads parameters from the Authorization header (RFC 5849 §3.5.1), the query and a form body (§3.4.1.3.1).
 
-use super::{ENCODED_EQUALS, Entry, Parameters, Rank, prefix};
+use super::{ENCODED_EQUALS, Entry, Parameters, Rank, check::is_look_alike, prefix};
 use crate::oauth::{
     name::{OAUTH_PREFIX, ProtocolParameter},
     percent,
@@ -223,6 +223,7 @@ impl Parameters {
         let start = self.text.len();
         self.decode(name, form, start)?;
         let suffix = self.text[start..].strip_prefix(OAUTH_PREFIX);
+        self.has_look_alike |= suffix.is_none() && is_look_alike(&self.text[start..]);
         Ok(Entry {
             start,
             value_start: start,

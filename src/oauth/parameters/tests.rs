@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use proptest::prelude::*;
 
 use super::*;
-use crate::oauth::{method::MethodSet, percent};
+use crate::oauth::{method::MethodSet, percent, shape::Placement};
 
 const REPEATED: &str = "given more than once";
 const SCATTERED: &str = "not in one place with the other oauth_ parameters";
@@ -184,15 +184,20 @@ fn a_broken_pair_is_told_and_does_not_hide_the_others() {
         );
         // Reading on does not clear the error.
         read.read_body(b"a=1").unwrap();
-        assert_eq!(read.protocol(MethodSet::ALL).unwrap_err(), error, "{raw}");
+        assert_eq!(
+            read.protocol(MethodSet::ALL, Placement::OnePlace)
+                .unwrap_err(),
+            error,
+            "{raw}"
+        );
         read.clear();
-        assert!(read.protocol(MethodSet::ALL).is_ok());
+        assert!(read.protocol(MethodSet::ALL, Placement::OnePlace).is_ok());
     }
 }
 
 #[test]
 fn rejects_repeated_names() {
-    let checked = |raw: &str| query(raw).unwrap().check_oauth_names();
+    let checked = |raw: &str| query(raw).unwrap().check_oauth_names(Placement::OnePlace);
     for raw in [
         "oauth_nonce=1&oauth_nonce=1",
         "oauth_nonce=1&oauth_nonce=2",
@@ -217,7 +222,7 @@ fn rejects_a_broken_value_sent_twice_as_malformed() {
     let mut read = Parameters::new();
     assert!(read.read_query(b"oauth_nonce=%&oauth_nonce=1").is_err());
     assert!(matches!(
-        read.check_oauth_names(),
+        read.check_oauth_names(Placement::OnePlace),
         Err(ShapeError::Malformed { .. })
     ));
 }
@@ -227,28 +232,34 @@ fn rejects_names_outside_the_one_place() {
     let mut read = header("OAuth oauth_token=\"t\"").unwrap();
     read.read_query(b"oauth_nonce=n&a=1&oauth_other=1").unwrap();
     assert_eq!(
-        names(read.check_oauth_names(), SCATTERED),
+        names(read.check_oauth_names(Placement::OnePlace), SCATTERED),
         "oauth_nonce&oauth_other"
     );
 
     let mut read = query("oauth_token=t").unwrap();
     read.read_body(b"oauth_nonce=n").unwrap();
-    assert_eq!(names(read.check_oauth_names(), SCATTERED), "oauth_token");
+    assert_eq!(
+        names(read.check_oauth_names(Placement::OnePlace), SCATTERED),
+        "oauth_token"
+    );
 
     // The same name in two places is a repeated one.
     let mut read = header("OAuth oauth_token=\"t\"").unwrap();
     read.read_query(b"oauth_token=t").unwrap();
-    assert_eq!(names(read.check_oauth_names(), REPEATED), "oauth_token");
+    assert_eq!(
+        names(read.check_oauth_names(Placement::OnePlace), REPEATED),
+        "oauth_token"
+    );
 
     let mut read = header("OAuth oauth_token=\"t\"").unwrap();
     read.read_query(b"a=1").unwrap();
     read.read_body(b"a=1").unwrap();
-    assert_eq!(read.check_oauth_names(), Ok(()));
+    assert_eq!(read.check_oauth_names(Placement::OnePlace), Ok(()));
 }
 
 #[test]
 fn rejects_empty_values_but_for_the_token() {
-    let checked = |raw: &str| query(raw).unwrap().check_oauth_names();
+    let checked = |raw: &str| query(raw).unwrap().check_oauth_names(Placement::OnePlace);
     assert_eq!(checked("oauth_token=&a="), Ok(()));
     assert_eq!(
         names(checked("oauth_nonce=&oauth_token"), EMPTY),
@@ -271,9 +282,9 @@ fn clear_forgets_everything() {
     assert_eq!(read.realm(), None);
     assert!(!read.has_protocol_parameter());
     assert_eq!(read.normalized(Selection::Rfc5849), b"");
-    assert_eq!(read.check_oauth_names(), Ok(()));
+    assert_eq!(read.check_oauth_names(Placement::OnePlace), Ok(()));
     read.read_query(b"oauth_token=1").unwrap();
-    assert_eq!(read.check_oauth_names(), Ok(()));
+    assert_eq!(read.check_oauth_names(Placement::OnePlace), Ok(()));
 }
 
 #[test]
@@ -508,5 +519,40 @@ fn takes_every_spelling_of_a_form_for_one() {
         "application/encodedurl",
     ] {
         assert!(!is_form_content_type(other.as_bytes()), "{other}");
+    }
+}
+
+#[test]
+fn rejects_names_that_php_reads_as_names_of_protocol_parameters() {
+    let checked = |raw: &str| {
+        let read = query(raw).unwrap();
+        names(
+            read.check_oauth_names(Placement::FlowApart),
+            "the API could read it as a name that begins with oauth_",
+        )
+    };
+    for (raw, name) in [
+        ("oauth.token=x", "oauth.token"),
+        ("oauth%5Btoken=x", "oauth%5Btoken"),
+        ("oauth%20token=x", "oauth%20token"),
+        ("oauth+token=x", "oauth%20token"),
+        ("+oauth_token=x", "%20oauth_token"),
+        ("%20%20oauth.nonce=x", "%20%20oauth.nonce"),
+        ("%09oauth_token=x", "%09oauth_token"),
+    ] {
+        assert_eq!(checked(&format!("{raw}&oauth_nonce=y")), name, "{raw}");
+    }
+    for raw in [
+        "oauth2_token=x",
+        "oauth=x",
+        "oauth-token=x",
+        "xoauth_token=x",
+        "OAuth.token=x",
+        "a.b=x",
+        "+=x",
+        "=x",
+    ] {
+        let read = query(raw).unwrap();
+        assert_eq!(read.check_oauth_names(Placement::OnePlace), Ok(()), "{raw}");
     }
 }

@@ -21,13 +21,17 @@ fn read(header: &str) -> Parameters {
 
 fn shape(header: &str) -> Result<(), ShapeError> {
     read(header)
-        .protocol(ALL_BUT_PLAINTEXT.into_iter().collect())
+        .protocol(ALL_BUT_PLAINTEXT.into_iter().collect(), Placement::OnePlace)
         .map(|_| ())
 }
 
 fn missing(header: &str, also: &[ProtocolParameter]) -> String {
     let parameters = read(header);
-    match parameters.protocol(MethodSet::ALL).unwrap().demand(also) {
+    match parameters
+        .protocol(MethodSet::ALL, Placement::OnePlace)
+        .unwrap()
+        .demand(also)
+    {
         Ok(_) => String::new(),
         Err(ShapeError::Absent(names)) => names.to_string(),
         Err(other) => panic!("{other:?}"),
@@ -41,7 +45,7 @@ const COMPLETE: &str = "oauth_consumer_key=\"k%20\", oauth_token=\"t\", oauth_si
 fn a_complete_request_gives_its_credentials_decoded() {
     let parameters = read(COMPLETE);
     let credentials = parameters
-        .protocol(MethodSet::ALL)
+        .protocol(MethodSet::ALL, Placement::OnePlace)
         .unwrap()
         .demand(&[])
         .unwrap();
@@ -70,7 +74,7 @@ fn plaintext_needs_neither_timestamp_nor_nonce() {
     let parameters = read(plaintext);
     assert!(
         parameters
-            .protocol(MethodSet::ALL)
+            .protocol(MethodSet::ALL, Placement::OnePlace)
             .unwrap()
             .demand(&[])
             .unwrap()
@@ -84,7 +88,7 @@ fn plaintext_needs_neither_timestamp_nor_nonce() {
     let stamped = read(&COMPLETE.replace("hmac_sha1", "PLAINTEXT"));
     assert!(
         stamped
-            .protocol(MethodSet::ALL)
+            .protocol(MethodSet::ALL, Placement::OnePlace)
             .unwrap()
             .demand(&[])
             .unwrap()
@@ -105,14 +109,20 @@ fn only_methods_of_the_set_are_taken() {
             "{name}"
         );
     }
-    assert!(read(COMPLETE).protocol(MethodSet::EMPTY).is_err());
+    assert!(
+        read(COMPLETE)
+            .protocol(MethodSet::EMPTY, Placement::OnePlace)
+            .is_err()
+    );
 }
 
 #[test]
 fn debug_prints_neither_signature_nor_verifier() {
     let parameters =
         read(&format!("{COMPLETE}, oauth_verifier=\"hunter2\"").replace("s%3D", "hunter3"));
-    let protocol = parameters.protocol(MethodSet::ALL).unwrap();
+    let protocol = parameters
+        .protocol(MethodSet::ALL, Placement::OnePlace)
+        .unwrap();
     let printed = format!("{protocol:?} {:?}", protocol.demand(&[]).unwrap());
     assert!(!printed.contains("hunter"), "{printed}");
 }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    oauth::{EncodedOrigin, Parameters, Scheme, Selection, SigningKey},
+    oauth::{DeviationSet, EncodedOrigin, Parameters, Scheme, Selection, SigningKey},
     secret::Secret,
 };
 
@@ -59,6 +59,7 @@ fn with_base<T>(query: &str, check: impl FnOnce(&BaseString<'_>) -> T) -> T {
         path: b"/",
         parameters: &parameters,
         selection: Selection::Rfc5849,
+        deviations: DeviationSet::NONE,
     })
 }
 

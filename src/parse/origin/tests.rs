@@ -28,6 +28,7 @@ fn public_url(text: &str) -> PublicUrl {
 fn origins(public: &[PublicUrl], prefix_mode: PrefixMode) -> Origins {
     Origins {
         base: public_url("https://auth.example"),
+        pages: Vec::new(),
         public: public.to_vec(),
         prefix_mode,
         trusted_proxies: vec!["10.0.0.0/8".parse().expect("a network")],

@@ -18,7 +18,7 @@ use super::records::{CacheEntry, Stamp};
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, Permission},
-    oauth::{Key, KeyStates, RsaPublicKey, SignatureMethod},
+    oauth::{DeviationSet, Key, KeyStates, RsaPublicKey, SignatureMethod},
     secret::Secret,
     store::record::{AccessToken, Consumer, ConsumerUse, Dialect},
 };
@@ -74,6 +74,8 @@ pub struct ConsumerCredentials {
     pub permissions: Arc<[Permission]>,
     /// [`Consumer::dialect`]
     pub dialect: Option<Dialect>,
+    /// [`Consumer::accept`]
+    pub accept: DeviationSet,
     /// [`Consumer::enforce`]
     pub enforce: bool,
     /// [`Consumer::enabled`]
@@ -171,6 +173,7 @@ impl ConsumerCredentials {
             secret: consumer.secret,
             permissions,
             dialect: consumer.dialect,
+            accept: consumer.accept.into_iter().collect(),
             enforce: consumer.enforce,
             enabled: consumer.enabled,
             rsa_only: consumer.rsa_only,
@@ -266,6 +269,7 @@ impl CacheEntry for ConsumerCredentials {
             && self.secret == old.secret
             && self.permissions == old.permissions
             && (self.dialect, self.enforce) == (old.dialect, old.enforce)
+            && self.accept == old.accept
             && (self.enabled, self.rsa_only) == (old.enabled, old.rsa_only)
             && self.callbacks() == old.callbacks()
             && self.previous_secret() == old.previous_secret()

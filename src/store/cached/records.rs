@@ -343,10 +343,9 @@ pub(super) fn count(counter: &AtomicU64) {
 struct SharedFailure(#[source] Arc<StoreError>);
 
 fn shared(error: Arc<StoreError>) -> StoreError {
-    match *error {
+    match &*error {
         StoreError::Broken(what) => StoreError::Broken(what),
-        StoreError::Unavailable(_) | StoreError::Unopened(_) => {
-            StoreError::Unavailable(Box::new(SharedFailure(error)))
-        }
+        StoreError::Unopened(unopened) => StoreError::Unopened(Arc::clone(unopened)),
+        StoreError::Unavailable(_) => StoreError::Unavailable(Box::new(SharedFailure(error))),
     }
 }

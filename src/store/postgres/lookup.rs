@@ -18,7 +18,6 @@ use std::{
 use async_trait::async_trait;
 use serde::{Deserialize, de::DeserializeOwned};
 use thiserror::Error;
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use tokio::time::timeout;
 use tokio_postgres::{
     Statement,
@@ -543,14 +542,11 @@ fn name<T: FromStr<Err = InvalidName>>(column: &str, text: &str) -> Result<T, St
 }
 
 fn time(value: NumberOrText) -> Result<UnixTime, String> {
-    let seconds = match value {
-        NumberOrText::Number(seconds) => seconds,
-        NumberOrText::Text(text) => OffsetDateTime::parse(&text, &Rfc3339)
-            .map_err(|error| format!("expires_at {text:?} is not a time: {error}"))?
-            .unix_timestamp(),
+    let text = match value {
+        NumberOrText::Number(seconds) => seconds.to_string(),
+        NumberOrText::Text(text) => text,
     };
-    // A time before 1970 is over all the same.
-    Ok(UnixTime(u64::try_from(seconds).unwrap_or(0)))
+    UnixTime::from_written(&text).map_err(|error| format!("expires_at: {error}"))
 }
 
 fn permissions(names: Option<Names>) -> Result<Vec<Permission>, String> {

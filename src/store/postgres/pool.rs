@@ -20,7 +20,10 @@ use tokio::{
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Statement, error::SqlState};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{COMMAND_TIMEOUT, PostgresFault, REACH, url::CONNECT_TIMEOUT};
+use super::{
+    COMMAND_TIMEOUT, PostgresFault, REACH,
+    url::{CONNECT_TIMEOUT, addressed},
+};
 use crate::store::{
     Opening, Result, StoreError,
     remote::{Outage, jittered},
@@ -128,6 +131,7 @@ impl Connect for Connector {
         let config = config.clone();
         Box::pin(async move {
             let mut connecting = pin!(async {
+                let config = addressed(&config).await;
                 let (client, connection) = config.connect(self.tls.clone()).await?;
                 // It ends with an error when the connection breaks, and every request on it fails with that.
                 let task = tokio::spawn(async { drop(connection.await) });
@@ -298,7 +302,10 @@ impl PostgresPool {
     }
 
     async fn follow(&self) -> Result<()> {
-        let connecting = self.config.connect(self.connector.tls.clone());
+        let connecting = async {
+            let config = addressed(&self.config).await;
+            config.connect(self.connector.tls.clone()).await
+        };
         // A server that accepts the connection and says nothing is not waited for.
         let connected = timeout(REACH, connecting).await;
         let (client, mut connection) = connected.map_err(|_| TimedOut)??;

@@ -5,6 +5,7 @@ use std::{fmt, path::PathBuf, time::Duration};
 use percent_encoding::percent_decode_str;
 use rustls::RootCertStore;
 use thiserror::Error;
+use tokio::time::timeout;
 use tokio_postgres::{
     Config,
     config::{Host, SslMode, TargetSessionAttrs},
@@ -13,6 +14,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{
     origin::{is_loopback, is_loopback_host},
+    outbound::{self, Dialer},
     tls::{TlsFileError, TlsFiles, client_config},
 };
 
@@ -127,7 +129,7 @@ impl Url {
     pub(super) fn connector(&self) -> Result<(Config, MakeRustlsConnect), TlsFileError> {
         let tls = match &self.tls {
             Some(files) => files.client_config()?,
-            None => client_config(RootCertStore::empty(), None)?,
+            None => client_config(RootCertStore::empty(), None)?.0,
         };
         let tls = MakeRustlsConnect::new(tls);
         Ok((self.config.clone(), tls))
@@ -147,19 +149,97 @@ impl Url {
 
     /// The hosts and the database, for messages.
     pub fn place(&self) -> String {
-        // One port is for all hosts.
-        let ports = self.config.get_ports();
-        let port = |place: usize| ports.get(place).or(ports.first()).copied().unwrap_or(5432);
-        let hosts = self.config.get_hosts().iter().enumerate();
-        let hosts: Vec<_> = hosts
-            .map(|(place, host)| match host {
-                Host::Tcp(name) => format!("{name}:{}", port(place)),
-                Host::Unix(path) => format!("{}:{}", path.display(), port(place)),
+        let hosts: Vec<_> = hosts(&self.config)
+            .map(|(host, port)| match host {
+                Host::Tcp(name) => format!("{name}:{port}"),
+                Host::Unix(path) => format!("{}:{port}", path.display()),
             })
             .collect();
         let database = self.config.get_dbname().or(self.config.get_user());
         format!("{}/{}", hosts.join(","), database.unwrap_or("?"))
     }
+}
+
+/// The hosts with their ports.
+fn hosts(config: &Config) -> impl Iterator<Item = (&Host, u16)> {
+    let (hosts, ports) = (config.get_hosts().iter().enumerate(), config.get_ports());
+    // One port is for all hosts.
+    let port = |place: usize| ports.get(place).or(ports.first()).copied().unwrap_or(5432);
+    hosts.map(move |(place, host)| (host, port(place)))
+}
+
+/// The configuration with the addresses that its hosts have now. tokio-postgres tries them one after the other, each for
+/// an equal share of [`CONNECT_TIMEOUT`]. It would look each name up again for each connection, on more and more threads
+/// while that hangs.
+pub(super) async fn addressed(config: &Config) -> Config {
+    let names = config.get_hosts().iter();
+    let is_unix = names.clone().any(|host| matches!(host, Host::Unix(_)));
+    if is_unix || !config.get_hostaddrs().is_empty() {
+        return config.clone();
+    }
+    let share = |count: usize| CONNECT_TIMEOUT / u32::try_from(count).unwrap_or(1).max(1);
+    let (patience, stale) = (share(names.len()), Dialer::default().stale_addresses);
+    let (mut found, mut hangs) = (Vec::new(), false);
+    for (host, port) in hosts(config) {
+        let Host::Tcp(name) = host else { continue };
+        match timeout(patience, outbound::addresses(name, stale)).await {
+            Ok(Ok(all)) => found.extend(all.iter().map(|one| (name, one.ip(), port))),
+            // If no other host is known, tokio-postgres reports why.
+            Ok(Err(_)) => {}
+            Err(_) => hangs = true,
+        }
+    }
+    if found.is_empty() {
+        if hangs {
+            // The caller has a deadline.
+            std::future::pending::<()>().await;
+        }
+        return config.clone();
+    }
+    let mut addressed = without_hosts(config);
+    addressed.connect_timeout(share(found.len()));
+    for (name, address, port) in found {
+        addressed.host(name).hostaddr(address).port(port);
+    }
+    addressed
+}
+
+/// All settings but the hosts and the time for each of their addresses.
+fn without_hosts(config: &Config) -> Config {
+    let mut other = Config::new();
+    if let Some(user) = config.get_user() {
+        other.user(user);
+    }
+    if let Some(password) = config.get_password() {
+        other.password(password);
+    }
+    if let Some(name) = config.get_dbname() {
+        other.dbname(name);
+    }
+    if let Some(options) = config.get_options() {
+        other.options(options);
+    }
+    if let Some(name) = config.get_application_name() {
+        other.application_name(name);
+    }
+    if let Some(timeout) = config.get_tcp_user_timeout() {
+        other.tcp_user_timeout(*timeout);
+    }
+    if let Some(interval) = config.get_keepalives_interval() {
+        other.keepalives_interval(interval);
+    }
+    if let Some(retries) = config.get_keepalives_retries() {
+        other.keepalives_retries(retries);
+    }
+    other
+        .ssl_mode(config.get_ssl_mode())
+        .ssl_negotiation(config.get_ssl_negotiation())
+        .keepalives(config.get_keepalives())
+        .keepalives_idle(config.get_keepalives_idle())
+        .target_session_attrs(config.get_target_session_attrs())
+        .channel_binding(config.get_channel_binding())
+        .load_balance_hosts(config.get_load_balance_hosts());
+    other
 }
 
 /// Whether every server is this machine. A `hostaddr` is connected to, whatever the name of the host is.
@@ -203,6 +283,33 @@ mod tests {
         ] {
             assert_eq!(Url::parse(url).unwrap().tls.is_some(), encrypts, "{url}");
         }
+    }
+
+    #[tokio::test]
+    async fn all_addresses_share_the_time_and_every_other_setting_stays() {
+        let url = "postgres://u:p@127.0.0.1,[::1]:5433/c?options=-cx%3D1&application_name=a&\
+                   channel_binding=require&load_balance_hosts=random";
+        let (config, _) = Url::parse(url).unwrap().connector().unwrap();
+        let other = addressed(&config).await;
+        assert_eq!(other.get_hosts(), config.get_hosts());
+        assert_eq!(other.get_ports(), [5432, 5433]);
+        let addresses =
+            ["127.0.0.1", "::1"].map(|address| address.parse::<std::net::IpAddr>().unwrap());
+        assert_eq!(other.get_hostaddrs(), addresses);
+        assert_eq!(other.get_connect_timeout(), Some(&(CONNECT_TIMEOUT / 2)));
+        let all = |config: &Config| {
+            let mut config = config.clone();
+            config.connect_timeout(CONNECT_TIMEOUT);
+            let text = format!("{config:?}");
+            let (before, after) = text.split_once(", host: ").unwrap();
+            format!("{before}{}", after.split_once("connect_timeout").unwrap().1)
+        };
+        assert_eq!(all(&other), all(&config));
+        assert_eq!(other.get_password(), config.get_password());
+        let unix = Url::parse("postgres://u@%2Frun%2Fpostgresql/c").unwrap();
+        let other = addressed(&unix.config).await;
+        assert_eq!(other.get_hosts(), unix.config.get_hosts());
+        assert!(other.get_hostaddrs().is_empty());
     }
 
     #[test]

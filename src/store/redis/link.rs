@@ -11,7 +11,7 @@ use std::{
     io,
     pin::{Pin, pin},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use redis::{
@@ -22,10 +22,9 @@ use rustls::{ClientConfig, pki_types::ServerName};
 use thiserror::Error;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
     sync::Mutex,
     task::{AbortHandle, Id, JoinSet},
-    time::{Sleep, sleep, timeout},
+    time::{Instant, Sleep, sleep, timeout},
 };
 use tokio_rustls::TlsConnector;
 
@@ -33,9 +32,12 @@ use super::{
     nonces::STATE,
     target::{RedisLogin, RedisNode, Sentinel, Target},
 };
-use crate::store::{
-    Result, StoreError,
-    remote::{Outage, Remote, before, jittered},
+use crate::{
+    outbound::Dialer,
+    store::{
+        Result, StoreError,
+        remote::{Outage, Remote, before, jittered},
+    },
 };
 
 /// The time that a call may take: callers are to get a response within a second.
@@ -360,6 +362,11 @@ impl LinkState {
         named.ok_or(fault)
     }
 
+    /// The time for one node: one that hangs must not keep the others from being asked.
+    fn share(&self) -> Duration {
+        CONNECT / u32::try_from(self.target.nodes.len()).unwrap_or(1).max(1)
+    }
+
     async fn ask_sentinel(
         &self,
         node: &RedisNode,
@@ -397,8 +404,8 @@ impl LinkState {
         login: &RedisLogin,
         db: i64,
     ) -> Result<Driven, RedisFault> {
-        let tcp = TcpStream::connect((host.as_str(), *port)).await?;
-        tcp.set_nodelay(true)?;
+        let deadline = Instant::now() + self.share();
+        let tcp = Dialer::default().connect(host, *port, deadline).await?;
         let stream: Box<dyn ByteStream> = match &self.tls {
             None => Box::new(tcp),
             Some(tls) => {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::{Engine, Mode, Pace, READ, Tx, WRITE, run, sealing, transfer};
 use crate::{
     clock::UnixTime,
-    nonce::{NonceUse, SharedWindow},
+    nonce::{NonceFiles, NonceUse, SharedWindow},
     store::{
         Result,
         port::{NoncesKept, ResealFrom, Resealed},
@@ -117,10 +117,34 @@ pub trait Maintenance: Engine {
         .await
     }
 
-    /// Writes that mark; an earlier time never replaces a later one.
-    async fn set_local_nonces_until(&self, until: UnixTime) -> Result<()> {
+    /// The latest version of the files of a local window that was noted; `None`: none was.
+    async fn nonce_files(&self, id: &str) -> Result<Option<u64>> {
+        let find = "SELECT version FROM countersign.nonce_files WHERE id = $1";
+        run(self, "nonce_files", READ, async |tx| {
+            let params = [id.into()];
+            let found = tx.row(find, &params, |row, _| row.get::<i64>("version"));
+            Ok(found.await?.map(i64::unsigned_abs))
+        })
+        .await
+    }
+
+    /// Writes the mark of [`Maintenance::local_nonces_until`] and the version of the files of that window, if it has files.
+    /// An earlier time never replaces a later one, nor an older version a newer one.
+    async fn set_local_nonces_until(
+        &self,
+        until: UnixTime,
+        files: Option<NonceFiles>,
+    ) -> Result<()> {
+        let raise = "INSERT INTO countersign.nonce_files (id, version) VALUES ($1, $2)
+            ON CONFLICT (id) DO UPDATE SET version = excluded.version WHERE nonce_files.version < excluded.version";
         run(self, "set_local_nonces_until", WRITE, async |tx| {
-            raise_mark(tx, LOCAL, until).await
+            raise_mark(tx, LOCAL, until).await?;
+            if let Some(files) = &files {
+                let version = i64::try_from(files.version).unwrap_or(i64::MAX);
+                let params = [files.id.as_str().into(), version.into()];
+                tx.execute(raise, &params).await?;
+            }
+            Ok(())
         })
         .await
     }

@@ -12,6 +12,9 @@ pub(in crate::store) const STEPS: &[&str] = &[r#"
     -- Times up to which something may have happened.
     CREATE TABLE countersign.marks (name TEXT PRIMARY KEY NOT NULL, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
+    -- The version of the files of each local nonce window, by which a start knows an old copy of them.
+    CREATE TABLE countersign.nonce_files (id TEXT PRIMARY KEY NOT NULL, version INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
     CREATE TABLE countersign.consumers (
         key TEXT PRIMARY KEY NOT NULL,
         secret BLOB NOT NULL,
@@ -19,6 +22,7 @@ pub(in crate::store) const STEPS: &[&str] = &[r#"
         previous_until INTEGER,
         rsa_public_key TEXT,
         rsa_only INT NOT NULL,
+        accept TEXT NOT NULL,
         name TEXT NOT NULL,
         description TEXT,
         website TEXT,

@@ -1,0 +1,117 @@
+//! Deviations from RFC 5849 that consumers in the field cannot be cured of. None is accepted unless the consumer's record names it.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use strum::VariantArray;
+use thiserror::Error;
+
+/// A deviation from RFC 5849 that a consumer may be allowed.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Deviation {
+    /// The request token call has no `oauth_callback` (§2.1 demands it): the only registered callback stands in.
+    CallbackAbsent,
+    /// Of parameters with one name only the last is signed (§3.4.1.3.2 demands all): the API gets that one alone.
+    RepeatsOnce,
+    /// The key of a call without a token is the consumer secret without the `&` after it (§3.4.2).
+    KeyWithoutAmpersand,
+    /// The consumer secret is empty: PLAINTEXT with an access token, under TLS, proves the token alone (§3.4.4).
+    EmptySecret,
+    /// The value of `oauth_body_hash` is percent-encoded once in the base string, not twice (§3.4.1.3.2).
+    HashUnencoded,
+}
+
+/// A text names no [`Deviation`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("it is none of {}", Deviation::ALL.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(", "))]
+pub struct UnknownDeviation;
+
+impl Deviation {
+    /// All of them.
+    pub const ALL: &[Self] = Self::VARIANTS;
+
+    /// Its name in records, logs and metrics.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+impl FromStr for Deviation {
+    type Err = UnknownDeviation;
+
+    fn from_str(text: &str) -> Result<Self, UnknownDeviation> {
+        let mut all = Self::ALL.iter().copied();
+        all.find(|it| it.as_str() == text).ok_or(UnknownDeviation)
+    }
+}
+
+/// A set of deviations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeviationSet(u8);
+
+impl DeviationSet {
+    /// None.
+    pub const NONE: Self = Self(0);
+
+    /// Whether it is empty.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether `deviation` is in it.
+    #[must_use]
+    pub const fn contains(self, deviation: Deviation) -> bool {
+        self.0 & deviation.bit() != 0
+    }
+
+    /// The set with `deviation` too.
+    #[must_use]
+    pub const fn with(self, deviation: Deviation) -> Self {
+        Self(self.0 | deviation.bit())
+    }
+
+    /// The set without `deviation`.
+    #[must_use]
+    pub const fn without(self, deviation: Deviation) -> Self {
+        Self(self.0 & !deviation.bit())
+    }
+
+    /// Every set of some of its deviations, the empty one first.
+    pub fn subsets(self) -> impl Iterator<Item = Self> {
+        (0..=self.0)
+            .map(Self)
+            .filter(move |set| set.0 & !self.0 == 0)
+    }
+
+    /// The deviations in it.
+    pub fn iter(self) -> impl Iterator<Item = Deviation> {
+        let all = Deviation::ALL.iter().copied();
+        all.filter(move |it| self.contains(*it))
+    }
+}
+
+impl FromIterator<Deviation> for DeviationSet {
+    fn from_iter<I: IntoIterator<Item = Deviation>>(deviations: I) -> Self {
+        deviations.into_iter().fold(Self::NONE, Self::with)
+    }
+}
