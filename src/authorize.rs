@@ -256,9 +256,7 @@ impl Authorizer {
         }
         // A call that is not permitted counts too: in observe mode it goes on to the API.
         if let Some(rate) = &self.rate {
-            let consumer = &verified.credential().consumer().key;
-            let counted = rate.count(consumer);
-            counted.map_err(|retry_after| Rejection::TooManyRequests { retry_after })?;
+            rate.pass(&verified.credential().consumer().key)?;
         }
         Ok(Permit::for_signed(verified, &self.operations, found)?)
     }

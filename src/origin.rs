@@ -67,7 +67,7 @@ impl Origin {
     /// Whether the host is this machine itself: `localhost`, 127.0.0.0/8 or `[::1]`.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
-        self.host == "localhost" || self.bare_host().parse().is_ok_and(is_loopback)
+        is_loopback_host(self.bare_host())
     }
 
     /// The host without the brackets of an IPv6 address, as a resolver or a certificate has it.
@@ -98,6 +98,11 @@ pub fn is_localhost(name: &str) -> bool {
 #[must_use]
 pub fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
+}
+
+/// Whether a host, a name or an address without brackets, is this machine.
+pub fn is_loopback_host(host: &str) -> bool {
+    host == "localhost" || host.parse().is_ok_and(is_loopback)
 }
 
 /// An origin and a path that goes in front of other paths.

@@ -55,6 +55,8 @@ pub fn live(
     let keys = Keys::read(&config.identity.assertion.key_files)?;
     let verify = verify_params(config, listener);
     let look = Arc::new(look(config, listener)?);
+    let rate = config.limits.requests_per_consumer.map(ConsumerRate::new);
+    let rate = rate.map(Arc::new);
     let endpoints = Endpoints {
         verifier: Arc::clone(&services.verifier),
         verify: verify.clone(),
@@ -62,6 +64,8 @@ pub fn live(
             request: config.tokens.request_ttl,
             access: config.tokens.access_ttl,
         },
+        rate: rate.clone(),
+        max_request_tokens: config.limits.request_tokens_per_consumer.get(),
         user_parameters: config.tokens.user_parameters(),
         feed: Arc::clone(&services.pages.feed),
         base: origins.base.clone(),
@@ -80,10 +84,7 @@ pub fn live(
         enforce: config.signature.enforcement == Enforcement::Enforce,
         forward_preflights: config.operations.preflight == Preflight::Forward,
         sunset,
-        rate: config
-            .limits
-            .requests_per_consumer
-            .map(|rate| Arc::new(ConsumerRate::new(rate))),
+        rate,
     };
     Ok(Live {
         limits: limits(config),

@@ -521,6 +521,7 @@ impl App {
         let before = self.common.shared.live.load();
         let rate = live.authorizer.rate.take();
         live.authorizer.rate = rate.map(|rate| rate.or_before(before.authorizer.rate.as_ref()));
+        live.endpoints.rate.clone_from(&live.authorizer.rate);
         Ok(Swap {
             live,
             backend: live::backend(config, first(&self.addresses), &self.services)?,

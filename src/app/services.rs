@@ -11,7 +11,7 @@ use super::{certificates::Certificate, inspect::can_create, manager, own::resolv
 use crate::{
     admin::readiness::Readiness,
     clock::{Clock, UnixTime},
-    config::{Config, LoginBackend, NonceScope, Sql, StoreBackend},
+    config::{Config, LoginBackend, NonceScope, Sql, StoreBackend, StoreUrl},
     forward,
     issue::random::{self, NoRandomness},
     login::{self, HttpLogin, LocalLogin, PasswordPool, Throttle},
@@ -25,7 +25,8 @@ use crate::{
         self, OpenError, OpenProblem, Opening, Store, StoreError,
         cached::{self, Cached},
         feed::ChangeHub,
-        postgres, redis,
+        postgres::{self, Lookup, LookupParams},
+        redis,
         seal::{KeyFileError, SealKey},
     },
     telemetry::{
@@ -45,9 +46,17 @@ pub enum ServiceError {
     /// The store cannot be opened.
     #[error("store.url: {0}")]
     Store(#[from] OpenError),
-    /// The URL of the store cannot be used.
-    #[error("store.url: {0}")]
-    Url(#[from] postgres::UrlError),
+    /// A URL of PostgreSQL cannot be used.
+    #[error("{key}: {source}")]
+    Url {
+        /// Its key.
+        key: &'static str,
+        /// The cause.
+        source: postgres::UrlError,
+    },
+    /// The credentials of an existing system cannot be looked up.
+    #[error(transparent)]
+    Lookup(#[from] postgres::LookupError),
     /// There is no store.
     #[error(
         "store.url: {}: no such file; correct store.url, or create a store with countersign serve, consumer add, user add or import",
@@ -151,6 +160,14 @@ pub struct Services {
 /// # Errors
 /// [`ServiceError`] names key and file.
 pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<dyn Store>, ServiceError> {
+    open_store_with(config, opening, open_lookup(config, opening)?)
+}
+
+fn open_store_with(
+    config: &Config,
+    opening: Opening,
+    lookup: Option<Arc<Lookup>>,
+) -> Result<Arc<dyn Store>, ServiceError> {
     let url = &config.store.url;
     if opening == Opening::Existing && is_store_missing(config) {
         return Err(ServiceError::Missing(url.sqlite_path()));
@@ -158,13 +175,13 @@ pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<dyn Store>, S
     Ok(store::open_store(store::Params {
         backend: match config.store.backend {
             StoreBackend::Sqlite => store::Backend::Sqlite(url.sqlite_path()),
-            StoreBackend::Postgres => store::Backend::Postgres(
-                Box::new(postgres::Url::parse(url.expose())?),
-                lookup(config),
-            ),
+            StoreBackend::Postgres => {
+                store::Backend::Postgres(Box::new(postgres_url("store.url", url)?))
+            }
         },
         keys: read_keys(config)?,
         opening,
+        outside: lookup.map(|lookup| lookup as _),
     })?)
 }
 
@@ -194,13 +211,26 @@ pub fn open_or_create_store(
     Ok((open_store(config, Opening::Command)?, Some(place)))
 }
 
-/// The queries of `store.lookup`. They live until the process ends, once for each store that it opens.
-fn lookup(config: &Config) -> postgres::Lookup {
-    let keep = |sql: &Option<Sql>| sql.as_ref().map(|Sql(text)| &*text.clone().leak());
-    postgres::Lookup {
-        consumer_sql: keep(&config.store.lookup.consumer_sql),
-        token_sql: keep(&config.store.lookup.token_sql),
-    }
+/// The look-up of credentials of an existing system, if there is one. No server is reached yet.
+///
+/// # Errors
+/// [`ServiceError::Lookup`]: a file of TLS.
+pub fn open_lookup(config: &Config, opening: Opening) -> Result<Option<Arc<Lookup>>, ServiceError> {
+    let lookup = &config.store.lookup;
+    let Some(url) = &lookup.url else {
+        return Ok(None);
+    };
+    let sql = |sql: &Option<Sql>| sql.as_ref().map(|Sql(text)| text.clone());
+    let params = LookupParams {
+        url: postgres_url("store.lookup.url", url)?,
+        consumer_sql: sql(&lookup.consumer_sql),
+        token_sql: sql(&lookup.token_sql),
+    };
+    Ok(Some(Arc::new(Lookup::open(params, opening)?)))
+}
+
+fn postgres_url(key: &'static str, url: &StoreUrl) -> Result<postgres::Url, ServiceError> {
+    postgres::Url::parse(url.expose()).map_err(|source| ServiceError::Url { key, source })
 }
 
 /// Reads the keys of the store, if there are any.
@@ -290,7 +320,7 @@ pub async fn open(
     let params = window_params(config);
     let made = params.path.clone().filter(|path| !path.exists());
     let opened = open_window(&params, deadline).await?;
-    let store = open_store(config, Opening::Serve).inspect_err(|_| {
+    let store = open_checked_store(config).await.inspect_err(|_| {
         // A failed start leaves no new file.
         if let Some(path) = &made {
             let _ = std::fs::remove_file(path);
@@ -372,6 +402,19 @@ pub async fn open(
     };
     watch::watch(&services)?;
     Ok(services)
+}
+
+/// The store to serve from. What a query for credentials of an existing system runs must not reach it: the role is
+/// checked once there is a schema.
+async fn open_checked_store(config: &Config) -> Result<Arc<dyn Store>, ServiceError> {
+    let lookup = open_lookup(config, Opening::Serve)?;
+    let store = open_store_with(config, Opening::Serve, lookup.clone())?;
+    if let Some(lookup) = lookup {
+        for finding in lookup.check().await? {
+            tracing::warn!("store.lookup.url: {finding}");
+        }
+    }
+    Ok(store)
 }
 
 /// The service that checks passwords, and the pool that hashes new ones.

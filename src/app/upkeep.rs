@@ -27,8 +27,8 @@ const FLUSH_EVERY: Duration = Duration::from_secs(5);
 const TRIM_EVERY: Duration = Duration::from_secs(5);
 /// The time between two checks of a batch of secrets for a missing key.
 const KEYS_EVERY: Duration = Duration::from_secs(5);
-/// The time between two deletions of records that ended long ago.
-const PURGE_EVERY: Duration = Duration::from_secs(3600);
+/// The time between two deletions of records that have ended.
+const PURGE_EVERY: Duration = Duration::from_secs(300);
 /// The time between two checks whether the high-water mark is due, which it is at once after a jump of the clock. Each
 /// check also drops the seconds that have left the nonce window.
 const MARK_CHECK: Duration = Duration::from_secs(1);
@@ -47,6 +47,19 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
         let noted = services::note_imported(&services.nonces, &*services.store).await;
         services.readiness.look().await;
         Ok(noted?)
+    });
+    every(tasks, LOOK_EVERY, services, None, async |services| {
+        let outside = services.store.extensions().outside.as_ref();
+        match outside.and_then(|outside| outside.reachable().err()) {
+            Some(error) => {
+                let cause = causes(&error);
+                services
+                    .conditions
+                    .set_logged_elsewhere(Condition::Lookup, cause);
+            }
+            None => services.conditions.set(Condition::Lookup, None),
+        }
+        Ok(())
     });
     let uses = Some(Condition::LastUses);
     every(tasks, FLUSH_EVERY, services, uses, async |services| {

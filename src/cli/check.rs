@@ -48,13 +48,14 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Output, CommandError> {
     let config = args.config.load()?;
     let name = args.config.path().display().to_string();
-    let checks: [(&str, Check); 11] = [
+    let checks: [(&str, Check); 12] = [
         ("listeners", listeners),
         ("certificates", certificates),
         ("keys", keys),
         ("operations", operations),
         ("pages", pages),
         ("store", store),
+        ("look-up", lookup),
         ("nonces", nonces),
         ("API", api),
         ("login", login),
@@ -110,15 +111,20 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
 fn open_password(config: &Config, path: &Path) -> Option<String> {
     let mode = path.metadata().ok()?.mode() & 0o777;
     let text = std::fs::read_to_string(path).ok()?;
-    let store = ("store.url", Some(&config.store.url));
-    let urls = [store, ("nonce.url", config.nonce.url.as_ref())].into_iter();
+    let urls = [
+        ("store.url", Some(&config.store.url)),
+        ("store.lookup.url", config.store.lookup.url.as_ref()),
+        ("nonce.url", config.nonce.url.as_ref()),
+    ];
     let has_password = |url: &str| {
         let parsed = url::Url::parse(url).ok();
         let parsed = parsed.is_some_and(|url| url.password().is_some_and(|it| !it.is_empty()));
         parsed || url.contains("password=")
     };
     // It may be from the environment instead.
-    let mut urls = urls.filter_map(|(key, url)| Some((key, url?.expose())));
+    let mut urls = urls
+        .into_iter()
+        .filter_map(|(key, url)| Some((key, url?.expose())));
     let (key, _) = urls.find(|(_, url)| has_password(url) && text.contains(url))?;
     let path = path.display();
     (mode & 0o077 != 0).then(|| {
@@ -247,6 +253,18 @@ fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
         opened => opened.map_err(StartError::from)?,
     };
     block_on(ask(config, &*store, &place, warnings))?
+}
+
+/// Reaches the database of an existing system, tests the rights of the role there, and tries the queries.
+fn lookup(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
+    let lookup = services::open_lookup(config, Opening::Check).map_err(StartError::from)?;
+    let Some(lookup) = lookup else {
+        return Ok("none: no store.lookup.url".to_owned());
+    };
+    let findings = block_on(lookup.check())?.map_err(ServiceError::from)?;
+    let findings = findings.iter();
+    warnings.extend(findings.map(|finding| format!("store.lookup.url: {finding}")));
+    Ok(format!("{} answers", lookup.place()))
 }
 
 /// Asks a store that is open: its settings, whether there is a consumer, and whether its secrets are under the first key.

@@ -168,8 +168,14 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
         } => {
             let manage = context.manage()?;
             manage.consumer(&key).await?;
-            confirmation.ask(&format!("Remove the consumer {key:?} with all its tokens?"))?;
+            let question = format!("Remove the consumer {key:?} with all its tokens?");
+            confirmation.ask(&question)?;
             manage.remove_consumer(actor, &key, None).await?;
+            if context.config.store.lookup.consumer_sql.is_some() {
+                context.note(&format!(
+                    "the key {key:?} is unknown from now on, also where store.lookup.consumer_sql finds it"
+                ));
+            }
             Ok(String::new())
         }
     }

@@ -363,8 +363,12 @@ impl Context {
 
     /// Warns, when the command has succeeded, of something valid and unwise.
     pub fn warn(&self, warning: &str) {
-        let note = format!("countersign: warning: {warning}");
-        self.notes.borrow_mut().push(note);
+        self.note(&format!("warning: {warning}"));
+    }
+
+    /// Tells a consequence of the command, when it has succeeded.
+    pub fn note(&self, note: &str) {
+        self.notes.borrow_mut().push(format!("countersign: {note}"));
     }
 
     /// Warns of permissions that the configuration does not declare; each warning begins with `prefix`.

@@ -328,14 +328,19 @@ fn store(config: &Config, found: &mut Findings) {
     let nonces = config.nonce.url.as_ref();
     let no_redis = nonces.and_then(|url| redis::Target::parse(url.expose()).err());
     let lookup = &store.lookup;
-    for (key, sql) in [
+    let query = [
         ("store.lookup.consumer_sql", &lookup.consumer_sql),
         ("store.lookup.token_sql", &lookup.token_sql),
-    ] {
-        report! { found;
-            [key] if sql.is_some() && store.backend != StoreBackend::Postgres =>
-                "the query runs in PostgreSQL; leave it out, or set store.backend = \"postgres\"";
-        }
+    ];
+    let query = query.iter().find(|(_, sql)| sql.is_some());
+    let lookup_url = lookup.url.as_ref();
+    let no_postgres = lookup_url.and_then(|url| postgres::Url::parse(url.expose()).err());
+    report! { found;
+        ["store.lookup.url"] if let Some((key, _)) = query.filter(|_| lookup_url.is_none()) =>
+            "missing, since {key} is set; write the URL of the database in which the query runs, with a role of its own";
+        ["store.lookup.url"] if lookup_url.is_some() && query.is_none() =>
+            "no query uses it; set store.lookup.consumer_sql or store.lookup.token_sql, or leave it out";
+        ["store.lookup.url"] if let Some(problem) = no_postgres => "{problem}";
     }
     report! { found;
         ["store.url"] if let Some(problem) = problem => "{problem}";

@@ -238,13 +238,15 @@ section! {
 }
 
 section! {
-    /// Consumers and access tokens that an existing system keeps in the database of store.url (postgres), found by queries of your own when they are not registered here. Read only.
+    /// Consumers and access tokens that an existing system keeps in PostgreSQL, with any store.backend: found by queries of your own when they are not registered here. Read only. A key that was removed here, and a token that was revoked here, stay so.
     #[derive(Default)]
     StoreLookup["store.lookup"] {
-        /// Finds a consumer by its key, $1: columns secret, name, permissions, enabled.
-        consumer_sql: Option<Sql> [else "none": "SELECT secret, name, scopes AS permissions, active AS enabled FROM legacy.clients WHERE client_key = $1"], restart;
-        /// Finds an access token, $1: columns secret, consumer, user_id, permissions, expires_at, revoked.
-        token_sql: Option<Sql> [else "none": "SELECT secret, client_key AS consumer, user_id, scopes AS permissions, expires_at, revoked FROM legacy.tokens WHERE token = $1"], restart;
+        /// The database: a URL as store.url has it for postgres. Its role may read the tables of the queries and has no right on the schema countersign: the queries can run code of whoever owns those tables.
+        url: Option<StoreUrl> [else "none": "postgres://lookup:PASSWORD@legacy.internal/shop"], restart;
+        /// Finds a consumer by its key, $1: columns key, secret, name, permissions, enabled. A row with another key, byte for byte, or an empty secret is not used.
+        consumer_sql: Option<Sql> [else "none": "SELECT client_key AS key, secret, name, scopes AS permissions, active AS enabled FROM legacy.clients WHERE client_key = $1"], restart;
+        /// Finds an access token, $1: columns token, secret, consumer, user_id, permissions, expires_at, revoked.
+        token_sql: Option<Sql> [else "none": "SELECT token, secret, client_key AS consumer, user_id, scopes AS permissions, expires_at, revoked FROM legacy.tokens WHERE token = $1"], restart;
     }
 }
 
@@ -522,8 +524,10 @@ section! {
         #[serde(deserialize_with = "count::<10_000, _>")] http2_streams: NonZeroU32 = 100, reload;
         /// Browser sessions of one user; past it the oldest ends.
         sessions_per_user: NonZeroU32 = 100, reload;
-        /// Requests of one consumer; 429 past it.
+        /// Requests of one consumer, token calls included; 429 past it.
         requests_per_consumer: Option<Rate> [else "no limit": "100 per 1s"], reload;
+        /// Request tokens of one consumer that can still be exchanged; 429 past it.
+        request_tokens_per_consumer: NonZeroU32 = 10_000, reload;
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     oauth::SignatureMethod,
     origin::{Origin, Scheme, is_loopback},
     policy::operations::{Kind, Similar},
-    store::record::Dialect,
+    store::{postgres, record::Dialect, redis},
     verify::Advice,
 };
 
@@ -166,7 +166,12 @@ fn signature(config: &Config, found: &mut Findings) {
 fn nonce(config: &Config, found: &mut Findings) {
     let local = config.nonce_scope() == NonceScope::Local;
     let path = config.nonce_path();
+    let redis = config.nonce.url.as_ref();
+    let redis = redis.and_then(|url| redis::Target::parse(url.expose()).ok());
     report! { found;
+        ["nonce.url"] if let Some(redis) = redis.filter(redis::Target::is_in_clear) =>
+            "nobody checks that {redis} is that Redis, and what it says is not encrypted: whoever is on the way can read its \
+             password and say that a used nonce is fresh; write rediss://";
         ["nonce.on_lost"] if config.nonce.on_lost == OnLost::Accept =>
             "after used nonces are lost, requests from before can be replayed; leave it out once the service is up";
         ["nonce.scope"] if local && config.store_file().is_none() =>
@@ -179,6 +184,17 @@ fn nonce(config: &Config, found: &mut Findings) {
 
 fn store(config: &Config, found: &mut Findings) {
     let cache = &config.cache;
+    let store = config.store_file().is_none().then_some(&config.store.url);
+    for (key, url) in [
+        ("store.url", store),
+        ("store.lookup.url", config.store.lookup.url.as_ref()),
+    ] {
+        let url = url.and_then(|url| postgres::Url::parse(url.expose()).ok());
+        report! { found;
+            [key] if let Some(url) = url.filter(postgres::Url::is_in_clear) =>
+                "passwords and secrets cross the network to {} in clear; write sslmode=verify-full", url.place();
+        }
+    }
     report! { found;
         ["store.encryption_key_file"] if config.store.encryption_key_file.is_empty() =>
             "secrets are not encrypted in the store and in every backup of it; set the file of a key";

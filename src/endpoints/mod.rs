@@ -20,7 +20,7 @@ use crate::{
         origin::PublicUrl,
         signed::{Collected, SignedRequest, is_form},
     },
-    policy::{self, sunset::Sunset},
+    policy::{self, rate::ConsumerRate, sunset::Sunset},
     respond::{Failure, OwnResponse},
     route::{self, TokenCall},
     server::{buffered::API_FORMS, request::RequestBody},
@@ -66,6 +66,10 @@ pub struct Endpoints {
     pub verify: verify::Params,
     /// The lifetimes of tokens.
     pub lifetimes: Lifetimes,
+    /// The limit on the requests of a consumer, token calls and others together.
+    pub rate: Option<Arc<ConsumerRate>>,
+    /// The most request tokens of a consumer that are open at once.
+    pub max_request_tokens: u32,
     /// The parameters of the access token response that describe the user.
     pub user_parameters: Vec<(String, UserField)>,
     /// Informs the cache of credentials of revocations by a call.
@@ -177,6 +181,9 @@ impl Endpoints {
             .fold(facts.deviations, DeviationSet::with);
         if let Some(sunset) = &self.sunset {
             sunset.check(&verified.credential().consumer().key)?;
+        }
+        if let Some(rate) = &self.rate {
+            rate.pass(&verified.credential().consumer().key)?;
         }
         match call {
             TokenCall::RequestToken => request_token::respond(self, &request, &verified).await,

@@ -5,7 +5,10 @@ use crate::{
     issue::{Rejection, callback, permissions, random},
     parse::signed::SignedRequest,
     respond::{Failure, OwnResponse},
-    store::record::{RequestToken, RequestTokenState},
+    store::{
+        port::Issued,
+        record::{RequestToken, RequestTokenState},
+    },
     telemetry::{metrics::Verdict, redact::RedactedToken},
     verify::Verified,
 };
@@ -60,7 +63,12 @@ pub(super) async fn respond(
     );
     let issued = token.token.clone();
     let store = endpoints.verifier.store();
-    store.issue_request_token(token).await?;
+    let most = endpoints.max_request_tokens;
+    if store.issue_request_token(token, most).await? == Issued::TooManyOpen {
+        // By then the open ones have been decided on, exchanged, or have expired.
+        let retry_after = endpoints.lifetimes.request;
+        return Err(Rejection::TooManyRequestTokens { retry_after }.into());
+    }
     tracing::info!(
         target: "audit", event = "request_token_issued", consumer = %consumer.key, token = %RedactedToken(&issued),
     );

@@ -1,5 +1,7 @@
 //! Why no token is issued.
 
+use std::time::Duration;
+
 use thiserror::Error;
 
 use super::callback::CallbackError;
@@ -14,6 +16,12 @@ pub enum Rejection {
     /// The scope is not accepted.
     #[error("{0}")]
     Scope(&'static str),
+    /// The consumer has too many open request tokens.
+    #[error("too many open request tokens")]
+    TooManyRequestTokens {
+        /// The lifetime of those that are open.
+        retry_after: Duration,
+    },
     /// No such request token, or it is void.
     #[error("unknown token")]
     TokenUnknown,
@@ -47,6 +55,9 @@ impl Rejection {
                 "scope",
                 "scope has a permission that is not registered for this consumer",
             ),
+            Self::TooManyRequestTokens { retry_after } => Problem::plain(429, Verdict::RateLimited)
+                .retry_after(*retry_after)
+                .advise("too many request tokens wait for a decision: exchange them, or wait until they expire"),
             Self::TokenUnknown => unauthorized(Verdict::TokenRejected),
             Self::TokenExpired => unauthorized(Verdict::TokenExpired),
             Self::TokenUsed => unauthorized(Verdict::TokenUsed),

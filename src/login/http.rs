@@ -105,19 +105,22 @@ impl HttpLogin {
         let Some(user) = read(status, &body, &self.params.fields)? else {
             return Err(LoginError::Rejected { account: None });
         };
-        let id = user.id.clone();
+        let (id, given) = (user.id.clone(), user.name.clone());
         let admitted = self.store.admit_user(user, self.clock.now()).await;
         match admitted.map_err(LoginFault::Store)? {
             Admitted::User(user) if user.enabled => {
+                if let Some(name) = given.filter(|given| *given != user.name) {
+                    let known = &user.name;
+                    tracing::warn!(
+                        user = %id, name, known, "login.url gives the name of another user; the known name is kept"
+                    );
+                }
                 let rehashed = None;
                 return Ok(Login { user, rehashed });
             }
             Admitted::User(_) => {}
             Admitted::Removed => {
                 tracing::warn!(user = %id, "login.url names a user who was removed here");
-            }
-            Admitted::NameTaken => {
-                return Err(LoginFault::Response("has the name of another user").into());
             }
         }
         Err(LoginError::Rejected { account: Some(id) })

@@ -11,6 +11,7 @@ use std::{
 
 use moka::sync::Cache;
 
+use super::Rejection;
 use crate::names::ConsumerKey;
 
 /// A number of requests in a period.
@@ -49,15 +50,16 @@ impl ConsumerRate {
         before.map_or(self, Arc::clone)
     }
 
-    /// Counts a request.
+    /// Counts a request that is made now.
     ///
     /// # Errors
-    /// The time until the next one is allowed; the request is not counted then.
-    pub fn count(&self, consumer: &ConsumerKey) -> Result<(), Duration> {
-        self.count_at(consumer, self.started.elapsed())
+    /// [`Rejection::TooManyRequests`]; the request is not counted then.
+    pub fn pass(&self, consumer: &ConsumerKey) -> Result<(), Rejection> {
+        let counted = self.count_at(consumer, self.started.elapsed());
+        counted.map_err(|retry_after| Rejection::TooManyRequests { retry_after })
     }
 
-    /// Counts a request at `now`, the time since the start.
+    /// Counts a request at `now`, the time since the start, or returns the time until the next one is allowed.
     fn count_at(&self, consumer: &ConsumerKey, now: Duration) -> Result<(), Duration> {
         let bucket = self.buckets.get_with_by_ref(consumer, Default::default);
         let period = nanoseconds(self.rate.period);

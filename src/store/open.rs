@@ -13,9 +13,9 @@ use tokio::runtime::Builder;
 
 use super::{
     Store, StoreError,
-    postgres::{self, LookupError, PostgresStore},
+    postgres::{self, PostgresStore},
     seal::{Seal, SealKey},
-    sql::{Engine, schema},
+    sql::{Engine, Outside, schema},
     sqlite::SqliteStore,
 };
 use crate::tls::TlsFileError;
@@ -29,6 +29,8 @@ pub struct Params {
     pub keys: Vec<SealKey>,
     /// The purpose of opening it.
     pub opening: Opening,
+    /// Credentials that an existing system keeps, for those that are not in the store.
+    pub outside: Option<Arc<dyn Outside>>,
 }
 
 /// The purpose of opening a store.
@@ -60,7 +62,7 @@ pub enum Backend {
     /// One SQLite file.
     Sqlite(PathBuf),
     /// PostgreSQL.
-    Postgres(Box<postgres::Url>, postgres::Lookup),
+    Postgres(Box<postgres::Url>),
 }
 
 /// Why a store cannot be opened. It names the place and the fix; nothing was changed.
@@ -75,8 +77,8 @@ pub struct OpenError {
 impl std::fmt::Display for OpenError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.problem {
-            // These name a key or a file of their own.
-            OpenProblem::Tls(_) | OpenProblem::Lookup(_) => self.problem.fmt(f),
+            // It names a file of its own.
+            OpenProblem::Tls(_) => self.problem.fmt(f),
             problem @ OpenProblem::NotWritable(_) => {
                 let grant = grant(Path::new(&self.place));
                 let place = &self.place;
@@ -131,9 +133,6 @@ pub enum OpenProblem {
     /// No server of the URL answers, lets us in and accepts writes.
     #[error("cannot be reached; see the cause, and correct store.url or start the server")]
     Unreachable(#[source] Box<dyn Error + Send + Sync>),
-    /// A query for credentials of an existing system.
-    #[error(transparent)]
-    Lookup(#[from] LookupError),
     /// A newer version of countersign has migrated the store.
     #[error("has schema {found} and this version knows schema {known}; run the newer version")]
     NewerSchema {
@@ -191,6 +190,7 @@ pub fn open_store(params: Params) -> Result<Arc<dyn Store>, OpenError> {
         backend,
         keys,
         opening,
+        outside,
     } = params;
     // Any other opening rejects clear secrets in an encrypted store: their writer did not have the key.
     let accepts_clear = matches!(opening, Opening::Reseal | Opening::Check);
@@ -198,15 +198,15 @@ pub fn open_store(params: Params) -> Result<Arc<dyn Store>, OpenError> {
     let (place, opened) = match backend {
         Backend::Sqlite(path) => {
             let open = || {
-                let store = SqliteStore::open(&path, seal()?)?;
+                let store = SqliteStore::open(&path, seal()?, outside)?;
                 prepared(store, opening)
             };
             (path.display().to_string(), open())
         }
-        Backend::Postgres(url, lookup) => {
+        Backend::Postgres(url) => {
             let open = || {
-                let store = PostgresStore::open(&url, lookup, seal()?, opening)?;
-                block_on(store.reach(opening))??;
+                let store = PostgresStore::open(&url, seal()?, outside, opening)?;
+                block_on(store.reach())??;
                 prepared(store, opening)
             };
             (url.place(), open())

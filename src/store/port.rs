@@ -58,6 +58,15 @@ pub fn is_disk_full(error: &(dyn std::error::Error + 'static)) -> bool {
     std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<DiskFull>())
 }
 
+/// Where a record was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// In the store, whose feed reports its changes.
+    Store,
+    /// In the existing system, of whose changes nothing is known until it is asked again.
+    Outside,
+}
+
 /// The outcome of registering something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
@@ -90,8 +99,15 @@ pub enum Admitted {
     User(User),
     /// The id is that of a removed user; nothing changed.
     Removed,
-    /// The name is another user's; nothing changed.
-    NameTaken,
+}
+
+/// The outcome of [`Tokens::issue_request_token`](super::Tokens::issue_request_token).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Issued {
+    /// The token is kept.
+    Issued,
+    /// The consumer has too many open ones; nothing changed.
+    TooManyOpen,
 }
 
 /// The user's decision on the consent page.

@@ -1012,9 +1012,9 @@ fn a_change_whose_record_the_store_does_not_take_is_logged_where_it_was_made() {
 fn a_consumer_of_another_system_is_not_changed_here() {
     let (server, upstream) = (Postgres::start(), Upstream::start());
     let store = format!(
-        "store.backend = 'postgres'\nstore.url = '{}'\n\
-         store.lookup.consumer_sql = \"SELECT 'secret' AS secret, NULL AS name, '' AS permissions, true AS enabled \
-         WHERE $1 = 'theirs'\"",
+        "store.lookup.url = '{}'\n\
+         store.lookup.consumer_sql = \"SELECT 'theirs' AS key, 'secret' AS secret, NULL AS name, '' AS permissions, \
+         true AS enabled WHERE $1 = 'theirs'\"",
         server.database()
     );
     let proxy = with_api(&upstream, &store).start();

@@ -1,7 +1,9 @@
 //! The effect of each limit.
 
 use crate::support::{
-    Call, Connection, Placement, Proxy, Scene, Upstream, Visitor, legs::LOGIN, now, until,
+    Call, Connection, Placement, Proxy, Scene, Upstream, Visitor,
+    legs::{LOGIN, REVOKE_TOKEN, asks, exchanges, token_of},
+    now, until,
 };
 
 #[test]
@@ -43,6 +45,54 @@ fn a_consumer_over_its_rate_is_429() {
             .is(401, "signature_invalid");
     }
     proxy.passes(Call::get("/x").by(&third).with(&third_token));
+}
+
+#[test]
+fn token_calls_count_like_all_others() {
+    let (_api, proxy, caller) =
+        Scene::with("limits.requests_per_consumer = '4 per 60s'").into_parts();
+    let consumer = &caller.consumer;
+    let ask = || proxy.send(asks(consumer, "oob"));
+    let undecided = token_of(&ask());
+    proxy.passes(Call::get("/x").of(&caller));
+    // A call that gets no token counts too, and one with a wrong signature does not.
+    let early = exchanges(consumer, &undecided, "1");
+    proxy.send(early).is(401, "permission_unknown");
+    for _ in 0..5 {
+        let forged = asks(consumer, "oob").key("forged&");
+        proxy.send(forged).is(401, "signature_invalid");
+    }
+    proxy.passes(Call::get("/x").of(&caller));
+    let limited = [
+        ask(),
+        proxy.send(Call::post(REVOKE_TOKEN).of(&caller)),
+        proxy.send(Call::get("/x").of(&caller)),
+    ];
+    for response in limited {
+        response.has_status(429);
+        assert!(response.header("Retry-After").is_some(), "{response:?}");
+    }
+    let other = proxy.consumer("Other");
+    proxy.send(asks(&other, "oob")).has_status(200);
+}
+
+#[test]
+fn a_consumer_has_a_limit_for_request_tokens_that_nobody_decides_on() {
+    let (_api, proxy, caller) =
+        Scene::with("limits.request_tokens_per_consumer = 3\ntokens.request_ttl = '3s'")
+            .into_parts();
+    let ask = || proxy.send(asks(&caller.consumer, "oob"));
+    until("three of them are open", || {
+        let answers: Vec<_> = (0..4).map(|_| ask()).collect();
+        answers.iter().any(|answer| {
+            answer.status == 429
+                && answer.header("Retry-After") == Some("3")
+                && answer.text().contains("request tokens")
+        })
+    });
+    let other = proxy.consumer("Other");
+    proxy.send(asks(&other, "oob")).has_status(200);
+    until("they have ended", || ask().status == 200);
 }
 
 #[test]

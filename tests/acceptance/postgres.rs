@@ -79,24 +79,32 @@ fn keys_and_tokens_of_an_existing_system_verify_without_an_import() {
         "CREATE TABLE clients (client_key text, secret text);
          INSERT INTO clients VALUES ('shop', 'shop secret');
          CREATE TABLE tokens (token text, secret text, client_key text, uid int, revoked boolean);
-         INSERT INTO tokens VALUES ('first', 'one', 'shop', 7, false), ('second', 'two', 'shop', 8, false)",
+         INSERT INTO tokens VALUES ('first', 'one', 'shop', 7, false), ('second', 'two', 'shop', 8, false);
+         CREATE ROLE reader LOGIN; GRANT SELECT ON clients, tokens TO reader",
     );
-    let text = |tokens: &str| {
+    let text = |role: &str, tokens: &str| {
+        let lookup = url.replace("postgres@", &format!("{role}@"));
         format!(
             "store.backend = 'postgres'\nstore.url = '{url}'\nnonce.scope = 'local'\ncache.ttl = '1s'\n\
-             store.lookup.consumer_sql = \"SELECT secret, NULL AS name, '{{read}}'::text[] AS permissions, \
-             true AS enabled FROM clients WHERE client_key = $1\"\n\
-             store.lookup.token_sql = \"\"\"\nSELECT secret, client_key AS consumer, uid AS user_id, 'read' AS permissions,\n\
-             NULL::bigint AS expires_at, revoked FROM {tokens} WHERE token = $1\"\"\""
+             cache.negative_ttl = '0s'\nstore.lookup.url = '{lookup}'\n\
+             store.lookup.consumer_sql = \"SELECT client_key AS key, secret, NULL AS name, '{{read}}'::text[] AS \
+             permissions, true AS enabled FROM clients WHERE client_key = $1\"\n\
+             store.lookup.token_sql = \"\"\"\nSELECT token, secret, client_key AS consumer, uid AS user_id,\n\
+             'read' AS permissions, NULL::bigint AS expires_at, revoked FROM {tokens} WHERE token = $1\"\"\""
         )
     };
-    let wrong = Proxy::in_front_of(&api).config(&text("nowhere"));
-    for ended in [wrong.run(&["check"], ""), wrong.serve_fails()] {
-        assert_eq!(ended.code(), Some(1), "{ended:?}");
-        let expected = "store.lookup.token_sql: ";
-        has(&ended.stderr, &[expected, "nowhere"]);
+    for (role, tokens, expected) in [
+        ("reader", "nowhere", "store.lookup.token_sql: "),
+        ("postgres", "tokens", "store.lookup.url: "),
+        ("nobody", "tokens", "store.lookup.url: "),
+    ] {
+        let wrong = Proxy::in_front_of(&api).config(&text(role, tokens));
+        for ended in [wrong.serve_fails(), wrong.run(&["check"], "")] {
+            assert_eq!(ended.code(), Some(1), "{ended:?}");
+            has(&ended.stderr, &[expected]);
+        }
     }
-    let proxy = Proxy::with(&api, &text("tokens"));
+    let proxy = Proxy::with(&api, &text("reader", "tokens"));
     let consumer = Consumer::new("shop", "shop secret");
     let token = |token: &str, secret: &str| Token::new(token, secret);
     let call = |token: &Token| proxy.served(Call::get("/a").by(&consumer).with(token));
@@ -120,4 +128,68 @@ fn keys_and_tokens_of_an_existing_system_verify_without_an_import() {
     until("the other system's word counts", || {
         call(&second).problem().as_deref() == Some("token_revoked")
     });
+    // Its secret is gone: nobody signs with an empty one.
+    server.sql("test0", "UPDATE clients SET secret = ''");
+    let nobody = Consumer::new("shop", "");
+    let empty = token("second", "two");
+    until("an empty secret is none", || {
+        let response = proxy.send(Call::get("/a").by(&nobody).with(&empty));
+        response.status == 401 && proxy.logged(&["the secret is empty"]) > 0
+    });
+    // A key that was removed here is not taken from there again.
+    server.sql("test0", "UPDATE clients SET secret = 'shop secret'");
+    proxy.run("consumer add --name Shop --key shop");
+    let removed = proxy.run("consumer remove shop --yes");
+    has(
+        &removed.stderr,
+        &["unknown from now on", "store.lookup.consumer_sql"],
+    );
+    until("the key is unknown", || {
+        let response = proxy.send(Call::get("/a").by(&consumer).with(&second));
+        response.status == 401 && response.problem().as_deref() != Some("token_revoked")
+    });
+}
+
+#[test]
+fn while_the_existing_system_is_down_its_credentials_get_503_and_others_are_served() {
+    let server = Postgres::start();
+    let api = Upstream::start();
+    let url = server.database();
+    server.sql(
+        "test0",
+        "CREATE TABLE clients (client_key text, secret text);
+         INSERT INTO clients VALUES ('shop', 'shop secret')",
+    );
+    // SQLite has no schema of ours in that database.
+    let proxy = Proxy::with(
+        &api,
+        &format!(
+            "cache.ttl = '0s'\ncache.negative_ttl = '0s'\ncache.stale_if_error = '0s'\n\
+             operations.unlisted = 'application'\nstore.lookup.url = '{url}'\n\
+             store.lookup.consumer_sql = \"SELECT client_key AS key, secret, NULL AS name, NULL AS permissions, \
+             true AS enabled FROM clients WHERE client_key = $1\""
+        ),
+    );
+    let (shop, own) = (Consumer::new("shop", "shop secret"), proxy.consumer("Own"));
+    let call = |consumer: &Consumer| proxy.send(Call::get("/a").by(consumer));
+    call(&shop).has_status(200);
+    call(&own).has_status(200);
+    let degraded = || {
+        let ready = proxy.ask_admin("/readyz");
+        assert_eq!(ready.status, 200, "{ready:?}");
+        ready.text().contains("degraded: lookup since ")
+    };
+    assert!(!degraded());
+    server.stop();
+    until("it is known to be down", || {
+        let response = call(&shop);
+        response.status == 503 && response.header("Retry-After").is_some()
+    });
+    call(&own).has_status(200);
+    until("the outage is reported", degraded);
+    assert_eq!(proxy.metric("countersign_degraded{cause=\"lookup\"}"), 1.0);
+    server.start_again();
+    until("it is served again", || call(&shop).status == 200);
+    until("the end is reported", || !degraded());
+    outages_are_logged(&proxy, 1);
 }

@@ -1,14 +1,15 @@
 //! Request tokens and the user's decision.
 
+use countersign::clock::UnixTime;
 use countersign::store::{
-    port::{Decided, Decision},
+    port::{Decided, Decision, Issued},
     record::{Callback, Consumer, RequestToken, RequestTokenState},
 };
 
 use crate::{
     records::{
-        NOW, VERIFIER, allow, always, ask, authorize, consumer, decide_as, id, later, opened,
-        populated, populated_twice, request_token, set_enabled, until_answered, user,
+        NOW, VERIFIER, allow, always, ask, authorize, consumer, decide_as, exchange, id, later,
+        opened, populated, populated_twice, request_token, set_enabled, until_answered, user,
         with_redirect_token,
     },
     suite::Backend,
@@ -23,13 +24,45 @@ pub(crate) async fn keeps_a_request_token<B: Backend>() {
         ..request_token("bare", "c")
     };
     for token in [request_token("r", "c"), bare] {
-        store.issue_request_token(token.clone()).await.unwrap();
+        store.issue_request_token(token.clone(), 9).await.unwrap();
         assert_eq!(
             store.request_token(&token.token).await.unwrap(),
             Some(token)
         );
     }
     assert_eq!(store.request_token("R").await.unwrap(), None);
+}
+
+pub(crate) async fn has_a_limit_for_the_open_ones_of_a_consumer<B: Backend>() {
+    let (_backend, store) = populated::<B>().await;
+    store.add_consumer(consumer("other")).await.unwrap();
+    let issue = async |name: &str, consumer: &str, now| {
+        let token = RequestToken {
+            issued_at: now,
+            expires_at: UnixTime(now.0 + 600),
+            ..request_token(name, consumer)
+        };
+        store.issue_request_token(token, 3).await.unwrap()
+    };
+    for name in ["a", "b", "r"] {
+        assert_eq!(issue(name, "c", NOW).await, Issued::Issued);
+    }
+    assert_eq!(issue("d", "c", NOW).await, Issued::TooManyOpen);
+    assert_eq!(store.request_token("d").await.unwrap(), None);
+    assert_eq!(issue("o", "other", NOW).await, Issued::Issued);
+    // One that is allowed can still be exchanged; one that is exchanged or denied is over.
+    let user = id("u");
+    decide_as(&store, "r", &user, allow(), NOW).await.unwrap();
+    assert_eq!(issue("d", "c", later(1)).await, Issued::TooManyOpen);
+    store.exchange(exchange("r", "c")).await.unwrap();
+    assert_eq!(issue("d", "c", later(2)).await, Issued::Issued);
+    assert_eq!(issue("e", "c", later(2)).await, Issued::TooManyOpen);
+    let denied = decide_as(&store, "a", &user, Decision::Deny, later(2)).await;
+    assert_eq!(denied.unwrap(), Decided::Recorded);
+    assert_eq!(issue("e", "c", later(2)).await, Issued::Issued);
+    // Neither does one that has ended count.
+    assert_eq!(issue("f", "c", later(599)).await, Issued::TooManyOpen);
+    assert_eq!(issue("f", "c", later(600)).await, Issued::Issued);
 }
 
 pub(crate) async fn finds_it_by_the_token_of_its_redirect<B: Backend>() {

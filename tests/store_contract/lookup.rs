@@ -1,15 +1,16 @@
-//! Credentials that an existing system keeps in the same PostgreSQL.
+//! Credentials that an existing system keeps in PostgreSQL, beside a store of any kind.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use countersign::{
     names::ConsumerKey,
     store::{
-        Backend, OpenError, Opening, Params, Store, StoreError, open_store,
+        Backend, Opening, Params, Store, StoreError, open_store,
         port::Change,
-        postgres::{Lookup, Url},
+        postgres::{Lookup, LookupError, LookupParams, Url},
     },
 };
+use tempfile::TempDir;
 
 use crate::{
     postgres::database_of,
@@ -17,18 +18,22 @@ use crate::{
     records::{NOW, access_token, ask, consumer, id, populate, request_token, set_enabled, user},
 };
 
-const CONSUMERS: &str = "SELECT secret, title AS name, scopes AS permissions, active AS enabled
+const CONSUMERS: &str =
+    "SELECT client_key AS key, secret, title AS name, scopes AS permissions, active AS enabled
     FROM clients WHERE client_key = $1";
-const TOKENS: &str = "SELECT secret, client_key AS consumer, uid AS user_id, scopes AS permissions,
+const TOKENS: &str =
+    "SELECT token, secret, client_key AS consumer, uid AS user_id, scopes AS permissions,
     expires AS expires_at, revoked FROM tokens WHERE token = $1";
 const LEGACY: &str = "
     CREATE TABLE clients (
-        client_key text, secret varchar(99), title text, scopes text[], active boolean);
+        client_key text, secret varchar, title text, scopes text[], active boolean);
     INSERT INTO clients VALUES
         ('shop', 's3cret', 'The Shop', '{read,write:all}', true),
         ('off', 's', NULL, NULL, false),
         ('null', NULL, 'n', '{}', true),
+        ('empty', '', 'n', '{}', true),
         ('twice', 'a', 'n', '{}', true), ('twice', 'b', 'n', '{}', true),
+        ('long', repeat('s', 70000), 'n', '{}', true),
         ('scope', 's', 'n', '{\"no name\"}', true);
     CREATE TABLE tokens (
         token text, secret text, client_key text, uid bigint, scopes text, expires timestamptz, revoked boolean);
@@ -38,12 +43,17 @@ const LEGACY: &str = "
         ('revoked', 'ts', 'shop', 4711, NULL, NULL, true),
         ('other', 'ts', 'shop', 4712, '', NULL, false),
         ('name', 'ts', 'no name', 4711, '', NULL, false),
+        ('empty', '', 'shop', 4711, '', NULL, false),
         ('null', 'ts', 'shop', 4711, '', NULL, NULL);
 ";
 
+/// A database of another system, with a role that may read its tables and nothing else. The PostgreSQL store is in the same
+/// database.
 struct Legacy {
     server: Arc<Server>,
     url: String,
+    reader: String,
+    directory: TempDir,
 }
 
 impl Legacy {
@@ -53,25 +63,65 @@ impl Legacy {
 
     fn on(server: Arc<Server>) -> Self {
         let url = server.database();
-        server.sql(database_of(&url), LEGACY);
-        Self { server, url }
+        let reader = format!("reader_{}", database_of(&url));
+        let legacy = Self {
+            server,
+            url,
+            reader,
+            directory: tempfile::tempdir().unwrap(),
+        };
+        legacy.sql(LEGACY);
+        legacy.sql(&format!(
+            "CREATE ROLE {0} LOGIN; GRANT SELECT ON clients, tokens TO {0}",
+            legacy.reader
+        ));
+        legacy
     }
 
-    fn open(&self, lookup: Lookup, opening: Opening) -> Result<Arc<dyn Store>, OpenError> {
-        let url = Url::parse(&self.url).unwrap();
+    /// Runs a statement in the database, as its superuser.
+    fn sql(&self, statement: &str) -> String {
+        self.server.sql(database_of(&self.url), statement)
+    }
+
+    fn lookup_of(
+        &self,
+        consumer_sql: Option<&str>,
+        token_sql: Option<&str>,
+        opening: Opening,
+    ) -> Arc<Lookup> {
+        let url = self.url.replace("postgres@", &format!("{}@", self.reader));
+        let params = LookupParams {
+            url: Url::parse(&url).unwrap(),
+            consumer_sql: consumer_sql.map(str::to_owned),
+            token_sql: token_sql.map(str::to_owned),
+        };
+        Arc::new(Lookup::open(params, opening).unwrap())
+    }
+
+    fn lookup(&self) -> Arc<Lookup> {
+        self.lookup_of(Some(CONSUMERS), Some(TOKENS), Opening::Serve)
+    }
+
+    fn on_postgres(&self) -> Backend {
+        Backend::Postgres(Box::new(Url::parse(&self.url).unwrap()))
+    }
+
+    fn on_sqlite(&self) -> Backend {
+        Backend::Sqlite(PathBuf::from(self.directory.path()).join("store"))
+    }
+
+    fn serve_from(&self, backend: Backend) -> Arc<dyn Store> {
         open_store(Params {
-            backend: Backend::Postgres(Box::new(url), lookup),
+            backend,
             keys: Vec::new(),
-            opening,
+            opening: Opening::Serve,
+            outside: Some(self.lookup()),
         })
+        .unwrap()
     }
 
     fn serve(&self) -> Arc<dyn Store> {
-        let lookup = Lookup {
-            consumer_sql: Some(CONSUMERS),
-            token_sql: Some(TOKENS),
-        };
-        self.open(lookup, Opening::Serve).unwrap()
+        self.serve_from(self.on_postgres())
     }
 }
 
@@ -86,7 +136,13 @@ fn names(permissions: &[countersign::names::Permission]) -> Vec<String> {
 #[tokio::test]
 async fn finds_what_is_not_registered_here() {
     let legacy = Legacy::new();
-    let store = legacy.serve();
+    for backend in [legacy.on_postgres(), legacy.on_sqlite()] {
+        finds_in(&legacy.serve_from(backend)).await;
+    }
+    assert!(legacy.lookup().check().await.unwrap().is_empty());
+}
+
+async fn finds_in(store: &Arc<dyn Store>) {
     let shop = store.consumer(&key("shop")).await.unwrap().unwrap();
     assert_eq!((&*shop.name, shop.enabled), ("The Shop", true));
     assert_eq!(shop.secret, "s3cret".into());
@@ -108,10 +164,10 @@ async fn finds_what_is_not_registered_here() {
     let revoked = store.access_token("revoked").await.unwrap().unwrap();
     assert!(revoked.revoked_at.is_some() && revoked.expires_at.is_none());
     // Malformed credentials do not exist.
-    for name in ["null", "twice", "scope", "nobody"] {
+    for name in ["null", "empty", "twice", "long", "scope", "nobody"] {
         assert_eq!(store.consumer(&key(name)).await.unwrap(), None, "{name}");
     }
-    for name in ["name", "null", "nobody", "", "nul\0"] {
+    for name in ["name", "null", "empty", "nobody", "", "nul\0"] {
         assert_eq!(store.access_token(name).await.unwrap(), None, "{name}");
     }
     // A consumer registered here takes precedence, and neither list nor export has the other.
@@ -132,8 +188,13 @@ async fn finds_what_is_not_registered_here() {
 #[tokio::test]
 async fn what_is_ended_here_is_ended_whatever_the_other_system_says() {
     let legacy = Legacy::new();
-    let store = legacy.serve();
-    populate(&store).await;
+    for backend in [legacy.on_postgres(), legacy.on_sqlite()] {
+        ends_in(&legacy.serve_from(backend)).await;
+    }
+}
+
+async fn ends_in(store: &Arc<dyn Store>) {
+    populate(store).await;
     store.add_user(user("4712")).await.unwrap();
     let is_revoked = async |token: &str| {
         let found = store.access_token(token).await.unwrap().unwrap();
@@ -154,12 +215,219 @@ async fn what_is_ended_here_is_ended_whatever_the_other_system_says() {
     );
     // The state of a user who is known here counts; an unknown one does not matter.
     let id = id("4712");
-    set_enabled(&store, &id, false, NOW).await;
+    set_enabled(store, &id, false, NOW).await;
     assert!(is_revoked("other").await);
-    set_enabled(&store, &id, true, NOW).await;
+    set_enabled(store, &id, true, NOW).await;
     assert!(!is_revoked("other").await);
     store.remove_user(&id, NOW, None).await.unwrap();
     assert!(is_revoked("other").await);
+    // A consumer that was removed here stays away, although the other system has its key.
+    store.add_consumer(consumer("shop")).await.unwrap();
+    assert!(store.remove_consumer(&key("shop"), None).await.unwrap());
+    assert_eq!(store.consumer(&key("shop")).await.unwrap(), None);
+    assert!(store.consumer(&key("off")).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_credential_has_one_spelling_whatever_the_database_compares() {
+    let legacy = Legacy::new();
+    legacy.sql(
+        "ALTER TABLE clients ALTER client_key TYPE char(12);
+         ALTER TABLE tokens ALTER token TYPE char(12)",
+    );
+    let consumers = CONSUMERS.replace("client_key AS key", "rtrim(client_key) AS key");
+    let tokens = TOKENS.replace("SELECT token,", "SELECT rtrim(token) AS token,");
+    let folded = |sql: &str, column: &str| {
+        sql.replace(
+            &format!("{column} = $1"),
+            &format!("lower({column}) = lower($1)"),
+        )
+    };
+    let queries = [
+        (consumers.clone(), tokens.clone()),
+        (folded(&consumers, "client_key"), folded(&tokens, "token")),
+    ];
+    for (consumer_sql, token_sql) in &queries {
+        let lookup = legacy.lookup_of(Some(consumer_sql), Some(token_sql), Opening::Serve);
+        lookup.check().await.unwrap();
+        let store = open_store(Params {
+            backend: legacy.on_sqlite(),
+            keys: Vec::new(),
+            opening: Opening::Serve,
+            outside: Some(lookup),
+        })
+        .unwrap();
+        assert!(store.consumer(&key("shop")).await.unwrap().is_some());
+        for other in ["Shop", "SHOP"] {
+            assert_eq!(store.consumer(&key(other)).await.unwrap(), None, "{other}");
+        }
+        assert!(store.access_token("t").await.unwrap().is_some());
+        for other in ["t ", "t  ", "T", " t"] {
+            assert_eq!(store.access_token(other).await.unwrap(), None, "{other}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_role_with_any_right_on_our_schema_is_rejected() {
+    let legacy = Legacy::new();
+    drop(legacy.serve());
+    let reader = &legacy.reader;
+    let other = format!("other_{reader}");
+    legacy.sql(&format!("CREATE ROLE {other}"));
+    let check = async || {
+        legacy
+            .lookup()
+            .check()
+            .await
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(check().await, Ok(Vec::new()));
+    for (grant, revoke, expected) in [
+        (
+            "GRANT USAGE ON SCHEMA countersign TO R",
+            "REVOKE USAGE ON SCHEMA countersign FROM R",
+            "has rights on the schema countersign",
+        ),
+        (
+            "GRANT CREATE ON SCHEMA countersign TO PUBLIC",
+            "REVOKE CREATE ON SCHEMA countersign FROM PUBLIC",
+            "has rights on the schema countersign",
+        ),
+        (
+            "GRANT SELECT ON countersign.consumers TO R",
+            "REVOKE SELECT ON countersign.consumers FROM R",
+            "has rights on countersign.consumers",
+        ),
+        (
+            "GRANT SELECT (secret) ON countersign.access_tokens TO R",
+            "REVOKE SELECT (secret) ON countersign.access_tokens FROM R",
+            "has rights on countersign.access_tokens",
+        ),
+        (
+            // Not inherited, but SET ROLE makes it the other one.
+            "ALTER ROLE R NOINHERIT; GRANT O TO R; GRANT USAGE ON SCHEMA countersign TO O",
+            "REVOKE USAGE ON SCHEMA countersign FROM O; REVOKE O FROM R",
+            "has rights on the schema countersign",
+        ),
+        (
+            "GRANT pg_read_server_files TO R",
+            "REVOKE pg_read_server_files FROM R",
+            "can read the files of the server",
+        ),
+        (
+            "ALTER ROLE R REPLICATION",
+            "ALTER ROLE R NOREPLICATION",
+            "may replicate the whole server",
+        ),
+        (
+            "ALTER ROLE R SUPERUSER",
+            "ALTER ROLE R NOSUPERUSER",
+            "owns the schema countersign",
+        ),
+    ] {
+        let run = |statements: &str| {
+            for statement in statements.split(';') {
+                let words = statement.split(' ').map(|word| match word {
+                    "R" => reader,
+                    "O" => &other,
+                    word => word,
+                });
+                legacy.sql(&words.collect::<Vec<_>>().join(" "));
+            }
+        };
+        run(grant);
+        let error = check().await.unwrap_err();
+        assert!(error.starts_with("store.lookup.url: "), "{error}");
+        assert!(error.contains(expected), "{grant}: {error}");
+        run(revoke);
+        assert_eq!(check().await, Ok(Vec::new()), "{revoke}");
+    }
+    // Anybody could put an operator there that the queries use.
+    legacy.sql("GRANT CREATE ON SCHEMA public TO PUBLIC");
+    let findings = check().await.unwrap();
+    assert!(
+        findings[0].contains("REVOKE CREATE ON SCHEMA public"),
+        "{findings:?}"
+    );
+}
+
+#[tokio::test]
+async fn code_of_the_other_system_reaches_neither_our_records_nor_the_other_query() {
+    let legacy = Legacy::new();
+    let store = legacy.serve();
+    populate(&store).await;
+    let reader = &legacy.reader;
+    // Its owner replaces a table by a view that changes the session, for good if it can, and forges the other table.
+    legacy.sql(&format!(
+        "CREATE SCHEMA evil; GRANT USAGE ON SCHEMA evil TO {reader};
+         CREATE TABLE evil.clients AS SELECT * FROM clients;
+         UPDATE evil.clients SET secret = 'forged';
+         GRANT SELECT ON evil.clients TO {reader};
+         ALTER TABLE tokens RENAME TO tokens_before; GRANT SELECT ON tokens_before TO {reader};
+         CREATE FUNCTION evil() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+             PERFORM set_config('search_path', 'evil, public', false);
+             RETURN true;
+         END $$;
+         CREATE VIEW tokens AS SELECT * FROM public.tokens_before WHERE public.evil();
+         GRANT SELECT ON tokens TO {reader}"
+    ));
+    for _ in 0..6 {
+        assert!(store.access_token("t").await.unwrap().is_some());
+        let shop = store.consumer(&key("shop")).await.unwrap().unwrap();
+        assert_eq!(shop.secret, "s3cret".into());
+        let own = store.consumer(&key("c")).await.unwrap().unwrap();
+        assert_eq!(own, consumer("c"));
+    }
+    // It cannot read ours: nothing is found, and that is no answer.
+    legacy.sql(
+        "CREATE OR REPLACE FUNCTION evil() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+             RETURN EXISTS (SELECT FROM countersign.consumers);
+         END $$",
+    );
+    let found = store.access_token("t").await;
+    assert!(
+        matches!(found, Err(StoreError::Unavailable(_))),
+        "{found:?}"
+    );
+    // Neither does it change a setting of the connection on which it ran.
+    legacy.sql(
+        "CREATE OR REPLACE FUNCTION evil() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
+             IF current_setting('evil.ran', true) = 'yes' THEN RAISE 'the session was changed'; END IF;
+             PERFORM set_config('evil.ran', 'yes', false);
+             RETURN true;
+         END $$",
+    );
+    for _ in 0..6 {
+        assert!(store.access_token("t").await.unwrap().is_some());
+    }
+}
+
+#[tokio::test]
+async fn an_outage_of_the_other_system_ends_with_it_and_spares_our_own_records() {
+    let legacy = Legacy::on(Arc::new(Server::start()));
+    let store = legacy.serve_from(legacy.on_sqlite());
+    populate(&store).await;
+    assert!(store.consumer(&key("shop")).await.unwrap().is_some());
+    legacy.server.stop();
+    for _ in 0..3 {
+        let found = store.consumer(&key("shop")).await;
+        assert!(
+            matches!(found, Err(StoreError::Unavailable(_))),
+            "{found:?}"
+        );
+        let own = store.consumer(&key("c")).await.unwrap().unwrap();
+        assert_eq!(own, consumer("c"));
+    }
+    let error = legacy.lookup().check().await.unwrap_err().to_string();
+    assert!(error.starts_with("store.lookup.url: "), "{error}");
+    assert!(error.contains("cannot be reached"), "{error}");
+    legacy.server.start_again();
+    let begun = std::time::Instant::now();
+    while store.consumer(&key("shop")).await.is_err() {
+        assert!(begun.elapsed() < crate::postgres::PATIENCE);
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test]
@@ -167,7 +435,9 @@ async fn a_consumer_of_the_other_system_gets_no_new_tokens() {
     let legacy = Legacy::new();
     let store = legacy.serve();
     populate(&store).await;
-    let issued = store.issue_request_token(request_token("r", "shop")).await;
+    let issued = store
+        .issue_request_token(request_token("r", "shop"), 9)
+        .await;
     assert!(matches!(issued, Err(StoreError::Broken(_))), "{issued:?}");
     ask(&store, "r").await;
     let issued = store
@@ -179,66 +449,53 @@ async fn a_consumer_of_the_other_system_gets_no_new_tokens() {
 #[tokio::test]
 async fn says_what_is_wrong_with_a_query() {
     let legacy = Legacy::new();
-    let columns =
-        "SELECT secret, title AS name, scopes AS permissions, active AS enabled FROM clients";
+    let columns = "SELECT client_key AS key, secret, title AS name, scopes AS permissions, active AS enabled FROM clients";
     let cases = [
         ("SELEC", "syntax error"),
         ("SELECT 1 FROM nowhere WHERE $1 = 'a'", "does not exist"),
         (columns, "the query has one parameter, $1"),
         (
-            "SELECT secret FROM clients WHERE client_key = $1",
-            "has no column name; select secret, name, permissions, enabled",
+            "SELECT client_key AS key, secret FROM clients WHERE client_key = $1",
+            "has no column name; select key, secret, name, permissions, enabled",
         ),
         (
-            "SELECT secret, title AS name, scopes AS permissions, 1 AS enabled FROM clients WHERE client_key = $1",
+            "SELECT client_key AS key, secret, title AS name, scopes AS permissions, 1 AS enabled FROM clients WHERE client_key = $1",
             "the column enabled has the type int4; make it boolean",
         ),
         (
-            "SELECT secret, title AS name, scopes AS permissions, active AS enabled, false AS enabled FROM clients WHERE client_key = $1",
+            "SELECT client_key AS key, secret, title AS name, scopes AS permissions, active AS enabled, false AS enabled FROM clients WHERE client_key = $1",
             "has the column enabled twice; select it once",
         ),
         (
-            "SELECT secret, title AS name, scopes AS permissions, active AS enabled FROM clients WHERE length(client_key) = $1",
+            "SELECT client_key AS key, secret, title AS name, scopes AS permissions, active AS enabled FROM clients WHERE length(client_key) = $1",
             "$1 is compared with a column of the type int4; write column::text = $1",
         ),
         (
-            "SELECT secret, title AS name, scopes AS permissions, active AS enabled FROM clients WHERE $1 <> ''",
+            "SELECT client_key AS key, secret, title AS name, scopes AS permissions, active AS enabled FROM clients WHERE $1 <> ''",
             "finds a row for a value that is in no table",
         ),
         (
-            "INSERT INTO clients VALUES ($1) RETURNING secret, title AS name, scopes AS permissions, active AS enabled",
-            "read-only transaction",
+            "INSERT INTO clients VALUES ($1) RETURNING client_key AS key, secret, title AS name, scopes AS permissions, active AS enabled",
+            "syntax error",
         ),
     ];
-    drop(legacy.open(Lookup::default(), Opening::Serve).unwrap());
+    let problem = async |lookup: Arc<Lookup>| {
+        let error: LookupError = lookup.check().await.unwrap_err();
+        error.to_string()
+    };
     for (sql, expected) in cases {
-        let lookup = Lookup {
-            consumer_sql: Some(sql),
-            token_sql: Some(TOKENS),
-        };
         for opening in [Opening::Serve, Opening::Check] {
-            let error = legacy.open(lookup, opening).err().unwrap().to_string();
+            let error = problem(legacy.lookup_of(Some(sql), Some(TOKENS), opening)).await;
             assert!(error.starts_with("store.lookup.consumer_sql: "), "{error}");
             assert!(error.contains(expected), "{error}");
         }
     }
-    let count = legacy
-        .server
-        .sql(database_of(&legacy.url), "SELECT count(*) FROM clients");
-    assert_eq!(count, "6");
-    // A name is not looked up in our own tables.
-    let lookup = Lookup {
-        consumer_sql: None,
-        token_sql: Some("SELECT secret, consumer, \"user\" AS user_id, permissions, expires_at, false AS revoked
-            FROM access_tokens WHERE token = $1"),
-    };
-    let error = legacy
-        .open(lookup, Opening::Serve)
-        .err()
-        .unwrap()
-        .to_string();
+    assert_eq!(legacy.sql("SELECT count(*) FROM clients"), "8");
+    let reader = &legacy.reader;
+    legacy.sql(&format!("REVOKE SELECT ON tokens FROM {reader}"));
+    let error = problem(legacy.lookup()).await;
     assert!(
-        error.starts_with("store.lookup.token_sql: ") && error.contains("does not exist"),
+        error.starts_with("store.lookup.token_sql: ") && error.contains("permission denied"),
         "{error}"
     );
 }
@@ -247,30 +504,17 @@ async fn says_what_is_wrong_with_a_query() {
 async fn a_query_that_never_ends_stops_a_start_and_says_so() {
     // It outlives the program that began it, so it has a server of its own.
     let legacy = Legacy::on(Arc::new(Server::start()));
-    legacy.server.sql(
-        database_of(&legacy.url),
+    legacy.sql(
         "CREATE FUNCTION stuck() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
             LOOP
                 BEGIN PERFORM pg_sleep(60); EXCEPTION WHEN query_canceled THEN NULL; END;
             END LOOP;
         END $$",
     );
-    let lookup = Lookup {
-        consumer_sql: Some(
-            "SELECT secret, title AS name, scopes AS permissions, active AS enabled
-             FROM clients WHERE client_key = $1 OR stuck()",
-        ),
-        token_sql: None,
-    };
-    let (ended, ends) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let error = legacy.open(lookup, Opening::Serve).err();
-        ended.send(error.map(|error| error.to_string()))
-    });
-    let error = ends.recv_timeout(std::time::Duration::from_secs(60));
-    let error = error
-        .expect("the start ends")
-        .expect("the query is an error");
+    let sql = CONSUMERS.to_owned() + " OR stuck()";
+    let lookup = legacy.lookup_of(Some(&sql), None, Opening::Serve);
+    let checked = tokio::time::timeout(crate::postgres::PATIENCE, lookup.check()).await;
+    let error = checked.expect("the check ends").unwrap_err().to_string();
     assert!(error.contains("store.lookup.consumer_sql"), "{error}");
     assert!(error.contains("does not end within"), "{error}");
 }

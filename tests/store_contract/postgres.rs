@@ -1,14 +1,17 @@
 //! PostgreSQL, its secrets plain and sealed, and the behaviour of a server: it encrypts, reports changes, fails.
 
 use std::{
+    io::{Read, Write},
+    net::TcpListener,
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use countersign::nonce::{Insertion, OnLost};
 use countersign::store::{
     Backend as Engine, OpenError, OpenProblem, Opening, Params, Store, StoreError, open_store,
     port::{Added, Admitted, VerifiedPassword},
-    postgres::{Lookup, Url},
+    postgres::Url,
     record::{OutsideUser, Session},
     seal::SealKey,
 };
@@ -17,6 +20,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use crate::{
     postgres_server::{Identity, Postgres as Server},
     records::{MOST_SESSIONS, NOW, access_token, consumer, id, populate, session},
+    shared_nonces::{Replica, today},
     silent::Silent,
     suite::Backend,
 };
@@ -46,7 +50,7 @@ impl<const SEALED: bool> Backend for Postgres<SEALED> {
     }
 
     fn engine(&self) -> Engine {
-        Engine::Postgres(Box::new(Url::parse(&self.url).unwrap()), Lookup::default())
+        Engine::Postgres(Box::new(Url::parse(&self.url).unwrap()))
     }
 
     async fn open(&self) -> Arc<dyn Store> {
@@ -58,9 +62,10 @@ impl<const SEALED: bool> Backend for Postgres<SEALED> {
 
 fn open(url: &str, key: Option<SealKey>, opening: Opening) -> Result<Arc<dyn Store>, OpenError> {
     open_store(Params {
-        backend: Engine::Postgres(Box::new(Url::parse(url).unwrap()), Lookup::default()),
+        backend: Engine::Postgres(Box::new(Url::parse(url).unwrap())),
         keys: key.into_iter().collect(),
         opening,
+        outside: None,
     })
 }
 
@@ -188,7 +193,7 @@ async fn a_transaction_that_hangs_elsewhere_delays_and_does_not_stop_others() {
     tokio::spawn(connection);
     let issue = || store.issue_access_token(access_token("new", "c", "u"));
     // As a process does that is stopped in the middle of a use case.
-    let hang = "BEGIN; SELECT pg_advisory_xact_lock(1131697006)";
+    let hang = "BEGIN; LOCK TABLE countersign.writers IN EXCLUSIVE MODE";
     let begun = Instant::now();
     loop {
         client.batch_execute(hang).await.unwrap();
@@ -212,6 +217,73 @@ async fn a_transaction_that_hangs_elsewhere_delays_and_does_not_stop_others() {
 }
 
 #[tokio::test]
+async fn a_role_that_may_only_connect_stops_no_writer_and_takes_no_place_of_ours() {
+    let server = Server::shared();
+    let url = server.database();
+    let store = serve(&url);
+    let database = database_of(&url);
+    // Operators and tables that would be found first in a session that looks for names there.
+    server.sql(
+        database,
+        &format!(
+            "CREATE ROLE stranger_{database} LOGIN;
+             CREATE FUNCTION same(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+             CREATE OPERATOR public.= (LEFTARG = text, RIGHTARG = text, FUNCTION = same);
+             CREATE TABLE public.consumers (key text);
+             ALTER DATABASE {database} SET search_path = public, pg_catalog"
+        ),
+    );
+    let stranger = url.replace("postgres@", &format!("stranger_{database}@"));
+    let (client, connection) = tokio_postgres::connect(&stranger, tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    for lock in [
+        "SELECT pg_advisory_lock(1131697006)",
+        "SELECT pg_advisory_lock(hashtext('countersign.nonces'))",
+    ] {
+        client.batch_execute(lock).await.unwrap();
+    }
+    for lock in ["writers", "nonce_state", "consumers"] {
+        let lock = format!("LOCK TABLE countersign.{lock} IN ACCESS SHARE MODE");
+        let denied = client.batch_execute(&lock).await.unwrap_err();
+        assert!(denied.code().is_some(), "{denied}");
+    }
+    populate(&store).await;
+    let other = serve(&url);
+    assert_eq!(other.consumer(&id("c")).await.unwrap(), Some(consumer("c")));
+    assert_eq!(other.consumer(&id("nobody")).await.unwrap(), None);
+    // A nonce needs a partition, which is made under a lock.
+    let replica = Replica::on(&url, OnLost::Refuse);
+    let now = today();
+    assert_eq!(replica.inserted(now, now, "n").await, Insertion::Fresh);
+}
+
+#[tokio::test]
+async fn processes_that_start_at_once_make_one_store() {
+    let server = Server::shared();
+    for has_schema in [false, true] {
+        let url = server.database();
+        if has_schema {
+            server.sql(database_of(&url), "CREATE SCHEMA countersign");
+        }
+        let starts = (0..6).map(|_| {
+            let url = url.clone();
+            tokio::task::spawn_blocking(move || serve(&url))
+        });
+        let starts: Vec<_> = starts.collect();
+        let mut stores = Vec::new();
+        for start in starts {
+            stores.push(start.await.unwrap());
+        }
+        populate(&stores[0]).await;
+        for store in stores {
+            assert_eq!(store.consumer(&id("c")).await.unwrap(), Some(consumer("c")));
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_login_that_changes_no_record_waits_for_no_other_writer() {
     let server = Server::shared();
     let url = server.database();
@@ -228,7 +300,7 @@ async fn a_login_that_changes_no_record_waits_for_no_other_writer() {
         .unwrap();
     tokio::spawn(connection);
     // As a process does that issues a token.
-    let lock = "BEGIN; SELECT pg_advisory_xact_lock_shared(1131697006)";
+    let lock = "BEGIN; LOCK TABLE countersign.writers IN ROW SHARE MODE";
     client.batch_execute(lock).await.unwrap();
     let admitted = store.admit_user(ada.clone(), NOW).await.unwrap();
     assert!(matches!(admitted, Admitted::User(_)));
@@ -296,6 +368,30 @@ async fn reports_that_something_may_have_changed_after_an_outage() {
         .unwrap();
 }
 
+#[test]
+fn a_server_that_has_no_tls_gets_neither_name_nor_password() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut connection, _) = listener.accept().unwrap();
+        // The request for TLS (PostgreSQL, message formats, SSLRequest).
+        let mut request = [0; 8];
+        connection.read_exact(&mut request).unwrap();
+        assert_eq!(request, *b"\0\0\0\x08\x04\xd2\x16\x2f");
+        connection.write_all(b"N").unwrap();
+        let mut rest = Vec::new();
+        let _ = connection.read_to_end(&mut rest);
+        rest
+    });
+    let url = format!("postgres://name:hunter2@localhost:{port}/c?sslmode=require");
+    let error = open(&url, None, Opening::Check).err().unwrap();
+    assert!(
+        matches!(error.problem, OpenProblem::Unreachable(_)),
+        "{error:?}"
+    );
+    assert_eq!(server.join().unwrap(), b"");
+}
+
 #[tokio::test]
 async fn changes_nothing_in_a_newer_schema() {
     let server = Server::shared();
@@ -353,18 +449,6 @@ async fn tables_that_cannot_be_made_leave_nothing() {
     assert!(open(&url, None, Opening::Serve).is_err());
     let left = "SELECT string_agg(tablename, ' ') FROM pg_tables WHERE schemaname = 'countersign'";
     assert_eq!(server.sql(database, left), "sessions");
-}
-
-#[tokio::test]
-async fn two_processes_may_make_the_tables_at_once() {
-    let server = Server::shared();
-    let url = server.database();
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| serve(&url))).collect();
-        for thread in threads {
-            drop(thread.join().unwrap());
-        }
-    });
 }
 
 #[tokio::test]

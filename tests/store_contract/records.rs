@@ -126,7 +126,7 @@ pub(crate) async fn issue(store: &Arc<dyn Store>, token: &str) -> Added {
 /// Issues [`request_token`] of consumer `c`.
 pub(crate) async fn ask(store: &Arc<dyn Store>, token: &str) {
     let token = request_token(token, "c");
-    store.issue_request_token(token).await.unwrap();
+    store.issue_request_token(token, 1_000).await.unwrap();
 }
 
 /// A change that is always wanted.
@@ -233,7 +233,7 @@ pub(crate) async fn populate(store: &Arc<dyn Store>) {
 pub(crate) async fn authorize(store: &Arc<dyn Store>, decision: Decision) {
     populate(store).await;
     store
-        .issue_request_token(request_token("r", "c"))
+        .issue_request_token(request_token("r", "c"), 9)
         .await
         .unwrap();
     let user = "u".parse().unwrap();

@@ -11,11 +11,15 @@ use std::{
 };
 
 use countersign::{
+    clock::UnixTime,
     nonce::{
         Insertion::{Fresh, Lost, Used},
         OnLost,
     },
-    store::redis::{OpenError, Target, check_nonces},
+    store::{
+        port::NoncesKept,
+        redis::{OpenError, Target, check_nonces},
+    },
 };
 
 use crate::{
@@ -163,7 +167,7 @@ async fn logs_in_with_a_password_or_as_a_user_and_keeps_to_its_database() {
 async fn speaks_tls_to_a_server_that_it_can_trust() {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-    let server = RedisServer::with_tls(&certificate, &key);
+    let server = RedisServer::with_tls(&certificate, &key, false);
     let files = tempfile::tempdir().unwrap();
     let trusting = |certificate: &str| {
         let path = files.path().join("ca.pem");
@@ -184,6 +188,61 @@ async fn speaks_tls_to_a_server_that_it_can_trust() {
     // Without TLS there is no response.
     let plain = format!("redis://127.0.0.1:{}", server.port);
     assert!(open(&plain).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shows_its_certificate_to_a_server_that_asks_for_it() {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let server = RedisServer::with_tls(&certificate, &key, true);
+    let files = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        let path = files.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    let (certificate, key) = (file("own.pem", &certificate), file("own.key", &key));
+    let trusting = format!("rediss://127.0.0.1:{}?ca={certificate}", server.port);
+    let shown = format!("{trusting}&certificate={certificate}&key={key}");
+    let window = open(&shown).await.unwrap();
+    let now = today();
+    assert_eq!(window.inserted(now, now, "n").await, Fresh);
+    assert!(open(&trusting).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sentinel_over_tls_names_a_primary_that_has_to_prove_itself() {
+    let own = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let (certificate, key) = (own.cert.pem(), own.signing_key.serialize_pem());
+    let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let primary = RedisServer::with_tls(&certificate, &key, false);
+    let stranger =
+        RedisServer::with_tls(&other.cert.pem(), &other.signing_key.serialize_pem(), false);
+    let files = tempfile::tempdir().unwrap();
+    let ca = files.path().join("ca.pem");
+    std::fs::write(&ca, &certificate).unwrap();
+    for (named, is_trusted) in [(&primary, true), (&stranger, false)] {
+        let sentinel = RedisServer::sentinel_with_tls(named, "main", &certificate, &key);
+        let port = sentinel.port;
+        let url = format!(
+            "rediss+sentinel://127.0.0.1:{port}/main?ca={}",
+            ca.display()
+        );
+        match open(&url).await {
+            Ok(window) => {
+                assert!(is_trusted);
+                let now = today();
+                assert_eq!(window.inserted(now, now, "n").await, Fresh);
+            }
+            Err(error) => {
+                assert!(!is_trusted, "{error:?}");
+                assert!(causes(&error).contains("certificate"), "{error:?}");
+            }
+        }
+        // The Sentinel itself is not asked in clear.
+        let plain = format!("redis+sentinel://127.0.0.1:{port}/main");
+        assert!(open(&plain).await.is_err());
+    }
 }
 
 /// The error with its causes.
@@ -232,6 +291,71 @@ async fn follows_the_sentinels_to_the_new_primary() {
     let unknown = format!("redis+sentinel://127.0.0.1:{}/other", sentinel.port);
     let error = open(&unknown).await.err().unwrap();
     assert!(causes(&error).contains("no primary of other"), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leaves_a_primary_that_the_sentinels_replaced_although_it_goes_on() {
+    // It is cut off from the Sentinel, and does not know that there is another one.
+    let (former, next) = (RedisServer::start(), RedisServer::start());
+    let sentinel = RedisServer::sentinel(&former, "main");
+    let url = format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port);
+    let window = Replica::in_redis(&url, OnLost::Refuse).await.unwrap();
+    let now = today();
+    assert_eq!(window.inserted(now, now, "used").await, Fresh);
+    let port = next.port.to_string();
+    sentinel.ask(&["sentinel", "remove", "main"]);
+    sentinel.ask(&["sentinel", "monitor", "main", "127.0.0.1", &port, "1"]);
+    let begun = Instant::now();
+    for number in 0.. {
+        // The next one has none of the nonces.
+        let nonce = number.to_string();
+        if matches!(window.insert(now, now, &nonce).await, Ok(Lost)) {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(former.ask(&["role"]).starts_with("master"));
+    // Another process that starts now gets the next one as well, and neither accepts what the former one may have.
+    let other = Replica::after(&url, OnLost::Refuse, NoncesKept::Elsewhere).await;
+    assert_eq!(other.unwrap().inserted(now, now + 300, "used").await, Lost);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sentinels_that_name_different_primaries_are_not_believed() {
+    let (one, other) = (RedisServer::start(), RedisServer::start());
+    let sentinels = [&one, &other].map(|primary| RedisServer::sentinel(primary, "main"));
+    let ports = sentinels.each_ref().map(|sentinel| sentinel.port);
+    let url = format!(
+        "redis+sentinel://127.0.0.1:{},127.0.0.1:{}/main",
+        ports[0], ports[1]
+    );
+    let error = open(&url).await.err().unwrap();
+    assert!(causes(&error).contains("different primaries"), "{error:?}");
+    sentinels[1].ask(&["sentinel", "remove", "main"]);
+    let window = open(&url).await.unwrap();
+    let now = today();
+    assert_eq!(window.inserted(now, now, "n").await, Fresh);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_any_sentinel_a_primary_is_used_for_some_seconds() {
+    let primary = RedisServer::start();
+    let mut sentinel = RedisServer::sentinel(&primary, "main");
+    let url = format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port);
+    let window = open(&url).await.unwrap();
+    let now = today();
+    sentinel.kill();
+    assert_eq!(window.inserted(now, now, "n").await, Fresh);
+    let begun = Instant::now();
+    for number in 0.. {
+        let nonce = format!("then {number}");
+        if window.insert(now, now, &nonce).await.is_err() {
+            break;
+        }
+        assert!(begun.elapsed() < 2 * PATIENCE);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -300,9 +424,60 @@ async fn warns_of_settings_that_lose_nonces() {
         set("appendfsync", fsync);
         assert_eq!(findings().await, [""; 0]);
     }
-    set("maxmemory-policy", "allkeys-lru");
-    warns("allkeys-lru").await;
-    set("maxmemory-policy", "noeviction");
     set("appendfsync", "no");
     warns("appendfsync no").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_may_evict_nonces_is_rejected_whatever_its_user_may_read() {
+    let user = ["--user", "app", "on", ">pass", "~cs:*", "+@all", "-@admin"];
+    let server = RedisServer::with(&[&user]);
+    let url = format!("redis://app:pass@127.0.0.1:{}", server.port);
+    let window = open(&url).await.unwrap();
+    let now = today();
+    assert_eq!(window.inserted(now, now, "a").await, Fresh);
+    for policy in ["allkeys-lru", "volatile-ttl"] {
+        server.ask(&["config", "set", "maxmemory-policy", policy]);
+        let checked = check_nonces(Target::parse(&url).unwrap()).await.err();
+        for error in [checked.unwrap(), open(&url).await.err().unwrap()] {
+            let text = error.to_string();
+            assert!(matches!(error, OpenError::Evicts { .. }), "{text}");
+            assert!(
+                text.contains(policy) && text.contains("noeviction"),
+                "{text}"
+            );
+        }
+    }
+    // Neither is it used after a reconnection.
+    server.ask(&["client", "kill", "type", "normal"]);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(window.insert(now, now, "b").await.is_err());
+    server.ask(&["config", "set", "maxmemory-policy", "noeviction"]);
+    assert_eq!(recovered(&window, now, "c").await, Fresh);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_redis_has_evicted_is_not_fresh() {
+    let server = RedisServer::start();
+    let window = Replica::in_redis(&server.url(), OnLost::Refuse).await;
+    let window = window.unwrap();
+    let now = today();
+    assert_eq!(window.inserted(now, now, "used").await, Fresh);
+    // Only keys that expire, which are the nonces and not their state.
+    server.ask(&["config", "set", "maxmemory-policy", "volatile-lru"]);
+    server.ask(&["config", "set", "maxmemory", "1"]);
+    wait("Redis evicts", || server.ask(&["dbsize"]) == "1");
+    server.ask(&["config", "set", "maxmemory", "0"]);
+    server.ask(&["config", "set", "maxmemory-policy", "noeviction"]);
+    assert_eq!(window.inserted(now, now, "used").await, Lost);
+    assert!(window.window.lost_until().0 >= now + 360);
+    // One loss is one wait.
+    let later = now + 700;
+    assert_eq!(window.inserted(now, later, "n").await, Fresh);
+    let UnixTime(lost) = window.window.lost_until();
+    server.ask(&["config", "resetstat"]);
+    assert_eq!(window.inserted(now, later, "n").await, Used);
+    assert!(window.window.lost_until().0 >= lost);
+    let waives = open(&server.url()).await.unwrap();
+    assert_eq!(waives.inserted(now, now, "waived").await, Fresh);
 }

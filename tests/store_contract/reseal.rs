@@ -35,6 +35,7 @@ fn open<B: Backend>(
             .map(|byte| countersign::store::seal::SealKey::new([*byte; 32]))
             .collect(),
         opening,
+        outside: None,
     })
 }
 

@@ -285,7 +285,7 @@ pub(crate) async fn a_decision_ends_with_its_session<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
     for token in ["r", "s"] {
         let token = request_token(token, "c");
-        store.issue_request_token(token).await.unwrap();
+        store.issue_request_token(token, 9).await.unwrap();
     }
     let decide = async |token, byte, now| {
         let session = [byte; 32];
@@ -304,7 +304,7 @@ pub(crate) async fn a_decision_ends_with_its_session<B: Backend>() {
         expires_at: later(2000),
         ..request_token("long", "c")
     };
-    store.issue_request_token(long).await.unwrap();
+    store.issue_request_token(long, 9).await.unwrap();
     assert_eq!(decide("long", 2, late).await, Decided::Unknown);
     let id = id("u");
     store.set_password(&id, "new".into(), None).await.unwrap();

@@ -38,7 +38,7 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    fn on(url: &str, on_lost: OnLost) -> Self {
+    pub(crate) fn on(url: &str, on_lost: OnLost) -> Self {
         let store = serve(url);
         let window = store.shared_window().unwrap();
         Self {
@@ -55,7 +55,11 @@ impl Replica {
         Self::after(url, on_lost, kept).await
     }
 
-    async fn after(url: &str, on_lost: OnLost, kept: NoncesKept) -> Result<Self, OpenError> {
+    pub(crate) async fn after(
+        url: &str,
+        on_lost: OnLost,
+        kept: NoncesKept,
+    ) -> Result<Self, OpenError> {
         let target = Target::parse(url).unwrap();
         let now = UnixTime(today());
         let window = open_nonces(target, kept, now, LENGTH).await?;

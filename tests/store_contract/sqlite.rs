@@ -39,6 +39,7 @@ impl<const SEALED: bool> Backend for Sqlite<SEALED> {
             backend: self.engine(),
             keys: key.into_iter().collect(),
             opening: Opening::Serve,
+            outside: None,
         };
         open_store(params).unwrap()
     }

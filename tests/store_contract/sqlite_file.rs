@@ -34,6 +34,7 @@ fn open(path: &Path, key: Option<SealKey>) -> Result<Arc<dyn Store>, OpenError> 
         backend: Backend::Sqlite(path.to_owned()),
         keys: key.into_iter().collect(),
         opening: Opening::Serve,
+        outside: None,
     })
 }
 
@@ -43,6 +44,7 @@ async fn seal(path: &Path) {
         backend: Backend::Sqlite(path.to_owned()),
         keys: key(1).into_iter().collect(),
         opening: Opening::Reseal,
+        outside: None,
     };
     let store = open_store(params).unwrap();
     let mut next = Some(ResealFrom::default());

@@ -27,7 +27,7 @@ macro_rules! contract {
             tokens: keeps_every_field, refuses_a_token_that_could_not_be_used,
                 revokes_once_and_for_all, lists_by_user_and_consumer_in_pages, lists_the_longest_unused_first,
                 keeps_the_latest_use, keeps_many_uses, revokes_all_of_a_user_and_a_consumer, finds_what_is_unused;
-            flow: keeps_a_request_token, finds_it_by_the_token_of_its_redirect,
+            flow: keeps_a_request_token, has_a_limit_for_the_open_ones_of_a_consumer, finds_it_by_the_token_of_its_redirect,
                 records_one_decision, an_expired_token_is_not_decided,
                 refuses_decisions_for_what_is_gone_or_disabled, counts_the_lifetime_anew,
                 of_racing_decisions_one_is_recorded;

@@ -4,7 +4,7 @@ use countersign::{
     clock::UnixTime,
     nonce::NonceFiles,
     store::{
-        port::Decision,
+        port::{Decided, Decision, Issued},
         record::{RequestToken, RequestTokenState, Session},
     },
 };
@@ -55,8 +55,14 @@ pub(crate) async fn purges_what_ended_a_day_ago<B: Backend>() {
         expires_at: later(ends),
         ..request_token(token, "c")
     };
+    let denied = async |name: &str, ends| {
+        let issued = store.issue_request_token(token(name, ends), 9).await;
+        assert_eq!(issued.unwrap(), Issued::Issued);
+        let denied = decide_as(&store, name, &id("u"), Decision::Deny, UnixTime(0)).await;
+        assert_eq!(denied.unwrap(), Decided::Recorded);
+    };
     for (name, ends) in [("old", 0), ("young", 2)] {
-        store.issue_request_token(token(name, ends)).await.unwrap();
+        denied(name, ends).await;
     }
     for (byte, ends) in [(1, 0), (2, 2)] {
         let session = Session {
@@ -88,6 +94,14 @@ pub(crate) async fn purges_what_ended_a_day_ago<B: Backend>() {
             .is_some();
         [old, young, first, second]
     };
+    // Of those that nobody has decided on there may be many.
+    let undecided = token("undecided", 0);
+    store.issue_request_token(undecided, 9).await.unwrap();
+    for (after, is_there) in [(600, true), (601, false)] {
+        store.purge(later(after)).await.unwrap();
+        let found = store.request_token("undecided").await.unwrap();
+        assert_eq!(found.is_some(), is_there, "{after}");
+    }
     store.purge(later(DAY)).await.unwrap();
     assert_eq!(there().await, [true; 4]);
     store.purge(later(DAY + 1)).await.unwrap();

@@ -68,6 +68,10 @@ pub(crate) async fn admits_whom_an_outside_login_vouches_for<B: Backend>() {
         password_hash: None,
         ..user(id)
     };
+    let named = |id: &str, name: &str| User {
+        name: name.to_owned(),
+        ..user(id)
+    };
     let position = store.changes_since(0).await.unwrap().position;
     for (said, expected) in [
         (outside("7", None, None), known("7", "7", None)),
@@ -95,15 +99,26 @@ pub(crate) async fn admits_whom_an_outside_login_vouches_for<B: Backend>() {
     let ada = store.user_by_name("ADA").await.unwrap();
     assert_eq!(ada, Some(known("7", "Ada", Some("Ada"))));
     assert_eq!(store.user_by_name("7").await.unwrap(), None);
-    // The name of another user, in any case: it cannot be taken over.
-    for said in [
-        outside("9", Some("ADA"), None),
-        outside("8", Some("ada"), None),
+    // The name of another user, in any case, cannot be taken over; the user is admitted all the same.
+    store.add_user(named("10", "11")).await.unwrap();
+    store.add_user(named("12", "11.2")).await.unwrap();
+    for (said, expected) in [
+        (outside("9", Some("ADA"), None), known("9", "9", None)),
+        (
+            outside("8", Some("ada"), None),
+            known("8", "eve", Some("E")),
+        ),
+        // Neither is it with a name that is the id of one who logs in for the first time.
+        (outside("11", Some("ada"), None), known("11", "11.3", None)),
+        (outside("11", None, None), known("11", "11.3", None)),
+        (outside("11", Some("free"), None), known("11", "free", None)),
     ] {
         let admitted = store.admit_user(said, NOW).await.unwrap();
-        assert_eq!(admitted, Admitted::NameTaken);
+        assert_eq!(admitted, Admitted::User(expected.clone()));
+        assert_eq!(store.user(&expected.id).await.unwrap(), Some(expected));
     }
-    assert_eq!(store.user(&id("9")).await.unwrap(), None);
+    let ada = store.user_by_name("ada").await.unwrap();
+    assert_eq!(ada.map(|ada| ada.id), Some(id("7")));
     // A local account keeps its password.
     store.add_user(user("local")).await.unwrap();
     let said = outside("local", Some("grace"), Some("Grace"));

@@ -53,8 +53,28 @@ impl RedisServer {
         set_clock(self.directory.path(), ahead);
     }
 
-    /// Starts a server that speaks TLS only, with this certificate and key.
-    pub fn with_tls(certificate: &str, key: &str) -> Self {
+    /// Starts a server that speaks TLS only, with this certificate and key, which clients have to show too if
+    /// `asks_clients`.
+    pub fn with_tls(certificate: &str, key: &str, asks_clients: bool) -> Self {
+        Self::new_with_tls("redis-server", "", certificate, key, asks_clients)
+    }
+
+    /// Starts a Sentinel that speaks TLS only and watches `primary`, which does so too.
+    pub fn sentinel_with_tls(primary: &Self, service: &str, certificate: &str, key: &str) -> Self {
+        let config = format!(
+            "tls-replication yes\nsentinel monitor {service} 127.0.0.1 {} 1\n",
+            primary.port
+        );
+        Self::new_with_tls("redis-sentinel", &config, certificate, key, false)
+    }
+
+    fn new_with_tls(
+        program: &str,
+        config: &str,
+        certificate: &str,
+        key: &str,
+        asks_clients: bool,
+    ) -> Self {
         let files = tempfile::tempdir().unwrap();
         let file = |name: &str, content: &str| {
             let path = files.path().join(name);
@@ -66,10 +86,17 @@ impl RedisServer {
             &["--tls-cert-file", &certificate],
             &["--tls-key-file", &key],
             &["--tls-ca-cert-file", &certificate],
-            &["--tls-auth-clients", "no"],
+            &[
+                "--tls-auth-clients",
+                if asks_clients { "yes" } else { "no" },
+            ],
         ];
-        // The files are read at the start only.
-        Self::new("redis-server", "", &arguments, &["--tls", "--insecure"])
+        let mut client = vec!["--tls", "--insecure"];
+        if asks_clients {
+            client.extend(["--cert", &certificate, "--key", &key]);
+        }
+        // A server reads the files at the start only; a client, which shows them, until it is up.
+        Self::new(program, config, &arguments, &client)
     }
 
     /// Starts a server that follows `primary`.

@@ -114,8 +114,6 @@ fn example_file_shows_each_key_once() {
         [
             "login.url",
             "nonce.url",
-            "store.lookup.consumer_sql",
-            "store.lookup.token_sql",
             "upstream.tls.ca",
             "upstream.tls.certificate",
             "upstream.tls.key",

@@ -43,7 +43,7 @@ fn a_key_that_needs_a_restart_is_named_and_put_back() {
 fn keys_of_inner_sections_are_put_back_too() {
     let read = |sql: &str| {
         with_api(&format!(
-            "store.backend = 'postgres'\nstore.url = 'postgres://u@127.0.0.1/d'\nstore.lookup.token_sql = '{sql}'"
+            "store.lookup.url = 'postgres://u@127.0.0.1/d'\nstore.lookup.token_sql = '{sql}'"
         ))
     };
     let (running, mut new) = (read("SELECT 1"), read("SELECT 2"));

@@ -127,7 +127,9 @@ fn rejects_what_does_not_fit_together() {
         store.url = ":memory:"                           | store.url
         store.url = "postgres://u:secret@h/db"           | store.url
         store.backend = "postgres"\nnonce.scope = "local" | store.url
-        store.lookup.token_sql = "SELECT 1"              | store.lookup.token_sql
+        store.lookup.token_sql = "SELECT 1"              | store.lookup.url
+        store.lookup.url = "postgres://h/d"              | store.lookup.url
+        store.lookup.url = "legacy.db"\nstore.lookup.token_sql = "SELECT 1" | store.lookup.url
         nonce.path = "countersign.db"                    | nonce.path
         nonce.scope = "shared"                           | nonce.scope
         nonce.url = "redis://h"                          | nonce.url

@@ -63,7 +63,7 @@ fn no_password_of_a_url_is_in_it() {
     let config = read(&text);
     assert!(!format!("{:?}", config.settings).contains("hunter2"));
     let text = format!(
-        "{MINIMAL}store.backend = 'postgres'\nstore.url = 'postgres://db/x'\n\
+        "{MINIMAL}store.lookup.url = 'postgres://me:hunter2@db/x'\n\
          store.lookup.consumer_sql = \"SELECT pgp_sym_decrypt(secret, 'hunter2')\""
     );
     let config = read(&text);

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 pub use credentials::{AccessCredentials, ConsumerCredentials, FieldValues, KeptAssertion};
 use permissions::PermissionLists;
 pub use records::Counts;
-use records::{Announced, CacheEntry, RecordCache, count};
+use records::{Announced, CacheEntry, RecordCache, Stamp, count};
 
 use super::{Result, Store, port::Change, record::Dialect};
 use crate::{
@@ -38,7 +38,7 @@ pub struct Params {
     /// The time for which an unknown key stays unknown.
     pub negative_ttl: Duration,
     /// The time for which an entry may be used, whatever `ttl` says, after the store was last known to answer; at least
-    /// 2 seconds.
+    /// 2 seconds. For an entry of the existing system that is the time since it was read, and within `ttl` it is used.
     pub stale_if_error: Duration,
 }
 
@@ -103,9 +103,10 @@ impl Cached {
             return Ok(None);
         };
         let name = &name;
-        let read = |stamp| async move {
-            let found = self.store.consumer(name).await?;
-            Ok(found.map(|consumer| {
+        let read = |stamp: Stamp| async move {
+            let found = self.store.consumer_from(name).await?;
+            Ok(found.map(|(consumer, source)| {
+                let stamp = stamp.of(source);
                 let permissions = self.permissions.shared(&consumer.permissions);
                 ConsumerCredentials::new(consumer, permissions, stamp)
             }))
@@ -137,10 +138,11 @@ impl Cached {
         let Some(name) = text(token).filter(|token| token.len() <= MAX_TOKEN_BYTES) else {
             return Ok(None);
         };
-        let read = |stamp| async move {
-            let Some(token) = self.store.access_token(name).await? else {
+        let read = |stamp: Stamp| async move {
+            let Some((token, source)) = self.store.access_token_from(name).await? else {
                 return Ok(None);
             };
+            let stamp = stamp.of(source);
             let consumer = self.consumer(token.consumer.as_str().as_bytes()).await?;
             let permissions = self.permissions.shared(&token.permissions);
             Ok(consumer

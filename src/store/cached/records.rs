@@ -21,7 +21,7 @@ use super::{Params, credentials::LastUse};
 use crate::{
     clock::UnixTime,
     hashed::Hashed,
-    store::{Result, StoreError},
+    store::{Result, StoreError, port::Source},
 };
 
 /// Unknown keys have a tenth of the room for themselves, so strangers evict only one another's keys.
@@ -98,6 +98,8 @@ pub(super) struct Stamp {
     generation: u64,
     /// While the entry was in moka, no change had been announced since.
     is_confirmed: AtomicBool,
+    /// The record is not in the store, so that the feed says nothing about it.
+    is_outside: bool,
     /// The beginning of the read, or of the last one that found the same, in seconds since 1970.
     read_at: AtomicU32,
     /// The time when the store last failed to tell whether it is still so.
@@ -109,8 +111,17 @@ impl Stamp {
         Self {
             generation,
             is_confirmed: AtomicBool::new(false),
+            is_outside: false,
             read_at: AtomicU32::new(in_32_bits(read_at)),
             failed_at: AtomicU32::new(0),
+        }
+    }
+
+    /// Notes where the record was found.
+    pub(super) fn of(self, source: Source) -> Self {
+        Self {
+            is_outside: source == Source::Outside,
+            ..self
         }
     }
 }
@@ -192,17 +203,18 @@ impl<V: CacheEntry> RecordCache<V> {
     /// The entry under `key` that may be used without asking the store. Not counted.
     pub(super) fn fresh(&self, key: &[u8], now: UnixTime) -> Option<Arc<V>> {
         self.known(key).filter(|entry| {
-            is_within(&entry.stamp().read_at, self.params.ttl, now)
-                && self.is_within_stale_limit(entry, now)
+            let stamp = entry.stamp();
+            is_within(&stamp.read_at, self.params.ttl, now)
+                && (stamp.is_outside || self.is_within_stale_limit(entry, now))
         })
     }
 
     /// Whether less than `stale_if_error` has passed since the store was last known to answer, for this record or with the
     /// end of its feed. A revocation may have been missed since.
     fn is_within_stale_limit(&self, entry: &V, now: UnixTime) -> bool {
-        let span = self.params.stale_if_error;
-        is_within(&self.announced.answered_at, span, now)
-            || is_within(&entry.stamp().read_at, span, now)
+        let (span, stamp) = (self.params.stale_if_error, entry.stamp());
+        !stamp.is_outside && is_within(&self.announced.answered_at, span, now)
+            || is_within(&stamp.read_at, span, now)
     }
 
     /// Whether this very entry is cached and may be used while the store fails.

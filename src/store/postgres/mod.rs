@@ -10,7 +10,7 @@ use bytes::BytesMut;
 use thiserror::Error;
 use tokio::{
     sync::Notify,
-    time::{error::Elapsed, timeout, timeout_at},
+    time::{error::Elapsed, timeout_at},
 };
 use tokio_postgres::{
     Row as PostgresRow, SimpleQueryMessage,
@@ -26,8 +26,8 @@ use super::{
     rows::{Row, Value},
     seal::Seal,
     sql::{
-        Connection, Engine, Extensions, Limit, Mode, Pace, STEP_TIMEOUT, ServerOnly, Statements,
-        TimedOut, Tx,
+        Connection, Engine, Extensions, Limit, Mode, Outside, Pace, STEP_TIMEOUT, ServerOnly,
+        Statements, TimedOut, Tx,
     },
 };
 
@@ -37,16 +37,14 @@ mod pool;
 mod schema;
 mod url;
 
-pub use lookup::{Lookup, LookupError};
+pub use lookup::{Lookup, LookupError, LookupParams};
 pub use url::{Url, UrlError};
 
-use pool::{Conn, PostgresPool, Timeouts, statement_timeout};
+use pool::{Conn, PostgresPool, Purpose, Server, Timeouts, statement_timeout};
 
 type DynError = Box<dyn std::error::Error + Sync + Send>;
 
-/// The key of the advisory lock: `CtSn`.
-const LOCK: u32 = 0x4374_536e;
-/// The time for which the servers are tried when the store is opened.
+/// The time for which the servers are tried when a store or a look-up is opened.
 const REACH: Duration = Duration::from_secs(5);
 /// The time for a change of a consumer or user, which may touch many tokens, and for any use case of a command.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
@@ -56,7 +54,6 @@ const MIGRATION_WAIT: Duration = Duration::from_secs(30);
 /// A store in PostgreSQL.
 pub(super) struct PostgresStore {
     pool: Arc<PostgresPool>,
-    lookup: Lookup,
     extensions: Extensions,
     // Connections end with it.
     _remote: Arc<Remote>,
@@ -69,46 +66,45 @@ impl PostgresStore {
     /// A file of TLS, or the system gives no more threads.
     pub(super) fn open(
         url: &Url,
-        lookup: Lookup,
         seal: Arc<Seal>,
+        outside: Option<Arc<dyn Outside>>,
         opening: Opening,
     ) -> Result<Self, OpenProblem> {
         let (config, tls) = url.connector()?;
         let remote = Arc::new(Remote::start("store-postgres")?);
         let changed = Arc::<Notify>::default();
-        let timeouts = Timeouts::of(opening);
-        let notified = Arc::clone(&changed);
-        let pool = PostgresPool::new(config, tls, remote.handle(), notified, timeouts)?;
-        let pool = Arc::new(pool);
+        let server = Server {
+            config,
+            tls,
+            thread: remote.handle(),
+            timeouts: Timeouts::of(opening),
+            search_path: Some(schema::SEARCH_PATH),
+            name: "postgres",
+        };
+        let purposes = [Purpose::UseCases, Purpose::Nonces];
+        let pool = PostgresPool::new(server, purposes, Arc::clone(&changed));
+        let pool = Arc::new(pool.map_err(|error| OpenProblem::Failed(error.into()))?);
         remote.spawn(Arc::clone(&pool).listen());
         let window = (Arc::clone(&pool), Arc::clone(&remote));
         let shared = ServerOnly {
             open_window: Box::new(move || nonces::open_window(&window.0, &window.1)),
             findings: |tx| Box::pin(findings(tx)),
-            outside: Box::new(lookup),
         };
         Ok(Self {
             pool,
-            lookup,
             extensions: Extensions {
                 changed,
-                ..Extensions::new(seal, Some(shared))
+                shared: Some(shared),
+                ..Extensions::new(seal, outside)
             },
             _remote: remote,
         })
     }
 
-    /// Tries to reach a server, and checks the queries for credentials of an existing system if they are to be used.
-    pub(super) async fn reach(&self, opening: Opening) -> Result<(), OpenProblem> {
-        let reached = timeout(REACH, self.pool.probe()).await;
-        let reached = reached.unwrap_or_else(|_| Err(TimedOut.into()));
-        reached.map_err(|error| OpenProblem::Unreachable(error.into()))?;
-        if matches!(opening, Opening::Serve | Opening::Check) {
-            let mut conn = self.pool.take().await?;
-            lookup::check(&conn, &self.lookup).await?;
-            conn.put_back();
-        }
-        Ok(())
+    /// Tries to reach a server.
+    pub(super) async fn reach(&self) -> Result<(), OpenProblem> {
+        let reached = self.pool.reach().await;
+        reached.map_err(|error| OpenProblem::Unreachable(error.into()))
     }
 }
 
@@ -121,6 +117,8 @@ enum PostgresFault {
     Replaced,
     #[error("the connection was put back")]
     PutBack,
+    #[error("there are no connections for this purpose")]
+    NoConnections,
     #[error(transparent)]
     Connect(tokio_postgres::Error),
 }
@@ -150,7 +148,7 @@ impl Engine for PostgresStore {
         let limit = Limit::of(pace, self.pool.timeouts.connection + whole);
         let begun = timeout_at(limit.end(), async {
             let connection = PostgresConnection {
-                conn: self.pool.take().await?,
+                conn: self.pool.take(Purpose::UseCases).await?,
                 pool: Arc::clone(&self.pool),
                 // Outside a transaction a statement has the time of a request.
                 has_begun: match mode {
@@ -185,13 +183,14 @@ struct PostgresConnection {
 }
 
 impl PostgresConnection {
-    /// Begins, in one round trip. An advisory lock, taken before the first statement sees anything, serializes
-    /// transactions that could conflict.
+    /// Begins, in one round trip. A lock, taken before the first statement sees anything, serializes transactions that
+    /// could conflict.
     async fn begin(&self, mode: Mode, pace: Pace) -> Result<()> {
         let (isolation, lock) = match mode {
             Mode::Single | Mode::Bare | Mode::Snapshot => ("REPEATABLE READ READ ONLY", None),
-            Mode::Write => ("READ COMMITTED", Some("_shared")),
-            Mode::Alone | Mode::Schema => ("READ COMMITTED", Some("")),
+            Mode::Write => ("READ COMMITTED", Some(schema::LOCK_SHARED)),
+            Mode::Alone => ("READ COMMITTED", Some(schema::LOCK_ALONE)),
+            Mode::Schema => ("READ COMMITTED", Some(schema::LOCK_SCHEMA)),
         };
         let mut batch = format!("BEGIN ISOLATION LEVEL {isolation};");
         let statement = match pace {
@@ -212,9 +211,7 @@ impl PostgresConnection {
             let wait = MIGRATION_WAIT.as_millis();
             batch += &format!("SET LOCAL lock_timeout = {wait};");
         }
-        if let Some(lock) = lock {
-            batch += &format!("SELECT pg_advisory_xact_lock{lock}({LOCK});");
-        }
+        batch += lock.unwrap_or_default();
         if !matches!(mode, Mode::Write | Mode::Alone) {
             return Ok(self.conn.client()?.batch_execute(&batch).await?);
         }

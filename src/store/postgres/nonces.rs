@@ -20,7 +20,7 @@ use tokio_postgres::error::SqlState;
 
 use super::{
     PostgresFault,
-    pool::{Conn, PostgresPool},
+    pool::{Conn, PostgresPool, Purpose},
 };
 use crate::{
     clock::UnixTime,
@@ -102,7 +102,7 @@ impl Writer for PostgresInserter {
 
 impl PostgresInserter {
     async fn insert(&self, nonces: &[QueuedNonce], time: Time) -> Result<Written> {
-        let mut conn = self.pool.take_for_nonces().await?;
+        let mut conn = self.pool.take(Purpose::Nonces).await?;
         let second = |nonce: &QueuedNonce| seconds(UnixTime(nonce.timestamp));
         let seconds: Vec<i64> = nonces.iter().map(second).collect();
         let digests: Vec<&[u8]> = nonces.iter().map(|nonce| &nonce.digest[..]).collect();
@@ -114,11 +114,11 @@ impl PostgresInserter {
                 .prepare(
                     "WITH state AS MATERIALIZED (
                          SELECT floor, CASE WHEN $3::boolean THEN 0 ELSE lost END AS lost,
-                             server IS NOT DISTINCT FROM nonce_server() AS same,
+                             server IS NOT DISTINCT FROM countersign.nonce_server() AS same,
                              abs(extract(epoch FROM clock_timestamp()) - $4::bigint) > $5::bigint AS apart
-                         FROM nonce_state
+                         FROM countersign.nonce_state
                      ), fresh AS (
-                         INSERT INTO nonces (second, digest)
+                         INSERT INTO countersign.nonces (second, digest)
                          SELECT new.second, new.digest
                          FROM state, unnest($1::bigint[], $2::bytea[]) AS new (second, digest)
                          WHERE state.same AND NOT state.apart AND new.second > greatest(state.floor, state.lost)
@@ -174,11 +174,11 @@ async fn adopt_server(conn: &Conn, time: Time, waived: bool) -> Result<()> {
     let length = time.length.saturating_add(SKEW);
     let (client, statement) = conn
         .prepare(
-            "UPDATE nonce_state AS state SET server = nonce_server(),
+            "UPDATE countersign.nonce_state AS state SET server = countersign.nonce_server(),
                  lost = CASE WHEN state.server IS NULL OR $2::boolean THEN state.lost
                         ELSE greatest(state.lost, greatest($1::bigint, floor(extract(epoch FROM clock_timestamp()))::bigint) + $3::bigint) END
-             FROM nonce_state AS before
-             WHERE state.server IS DISTINCT FROM nonce_server()
+             FROM countersign.nonce_state AS before
+             WHERE state.server IS DISTINCT FROM countersign.nonce_server()
              RETURNING before.server",
         )
         .await?;
@@ -198,7 +198,7 @@ async fn adopt_server(conn: &Conn, time: Time, waived: bool) -> Result<()> {
 /// Makes the partitions that are missing. They can be attached during inserts and during a dump.
 async fn make_slots(conn: &Conn, slots: Vec<i64>) -> Result<()> {
     let (client, statement) = conn
-        .prepare("SELECT make_nonce_slot(slot) FROM unnest($1::bigint[]) AS slot")
+        .prepare("SELECT countersign.make_nonce_slot(slot) FROM unnest($1::bigint[]) AS slot")
         .await?;
     let mut slots = slots;
     slots.sort_unstable();
@@ -235,7 +235,7 @@ async fn maintain(pool: Arc<PostgresPool>, mut due: watch::Receiver<Time>) {
 }
 
 async fn maintain_once(pool: &PostgresPool, Time { now, length }: Time) -> Result<()> {
-    let mut conn = pool.take_for_nonces().await?;
+    let mut conn = pool.take(Purpose::Nonces).await?;
     let begun = Instant::now();
     // One at a time, so that no transaction is long.
     let (first, last) = ((now - length) / SLOT, (now + length) / SLOT + 2);
@@ -246,7 +246,7 @@ async fn maintain_once(pool: &PostgresPool, Time { now, length }: Time) -> Resul
     let old = now - age;
     while begun.elapsed() < MAINTAIN_TIMEOUT {
         let (client, statement) = conn
-            .prepare("SELECT drop_nonce_slot($1::bigint, $2::bigint)")
+            .prepare("SELECT countersign.drop_nonce_slot($1::bigint, $2::bigint)")
             .await?;
         if !client
             .query_one(&statement, &[&old, &age])

@@ -8,8 +8,8 @@ use std::{
 };
 
 use deadpool_postgres::{
-    ClientWrapper, Connect, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod,
-    Runtime, TimeoutType,
+    BuildError, ClientWrapper, Connect, Manager, ManagerConfig, Object, Pool, PoolError,
+    RecyclingMethod, Runtime, TimeoutType,
 };
 use tokio::{
     runtime::Handle,
@@ -21,20 +21,39 @@ use tokio_postgres::{AsyncMessage, Client, Config, Error, Statement, error::SqlS
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
-    COMMAND_TIMEOUT, PostgresFault,
+    COMMAND_TIMEOUT, PostgresFault, REACH,
     url::{CONNECT_TIMEOUT, addressed},
 };
 use crate::store::{
     Opening, Result, StoreError,
-    open::OpenProblem,
     remote::{Outage, jittered},
     sql::TimedOut,
 };
 
-/// The most connections for use cases.
-const CONNECTIONS: usize = 16;
-/// The most connections for nonces; one more listens.
-const NONCE_CONNECTIONS: usize = 3;
+/// The purpose of a connection. A connection is never used for another purpose: a query of the operator may run code of
+/// others, which can change the settings of its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Use cases of the store.
+    UseCases,
+    /// Nonces of the store; one more connection listens.
+    Nonces,
+    /// The query for consumers of an existing system.
+    Consumers,
+    /// The query for access tokens of an existing system.
+    Tokens,
+}
+
+impl Purpose {
+    /// The most connections.
+    const fn connections(self) -> usize {
+        match self {
+            Self::UseCases => 16,
+            Self::Nonces => 3,
+            Self::Consumers | Self::Tokens => 4,
+        }
+    }
+}
 
 /// The times that callers wait.
 #[derive(Debug, Clone, Copy)]
@@ -68,17 +87,32 @@ pub(super) const fn statement_timeout(limit: Duration) -> u128 {
     limit.as_millis() * 4 / 5
 }
 
-/// The connections of a store.
+/// The connections to a server, or to several that stand in for each other.
 pub(super) struct PostgresPool {
     config: Config,
     connector: Connector,
     /// The times that callers wait.
     pub(super) timeouts: Timeouts,
-    use_cases: Pool,
-    nonces: Pool,
+    pools: [(Purpose, Pool); 2],
     outage: Outage,
     /// Notified when something may have changed.
     changed: Arc<Notify>,
+}
+
+/// A server, and how to use it.
+pub(super) struct Server {
+    /// The addresses and the login.
+    pub(super) config: Config,
+    /// TLS, if the addresses ask for it.
+    pub(super) tls: MakeRustlsConnect,
+    /// The runtime of the thread of the connections.
+    pub(super) thread: Handle,
+    /// The times that callers wait.
+    pub(super) timeouts: Timeouts,
+    /// The setting of `search_path`; `None`: as the server has it for the role.
+    pub(super) search_path: Option<&'static str>,
+    /// Its name in the log.
+    pub(super) name: &'static str,
 }
 
 /// Makes connections on the thread of the store: the runtimes of callers may end before them.
@@ -86,7 +120,7 @@ pub(super) struct PostgresPool {
 struct Connector {
     tls: MakeRustlsConnect,
     thread: Handle,
-    timeouts: Timeouts,
+    settings: Arc<str>,
 }
 
 impl Connect for Connector {
@@ -101,7 +135,7 @@ impl Connect for Connector {
                 let (client, connection) = config.connect(self.tls.clone()).await?;
                 // It ends with an error when the connection breaks, and every request on it fails with that.
                 let task = tokio::spawn(async { drop(connection.await) });
-                client.batch_execute(&settings(self.timeouts)).await?;
+                client.batch_execute(&self.settings).await?;
                 Ok((client, task))
             });
             poll_fn(|context| {
@@ -143,37 +177,47 @@ impl Drop for Conn {
 }
 
 impl PostgresPool {
+    /// No server is reached yet.
+    ///
+    /// # Errors
+    /// The pool cannot be made.
     pub(super) fn new(
-        config: Config,
-        tls: MakeRustlsConnect,
-        thread: Handle,
+        server: Server,
+        purposes: [Purpose; 2],
         changed: Arc<Notify>,
-        timeouts: Timeouts,
-    ) -> Result<Self, OpenProblem> {
-        let connector = Connector {
+    ) -> Result<Self, BuildError> {
+        let settings = settings(&server).into();
+        let Server {
+            config,
             tls,
             thread,
             timeouts,
+            name,
+            ..
+        } = server;
+        let connector = Connector {
+            tls,
+            thread,
+            settings,
         };
-        let pool = |size| {
+        let pool = |purpose: Purpose| {
             let recycling_method = RecyclingMethod::Fast;
             let settings = ManagerConfig { recycling_method };
             let manager = Manager::from_connect(config.clone(), connector.clone(), settings);
             let pool = Pool::builder(manager)
-                .max_size(size)
+                .max_size(purpose.connections())
                 .runtime(Runtime::Tokio1)
                 .wait_timeout(Some(timeouts.connection))
                 .create_timeout(Some(CONNECT_TIMEOUT.max(timeouts.connection)));
-            pool.build()
-                .map_err(|error| OpenProblem::Failed(error.into()))
+            Ok((purpose, pool.build()?))
         };
+        let [first, second] = purposes;
         Ok(Self {
-            use_cases: pool(CONNECTIONS)?,
-            nonces: pool(NONCE_CONNECTIONS)?,
+            pools: [pool(first)?, pool(second)?],
             config,
             connector,
             timeouts,
-            outage: Outage::none("postgres"),
+            outage: Outage::none(name),
             changed,
         })
     }
@@ -183,18 +227,12 @@ impl PostgresPool {
         self.outage.check()
     }
 
-    /// Lends a connection for a use case.
-    pub(super) async fn take(&self) -> Result<Conn> {
-        self.take_from(&self.use_cases).await
-    }
-
-    /// Lends a connection for nonces.
-    pub(super) async fn take_for_nonces(&self) -> Result<Conn> {
-        self.take_from(&self.nonces).await
-    }
-
-    async fn take_from(&self, pool: &Pool) -> Result<Conn> {
+    /// Lends a connection.
+    pub(super) async fn take(&self, purpose: Purpose) -> Result<Conn> {
         self.outage.check()?;
+        let mut pools = self.pools.iter();
+        let found = pools.find(|(of, _)| *of == purpose);
+        let (_, pool) = found.ok_or(PostgresFault::NoConnections)?;
         let taken = pool.get().await.map_err(|error| match error {
             PoolError::Backend(error) => PostgresFault::Connect(error).into(),
             PoolError::Timeout(TimeoutType::Wait) => PostgresFault::Overloaded.into(),
@@ -209,6 +247,15 @@ impl PostgresPool {
         let (_, connection) = self.connector.connect(&self.config).await?;
         connection.abort();
         Ok(())
+    }
+
+    /// Tries to reach a server, for longer than a request would.
+    ///
+    /// # Errors
+    /// The last failure.
+    pub(super) async fn reach(&self) -> Result<()> {
+        let reached = timeout(REACH, self.probe()).await;
+        reached.unwrap_or_else(|_| Err(TimedOut.into()))
     }
 
     /// Looks at an error; begins an outage if the server cannot be reached or cannot serve.
@@ -228,7 +275,7 @@ impl PostgresPool {
             return error;
         }
         if self.outage.begin(&**source) {
-            for pool in [&self.use_cases, &self.nonces] {
+            for (_, pool) in &self.pools {
                 pool.retain(|_, _| false);
             }
             let pool = Arc::clone(self);
@@ -254,9 +301,14 @@ impl PostgresPool {
         }
     }
 
-    async fn follow(&self) -> Result<(), Error> {
-        let config = addressed(&self.config).await;
-        let (client, mut connection) = config.connect(self.connector.tls.clone()).await?;
+    async fn follow(&self) -> Result<()> {
+        let connecting = async {
+            let config = addressed(&self.config).await;
+            config.connect(self.connector.tls.clone()).await
+        };
+        // A server that accepts the connection and says nothing is not waited for.
+        let connected = timeout(REACH, connecting).await;
+        let (client, mut connection) = connected.map_err(|_| TimedOut)??;
         let messages = async {
             loop {
                 match poll_fn(|cx| connection.poll_message(cx)).await {
@@ -273,21 +325,23 @@ impl PostgresPool {
             self.changed.notify_one();
             std::future::pending::<Result<(), Error>>().await
         };
-        tokio::select! {
+        Ok(tokio::select! {
             ended = messages => ended,
             failed = listening => failed,
-        }
+        }?)
     }
 }
 
-/// The settings of every connection for use cases.
-fn settings(timeouts: Timeouts) -> String {
-    let statement = statement_timeout(timeouts.request);
+/// The settings of every connection.
+fn settings(server: &Server) -> String {
+    let statement = statement_timeout(server.timeouts.request);
     // A process that hangs in a transaction must not block the others for long.
     let idle = statement.max(2000);
+    let path = server.search_path;
+    let path = path.map_or_else(String::new, |path| format!("SET search_path = {path}; "));
     format!(
-        "SET search_path = countersign; SET statement_timeout = {statement}; \
-         SET idle_in_transaction_session_timeout = {idle}; SET client_min_messages = warning"
+        "{path}SET statement_timeout = {statement}; SET idle_in_transaction_session_timeout = {idle}; \
+         SET client_min_messages = warning"
     )
 }
 

@@ -1,4 +1,4 @@
-//! `store.url` of PostgreSQL: the part that tokio-postgres parses, and the TLS parameters, which it does not parse.
+//! `store.url` and `store.lookup.url` of PostgreSQL: the part that tokio-postgres parses, and the TLS parameters, which it does not parse.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -13,6 +13,7 @@ use tokio_postgres::{
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{
+    origin::{is_loopback, is_loopback_host},
     outbound::{self, Dialer},
     tls::{TlsFileError, TlsFiles, client_config},
 };
@@ -88,7 +89,7 @@ impl Url {
             .map_err(syntax)?;
         let has_files = ca.is_some() || certificate.is_some() || key.is_some();
         let encrypts = match mode.as_deref() {
-            None => has_files || !config.get_hosts().iter().all(is_here),
+            None => has_files || !is_here(&config),
             Some("disable") if has_files => return Err(UrlError::FilesUnused),
             Some("disable") => false,
             Some("require" | "verify-ca" | "verify-full") => true,
@@ -132,6 +133,18 @@ impl Url {
         };
         let tls = MakeRustlsConnect::new(tls);
         Ok((self.config.clone(), tls))
+    }
+
+    /// As [`Self::connector`], for connections that only read: a standby will do.
+    pub(super) fn for_reading(&self) -> Result<(Config, MakeRustlsConnect), TlsFileError> {
+        let (mut config, tls) = self.connector()?;
+        config.target_session_attrs(TargetSessionAttrs::Any);
+        Ok((config, tls))
+    }
+
+    /// Whether passwords and records cross a network unencrypted.
+    pub fn is_in_clear(&self) -> bool {
+        self.tls.is_none() && !is_here(&self.config)
     }
 
     /// The hosts and the database, for messages.
@@ -229,16 +242,14 @@ fn without_hosts(config: &Config) -> Config {
     other
 }
 
-fn is_here(host: &Host) -> bool {
-    match host {
+/// Whether every server is this machine. A `hostaddr` is connected to, whatever the name of the host is.
+fn is_here(config: &Config) -> bool {
+    let is_host_here = |host: &Host| match host {
         Host::Unix(_) => true,
-        Host::Tcp(name) => {
-            name == "localhost"
-                || name
-                    .parse::<std::net::IpAddr>()
-                    .is_ok_and(|address| address.is_loopback())
-        }
-    }
+        Host::Tcp(name) => is_loopback_host(name),
+    };
+    let mut addresses = config.get_hostaddrs().iter();
+    config.get_hosts().iter().all(is_host_here) && addresses.all(|address| is_loopback(*address))
 }
 
 #[cfg(test)]
@@ -257,6 +268,13 @@ mod tests {
             ("postgres://[::1]/c", false),
             ("postgres://u@%2Frun%2Fpostgresql/c", false),
             ("postgres:///c?host=/run/postgresql", false),
+            ("postgres://localhost/c?hostaddr=127.0.0.1", false),
+            ("postgres://localhost/c?hostaddr=203.0.113.1", true),
+            ("postgres:///c?hostaddr=203.0.113.1", true),
+            (
+                "postgres:///c?host=/run/postgresql&hostaddr=203.0.113.1",
+                true,
+            ),
             ("postgres://localhost/c?sslmode=require", true),
             ("postgres://localhost/c?sslmode=verify-ca", true),
             ("postgres://localhost/c?sslmode=verify-full", true),
@@ -312,6 +330,9 @@ mod tests {
     fn shows_no_password() {
         let url = Url::parse("postgres://user:hunter2@db.example/c").unwrap();
         assert_eq!(url.place(), "db.example:5432/c");
+        let parsed = |url: &str| Url::parse(url).unwrap();
+        assert!(parsed("postgres://db.example/c?sslmode=disable").is_in_clear());
+        assert!(!parsed("postgres://localhost/c?sslmode=disable").is_in_clear());
         assert!(!format!("{url:?}").contains("hunter2"));
         let wrong = Url::parse("postgres://user:hunter2@db.example/c?x=hunter2").unwrap_err();
         assert!(

@@ -2,6 +2,9 @@
 //!
 //! All calls share one connection and are pipelined over it. When the connection has broken, the next call looks up the
 //! primary again. If that fails, or the server hangs, all calls fail at once until an attempt succeeds.
+//!
+//! A primary that the Sentinels have replaced may not know that, and serve on. Its successor treats all timestamps of a
+//! window as lost, so that for this time no request can pass at both. Meanwhile the Sentinels are asked again.
 
 use std::{
     collections::HashMap,
@@ -41,6 +44,13 @@ use crate::{
 const TIMEOUT: Duration = Duration::from_millis(900);
 /// The time that one attempt to connect may take, from the first name looked up to the last command of the login.
 const CONNECT: Duration = Duration::from_millis(900);
+/// The time in which a Sentinel has to answer, a part of [`CONNECT`].
+const SENTINEL: Duration = Duration::from_millis(300);
+/// The time between two questions to the Sentinels whether the primary is still the same.
+const CONFIRM_EVERY: Duration = Duration::from_secs(2);
+/// The time for which a primary is used although no Sentinel answers: less than the clocks may be apart, which the
+/// successor adds to the window.
+const CONFIRM_WITHIN: Duration = Duration::from_secs(20);
 /// The longest pause before a call connects again.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -53,6 +63,11 @@ pub(super) enum RedisFault {
     Replica(String),
     #[error("the Sentinels know no primary of {0}")]
     UnknownService(String),
+    #[error("the Sentinels name different primaries of {0}")]
+    Disagreement(String),
+    /// The policy.
+    #[error("{}", evicts(.0))]
+    Evicts(String),
     #[error("{0} cannot be the name in a certificate")]
     Name(String),
     #[error("the connection to Redis failed")]
@@ -65,6 +80,14 @@ impl From<RedisFault> for StoreError {
     fn from(fault: RedisFault) -> Self {
         Self::Unavailable(Box::new(fault))
     }
+}
+
+/// The problem of a `maxmemory-policy`, and the fix.
+pub(super) fn evicts(policy: &str) -> String {
+    format!(
+        "Redis has maxmemory-policy {policy}: when its memory is full it deletes used nonces, and their requests can be \
+         replayed; set noeviction"
+    )
 }
 
 /// A connection, and the task that drives it, which ends when this is dropped.
@@ -111,6 +134,7 @@ struct LinkState {
 #[derive(Clone)]
 struct Shareable {
     connection: MultiplexedConnection,
+    node: Arc<RedisNode>,
     is_durable: bool,
     driver: AbortHandle,
     /// Ends the driver once nobody has the connection.
@@ -120,15 +144,17 @@ struct Shareable {
 impl Link {
     /// Starts the thread of the connection.
     pub(super) fn new(target: Target, tls: Option<Arc<ClientConfig>>) -> io::Result<Self> {
-        Ok(Self {
-            remote: Remote::start("nonces-redis")?,
-            shared: Arc::new(LinkState {
-                target,
-                tls: tls.map(TlsConnector::from),
-                connection: Mutex::default(),
-                outage: Outage::none("redis of nonce.url"),
-            }),
-        })
+        let remote = Remote::start("nonces-redis")?;
+        let shared = Arc::new(LinkState {
+            target,
+            tls: tls.map(TlsConnector::from),
+            connection: Mutex::default(),
+            outage: Outage::none("redis of nonce.url"),
+        });
+        if let Some(sentinel) = shared.target.sentinel.clone() {
+            remote.spawn(Arc::clone(&shared).confirm(sentinel));
+        }
+        Ok(Self { remote, shared })
     }
 
     /// Connects within a second.
@@ -234,7 +260,7 @@ impl LinkState {
     }
 
     /// Connects and gives the connection to all calls.
-    async fn put_up(&self) -> Result<(), RedisFault> {
+    async fn put_up(self: &Arc<Self>) -> Result<(), RedisFault> {
         let up = self.connect().await?;
         if let Some(old) = self.connection.lock().await.replace(up) {
             old.driver.abort();
@@ -242,41 +268,98 @@ impl LinkState {
         Ok(())
     }
 
+    /// Ends the connection when the Sentinels name another primary, name several, or do not answer for
+    /// [`CONFIRM_WITHIN`].
+    async fn confirm(self: Arc<Self>, sentinel: Sentinel) {
+        let mut confirmed = Instant::now();
+        loop {
+            sleep(CONFIRM_EVERY).await;
+            let up = self.connection.lock().await.clone();
+            let Some(up) = up.filter(|up| !up.driver.is_finished()) else {
+                // The next connection is to the primary that the Sentinels name then.
+                confirmed = Instant::now();
+                continue;
+            };
+            let cause = match self.ask_sentinels(&sentinel).await {
+                Ok(node) if node == *up.node => {
+                    confirmed = Instant::now();
+                    continue;
+                }
+                Ok((host, port)) => format!("the Sentinels name {host}:{port}"),
+                Err(fault @ RedisFault::Disagreement(_)) => fault.to_string(),
+                Err(_) if confirmed.elapsed() < CONFIRM_WITHIN => continue,
+                Err(_) => "no Sentinel answers".to_owned(),
+            };
+            let (host, port) = &*up.node;
+            tracing::warn!(cause, "{host}:{port} is not used any more");
+            self.forget(&up);
+        }
+    }
+
     /// Finds the primary and connects to it, within [`CONNECT`].
-    async fn connect(&self) -> Result<Shareable, RedisFault> {
-        let share = self.share();
+    async fn connect(self: &Arc<Self>) -> Result<Shareable, RedisFault> {
+        let (nodes, time) = match &self.target.sentinel {
+            None => (self.target.nodes.clone(), CONNECT),
+            Some(sentinel) => {
+                let primary = self.ask_sentinels(sentinel).await?;
+                (vec![primary], CONNECT - SENTINEL)
+            }
+        };
+        // A node that hangs must not keep the others from being asked.
+        let share = time / u32::try_from(nodes.len()).unwrap_or(1).max(1);
         let mut fault = RedisFault::TimedOut;
-        for node in &self.target.nodes {
+        for node in nodes {
             let attempt = async {
-                let node = match &self.target.sentinel {
-                    None => node.clone(),
-                    Some(sentinel) => self.ask_sentinel(node, sentinel).await?,
-                };
                 let connected = self.connect_to_primary(&node).await;
                 let moved = match &connected {
                     Err(RedisFault::Redis(error)) if self.target.is_cluster => moved(error, &node),
                     _ => None,
                 };
                 match moved {
-                    Some(other) => self.connect_to_primary(&other).await,
-                    None => connected,
+                    Some(other) => (self.connect_to_primary(&other).await, other),
+                    None => (connected, node.clone()),
                 }
             };
             match timeout(share, attempt).await {
-                Ok(Ok((mut connection, driver, driving))) => {
+                Ok((Ok((mut connection, driver, driving)), node)) => {
                     let is_durable = timeout(CONNECT, is_durable(&mut connection)).await;
                     return Ok(Shareable {
                         connection,
+                        node: node.into(),
                         is_durable: is_durable.unwrap_or(false),
                         driver,
                         _driving: driving.into(),
                     });
                 }
-                Ok(Err(error)) => fault = error,
+                Ok((Err(error), _)) => fault = error,
                 Err(_) => {}
             }
         }
         Err(fault)
+    }
+
+    /// The primary that the Sentinels name. All that answer must name the same: one that is cut off from the others may
+    /// name the former one.
+    async fn ask_sentinels(self: &Arc<Self>, sentinel: &Sentinel) -> Result<RedisNode, RedisFault> {
+        let mut asked = JoinSet::new();
+        for node in self.target.nodes.clone() {
+            let (shared, sentinel) = (Arc::clone(self), sentinel.clone());
+            asked.spawn(async move {
+                let answer = timeout(SENTINEL, shared.ask_sentinel(&node, &sentinel)).await;
+                answer.unwrap_or(Err(RedisFault::TimedOut))
+            });
+        }
+        let (mut named, mut fault) = (None, RedisFault::TimedOut);
+        while let Some(answer) = asked.join_next().await {
+            match answer.unwrap_or(Err(RedisFault::TimedOut)) {
+                Ok(node) if named.as_ref().is_none_or(|known| *known == node) => {
+                    named = Some(node);
+                }
+                Ok(_) => return Err(RedisFault::Disagreement(sentinel.service.clone())),
+                Err(error) => fault = error,
+            }
+        }
+        named.ok_or(fault)
     }
 
     /// The time for one node: one that hangs must not keep the others from being asked.
@@ -307,7 +390,12 @@ impl LinkState {
         if !is_primary(&cmd("HELLO").query_async(connection).await?) {
             return Err(RedisFault::Replica(format!("{}:{}", node.0, node.1)));
         }
-        Ok(driven)
+        // The script needs INFO as well, so every user that can record nonces may ask.
+        let memory: String = cmd("INFO").arg("memory").query_async(connection).await?;
+        match setting(&memory, "maxmemory_policy") {
+            "noeviction" => Ok(driven),
+            other => Err(RedisFault::Evicts(other.to_owned())),
+        }
     }
 
     async fn dial(
@@ -366,6 +454,15 @@ async fn is_durable(connection: &mut MultiplexedConnection) -> bool {
     let settings: HashMap<String, String> = settings.unwrap_or_default();
     let is = |name, value| settings.get(name).is_some_and(|found| found == value);
     is("appendonly", "yes") && is("appendfsync", "always")
+}
+
+/// A value in a reply to INFO; "unknown" if it is not there.
+fn setting<'i>(info: &'i str, name: &str) -> &'i str {
+    let pairs = info
+        .lines()
+        .filter_map(|line| line.trim_end().split_once(':'));
+    let mut values = pairs.filter_map(|(found, value)| (found == name).then_some(value));
+    values.next().unwrap_or("unknown")
 }
 
 fn is_primary(hello: &Value) -> bool {

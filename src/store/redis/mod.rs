@@ -31,6 +31,14 @@ pub enum OpenError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
+    /// It may delete used nonces.
+    #[error("{place}: {}", link::evicts(policy))]
+    Evicts {
+        /// The servers.
+        place: String,
+        /// Its `maxmemory-policy`.
+        policy: String,
+    },
     /// Something else.
     #[error("{place}: cannot be opened")]
     Failed {

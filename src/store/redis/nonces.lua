@@ -9,7 +9,7 @@
 local call = redis.call
 local now, length, skew = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local waived, known, known_runs, durable = ARGV[4] == '1', ARGV[5], tonumber(ARGV[6]), ARGV[7] == '1'
-local names = { 'server', 'lost', 'length', 'short', 'mark', 'time', 'runs', 'exposed', 'before', 'runs_before' }
+local names = { 'server', 'lost', 'length', 'short', 'mark', 'time', 'runs', 'exposed', 'before', 'runs_before', 'evicted' }
 local state = {}
 for place, value in ipairs(call('HMGET', KEYS[1], unpack(names))) do
   state[names[place]] = value
@@ -54,6 +54,14 @@ if state.server ~= server then
 elseif known ~= '' and known ~= server then
   -- Another caller found the restart and could not know of the last runs.
   is_lost = not (known == state.before and known_runs <= number('runs_before'))
+end
+-- A nonce that Redis has evicted could be used again. Each process of Redis counts from 0; CONFIG RESETSTAT does too.
+local evicted = tonumber(string.match(call('INFO', 'stats'), 'evicted_keys:(%d+)'))
+if evicted ~= (state.server == server and number('evicted') or 0) then
+  is_lost = true
+end
+if evicted ~= number('evicted') then
+  keep('evicted', evicted)
 end
 if exposed and state.exposed ~= '1' then
   keep('exposed', 1)

@@ -8,7 +8,7 @@ use tokio::time::Sleep;
 
 use super::{
     OpenError,
-    link::Link,
+    link::{Link, RedisFault},
     probe,
     script::{Insert, read},
     target::Target,
@@ -151,12 +151,18 @@ async fn open_link(target: Target) -> Result<Arc<Link>, OpenError> {
     let tls = target.client_config()?;
     let link = Link::new(target, tls).map_err(OpenError::Thread)?;
     let connected = link.connect().await;
-    connected.map_err(|error| OpenError::Unreachable {
-        place,
-        source: match error {
+    connected.map_err(|error| {
+        let source = match error {
             StoreError::Unavailable(source) => source,
             error => error.into(),
-        },
+        };
+        match source.downcast_ref() {
+            Some(RedisFault::Evicts(policy)) => OpenError::Evicts {
+                place,
+                policy: policy.clone(),
+            },
+            _ => OpenError::Unreachable { place, source },
+        }
     })?;
     Ok(Arc::new(link))
 }

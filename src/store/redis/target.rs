@@ -6,6 +6,7 @@ use percent_encoding::percent_decode_str;
 use rustls::ClientConfig;
 
 use crate::{
+    origin::is_loopback_host,
     secret::Secret,
     tls::{TlsFileError, TlsFiles},
 };
@@ -110,6 +111,12 @@ impl Target {
             login,
             db,
         })
+    }
+
+    /// Whether passwords and nonces cross a network unencrypted.
+    pub fn is_in_clear(&self) -> bool {
+        let mut hosts = self.nodes.iter().map(|(host, _)| host);
+        self.tls.is_none() && !hosts.all(|host| is_loopback_host(host))
     }
 
     /// Reads the files of TLS; `None`: no TLS.
@@ -217,7 +224,10 @@ mod tests {
         assert_eq!(target.login.password, Some("p@:".into()));
         assert!(!format!("{target} {target:?}").contains("p@:"));
 
+        assert!(!target.is_in_clear() && !Target::parse("redis://[::1]").unwrap().is_in_clear());
+
         let target = Target::parse("redis+sentinel://:p@a,b:7/main/2?sentinel_password=s").unwrap();
+        assert!(target.is_in_clear());
         assert_eq!(target.to_string(), "a:26379,b:7");
         assert_eq!(target.login.user, None);
         let Sentinel { service, login } = target.sentinel.unwrap();

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use super::{
-    ALONE, Engine, LIST, READ, Tx, condition, is_removed, json, passes, record_uses, retire, run,
+    ALONE, Engine, LIST, READ, Tx, condition, counted, is_removed, json, passes, record_uses,
+    retire, run,
 };
 use crate::{
     clock::UnixTime,
     names::ConsumerKey,
     store::{
         Result,
-        port::{Added, Change, Guard, RecordFilter, Updated},
+        port::{Added, Change, Guard, RecordFilter, Source, Updated},
         record::{Consumer, ConsumerUse},
         rows::{self, seconds},
         seal::field,
@@ -23,15 +24,29 @@ use crate::{
 /// Consumers: registered, changed, removed.
 #[async_trait]
 pub trait Consumers: Engine {
-    /// Finds a consumer, disabled ones too: one that is registered here, else one of the existing system.
+    /// Finds a consumer, disabled ones too: one that is registered here, else one of the existing system, unless a consumer
+    /// with this key was removed here.
     async fn consumer(&self, key: &ConsumerKey) -> Result<Option<Consumer>> {
-        run(self, "consumer", READ, async |tx| {
-            match (find(tx, key).await?, &self.extensions().shared) {
-                (None, Some(shared)) => shared.outside.consumer(tx, key).await,
-                (found, _) => Ok(found),
+        Ok(self.consumer_from(key).await?.map(|(found, _)| found))
+    }
+
+    /// As [`Self::consumer`], with where it was found.
+    async fn consumer_from(&self, key: &ConsumerKey) -> Result<Option<(Consumer, Source)>> {
+        let outside = self.extensions().outside.as_deref();
+        let find = async |tx: &mut Tx| {
+            let found = find(tx, key).await?;
+            let is_over = found.is_some()
+                || outside.is_none()
+                || is_removed(tx, "consumer", key.as_str()).await?;
+            Ok((found, is_over))
+        };
+        match (run(self, "consumer", READ, find).await?, outside) {
+            ((None, false), Some(outside)) => {
+                let found = counted(self, "lookup_consumer", outside.consumer(key)).await?;
+                Ok(found.map(|found| (found, Source::Outside)))
             }
-        })
-        .await
+            ((found, _), _) => Ok(found.map(|found| (found, Source::Store))),
+        }
     }
 
     /// Registers a consumer.
@@ -73,15 +88,15 @@ pub trait Consumers: Engine {
                 return Ok(false);
             }
             for statement in [
-                "INSERT INTO removed (kind, key)
-                 SELECT 'token', token FROM access_tokens WHERE consumer = $1",
-                "DELETE FROM access_tokens WHERE consumer = $1",
-                "DELETE FROM request_tokens WHERE consumer = $1",
-                "DELETE FROM consumer_uses WHERE consumer = $1",
+                "INSERT INTO countersign.removed (kind, key)
+                 SELECT 'token', token FROM countersign.access_tokens WHERE consumer = $1",
+                "DELETE FROM countersign.access_tokens WHERE consumer = $1",
+                "DELETE FROM countersign.request_tokens WHERE consumer = $1",
+                "DELETE FROM countersign.consumer_uses WHERE consumer = $1",
             ] {
                 tx.execute(statement, &[key.as_str().into()]).await?;
             }
-            let delete = "DELETE FROM consumers WHERE key = $1";
+            let delete = "DELETE FROM countersign.consumers WHERE key = $1";
             tx.execute(delete, &[key.as_str().into()]).await?;
             retire(tx, "consumer", key.as_str()).await?;
             tx.changed(Change::Consumer(key.clone()));
@@ -104,13 +119,13 @@ pub trait Consumers: Engine {
                 params.push(since.into());
                 let since = params.len();
                 condition += &format!(
-                    " AND created_at <= ${since} AND NOT EXISTS (SELECT 1 FROM consumer_uses
+                    " AND created_at <= ${since} AND NOT EXISTS (SELECT 1 FROM countersign.consumer_uses
                       WHERE consumer = consumers.key AND last_used_at > ${since})"
                 );
             }
             params.push(i64::from(limit).into());
             let list = format!(
-                "SELECT * FROM consumers WHERE {condition} ORDER BY key LIMIT ${}",
+                "SELECT * FROM countersign.consumers WHERE {condition} ORDER BY key LIMIT ${}",
                 params.len()
             );
             tx.rows(&list, &params, rows::consumer).await
@@ -120,8 +135,7 @@ pub trait Consumers: Engine {
 
     /// Lists the consumers whose previous secret verifies after `now`, by the end of the grace, at most `limit`.
     async fn consumers_in_grace(&self, now: UnixTime, limit: u32) -> Result<Vec<Consumer>> {
-        let list =
-            "SELECT * FROM consumers WHERE previous_until > $1 ORDER BY previous_until LIMIT $2";
+        let list = "SELECT * FROM countersign.consumers WHERE previous_until > $1 ORDER BY previous_until LIMIT $2";
         run(self, "consumers_in_grace", READ, async |tx| {
             let params = [now.into(), i64::from(limit).into()];
             tx.rows(list, &params, rows::consumer).await
@@ -133,8 +147,13 @@ pub trait Consumers: Engine {
     async fn consumer_uses(&self, keys: &[ConsumerKey]) -> Result<Vec<ConsumerUse>> {
         let keys: Vec<_> = keys.iter().map(ConsumerKey::as_str).collect();
         run(self, "consumer_uses", READ, async |tx| {
-            tx.rows_among("consumer_uses", "consumer", &keys, rows::consumer_use)
-                .await
+            tx.rows_among(
+                "countersign.consumer_uses",
+                "consumer",
+                &keys,
+                rows::consumer_use,
+            )
+            .await
         })
         .await
     }
@@ -162,9 +181,9 @@ pub trait Consumers: Engine {
 impl<E: Engine + ?Sized> Consumers for E {}
 
 /// Records last uses: of each consumer its key, and the time, the method and the dialect.
-const RECORD_USES: &str = "INSERT INTO consumer_uses (consumer, last_used_at, method, dialect)
+const RECORD_USES: &str = "INSERT INTO countersign.consumer_uses (consumer, last_used_at, method, dialect)
      SELECT consumers.key, CAST(value -> 1 ->> 0 AS bigint), value -> 1 ->> 1, value -> 1 ->> 2
-     FROM json_each($1) JOIN consumers ON consumers.key = value ->> 0 WHERE true ORDER BY consumers.key
+     FROM countersign.json_each($1) JOIN countersign.consumers ON consumers.key = value ->> 0 WHERE true ORDER BY consumers.key
      ON CONFLICT (consumer) DO UPDATE SET last_used_at = excluded.last_used_at,
          method = excluded.method, dialect = excluded.dialect
      WHERE consumer_uses.last_used_at < excluded.last_used_at";
@@ -181,7 +200,7 @@ pub(super) async fn record_imported_uses(tx: &mut Tx, records: &[Numbered]) -> R
         }
     }
     let uses: Vec<_> = uses.into_iter().map(|(key, at)| (key, [at])).collect();
-    let past = "WHERE CAST(value -> 1 ->> 0 AS bigint) <= unixepoch()";
+    let past = "WHERE CAST(value -> 1 ->> 0 AS bigint) <= countersign.unixepoch()";
     let record = RECORD_USES.replace("WHERE true", past);
     for some in uses.chunks(BATCH) {
         tx.execute(&record, &[json(some)?.into()]).await?;
@@ -191,7 +210,7 @@ pub(super) async fn record_imported_uses(tx: &mut Tx, records: &[Numbered]) -> R
 
 /// Finds a consumer that is registered here.
 pub(super) async fn find(tx: &mut Tx, key: &ConsumerKey) -> Result<Option<Consumer>> {
-    let find = "SELECT * FROM consumers WHERE key = $1";
+    let find = "SELECT * FROM countersign.consumers WHERE key = $1";
     tx.row(find, &[key.as_str().into()], rows::consumer).await
 }
 

@@ -30,7 +30,8 @@ pub trait Feed: Engine {
             let missed = i64::try_from(position).map_or(-1, |position| head - position);
             let changes = match (1..=MOST_CHANGES).contains(&missed) {
                 true => {
-                    let find = "SELECT kind, key FROM changes WHERE id > $1 ORDER BY id";
+                    let find =
+                        "SELECT kind, key FROM countersign.changes WHERE id > $1 ORDER BY id";
                     tx.rows(find, &[(head - missed).into()], rows::change)
                         .await?
                 }

@@ -3,6 +3,7 @@
 use super::{Tx, consumers, sessions, tokens, users};
 use crate::{
     clock::UnixTime,
+    names::ConsumerKey,
     secret::Secret,
     store::{
         Result, StoreError,
@@ -20,7 +21,7 @@ pub(super) async fn find(tx: &mut Tx, token: &str, ending: &str) -> Result<Optio
     }
     // An identifier comes before the token of a redirect, in case both are equal.
     let find = format!(
-        "SELECT * FROM request_tokens WHERE token = $1 OR redirect_token = $1
+        "SELECT * FROM countersign.request_tokens WHERE token = $1 OR redirect_token = $1
          ORDER BY token <> $1 LIMIT 1 {ending}"
     );
     tx.row(&find, &[token.into()], rows::request_token).await
@@ -32,10 +33,25 @@ async fn lock(tx: &mut Tx, token: &str) -> Result<Option<RequestToken>> {
     find(tx, token, ending).await
 }
 
+/// Whether a consumer has `most` request tokens that can still be exchanged at `now`.
+pub(super) async fn has_open(
+    tx: &mut Tx,
+    consumer: &ConsumerKey,
+    now: UnixTime,
+    most: u32,
+) -> Result<bool> {
+    let find = "SELECT 1 FROM countersign.request_tokens
+         WHERE consumer = $1 AND expires_at > $2 AND state IN ('issued', 'authorized')
+         ORDER BY expires_at LIMIT 1 OFFSET $3";
+    let others = i64::from(most.saturating_sub(1));
+    let params = [consumer.as_str().into(), now.into(), others.into()];
+    tx.has_row(find, &params).await
+}
+
 /// Keeps a request token; `false` if its consumer is not registered here.
 pub(super) async fn issue(tx: &mut Tx, token: &RequestToken) -> Result<bool> {
     let consumer = token.consumer.as_str();
-    let find = "SELECT 1 FROM consumers WHERE key = $1";
+    let find = "SELECT 1 FROM countersign.consumers WHERE key = $1";
     if !tx.has_row(find, &[consumer.into()]).await? {
         return Ok(false);
     }
@@ -79,7 +95,7 @@ pub(super) async fn decide(
             expires_at,
         } => {
             let verifier = tx.seal().close(field::VERIFIER, token, verifier)?;
-            let allow = r#"UPDATE request_tokens SET state = 'authorized', "user" = $2, verifier = $3,
+            let allow = r#"UPDATE countersign.request_tokens SET state = 'authorized', "user" = $2, verifier = $3,
                  redirect_token = $4, expires_at = $5
                  WHERE token = $1"#;
             let params = [
@@ -92,7 +108,7 @@ pub(super) async fn decide(
             tx.execute(allow, &params).await?
         }
         Decision::Deny => {
-            let deny = "UPDATE request_tokens SET state = 'denied' WHERE token = $1";
+            let deny = "UPDATE countersign.request_tokens SET state = 'denied' WHERE token = $1";
             tx.execute(deny, &[token.into()]).await?
         }
     };
@@ -125,7 +141,7 @@ pub(super) async fn exchange(tx: &mut Tx, exchange: &Exchange) -> Result<Exchang
     let token = found.token.as_str();
     if *verifier != exchange.verifier {
         let is_last = found.wrong_verifiers + 1 >= MAX_WRONG_VERIFIERS;
-        let count = r#"UPDATE request_tokens SET wrong_verifiers = wrong_verifiers + 1,
+        let count = r#"UPDATE countersign.request_tokens SET wrong_verifiers = wrong_verifiers + 1,
                  state = CASE WHEN $2 THEN 'voided' ELSE state END,
                  "user" = CASE WHEN $2 THEN NULL ELSE "user" END,
                  verifier = CASE WHEN $2 THEN NULL ELSE verifier END
@@ -150,7 +166,7 @@ pub(super) async fn exchange(tx: &mut Tx, exchange: &Exchange) -> Result<Exchang
         ));
     }
     // The token of the redirect stays, so that a second exchange by it is `Used` as well.
-    let end = r#"UPDATE request_tokens SET state = 'exchanged', "user" = NULL, verifier = NULL
+    let end = r#"UPDATE countersign.request_tokens SET state = 'exchanged', "user" = NULL, verifier = NULL
          WHERE token = $1"#;
     tx.execute(end, &[token.into()]).await?;
     let user = Box::new(user);

@@ -22,6 +22,8 @@ const PURGE_ROWS: i64 = 5_000;
 const KEEP_CHANGES: Duration = Duration::from_secs(3600);
 /// The time for which request tokens and sessions are kept past their end, so that a late caller learns their state.
 const KEEP_ENDED: Duration = Duration::from_secs(24 * 3600);
+/// The time for which a request token is kept past its end if the user has not decided about it: any consumer can ask for many.
+const KEEP_UNDECIDED: Duration = Duration::from_secs(600);
 /// Written in place of the server that recorded nonces last, if nonces are kept outside the store.
 const ELSEWHERE: &str = "elsewhere";
 /// The mark of [`Maintenance::local_nonces_until`].
@@ -35,7 +37,9 @@ pub trait Maintenance: Engine {
     /// Whether the store answers; for readiness.
     async fn ping(&self) -> Result<()> {
         run(self, "ping", READ, async |tx| {
-            tx.has_row("SELECT 1 FROM meta", &[]).await.map(drop)
+            tx.has_row("SELECT 1 FROM countersign.meta", &[])
+                .await
+                .map(drop)
         })
         .await
     }
@@ -64,7 +68,7 @@ pub trait Maintenance: Engine {
             UnixTime(nonce.timestamp).into(),
             nonce.digest().to_vec().into(),
         ];
-        let find = "SELECT 1 FROM nonces WHERE second = $1 AND digest = $2";
+        let find = "SELECT 1 FROM countersign.nonces WHERE second = $1 AND digest = $2";
         run(self, "nonce_used", READ, async |tx| {
             tx.has_row(find, &nonce).await.map(Some)
         })
@@ -77,7 +81,7 @@ pub trait Maintenance: Engine {
     /// Also that the store has no window of its own.
     async fn nonces_kept(&self) -> Result<NoncesKept> {
         run(self, "nonces_kept", READ, async |tx| {
-            let find = "SELECT server FROM nonce_state";
+            let find = "SELECT server FROM countersign.nonce_state";
             let server = tx
                 .row(find, &[], |row, _| row.get::<Option<String>>("server"))
                 .await?;
@@ -96,7 +100,8 @@ pub trait Maintenance: Engine {
     /// # Errors
     /// As [`Maintenance::nonces_kept`].
     async fn keep_nonces_elsewhere(&self) -> Result<()> {
-        let note = "UPDATE nonce_state SET server = $1 WHERE server IS DISTINCT FROM $1";
+        let note =
+            "UPDATE countersign.nonce_state SET server = $1 WHERE server IS DISTINCT FROM $1";
         run(self, "keep_nonces_elsewhere", WRITE, async |tx| {
             tx.execute(note, &[ELSEWHERE.into()]).await.map(drop)
         })
@@ -114,7 +119,7 @@ pub trait Maintenance: Engine {
 
     /// The latest version of the files of a local window that was noted; `None`: none was.
     async fn nonce_files(&self, id: &str) -> Result<Option<u64>> {
-        let find = "SELECT version FROM nonce_files WHERE id = $1";
+        let find = "SELECT version FROM countersign.nonce_files WHERE id = $1";
         run(self, "nonce_files", READ, async |tx| {
             let params = [id.into()];
             let found = tx.row(find, &params, |row, _| row.get::<i64>("version"));
@@ -130,7 +135,7 @@ pub trait Maintenance: Engine {
         until: UnixTime,
         files: Option<NonceFiles>,
     ) -> Result<()> {
-        let raise = "INSERT INTO nonce_files (id, version) VALUES ($1, $2)
+        let raise = "INSERT INTO countersign.nonce_files (id, version) VALUES ($1, $2)
             ON CONFLICT (id) DO UPDATE SET version = excluded.version WHERE nonce_files.version < excluded.version";
         run(self, "set_local_nonces_until", WRITE, async |tx| {
             raise_mark(tx, LOCAL, until).await?;
@@ -190,11 +195,20 @@ pub trait Maintenance: Engine {
         Ok(resealed)
     }
 
-    /// Deletes request tokens and sessions that ended over a day before `now`, and old change records.
+    /// Deletes request tokens and sessions that ended over a day before `now`, request tokens that ended undecided over ten
+    /// minutes before, and old change records.
     async fn purge(&self, now: UnixTime) -> Result<()> {
         let (ended, changed) = (now.before(KEEP_ENDED), now.before(KEEP_CHANGES));
+        let undecided = now.before(KEEP_UNDECIDED);
         // The oldest changes first, so that the feed never has a hole that a reader takes for its end.
         let tables = [
+            (
+                "request_tokens",
+                "token",
+                "state = 'issued' AND expires_at",
+                "expires_at",
+                undecided,
+            ),
             ("request_tokens", "token", "expires_at", "expires_at", ended),
             ("sessions", "id_hash", "expires_at", "expires_at", ended),
             ("changes", "id", "at", "id", changed),
@@ -206,7 +220,7 @@ pub trait Maintenance: Engine {
                 for (table, key, time, order, before) in tables {
                     let skip_locked = tx.statements().skip_locked;
                     let delete = format!(
-                        "DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table}
+                        "DELETE FROM countersign.{table} WHERE {key} IN (SELECT {key} FROM countersign.{table}
                          WHERE {time} < $1 ORDER BY {order} LIMIT $2 {skip_locked})"
                     );
                     let params = [before.into(), PURGE_ROWS.into()];
@@ -223,7 +237,7 @@ pub trait Maintenance: Engine {
 impl<E: Engine + ?Sized> Maintenance for E {}
 
 async fn mark(tx: &mut Tx, name: &str) -> Result<Option<UnixTime>> {
-    let find = "SELECT (SELECT until FROM marks WHERE name = $1) AS mark";
+    let find = "SELECT (SELECT until FROM countersign.marks WHERE name = $1) AS mark";
     needed(
         tx.row(find, &[name.into()], |row, _| row.get("mark"))
             .await?,
@@ -232,7 +246,7 @@ async fn mark(tx: &mut Tx, name: &str) -> Result<Option<UnixTime>> {
 
 /// Raises a mark; an earlier time never replaces a later one.
 pub(super) async fn raise_mark(tx: &mut Tx, name: &str, until: UnixTime) -> Result<()> {
-    let raise = "INSERT INTO marks (name, until) VALUES ($1, $2)
+    let raise = "INSERT INTO countersign.marks (name, until) VALUES ($1, $2)
          ON CONFLICT (name) DO UPDATE SET until = excluded.until WHERE marks.until < excluded.until";
     tx.execute(raise, &[name.into(), until.into()])
         .await

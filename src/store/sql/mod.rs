@@ -3,9 +3,10 @@
 //! A use case is a function over [`Tx`], one transaction. The traits [`Consumers`], [`Users`], [`Tokens`],
 //! [`Sessions`], [`Feed`] and [`Maintenance`] have a method for each; all of them are written over [`Engine`], so that
 //! another database with the same SQL (`ON CONFLICT`, `RETURNING`) implements that and nothing else. Statements have
-//! their parameters as `$1` and the functions of SQLite, in all engines; [`Statements`] has the parts that differ.
+//! their parameters as `$1`, name the schema `countersign` of each table and function, and use the functions of SQLite, in all engines; [`Statements`] has the parts that differ.
 
 use std::{
+    fmt,
     pin::Pin,
     sync::{Arc, OnceLock},
     time::{Duration, Instant as SystemInstant},
@@ -82,15 +83,18 @@ pub struct Extensions {
     pub changed: Arc<Notify>,
     /// The parts that only an engine on a server has.
     pub shared: Option<ServerOnly>,
+    /// Credentials that an existing system keeps elsewhere.
+    pub outside: Option<Arc<dyn Outside>>,
 }
 
 impl Extensions {
-    pub(super) fn new(seal: Arc<Seal>, shared: Option<ServerOnly>) -> Self {
+    pub(super) fn new(seal: Arc<Seal>, outside: Option<Arc<dyn Outside>>) -> Self {
         Self {
             seal,
             metrics: OnceLock::new(),
             changed: Arc::default(),
-            shared,
+            shared: None,
+            outside,
         }
     }
 }
@@ -101,22 +105,22 @@ pub struct ServerOnly {
     pub open_window: Box<dyn Fn() -> Box<dyn SharedWindow> + Send + Sync>,
     /// Finds settings of the engine by which acknowledged writes may be lost, one sentence each.
     pub findings: for<'t> fn(&'t mut Tx) -> TxFuture<'t, Vec<String>>,
-    /// Credentials that an existing system keeps in the same database.
-    pub outside: Box<dyn Outside>,
 }
 
 /// The result of a function over a transaction.
 pub type TxFuture<'t, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 't>>;
 
-/// Credentials that an existing system keeps in the same database.
+/// Credentials that an existing system keeps. It has no part in the transactions of a store.
 #[async_trait]
-pub trait Outside: Send + Sync {
+pub trait Outside: fmt::Debug + Send + Sync {
     /// Finds a consumer.
-    async fn consumer(&self, tx: &mut Tx, key: &ConsumerKey) -> Result<Option<Consumer>>;
+    async fn consumer(&self, key: &ConsumerKey) -> Result<Option<Consumer>>;
     /// Finds an access token, whether or not it was revoked here.
-    async fn access_token(&self, tx: &mut Tx, token: &str) -> Result<Option<AccessToken>>;
+    async fn access_token(&self, token: &str) -> Result<Option<AccessToken>>;
     /// Whether there are consumers of the existing system at all.
     fn has_consumers(&self) -> bool;
+    /// Succeeds unless the existing system is known to be out of reach, which is logged.
+    fn reachable(&self) -> Result<()>;
 }
 
 /// The isolation of a use case from others that run at the same time.
@@ -344,7 +348,8 @@ impl Tx {
         let (names, params): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
         let places: Vec<_> = (1..=names.len()).map(|place| format!("${place}")).collect();
         let (names, places) = (names.join(r#"", ""#), places.join(", "));
-        let insert = format!(r#"INSERT INTO {table} ("{names}") VALUES ({places}) {ending}"#);
+        let insert =
+            format!(r#"INSERT INTO countersign.{table} ("{names}") VALUES ({places}) {ending}"#);
         self.execute(&insert, &params).await
     }
 
@@ -411,13 +416,14 @@ fn condition(filter: &RecordFilter, key: &str, after: &str) -> (String, Vec<Valu
 
 /// Whether a record of this kind and key was removed.
 async fn is_removed(tx: &mut Tx, kind: &str, key: &str) -> Result<bool> {
-    let find = "SELECT 1 FROM removed WHERE kind = $1 AND key = $2";
+    let find = "SELECT 1 FROM countersign.removed WHERE kind = $1 AND key = $2";
     tx.has_row(find, &[kind.into(), key.into()]).await
 }
 
 /// Marks a key as never to be used again; `false` if it was marked before.
 async fn retire(tx: &mut Tx, kind: &str, key: &str) -> Result<bool> {
-    let insert = "INSERT INTO removed (kind, key) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    let insert =
+        "INSERT INTO countersign.removed (kind, key) VALUES ($1, $2) ON CONFLICT DO NOTHING";
     let params = [kind.into(), key.into()];
     Ok(tx.execute(insert, &params).await? > 0)
 }
@@ -447,14 +453,23 @@ pub(super) async fn run<T>(
     (mode, pace): (Mode, Pace),
     work: impl AsyncFnOnce(&mut Tx) -> Result<T>,
 ) -> Result<T> {
-    let begun = SystemInstant::now();
     let attempt = async {
         let mut tx = engine.begin(use_case, mode, pace).await?;
         let value = work(&mut tx).await?;
         tx.commit().await?;
         Ok(value)
     };
-    let result = attempt.await;
+    counted(engine, use_case, attempt).await
+}
+
+/// Counts the time and the faults of `work`.
+async fn counted<T>(
+    engine: &(impl Engine + ?Sized),
+    use_case: &'static str,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let begun = SystemInstant::now();
+    let result = work.await;
     if let Some(metrics) = engine.extensions().metrics.get() {
         metrics.store(use_case, begun.elapsed(), result.is_err());
     }

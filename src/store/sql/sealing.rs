@@ -27,8 +27,9 @@ const COLUMNS: [(&str, &str, &str, &str); 6] = [
 /// Looks at one secret of each kind: a wrong `store.encryption_key_file` is reported at the start, if possible.
 pub(super) async fn mismatch(tx: &mut Tx) -> Result<Option<Mismatch>> {
     for (_, table, _, column) in COLUMNS {
-        let any =
-            format!("SELECT {column} AS kept FROM {table} WHERE {column} IS NOT NULL LIMIT 1");
+        let any = format!(
+            "SELECT {column} AS kept FROM countersign.{table} WHERE {column} IS NOT NULL LIMIT 1"
+        );
         let kept = tx
             .row(&any, &[], |row, _| needed(row.bytes("kept")?))
             .await?;
@@ -46,10 +47,11 @@ pub(super) async fn reseal(tx: &mut Tx, from: &ResealFrom, look: bool) -> Result
         return Ok(Resealed::default());
     };
     let batch = format!(
-        "SELECT {key} AS record, {column} AS kept FROM {table}
+        "SELECT {key} AS record, {column} AS kept FROM countersign.{table}
          WHERE {key} > $1 AND {column} IS NOT NULL ORDER BY {key} LIMIT 500"
     );
-    let update = format!("UPDATE {table} SET {column} = $3 WHERE {key} = $1 AND {column} = $2");
+    let update =
+        format!("UPDATE countersign.{table} SET {column} = $3 WHERE {key} = $1 AND {column} = $2");
     let batch = tx
         .rows(&batch, &[from.after.as_str().into()], |row, _| {
             Ok((row.get::<String>("record")?, needed(row.bytes("kept")?)?))

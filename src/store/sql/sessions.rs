@@ -37,7 +37,10 @@ pub trait Sessions: Engine {
             let id = &session.user;
             // Logins of one user are counted one after the other, and one of them replaces the hash. The user may have been
             // removed or disabled, or the password changed, while the password was checked.
-            let find = format!("SELECT * FROM users WHERE id = $1 {}", tx.statements().lock);
+            let find = format!(
+                "SELECT * FROM countersign.users WHERE id = $1 {}",
+                tx.statements().lock
+            );
             let user = tx.row(&find, &[id.as_str().into()], rows::user).await?;
             if user.is_none_or(|user| !user.enabled || user.password_hash != verified.hash) {
                 return Ok(false);
@@ -48,8 +51,8 @@ pub trait Sessions: Engine {
             }
             // Before the insertion: sessions of the same second have no order, and the new one must stay.
             tx.execute(
-                r#"DELETE FROM sessions WHERE id_hash IN
-                     (SELECT id_hash FROM sessions WHERE "user" = $1
+                r#"DELETE FROM countersign.sessions WHERE id_hash IN
+                     (SELECT id_hash FROM countersign.sessions WHERE "user" = $1
                       ORDER BY created_at DESC LIMIT 1000000 OFFSET $2)"#,
                 &[id.as_str().into(), i64::from(most.get() - 1).into()],
             )
@@ -97,7 +100,7 @@ pub trait Sessions: Engine {
 
     /// Ends a session; a missing session is not an error.
     async fn close_session(&self, id_hash: &[u8; 32]) -> Result<()> {
-        let delete = "DELETE FROM sessions WHERE id_hash = $1";
+        let delete = "DELETE FROM countersign.sessions WHERE id_hash = $1";
         run(self, "close_session", WRITE, async |tx| {
             tx.execute(delete, &[id_hash.to_vec().into()])
                 .await
@@ -108,7 +111,7 @@ pub trait Sessions: Engine {
 
     /// Lists a user's sessions that are not ended at `now`, the newest first.
     async fn sessions_of(&self, user: &UserId, now: UnixTime) -> Result<Vec<Session>> {
-        let list = r#"SELECT * FROM sessions WHERE "user" = $1 AND expires_at > $2
+        let list = r#"SELECT * FROM countersign.sessions WHERE "user" = $1 AND expires_at > $2
              ORDER BY created_at DESC, id_hash"#;
         run(self, "sessions_of", READ, async |tx| {
             let params = [user.as_str().into(), now.into()];
@@ -119,7 +122,7 @@ pub trait Sessions: Engine {
 
     /// Ends the session with this hash if it is one of the user's; `false`: it is not.
     async fn close_session_of(&self, user: &UserId, id_hash: &[u8; 32]) -> Result<bool> {
-        let delete = r#"DELETE FROM sessions WHERE "user" = $1 AND id_hash = $2"#;
+        let delete = r#"DELETE FROM countersign.sessions WHERE "user" = $1 AND id_hash = $2"#;
         run(self, "close_session_of", WRITE, async |tx| {
             let params = [user.as_str().into(), id_hash.to_vec().into()];
             Ok(tx.execute(delete, &params).await? > 0)
@@ -149,7 +152,7 @@ pub trait Sessions: Engine {
 impl<E: Engine + ?Sized> Sessions for E {}
 
 pub(super) async fn insert(tx: &mut Tx, session: &Session) -> Result<bool> {
-    let insert = r#"INSERT INTO sessions (id_hash, "user", created_at, expires_at, browser, system)
+    let insert = r#"INSERT INTO countersign.sessions (id_hash, "user", created_at, expires_at, browser, system)
              VALUES ($1, $2, $3, $4, $5, $6)"#;
     let params = [
         session.id_hash.to_vec().into(),
@@ -167,7 +170,7 @@ pub(super) async fn find(
     id_hash: &[u8; 32],
     now: UnixTime,
 ) -> Result<Option<(Session, User)>> {
-    let find = "SELECT * FROM sessions WHERE id_hash = $1 AND expires_at > $2";
+    let find = "SELECT * FROM countersign.sessions WHERE id_hash = $1 AND expires_at > $2";
     let params = [id_hash.to_vec().into(), now.into()];
     let Some(session) = tx.row(find, &params, rows::session).await? else {
         return Ok(None);
@@ -177,7 +180,7 @@ pub(super) async fn find(
 }
 
 pub(super) async fn close_all(tx: &mut Tx, user: &UserId, kept: Option<&[u8; 32]>) -> Result<()> {
-    let delete = r#"DELETE FROM sessions WHERE "user" = $1 AND id_hash <> $2"#;
+    let delete = r#"DELETE FROM countersign.sessions WHERE "user" = $1 AND id_hash <> $2"#;
     // No hash is empty.
     let kept = kept.map_or_else(Vec::new, |kept| kept.to_vec());
     let params = [user.as_str().into(), kept.into()];

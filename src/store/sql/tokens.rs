@@ -3,14 +3,18 @@
 use async_trait::async_trait;
 
 use super::{
-    ALONE, Engine, LIST, READ, Statements, Tx, Value, WRITE, flow, passes, record_uses, retire, run,
+    ALONE, Engine, LIST, Outside, READ, Statements, Tx, Value, WRITE, counted, flow, passes,
+    record_uses, retire, run,
 };
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
     store::{
         Result, StoreError,
-        port::{Added, Change, Decided, Decision, Exchange, Exchanged, Guard, TokenFilter},
+        port::{
+            Added, Change, Decided, Decision, Exchange, Exchanged, Guard, Issued, Source,
+            TokenFilter,
+        },
         record::{AccessToken, RequestToken},
         rows::{self, json, seconds},
         seal::field,
@@ -22,14 +26,24 @@ use crate::{
 pub trait Tokens: Engine {
     /// Finds an access token, expired and revoked ones too: one that was given out here, else one of the existing system.
     async fn access_token(&self, token: &str) -> Result<Option<AccessToken>> {
+        Ok(self.access_token_from(token).await?.map(|(found, _)| found))
+    }
+
+    /// As [`Self::access_token`], with where it was found.
+    async fn access_token_from(&self, token: &str) -> Result<Option<(AccessToken, Source)>> {
+        let found = run(self, "access_token", READ, async |tx| find(tx, token).await);
+        let found = found.await?;
+        let outside = self.extensions().outside.as_deref();
+        let Some(outside) = outside.filter(|_| found.is_none() && is_text(token)) else {
+            return Ok(found.map(|found| (found, Source::Store)));
+        };
+        let asked = counted(self, "lookup_access_token", outside.access_token(token));
+        let Some(found) = asked.await? else {
+            return Ok(None);
+        };
         run(self, "access_token", READ, async |tx| {
-            match (find(tx, token).await?, &self.extensions().shared) {
-                (None, Some(shared)) if is_text(token) => {
-                    let found = shared.outside.access_token(tx, token).await?;
-                    ended_here(tx, found).await
-                }
-                (found, _) => Ok(found),
-            }
+            let found = ended_here(tx, found).await?;
+            Ok(Some((found, Source::Outside)))
         })
         .await
     }
@@ -42,18 +56,22 @@ pub trait Tokens: Engine {
         .await
     }
 
-    /// Keeps a new request token.
-    async fn issue_request_token(&self, token: RequestToken) -> Result<()> {
+    /// Keeps a new request token, unless its consumer has `most` open ones: those that can still be exchanged at the issue of
+    /// this one. Several that are issued at once may pass `most`, each by one.
+    async fn issue_request_token(&self, token: RequestToken, most: u32) -> Result<Issued> {
         run(self, "issue_request_token", WRITE, async |tx| {
-            let shared = self.extensions().shared.as_ref();
+            let outside = self.extensions().outside.as_deref();
+            if flow::has_open(tx, &token.consumer, token.issued_at, most).await? {
+                return Ok(Issued::TooManyOpen);
+            }
             match flow::issue(tx, &token).await? {
                 // Its consumer may have been removed meanwhile; then this token went with it.
-                false if shared.is_some_and(|shared| shared.outside.has_consumers()) => {
+                false if outside.is_some_and(Outside::has_consumers) => {
                     Err(StoreError::Broken(
                         "a consumer of store.lookup.consumer_sql gets no new tokens; register it here to let it ask users",
                     ))
                 }
-                _ => Ok(()),
+                _ => Ok(Issued::Issued),
             }
         })
         .await
@@ -85,7 +103,7 @@ pub trait Tokens: Engine {
     /// Keeps an access token that was issued without the flow; `Taken` if the identifier is in use or was before,
     /// or the consumer is unknown, or the user is unknown or disabled.
     async fn issue_access_token(&self, token: AccessToken) -> Result<Added> {
-        let find = "SELECT 1 FROM consumers, users
+        let find = "SELECT 1 FROM countersign.consumers, countersign.users
              WHERE consumers.key = $1 AND users.id = $2 AND users.enabled";
         run(self, "issue_access_token", WRITE, async |tx| {
             let owners = [token.consumer.as_str().into(), token.user.as_str().into()];
@@ -118,8 +136,7 @@ pub trait Tokens: Engine {
             if !passes(guard, Some(found)) {
                 return Ok(Some(false));
             }
-            let revoke =
-                "UPDATE access_tokens SET revoked_at = $2 WHERE token = $1 AND revoked_at IS NULL";
+            let revoke = "UPDATE countersign.access_tokens SET revoked_at = $2 WHERE token = $1 AND revoked_at IS NULL";
             if tx.execute(revoke, &[token.into(), now.into()]).await? > 0 {
                 tx.changed(Change::AccessToken(token.to_owned()));
             }
@@ -128,7 +145,7 @@ pub trait Tokens: Engine {
         if let Some(is_revoked) = ours.await? {
             return Ok(is_revoked);
         }
-        if self.extensions().shared.is_none() || !passes(guard, self.access_token(token).await?) {
+        if self.extensions().outside.is_none() || !passes(guard, self.access_token(token).await?) {
             return Ok(false);
         }
         // A token of the existing system: its revocation is noted here, whatever that system says.
@@ -156,8 +173,8 @@ pub trait Tokens: Engine {
             let params = vec![now.into(), i64::from(limit).into()];
             let (condition, params) = live_condition(filter, params);
             let revoke = format!(
-                "UPDATE access_tokens SET revoked_at = $1 WHERE token IN
-                     (SELECT token FROM access_tokens WHERE {condition} {BY_USE} LIMIT $2)
+                "UPDATE countersign.access_tokens SET revoked_at = $1 WHERE token IN
+                     (SELECT token FROM countersign.access_tokens WHERE {condition} {BY_USE} LIMIT $2)
                  RETURNING token"
             );
             let revoked = tx.rows(&revoke, &params, rows::token).await?;
@@ -182,7 +199,7 @@ pub trait Tokens: Engine {
             let first = vec![after.0.into(), after.1.into(), i64::from(limit).into()];
             let (condition, params) = live_condition(filter, first);
             let list = format!(
-                "SELECT * FROM access_tokens
+                "SELECT * FROM countersign.access_tokens
                  WHERE (coalesce(last_used_at, issued_at), token) > ($1, $2) AND {condition} {BY_USE} LIMIT $3"
             );
             tx.rows(&list, &params, rows::access_token).await
@@ -196,7 +213,7 @@ pub trait Tokens: Engine {
             let (condition, params) = live_condition(filter, vec![i64::from(limit).into()]);
             let count = format!(
                 "SELECT count(*) AS count FROM
-                     (SELECT 1 FROM access_tokens WHERE {condition} {BY_USE} LIMIT $1) AS counted"
+                     (SELECT 1 FROM countersign.access_tokens WHERE {condition} {BY_USE} LIMIT $1) AS counted"
             );
             let counted = tx.row(&count, &params, |row, _| row.get("count")).await?;
             Ok(counted.map_or(0, i64::cast_unsigned))
@@ -216,7 +233,7 @@ pub trait Tokens: Engine {
             let (condition, params) =
                 condition(filter, vec![after.into(), i64::from(limit).into()]);
             let list = format!(
-                "SELECT * FROM access_tokens WHERE token > $1 AND {condition}
+                "SELECT * FROM countersign.access_tokens WHERE token > $1 AND {condition}
                  ORDER BY token LIMIT $2"
             );
             tx.rows(&list, &params, rows::access_token).await
@@ -232,12 +249,12 @@ pub trait Tokens: Engine {
         let record = |Statements { lock, .. }: &Statements| {
             format!(
                 "WITH used AS (
-                     SELECT value ->> 0 AS token, max(CAST(value ->> 1 AS bigint)) AS at FROM json_each($1) GROUP BY 1
+                     SELECT value ->> 0 AS token, max(CAST(value ->> 1 AS bigint)) AS at FROM countersign.json_each($1) GROUP BY 1
                  ), locked AS (
-                     SELECT token FROM access_tokens WHERE token IN (SELECT token FROM used)
+                     SELECT token FROM countersign.access_tokens WHERE token IN (SELECT token FROM used)
                      ORDER BY token {lock}
                  )
-                 UPDATE access_tokens SET last_used_at = used.at FROM locked, used
+                 UPDATE countersign.access_tokens SET last_used_at = used.at FROM locked, used
                  WHERE access_tokens.token = locked.token AND used.token = locked.token
                      AND (last_used_at IS NULL OR last_used_at < used.at)"
             )
@@ -257,18 +274,15 @@ async fn find(tx: &mut Tx, token: &str) -> Result<Option<AccessToken>> {
     if !is_text(token) {
         return Ok(None);
     }
-    let find = "SELECT * FROM access_tokens WHERE token = $1";
+    let find = "SELECT * FROM countersign.access_tokens WHERE token = $1";
     tx.row(find, &[token.into()], rows::access_token).await
 }
 
 /// A token of the existing system, which is revoked too if it was revoked here, or if its user is disabled or removed here.
-async fn ended_here(tx: &mut Tx, found: Option<AccessToken>) -> Result<Option<AccessToken>> {
-    let Some(mut found) = found else {
-        return Ok(None);
-    };
+async fn ended_here(tx: &mut Tx, mut found: AccessToken) -> Result<AccessToken> {
     let find =
-        "SELECT 1 FROM removed WHERE kind = 'token' AND key = $1 OR kind = 'user' AND key = $2
-         UNION ALL SELECT 1 FROM users WHERE id = $2 AND NOT enabled";
+        "SELECT 1 FROM countersign.removed WHERE kind = 'token' AND key = $1 OR kind = 'user' AND key = $2
+         UNION ALL SELECT 1 FROM countersign.users WHERE id = $2 AND NOT enabled";
     if tx
         .has_row(
             find,
@@ -278,7 +292,7 @@ async fn ended_here(tx: &mut Tx, found: Option<AccessToken>) -> Result<Option<Ac
     {
         found.revoked_at = Some(found.issued_at);
     }
-    Ok(Some(found))
+    Ok(found)
 }
 
 /// The order of the indexes of tokens that are not revoked, also for queries that need no order, to use the indexes.
@@ -314,7 +328,7 @@ fn condition(filter: &TokenFilter, mut params: Vec<Value>) -> (String, Vec<Value
 
 /// Revokes a token at the time that an import says, else now.
 pub(super) async fn revoke_at(tx: &mut Tx, token: &str, at: Option<UnixTime>) -> Result<()> {
-    let revoke = "UPDATE access_tokens SET revoked_at = coalesce($2, unixepoch()) WHERE token = $1";
+    let revoke = "UPDATE countersign.access_tokens SET revoked_at = coalesce($2, countersign.unixepoch()) WHERE token = $1";
     tx.execute(revoke, &[token.into(), at.into()]).await?;
     tx.changed(Change::AccessToken(token.to_owned()));
     Ok(())
@@ -340,12 +354,12 @@ pub(super) async fn insert(tx: &mut Tx, tokens: &[&AccessToken]) -> Result<bool>
         ))
     });
     let columns: Vec<_> = columns.collect::<Result<_>>()?;
-    let insert = r#"INSERT INTO access_tokens (token, secret, consumer, "user", permissions,
+    let insert = r#"INSERT INTO countersign.access_tokens (token, secret, consumer, "user", permissions,
              issued_at, expires_at, last_used_at, revoked_at)
-         SELECT value ->> 0, unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4, CAST(value ->> 5 AS bigint),
+         SELECT value ->> 0, countersign.unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4, CAST(value ->> 5 AS bigint),
              CAST(value ->> 6 AS bigint), CAST(value ->> 7 AS bigint), CAST(value ->> 8 AS bigint)
-         FROM json_each($1)
-         WHERE NOT EXISTS (SELECT 1 FROM removed WHERE removed.kind = 'token' AND removed.key = value ->> 0)
+         FROM countersign.json_each($1)
+         WHERE NOT EXISTS (SELECT 1 FROM countersign.removed WHERE removed.kind = 'token' AND removed.key = value ->> 0)
          ON CONFLICT (token) DO NOTHING"#;
     if tx.execute(insert, &[json(&columns)?.into()]).await? != tokens.len() as u64 {
         return Ok(false);

@@ -16,27 +16,27 @@ use crate::store::{
 
 /// The tables of all kinds of records, each with the column of its key and how a row is read.
 const TABLES: [(&str, &str, Read<Record>); 6] = [
-    ("consumers", "key", |row, seal| {
+    ("countersign.consumers", "key", |row, seal| {
         rows::consumer(row, seal).map(Record::Consumer)
     }),
-    ("users", "id", |row, seal| {
+    ("countersign.users", "id", |row, seal| {
         rows::user(row, seal).map(Record::User)
     }),
-    ("access_tokens", "token", |row, seal| {
+    ("countersign.access_tokens", "token", |row, seal| {
         rows::access_token(row, seal).map(Record::AccessToken)
     }),
     (
-        "(SELECT key FROM removed WHERE kind = 'consumer') AS removed",
+        "(SELECT key FROM countersign.removed WHERE kind = 'consumer') AS removed",
         "key",
         |row, _| row.get("key").map(Record::RemovedConsumer),
     ),
     (
-        "(SELECT key AS id FROM removed WHERE kind = 'user') AS removed",
+        "(SELECT key AS id FROM countersign.removed WHERE kind = 'user') AS removed",
         "id",
         |row, _| row.get("id").map(Record::RemovedUser),
     ),
     (
-        "(SELECT key AS token FROM removed WHERE kind = 'token') AS removed",
+        "(SELECT key AS token FROM countersign.removed WHERE kind = 'token') AS removed",
         "token",
         |row, _| row.get("token").map(Record::RemovedToken),
     ),
@@ -68,7 +68,7 @@ async fn origin(tx: &mut Tx) -> Result<Origin> {
         })
     };
     let find = format!(
-        "SELECT id, (SELECT max(until) FROM {}) AS accepted_until FROM meta",
+        "SELECT id, (SELECT max(until) FROM {}) AS accepted_until FROM countersign.meta",
         tx.statements().accepted
     );
     needed(tx.row(&find, &[], read).await?)

@@ -11,13 +11,16 @@ use crate::{
     names::UserId,
     secret::Secret,
     store::{
-        Result,
+        Result, StoreError,
         port::{Account, Added, Admitted, Change, Guard, RecordFilter, Updated},
         record::{OutsideUser, User, password_cost as cost},
         rows::{self, digest, kept_text},
         seal::field,
     },
 };
+
+/// The most names that are tried for a new user whose id is the name of another one.
+const MOST_NAMESAKES: u32 = 100;
 
 /// Users: registered, disabled, removed.
 #[async_trait]
@@ -37,15 +40,15 @@ pub trait Users: Engine {
         .await
     }
 
-    /// Registers a user that an outside login vouches for, or brings the names of one up to date; a disabled user is left
-    /// as it is.
+    /// Registers a user that an outside login vouches for, or brings the names of one up to date, but for a name that
+    /// another user has; a disabled user is left as it is.
     async fn admit_user(&self, user: OutsideUser, now: UnixTime) -> Result<Admitted> {
         // Most logins change nothing: they need not wait for other writers, nor block them.
         let known = run(self, "admit_user", READ, async |tx| {
             let Some(found) = find(tx, &user.id).await? else {
                 return Ok(None);
             };
-            let admitted = admitted(Some(&found), user.clone(), now);
+            let admitted = admitted(tx, Some(&found), user.clone(), now).await?;
             Ok((admitted == found).then_some(Admitted::User(found)))
         });
         if let Some(admitted) = known.await? {
@@ -139,7 +142,7 @@ pub trait Users: Engine {
                 return Ok(false);
             }
             end_all_of(tx, id, now).await?;
-            let delete = "DELETE FROM users WHERE id = $1";
+            let delete = "DELETE FROM countersign.users WHERE id = $1";
             tx.execute(delete, &[id.as_str().into()]).await?;
             retire(tx, "user", id.as_str()).await?;
             tx.changed(Change::User(id.clone()));
@@ -159,7 +162,7 @@ pub trait Users: Engine {
             let (condition, mut params) = condition(filter, "id", after.map_or("", UserId::as_str));
             params.push(i64::from(limit).into());
             let list = format!(
-                "SELECT * FROM users WHERE {condition} ORDER BY id LIMIT ${}",
+                "SELECT * FROM countersign.users WHERE {condition} ORDER BY id LIMIT ${}",
                 params.len()
             );
             tx.rows(&list, &params, rows::user).await
@@ -171,35 +174,60 @@ pub trait Users: Engine {
 impl<E: Engine + ?Sized> Users for E {}
 
 pub(super) async fn find(tx: &mut Tx, id: &UserId) -> Result<Option<User>> {
-    let find = "SELECT * FROM users WHERE id = $1";
+    let find = "SELECT * FROM countersign.users WHERE id = $1";
     tx.row(find, &[id.as_str().into()], rows::user).await
 }
 
 pub(super) async fn find_by_name(tx: &mut Tx, name: &str) -> Result<Option<User>> {
     // The database, too, folds only ASCII letters.
     let name = kept_text(name).to_ascii_lowercase();
-    let find = "SELECT * FROM users WHERE lower(name) = $1";
+    let find = "SELECT * FROM countersign.users WHERE lower(name) = $1";
     tx.row(find, &[name.into()], rows::user).await
 }
 
-/// The record of a user that an outside login vouches for.
-fn admitted(found: Option<&User>, outside: OutsideUser, now: UnixTime) -> User {
-    match found {
-        Some(found) if !found.enabled => found.clone(),
-        Some(found) => User {
-            name: outside.name.unwrap_or_else(|| found.name.clone()),
-            display_name: outside.display_name.or_else(|| found.display_name.clone()),
-            ..found.clone()
-        },
-        None => User {
-            name: outside.name.unwrap_or_else(|| outside.id.to_string()),
-            id: outside.id,
-            display_name: outside.display_name,
-            password_hash: None,
-            enabled: true,
-            created_at: now,
-        },
+/// The record of a user that an outside login vouches for. The name of another user is not taken over: a known user keeps
+/// the name, and a new one is named by the id, with a number if that is taken too.
+async fn admitted(
+    tx: &mut Tx,
+    found: Option<&User>,
+    outside: OutsideUser,
+    now: UnixTime,
+) -> Result<User> {
+    let OutsideUser {
+        id,
+        name,
+        display_name,
+    } = outside;
+    if let Some(found) = found.filter(|found| !found.enabled) {
+        return Ok(found.clone());
     }
+    let known = found.map(|found| &found.name);
+    let numbered = (2..=MOST_NAMESAKES).map(|number| format!("{id}.{number}"));
+    let by_id = std::iter::once(id.to_string()).chain(numbered);
+    for name in name.into_iter().chain(known.cloned()).chain(by_id) {
+        if known != Some(&name) {
+            let namesake = find_by_name(tx, &name).await?;
+            if namesake.is_some_and(|other| other.id != id) {
+                continue;
+            }
+        }
+        return Ok(match found {
+            Some(found) => User {
+                name,
+                display_name: display_name.or_else(|| found.display_name.clone()),
+                ..found.clone()
+            },
+            None => User {
+                id,
+                name,
+                display_name,
+                password_hash: None,
+                enabled: true,
+                created_at: now,
+            },
+        });
+    }
+    Err(StoreError::Broken("no name is free for a new user"))
 }
 
 async fn admit(tx: &mut Tx, outside: OutsideUser, now: UnixTime) -> Result<Admitted> {
@@ -207,15 +235,9 @@ async fn admit(tx: &mut Tx, outside: OutsideUser, now: UnixTime) -> Result<Admit
         return Ok(Admitted::Removed);
     }
     let found = find(tx, &outside.id).await?;
-    let user = admitted(found.as_ref(), outside, now);
-    if found.as_ref() == Some(&user) {
-        return Ok(Admitted::User(user));
-    }
-    let namesake = find_by_name(tx, &user.name).await?;
-    if namesake.is_some_and(|other| other.id != user.id) {
-        return Ok(Admitted::NameTaken);
-    }
+    let user = admitted(tx, found.as_ref(), outside, now).await?;
     match found {
+        Some(found) if found == user => {}
         None => insert(tx, &user).await?,
         Some(_) => update(tx, &user).await?,
     }
@@ -231,7 +253,8 @@ async fn update(tx: &mut Tx, user: &User) -> Result<()> {
         display_name.into(),
         user.enabled.into(),
     ];
-    let set = "UPDATE users SET name = $2, display_name = $3, enabled = $4 WHERE id = $1";
+    let set =
+        "UPDATE countersign.users SET name = $2, display_name = $3, enabled = $4 WHERE id = $1";
     tx.execute(set, &params).await?;
     tx.changed(Change::User(user.id.clone()));
     Ok(())
@@ -258,7 +281,7 @@ pub(super) async fn insert(tx: &mut Tx, user: &User) -> Result<()> {
 
 /// Whether a login has replaced `hash` by the one that the user has now.
 pub(super) async fn is_replaced_hash(tx: &mut Tx, id: &UserId, hash: &Secret) -> Result<bool> {
-    let find = "SELECT 1 FROM users WHERE id = $1 AND replaced_hash = $2";
+    let find = "SELECT 1 FROM countersign.users WHERE id = $1 AND replaced_hash = $2";
     tx.has_row(find, &[id.as_str().into(), digest(hash).into()])
         .await
 }
@@ -273,7 +296,7 @@ pub(super) async fn put_hash(
     let kept = tx.seal().close(field::USER, id.as_str(), hash)?;
     let rows = tx
         .execute(
-            "UPDATE users SET password_hash = $2, password_cost = $3, replaced_hash = $4 WHERE id = $1",
+            "UPDATE countersign.users SET password_hash = $2, password_cost = $3, replaced_hash = $4 WHERE id = $1",
             &[id.as_str().into(), kept.into(), cost(hash).into(), replaced.map(digest).into()],
         )
         .await?;
@@ -285,9 +308,9 @@ pub(super) async fn password_costs(tx: &mut Tx) -> Result<Vec<String>> {
     // From each to the next in the index: a DISTINCT would visit every user at every login.
     tx.rows(
         "WITH RECURSIVE costs (cost) AS (
-             SELECT min(password_cost) FROM users WHERE password_cost IS NOT NULL
+             SELECT min(password_cost) FROM countersign.users WHERE password_cost IS NOT NULL
              UNION ALL
-             SELECT (SELECT min(password_cost) FROM users WHERE password_cost > cost)
+             SELECT (SELECT min(password_cost) FROM countersign.users WHERE password_cost > cost)
              FROM costs WHERE cost IS NOT NULL
          )
          SELECT cost FROM costs WHERE cost IS NOT NULL",
@@ -300,13 +323,13 @@ pub(super) async fn password_costs(tx: &mut Tx) -> Result<Vec<String>> {
 /// Ends sessions, revokes access tokens, voids request tokens that wait for the exchange.
 async fn end_all_of(tx: &mut Tx, id: &UserId, now: UnixTime) -> Result<()> {
     sessions::close_all(tx, id, None).await?;
-    let revoke = r#"UPDATE access_tokens SET revoked_at = $2 WHERE "user" = $1 AND revoked_at IS NULL
+    let revoke = r#"UPDATE countersign.access_tokens SET revoked_at = $2 WHERE "user" = $1 AND revoked_at IS NULL
          RETURNING token"#;
     let params = [id.as_str().into(), now.into()];
     for token in tx.rows(revoke, &params, rows::token).await? {
         tx.changed(Change::AccessToken(token));
     }
-    let void = r#"UPDATE request_tokens SET state = 'voided', "user" = NULL, verifier = NULL
+    let void = r#"UPDATE countersign.request_tokens SET state = 'voided', "user" = NULL, verifier = NULL
          WHERE "user" = $1"#;
     tx.execute(void, &[id.as_str().into()]).await.map(drop)
 }

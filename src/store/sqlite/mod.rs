@@ -28,7 +28,7 @@ use super::{
     open::OpenProblem,
     rows::{Row, Value},
     seal::Seal,
-    sql::{Connection, Engine, Extensions, Limit, Mode, Pace, Statements, TimedOut, Tx},
+    sql::{Connection, Engine, Extensions, Limit, Mode, Outside, Pace, Statements, TimedOut, Tx},
 };
 
 #[cfg(any(test, fuzzing))]
@@ -61,14 +61,18 @@ impl SqliteStore {
     ///
     /// # Errors
     /// [`OpenProblem`]; the file is as it was before then.
-    pub(super) fn open(path: &Path, seal: Arc<Seal>) -> Result<Self, OpenProblem> {
+    pub(super) fn open(
+        path: &Path,
+        seal: Arc<Seal>,
+        outside: Option<Arc<dyn Outside>>,
+    ) -> Result<Self, OpenProblem> {
         let (writer, mut readers) = open::open(path, !seal.has_no_key())?;
         let slow_reader = Vec::from_iter(readers.pop());
         Ok(Self {
             readers: Threads::start("store-read", readers)?,
             slow_reader: Threads::start("store-list", slow_reader)?,
             writer: Threads::start("store-write", vec![writer])?,
-            extensions: Extensions::new(seal, None),
+            extensions: Extensions::new(seal, outside),
         })
     }
 }
@@ -288,7 +292,7 @@ impl Connection for SqliteConnection {
     }
 
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
-        let (statement, params) = (numbered(sql), params.to_vec());
+        let (statement, params) = (own(sql), params.to_vec());
         self.call(move |sql| {
             let mut statement = sql.prepare_cached(&statement)?;
             Ok(statement.execute(params_from_iter(params))? as u64)
@@ -297,7 +301,7 @@ impl Connection for SqliteConnection {
     }
 
     async fn rows(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
-        let (statement, params) = (numbered(sql), params.to_vec());
+        let (statement, params) = (own(sql), params.to_vec());
         self.call(move |sql| {
             let mut statement = sql.prepare_cached(&statement)?;
             let columns = statement.column_names().map(str::to_owned);
@@ -319,7 +323,7 @@ impl Connection for SqliteConnection {
     }
 
     async fn batch(&mut self, sql: &str) -> Result<()> {
-        let statements = sql.to_owned();
+        let statements = without_schema(sql);
         self.call(move |sql| Ok(sql.execute_batch(&statements)?))
             .await
     }
@@ -332,9 +336,14 @@ impl Connection for SqliteConnection {
     }
 }
 
-/// A statement with its parameters as SQLite numbers them.
-fn numbered(sql: &str) -> String {
-    sql.replace('$', "?")
+/// A statement with its parameters as SQLite numbers them, and its tables and functions without the name of the schema,
+/// which SQLite does not have.
+fn own(sql: &str) -> String {
+    without_schema(sql).replace('$', "?")
+}
+
+fn without_schema(sql: &str) -> String {
+    sql.replace("countersign.", "")
 }
 
 impl ToSql for Value {

@@ -8,7 +8,7 @@ use crate::{
 #[tokio::test]
 async fn a_stalled_transaction_does_not_hold_up_the_others() {
     let directory = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&directory.path().join("store"), Arc::default()).unwrap();
+    let store = SqliteStore::open(&directory.path().join("store"), Arc::default(), None).unwrap();
     prepare(&store, Opening::Serve).await.unwrap();
     let begin = || store.begin("stalled", Mode::Alone, Pace::Request);
     let mut stalled = begin().await.unwrap();
@@ -32,7 +32,7 @@ async fn a_stalled_transaction_does_not_hold_up_the_others() {
 #[tokio::test]
 async fn a_read_that_nobody_waits_for_is_ended() {
     let directory = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&directory.path().join("store"), Arc::default()).unwrap();
+    let store = SqliteStore::open(&directory.path().join("store"), Arc::default(), None).unwrap();
     prepare(&store, Opening::Serve).await.unwrap();
     let begin = || store.begin("list", Mode::Single, Pace::Command);
     let endless = "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers)
