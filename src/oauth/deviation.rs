@@ -96,6 +96,12 @@ impl DeviationSet {
         Self(self.0 & !deviation.bit())
     }
 
+    /// The deviations that are in both sets.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// Every set of some of its deviations, the empty one first.
     pub fn subsets(self) -> impl Iterator<Item = Self> {
         (0..=self.0)

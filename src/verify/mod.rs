@@ -90,11 +90,9 @@ impl Verified {
         self.credential
     }
 
-    /// The deviations from RFC 5849 that it was accepted with, and that its consumer is allowed.
-    pub fn deviations(&self) -> DeviationSet {
-        let accept = self.credential.consumer().accept;
-        let made = self.signature.deviations.iter();
-        made.filter(|it| accept.contains(*it)).collect()
+    /// The deviations from RFC 5849 that it was accepted with, and that its consumer was allowed.
+    pub const fn deviations(&self) -> DeviationSet {
+        self.signature.deviations
     }
 
     /// Whether the signature covers the parameters in `place`; anyone may have added those that it does not cover.
@@ -205,7 +203,7 @@ impl Verifier {
             }
             .into());
         }
-        let Some(signature) = proof else {
+        let Some(mut signature) = proof else {
             let advice = self
                 .adviser
                 .advise(params, request, unread, &credential, now);
@@ -222,6 +220,8 @@ impl Verifier {
             }
             .into());
         };
+        // The record may be read again below; what it allowed until now decides what was left unsigned.
+        signature.deviations = signature.deviations.and(accept);
         check_body_hash(params, request)?;
         self.record_nonce(request, now).await?;
         if let Credential::AccessToken(access) = &mut credential

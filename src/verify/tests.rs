@@ -95,6 +95,16 @@ impl Setup {
 
     /// Verifies a protected call that is signed in this way, now.
     async fn protected(&self, call: &Call<'_>) -> Result<Verified, Error> {
+        self.protected_as(call, "", DeviationSet::NONE).await
+    }
+
+    /// Verifies such a call with these parameters too, signed with these deviations.
+    async fn protected_as(
+        &self,
+        call: &Call<'_>,
+        parameters: &str,
+        deviations: DeviationSet,
+    ) -> Result<Verified, Error> {
         let mut header = format!(
             "OAuth oauth_consumer_key=\"{}\",oauth_signature_method=\"HMAC-SHA1\",oauth_timestamp=\"{}\",oauth_nonce=\"{}\"",
             call.consumer,
@@ -104,6 +114,7 @@ impl Setup {
         if let Some(token) = call.token {
             header.push_str(&format!(",oauth_token=\"{token}\""));
         }
+        header.push_str(parameters);
         let [consumer_secret, token_secret] = call.secrets.map(Secret::from);
         let mut parameters = Parameters::new();
         parameters.read_header(header.as_bytes()).unwrap();
@@ -113,7 +124,7 @@ impl Setup {
             path: b"/",
             parameters: &parameters,
             selection: Selection::Rfc5849,
-            deviations: DeviationSet::NONE,
+            deviations,
         };
         let key = SigningKey::new(&consumer_secret, &token_secret);
         let signature = signature::sign(SignatureMethod::HmacSha1, &key, &base).unwrap();
@@ -264,6 +275,35 @@ async fn an_idle_token_is_asked_for_anew_before_it_is_rejected() {
         rejection(setup.protected(&call("5")).await),
         Some(Rejection::TokenUnknown)
     );
+}
+
+#[tokio::test]
+async fn deviations_are_those_of_the_record_that_the_signature_was_checked_with() {
+    const SHORT_IDLE: Duration = Duration::from_secs(1);
+
+    let mut setup = Setup::new();
+    setup.params.access_idle = Some(SHORT_IDLE);
+    let repeats = Deviation::RepeatsOnce;
+    setup
+        .store
+        .change_consumer("shop", |shop| shop.accept = vec![repeats]);
+    assert_eq!(rejection(setup.protected(&RIGHT).await), None);
+    // Another process has noted a use, and the record that is read again no longer allows it.
+    setup.clock.advance(SHORT_IDLE);
+    let used = setup.clock.now();
+    setup.change(|token| token.last_used_at = Some(used));
+    setup
+        .store
+        .change_consumer("shop", |shop| shop.accept.clear());
+    let call = Call {
+        nonce: "2",
+        ..RIGHT
+    };
+    let text = DeviationSet::NONE.with(repeats);
+    let verified = setup.protected_as(&call, ",a=\"added\",a=\"1\"", text);
+    let verified = verified.await.expect("the signature holds");
+    // What was not signed has to be taken out.
+    assert!(verified.deviations().contains(repeats));
 }
 
 #[tokio::test]
