@@ -162,7 +162,9 @@ impl Authorizer {
         }
     }
 
-    fn is_enforced(&self, found: &Found<'_>) -> bool {
+    /// Whether the signatures of calls to it are enforced, where the consumer's record does not say so.
+    #[must_use]
+    pub fn is_enforced(&self, found: &Found<'_>) -> bool {
         let enforced = match found {
             Found::Operation(operation) => operation.enforce,
             Found::OtherMethod { .. } | Found::Unlisted(_) | Found::Similar(_) => None,

@@ -13,7 +13,7 @@ pub use self::exchange::Exchange;
 use crate::{
     authorize::Facts,
     clock::Clock,
-    oauth::{Deviation, DeviationSet, Placement, ProtocolParameter, ShapeError},
+    oauth::{Deviation, Placement, ProtocolParameter, ShapeError},
     parse::{
         claimed::Claimed,
         head::Head,
@@ -86,7 +86,8 @@ pub struct Endpoints {
 
 impl Endpoints {
     /// Responds to a token call, and notes its kind and the known facts about it, however it ends. The parameters of a request that
-    /// nothing names a token call come back.
+    /// nothing names a token call come back. `may_reject_early`: nothing but a token call, or a rejection too, can become of a request
+    /// whose head cannot pass as one.
     ///
     /// # Errors
     /// Every [`Failure`] of a token call.
@@ -95,7 +96,7 @@ impl Endpoints {
         route: &route::Params,
         named: Option<TokenCall>,
         head: &Head<'_>,
-        body: &mut RequestBody,
+        (body, may_reject_early): (&mut RequestBody, bool),
         (noted, facts): (&mut Option<TokenCall>, &mut Facts),
     ) -> Result<Result<OwnResponse, Collected>, Failure> {
         let headers = &head.parts.headers;
@@ -103,7 +104,7 @@ impl Endpoints {
         let memory = body.caller().reserve(&API_FORMS);
         let mut collected = Collected::of(headers, &head.target, memory, &limits)?;
         if !body.is_end_stream() && is_form(headers)? {
-            if let Err(failure) = self.check_before_form(&collected).await {
+            if may_reject_early && let Err(failure) = self.check_before_form(&collected).await {
                 facts.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
                 return Err(failure);
             }
@@ -157,8 +158,8 @@ impl Endpoints {
             let consumer = consumer.map_err(verify::Fault::from)?;
             let callback = consumer.as_deref().and_then(callback_in_place);
             callback.ok_or_else(callback_absent)?;
-            facts.deviations = facts.deviations.with(Deviation::CallbackAbsent);
         }
+        let has_callback = credentials.callback.is_some();
         let request = SignedRequest {
             method: head.parts.method.as_str().as_bytes(),
             url: &self.base,
@@ -175,10 +176,12 @@ impl Endpoints {
         facts.is_verified = verify::is_signature_right(&verified);
         let verified = verified?;
         facts.previous_secret = verified.by_previous_secret;
-        facts.deviations = verified
-            .deviations()
-            .iter()
-            .fold(facts.deviations, DeviationSet::with);
+        facts.deviations = match call {
+            TokenCall::RequestToken if !has_callback => {
+                verified.deviations().with(Deviation::CallbackAbsent)
+            }
+            _ => verified.deviations(),
+        };
         if let Some(sunset) = &self.sunset {
             sunset.check(&verified.credential().consumer().key)?;
         }

@@ -35,7 +35,7 @@ use crate::{
     },
     peer::Peer,
     respond::{self, Failure, Format, OwnResponse},
-    route::{self, Page, Target, TokenCall},
+    route::{self, ApiCall, Page, Target, TokenCall},
     server::{
         caller::{Caller, Limits},
         connection::Handler,
@@ -227,11 +227,16 @@ impl Worker {
             }
             Target::Api(call) if current.pool.is_some() => (call, None),
             Target::TokenOrApi(call) if current.pool.is_some() => {
-                let responding = self.respond_or_collect(live, &head, &mut body, record);
+                let responding = self.respond_or_collect(live, &head, &call, &mut body, record);
                 match cold::boxed(responding).await? {
                     Ok(response) => return Ok(response),
                     Err(collected) => (call, Some(collected)),
                 }
+            }
+            // Without an API, all that comes to this path is a token call.
+            Target::TokenOrApi(_) => {
+                let token = Target::Token(None);
+                return cold::boxed(self.respond_itself(live, token, &head, body, record)).await;
             }
             own => return cold::boxed(self.respond_itself(live, own, &head, body, record)).await,
         };
@@ -262,11 +267,16 @@ impl Worker {
         &self,
         live: &Live,
         head: &Head<'_>,
+        call: &ApiCall<'_, '_>,
         body: &mut RequestBody,
         record: &mut RequestRecord,
     ) -> Result<Result<Response<ResponseBody>, Collected>, Failure> {
+        let method = head.parts.method.as_str().as_bytes();
+        let found = live.authorizer.operations.find(call.path, method);
+        // A call to the API that is only observed goes on, whatever its head has.
+        let is_enforced = found.map_or(true, |found| live.authorizer.is_enforced(&found));
         let responded = {
-            let responding = pin!(token(live, None, head, body, record));
+            let responding = pin!(token(live, None, head, (body, is_enforced), record));
             self.deciding(responding).await?
         };
         Ok(responded.map(|own| own_response(own, &head.parts.method, record)))
@@ -295,7 +305,7 @@ impl Worker {
             Target::Token(named) => {
                 let mut body = body;
                 let responded = {
-                    let responding = pin!(token(live, named, head, &mut body, record));
+                    let responding = pin!(token(live, named, head, (&mut body, true), record));
                     self.deciding(responding).await?
                 };
                 let own = responded.map_err(|_| route::Rejection::ModeNotOnce)?;
@@ -422,12 +432,13 @@ pub fn routed<'l, 'r>(
     Ok((names, head, target))
 }
 
-/// Responds to a token call; the parameters of a request that is none come back.
+/// Responds to a token call; the parameters of a request that is none come back. The flag: it may be rejected before its form
+/// is read.
 async fn token(
     live: &Live,
     named: Option<TokenCall>,
     head: &Head<'_>,
-    body: &mut RequestBody,
+    body: (&mut RequestBody, bool),
     record: &mut RequestRecord,
 ) -> Result<Result<OwnResponse, Collected>, Failure> {
     let endpoints = &live.endpoints;

@@ -107,6 +107,22 @@ fn a_request_to_the_path_of_the_service_that_is_no_call_of_it_goes_to_the_api() 
 }
 
 #[test]
+fn a_form_of_the_api_at_the_path_of_the_service_is_observed_like_any_other() {
+    let api = Upstream::start();
+    let config = "service.path = '/w/index.php'\nsignature.enforcement = 'observe'";
+    let proxy = Proxy::with(&api, config);
+    let caller = proxy.somebody();
+    let call = || Call::post("/w/index.php").form("title=x").of(&caller);
+    for call in [
+        call().parameter("oauth_timestamp", "1"),
+        call().parameter("oauth_consumer_key", "unknown"),
+    ] {
+        proxy.passes(call);
+        assert_eq!(api.last_request().text(), "title=x");
+    }
+}
+
+#[test]
 fn paths_that_overlap_are_errors_that_name_both() {
     for (config, named) in [
         (

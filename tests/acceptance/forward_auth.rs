@@ -666,6 +666,23 @@ fn a_process_without_an_api_serves_token_calls_and_pages_only() {
 }
 
 #[test]
+fn without_an_api_a_token_call_may_have_its_mode_in_the_form_or_none() {
+    let proxy = Builder::for_forward_auth().start();
+    let consumer = proxy.consumer_with("Shop", "--callback oob");
+    for body in ["mode=req_req_token", ""] {
+        let call = Call::post("/service.oauth").form(body).by(&consumer);
+        token_of(&proxy.send(call.parameter("oauth_callback", "oob")));
+    }
+    proxy
+        .send(Call::post("/service.oauth").form("a=b"))
+        .has_status(400);
+    let visit = Call::get("/service.oauth").header("Sec-Fetch-Mode", "navigate");
+    proxy
+        .send(visit.header("Accept", "text/html"))
+        .has_status(303);
+}
+
+#[test]
 fn an_api_is_required_without_forward_auth() {
     let mut builder = Builder::in_front_of_url("");
     builder.set("upstream", toml::Table::new().into());
