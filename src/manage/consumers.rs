@@ -338,10 +338,15 @@ pub fn patched(
             is_new
         });
     }
+    let merged: Consumer = merged(consumer, members, &FIXED)?;
+    // An empty one verifies nothing any more without its deviation.
+    let previous = consumer.previous_secret.clone();
+    let previous =
+        previous.filter(|(secret, _)| !secret.is_empty() || merged.accepts_empty_secret());
     let patched = Consumer {
         secret: consumer.secret.clone(),
-        previous_secret: consumer.previous_secret.clone(),
-        ..merged(consumer, members, &FIXED)?
+        previous_secret: previous,
+        ..merged
     };
     if !patched.can_sign() {
         return Err(ManageError::CannotSign);

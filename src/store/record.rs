@@ -121,7 +121,12 @@ impl Consumer {
 
     /// Whether its secret proves something, or it is allowed not to.
     pub fn may_have_its_secret(&self) -> bool {
-        !self.secret.is_empty() || self.accept.contains(&Deviation::EmptySecret)
+        !self.secret.is_empty() || self.accepts_empty_secret()
+    }
+
+    /// Whether it is allowed a secret that proves nothing.
+    pub fn accepts_empty_secret(&self) -> bool {
+        self.accept.contains(&Deviation::EmptySecret)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::support::{
     legs::{REQUEST_TOKEN, query_value, token_of},
     proxy::{CALLBACK, Consumer},
     signer::{base_string, encode, signature},
+    until,
 };
 
 /// A consumer that is allowed the deviation.
@@ -51,9 +52,12 @@ fn the_only_registered_callback_stands_in_for_an_absent_one() {
         "parameters=oauth_callback",
         "needs=\"callback_absent\"",
     ]);
+    let before = counted(&proxy, "callback_absent");
     proxy
         .send(call(&one).key("wrong"))
         .is(401, "signature_invalid");
+    // A stranger does not count as a consumer that needs it.
+    assert_eq!(counted(&proxy, "callback_absent"), before);
 }
 
 #[test]
@@ -212,7 +216,9 @@ fn an_empty_secret_proves_the_token_alone_by_plaintext_and_tls() {
     let rotated = proxy.command(&["consumer", "rotate-secret", key, "--grace", "1h", "--json"]);
     let secret = rotated.done().json()["secret"].as_str().unwrap().to_owned();
     let renewed = Consumer::new(key.as_str(), secret);
-    proxy.passes(tls(Call::get("/api").by(&renewed).with(&token)));
+    until("the new secret verifies", || {
+        proxy.status(tls(Call::get("/api").by(&renewed).with(&token))) == 200
+    });
     proxy.rejects(
         tls(Call::get("/api").by(&consumer).with(&token)),
         401,
@@ -223,6 +229,23 @@ fn an_empty_secret_proves_the_token_alone_by_plaintext_and_tls() {
         401,
         "signature_invalid",
     );
+    // An export has the empty secret of the grace too.
+    let graced = Call::get("/api").by(&consumer).with(&token);
+    proxy.passes(plain(graced.clone()));
+    let exported = proxy.run("export -").done().stdout;
+    let other = Proxy::with(&api, PLAINTEXT);
+    other.command_with(&["import", "-"], &exported).done();
+    other.passes(plain(graced.clone()));
+    // Without the deviation it proves nothing any more, and an export can be imported still.
+    other
+        .command(&["consumer", "update", key, "--no-accept"])
+        .done();
+    until("it is no longer allowed", || {
+        other.status(plain(graced.clone())) == 401
+    });
+    let exported = other.run("export -").done().stdout;
+    let last = Proxy::with(&api, PLAINTEXT);
+    last.command_with(&["import", "-"], &exported).done();
 }
 
 #[test]

@@ -211,12 +211,22 @@ fn read_times(members: &mut Map<String, Value>) -> Result<(), LineError> {
 }
 
 fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
-    // An export writes an empty secret too.
-    if members.get("secret").is_some_and(|secret| secret == "") {
-        members.remove("secret");
-    }
-    let secret = take_secret(&mut members, "secret")?;
-    let previous = take_secret(&mut members, "previous_secret")?;
+    // An export writes empty secrets too.
+    let [is_empty, is_previous_empty] = ["secret", "previous_secret"]
+        .map(|name| members.get(name).is_some_and(|secret| secret == ""));
+    let secret = match is_empty {
+        true => members.remove("secret").and(None),
+        false => take_secret(&mut members, "secret")?,
+    };
+    let accept = members.get("accept").and_then(Value::as_array);
+    let may_be_empty =
+        accept.is_some_and(|all| all.iter().any(|it| it == Deviation::EmptySecret.as_str()));
+    let previous = match is_previous_empty && may_be_empty {
+        true => members
+            .remove("previous_secret")
+            .and(Some(Secret::from(""))),
+        false => take_secret(&mut members, "previous_secret")?,
+    };
     let until = members.remove("previous_secret_until");
     let until: Option<UnixTime> = until.map(serde_json::from_value).transpose()?;
     if previous.is_some() != until.is_some() {
@@ -225,7 +235,6 @@ fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
     check_members(&mut members)?;
     // A mistyped name of the secret is reported as unknown, which says more than that the secret is missing.
     let read: Consumer = read(members)?;
-    let may_be_empty = read.accept.contains(&Deviation::EmptySecret);
     let empty = || may_be_empty.then(|| Secret::from(""));
     let consumer = Consumer {
         secret: secret
