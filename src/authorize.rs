@@ -223,10 +223,6 @@ impl Authorizer {
         let parameters = &collected.parameters;
         let protocol = parameters.protocol(self.verify.methods, Placement::OnePlace);
         let credentials = protocol?.demand(&[])?;
-        if credentials.token.is_some_and(<[u8]>::is_empty) {
-            let names = [ProtocolParameter::Token].into_iter().collect();
-            return Err(ShapeError::Absent(names).into());
-        }
         if subject.is_described
             && (is_form(subject.headers)? || parameters.was_sent(ProtocolParameter::BodyHash))
         {

@@ -21,7 +21,7 @@ use crate::{
         ProtocolParameter, RsaPublicKey, Scheme, Selection, ShapeError, SignatureMethod,
         SigningKey,
         diagnosis::{self, Attempt, Diagnosis, diagnose_thoroughly},
-        is_allowed_body_hash, sign, verify,
+        has_bare_plus, is_allowed_body_hash, sign, verify,
     },
     secret::Secret,
     store::record::{Consumer, Dialect},
@@ -98,7 +98,7 @@ pub struct Examined {
     pub accepted: bool,
     /// The deviation with which the server would take the signature if it was accepted from the consumer.
     pub needs: Option<Deviation>,
-    /// The mistake that makes a wrong signature.
+    /// The mistake that makes a wrong signature, or one that is accepted although its `+` was not escaped.
     pub diagnosis: Option<Diagnosis>,
 }
 
@@ -339,7 +339,9 @@ fn examine(
         matches,
         accepted,
         needs,
-        diagnosis: sent.filter(|_| !matches).and_then(diagnose),
+        diagnosis: sent
+            .filter(|sent| !matches || has_bare_plus(method, sent))
+            .and_then(diagnose),
         secrets,
     }
 }

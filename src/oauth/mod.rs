@@ -43,6 +43,8 @@ pub use self::{
     request_uri::RequestUri,
     rsa::{RsaPrivateKey, RsaPublicKey},
     shape::{Place, Placement, ShapeError},
-    signature::{SignatureHolds, SignatureInvalid, sign, sign_rsa, sign_text, verify},
+    signature::{
+        SignatureHolds, SignatureInvalid, has_bare_plus, sign, sign_rsa, sign_text, verify,
+    },
     signing_key::{Key, KeyStates, SigningKey},
 };

@@ -28,7 +28,8 @@ pub struct Protocol<'a> {
 pub struct Credentials<'a> {
     /// `oauth_consumer_key`, not empty.
     pub consumer_key: &'a [u8],
-    /// `oauth_token`, if it was sent; may be empty.
+    /// `oauth_token`, if it was sent and is not empty: OAuth Core 1.0 demanded the parameter, so consumers without a token send it
+    /// empty.
     pub token: Option<&'a [u8]>,
     /// `oauth_signature_method`, one of those that are switched on.
     pub signature_method: SignatureMethod,
@@ -156,7 +157,7 @@ fn rejected(parameter: ProtocolParameter, reason: &'static str) -> ShapeError {
 }
 
 impl<'a> Protocol<'a> {
-    /// The value of a parameter, decoded. `oauth_token` may be empty, and each call defines what that means.
+    /// The value of a parameter, decoded. `oauth_token` may be empty, which counts as absent.
     pub fn value(&self, parameter: ProtocolParameter) -> Option<&'a [u8]> {
         self.parameters.protocol_value(parameter)
     }
@@ -181,7 +182,9 @@ impl<'a> Protocol<'a> {
         {
             return Ok(Credentials {
                 consumer_key,
-                token: self.value(ProtocolParameter::Token),
+                token: self
+                    .value(ProtocolParameter::Token)
+                    .filter(|token| !token.is_empty()),
                 signature_method,
                 signature,
                 freshness,

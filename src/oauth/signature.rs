@@ -19,10 +19,17 @@ pub struct SignatureHolds(());
 #[error("the signature does not match")]
 pub struct SignatureInvalid;
 
+/// Whether the `+` of a signature was not escaped in a query or form, where it is a space then. Base64 has no space, so nothing
+/// else can be meant.
+#[must_use]
+pub fn has_bare_plus(method: SignatureMethod, sent: &[u8]) -> bool {
+    method != SignatureMethod::Plaintext && sent.contains(&b' ')
+}
+
 /// Checks the signature that was sent, `oauth_signature` decoded.
 ///
-/// It has to be the one padded base64 spelling (RFC 4648 §4) of the right bytes, and is compared in time that does not
-/// depend on where it differs. The RSA methods use `rsa` and nothing of `key`; without an RSA key they fail.
+/// It has to be the one padded base64 spelling (RFC 4648 §4) of the right bytes, where a space counts as `+`, and is compared in
+/// time that does not depend on where it differs. The RSA methods use `rsa` and nothing of `key`; without an RSA key they fail.
 ///
 /// # Errors
 ///
@@ -35,6 +42,17 @@ pub fn verify<'k>(
     sent: &[u8],
 ) -> Result<SignatureHolds, SignatureInvalid> {
     let key = key.into();
+    let escaped;
+    let sent = match has_bare_plus(method, sent) {
+        true => {
+            escaped = Vec::from_iter(sent.iter().map(|byte| match byte {
+                b' ' => b'+',
+                byte => *byte,
+            }));
+            &escaped
+        }
+        false => sent,
+    };
     let holds = match method {
         SignatureMethod::Plaintext => equal(sent, &key.text()),
         _ if method.is_rsa() => rsa.is_some_and(|rsa| rsa.verifies(method, base, sent)),

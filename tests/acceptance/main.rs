@@ -58,6 +58,7 @@ mod passwords;
 mod permissions;
 mod placement;
 mod postgres;
+mod receivers;
 mod replay;
 mod restarts;
 mod sessions;

@@ -70,6 +70,10 @@ impl Visit<'_> {
 
 fn sections(view: View, signed: Option<String>, is_accepted: bool) -> Vec<Section> {
     let verdict = match (is_accepted, &view.diagnosis) {
+        (true, Some(mistake)) if view.matches => {
+            let text = format!("The signature is accepted, in spite of a mistake: {mistake}");
+            Section::Note("good", line(text))
+        }
         (true, _) => Section::Note("good", line("The signature is accepted.")),
         (false, Some(diagnosis)) => Section::Note("bad", line(diagnosis.clone())),
         (false, None) => {

@@ -2,7 +2,10 @@
 
 use crate::{
     explain::{Examined, Explanation, Mask, readable},
-    oauth::{ProtocolParameter, Selection, SignatureMethod, diagnosis::Mistake},
+    oauth::{
+        ProtocolParameter, Selection, SignatureMethod,
+        diagnosis::{Diagnosis, Mistake},
+    },
     telemetry::lines::visible,
 };
 
@@ -74,7 +77,8 @@ fn signature(examined: &Examined, mask: &Mask, signed: Option<String>) -> String
         let needed = format!("accept = {needs}: countersign consumer update KEY --accept {needs}");
         text += &section("The server would take it with", [needed]);
     }
-    let Some(diagnosis) = examined.diagnosis.as_ref().filter(|_| !examined.accepted) else {
+    let is_told = |_: &&Diagnosis| !examined.accepted || examined.matches;
+    let Some(diagnosis) = examined.diagnosis.as_ref().filter(is_told) else {
         let unknown = "no known mistake makes this signature: the secrets are others, or another request was signed";
         let unknown = (!examined.accepted).then(|| section("Diagnosis", [unknown]));
         return text + &unknown.unwrap_or_default();
