@@ -256,7 +256,12 @@ impl Authorizer {
         if let Some(rate) = &self.rate {
             rate.pass(&verified.credential().consumer().key)?;
         }
-        Ok(Permit::for_signed(verified, &self.operations, found)?)
+        Ok(Permit::for_signed(
+            verified,
+            parameters,
+            &self.operations,
+            found,
+        )?)
     }
 
     /// The rejection of a call of the flow that came to the API: it names the right path.

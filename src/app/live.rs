@@ -168,6 +168,10 @@ fn identity(config: &Config, base: &Origin, keys: Option<&Keys>, clock: &Clock) 
             kind: identity.kind_header.clone(),
         },
         assertion: assertion(),
+        parameters: {
+            let headers = config.operation.iter().flat_map(|it| &it.headers.0);
+            headers.map(|header| header.name.clone()).collect()
+        },
     }
 }
 
@@ -393,6 +397,8 @@ fn operations(config: &Config) -> Operations {
             .enforcement
             .map(|enforcement| enforcement == Enforcement::Enforce),
         websocket: !entry.upgrade.is_empty(),
+        forward_authorization: entry.forward_authorization,
+        headers: entry.headers.0.clone(),
         index: 0,
     };
     let unlisted = Access::of(config.unlisted());

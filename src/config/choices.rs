@@ -9,7 +9,10 @@ use super::{
     text::{self, PARAMETER, Reason, Text, is_parameter, texts},
 };
 use crate::{
-    endpoints::UserField, oauth::ProtocolParameter, policy::operations::Kind, route::FlowPath,
+    endpoints::UserField,
+    oauth::ProtocolParameter,
+    policy::operations::{Kind, ParameterHeader},
+    route::FlowPath,
 };
 
 /// The treatment of protected calls that fail verification.
@@ -102,6 +105,32 @@ impl<'de> Deserialize<'de> for PageParameters {
             Ok((name, meant))
         });
         pairs.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// Header fields that have the values of signed parameters.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ParameterHeaders(pub Vec<ParameterHeader>);
+
+impl<'de> Deserialize<'de> for ParameterHeaders {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = BTreeMap::<String, String>::deserialize(deserializer);
+        let expected = "expected a table of names, such as { X-LTI-Context = \"context_id\" }";
+        let written = written.map_err(|_| D::Error::custom(expected))?;
+        let headers = written.into_iter().map(|(name, parameter)| {
+            let invalid = |_| format!("{name:?} is not the name of a header field");
+            let name = name.parse().map_err(invalid)?;
+            match parameter.as_str() {
+                "" => Err(format!("{name}: name the parameter that it has")),
+                oauth if oauth.starts_with("oauth_") => {
+                    let fix = "identity.consumer_header has the consumer key, and forward_authorization = true keeps the credentials";
+                    Err(format!("{name}: {oauth} is one of the credentials; {fix}"))
+                }
+                _ => Ok(ParameterHeader { name, parameter }),
+            }
+        });
+        let headers: Result<_, String> = headers.collect();
+        headers.map(Self).map_err(D::Error::custom)
     }
 }
 

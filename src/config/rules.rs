@@ -11,11 +11,12 @@ use super::{
     units::format_size,
 };
 use crate::{
+    forward::FoldedNames,
     language,
     names::Permission,
     origin::{HttpUrl, Origin, Scheme, is_loopback, plain_path},
     parse::origin::PrefixMode,
-    policy::pattern::PathPattern,
+    policy::{operations::ParameterHeader, pattern::PathPattern},
     route::{ALIASES, FlowCall, FlowPath},
     store::{postgres, redis},
 };
@@ -83,6 +84,7 @@ pub(super) fn problems(config: &Config) -> Vec<Finding> {
         store,
         login,
         identity_headers,
+        parameter_headers,
         signed_identity,
         sunset,
         token_response,
@@ -386,8 +388,8 @@ fn login(config: &Config, found: &mut Findings) {
     }
 }
 
-/// The names differ, also for an API that folds names.
-fn identity_headers(config: &Config, found: &mut Findings) {
+/// The fields that identify callers, with their keys.
+fn identity_names(config: &Config) -> Vec<(&'static str, &HeaderName)> {
     let identity = &config.identity;
     let names = [
         ("identity.user_header", Some(&identity.user_header)),
@@ -403,7 +405,12 @@ fn identity_headers(config: &Config, found: &mut Findings) {
         ),
     ];
     let names = names.into_iter();
-    let names: Vec<_> = names.filter_map(|(key, name)| Some((key, name?))).collect();
+    names.filter_map(|(key, name)| Some((key, name?))).collect()
+}
+
+/// The names differ, also for an API that folds names.
+fn identity_headers(config: &Config, found: &mut Findings) {
+    let names = identity_names(config);
     for (index, (key, name)) in names.iter().enumerate() {
         let is_same = |other: &&(&str, &HeaderName)| fold(other.1.as_str()) == fold(name.as_str());
         report! { found;
@@ -484,6 +491,51 @@ fn operations(config: &Config, found: &mut Findings) {
                 if let Some((first, other)) = others.find(|(_, other)| is_same_call(operation, other)) =>
                 "{} is listed already with the same method, as {} of operation {}; list each path and method once",
                 operation.path, other.path, first + 1;
+        }
+    }
+}
+
+/// Fields with signed parameters are neither ours nor dropped, and each has one parameter.
+fn parameter_headers(config: &Config, found: &mut Findings) {
+    /// Fields that this program sets itself.
+    const SET_HERE: [&str; 4] = [
+        "countersign-hop",
+        "traceparent",
+        "tracestate",
+        "x-request-id",
+    ];
+
+    let mut ours = identity_names(config);
+    let user_headers = [
+        ("login.user_header", config.login.user_header.as_ref()),
+        (
+            "login.display_name_header",
+            config.login.display_name_header.as_ref(),
+        ),
+    ];
+    ours.extend(
+        user_headers
+            .into_iter()
+            .filter_map(|(key, name)| Some((key, name?))),
+    );
+    let dropped = FoldedNames::new(config.upstream.drop_headers.iter().map(|it| it.as_str()));
+    for (index, operation) in config.operation.iter().enumerate() {
+        let key = item_key("operation", index, "headers");
+        let headers = &operation.headers.0;
+        for (at, ParameterHeader { name, .. }) in headers.iter().enumerate() {
+            let folded = fold(name.as_str());
+            let own = ours.iter().find(|(_, own)| fold(own.as_str()) == folded);
+            let is_set_here = is_reserved(name) || SET_HERE.contains(&folded.as_str());
+            let is_twice = headers[..at]
+                .iter()
+                .any(|it| fold(it.name.as_str()) == folded);
+            report! { found;
+                [&key] if is_set_here => "{name} is a field of HTTP or of countersign itself; write another name";
+                [&key] if let Some((own, _)) = own => "{name} is the header of {own}; write another name";
+                [&key] if dropped.contains(name.as_str().as_bytes()) =>
+                    "{name} is in upstream.drop_headers; write another name";
+                [&key] if is_twice => "{name} is there twice, to an API that folds names; leave one out";
+            }
         }
     }
 }

@@ -458,6 +458,10 @@ section! {
         /// Protocols that it may switch to: "websocket".
         #[serde(default, deserialize_with = "filled")]
         upgrade: Vec<UpgradeProtocol> [else "none": ["websocket"]], reload;
+        /// Lets the oauth_ credentials of this operation's calls go on to the API untouched, or not. Libraries of LTI tools read oauth_consumer_key from the form.
+        forward_authorization: Option<bool> [else "identity.forward_authorization": true], reload;
+        /// Signed parameters that the API also gets as header fields, such as { X-LTI-Context = "context_id" }. Callers' own copies are dropped on every path. A parameter that is absent, repeated with another value, longer than 4096 bytes or not fit for a field is left out.
+        headers: ParameterHeaders = {}, reload;
     }
 }
 

@@ -138,6 +138,13 @@ fn upstream(config: &Config, found: &mut Findings) {
         ["identity.forward_authorization"] if config.identity.forward_authorization && origin.is_some() =>
             "the credentials go on to the API unencrypted; leave it out unless the API verifies them itself";
     }
+    for (index, operation) in config.operation.iter().enumerate() {
+        report! { found;
+            [&format!("operation[{}].forward_authorization", index + 1)]
+                if operation.forward_authorization == Some(true) && origin.is_some() =>
+                "the credentials of {} go on to the API unencrypted; leave it out unless the API reads them", operation.path;
+        }
+    }
 }
 
 fn signature(config: &Config, found: &mut Findings) {
@@ -262,11 +269,17 @@ fn share_a_method(one: &Operation, other: &Operation) -> bool {
 fn have_same_rules(config: &Config, one: &Operation, other: &Operation) -> bool {
     let within = |a: &Operation, b: &Operation| a.access.iter().all(|kind| b.access.contains(kind));
     let enforcement = |of: &Operation| of.enforcement.unwrap_or(config.signature.enforcement);
+    let forwards = |of: &Operation| {
+        let general = config.identity.forward_authorization;
+        of.forward_authorization.unwrap_or(general)
+    };
     one.permission == other.permission
         && within(one, other)
         && within(other, one)
         && enforcement(one) == enforcement(other)
         && one.upgrade == other.upgrade
+        && forwards(one) == forwards(other)
+        && one.headers == other.headers
 }
 
 /// Only the proxy in front may describe requests.

@@ -22,7 +22,7 @@ pub use self::{
     error::{ExchangeError, Fault, Rejection},
     folded::FoldedNames,
 };
-use crate::identity::Identity;
+use crate::{identity::Identity, policy::permit::Permit};
 
 /// The rules by which heads are rewritten.
 pub struct Params {
@@ -42,7 +42,7 @@ pub struct Params {
     pub lookalikes: FoldedNames,
     /// The fields that identify the caller.
     pub identity: Identity,
-    /// The OAuth credentials go on to the API.
+    /// The OAuth credentials go on to the API, where no operation says otherwise.
     pub forward_authorization: bool,
     /// The names of our own cookies: the API neither gets them nor sets any of that name. Those of the console are
     /// among them, because a browser sends the cookies of a host to all its ports.
@@ -56,6 +56,12 @@ pub struct Params {
 }
 
 impl Params {
+    /// Whether the OAuth credentials of a permitted call go on to the API.
+    pub fn forwards_authorization(&self, permit: &Permit) -> bool {
+        let of_operation = permit.forward_authorization();
+        of_operation.unwrap_or(self.forward_authorization)
+    }
+
     /// Whether a cookie of that name is one of ours.
     #[must_use]
     pub fn is_own_cookie(&self, name: &[u8]) -> bool {

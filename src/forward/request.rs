@@ -294,7 +294,7 @@ fn passes(params: &Params, origin: &ReceivedAs, permit: &Permit, name: &HeaderNa
         "authorization" => match permit.kind() {
             // Observed: unchanged.
             None => true,
-            Some(Kind::Consumer | Kind::Application) => params.forward_authorization,
+            Some(Kind::Consumer | Kind::Application) => params.forwards_authorization(permit),
             // The scheme is another one, or the call would have been a signed one.
             Some(Kind::Anonymous) => true,
             Some(Kind::User) => false,

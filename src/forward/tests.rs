@@ -29,6 +29,7 @@ pub(super) fn params() -> Params {
                 kind: HeaderName::from_static("x-auth-kind"),
             },
             assertion: None,
+            parameters: Vec::new(),
         },
         forward_authorization: false,
         cookies: [

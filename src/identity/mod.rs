@@ -29,6 +29,8 @@ pub struct Identity {
     pub names: IdentityNames,
     /// The signed one, if it is configured.
     pub assertion: Option<Assertion>,
+    /// The names of the fields that have signed parameters, of all operations.
+    pub parameters: Vec<HeaderName>,
 }
 
 /// A fault of this program: it cannot describe a caller to the API.
@@ -48,6 +50,7 @@ impl Identity {
         ]
         .into_iter()
         .chain(self.assertion.as_ref().map(|signed| &signed.header))
+        .chain(&self.parameters)
     }
 
     /// The value of the field with the assertion, if this call has one: anonymous and observed calls have none.
@@ -99,6 +102,9 @@ impl Identity {
         }
         if let (Some(signed), Some(value)) = (&self.assertion, assertion) {
             put(&signed.header, value);
+        }
+        for (name, value) in permit.headers() {
+            put(name, value.clone());
         }
         Ok(())
     }

@@ -267,6 +267,27 @@ impl Parameters {
         accepted.iter().filter(applies).collect()
     }
 
+    /// The values of the parameters with that name that a signature with this selection and these deviations covers.
+    pub fn signed_values(
+        &self,
+        selection: Selection,
+        deviations: DeviationSet,
+        name: &[u8],
+    ) -> Vec<&[u8]> {
+        let named = self
+            .signed(selection)
+            .filter(|entry| self.name(entry) == name);
+        let value = |entry| self.value(entry);
+        match deviations.contains(Deviation::RepeatsOnce) {
+            true => named
+                .max_by_key(|entry| entry.start)
+                .map(value)
+                .into_iter()
+                .collect(),
+            false => named.map(value).collect(),
+        }
+    }
+
     /// The entries that the signature covers, sorted.
     fn signed(&self, selection: Selection) -> impl Iterator<Item = &Entry> {
         let entries = self.order.iter().map(|rank| &self.entries[rank.entry]);

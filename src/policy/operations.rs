@@ -5,6 +5,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
+use http::HeaderName;
+
 use super::{
     Rejection,
     pattern::{PathPattern, PathSegment},
@@ -69,6 +71,15 @@ impl Access {
     }
 }
 
+/// A header field that has the value of a signed parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParameterHeader {
+    /// The name of the field.
+    pub name: HeaderName,
+    /// The name of the parameter, decoded.
+    pub parameter: String,
+}
+
 /// One `[[operation]]`.
 #[derive(Debug, Clone)]
 pub struct Operation {
@@ -84,6 +95,10 @@ pub struct Operation {
     pub enforce: Option<bool>,
     /// A WebSocket upgrade passes.
     pub websocket: bool,
+    /// The OAuth credentials go on to the API; `None`: as configured for all.
+    pub forward_authorization: Option<bool>,
+    /// The signed parameters that the API also gets as header fields.
+    pub headers: Vec<ParameterHeader>,
     /// Its place among all operations; [`Operations::new`] sets it.
     pub index: usize,
 }
@@ -409,6 +424,8 @@ mod tests {
             access: Access::of(&[Kind::Consumer]),
             enforce: None,
             websocket: false,
+            forward_authorization: None,
+            headers: Vec::new(),
             index: 0,
         }
     }

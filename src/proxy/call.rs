@@ -204,7 +204,7 @@ pub(super) async fn admit(
     let rewriting = Rewriting {
         strips_credentials: collected.signed
             && permit.kind().is_some()
-            && !params.forward_authorization,
+            && !params.forwards_authorization(&permit),
         drops_repeats: permit.kind().is_some()
             && record.facts.deviations.contains(Deviation::RepeatsOnce),
     };

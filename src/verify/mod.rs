@@ -28,8 +28,8 @@ use crate::{
     cold,
     nonce::{NonceUse, Outage},
     oauth::{
-        BaseString, Credentials, Deviation, DeviationSet, Key, MethodSet, Place, RsaPublicKey,
-        Selection, SignatureHolds, SignatureMethod, SigningKey, diagnosis::OtherUrl,
+        BaseString, Credentials, Deviation, DeviationSet, Key, MethodSet, Parameters, Place,
+        RsaPublicKey, Selection, SignatureHolds, SignatureMethod, SigningKey, diagnosis::OtherUrl,
         is_allowed_body_hash, signature,
     },
     parse::signed::SignedRequest,
@@ -103,6 +103,11 @@ impl Verified {
             Selection::Description => place == Place::Body,
         }
     }
+
+    /// The values of the parameters with that name that the signature covers; `parameters` are those that were verified.
+    pub fn values<'p>(&self, parameters: &'p Parameters, name: &[u8]) -> Vec<&'p [u8]> {
+        self.signature.values(parameters, name)
+    }
 }
 
 /// The proof that a signature holds, and which parameters it covers.
@@ -116,6 +121,10 @@ struct Proof {
 }
 
 impl Proof {
+    fn values<'p>(&self, parameters: &'p Parameters, name: &[u8]) -> Vec<&'p [u8]> {
+        parameters.signed_values(self.selection, self.deviations, name)
+    }
+
     /// The base string that was signed.
     const fn dialect(&self) -> Dialect {
         match self.selection {

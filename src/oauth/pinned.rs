@@ -1,0 +1,142 @@
+//! A parameter that a consumer may send with one value alone, such as the id of the school that its key was given to.
+
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+use utoipa::openapi::{
+    RefOr,
+    schema::{ObjectBuilder, Schema, Type},
+};
+
+use super::{name::OAUTH_PREFIX, percent};
+
+/// The longest text of a pinned parameter, in bytes.
+pub const MAX_PINNED_BYTES: usize = 512;
+
+/// A parameter and the value that a consumer has to send, written as `NAME=VALUE` with escapes as in a query (`%20` is a space).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pinned {
+    text: String,
+    name: Box<[u8]>,
+    value: Box<[u8]>,
+}
+
+/// Why a text is not a pinned parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum InvalidPinned {
+    /// There is no `=`, or nothing in front of it.
+    #[error("write NAME=VALUE, such as tool_consumer_instance_guid=school.example")]
+    Form,
+    /// A byte that has to be escaped, or a broken escape.
+    #[error("write only visible ASCII characters, and others as escapes, such as %20 for a space and %25 for %")]
+    Escape,
+    /// The name is that of a credential.
+    #[error("a name that begins with oauth_ cannot be pinned")]
+    Credential,
+    /// The text has more than [`MAX_PINNED_BYTES`] bytes.
+    #[error("a pinned parameter has at most 512 bytes")]
+    TooLong,
+}
+
+impl Pinned {
+    /// The name, decoded.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// The value, decoded.
+    pub fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// The name as it was written.
+    pub fn written_name(&self) -> &str {
+        self.text.split('=').next().unwrap_or_default()
+    }
+}
+
+impl FromStr for Pinned {
+    type Err = InvalidPinned;
+
+    fn from_str(text: &str) -> Result<Self, InvalidPinned> {
+        if text.len() > MAX_PINNED_BYTES {
+            return Err(InvalidPinned::TooLong);
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(InvalidPinned::Escape);
+        }
+        let (name, value) = text.split_once('=').ok_or(InvalidPinned::Form)?;
+        let decoded = |text: &str| match percent::decode(text.as_bytes()) {
+            Ok(decoded) => Ok(Box::from(&*decoded)),
+            Err(_) => Err(InvalidPinned::Escape),
+        };
+        let (name, value): (Box<[u8]>, _) = (decoded(name)?, decoded(value)?);
+        if name.is_empty() {
+            return Err(InvalidPinned::Form);
+        }
+        if name.starts_with(OAUTH_PREFIX) {
+            return Err(InvalidPinned::Credential);
+        }
+        let text = text.to_owned();
+        Ok(Self { text, name, value })
+    }
+}
+
+impl fmt::Display for Pinned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl serde::Serialize for Pinned {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Pinned {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl utoipa::PartialSchema for Pinned {
+    fn schema() -> RefOr<Schema> {
+        let text = ObjectBuilder::new().schema_type(Type::String);
+        let text = text.max_length(Some(MAX_PINNED_BYTES));
+        let pattern = "^(?!oauth_)(?:[!-$&-<>-~]|%[0-9A-Fa-f]{2})+=(?:[!-$&-~]|%[0-9A-Fa-f]{2})*$";
+        text.pattern(Some(pattern)).into()
+    }
+}
+
+impl utoipa::ToSchema for Pinned {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_a_name_and_a_value_with_escapes() {
+        let read = |text: &str| text.parse::<Pinned>();
+        let pinned = read("guid=a%20b%3D=+").unwrap();
+        assert_eq!((pinned.name(), pinned.value()), (&b"guid"[..], &b"a b==+"[..]));
+        assert_eq!((pinned.written_name(), pinned.to_string().as_str()), ("guid", "guid=a%20b%3D=+"));
+        assert!(read("guid=").unwrap().value().is_empty());
+        for (text, error) in [
+            ("", InvalidPinned::Form),
+            ("guid", InvalidPinned::Form),
+            ("=a", InvalidPinned::Form),
+            ("a b=c", InvalidPinned::Escape),
+            ("a=%zz", InvalidPinned::Escape),
+            ("ä=b", InvalidPinned::Escape),
+            ("oauth_token=a", InvalidPinned::Credential),
+            ("%6fauth_token=a", InvalidPinned::Credential),
+        ] {
+            assert_eq!(read(text), Err(error), "{text}");
+        }
+        let longest = format!("a={}", "b".repeat(MAX_PINNED_BYTES - 2));
+        assert!(read(&longest).is_ok());
+        assert_eq!(read(&format!("{longest}b")), Err(InvalidPinned::TooLong));
+    }
+}
