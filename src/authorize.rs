@@ -206,7 +206,10 @@ impl Authorizer {
             .parameters
             .protocol(self.verify.methods, Placement::OnePlace);
         if let Some(named) = protocol.ok().and_then(|protocol| protocol.demand(&[]).ok()) {
-            self.verifier.check_head(Purpose::Api, &named).await?;
+            let window = found.operation().and_then(|it| it.timestamp_window);
+            self.verifier
+                .check_head(&self.verify, Purpose::Api, window, &named)
+                .await?;
         }
         Ok(())
     }
@@ -228,6 +231,7 @@ impl Authorizer {
         {
             return Err(verify::Rejection::BodyNotSeen.into());
         }
+        let operation = found.operation();
         let request = SignedRequest {
             method: subject.method.as_str().as_bytes(),
             url: subject.url,
@@ -238,6 +242,7 @@ impl Authorizer {
             body: collected.held.as_deref(),
             secure: subject.received.secure,
             is_described: subject.is_described,
+            window: operation.and_then(|it| it.timestamp_window),
         };
         let verifying = self
             .verifier
@@ -255,6 +260,14 @@ impl Authorizer {
         // A call that is not permitted counts too: in observe mode it goes on to the API.
         if let Some(rate) = &self.rate {
             rate.pass(&verified.credential().consumer().key)?;
+        }
+        // Only the owner of the secret learns what the operation demands.
+        let consumer = verified.credential().consumer();
+        let needs_hash = consumer.needs_body_hash || operation.is_some_and(|it| it.needs_body_hash);
+        let is_unsigned = subject.has_body && !collected.form;
+        if needs_hash && is_unsigned && !parameters.was_sent(ProtocolParameter::BodyHash) {
+            let names = [ProtocolParameter::BodyHash].into_iter().collect();
+            return Err(ShapeError::Absent(names).into());
         }
         Ok(Permit::for_signed(
             verified,

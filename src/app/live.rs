@@ -37,6 +37,7 @@ use crate::{
     },
     route::{self, FlowCall, FlowPaths},
     server::{buffered::Shares, caller::Limits, tls::TlsError},
+    store::record::BodyHash,
     tls::TlsFiles,
     verify,
 };
@@ -272,6 +273,7 @@ pub fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
         methods,
         default_dialect: config.signature.default_dialect,
         accept_description: config.signature.accept_description,
+        window: config.signature.timestamp_window,
         access_idle: config.tokens.access_idle,
         advice: config.signature.advice,
         other_urls: other_urls(public, config.api_on_network()),
@@ -297,7 +299,7 @@ pub fn explain_rules(config: &Config, listener: SocketAddr) -> explain::Rules {
     explain::Rules {
         verify: verify_params(config, listener),
         flow: flow_paths(config),
-        window: config.signature.timestamp_window,
+        operations: Arc::new(operations(config)),
     }
 }
 
@@ -397,6 +399,8 @@ fn operations(config: &Config) -> Operations {
             .enforcement
             .map(|enforcement| enforcement == Enforcement::Enforce),
         websocket: !entry.upgrade.is_empty(),
+        needs_body_hash: entry.body_hash == BodyHash::Required,
+        timestamp_window: entry.timestamp_window,
         forward_authorization: entry.forward_authorization,
         headers: entry.headers.0.clone(),
         index: 0,

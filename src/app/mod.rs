@@ -461,7 +461,7 @@ impl App {
         self.common.bounds.set(connections, per_address);
         self.common.gate_bounds.set(connections, None);
         self.swap(made);
-        let (nonces, window) = (&self.services.nonces, config.signature.timestamp_window);
+        let (nonces, window) = (&self.services.nonces, config.longest_window());
         if let Err(error) = nonces.ask_for_length(self.services.clock.now(), window) {
             tracing::error!(%error, "signature.timestamp_window: nonce.path cannot be written; tried again");
         }

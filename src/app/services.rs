@@ -501,7 +501,7 @@ fn window_params(config: &Config) -> nonce::Params {
     let is_local = config.nonce_scope() == NonceScope::Local;
     nonce::Params {
         path: config.nonce_path().filter(|_| is_local),
-        window: config.signature.timestamp_window,
+        window: config.longest_window(),
         max_entries: config.nonce.max_entries.get(),
     }
 }
@@ -526,7 +526,7 @@ async fn shared_window(
         (NonceScope::Local, _) => Ok(None),
         (NonceScope::Shared, Some(target)) => {
             let kept = store.nonces_kept().await?;
-            let length = config.signature.timestamp_window;
+            let length = config.longest_window();
             let window = redis::open_nonces(target, kept, now, length).await?;
             // Only now: another process that finds the note relies on the window in Redis.
             store.keep_nonces_elsewhere().await?;

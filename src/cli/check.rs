@@ -19,7 +19,7 @@ use crate::{
         traces,
     },
     clock::Clock,
-    config::{Config, LoginBackend, NonceScope},
+    config::{Config, LoginBackend, NonceScope, Operation},
     forward::{Fault, pool::Pool},
     identity::keys::Keys,
     language::Texts,
@@ -29,6 +29,7 @@ use crate::{
     store::{
         OpenProblem, Opening, Store, grant,
         port::{ResealFrom, Resealed},
+        record::BodyHash,
         redis,
     },
 };
@@ -186,10 +187,32 @@ fn keys(config: &Config, _: &mut Vec<String>) -> CheckResult {
 }
 
 fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
-    Ok(match config.operation.len() {
+    let mut text = match config.operation.len() {
         0 => "none are listed".to_owned(),
         count => format!("{count} are listed"),
-    })
+    };
+    let count =
+        |is_one: fn(&Operation) -> bool| config.operation.iter().filter(|it| is_one(it)).count();
+    for (count, what) in [
+        (
+            count(|it| it.body_hash == BodyHash::Required),
+            "body_hash = \"required\"",
+        ),
+        (
+            count(|it| it.timestamp_window.is_some()),
+            "a timestamp_window",
+        ),
+        (
+            count(|it| it.forward_authorization.is_some()),
+            "forward_authorization",
+        ),
+        (count(|it| !it.headers.0.is_empty()), "headers"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!("; {count} with {what}"));
+        }
+    }
+    Ok(text)
 }
 
 fn pages(config: &Config, _: &mut Vec<String>) -> CheckResult {
@@ -332,6 +355,26 @@ fn missing(key: &str, path: &Path) -> CheckResult {
 }
 
 fn nonces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
+    /// The most bytes of memory that a nonce takes.
+    const BYTES: u64 = 25;
+
+    let place = nonce_place(config, warnings)?;
+    let window = config.longest_window().as_secs();
+    // A timestamp is accepted from one window before it to one after it.
+    let kept = 2 * window;
+    let mebibytes = |nonces: u64| nonces.saturating_mul(BYTES).div_ceil(1 << 20);
+    let (busy, most) = (
+        mebibytes(100 * kept),
+        mebibytes(config.nonce.max_entries.get()),
+    );
+    Ok(format!(
+        "{place}; each is kept for up to {kept}s, twice the longest timestamp_window: {busy} MiB of memory for 100 signed requests \
+         a second, {most} MiB at nonce.max_entries"
+    ))
+}
+
+/// Where nonces are kept.
+fn nonce_place(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     if let Some(target) = services::nonce_target(config).map_err(StartError::from)? {
         let place = target.to_string();
         let findings = block_on(redis::check_nonces(target))?.map_err(ServiceError::from)?;

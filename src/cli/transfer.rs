@@ -72,7 +72,8 @@ them out and let the consumer sign without a token, where access has application
 All other members may be left out:
 
   consumer  permissions, dialect (\"rfc5849\" or \"legacy\"), rsa_public_key (PEM),
-            description, website, rsa_only, enforce, enabled, created_at,
+            description, website, rsa_only, accept, pinned,
+            body_hash (\"required\"), enforce, enabled, created_at,
             previous_secret with previous_secret_until
   user      display_name, password_hash, enabled, created_at
   token     permissions, issued_at, expires_at, last_used_at, revoked_at
@@ -190,7 +191,7 @@ fn write(to: &mut impl Write, export: Export) -> io::Result<()> {
 
 /// A timestamp above any that a process with this configuration accepts now.
 fn next_high_water_mark(context: &Context) -> UnixTime {
-    nonce::next_high_water_mark(context.now, context.config.signature.timestamp_window)
+    nonce::next_high_water_mark(context.now, context.config.longest_window())
 }
 
 impl ImportArgs {

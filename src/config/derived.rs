@@ -5,6 +5,7 @@ use std::{
     num::NonZeroUsize,
     path::{Path, PathBuf},
     thread::available_parallelism,
+    time::Duration,
 };
 
 use super::{Config, ListenAddress, LoginBackend, NonceScope, StoreBackend, Unlisted};
@@ -123,6 +124,12 @@ impl Config {
     pub fn nonce_path(&self) -> Option<PathBuf> {
         let beside = || Some(with_suffix(&self.store_file()?, ".nonces"));
         self.nonce.path.clone().or_else(beside)
+    }
+
+    /// The longest window of timestamps: the nonces of all are kept for it.
+    pub fn longest_window(&self) -> Duration {
+        let of_operations = self.operation.iter().filter_map(|it| it.timestamp_window);
+        of_operations.fold(self.signature.timestamp_window, Duration::max)
     }
 
     /// `operations.unlisted`: as written, else `consumer` while there is no `[[operation]]`, and nobody from then on.

@@ -20,7 +20,7 @@ use super::{
     section::section,
     store_url::{Sql, StoreUrl},
     text::{distinct, filled, list, optional, text},
-    units::{DAY, KIB, LONGEST, MIB, count, duration, lifetime, seconds, size},
+    units::{DAY, KIB, LONGEST, MIB, count, duration, lifetime, optional_seconds, seconds, size},
 };
 use crate::{
     identity::Bind,
@@ -39,7 +39,7 @@ use crate::{
     respond::colour::Colour,
     route::FlowPath,
     server::caller::HeaderCase,
-    store::record::Dialect,
+    store::record::{BodyHash, Dialect},
     telemetry::log::{Format, LogLevel},
     verify::Advice,
 };
@@ -458,6 +458,11 @@ section! {
         /// Protocols that it may switch to: "websocket".
         #[serde(default, deserialize_with = "filled")]
         upgrade: Vec<UpgradeProtocol> [else "none": ["websocket"]], reload;
+        /// "required": a body that is not a form needs oauth_body_hash, else it is not signed. A consumer can have the same.
+        body_hash: BodyHash = "optional", reload;
+        /// The error that a consumer's clock may have here, either way, such as "90m" for LTI launches. Nonces are remembered for twice the longest of these windows.
+        #[serde(default, deserialize_with = "optional_seconds::<DAY, _>")]
+        timestamp_window: Option<Duration> [else "signature.timestamp_window": "90m"], reload;
         /// Lets the oauth_ credentials of this operation's calls go on to the API untouched, or not. Libraries of LTI tools read oauth_consumer_key from the form.
         forward_authorization: Option<bool> [else "identity.forward_authorization": true], reload;
         /// Signed parameters that the API also gets as header fields, such as { X-LTI-Context = "context_id" }. Callers' own copies are dropped on every path. A parameter that is absent, repeated with another value, longer than 4096 bytes or not fit for a field is left out.

@@ -49,6 +49,13 @@ pub(super) fn seconds<'de, const HIGH: u64, D: Deserializer<'de>>(
     Ok(duration)
 }
 
+/// As [`seconds`], under a key that may be absent.
+pub(super) fn optional_seconds<'de, const HIGH: u64, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    seconds::<HIGH, D>(deserializer).map(Some)
+}
+
 /// Reads a size from `LOW` to `HIGH` bytes, both allowed.
 pub(super) fn size<'de, const LOW: usize, const HIGH: usize, D: Deserializer<'de>>(
     deserializer: D,

@@ -273,6 +273,10 @@ fn have_same_rules(config: &Config, one: &Operation, other: &Operation) -> bool 
         let general = config.identity.forward_authorization;
         of.forward_authorization.unwrap_or(general)
     };
+    let window = |of: &Operation| {
+        of.timestamp_window
+            .unwrap_or(config.signature.timestamp_window)
+    };
     one.permission == other.permission
         && within(one, other)
         && within(other, one)
@@ -280,6 +284,8 @@ fn have_same_rules(config: &Config, one: &Operation, other: &Operation) -> bool 
         && one.upgrade == other.upgrade
         && forwards(one) == forwards(other)
         && one.headers == other.headers
+        && one.body_hash == other.body_hash
+        && window(one) == window(other)
 }
 
 /// Only the proxy in front may describe requests.

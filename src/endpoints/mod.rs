@@ -170,6 +170,7 @@ impl Endpoints {
             body: collected.held.as_deref(),
             secure: head.received.secure,
             is_described: false,
+            window: None,
         };
         let verifying = self.verifier.verify(&self.verify, purpose, &request, None);
         let verified = verifying.await;
@@ -205,7 +206,9 @@ impl Endpoints {
         if collected.signed
             && let Some(named) = named
         {
-            let checked = self.verifier.check_head(Purpose::RequestToken, &named);
+            let checked =
+                self.verifier
+                    .check_head(&self.verify, Purpose::RequestToken, None, &named);
             checked.await?;
         }
         Ok(())

@@ -1,14 +1,15 @@
 //! Finds in the store what a request is checked with.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{Asked, KnownSecrets, ServerView};
+use super::{Asked, KnownSecrets, Request, ServerView};
 use crate::{
     clock::UnixTime,
     names::ConsumerKey,
-    oauth::{RsaPublicKey, rsa::InvalidRsaKey},
+    oauth::{RsaPublicKey, diagnosis::OtherUrl, rsa::InvalidRsaKey},
+    policy::operations::{Operation, Operations},
     route::FlowPaths,
     secret::Secret,
     store::{Store, StoreError},
@@ -39,8 +40,31 @@ pub struct Rules {
     pub verify: verify::Params,
     /// The paths of the token calls.
     pub flow: FlowPaths,
-    /// `signature.timestamp_window`
-    pub window: Duration,
+    /// The protected operations.
+    pub operations: Arc<Operations>,
+}
+
+impl Rules {
+    /// The operation that a request is for, if it is for one.
+    pub(super) fn operation(&self, request: &Request<'_>) -> Option<&Operation> {
+        let (uri, method) = (&request.uri, request.method.as_bytes());
+        if self.flow.is_token_call(uri.path) {
+            return None;
+        }
+        let is_of_host = |url: &&OtherUrl| {
+            let is_same_host = url.host.eq_ignore_ascii_case(uri.authority.host);
+            !url.internal && url.scheme == uri.scheme && is_same_host
+        };
+        let urls = self.verify.other_urls.iter().filter(is_of_host);
+        let below = urls.filter_map(|url| uri.path.strip_prefix(&*url.prefix));
+        let mut paths = below.chain([uri.path]);
+        paths.find_map(|path| {
+            self.operations
+                .find(path.as_bytes(), method)
+                .ok()?
+                .operation()
+        })
+    }
 }
 
 /// Finds the secrets and states of consumer and token. Whether the nonce was used is not known here.

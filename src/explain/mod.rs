@@ -17,14 +17,14 @@ use crate::{
     clock::UnixTime,
     nonce::NonceUse,
     oauth::{
-        BaseString, Deviation, DeviationSet, MethodSet, Parameters, Placement, Protocol,
+        BaseString, Deviation, DeviationSet, MethodSet, Parameters, Pinned, Placement, Protocol,
         ProtocolParameter, RsaPublicKey, Scheme, Selection, ShapeError, SignatureMethod,
         SigningKey,
         diagnosis::{self, Attempt, Diagnosis, diagnose_thoroughly},
         has_bare_plus, is_allowed_body_hash, sign, verify,
     },
     secret::Secret,
-    store::record::{Consumer, Dialect},
+    store::record::{BodyHash, Consumer, Dialect},
     verify::{advice, clock},
 };
 
@@ -169,7 +169,7 @@ impl<'r, 'a> Reading<'r, 'a> {
                 let server = secrets.server.as_ref();
                 let server_knows = server.map(|server| server.nonce_used);
                 nonce_used = server_knows.filter(|_| nonce_use(&protocol).is_some());
-                rejections = rejected(request, &protocol, method, server);
+                rejections = rejected(request, &parameters, &protocol, method, server);
                 let sent = protocol.value(ProtocolParameter::Signature);
                 signature = Some(examine(request, &parameters, method, sent, secrets));
             }
@@ -202,13 +202,23 @@ fn nonce_use<'a>(protocol: &Protocol<'a>) -> Option<NonceUse<'a>> {
 /// Returns why the server rejects the request even if its signature is right, in the order of the server's checks.
 fn rejected(
     request: &Request<'_>,
+    parameters: &Parameters,
     protocol: &Protocol<'_>,
     method: SignatureMethod,
     server: Option<&ServerView>,
 ) -> Vec<String> {
     let mut rejections = Vec::new();
     let mut reject = |code: &str, reason: &str| rejections.push(format!("{code}: {reason}"));
+    let operation = server.and_then(|server| server.rules.operation(request));
     if let Some(server) = server {
+        let is_token_call = server.rules.flow.is_token_call(request.uri.path);
+        let by_consumer = server.consumer.body_hash == Some(BodyHash::Required) && !is_token_call;
+        let is_needed = by_consumer || operation.is_some_and(|it| it.needs_body_hash);
+        let has_other_body = request.data.is_some() && request.form().is_none();
+        if is_needed && has_other_body && !parameters.was_sent(ProtocolParameter::BodyHash) {
+            let reason = "oauth_body_hash is needed, because the body is not a form";
+            reject("parameter_absent", reason);
+        }
         if !server.rules.verify.methods.contains(method) {
             let reason = format!("signature.methods has no {method}");
             reject("signature_method_rejected", &reason);
@@ -228,9 +238,11 @@ fn rejected(
             reject("signature_invalid", advice::RSA_ONLY);
         }
         let (sent, now) = (protocol.timestamp.map(|time| time.seconds()), server.now);
-        let accepted = now.before(server.rules.window).0..=now.after(server.rules.window).0;
+        let window = operation.and_then(|operation| operation.timestamp_window);
+        let window = window.unwrap_or(server.rules.verify.window);
+        let accepted = now.before(window).0..=now.after(window).0;
         if let Some(sent) = sent.filter(|sent| !accepted.contains(sent)) {
-            let advice = clock::advice(sent, now.0, server.rules.window);
+            let advice = clock::advice(sent, now.0, window);
             reject("timestamp_refused", &advice);
         }
     }
@@ -247,6 +259,17 @@ fn rejected(
     }
     if let Some((code, reason)) = server.and_then(|server| server.state) {
         reject(code, reason);
+    }
+    let pinned = server.filter(|server| !server.rules.flow.is_token_call(request.uri.path));
+    let pinned = pinned.map_or(&[][..], |server| &server.consumer.pinned);
+    let values =
+        |name: &[u8]| parameters.signed_values(Selection::Rfc5849, DeviationSet::NONE, name);
+    if let Some(wrong) = Pinned::not_held(pinned, values) {
+        let reason = format!(
+            "{} does not have the value that is pinned",
+            wrong.written_name()
+        );
+        reject("consumer_key_refused", &reason);
     }
     rejections
 }

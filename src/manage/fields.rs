@@ -10,8 +10,8 @@ use super::InvalidInput;
 use crate::{
     issue::{callback, registration},
     names::Permission,
-    oauth::Deviation,
-    store::record::{Consumer, Dialect},
+    oauth::{Deviation, Pinned},
+    store::record::{BodyHash, Consumer, Dialect},
 };
 
 /// A field of a consumer.
@@ -66,14 +66,18 @@ pub fn fields() -> &'static [Field] {
 }
 
 impl Field {
-    /// Members of other kinds are not supported: a number, or an enum other than [`Dialect`], whose words are read here.
+    /// Members of other kinds are not supported: a number, or an enum whose words are not read here.
     fn new(name: &str, schema: &Value) -> Self {
         let kind = match (name, schema["type"].as_str()) {
             ("rsa_public_key", _) => Kind::File,
             (_, Some("array")) => Kind::List,
             (_, Some("boolean")) => Kind::Flag,
             _ if schema.get("oneOf").is_some() => {
-                let words = json!(Dialect::schema())["enum"].take();
+                let mut described = match name {
+                    "body_hash" => json!(BodyHash::schema()),
+                    _ => json!(Dialect::schema()),
+                };
+                let words = described["enum"].take();
                 let words = words.as_array().into_iter().flatten();
                 Kind::Choice(words.filter_map(Value::as_str).map(str::to_owned).collect())
             }
@@ -123,6 +127,10 @@ impl Field {
             ("accept", _) => text
                 .parse()
                 .map(|_: Deviation| same())
+                .map_err(|error| error.to_string()),
+            ("pinned", _) => text
+                .parse()
+                .map(|_: Pinned| same())
                 .map_err(|error| error.to_string()),
             ("website", _) => registration::web_page(text).map_err(|error| error.to_string()),
             ("rsa_public_key", _) => {

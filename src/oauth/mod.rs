@@ -21,6 +21,7 @@ pub mod name;
 pub mod origin;
 pub mod parameters;
 pub mod percent;
+pub mod pinned;
 pub mod protocol;
 pub mod request_uri;
 pub mod rsa;
@@ -39,6 +40,7 @@ pub use self::{
     parameters::{
         Parameter, Parameters, Selection, has_more_fields, is_form_content_type, is_oauth_scheme,
     },
+    pinned::Pinned,
     protocol::{Credentials, Freshness, Nonce, Protocol, Timestamp},
     request_uri::RequestUri,
     rsa::{RsaPrivateKey, RsaPublicKey},

@@ -28,7 +28,9 @@ pub enum InvalidPinned {
     #[error("write NAME=VALUE, such as tool_consumer_instance_guid=school.example")]
     Form,
     /// A byte that has to be escaped, or a broken escape.
-    #[error("write only visible ASCII characters, and others as escapes, such as %20 for a space and %25 for %")]
+    #[error(
+        "write only visible ASCII characters, and others as escapes, such as %20 for a space and %25 for %"
+    )]
     Escape,
     /// The name is that of a credential.
     #[error("a name that begins with oauth_ cannot be pinned")]
@@ -39,14 +41,20 @@ pub enum InvalidPinned {
 }
 
 impl Pinned {
-    /// The name, decoded.
-    pub fn name(&self) -> &[u8] {
-        &self.name
-    }
-
-    /// The value, decoded.
-    pub fn value(&self) -> &[u8] {
-        &self.value
+    /// The first of these that a request does not keep to: of its name there is no value, or one that none of these has. `values`
+    /// returns the values of a name that the signature covers.
+    pub fn not_held<'p, 'v>(
+        all: &'p [Self],
+        values: impl Fn(&[u8]) -> Vec<&'v [u8]>,
+    ) -> Option<&'p Self> {
+        let is_held = |name: &[u8], value: &[u8]| {
+            let mut all = all.iter();
+            all.any(|it| *it.name == *name && *it.value == *value)
+        };
+        all.iter().find(|pinned| {
+            let values = values(&pinned.name);
+            values.is_empty() || !values.iter().all(|value| is_held(&pinned.name, value))
+        })
     }
 
     /// The name as it was written.
@@ -120,9 +128,15 @@ mod tests {
     fn reads_a_name_and_a_value_with_escapes() {
         let read = |text: &str| text.parse::<Pinned>();
         let pinned = read("guid=a%20b%3D=+").unwrap();
-        assert_eq!((pinned.name(), pinned.value()), (&b"guid"[..], &b"a b==+"[..]));
-        assert_eq!((pinned.written_name(), pinned.to_string().as_str()), ("guid", "guid=a%20b%3D=+"));
-        assert!(read("guid=").unwrap().value().is_empty());
+        assert_eq!(
+            (&*pinned.name, &*pinned.value),
+            (&b"guid"[..], &b"a b==+"[..])
+        );
+        assert_eq!(
+            (pinned.written_name(), pinned.to_string().as_str()),
+            ("guid", "guid=a%20b%3D=+")
+        );
+        assert!(read("guid=").unwrap().value.is_empty());
         for (text, error) in [
             ("", InvalidPinned::Form),
             ("guid", InvalidPinned::Form),

@@ -6,6 +6,7 @@
 use std::{
     cell::RefCell,
     ops::{Deref, DerefMut},
+    time::Duration,
 };
 
 use http::{HeaderMap, header};
@@ -45,6 +46,8 @@ pub struct SignedRequest<'r> {
     pub secure: bool,
     /// Another proxy forwards it as it is: nothing that is left unsigned can be taken out of it here.
     pub is_described: bool,
+    /// The accepted difference of its timestamp from the clock, either way, where it is not the usual one.
+    pub window: Option<Duration>,
 }
 
 /// The parameters of a request, and its body where that had to be read.

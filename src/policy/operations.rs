@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
+    time::Duration,
 };
 
 use http::HeaderName;
@@ -95,6 +96,10 @@ pub struct Operation {
     pub enforce: Option<bool>,
     /// A WebSocket upgrade passes.
     pub websocket: bool,
+    /// A body that is not a form needs `oauth_body_hash`.
+    pub needs_body_hash: bool,
+    /// The accepted difference of a timestamp from the clock, either way; `None`: as configured for all.
+    pub timestamp_window: Option<Duration>,
     /// The OAuth credentials go on to the API; `None`: as configured for all.
     pub forward_authorization: Option<bool>,
     /// The signed parameters that the API also gets as header fields.
@@ -214,6 +219,16 @@ pub enum Found<'a> {
     Unlisted(Access),
     /// A path that some API takes for one of this operation, which it does not match.
     Similar(&'a Operation),
+}
+
+impl<'a> Found<'a> {
+    /// The operation, if it is one.
+    pub const fn operation(&self) -> Option<&'a Operation> {
+        match self {
+            Self::Operation(operation) => Some(operation),
+            Self::OtherMethod { .. } | Self::Unlisted(_) | Self::Similar(_) => None,
+        }
+    }
 }
 
 impl Found<'_> {
@@ -424,6 +439,8 @@ mod tests {
             access: Access::of(&[Kind::Consumer]),
             enforce: None,
             websocket: false,
+            needs_body_hash: false,
+            timestamp_window: None,
             forward_authorization: None,
             headers: Vec::new(),
             index: 0,

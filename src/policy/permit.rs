@@ -56,15 +56,10 @@ impl Permit {
         operations: &Operations,
         found: &Found<'_>,
     ) -> Result<Self, Rejection> {
-        let (headers, forward_authorization) = match found {
-            Found::Operation(operation) => (
-                headers(&verified, parameters, &operation.headers),
-                operation.forward_authorization,
-            ),
-            Found::OtherMethod { .. } | Found::Unlisted(_) | Found::Similar(_) => {
-                (Vec::new(), None)
-            }
-        };
+        let operation = found.operation();
+        let named = operation.map_or(&[][..], |operation| &operation.headers);
+        let headers = headers(&verified, parameters, named);
+        let forward_authorization = operation.and_then(|it| it.forward_authorization);
         let bearer = match verified.into_credential() {
             Credential::AccessToken(access) => Bearer::Consumer(access),
             Credential::Application(consumer) => Bearer::Application(consumer),

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, Permission, UserId},
-    oauth::Deviation,
+    oauth::{Deviation, Pinned},
     secret::Secret,
 };
 
@@ -19,6 +19,16 @@ pub enum Dialect {
     Rfc5849,
     /// Base strings with `oauth_` and form body parameters alone, as old services describe them, and those of RFC 5849.
     Legacy,
+}
+
+/// Whether a body that is not a form has to have an `oauth_body_hash`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BodyHash {
+    /// It may have one, which is then verified.
+    Optional,
+    /// A request without one is rejected.
+    Required,
 }
 
 /// An application that calls the API on a user's behalf (RFC 5849 §1.1: the client).
@@ -56,6 +66,12 @@ pub struct Consumer {
     /// hash_unencoded. The documentation says what each of them risks.
     #[serde(default)]
     pub accept: Vec<Deviation>,
+    /// The signed parameters that its calls to the API have to have, each NAME=VALUE with escapes as in a query; several values of one
+    /// name are alternatives.
+    #[serde(default)]
+    pub pinned: Vec<Pinned>,
+    /// Required: a body that is not a form needs an oauth_body_hash in its calls to the API, whatever the operation says.
+    pub body_hash: Option<BodyHash>,
     /// Enforce its calls even where the configuration only observes.
     #[serde(default)]
     pub enforce: bool,

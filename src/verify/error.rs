@@ -38,6 +38,12 @@ pub enum Rejection {
     /// The consumer is disabled.
     #[error("disabled consumer")]
     ConsumerDisabled,
+    /// A signed parameter does not have the value that is pinned for the consumer.
+    #[error("another value than the pinned one of {name}")]
+    PinnedOtherwise {
+        /// The name of the parameter, as it was written.
+        name: String,
+    },
     /// No such token, or not this consumer's, or none where one is needed.
     #[error("unknown token")]
     TokenUnknown,
@@ -87,6 +93,9 @@ impl Rejection {
                 ),
             Self::ConsumerUnknown => unauthorized(Verdict::ConsumerKeyUnknown),
             Self::ConsumerDisabled => unauthorized(Verdict::ConsumerKeyRefused),
+            Self::PinnedOtherwise { name } => unauthorized(Verdict::ConsumerKeyRefused).advise(
+                format!("this consumer key is for one value of {name}, and the request has another one or none"),
+            ),
             Self::TokenUnknown => unauthorized(Verdict::TokenRejected),
             Self::TokenExpired => unauthorized(Verdict::TokenExpired),
             Self::TokenRevoked => unauthorized(Verdict::TokenRevoked),
@@ -190,6 +199,7 @@ pub const fn is_signature_right(verified: &Result<Verified, Error>) -> bool {
             Rejection::BodyHashWrong
                 | Rejection::NonceUsed
                 | Rejection::ConsumerDisabled
+                | Rejection::PinnedOtherwise { .. }
                 | Rejection::TokenExpired
                 | Rejection::TokenRevoked
         ),

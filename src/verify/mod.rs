@@ -28,9 +28,9 @@ use crate::{
     cold,
     nonce::{NonceUse, Outage},
     oauth::{
-        BaseString, Credentials, Deviation, DeviationSet, Key, MethodSet, Parameters, Place,
-        RsaPublicKey, Selection, SignatureHolds, SignatureMethod, SigningKey, diagnosis::OtherUrl,
-        is_allowed_body_hash, signature,
+        BaseString, Credentials, Deviation, DeviationSet, Key, MethodSet, Parameters, Pinned,
+        Place, RsaPublicKey, Selection, SignatureHolds, SignatureMethod, SigningKey,
+        diagnosis::OtherUrl, is_allowed_body_hash, signature,
     },
     parse::signed::SignedRequest,
     store::{
@@ -49,6 +49,8 @@ pub struct Params {
     pub default_dialect: Dialect,
     /// The token calls also accept the base string and key of the service's description.
     pub accept_description: bool,
+    /// The accepted difference of a timestamp from the clock, either way, where a request has none of its own.
+    pub window: Duration,
     /// An unused access token expires after this time; `None`: never.
     pub access_idle: Option<Duration>,
     /// The amount of advice in a response to a wrong signature.
@@ -186,7 +188,9 @@ impl Verifier {
         unread: Option<&mut dyn UnreadBody>,
     ) -> Result<Verified, Error> {
         let now = self.clock.now();
-        if let Err(outside) = self.check_timestamp(&request.credentials, now) {
+        if let Err(outside) =
+            self.check_timestamp(params, request.window, &request.credentials, now)
+        {
             cold::boxed(self.note_skew(params, purpose, request, now)).await;
             return Err(outside.into());
         }
@@ -239,6 +243,13 @@ impl Verifier {
             *access = cold::boxed(self.again(access)).await?;
         }
         credential.check_states(params, now)?;
+        if purpose == Purpose::Api {
+            let values = |name: &[u8]| signature.values(request.parameters, name);
+            if let Some(wrong) = Pinned::not_held(credential.consumer().pinned(), values) {
+                let name = wrong.written_name().to_owned();
+                return Err(Rejection::PinnedOtherwise { name }.into());
+            }
+        }
         if let Credential::AccessToken(access) = &credential {
             self.credentials.touch(access, now);
         }
@@ -262,9 +273,15 @@ impl Verifier {
     ///
     /// # Errors
     /// Those of the first two checks of [`Verifier::verify`].
-    pub async fn check_head(&self, purpose: Purpose, named: &Credentials<'_>) -> Result<(), Error> {
+    pub async fn check_head(
+        &self,
+        params: &Params,
+        purpose: Purpose,
+        window: Option<Duration>,
+        named: &Credentials<'_>,
+    ) -> Result<(), Error> {
         let now = self.clock.now();
-        self.check_timestamp(named, now)?;
+        self.check_timestamp(params, window, named, now)?;
         self.find(purpose, named).await.map(drop)
     }
 
@@ -340,11 +357,19 @@ impl Verifier {
         std::hint::black_box(try_keys(request, dummies, None, selections, texts).is_some());
     }
 
-    fn check_timestamp(&self, named: &Credentials<'_>, now: UnixTime) -> Result<(), Rejection> {
+    /// Checks the timestamp against the `window` of the request, or else the usual one. While the nonce window still is narrower,
+    /// that one counts.
+    fn check_timestamp(
+        &self,
+        params: &Params,
+        window: Option<Duration>,
+        named: &Credentials<'_>,
+        now: UnixTime,
+    ) -> Result<(), Rejection> {
         let Some(freshness) = &named.freshness else {
             return Ok(());
         };
-        let length = self.nonces.length();
+        let length = window.unwrap_or(params.window).min(self.nonces.length());
         let (earliest, latest) = (now.before(length).0, now.after(length).0);
         let sent = freshness.timestamp.seconds();
         if (earliest..=latest).contains(&sent) {

@@ -85,6 +85,7 @@ impl Setup {
                 methods: MethodSet::ALL,
                 default_dialect: Dialect::Rfc5849,
                 accept_description: true,
+                window: WINDOW,
                 access_idle: Some(IDLE),
                 advice: Advice::Off,
                 other_urls: Vec::new(),
@@ -147,6 +148,7 @@ impl Setup {
             body: None,
             secure: true,
             is_described: false,
+            window: None,
         };
         self.verifier
             .verify(&self.params, Purpose::Api, &request, None)

@@ -1,6 +1,9 @@
 //! What programs need that receive two-legged signed calls: tools of learning platforms, outcome services, partners' webhooks.
 
-use crate::support::{Call, Placement, Scene, proxy::Proxy};
+use crate::support::{
+    Call, Placement, Scene, now,
+    proxy::{Consumer, Proxy},
+};
 
 /// An operation for calls without a token, and one that demands a token.
 const TWO_LEGGED: &str = "operation = [
@@ -29,7 +32,7 @@ fn an_empty_oauth_token_is_as_if_absent_on_every_two_legged_call() {
         401,
         "signature_invalid",
     );
-    let time = crate::support::now().to_string();
+    let time = now().to_string();
     let same = |call: Call| {
         let call = call.parameter("oauth_nonce", "once");
         call.parameter("oauth_timestamp", &time)
@@ -101,4 +104,367 @@ fn a_space_in_a_signature_is_a_plus_that_was_not_escaped() {
         diagnosis.starts_with("signature_not_encoded"),
         "{diagnosis}"
     );
+}
+
+/// A launch that posts everything in its form, as learning platforms do.
+fn launch(consumer: &Consumer, form: &str) -> Call {
+    let call = Call::post("/launch").form(form).by(consumer);
+    let call = call.placed(Placement::Body);
+    call.parameter("oauth_callback", "about:blank")
+}
+
+#[test]
+fn an_operation_says_whether_its_credentials_go_on() {
+    let Scene { api, proxy, caller } = Scene::with(
+        "operation = [
+            { path = '/launch', access = ['application'], forward_authorization = true },
+            { path = '/orders', access = ['application', 'consumer'] },
+        ]",
+    );
+    proxy.passes(launch(&caller.consumer, "user_id=7"));
+    let seen = api.last_request();
+    assert_eq!(seen.header("x-auth-consumer"), Some(&*caller.consumer.key));
+    let form = seen.text();
+    assert!(form.starts_with("user_id=7&oauth_consumer_key="), "{form}");
+    for name in ["oauth_callback=about%3Ablank", "oauth_signature="] {
+        assert!(form.contains(name), "{form}");
+    }
+    proxy.passes(Call::post("/launch").by(&caller.consumer));
+    let sent = api.last_request();
+    assert!(sent.header("authorization").is_some());
+    proxy.passes(Call::post("/orders").by(&caller.consumer));
+    assert_eq!(api.last_request().header("authorization"), None);
+    // And the other way round.
+    let Scene { api, proxy, caller } = Scene::with(
+        "identity.forward_authorization = true
+        operation = [
+            { path = '/orders', forward_authorization = false },
+            { path = '/{*rest}' },
+        ]",
+    );
+    for (path, is_there) in [("/orders", false), ("/others", true)] {
+        proxy.passes(Call::get(path).of(&caller));
+        let sent = api.last_request();
+        assert_eq!(sent.header("authorization").is_some(), is_there, "{path}");
+        proxy.passes(Call::get(path).of(&caller).placed(Placement::Query));
+        let target = api.last_request().target;
+        assert_eq!(target.contains("oauth_signature"), is_there, "{target}");
+    }
+}
+
+const HEADERS: &str = "operation = [
+    { path = '/launch', access = ['application'], headers = { X-LTI-Context = 'context_id', X-LTI-Name = 'full name' } },
+    { path = '/{*rest}', access = ['application', 'consumer', 'anonymous'] },
+]";
+
+#[test]
+fn signed_parameters_go_on_as_header_fields() {
+    let Scene { api, proxy, caller } = Scene::with(HEADERS);
+    let consumer = &caller.consumer;
+    let seen = |name: &str| api.last_request().header(name).map(str::to_owned);
+    proxy.passes(launch(consumer, "context_id=c1&full+name=Ada+L.&other=1"));
+    assert_eq!(seen("x-lti-context").as_deref(), Some("c1"));
+    assert_eq!(seen("x-lti-name").as_deref(), Some("Ada L."));
+    // From query and header too.
+    let call = Call::post("/launch?context_id=c2").by(consumer);
+    proxy.passes(call);
+    assert_eq!(seen("x-lti-context").as_deref(), Some("c2"));
+    assert_eq!(seen("x-lti-name"), None);
+    // What is not fit for a field, or could be read in two ways, is left out; the call goes on.
+    let long = format!("context_id={}", "a".repeat(4_097));
+    for form in [
+        "context_id=a%0D%0AX-Auth-User:+root",
+        "context_id=a%00",
+        "context_id=+a",
+        "context_id=a&context_id=b",
+        "CONTEXT_ID=a",
+        &long,
+    ] {
+        proxy.passes(launch(consumer, form));
+        assert_eq!(seen("x-lti-context"), None, "{form}");
+        assert_eq!(seen("x-auth-user"), None, "{form}");
+    }
+    proxy.passes(launch(consumer, "context_id=a&context_id=a"));
+    assert_eq!(seen("x-lti-context").as_deref(), Some("a"));
+    // A caller's own copy never arrives, on no path and in no spelling.
+    for name in ["X-LTI-Context", "x_lti_context", "X-Lti.Context"] {
+        let forged = Call::post("/launch").by(consumer).header(name, "forged");
+        proxy.passes(forged);
+        let fields = format!("{:?}", api.last_request());
+        assert!(!fields.contains("forged"), "{fields}");
+        for call in [Call::get("/x").of(&caller), Call::get("/x")] {
+            proxy.passes(call.header(name, "forged"));
+            let fields = format!("{:?}", api.last_request());
+            assert!(!fields.contains("forged"), "{fields}");
+        }
+    }
+}
+
+#[test]
+fn a_parameter_that_is_not_signed_is_in_no_header_field() {
+    let Scene { api, proxy, .. } = Scene::with(HEADERS);
+    let seen = |name: &str| api.last_request().header(name).map(str::to_owned);
+    let legacy = proxy.consumer_with("Old", "--dialect legacy");
+    let call = Call::post("/launch?context_id=forged").by(&legacy);
+    proxy.passes(call.signed_as_described());
+    assert_eq!(seen("x-lti-context"), None);
+    // Of copies, only the one that was signed.
+    let once = proxy.consumer_with("Canvas", "--accept repeats_once");
+    let call = Call::post("/launch?context_id=forged").form("context_id=c1");
+    proxy.passes(call.by(&once).signs_target("/launch"));
+    assert_eq!(seen("x-lti-context").as_deref(), Some("c1"));
+    // An observed call has no identity, whatever its signature.
+    let observed = format!("signature.enforcement = 'observe'\n{HEADERS}");
+    let Scene { api, proxy, caller } = Scene::with(&observed);
+    for key in [None, Some("wrong&")] {
+        let call = launch(&caller.consumer, "context_id=c1");
+        let call = match key {
+            Some(key) => call.key(key),
+            None => call,
+        };
+        proxy.passes(call);
+        assert_eq!(api.last_request().header("x-lti-context"), None);
+    }
+}
+
+#[test]
+fn a_pinned_parameter_has_its_value_in_every_call() {
+    let Scene { api, proxy, caller } = Scene::with(TWO_LEGGED);
+    let options = "--pinned school=north%20east --pinned school=south";
+    let school = proxy.consumer_with("School", options);
+    for form in [
+        "school=north+east",
+        "school=south&a=b",
+        "school=south&school=south",
+    ] {
+        proxy.passes(launch(&school, form));
+    }
+    let count = api.count();
+    for form in [
+        "school=west",
+        "school=north",
+        "school=",
+        "a=b",
+        "school=south&school=west",
+        "School=south",
+    ] {
+        let answer = proxy.rejects(launch(&school, form), 401, "consumer_key_refused");
+        let advice = answer.form("oauth_problem_advice").unwrap();
+        assert!(advice.contains("school"), "{advice}");
+        // Only the owner of the secret reads that.
+        let forged = launch(&school, form).key("wrong&");
+        proxy.rejects(forged, 401, "signature_invalid");
+    }
+    // What is not signed is no value.
+    let legacy = proxy.consumer_with("Old", "--dialect legacy --pinned school=south");
+    let call = Call::post("/launch?school=south").by(&legacy);
+    proxy.rejects(call.signed_as_described(), 401, "consumer_key_refused");
+    assert_eq!(api.count(), count);
+    proxy.passes(launch(&caller.consumer, "school=west"));
+    // Calls with a token, too; and a change counts at once.
+    let token = proxy.token(&school, &caller.user);
+    let order = |school_id: &str| {
+        let call = Call::get(&format!("/orders?school={school_id}"));
+        call.by(&school).with(&token)
+    };
+    proxy.passes(order("south"));
+    proxy.rejects(order("west"), 401, "consumer_key_refused");
+    let update = ["consumer", "update", &school.key, "--pinned", "school=west"];
+    proxy.command(&update).done();
+    crate::support::until("the change counts", || proxy.status(order("west")) == 200);
+    proxy.rejects(order("south"), 401, "consumer_key_refused");
+    for wrong in ["school", "=a", "oauth_token=a", "a=%zz"] {
+        let refused = proxy.command(&["consumer", "update", &school.key, "--pinned", wrong]);
+        assert_eq!(refused.code(), Some(2), "{refused:?}");
+    }
+}
+
+const HASHED: &str = "operation = [
+    { path = '/outcomes', access = ['application'], body_hash = 'required' },
+    { path = '/launch', access = ['application'] },
+]";
+
+#[test]
+fn a_body_hash_can_be_demanded_by_an_operation_and_of_a_consumer() {
+    let Scene { api, proxy, caller } = Scene::with(HASHED);
+    let strict = proxy.consumer_with("Strict", "--body-hash required");
+    let xml = b"<imsx_POXEnvelopeRequest/>";
+    let post = |path: &str, consumer: &Consumer| {
+        Call::post(path).body("application/xml", xml).by(consumer)
+    };
+    let hash = crate::support::signer::body_hash::<sha1::Sha1>(xml);
+    for (path, consumer) in [("/outcomes", &caller.consumer), ("/launch", &strict)] {
+        let count = api.count();
+        let answer = proxy.rejects(post(path, consumer), 400, "parameter_absent");
+        answer.tells("oauth_parameters_absent", "oauth_body_hash");
+        let forged = post(path, consumer).key("wrong&");
+        proxy.rejects(forged, 401, "signature_invalid");
+        for body in [
+            Call::post(path).bytes(xml),
+            Call::post(path).chunked(&[xml]),
+        ] {
+            proxy.rejects(body.by(consumer), 400, "parameter_absent");
+        }
+        assert_eq!(api.count(), count);
+        proxy.passes(post(path, consumer).parameter("oauth_body_hash", &hash));
+        assert_eq!(api.last_request().body, xml);
+        let wrong = post(path, consumer).parameter("oauth_body_hash", "AAAA");
+        proxy.rejects(wrong, 401, "signature_invalid");
+        // A form is signed itself, and nothing has nothing to sign.
+        proxy.passes(Call::post(path).form("a=b").by(consumer));
+        proxy.passes(Call::get(path).by(consumer));
+        proxy.passes(Call::post(path).bytes(b"").by(consumer));
+    }
+    proxy.passes(post("/launch", &caller.consumer));
+    proxy.logs(&[
+        "parameter_absent",
+        "parameters=oauth_body_hash",
+        &strict.key,
+    ]);
+    // The doctor says it too.
+    let url = format!("{}/outcomes", proxy.origin());
+    let wire = String::from_utf8(proxy.wire(&post("/outcomes", &caller.consumer))).unwrap();
+    let header = wire
+        .lines()
+        .find(|line| line.starts_with("Authorization"))
+        .unwrap();
+    let explained = proxy.command(&[
+        "explain",
+        "POST",
+        &url,
+        "--header",
+        header,
+        "--header",
+        "Content-Type: application/xml",
+        "--data",
+        "<imsx_POXEnvelopeRequest/>",
+    ]);
+    assert!(
+        explained.stdout.contains("parameter_absent"),
+        "{explained:?}"
+    );
+}
+
+#[test]
+fn observe_mode_says_that_a_body_hash_would_be_missing() {
+    let observed = format!("signature.enforcement = 'observe'\n{HASHED}");
+    let Scene { api, proxy, caller } = Scene::with(&observed);
+    let strict = proxy.consumer_with("Strict", "--body-hash required");
+    for (path, consumer) in [("/outcomes", &caller.consumer), ("/launch", &strict)] {
+        proxy.passes(Call::post(path).json("{}").by(consumer));
+        assert_eq!(api.last_request().text(), "{}");
+        let key = &consumer.key;
+        proxy.logs(&[
+            "observed",
+            "parameter_absent",
+            "parameters=oauth_body_hash",
+            key,
+        ]);
+    }
+}
+
+const WIDE: &str = "operation = [
+    { path = '/launch', access = ['application'], timestamp_window = '90m' },
+    { path = '/orders', access = ['application'] },
+    { path = '/exact', access = ['application'], timestamp_window = '10s' },
+]";
+
+fn at(path: &str, consumer: &Consumer, ago: u64) -> Call {
+    let time = (now() - ago).to_string();
+    Call::post(path)
+        .by(consumer)
+        .parameter("oauth_timestamp", &time)
+}
+
+#[test]
+fn an_operation_has_a_window_of_its_own() {
+    let Scene {
+        api: _api,
+        proxy,
+        caller,
+    } = Scene::with(WIDE);
+    let consumer = &caller.consumer;
+    let send = |path, ago| proxy.send(at(path, consumer, ago));
+    send("/launch", 5_300).has_status(200);
+    send("/launch", 5_500).is(401, "timestamp_refused");
+    send("/orders", 200).has_status(200);
+    send("/orders", 400).is(401, "timestamp_refused");
+    send("/unlisted", 400).is(401, "timestamp_refused");
+    send("/exact", 60).is(401, "timestamp_refused");
+    send("/exact", 0).has_status(200);
+    // Also where the head alone decides, before the form has arrived.
+    let form = |ago| at("/launch", consumer, ago).form("a=b");
+    proxy.passes(form(5_300));
+    let old = form(5_300).parameter("oauth_nonce", "once");
+    let wire = proxy.wire(&old);
+    for status in [200, 401] {
+        let mut connection = proxy.connect();
+        connection.send(&wire);
+        connection.answer("POST").has_status(status);
+    }
+    // The range in the answer is that of the operation, and token calls have the usual one.
+    let answer = send("/exact", 60);
+    let range = answer.form("oauth_acceptable_timestamps").unwrap();
+    let (earliest, latest) = range.split_once('-').unwrap();
+    let length = latest.parse::<u64>().unwrap() - earliest.parse::<u64>().unwrap();
+    assert_eq!(length, 20);
+    let token_call = at("/oauth/request_token", consumer, 400).parameter("oauth_callback", "oob");
+    proxy.rejects(token_call, 401, "timestamp_refused");
+    // `check` and `explain` know it.
+    let checked = proxy.command(&["check"]);
+    for part in ["10800s", "timestamp_window", "MiB"] {
+        assert!(checked.stdout.contains(part), "{checked:?}");
+    }
+    let wire = String::from_utf8(proxy.wire(&at("/launch", consumer, 5_300))).unwrap();
+    let header = wire.lines().find(|line| line.starts_with("Authorization"));
+    for (path, is_refused) in [("/launch", false), ("/orders", true)] {
+        let url = format!("{}{path}", proxy.origin());
+        let explained = proxy.command(&["explain", "POST", &url, "--header", header.unwrap()]);
+        let refused = explained.stdout.contains("timestamp_refused");
+        assert_eq!(refused, is_refused, "{explained:?}");
+    }
+}
+
+#[test]
+fn a_window_that_a_reload_widens_and_narrows_admits_nothing_twice() {
+    let mut scene = Scene::with(WIDE);
+    let consumer = scene.caller.consumer.clone();
+    let proxy = &mut scene.proxy;
+    let send = |proxy: &Proxy, wire: &[u8]| {
+        let mut connection = proxy.connect();
+        connection.send(wire);
+        connection.answer("POST")
+    };
+    let narrow = "operation = [
+        { path = '/launch', access = ['application'] },
+        { path = '/orders', access = ['application'] },
+    ]";
+    let launched = proxy.wire(&at("/launch", &consumer, 1_000));
+    send(proxy, &launched).has_status(200);
+    send(proxy, &launched).is(401, "nonce_used");
+    proxy.reload(narrow);
+    send(proxy, &launched).is(401, "timestamp_refused");
+    proxy.reload(WIDE);
+    // Whatever has left the narrow window stays out, used or not; new calls get the wide one when its mark is written.
+    let ahead =
+        || at("/launch", &consumer, 0).parameter("oauth_timestamp", &(now() + 1_000).to_string());
+    crate::support::until("the wide window counts", || proxy.status(ahead()) == 200);
+    send(proxy, &launched).is(401, "timestamp_refused");
+    proxy.rejects(at("/launch", &consumer, 1_000), 401, "timestamp_refused");
+    // Where another operation keeps the nonces, the window of one can change, and its nonces stay known.
+    let other = |window: &str| {
+        format!(
+            "operation = [
+            {{ path = '/launch', access = ['application'], timestamp_window = '{window}' }},
+            {{ path = '/orders', access = ['application'], timestamp_window = '90m' }},
+        ]"
+        )
+    };
+    proxy.reload(&other("90m"));
+    let launched = proxy.wire(&ahead());
+    send(proxy, &launched).has_status(200);
+    proxy.reload(&other("10s"));
+    send(proxy, &launched).is(401, "timestamp_refused");
+    proxy.reload(&other("90m"));
+    send(proxy, &launched).is(401, "nonce_used");
 }

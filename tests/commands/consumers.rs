@@ -97,15 +97,15 @@ fn a_consumer_is_what_was_asked_for() {
         "key": "-k:1", "secret": "-s", "name": "Ünïcode",
         "description": "Prints <photos>", "website": "https://a.test/",
         "callbacks": ["https://a.test/x?y=1", "oob"], "permissions": ["b", "a"],
-        "dialect": "rfc5849", "has_rsa_public_key": true, "rsa_only": true, "accept": [], "enforce": true, "enabled": true,
-        "previous_secret_until": null,
+        "dialect": "rfc5849", "has_rsa_public_key": true, "rsa_only": true, "enforce": true, "enabled": true,
+        "accept": [], "pinned": [], "body_hash": null, "previous_secret_until": null,
     });
     assert_eq!(without_times(added), expected);
     let bare = place.json("consumer add --name x --key bare --secret s");
     let expected = json!({
         "key": "bare", "secret": "s", "name": "x", "description": null, "website": null, "callbacks": [], "permissions": [],
-        "dialect": "legacy", "has_rsa_public_key": false, "rsa_only": false, "accept": [], "enforce": false, "enabled": true,
-        "previous_secret_until": null,
+        "dialect": "legacy", "has_rsa_public_key": false, "rsa_only": false, "enforce": false, "enabled": true,
+        "accept": [], "pinned": [], "body_hash": null, "previous_secret_until": null,
     });
     assert_eq!(without_times(bare), expected);
 }
@@ -179,8 +179,8 @@ fn update_changes_what_is_given_and_nothing_else() {
     place.consumer("shop");
     let mut expected = json!({
         "key": "shop", "name": "Shop", "description": null, "website": null, "callbacks": [], "permissions": ["read", "write"],
-        "dialect": "rfc5849", "has_rsa_public_key": false, "rsa_only": false, "accept": [], "enforce": false, "enabled": true,
-        "previous_secret_until": null,
+        "dialect": "rfc5849", "has_rsa_public_key": false, "rsa_only": false, "enforce": false, "enabled": true,
+        "accept": [], "pinned": [], "body_hash": null, "previous_secret_until": null,
     });
     for [options, member, value] in rows(
         r#"
@@ -199,6 +199,10 @@ fn update_changes_what_is_given_and_nothing_else() {
         --accept repeats_once --accept empty_secret | accept             | ["repeats_once", "empty_secret"]
         --no-accept                                 | accept             | []
         --enforce                                   | enforce            | true
+        --pinned guid=a%20b --pinned guid=c         | pinned             | ["guid=a%20b", "guid=c"]
+        --no-pinned                                 | pinned             | []
+        --body-hash required                        | body_hash          | "required"
+        --no-body-hash                              | body_hash          | null
         --no-callbacks                              | callbacks          | []
         --no-permissions                            | permissions        | []
         --no-dialect                                | dialect            | "rfc5849"

@@ -16,8 +16,8 @@ use crate::{
     issue::registration::{MAX_SECRET_BYTES, MAX_WEB_PAGE_BYTES},
     manage::{InvalidInput, Kind, fields},
     names::{ConsumerKey, Permission, UserId},
-    oauth::Deviation,
-    store::record::{AccessToken, Consumer, Dialect, Session, User},
+    oauth::{Deviation, Pinned},
+    store::record::{AccessToken, BodyHash, Consumer, Dialect, Session, User},
     telemetry::rejections::Rejection,
 };
 
@@ -375,6 +375,8 @@ fn schemas() -> Value {
         "UnixTime": of::<UnixTime>(),
         "Dialect": of::<Dialect>(),
         "Deviation": of::<Deviation>(),
+        "Pinned": of::<Pinned>(),
+        "BodyHash": of::<BodyHash>(),
         "Consumer": consumer,
         "IssuedConsumer": issued_consumer,
         "NewConsumer": closed(new_consumer, &["name"]),

@@ -63,6 +63,7 @@ impl Visit<'_> {
                 line(enforcement(
                     operation.enforce.unwrap_or(live.authorizer.enforce),
                 )),
+                line(rules(operation).join("; ")),
             ]
         };
         sections.push(Section::Heading("All operations".to_owned()));
@@ -74,6 +75,7 @@ impl Visit<'_> {
                 "permission",
                 "who may call",
                 "signatures",
+                "own rules",
             ],
             rows: operations.listed().iter().map(row).collect(),
             empty: "No operation is configured: every path is treated alike.",
@@ -105,6 +107,13 @@ impl Visit<'_> {
                         "Signatures",
                         line(enforcement(operation.enforce.unwrap_or(enforce))),
                     ),
+                    (
+                        "Own rules",
+                        line(match rules(operation).join("; ") {
+                            none if none.is_empty() => "none".to_owned(),
+                            rules => rules,
+                        }),
+                    ),
                 ]
             }
             Found::OtherMethod { allow, access } => vec![
@@ -132,6 +141,25 @@ impl Visit<'_> {
             ],
         }
     }
+}
+
+/// The rules that an operation has in place of the general ones, or in addition to them.
+fn rules(operation: &Operation) -> Vec<String> {
+    let hash = operation.needs_body_hash;
+    let hash = hash.then(|| "a body that is not a form needs oauth_body_hash".to_owned());
+    let window = operation.timestamp_window;
+    let window = window.map(|it| format!("timestamps within {}s", it.as_secs()));
+    let forwarded = operation.forward_authorization.map(|is_forwarded| {
+        let text = match is_forwarded {
+            true => "the credentials go on to the API",
+            false => "the credentials are taken out",
+        };
+        text.to_owned()
+    });
+    let headers = operation.headers.iter();
+    let headers = headers.map(|it| format!("{} has {}", it.name, it.parameter));
+    let rules = [hash, window, forwarded].into_iter().flatten();
+    rules.chain(headers).collect()
 }
 
 const fn enforcement(is_enforced: bool) -> &'static str {

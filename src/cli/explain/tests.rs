@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use clap::Parser;
 use serde_json::Value;
@@ -8,6 +8,7 @@ use crate::{
     clock::UnixTime,
     explain::{KnownSecrets, Rules, ServerView},
     oauth::{MethodSet, SignatureMethod},
+    policy::operations::{Access, Operations, Similar},
     route::FlowPaths,
     store::record::{Consumer, Dialect},
     verify::{Advice, Params},
@@ -237,12 +238,18 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets))
                 methods: MethodSet::EMPTY.with(SignatureMethod::HmacSha1),
                 default_dialect: Dialect::Rfc5849,
                 accept_description: true,
+                window: Duration::from_secs(300),
                 access_idle: None,
                 advice: Advice::Hint,
                 other_urls: Vec::new(),
             },
             flow: FlowPaths::new("/token", false, []),
-            window: Duration::from_secs(300),
+            operations: Arc::new(Operations::new(
+                Vec::new(),
+                Access::NOBODY,
+                true,
+                Similar::Reject,
+            )),
         },
         consumer: Consumer::for_tests("9djdj82h48djs9d2"),
         state: None,

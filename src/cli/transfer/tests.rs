@@ -6,7 +6,7 @@ use crate::{
     oauth::Deviation,
     secret::Secret,
     store::{
-        record::{AccessToken, Consumer, Dialect, User},
+        record::{AccessToken, BodyHash, Consumer, Dialect, User},
         transfer::Origin,
     },
 };
@@ -77,6 +77,8 @@ fn what_is_left_out_has_its_default() {
             enforce: false,
             rsa_only: false,
             accept: vec![],
+            pinned: vec![],
+            body_hash: None,
             enabled: true,
             created_at: NOW,
         }),
@@ -332,10 +334,14 @@ prop_compose! {
         ),
         dialect in option::of(prop_oneof![Just(Dialect::Rfc5849), Just(Dialect::Legacy)]),
         (rsa_only, enforce, enabled, created_at, accept) in (any::<bool>(), any::<bool>(), any::<bool>(), time(), any::<u8>()),
+        pinned in vec("[a-z_]{1,9}=[!-$&-~]{0,9}".prop_filter("no credential", |text| !text.starts_with("oauth_")), 0..3),
+        body_hash in option::of(prop_oneof![Just(BodyHash::Optional), Just(BodyHash::Required)]),
     ) -> Record {
         Record::Consumer(Consumer {
             key, secret, previous_secret, name, description, website, permissions, dialect, enforce, enabled, created_at,
             accept: Deviation::ALL.iter().copied().filter(|it| accept & 1 << *it as u8 != 0).collect(),
+            pinned: pinned.iter().map(|text| text.parse().unwrap()).collect(),
+            body_hash,
             rsa_only: rsa && rsa_only,
             rsa_public_key: rsa.then(|| KEY.to_owned()),
             callbacks: callbacks

@@ -40,6 +40,16 @@ fn names_key_and_what_is_expected() {
         upstream.connect_timeout = "0s"                  | upstream.connect_timeout: expected "1ms" to "36500d"
         signature.timestamp_window = "1500ms"            | signature.timestamp_window: expected whole seconds
         signature.methods = ["HMAC-SHA1", "hmac_sha1"]   | signature.methods: two items of the list are the same; leave one out
+        [[operation]]\npath = "/a"\ntimestamp_window = "1500ms" | operation[1].timestamp_window: expected whole seconds
+        [[operation]]\npath = "/a"\nbody_hash = "always" | operation[1].body_hash: expected `optional` or `required`
+        [[operation]]\npath = "/a"\nheaders = "X-A"     | operation[1].headers: expected a table of names, such as { X-LTI-Context = "context_id" }
+        [[operation]]\npath = "/a"\nheaders = { "X A" = "a" } | operation[1].headers: "X A" is not the name of a header field
+        [[operation]]\npath = "/a"\nheaders = { X-A = "oauth_token" } | operation[1].headers: x-a: oauth_token is one of the credentials; identity.consumer_header has the consumer key, and forward_authorization = true keeps the credentials
+        [[operation]]\npath = "/a"\nheaders = { X_Auth_User = "a" } | operation[1].headers: x_auth_user is the header of identity.user_header; write another name
+        [[operation]]\npath = "/a"\nheaders = { X-Real-IP = "a" } | operation[1].headers: x-real-ip is in upstream.drop_headers; write another name
+        [[operation]]\npath = "/a"\nheaders = { Cookie = "a" } | operation[1].headers: cookie is a field of HTTP or of countersign itself; write another name
+        [[operation]]\npath = "/a"\nheaders = { X_Request_Id = "a" } | operation[1].headers: x_request_id is a field of HTTP or of countersign itself; write another name
+        [[operation]]\npath = "/a"\nheaders = { X-A = "a", X_A = "b" } | operation[1].headers: x_a is there twice, to an API that folds names; leave one out
         signature.advice = "ful"                         | signature.advice: expected one of `off`, `hint`, `full`
         operations.forbidden_status = 500                | operations.forbidden_status: expected 404 or 403
         limits.form_bytes = "1MB"                        | limits.form_bytes: expected a size such as "32KiB" or "1MiB": write a whole number and B, KiB, MiB or GiB

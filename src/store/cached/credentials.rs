@@ -18,9 +18,9 @@ use super::records::{CacheEntry, Stamp};
 use crate::{
     clock::UnixTime,
     names::{ConsumerKey, Permission},
-    oauth::{DeviationSet, Key, KeyStates, RsaPublicKey, SignatureMethod},
+    oauth::{DeviationSet, Key, KeyStates, Pinned, RsaPublicKey, SignatureMethod},
     secret::Secret,
-    store::record::{AccessToken, Consumer, ConsumerUse, Dialect},
+    store::record::{AccessToken, BodyHash, Consumer, ConsumerUse, Dialect},
 };
 
 /// The values of the identity headers of a call, which every request clones.
@@ -76,6 +76,8 @@ pub struct ConsumerCredentials {
     pub dialect: Option<Dialect>,
     /// [`Consumer::accept`]
     pub accept: DeviationSet,
+    /// [`Consumer::body_hash`] is [`BodyHash::Required`].
+    pub needs_body_hash: bool,
     /// [`Consumer::enforce`]
     pub enforce: bool,
     /// [`Consumer::enabled`]
@@ -133,6 +135,7 @@ impl LastUse {
 #[derive(Debug)]
 struct Rare {
     callbacks: Box<[String]>,
+    pinned: Box<[Pinned]>,
     rsa_public_key: Option<String>,
     rsa: Option<RsaPublicKey>,
     previous: Option<(Secret, UnixTime)>,
@@ -149,6 +152,7 @@ struct ConsumerKeys {
 impl ConsumerCredentials {
     pub(super) fn new(consumer: Consumer, permissions: Arc<[Permission]>, stamp: Stamp) -> Self {
         let is_rare = !consumer.callbacks.is_empty()
+            || !consumer.pinned.is_empty()
             || consumer.rsa_public_key.is_some()
             || consumer.previous_secret.is_some();
         let rsa = consumer.rsa_public_key.as_deref().and_then(|pem| {
@@ -163,6 +167,7 @@ impl ConsumerCredentials {
             rare: is_rare.then(|| {
                 Box::new(Rare {
                     callbacks: consumer.callbacks.into(),
+                    pinned: consumer.pinned.into(),
                     rsa_public_key: consumer.rsa_public_key,
                     rsa,
                     previous: consumer.previous_secret,
@@ -174,6 +179,7 @@ impl ConsumerCredentials {
             permissions,
             dialect: consumer.dialect,
             accept: consumer.accept.into_iter().collect(),
+            needs_body_hash: consumer.body_hash == Some(BodyHash::Required),
             enforce: consumer.enforce,
             enabled: consumer.enabled,
             rsa_only: consumer.rsa_only,
@@ -193,6 +199,11 @@ impl ConsumerCredentials {
     /// The registered callbacks.
     pub fn callbacks(&self) -> &[String] {
         self.rare.as_ref().map_or(&[], |rare| &rare.callbacks)
+    }
+
+    /// [`Consumer::pinned`]
+    pub fn pinned(&self) -> &[Pinned] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.pinned)
     }
 
     /// The RSA key, if there is one that can be read.
@@ -272,6 +283,8 @@ impl CacheEntry for ConsumerCredentials {
             && self.accept == old.accept
             && (self.enabled, self.rsa_only) == (old.enabled, old.rsa_only)
             && self.callbacks() == old.callbacks()
+            && self.pinned() == old.pinned()
+            && self.needs_body_hash == old.needs_body_hash
             && self.previous_secret() == old.previous_secret()
             && rsa_public_key(self) == rsa_public_key(old)
     }

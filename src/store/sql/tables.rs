@@ -23,6 +23,8 @@ pub(in crate::store) const STEPS: &[&str] = &[r#"
         rsa_public_key TEXT,
         rsa_only INT NOT NULL,
         accept TEXT NOT NULL,
+        pinned TEXT NOT NULL,
+        body_hash TEXT CHECK (body_hash IN ('optional', 'required')),
         name TEXT NOT NULL,
         description TEXT,
         website TEXT,
