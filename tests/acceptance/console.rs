@@ -33,6 +33,14 @@ access = ['consumer', 'application']
 [[operation]]
 path = '/open'
 access = ['anonymous']
+
+[[operation]]
+path = '/launch'
+access = ['application']
+body_hash = 'required'
+timestamp_window = '90m'
+forward_authorization = true
+headers = { X-LTI-Context = 'context_id' }
 ";
 
 fn console(config: &str) -> (Upstream, Proxy) {
@@ -762,6 +770,15 @@ fn operations_say_which_one_a_path_matches_and_who_may() {
             &["listed with other methods", "GET, HEAD"],
         ),
         ("path=/else", &["none lists this path", ">nobody</span>"]),
+        (
+            "path=/launch",
+            &[
+                "needs oauth_body_hash",
+                "within 5400s",
+                "the credentials go on",
+                "x-lti-context has context_id",
+            ],
+        ),
     ] {
         has(&operator.text(&format!("/operations?{query}")), parts);
     }

@@ -1,7 +1,9 @@
 //! What programs need that receive two-legged signed calls: tools of learning platforms, outcome services, partners' webhooks.
 
 use crate::support::{
-    Call, Placement, Scene, now,
+    Call, Placement, Scene,
+    gate::WAYS,
+    now,
     proxy::{Consumer, Proxy},
 };
 
@@ -224,6 +226,23 @@ fn a_parameter_that_is_not_signed_is_in_no_header_field() {
         };
         proxy.passes(call);
         assert_eq!(api.last_request().header("x-lti-context"), None);
+    }
+}
+
+#[test]
+fn a_gateway_that_forwards_itself_gets_each_header_field() {
+    let config = format!("forward_auth.listen = '127.0.0.1:0'\n{HEADERS}");
+    let Scene { proxy, caller, .. } = Scene::with(&config);
+    let launch = Call::post("/launch?context_id=c1").by(&caller.consumer);
+    let other = Call::get("/x?context_id=c1").of(&caller);
+    for (call, context) in [(launch, "c1"), (other, "")] {
+        for way in WAYS {
+            let wire = proxy.wire(&call);
+            let answer = proxy.asks_by(way, &proxy.origin(), &wire);
+            answer.has_status(200);
+            assert_eq!(answer.fields.all("X-LTI-Context"), [context], "{answer:?}");
+            assert_eq!(answer.fields.all("X-LTI-Name"), [""], "{answer:?}");
+        }
     }
 }
 
