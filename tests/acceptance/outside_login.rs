@@ -11,6 +11,7 @@ use crate::support::{
     call::form,
     legs::LOGIN,
     proxy::Builder,
+    until,
     upstream::{Seen, nobody},
 };
 
@@ -258,10 +259,9 @@ fn a_user_takes_over_neither_name_nor_record_of_another() {
         account(&mut eve).has_status(200);
         assert_eq!(api.last_request().header("x-auth-user"), Some("2"));
     }
-    assert_eq!(
-        proxy.logged(&[" WARN ", "the name of another user", "user=2"]),
-        2
-    );
+    until("each admission is logged", || {
+        proxy.logged(&[" WARN ", "the name of another user", "user=2"]) == 2
+    });
     account(&mut ada).has_status(200);
     assert_eq!(api.last_request().header("x-auth-user"), Some("1"));
     let shown = proxy.run("user show 2 --json").stdout;

@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use countersign::{
     names::ConsumerKey,
+    secret::Secret,
     store::{
         Backend, Opening, Params, Store, StoreError, open_store,
         port::Change,
@@ -123,6 +124,51 @@ impl Legacy {
     fn serve(&self) -> Arc<dyn Store> {
         self.serve_from(self.on_postgres())
     }
+}
+
+/// The blocks of this language in the document about stores.
+fn blocks_of_the_document(language: &str) -> Vec<String> {
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/stores.md");
+    let document = std::fs::read_to_string(document).unwrap();
+    let blocks = document.split("```").skip(1).step_by(2);
+    let of_language = blocks.filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'));
+    of_language.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn the_role_and_the_queries_of_the_document_are_enough() {
+    let mut legacy = Legacy::new();
+    legacy.sql(
+        "CREATE SCHEMA legacy;
+         ALTER TABLE clients SET SCHEMA legacy; ALTER TABLE tokens SET SCHEMA legacy;
+         ALTER TABLE legacy.tokens RENAME uid TO user_id;
+         ALTER TABLE legacy.tokens RENAME expires TO expires_at",
+    );
+    let [role] = &blocks_of_the_document("sql")[..] else {
+        panic!("one block of SQL");
+    };
+    assert!(role.starts_with("CREATE ROLE lookup LOGIN PASSWORD"));
+    legacy.sql(role);
+    legacy.reader = "lookup".to_owned();
+    let blocks = blocks_of_the_document("toml").into_iter();
+    let mut lookups = blocks.filter(|block| block.starts_with("[store.lookup]"));
+    let config: toml::Table = lookups.next().unwrap().parse().unwrap();
+    let sql = |name: &str| config["store"]["lookup"][name].as_str();
+    let [consumer, token] = ["consumer_sql", "token_sql"].map(sql);
+    drop(legacy.serve_from(legacy.on_postgres()));
+    let lookup = legacy.lookup_of(consumer, token, Opening::Serve);
+    assert_eq!(lookup.check().await.unwrap(), Vec::<String>::new());
+    let store = open_store(Params {
+        backend: legacy.on_sqlite(),
+        keys: Vec::new(),
+        opening: Opening::Serve,
+        outside: Some(lookup),
+    })
+    .unwrap();
+    let shop = store.consumer(&key("shop")).await.unwrap().unwrap();
+    assert_eq!(shop.secret, Secret::from("s3cret"));
+    let token = store.access_token("t").await.unwrap().unwrap();
+    assert_eq!(token.user.as_str(), "4711");
 }
 
 fn key(text: &str) -> ConsumerKey {
