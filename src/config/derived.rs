@@ -29,7 +29,7 @@ pub const FORWARD_AUTH: &str = "forward_auth.listen";
 
 impl Config {
     /// `listen.workers`: as written, else one for each processor that the quota of the cgroup allows, at most
-    /// [`MAX_DEFAULT_WORKERS`].
+    /// `MAX_DEFAULT_WORKERS`.
     pub fn workers(&self) -> NonZeroUsize {
         match self.listen.workers {
             Some(workers) => workers.into(),
