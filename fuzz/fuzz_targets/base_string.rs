@@ -3,7 +3,7 @@
 #![no_main]
 
 use countersign::{
-    oauth::{BaseString, EncodedOrigin, Parameters, Scheme, Selection, SignatureMethod, SigningKey, sign, verify},
+    oauth::{BaseString, DeviationSet, EncodedOrigin, Parameters, Scheme, Selection, SignatureMethod, SigningKey, sign, verify},
     secret::Secret,
 };
 use countersign_fuzz as model;
@@ -33,6 +33,7 @@ fuzz_target!(|input: &[u8]| {
         path,
         parameters: &parameters,
         selection: Selection::Rfc5849,
+        deviations: DeviationSet::NONE,
     };
     let described = BaseString {
         selection: Selection::Description,

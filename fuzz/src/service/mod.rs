@@ -118,7 +118,7 @@ const LIFE: u64 = 4096;
 struct NoLogin;
 
 impl LoginBackend for NoLogin {
-    fn login<'a>(&'a self, _: &'a str, _: Secret) -> LoginFuture<'a> {
+    fn login<'a>(&'a self, _: IpAddr, _: &'a str, _: Secret) -> LoginFuture<'a> {
         Box::pin(async { Err(LoginError::Rejected { account: None }) })
     }
 }
@@ -156,6 +156,9 @@ fn records() -> TestStore {
         dialect: None,
         enforce: false,
         rsa_only: false,
+        accept: Vec::new(),
+        pinned: Vec::new(),
+        body_hash: None,
         enabled: true,
         created_at: UnixTime(0),
     };
