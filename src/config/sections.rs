@@ -115,7 +115,7 @@ section! {
         /// Further origins on which browsers find the pages. A flow stays on the one on which it began, and each has sessions of its own. Token calls are under base_url alone.
         #[serde(default, deserialize_with = "distinct")]
         page_urls: Vec<Origin> [else "none": ["https://www.example.com"]], reload;
-        /// Other names of oauth_token and oauth_consumer_key in the address of the authorization page, each with the name that it stands for.
+        /// Further names of the parameters oauth_token and oauth_consumer_key in the URL of the authorization page, each with the name of the parameter.
         page_parameters: PageParameters = {}, reload;
         /// The page on errors for consumers' developers: docs/errors.md as a web page, or one of your own with its headings. Responses to rejections link to the heading of the mistake in a signature, else of the oauth_problem, else of the verdict in the access log.
         docs_url: Option<WebUrl> [else "none": "https://example.com/docs/errors"], reload;
@@ -241,7 +241,7 @@ section! {
     /// Consumers and access tokens that an existing system keeps in PostgreSQL, with any store.backend: found by queries of your own when they are not registered here. Read only. A key that was removed here, and a token that was revoked here, stay so.
     #[derive(Default)]
     StoreLookup["store.lookup"] {
-        /// The database: a URL as store.url has it for postgres. Its role may read the tables of the queries and has no right on the schema countersign: the queries can run code of whoever owns those tables.
+        /// The URL of the database, in the form of store.url for PostgreSQL. Its role may read the tables of the queries and has no right on the schema countersign: the queries can run code of whoever owns those tables.
         url: Option<StoreUrl> [else "none": "postgres://lookup:PASSWORD@legacy.internal/shop"], restart;
         /// Finds a consumer by its key, $1: columns key, secret, name, permissions, enabled. A row with another key, byte for byte, or an empty secret is not used.
         consumer_sql: Option<Sql> [else "none": "SELECT client_key AS key, secret, name, scopes AS permissions, active AS enabled FROM legacy.clients WHERE client_key = $1"], restart;
@@ -489,7 +489,7 @@ section! {
     Paths["paths"] {
         /// "log" or "enforce" (400, naming the rule) rules a machine can check; off, since an existing API has its paths already.
         policy: Conventions = "off", reload;
-        /// A path that some API takes for one of a more specific pattern, since it ignores letter case, white space or a dot at the end of a segment, or the slash at the end: "reject" it like a path that nobody may call, or take it as what it matches ("wider"), for an API that compares paths exactly.
+        /// Some APIs ignore letter case, white space or a dot at the end of a segment, or the slash at the end of a path, and so read a path as one of a more specific pattern. "reject" refuses such a path like one that nobody may call; "wider" treats it as the pattern that it matches, for an API that compares paths exactly.
         similar: Similar = "reject", reload;
     }
 }

@@ -2,15 +2,14 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
-    path::PathBuf,
     process::{Command, Stdio},
 };
 
 use serde_json::{Value, json};
 
 use crate::support::{
-    Consumer, Proxy, Upstream, User, Visitor, browser::Browser, http::latin1, legs::query_value,
-    signer::form_pairs,
+    Consumer, Proxy, Upstream, User, Visitor, browser::Browser, http::latin1, installed,
+    legs::query_value, signer::form_pairs,
 };
 
 /// Performs the person's part.
@@ -43,29 +42,17 @@ fn stage() -> Stage {
 }
 
 fn python() -> Command {
-    let interpreter = tool(".tools/venv/bin/python");
+    let interpreter = installed(".tools/venv/bin/python");
     let mut command = Command::new(interpreter);
-    command.arg(tool("clients/python/consumer.py"));
+    command.arg(installed("clients/python/consumer.py"));
     command
 }
 
 fn node(script: &str) -> Command {
-    tool("clients/node/node_modules/oauth/package.json");
+    installed("clients/node/node_modules/oauth/package.json");
     let mut command = Command::new("node");
-    command.arg(tool("clients/node").join(script));
+    command.arg(installed("clients/node").join(script));
     command
-}
-
-fn tool(path: &str) -> PathBuf {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests")
-        .join(path);
-    assert!(
-        path.exists(),
-        "{} is missing; tests/run installs it",
-        path.display()
-    );
-    path
 }
 
 impl Stage {

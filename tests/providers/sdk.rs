@@ -4,7 +4,6 @@ use std::{
     collections::BTreeMap,
     fmt::Write as _,
     io::{BufRead, BufReader, Read as _, Seek as _, Write as _},
-    path::PathBuf,
     process::{Command, Stdio},
 };
 
@@ -15,6 +14,7 @@ use crate::{
     support::{
         Consumer, Token, Visitor,
         http::{find, latin1},
+        installed,
         legs::query_value,
         signer::form_pairs,
         upstream::Seen,
@@ -259,19 +259,6 @@ fn with_deadline() -> Command {
     let mut command = Command::new("timeout");
     command.arg("60");
     command
-}
-
-/// A file that `tests/run` installs or the repository has.
-fn installed(path: &str) -> PathBuf {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests")
-        .join(path);
-    assert!(
-        path.exists(),
-        "{} is missing; tests/run installs it",
-        path.display()
-    );
-    path
 }
 
 /// A request in one line: `METHOD path ?name=value ?name=value | kind of body name=value …`, decoded.

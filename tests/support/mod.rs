@@ -37,6 +37,7 @@ pub use upstream::{Reply, Upstream};
 pub use visitor::Visitor;
 
 use std::{
+    path::PathBuf,
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant, UNIX_EPOCH},
 };
@@ -74,4 +75,17 @@ pub fn within<T>(limit: Duration, what: &str, mut answer: impl FnMut() -> Option
         assert!(start.elapsed() < limit, "{what}: not within {limit:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// A file that `tests/run` installs or the repository has.
+pub fn installed(path: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests")
+        .join(path);
+    assert!(
+        path.exists(),
+        "{} is missing; tests/run installs it",
+        path.display()
+    );
+    path
 }
