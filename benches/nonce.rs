@@ -12,8 +12,8 @@ use std::{
 };
 
 use countersign::{
-    clock::UnixTime,
-    nonce::{Insertion, LocalWindow, NonceUse, OnLost, Params},
+    base::clock::UnixTime,
+    records::nonce::{Insertion, LocalWindow, NonceUse, OnLost, Params},
 };
 use criterion::{BatchSize, Criterion};
 

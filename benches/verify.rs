@@ -26,14 +26,16 @@ use aws_lc_rs::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use countersign::{
-    clock::{Clock, UnixTime},
-    identity::{Claims, keys::Keys},
+    base::{
+        clock::{Clock, UnixTime},
+        secret::Secret,
+    },
     oauth::{
         BaseString, DeviationSet, EncodedOrigin, MethodSet, Parameters, Placement, RsaPublicKey,
         Scheme, Selection, SignatureMethod, SigningKey, percent, sign, verify,
     },
-    secret::Secret,
-    store::cached::KeptAssertion,
+    records::store::cached::KeptAssertion,
+    request::identity::{Claims, keys::Keys},
 };
 use criterion::{Criterion, Throughput, criterion_group};
 use hmac::{Hmac, KeyInit, Mac};

@@ -1,63 +1,50 @@
-//! The sources keep to the layers in the table of `src/lib.rs`, and links in the documents lead to files.
+//! The sources keep to the order of wings in the table of `src/lib.rs`, and links in the documents lead to files.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
 
 #[test]
-fn no_module_names_anything_of_a_higher_layer_and_no_layer_has_a_cycle() {
+fn no_file_names_anything_of_a_wing_that_stands_after_its_own_in_the_table() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let lib = fs::read_to_string(root.join("lib.rs")).unwrap();
-    let layers = layers(&lib);
-    let declared: Vec<&str> = lib
+    let wings = wings(&lib);
+    let declared: BTreeSet<&str> = lib
         .lines()
         .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
         .collect();
-    assert!(declared.len() > 20);
-    for module in &declared {
-        assert!(
-            layers.contains_key(*module),
-            "{module} is not in the table of src/lib.rs"
-        );
-    }
-    let mut uses = 0;
-    let mut beside: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    assert_eq!(
+        wings.iter().map(String::as_str).collect::<BTreeSet<_>>(),
+        declared
+    );
+    let place = |module: &str| wings.iter().position(|wing| wing == module);
     for file in sources(&root) {
         let path = module_path(file.strip_prefix(&root).unwrap());
-        let Some(module) = path.first() else {
+        let Some(wing) = path.first() else {
             continue;
         };
-        let own = layers[module];
         let text = without_tests(&fs::read_to_string(&file).unwrap());
         for used in used_modules(&text, path.len()) {
-            if used == *module {
-                continue;
-            }
-            uses += 1;
-            let other = layers.get(&used).copied();
-            let other = other.unwrap_or_else(|| panic!("{}: {used} is no module", file.display()));
+            let Some(other) = place(&used) else {
+                panic!("{}: {used} is no wing", file.display());
+            };
             assert!(
-                other <= own,
-                "{}: {module} (layer {own}) names {used} (layer {other})",
+                Some(other) <= place(wing),
+                "{}: {wing} names {used}, which stands after it",
                 file.display()
             );
-            if other == own {
-                beside.entry(module.clone()).or_default().insert(used);
-            }
         }
     }
-    assert!(uses > 300, "the reading of the sources works: {uses}");
-    assert_eq!(cycle(&beside), None, "modules of one layer use each other");
 }
 
 #[test]
 fn the_admin_listener_and_the_commands_use_the_store_through_manage() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let traits = sources(&root.join("store/sql")).into_iter();
+    let traits = sources(&root.join("records/store/sql")).into_iter();
     let traits: String = traits
         .map(|file| fs::read_to_string(file).unwrap())
         .collect();
@@ -70,7 +57,7 @@ fn the_admin_listener_and_the_commands_use_the_store_through_manage() {
         "{methods:?}"
     );
     let mut calls = BTreeSet::new();
-    for directory in ["admin", "cli"] {
+    for directory in ["operator/admin", "cli"] {
         for file in sources(&root.join(directory)) {
             let path = file.strip_prefix(&root).unwrap().to_str().unwrap();
             let mut text = without_tests(&fs::read_to_string(&file).unwrap());
@@ -89,7 +76,6 @@ fn the_admin_listener_and_the_commands_use_the_store_through_manage() {
         }
     }
     let expected = [
-        "admin/readiness.rs ping",
         // `check` looks at all of the store, and the other commands are about the store itself.
         "cli/check.rs consumer",
         "cli/check.rs consumers",
@@ -101,6 +87,7 @@ fn the_admin_listener_and_the_commands_use_the_store_through_manage() {
         "cli/transfer.rs export",
         "cli/transfer.rs import",
         "cli/transfer.rs imported_nonces_until",
+        "operator/admin/readiness.rs ping",
     ];
     assert_eq!(Vec::from_iter(calls), expected);
 }
@@ -121,13 +108,13 @@ fn a_field_of_a_consumer_is_described_once() {
         // The help of `import`.
         "cli/transfer.rs",
         // The check and the pattern of a URL, which a plain text does not need.
-        "admin/api/openapi.rs",
-        "manage/fields.rs",
+        "operator/admin/api/openapi.rs",
+        "operator/manage/fields.rs",
         // The purpose of the URL.
-        "pages/consent.rs",
-        "pages/error.rs",
-        "store/record.rs",
-        "store/sql/tables.rs",
+        "provider/pages/consent.rs",
+        "provider/pages/error.rs",
+        "records/store/record.rs",
+        "records/store/sql/tables.rs",
     ];
     let mut expected = expected.map(str::to_owned);
     expected.sort();
@@ -169,26 +156,6 @@ type P = crate::q::R;
 }
 
 #[test]
-fn finds_a_cycle() {
-    let graph = |edges: &[(&str, &str)]| {
-        let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for (from, to) in edges {
-            graph
-                .entry((*from).to_owned())
-                .or_default()
-                .insert((*to).to_owned());
-        }
-        graph
-    };
-    assert_eq!(cycle(&graph(&[("a", "b"), ("a", "c"), ("b", "c")])), None);
-    let found = cycle(&graph(&[("a", "b"), ("b", "c"), ("c", "b"), ("d", "a")]));
-    assert_eq!(
-        found,
-        Some(["a", "b", "c", "d"].map(str::to_owned).to_vec())
-    );
-}
-
-#[test]
 fn every_link_in_the_documents_leads_to_a_file() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut links = 0;
@@ -212,26 +179,12 @@ fn every_link_in_the_documents_leads_to_a_file() {
     assert!(links > 100, "{links}");
 }
 
-/// The layer of each module, from the table.
-fn layers(lib: &str) -> BTreeMap<String, usize> {
-    let mut layers = BTreeMap::new();
-    for row in lib.lines().filter_map(|line| line.strip_prefix("//! | ")) {
-        let mut cells = row.split('|').map(str::trim);
-        let Some(layer) = cells.next().and_then(|cell| cell.parse().ok()) else {
-            continue;
-        };
-        for module in cells.next().unwrap().split(['`', ' ']) {
-            if !module.is_empty() {
-                let before = layers.insert(module.to_owned(), layer);
-                assert_eq!(before, None, "{module} is in two layers");
-            }
-        }
-    }
-    assert_eq!(
-        layers.values().copied().collect::<BTreeSet<_>>(),
-        (0..7).collect()
-    );
-    layers
+/// The wings in the order of the table.
+fn wings(lib: &str) -> Vec<String> {
+    let rows = lib.lines().filter_map(|line| line.strip_prefix("//! | `"));
+    let wings = Vec::from_iter(rows.filter_map(|row| Some(row.split_once('`')?.0.to_owned())));
+    assert!(wings.len() > 10, "{wings:?}");
+    wings
 }
 
 fn sources(directory: &Path) -> Vec<PathBuf> {
@@ -339,23 +292,4 @@ fn items(list: &str) -> Vec<&str> {
         }
     }
     items
-}
-
-/// Repeatedly removes the modules that use none of the remaining ones; returns the rest.
-fn cycle(graph: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
-    let mut left: BTreeSet<&String> = graph.keys().collect();
-    loop {
-        let before = left.len();
-        left = left
-            .iter()
-            .copied()
-            .filter(|module| graph[*module].iter().any(|used| left.contains(used)))
-            .collect();
-        if left.is_empty() {
-            return None;
-        }
-        if left.len() == before {
-            return Some(left.into_iter().cloned().collect());
-        }
-    }
 }

@@ -10,12 +10,12 @@
 use std::collections::BTreeMap;
 
 use countersign::{
+    base::secret::Secret,
     oauth::{
         BaseString, DeviationSet, EncodedOrigin, MethodSet, Parameters, Place, Placement,
         ProtocolParameter, RequestUri, RsaPublicKey, Selection, SignatureMethod, SigningKey,
         is_body_hash, percent, sign, sign_text, verify,
     },
-    secret::Secret,
 };
 use serde::Deserialize;
 

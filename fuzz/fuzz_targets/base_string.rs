@@ -2,10 +2,7 @@
 
 #![no_main]
 
-use countersign::{
-    oauth::{BaseString, DeviationSet, EncodedOrigin, Parameters, Scheme, Selection, SignatureMethod, SigningKey, sign, verify},
-    secret::Secret,
-};
+use countersign::{base::secret::Secret, oauth::{BaseString, DeviationSet, EncodedOrigin, Parameters, Scheme, Selection, SignatureMethod, SigningKey, sign, verify}};
 use countersign_fuzz as model;
 use libfuzzer_sys::fuzz_target;
 

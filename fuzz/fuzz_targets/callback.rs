@@ -2,10 +2,7 @@
 
 #![no_main]
 
-use countersign::{
-    issue::callback::{accept, check_registration, destination, redirect},
-    store::record::Callback,
-};
+use countersign::{provider::issue::callback::{accept, check_registration, destination, redirect}, records::store::record::Callback};
 use libfuzzer_sys::fuzz_target;
 use url::Url;
 

@@ -18,7 +18,7 @@ fuzz_target!(|input: &str| {
             let name = OsString::from(format!("COUNTERSIGN__{name}"));
             (name, OsString::from(value))
         });
-    match countersign::config::parse(text, "config.toml", variables) {
+    match countersign::run::config::parse(text, "config.toml", variables) {
         Ok(config) => {
             let _ = config.warnings();
         }

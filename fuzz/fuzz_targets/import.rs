@@ -2,10 +2,7 @@
 
 #![no_main]
 
-use countersign::{
-    cli::transfer::fuzzing::{read, write},
-    clock::UnixTime,
-};
+use countersign::{base::clock::UnixTime, cli::transfer::fuzzing::{read, write}};
 use libfuzzer_sys::fuzz_target;
 
 const NOW: UnixTime = UnixTime(1_700_000_000);

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use countersign::nonce::fuzzing;
+use countersign::records::nonce::fuzzing;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

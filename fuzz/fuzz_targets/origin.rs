@@ -4,16 +4,11 @@
 
 use std::{net::IpAddr, sync::LazyLock};
 
-use countersign::{
-    oauth::{Authority, Scheme},
-    origin::HttpUrl,
-    parse::{
+use countersign::{wire::origin::HttpUrl, request::parse::{
         Rejection,
         origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl, RequestOrigin},
         target::{INVALID_BYTE, INVALID_FORM, Target},
-    },
-    peer::Peer,
-};
+    }, base::peer::Peer, oauth::{Authority, Scheme}};
 use http::{HeaderName, HeaderValue, Request, request::Parts};
 use libfuzzer_sys::fuzz_target;
 

@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use countersign::pages::fuzzing;
+use countersign::provider::pages::fuzzing;
 use http::{HeaderMap, HeaderValue, header};
 use libfuzzer_sys::fuzz_target;
 use url::{Url, form_urlencoded};

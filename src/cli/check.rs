@@ -9,29 +9,34 @@ use std::{
 
 use super::context::{CommandError, ConfigArgs, Output, block_on};
 use crate::{
-    admin::tokens::TokenKind,
-    app::{
-        self, StartError,
-        certificates::Certificate,
-        inspect::{self, Severity},
-        live, own,
-        services::{self, ServiceError},
-        traces,
+    base::{clock::Clock, language::Texts},
+    operator::admin::tokens::TokenKind,
+    provider::login::http,
+    records::{
+        nonce,
+        store::{
+            OpenProblem, Opening, Store, grant,
+            port::{ResealFrom, Resealed},
+            record::BodyHash,
+            redis,
+        },
     },
-    clock::Clock,
-    config::{Config, LoginBackend, NonceScope, Operation},
-    forward::{Fault, pool::Pool},
-    identity::keys::Keys,
-    language::Texts,
-    login::http,
-    nonce,
-    server::tls,
-    store::{
-        OpenProblem, Opening, Store, grant,
-        port::{ResealFrom, Resealed},
-        record::BodyHash,
-        redis,
+    request::{
+        forward::{Fault, pool::Pool},
+        identity::keys::Keys,
     },
+    run::{
+        app::{
+            self, StartError,
+            certificates::Certificate,
+            inspect::{self, Severity},
+            live, own,
+            services::{self, ServiceError},
+            traces,
+        },
+        config::{Config, LoginBackend, NonceScope, Operation},
+    },
+    wire::server::tls,
 };
 
 /// Validates the configuration; reaches store, certificates and API; changes nothing.

@@ -13,12 +13,11 @@ use super::{
     secret_arg::SecretArg,
 };
 use crate::{
-    config::parse_duration,
-    manage::{ManageError, check_secret, view},
-    names::ConsumerKey,
+    base::{names::ConsumerKey, secret::Secret},
     oauth::Deviation,
-    secret::Secret,
-    store::{port::RecordFilter, record::Consumer},
+    operator::manage::{ManageError, check_secret, view},
+    records::store::{port::RecordFilter, record::Consumer},
+    run::config::parse_duration,
 };
 
 /// The commands for consumers.

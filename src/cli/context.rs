@@ -29,14 +29,16 @@ use super::{
     transfer::ImportProblems,
 };
 use crate::{
-    app::{
-        StartError, live,
-        services::{self, ServiceError},
+    base::clock::{Clock, UnixTime},
+    operator::manage::{Actor, ManageError, Management},
+    records::store::{Opening, Store, StoreError, port::RecordFilter},
+    run::{
+        app::{
+            StartError, live,
+            services::{self, ServiceError},
+        },
+        config::{self, Config, ConfigErrors},
     },
-    clock::{Clock, UnixTime},
-    config::{self, Config, ConfigErrors},
-    manage::{Actor, ManageError, Management},
-    store::{Opening, Store, StoreError, port::RecordFilter},
     telemetry::{causes::causes, log},
 };
 
@@ -375,7 +377,7 @@ impl Context {
     pub fn warn_of_undeclared<'a>(
         &self,
         prefix: &str,
-        permissions: impl IntoIterator<Item = &'a crate::names::Permission>,
+        permissions: impl IntoIterator<Item = &'a crate::base::names::Permission>,
     ) {
         let declared = &self.config.permission;
         for permission in permissions {

@@ -18,9 +18,11 @@ use super::{
     secrets::{Lookup, SecretArgs, read_rsa_public_key},
 };
 use crate::{
-    explain::{Explanation, Message, Reading, Request, pasted},
-    manage::view,
     oauth::RsaPublicKey,
+    operator::{
+        explain::{Explanation, Message, Reading, Request, pasted},
+        manage::view,
+    },
 };
 
 /// Shows how a request has to be signed, and what is wrong with its signature

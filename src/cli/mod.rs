@@ -36,7 +36,7 @@ use self::{
     sign::SignArgs,
     transfer::{ExportArgs, ImportArgs},
 };
-use crate::{clock::Clock, store::Opening, telemetry::log};
+use crate::{base::clock::Clock, records::store::Opening, telemetry::log};
 
 const EXAMPLES: &str = "\
 Examples:

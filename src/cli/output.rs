@@ -5,7 +5,7 @@ use std::{borrow::Cow, io};
 use rustix::termios::tcgetwinsize;
 use serde_json::Value;
 
-use crate::manage;
+use crate::operator::manage;
 
 /// A record: as one line of JSON, or a line for each field.
 pub fn record(record: &Value, as_json: bool) -> String {

@@ -7,9 +7,9 @@ use super::{
     secret_arg::SecretArg,
 };
 use crate::{
-    login::{new_password, password},
-    secret::Secret,
-    store::record::User,
+    base::secret::Secret,
+    provider::login::{new_password, password},
+    records::store::record::User,
 };
 
 /// The source of a new password.

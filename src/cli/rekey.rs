@@ -7,7 +7,7 @@ use super::{
     progress::Progress,
 };
 use crate::{
-    store::port::{ResealFrom, Resealed},
+    records::store::port::{ResealFrom, Resealed},
     telemetry::audit::CommandRecord,
 };
 

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::context::CommandError;
-use crate::explain::Request;
+use crate::operator::explain::Request;
 
 /// The request that is signed or explained.
 #[derive(Debug, Default, Args)]

@@ -6,7 +6,7 @@
 use std::{convert::Infallible, fmt, fs, io::Read, path::PathBuf, str::FromStr};
 
 use super::context::{About as _, CommandError};
-use crate::secret::Secret;
+use crate::base::secret::Secret;
 
 /// A secret, or its place: `@FILE`, or `-` for standard input; anything else is the secret itself.
 #[derive(Clone)]

@@ -9,12 +9,16 @@ use super::{
     secret_arg::SecretArg,
 };
 use crate::{
-    app::{self, live, services},
-    config::NonceScope,
-    explain::{Asked, KnownSecrets, find},
-    nonce::{self, NonceUse},
     oauth::{RsaPublicKey, rsa::InvalidRsaKey},
-    store::{Opening, redis},
+    operator::explain::{Asked, KnownSecrets, find},
+    records::{
+        nonce::{self, NonceUse},
+        store::{Opening, redis},
+    },
+    run::{
+        app::{self, live, services},
+        config::NonceScope,
+    },
 };
 
 /// Finds the secrets of a request where they are kept.

@@ -4,7 +4,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use super::context::{CommandError, ConfigArgs, Output, block_on};
 use crate::{
-    app::{App, Reload, StartError, sockets::Sockets},
+    run::app::{App, Reload, StartError, sockets::Sockets},
     telemetry::log,
 };
 

@@ -11,13 +11,15 @@ use super::{
     secrets::{Lookup, SecretArgs, read_pem},
 };
 use crate::{
-    clock::{Clock, UnixTime},
-    explain::{Asked, Request},
-    issue::random,
+    base::{
+        clock::{Clock, UnixTime},
+        random,
+    },
     oauth::{
         BaseString, MethodSet, Parameters, Placement, RsaPrivateKey, ShapeError, SignatureMethod,
         SigningKey, percent, sign, sign_rsa,
     },
+    operator::explain::{Asked, Request},
 };
 
 /// Signs a request and prints its Authorization header

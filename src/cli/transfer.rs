@@ -27,16 +27,21 @@ use super::{
     progress::Progress,
 };
 use crate::{
-    app::services::{self, ServiceError},
-    clock::UnixTime,
-    config::NonceScope,
-    issue::callback,
-    login::password,
-    names::{Permission, UserId},
-    nonce,
-    store::{
-        self, Backend, OpenProblem, Opening,
-        transfer::{Conflict, Export, Import, ImportList, MAX_PROBLEMS, Numbered, Record},
+    base::{
+        clock::UnixTime,
+        names::{Permission, UserId},
+    },
+    provider::{issue::callback, login::password},
+    records::{
+        nonce,
+        store::{
+            self, Backend, OpenProblem, Opening,
+            transfer::{Conflict, Export, Import, ImportList, MAX_PROBLEMS, Numbered, Record},
+        },
+    },
+    run::{
+        app::services::{self, ServiceError},
+        config::NonceScope,
     },
     telemetry::audit::CommandRecord,
 };

@@ -8,11 +8,11 @@ use super::{
     password::PasswordArgs,
 };
 use crate::{
-    app::services,
-    issue::registration,
-    manage,
-    names::UserId,
-    store::record::{Session, User},
+    base::names::UserId,
+    operator::manage,
+    provider::issue::registration,
+    records::store::record::{Session, User},
+    run::app::services,
 };
 
 /// The commands for local accounts.

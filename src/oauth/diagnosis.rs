@@ -17,7 +17,7 @@ use super::{
     method::SignatureMethod, name::ProtocolParameter, origin::Scheme, parameters::Parameters,
     rsa::RsaPublicKey,
 };
-use crate::secret::Secret;
+use crate::base::secret::Secret;
 
 /// A request whose signature is wrong, and the secrets that it should have been signed with. Nothing in it is borrowed, so that
 /// another thread can examine it.

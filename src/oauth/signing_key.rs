@@ -14,7 +14,7 @@ use sha2::{Sha256, Sha512};
 use zeroize::Zeroizing;
 
 use super::{base_string::BaseString, method::SignatureMethod, percent, sink::Chunked};
-use crate::secret::Secret;
+use crate::base::secret::Secret;
 
 /// The HMAC states of one key, each prepared when its method is first used; 32 bytes, and 24 to 144 for each method in use.
 ///

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use parking_lot::Mutex;
 
-use crate::clock::UnixTime;
+use crate::base::clock::UnixTime;
 
 /// The interval at which the counters are to be sampled.
 pub const SAMPLE_EVERY: Duration = Duration::from_secs(MINUTE);

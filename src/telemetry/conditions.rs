@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use parking_lot::Mutex;
 
-use crate::clock::{Clock, UnixTime};
+use crate::base::clock::{Clock, UnixTime};
 
 /// A problem of this process or its surroundings that lasts until it is resolved; those that stop signed calls first.
 #[derive(

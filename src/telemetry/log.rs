@@ -25,7 +25,7 @@ const OWN_TARGETS: [&str; 2] = ["countersign", "audit"];
 ///
 /// Libraries write nothing below `info`, whatever the level: they work with secrets.
 ///
-/// Written as `info`, or `info,audit=debug,countersign::verify=trace`; without a level for all it is `info`.
+/// Written as `info`, or `info,audit=debug,countersign::request::verify=trace`; without a level for all it is `info`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLevel {
     default: LevelFilter,
@@ -231,11 +231,13 @@ mod tests {
 
     #[test]
     fn reads_levels_by_target() {
-        let level: LogLevel = "warn, audit=debug,countersign::verify=off".parse().unwrap();
+        let level: LogLevel = "warn, audit=debug,countersign::request::verify=off"
+            .parse()
+            .unwrap();
         assert_eq!(of_target(&level, "hyper"), LevelFilter::WARN);
         assert_eq!(of_target(&level, "audit"), LevelFilter::DEBUG);
         assert_eq!(
-            of_target(&level, "countersign::verify::order"),
+            of_target(&level, "countersign::request::verify::order"),
             LevelFilter::OFF
         );
         let level: LogLevel = "audit=debug".parse().unwrap();
@@ -255,7 +257,7 @@ mod tests {
             }
         }
         let level: LogLevel = "trace".parse().unwrap();
-        for target in ["countersign", "countersign::store", "audit"] {
+        for target in ["countersign", "countersign::records::store", "audit"] {
             assert_eq!(of_target(&level, target), LevelFilter::TRACE, "{target}");
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use parking_lot::Mutex;
 
-use crate::clock::{Clock, UnixTime};
+use crate::base::clock::{Clock, UnixTime};
 
 /// The most consumers that are kept.
 const KEPT: usize = 1_000;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use crate::clock::{Clock, UnixTime};
+use crate::base::clock::{Clock, UnixTime};
 
 /// The number of rejections that are kept.
 const KEPT: usize = 1_000;

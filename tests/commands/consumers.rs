@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::place::Place;
 use crate::text::{has, rows};
 
-const KEY: &str = include_str!("../../src/issue/registration/public_key.pem");
+const KEY: &str = include_str!("../../src/provider/issue/registration/public_key.pem");
 
 fn without_times(mut record: Value) -> Value {
     let members = record.as_object_mut().unwrap();

@@ -200,5 +200,5 @@ fn a_removal_is_confirmed_on_a_terminal() {
 }
 
 fn is_of(hash: &str, password: &str) -> bool {
-    countersign::login::password::verify_evenly(Some(&hash.into()), &[], &password.into())
+    countersign::provider::login::password::verify_evenly(Some(&hash.into()), &[], &password.into())
 }

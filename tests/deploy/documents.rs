@@ -29,7 +29,7 @@ fn each_crate_of_the_program_has_an_accepted_licence() {
     }
     let notice = read("NOTICE");
     for part in [
-        "src/login/common_passwords.txt",
+        "src/provider/login/common_passwords.txt",
         "Redistributions in binary form",
     ] {
         assert!(notice.contains(part), "{part}");

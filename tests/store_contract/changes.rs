@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use countersign::{
-    clock::Clock,
-    store::{
+    base::clock::Clock,
+    records::store::{
         Store,
         port::{Change, Exchanged},
         transfer::Record,

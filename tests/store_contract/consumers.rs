@@ -1,8 +1,8 @@
 //! Consumers.
 
 use countersign::{
-    names::ConsumerKey,
-    store::{
+    base::names::ConsumerKey,
+    records::store::{
         port::{Added, Exchanged, RecordFilter, Updated},
         record::{Consumer, ConsumerUse, Dialect},
     },

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use countersign::store::{
+use countersign::records::store::{
     Store,
     port::{
         Decision, Exchange,

@@ -1,7 +1,7 @@
 //! Request tokens and the user's decision.
 
-use countersign::clock::UnixTime;
-use countersign::store::{
+use countersign::base::clock::UnixTime;
+use countersign::records::store::{
     port::{Decided, Decision, Issued},
     record::{Callback, Consumer, RequestToken, RequestTokenState},
 };

@@ -3,9 +3,8 @@
 use std::{path::PathBuf, sync::Arc};
 
 use countersign::{
-    names::ConsumerKey,
-    secret::Secret,
-    store::{
+    base::{names::ConsumerKey, secret::Secret},
+    records::store::{
         Backend, Opening, Params, Store, StoreError, open_store,
         port::Change,
         postgres::{Lookup, LookupError, LookupParams, Url},
@@ -175,7 +174,7 @@ fn key(text: &str) -> ConsumerKey {
     text.parse().unwrap()
 }
 
-fn names(permissions: &[countersign::names::Permission]) -> Vec<String> {
+fn names(permissions: &[countersign::base::names::Permission]) -> Vec<String> {
     permissions.iter().map(ToString::to_string).collect()
 }
 
@@ -489,7 +488,10 @@ async fn a_consumer_of_the_other_system_gets_no_new_tokens() {
     let issued = store
         .issue_access_token(access_token("a", "shop", "u"))
         .await;
-    assert_eq!(issued.unwrap(), countersign::store::port::Added::Taken);
+    assert_eq!(
+        issued.unwrap(),
+        countersign::records::store::port::Added::Taken
+    );
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use countersign::nonce::{Insertion, OnLost};
-use countersign::store::{
+use countersign::records::nonce::{Insertion, OnLost};
+use countersign::records::store::{
     Backend as Engine, OpenError, OpenProblem, Opening, Params, Store, StoreError, open_store,
     port::{Added, Admitted, VerifiedPassword},
     postgres::Url,

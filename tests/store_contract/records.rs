@@ -13,10 +13,8 @@ use std::{
 
 use crate::suite::Backend;
 use countersign::{
-    clock::UnixTime,
-    names::UserId,
-    secret::Secret,
-    store::{
+    base::{clock::UnixTime, names::UserId, secret::Secret},
+    records::store::{
         Store, StoreError,
         port::{Added, Decided, Decision, Exchange, Updated, VerifiedPassword},
         record::{

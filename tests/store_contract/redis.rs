@@ -11,14 +11,16 @@ use std::{
 };
 
 use countersign::{
-    clock::UnixTime,
-    nonce::{
-        Insertion::{Fresh, Lost, Used},
-        OnLost,
-    },
-    store::{
-        port::NoncesKept,
-        redis::{OpenError, Target, check_nonces},
+    base::clock::UnixTime,
+    records::{
+        nonce::{
+            Insertion::{Fresh, Lost, Used},
+            OnLost,
+        },
+        store::{
+            port::NoncesKept,
+            redis::{OpenError, Target, check_nonces},
+        },
     },
 };
 

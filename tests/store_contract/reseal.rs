@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use countersign::{
-    secret::Secret,
-    store::{
+    base::secret::Secret,
+    records::store::{
         OpenError, Opening, Params, Store, StoreError, open_store,
         port::{ResealFrom, Resealed, Updated},
         record::Consumer,
@@ -32,7 +32,7 @@ fn open<B: Backend>(
         backend: backend.engine(),
         keys: keys
             .iter()
-            .map(|byte| countersign::store::seal::SealKey::new([*byte; 32]))
+            .map(|byte| countersign::records::store::seal::SealKey::new([*byte; 32]))
             .collect(),
         opening,
         outside: None,

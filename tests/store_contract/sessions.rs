@@ -3,9 +3,8 @@
 use std::{num::NonZeroU32, sync::Arc};
 
 use countersign::{
-    names::UserId,
-    secret::Secret,
-    store::{
+    base::{names::UserId, secret::Secret},
+    records::store::{
         Store,
         port::{Change, Decided, VerifiedPassword},
         record::{RequestToken, Session, User},

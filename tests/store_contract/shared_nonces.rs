@@ -7,15 +7,17 @@ use std::{
 };
 
 use countersign::{
-    clock::UnixTime,
-    nonce::{
-        Insertion::{self, Forgotten, Fresh, Lost, Used},
-        NonceUse, OnLost, SharedWindow, Unavailable,
-    },
-    store::{
-        Store,
-        port::NoncesKept,
-        redis::{OpenError, Target, nonce_used, open_nonces},
+    base::clock::UnixTime,
+    records::{
+        nonce::{
+            Insertion::{self, Forgotten, Fresh, Lost, Used},
+            NonceUse, OnLost, SharedWindow, Unavailable,
+        },
+        store::{
+            Store,
+            port::NoncesKept,
+            redis::{OpenError, Target, nonce_used, open_nonces},
+        },
     },
 };
 use tokio::task::JoinSet;

@@ -2,7 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use countersign::store::{Backend as Engine, Opening, Params, Store, open_store, seal::SealKey};
+use countersign::records::store::{
+    Backend as Engine, Opening, Params, Store, open_store, seal::SealKey,
+};
 use tempfile::TempDir;
 
 use crate::suite::Backend;

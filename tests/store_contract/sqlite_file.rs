@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use countersign::store::{
+use countersign::records::store::{
     Backend, OpenError, OpenProblem, Opening, Params, Store, StoreError, open_store,
     port::{Added, ResealFrom},
     seal::SealKey,
@@ -262,7 +262,7 @@ fn contains(content: &[u8], part: &str) -> bool {
 /// Fills a store with a secret of every kind and returns the texts that must not be found in a sealed one.
 async fn fill(store: &Arc<dyn Store>) -> [&'static str; 5] {
     authorize(store, allow()).await;
-    let graced = countersign::store::record::Consumer {
+    let graced = countersign::records::store::record::Consumer {
         secret: "current secret".into(),
         previous_secret: Some(("graced secret".into(), NOW)),
         ..rich_consumer("rich")
@@ -300,7 +300,9 @@ async fn a_plain_file_that_was_sealed_holds_no_secret() {
     let mut records = store.export().await.unwrap().records;
     for number in 0..2500 {
         let token = access_token(&format!("{number}"), "c", "u");
-        records.push(countersign::store::transfer::Record::AccessToken(token));
+        records.push(countersign::records::store::transfer::Record::AccessToken(
+            token,
+        ));
     }
     store.import(import_list(records)).await.unwrap();
     let before = store.export().await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use countersign::store::{self, Store};
+use countersign::records::store::{self, Store};
 
 /// One store of its own, empty at first; dropping it removes it.
 pub(crate) trait Backend: Sized {

@@ -1,8 +1,8 @@
 //! Access tokens outside the flow.
 
 use countersign::{
-    clock::UnixTime,
-    store::{
+    base::clock::UnixTime,
+    records::store::{
         port::{Added, Change, RecordFilter, TokenFilter},
         record::{AccessToken, Consumer, ConsumerUse},
     },

@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use countersign::{
-    clock::UnixTime,
-    store::{
+    base::clock::UnixTime,
+    records::store::{
         Store,
         port::Added,
         record::{AccessToken, Consumer, ConsumerUse, User},

@@ -1,11 +1,13 @@
 //! Readiness, the high-water mark of local nonces, purging, and state that survives closing.
 
 use countersign::{
-    clock::UnixTime,
-    nonce::NonceFiles,
-    store::{
-        port::{Decided, Decision, Issued},
-        record::{RequestToken, RequestTokenState, Session},
+    base::clock::UnixTime,
+    records::{
+        nonce::NonceFiles,
+        store::{
+            port::{Decided, Decision, Issued},
+            record::{RequestToken, RequestTokenState, Session},
+        },
     },
 };
 

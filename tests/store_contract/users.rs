@@ -1,8 +1,8 @@
 //! Users.
 
 use countersign::{
-    names::UserId,
-    store::{
+    base::names::UserId,
+    records::store::{
         port::{Added, Admitted, Decided, TokenFilter},
         record::{OutsideUser, RequestTokenState, User},
     },

@@ -13,38 +13,20 @@ use std::{
     time::Duration,
 };
 
-use countersign::{
-    admin::readiness::Readiness,
-    app::{live, services::Services},
-    clock::{Clock, UnixTime},
-    config,
-    forward::pool,
-    forward_auth::Gate,
-    login::{LoginBackend, LoginError, LoginFuture, Throttle},
-    nonce::{LocalWindow, OnLost, Params},
-    pages,
-    peer::Peer,
-    policy::rate::Rate,
-    proxy::{Phase, Shared, Worker},
-    secret::Secret,
-    server::{
-        connection::{self, Handler},
-        buffered::{API_FORMS, FormMemory, PAGE_FORMS, Shares},
-        seats::Seat,
-        wire::{Stream, Wire},
-    },
-    store::{
+use countersign::{operator::admin::readiness::Readiness, run::{app::{live, services::Services}, config}, base::{clock::{Clock, UnixTime}, peer::Peer, secret::Secret}, request::{forward::pool, policy::rate::Rate, verify::{Verifier, nonces::Nonces}}, gateway::{forward_auth::Gate, proxy::{Phase, Shared, Worker}}, provider::{login::{LoginBackend, LoginError, LoginFuture, Throttle}, pages}, records::{nonce::{LocalWindow, OnLost, Params}, store::{
         Store,
         cached::{self, Cached},
         feed::ChangeHub,
         record::{AccessToken, Consumer, Session, User},
         tests::TestStore,
-    },
-    telemetry::{
+    }}, wire::server::{
+        connection::{self, Handler},
+        buffered::{API_FORMS, FormMemory, PAGE_FORMS, Shares},
+        seats::Seat,
+        wire::{Stream, Wire},
+    }, telemetry::{
         conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics, previous_secrets::PreviousSecrets, rejections::Rejections,
-    },
-    verify::{Verifier, nonces::Nonces},
-};
+    }};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf},
     runtime::Runtime,

@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use super::super::context::{CommandError, Context};
 use crate::{
     cli::secrets::read_rsa_public_key,
-    issue::{callback, registration},
-    manage::{Field, Kind, fields},
+    operator::manage::{Field, Kind, fields},
+    provider::issue::{callback, registration},
 };
 
 /// The fields that are given, and with `!IS_NEW` those that are taken away.

@@ -12,19 +12,20 @@ use url::form_urlencoded;
 
 use super::{Accounts, BoxedError};
 use crate::{
+    base::{clock::Clock, secret::Secret},
     cli::{
         context::CommandError, health, request::RequestArgs, secret_arg::SecretArg,
         secrets::SecretArgs, sign::SignArgs,
     },
-    clock::Clock,
-    explain::Asked,
-    issue::callback,
-    respond::{
-        OwnResponse,
-        look::{Frame, Look},
+    operator::explain::Asked,
+    provider::{
+        issue::callback,
+        respond::{
+            OwnResponse,
+            look::{Frame, Look},
+        },
     },
-    secret::Secret,
-    server::request::RequestBody,
+    wire::server::request::RequestBody,
 };
 
 /// The application.

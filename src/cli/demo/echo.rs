@@ -6,15 +6,15 @@ use http::{Request, Response};
 use serde_json::{Value, json};
 
 use crate::{
-    respond::{self, Format, OwnResponse, look::Look},
-    server::{
+    provider::respond::{self, Format, OwnResponse, look::Look},
+    telemetry::metrics::Verdict,
+    wire::server::{
         buffered::Shares,
         caller::Limits,
         connection::Handler,
         request::RequestBody,
         response::{Gone, ResponseBody},
     },
-    telemetry::metrics::Verdict,
 };
 
 /// Bounds of the demo's own servers.

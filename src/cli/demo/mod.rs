@@ -28,18 +28,19 @@ use super::{
     sign::quoted,
 };
 use crate::{
-    app::{App, StartError, services::Services, sockets::Sockets},
-    config,
-    issue::random,
-    login::password,
-    manage::{self, Management, Settings, view},
-    secret::Secret,
-    server::{
+    base::{random, secret::Secret},
+    operator::manage::{self, Management, Settings, view},
+    provider::login::password,
+    records::store::record::{AccessToken, Consumer, Dialect},
+    run::{
+        app::{App, StartError, services::Services, sockets::Sockets},
+        config,
+    },
+    telemetry::log,
+    wire::server::{
         connection::Handler,
         listener::{self, Bounds, Listener, Rules},
     },
-    store::record::{AccessToken, Consumer, Dialect},
-    telemetry::log,
 };
 
 /// Runs everything at once, for a first look: nothing is kept.

@@ -5,13 +5,15 @@ use serde_json::Value;
 
 use super::*;
 use crate::{
-    clock::UnixTime,
-    explain::{KnownSecrets, Rules, ServerView},
+    base::clock::UnixTime,
     oauth::{MethodSet, SignatureMethod},
-    policy::operations::{Access, Operations, Similar},
-    route::FlowPaths,
-    store::record::{Consumer, Dialect},
-    verify::{Advice, Params},
+    operator::explain::{KnownSecrets, Rules, ServerView},
+    records::store::record::{Consumer, Dialect},
+    request::{
+        policy::operations::{Access, Operations, Similar},
+        route::FlowPaths,
+        verify::{Advice, Params},
+    },
 };
 
 #[derive(Parser)]

@@ -1,11 +1,11 @@
 //! An explanation for people.
 
 use crate::{
-    explain::{Examined, Explanation, Mask, readable},
     oauth::{
         ProtocolParameter, Selection, SignatureMethod,
         diagnosis::{Diagnosis, Mistake},
     },
+    operator::explain::{Examined, Explanation, Mask, readable},
     telemetry::lines::visible,
 };
 

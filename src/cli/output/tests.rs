@@ -2,10 +2,9 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    clock::UnixTime,
-    manage::view,
-    secret::Secret,
-    store::record::{AccessToken, Consumer, Dialect, User},
+    base::{clock::UnixTime, secret::Secret},
+    operator::manage::view,
+    records::store::record::{AccessToken, Consumer, Dialect, User},
 };
 
 fn issued(consumer: &Consumer, default: Dialect) -> Value {

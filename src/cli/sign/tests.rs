@@ -3,9 +3,9 @@ use clap::Parser;
 
 use super::*;
 use crate::{
-    explain::KnownSecrets,
+    base::secret::Secret,
     oauth::{DeviationSet, Placement, RequestUri, Selection, is_form_content_type, verify},
-    secret::Secret,
+    operator::explain::KnownSecrets,
 };
 
 #[derive(Parser)]

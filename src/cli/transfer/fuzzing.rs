@@ -2,8 +2,8 @@
 
 use super::{line::Defaults, read::Contents, write as write_export};
 use crate::{
-    clock::UnixTime,
-    store::transfer::{Export, Origin, Record},
+    base::clock::UnixTime,
+    records::store::transfer::{Export, Origin, Record},
 };
 
 /// The records of a file of JSON Lines, or its problems.

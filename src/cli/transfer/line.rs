@@ -25,14 +25,18 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::{
-    clock::{InvalidTime, UnixTime},
-    issue::registration::{self, InvalidText},
-    login::password::{self, UnusableHash},
-    manage::{InvalidInput, check_members, check_secret, view},
-    names::UserId,
+    base::{
+        clock::{InvalidTime, UnixTime},
+        names::UserId,
+        secret::Secret,
+    },
     oauth::Deviation,
-    secret::Secret,
-    store::{
+    operator::manage::{InvalidInput, check_members, check_secret, view},
+    provider::{
+        issue::registration::{self, InvalidText},
+        login::password::{self, UnusableHash},
+    },
+    records::store::{
         record::{AccessToken, Consumer, User},
         transfer::Record,
     },

@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 use super::line::{Defaults, Head, LineError, VERSION, name_of, record};
 use crate::{
     cli::progress::Progress,
-    manage::{Kind, distinct_members, fields},
-    store::transfer::{Numbered, Origin},
+    operator::manage::{Kind, distinct_members, fields},
+    records::store::transfer::{Numbered, Origin},
 };
 
 /// The contents of a file.

@@ -2,17 +2,16 @@ use proptest::{collection::vec, option, prelude::*};
 
 use super::*;
 use crate::{
-    names::ConsumerKey,
+    base::{names::ConsumerKey, secret::Secret},
     oauth::Deviation,
-    secret::Secret,
-    store::{
+    records::store::{
         record::{AccessToken, BodyHash, Consumer, Dialect, User},
         transfer::Origin,
     },
 };
 
 const NOW: UnixTime = UnixTime(1_700_000_000);
-const KEY: &str = include_str!("../../issue/registration/public_key.pem");
+const KEY: &str = include_str!("../../provider/issue/registration/public_key.pem");
 const HASH: &str =
     "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
 
@@ -318,7 +317,7 @@ fn permissions() -> impl Strategy<Value = Vec<Permission>> {
 /// A name of any script, quotes and backslashes among it.
 fn shown_name() -> impl Strategy<Value = String> {
     r#"[\PC&&[^\pZ]][\PC"\\]{0,30}[\PC&&[^\pZ]]"#.prop_filter("a name", |text| {
-        crate::issue::registration::shown_name(text).is_ok()
+        crate::provider::issue::registration::shown_name(text).is_ok()
     })
 }
 

@@ -13,11 +13,11 @@ use zeroize::Zeroizing;
 
 use super::Attempt;
 use crate::{
+    base::secret::Secret,
     oauth::{
         method::SignatureMethod, origin::Scheme, percent, shape::Place, signature,
         signing_key::SigningKey,
     },
-    secret::Secret,
 };
 
 /// A parameter, decoded.

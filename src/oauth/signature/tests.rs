@@ -3,8 +3,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
+    base::secret::Secret,
     oauth::{DeviationSet, EncodedOrigin, Parameters, Scheme, Selection, SigningKey},
-    secret::Secret,
 };
 
 /// HMAC by RFC 2104's definition, on nothing but the hash.

@@ -1,0 +1,13 @@
+//! The ground: types and functions that know nothing of OAuth, of HTTP's connections or of this program's records.
+
+pub mod clock;
+pub mod cold;
+pub mod fields;
+pub mod hashed;
+pub mod language;
+pub mod memory;
+pub mod names;
+pub mod peer;
+pub mod random;
+pub mod secret;
+pub mod tls;

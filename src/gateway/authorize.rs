@@ -1,0 +1,417 @@
+//! Decides whether a call to the API is permitted, as the kind of caller that its credentials make it.
+//!
+//! A [`Subject`] is the call, whether this process received it or another proxy describes it. Nothing is forwarded here.
+
+use std::{borrow::Cow, sync::Arc};
+
+use http::{HeaderMap, Method, header};
+use percent_encoding::utf8_percent_encode;
+
+use crate::{
+    base::{
+        cold,
+        fields::{SEC_FETCH_MODE, SEC_FETCH_SITE, parameter, single},
+    },
+    oauth::{Placement, ProtocolParameter, ShapeError},
+    provider::{
+        issue::callback::ESCAPED,
+        pages::Pages,
+        respond::{Failure, facts::Facts, is_navigation, look::UI_LOCALES},
+    },
+    request::{
+        parse::{
+            claimed::Claimed,
+            origin::{Origins, PublicUrl, RequestOrigin},
+            signed::{Collected, SignedRequest, is_form, is_multipart},
+        },
+        policy::{
+            Rejection,
+            operations::{Found, Kind, Operations},
+            permit::Permit,
+            rate::ConsumerRate,
+            sunset::Sunset,
+        },
+        route::{FlowCall, FlowPaths},
+        verify::{self, Purpose, UnreadBody, Verifier},
+    },
+    telemetry::stopwatch::Stopwatch,
+};
+
+/// The longest path and query that a login leads back to, in bytes.
+const MAX_RETURN_BYTES: usize = 2_048;
+
+/// A call to the API.
+pub struct Subject<'a> {
+    /// The method as sent.
+    pub method: &'a Method,
+    /// The fields as sent.
+    pub headers: &'a HeaderMap,
+    /// The origin of the call, and the host that it is for.
+    pub received: RequestOrigin<'a>,
+    /// The public URL for which it was signed.
+    pub url: &'a PublicUrl,
+    /// The path for which it was signed.
+    pub path: Cow<'a, [u8]>,
+    /// The query as sent.
+    pub query: Option<&'a [u8]>,
+    /// The parameters, and the body where the signature covers it.
+    pub collected: &'a Collected,
+    /// It has a body.
+    pub has_body: bool,
+    /// Another proxy describes it, and its body is never seen here.
+    pub is_described: bool,
+}
+
+/// The decision on a call.
+#[derive(Debug)]
+pub struct Decision {
+    /// The proof that the call may be forwarded, or why it may not.
+    pub permitted: Result<Permit, Failure>,
+    /// The facts about it.
+    pub facts: Facts,
+}
+
+/// Decides on calls to the API. A reload makes a new one.
+pub struct Authorizer {
+    /// Verifies signed calls.
+    pub verifier: Arc<Verifier>,
+    /// The rules of verification.
+    pub verify: verify::Params,
+    /// Knows the sessions of users.
+    pub pages: Pages,
+    /// The paths of the token calls and of the pages.
+    pub flow: FlowPaths,
+    /// The public URLs.
+    pub origins: Arc<Origins>,
+    /// The protected operations.
+    pub operations: Operations,
+    /// Protected calls are enforced, where no operation says otherwise.
+    pub enforce: bool,
+    /// Unsigned CORS preflights on listed paths are permitted.
+    pub forward_preflights: bool,
+    /// The end of OAuth 1.0a, if it is planned.
+    pub sunset: Option<Arc<Sunset>>,
+    /// The limit on the requests of a consumer.
+    pub rate: Option<Arc<ConsumerRate>>,
+}
+
+impl Authorizer {
+    /// Permits a call, or returns why not. In observe mode nearly every call is permitted, and the failure that would have
+    /// rejected it is one of the facts. `unread` is a body that the signature does not cover; `stopwatch` measures how long
+    /// the verification takes.
+    pub async fn decide(
+        &self,
+        subject: &Subject<'_>,
+        found: &Found<'_>,
+        unread: Option<&mut dyn UnreadBody>,
+        stopwatch: &Stopwatch,
+    ) -> Decision {
+        let mut facts = Facts::default();
+        let permitted = if subject.collected.signed {
+            let signed = self.permit_signed(subject, found, unread, stopwatch, &mut facts);
+            let permitted = signed.await;
+            permitted.map_err(|failure| self.or_flow_elsewhere(subject, failure))
+        } else {
+            cold::boxed(self.permit_unsigned(subject, found)).await
+        };
+        let permitted = match self.is_enforced(found) {
+            true => permitted,
+            false => cold::boxed(self.observe(permitted, subject, &mut facts)).await,
+        };
+        // With an announced end, a failure after the permit announces it too, so the claimed key is needed.
+        if self.sunset.is_some() || !matches!(&permitted, Ok(permit) if permit.kind().is_some()) {
+            facts.claimed = Claimed::by_signed(subject.collected);
+        }
+        Decision { permitted, facts }
+    }
+
+    /// Permits nearly every call in observe mode.
+    async fn observe(
+        &self,
+        permitted: Result<Permit, Failure>,
+        subject: &Subject<'_>,
+        facts: &mut Facts,
+    ) -> Result<Permit, Failure> {
+        match permitted {
+            // The rules of HTTP and the limits hold whether or not signatures are enforced.
+            Err(
+                failure @ (Failure::Parse(_)
+                | Failure::Body(_)
+                | Failure::Policy(
+                    Rejection::TooManyRequests { .. } | Rejection::BrownOut { .. },
+                )),
+            ) => Err(failure),
+            Err(failure) if self.is_always_enforced(subject.collected).await => Err(failure),
+            permitted => {
+                facts.observed = permitted.err().map(Box::new);
+                Ok(Permit::danger_for_observed_call())
+            }
+        }
+    }
+
+    /// Whether the signatures of calls to it are enforced, where the consumer's record does not say so.
+    #[must_use]
+    pub fn is_enforced(&self, found: &Found<'_>) -> bool {
+        let enforced = match found {
+            Found::Operation(operation) => operation.enforce,
+            Found::OtherMethod { .. } | Found::Unlisted(_) | Found::Similar(_) => None,
+        };
+        enforced.unwrap_or(self.enforce)
+    }
+
+    /// Whether the consumer that the call names is enforced even in observe mode.
+    async fn is_always_enforced(&self, collected: &Collected) -> bool {
+        let Some(key) = collected.parameters.find("oauth_consumer_key").next() else {
+            return false;
+        };
+        let consumer = self.verifier.credentials().consumer(key.value).await;
+        // If the store fails, it is.
+        consumer.map_or(true, |found| found.is_some_and(|consumer| consumer.enforce))
+    }
+
+    /// Rejects a call with a form, before the form is read, if its head shows that no form can help it. Credentials may
+    /// still come in the form; where they are all in the head, they must exist.
+    ///
+    /// # Errors
+    /// The rejection that the call would get anyway.
+    pub async fn check_before_form(
+        &self,
+        collected: &Collected,
+        found: &Found<'_>,
+    ) -> Result<(), Failure> {
+        if !self.is_enforced(found) {
+            return Ok(());
+        }
+        if !collected.signed {
+            if found.is_closed() {
+                Permit::for_anonymous(found)?;
+            }
+            return Ok(());
+        }
+        // Nothing of the operation: only the owner of the secrets may learn whether it exists.
+        let protocol = collected
+            .parameters
+            .protocol(self.verify.methods, Placement::OnePlace);
+        if let Some(named) = protocol.ok().and_then(|protocol| protocol.demand(&[]).ok()) {
+            let window = found.operation().and_then(|it| it.timestamp_window);
+            self.verifier
+                .check_head(&self.verify, Purpose::Api, window, &named)
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn permit_signed(
+        &self,
+        subject: &Subject<'_>,
+        found: &Found<'_>,
+        unread: Option<&mut dyn UnreadBody>,
+        stopwatch: &Stopwatch,
+        facts: &mut Facts,
+    ) -> Result<Permit, Failure> {
+        let collected = subject.collected;
+        let parameters = &collected.parameters;
+        let protocol = parameters.protocol(self.verify.methods, Placement::OnePlace);
+        let credentials = protocol?.demand(&[])?;
+        if subject.is_described
+            && (is_form(subject.headers)? || parameters.was_sent(ProtocolParameter::BodyHash))
+        {
+            return Err(verify::Rejection::BodyNotSeen.into());
+        }
+        let operation = found.operation();
+        let request = SignedRequest {
+            method: subject.method.as_str().as_bytes(),
+            url: subject.url,
+            path: &subject.path,
+            query: subject.query.unwrap_or_default(),
+            parameters,
+            credentials,
+            body: collected.held.as_deref(),
+            secure: subject.received.secure,
+            is_described: subject.is_described,
+            window: operation.and_then(|it| it.timestamp_window),
+        };
+        let verifying = self
+            .verifier
+            .verify(&self.verify, Purpose::Api, &request, unread);
+        let verified = verifying.await;
+        facts.verify = Some(stopwatch.lap());
+        facts.is_verified = verify::is_signature_right(&verified);
+        let verified = verified?;
+        facts.previous_secret = verified.by_previous_secret;
+        facts.skew_seconds = verified.skew_seconds;
+        facts.deviations = verified.deviations();
+        if let Some(sunset) = &self.sunset {
+            sunset.check(&verified.credential().consumer().key)?;
+        }
+        // A call that is not permitted counts too: in observe mode it goes on to the API.
+        if let Some(rate) = &self.rate {
+            rate.pass(&verified.credential().consumer().key)?;
+        }
+        // Only the owner of the secret learns what the operation demands.
+        let consumer = verified.credential().consumer();
+        let needs_hash = consumer.needs_body_hash || operation.is_some_and(|it| it.needs_body_hash);
+        let is_unsigned = subject.has_body && !collected.form;
+        if needs_hash && is_unsigned && !parameters.was_sent(ProtocolParameter::BodyHash) {
+            let names = [ProtocolParameter::BodyHash].into_iter().collect();
+            return Err(ShapeError::Absent(names).into());
+        }
+        Ok(Permit::for_signed(
+            verified,
+            parameters,
+            &self.operations,
+            found,
+        )?)
+    }
+
+    /// The rejection of a call of the flow that came to the API: it names the right path.
+    #[cold]
+    fn or_flow_elsewhere(&self, subject: &Subject<'_>, failure: Failure) -> Failure {
+        let sent = |parameter| subject.collected.parameters.was_sent(parameter);
+        let url = |call| format!("{}{}", self.origins.base.origin, self.flow.of(call));
+        let is_of_flow = sent(ProtocolParameter::Callback) || sent(ProtocolParameter::Verifier);
+        match failure {
+            Failure::Policy(Rejection::TokenMissing)
+            | Failure::Verify(verify::Rejection::TokenUnknown)
+                if is_of_flow =>
+            {
+                let calls = [FlowCall::RequestToken, FlowCall::AccessToken];
+                let urls = calls.map(url).join(" and ");
+                Rejection::TokenCallElsewhere { urls }.into()
+            }
+            Failure::Shape(ShapeError::Absent(_))
+                if matches!(*subject.method, Method::GET | Method::HEAD)
+                    && sent(ProtocolParameter::Token)
+                    && !sent(ProtocolParameter::ConsumerKey)
+                    && !sent(ProtocolParameter::Signature) =>
+            {
+                let url = url(FlowCall::Authorize);
+                Rejection::PageElsewhere { url }.into()
+            }
+            failure => failure,
+        }
+    }
+
+    async fn permit_unsigned(
+        &self,
+        subject: &Subject<'_>,
+        found: &Found<'_>,
+    ) -> Result<Permit, Failure> {
+        if !self.pages.has_session_cookie(subject.headers) {
+            let permit = if self.forward_preflights && subject.is_preflight() {
+                Permit::for_preflight(found)
+            } else {
+                Permit::for_anonymous(found)
+            };
+            let mut permit = permit.map_err(|rejection| self.or_login(subject, found, rejection));
+            if subject.is_described
+                && matches!(permit, Err(Rejection::NoCredentials))
+                && is_form(subject.headers)?
+            {
+                permit = Err(Rejection::CredentialsNotSeen);
+            }
+            let is_multipart = is_multipart(subject.headers);
+            if subject.has_body
+                && !subject.is_described
+                && matches!(permit, Err(Rejection::NoCredentials))
+                && (is_multipart || !subject.headers.contains_key(&header::CONTENT_TYPE))
+            {
+                permit = Err(Rejection::CredentialsNotRead { is_multipart });
+            }
+            return Ok(permit?);
+        }
+        self.check_same_origin(subject)?;
+        // In a description, only its own fields and the caller's address come from the proxy, the rest from the caller.
+        let trusted = subject.received.trusted && !subject.is_described;
+        let user = self.pages.session(subject.headers, trusted).await?;
+        let user = user.ok_or_else(|| self.or_login(subject, found, Rejection::NoCredentials))?;
+        let permit = Permit::for_session(user.id, &self.operations, found);
+        Ok(permit.map_err(|rejection| self.or_login(subject, found, rejection))?)
+    }
+
+    /// The rejection of a request without credentials that permit it. A browser that navigates to what a user may open is sent
+    /// to the login, and from `/` and `service.path`, where there is nothing for people, to the user's applications.
+    #[cold]
+    fn or_login(
+        &self,
+        subject: &Subject<'_>,
+        found: &Found<'_>,
+        rejection: Rejection,
+    ) -> Rejection {
+        let is_open_to_users = match found {
+            Found::Operation(_) | Found::Unlisted(_) => found.access().admits(Kind::User),
+            Found::OtherMethod { .. } | Found::Similar(_) => false,
+        };
+        if !self.origins.is_base(&subject.received)
+            || !is_navigation(subject.method, subject.headers)
+        {
+            return rejection;
+        }
+        let endpoint = &self.flow.endpoint;
+        let page = |mode| format!("{endpoint}?mode={mode}");
+        if rejection != Rejection::NoCredentials || !is_open_to_users {
+            let is_typed = subject.headers.contains_key(&SEC_FETCH_MODE);
+            let location = page("applications");
+            let is_of_people =
+                matches!(&*subject.path, b"/") || *subject.path == *endpoint.as_bytes();
+            return match found {
+                Found::Unlisted(_) if is_typed && is_of_people => {
+                    Rejection::LoginNeeded { location }
+                }
+                _ => rejection,
+            };
+        }
+        let mut location = page("login");
+        let query = subject.query.unwrap_or_default();
+        if let Ok(Some(languages)) = parameter(query, UI_LOCALES) {
+            location.extend(["&", UI_LOCALES, "="]);
+            location.extend(utf8_percent_encode(&languages, ESCAPED));
+        }
+        let mark = subject.query.map_or("", |_| "?").as_bytes();
+        let back = [&subject.path, mark, subject.query.unwrap_or_default()].concat();
+        // The login page checks this path; the escapes of a longer one would make the target too long.
+        if let Ok(back) = std::str::from_utf8(&back)
+            && back.len() <= MAX_RETURN_BYTES
+        {
+            location.push_str("&return_to=");
+            location.extend(utf8_percent_encode(back, ESCAPED));
+        }
+        Rejection::LoginNeeded { location }
+    }
+
+    /// A session opens an operation only to the service's own pages.
+    fn check_same_origin(&self, subject: &Subject<'_>) -> Result<(), Rejection> {
+        let single = |name| single(subject.headers, name).map_err(|_| Rejection::CrossSite);
+        if !self.origins.is_base(&subject.received) {
+            return Err(Rejection::CrossSite);
+        }
+        match single(&SEC_FETCH_SITE)? {
+            Some(b"same-origin" | b"none") => Ok(()),
+            Some(_) => Err(Rejection::CrossSite),
+            None if subject.is_plain_read() => Ok(()),
+            None => match single(&header::ORIGIN)? {
+                Some(origin) if origin == self.origins.base.origin.to_string().as_bytes() => Ok(()),
+                _ => Err(Rejection::CrossSite),
+            },
+        }
+    }
+}
+
+impl Subject<'_> {
+    /// GET or HEAD, and no upgrade.
+    fn is_plain_read(&self) -> bool {
+        matches!(*self.method, Method::GET | Method::HEAD)
+            && !self.headers.contains_key(header::UPGRADE)
+    }
+
+    /// Whether a browser sends this by itself before a request of another origin (Fetch, CORS-preflight request): it never
+    /// has credentials.
+    fn is_preflight(&self) -> bool {
+        let has = |name| single(self.headers, name).is_ok_and(|sent| sent.is_some());
+        *self.method == Method::OPTIONS
+            && has(&header::ORIGIN)
+            && has(&header::ACCESS_CONTROL_REQUEST_METHOD)
+            && !self.headers.contains_key(header::AUTHORIZATION)
+            && !self.has_body
+    }
+}

@@ -1,0 +1,206 @@
+//! The three ways in which a proxy describes a request. Only the fields of one way count, each given once.
+
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Uri, header, request::Parts, uri::PathAndQuery,
+};
+
+use crate::{
+    base::fields::all,
+    oauth::Authority,
+    request::parse::{
+        Rejection,
+        origin::{INVALID_HOST, Origins, X_FORWARDED_HOST, X_FORWARDED_PROTO},
+        target::{INVALID_BYTE, INVALID_FORM},
+    },
+    wire::origin::Scheme,
+};
+
+static X_ORIGINAL_METHOD: HeaderName = HeaderName::from_static("x-original-method");
+static X_ORIGINAL_URL: HeaderName = HeaderName::from_static("x-original-url");
+static X_FORWARDED_METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
+static X_FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+
+/// The path in front of the described one in [`Way::Verify`].
+const VERIFY: &str = "/verify";
+
+const INVALID_SCHEME: Rejection = Rejection::Malformed("the described scheme is not http or https");
+
+/// The way in which the proxy in front describes a request, by the path of its own request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// `/nginx`: `X-Original-Method` and `X-Original-URL`, a whole URL.
+    Nginx,
+    /// `/forwarded`: `X-Forwarded-Method`, `-Proto`, `-Host` and `-Uri`.
+    Forwarded,
+    /// `/verify/…`: the request line after the prefix, Host, and `X-Forwarded-Proto` if it is there.
+    Verify,
+}
+
+/// The origin that is described; method, target and fields are in the head.
+#[derive(Debug)]
+pub(super) struct Described {
+    host: HeaderValue,
+    scheme: Option<Scheme>,
+}
+
+impl Way {
+    /// The way of this path, if it is one.
+    pub(super) fn of(uri: &Uri) -> Option<Self> {
+        match uri.path() {
+            _ if uri.authority().is_some() => None,
+            "/nginx" => Some(Self::Nginx),
+            "/forwarded" => Some(Self::Forwarded),
+            path => path
+                .strip_prefix(VERIFY)
+                .filter(|rest| rest.starts_with('/'))
+                .map(|_| Self::Verify),
+        }
+    }
+
+    /// Makes the head of the described request from the one that describes it.
+    ///
+    /// # Errors
+    /// [`Rejection::Malformed`]: a field of the way is missing, empty, repeated or not valid.
+    pub(super) fn read(self, parts: &mut Parts) -> Result<Described, Rejection> {
+        let headers = &mut parts.headers;
+        let (method, scheme, host, target) = match self {
+            Self::Nginx => {
+                let method = take(headers, &X_ORIGINAL_METHOD)?;
+                let (scheme, host, target) = split_url(&take(headers, &X_ORIGINAL_URL)?)?;
+                (Some(method), Some(scheme), host, target)
+            }
+            Self::Forwarded => (
+                Some(take(headers, &X_FORWARDED_METHOD)?),
+                Some(take_scheme(headers)?),
+                take(headers, &X_FORWARDED_HOST)?,
+                parse_target(take(headers, &X_FORWARDED_URI)?.as_bytes())?,
+            ),
+            Self::Verify => {
+                let is_given = headers.contains_key(&X_FORWARDED_PROTO);
+                let scheme = is_given.then(|| take_scheme(headers)).transpose()?;
+                let host = take(headers, &header::HOST)?;
+                let target = parts.uri.path_and_query().map(PathAndQuery::as_str);
+                let target = target.and_then(|target| target.strip_prefix(VERIFY));
+                let target = parse_target(target.unwrap_or_default().as_bytes())?;
+                (None, scheme, host, target)
+            }
+        };
+        if let Some(method) = method {
+            parts.method = Method::from_bytes(method.as_bytes())
+                .map_err(|_| Rejection::Malformed("the described method is malformed"))?;
+        }
+        parts.uri = target.into();
+        // A proxy that takes `Upgrade` out of the description, as one of a connection, may still pass it on.
+        if parts.headers.contains_key(header::SEC_WEBSOCKET_KEY) {
+            let websocket = HeaderValue::from_static("websocket");
+            parts.headers.entry(header::UPGRADE).or_insert(websocket);
+        }
+        Ok(Described { host, scheme })
+    }
+}
+
+impl Described {
+    /// Host and port.
+    ///
+    /// # Errors
+    /// [`INVALID_HOST`]
+    pub(super) fn authority(&self) -> Result<Authority<'_>, Rejection> {
+        Authority::parse(self.host.as_bytes()).map_err(|_| INVALID_HOST)
+    }
+
+    /// The scheme; if none is described, that of the public URLs at this host.
+    ///
+    /// # Errors
+    /// [`Rejection::Malformed`] if that is not one scheme.
+    pub(super) fn scheme(
+        &self,
+        origins: &Origins,
+        authority: &Authority<'_>,
+    ) -> Result<Scheme, Rejection> {
+        let scheme = self.scheme.or_else(|| origins.only_scheme(authority));
+        scheme.ok_or(Rejection::Malformed(
+            "X-Forwarded-Proto is missing, and the host has public URLs of both schemes",
+        ))
+    }
+}
+
+/// The size of a described head, as it was on the wire.
+pub(super) fn head_bytes(parts: &Parts) -> usize {
+    let fields = parts.headers.iter();
+    let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    let target = parts
+        .uri
+        .path_and_query()
+        .map_or(0, |target| target.as_str().len());
+    let line = parts.method.as_str().len() + target + "  HTTP/1.1\r\n".len();
+    line + fields.sum::<usize>()
+}
+
+/// Takes the only line of a field of the way, which is not empty.
+fn take(headers: &mut HeaderMap, name: &HeaderName) -> Result<HeaderValue, Rejection> {
+    let is_once = all(headers, name).nth(1).is_none();
+    let value = headers
+        .remove(name)
+        .filter(|value| is_once && !value.is_empty());
+    value.ok_or(Rejection::Malformed(
+        "a field that describes the request is missing, empty or repeated",
+    ))
+}
+
+/// Splits an absolute URL into scheme, host and target. Unlike a parser for browsers it repairs nothing.
+fn split_url(url: &HeaderValue) -> Result<(Scheme, HeaderValue, PathAndQuery), Rejection> {
+    let text = url.to_str().map_err(|_| INVALID_BYTE)?;
+    let (scheme, rest) = text.split_once("://").ok_or(INVALID_FORM)?;
+    let end = rest.find('/').ok_or(INVALID_FORM)?;
+    let host = HeaderValue::from_str(&rest[..end]).map_err(|_| INVALID_HOST)?;
+    let target = parse_target(&rest.as_bytes()[end..])?;
+    Ok((Scheme::parse(scheme).ok_or(INVALID_SCHEME)?, host, target))
+}
+
+fn take_scheme(headers: &mut HeaderMap) -> Result<Scheme, Rejection> {
+    let scheme = take(headers, &X_FORWARDED_PROTO)?;
+    Scheme::of_forwarded(scheme.as_bytes()).ok_or(INVALID_SCHEME)
+}
+
+/// Reads a path with its query. A fragment is rejected: the proxy in front may pass it on, and [`PathAndQuery`] drops it.
+fn parse_target(text: &[u8]) -> Result<PathAndQuery, Rejection> {
+    if text.first() != Some(&b'/') {
+        return Err(INVALID_FORM);
+    }
+    if text.contains(&b'#') {
+        return Err(INVALID_BYTE);
+    }
+    PathAndQuery::try_from(text).map_err(|_| INVALID_BYTE)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_url_is_read_as_every_byte_of_it_or_not_at_all(
+            scheme in "https?|HTTPS|ftp|",
+            host in "[a-zA-Z0-9.@:%\\[\\]\\\\ -]{0,12}",
+            target in "[a-z/?#%.;\\\\&=:@\t\u{e9}-]{0,16}",
+        ) {
+            let url = format!("{scheme}://{host}/{target}");
+            let request = Request::get("/nginx")
+                .header(&X_ORIGINAL_METHOD, "PUT")
+                .header(&X_ORIGINAL_URL, url.as_bytes());
+            let (mut parts, ()) = request.body(()).unwrap().into_parts();
+            if let Ok(described) = Way::Nginx.read(&mut parts)
+                && described.authority().is_ok()
+            {
+                prop_assert_eq!(parts.method, "PUT");
+                prop_assert!(parts.headers.is_empty());
+                let read = format!("{}://{}{}", scheme, described.host.to_str().unwrap(), parts.uri);
+                prop_assert_eq!(read, &*url);
+                prop_assert!(!url.contains(['#', '@', '\\', '\t', ' ']) || target.contains(['@', '\\']));
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Forward-auth: decides on requests that another proxy describes and forwards itself, such as nginx with `auth_request`.
+//!
+//! The steps are those of a request that this process forwards, up to the `Permit`; its identity headers are in the response.
+//! The listener is for the proxy in front alone: a description is believed.
+
+mod description;
+
+use std::{pin::pin, rc::Rc};
+
+use http::{HeaderMap, HeaderValue, Request, Response, header, request::Parts};
+
+use self::description::{Described, Way};
+use crate::{
+    base::peer::Peer,
+    gateway::proxy::{self, Live, Permitted, RequestRecord, Worker},
+    provider::respond::{Failure, Format, OwnResponse},
+    request::{
+        parse::{self, signed::Collected},
+        policy::permit::Permit,
+        route::{self, Target},
+    },
+    wire::{
+        origin::Scheme,
+        server::{
+            buffered::API_FORMS,
+            caller::{Caller, Limits},
+            connection::Handler,
+            request::RequestBody,
+            response::{Gone, ResponseBody},
+        },
+    },
+};
+
+/// The fields that a description may add to a head.
+const DESCRIPTION_FIELDS: usize = 20;
+
+/// The bytes that they may add, without the target.
+const DESCRIPTION_BYTES: usize = 8 << 10;
+
+/// Answers the proxy in front.
+pub struct Gate(Rc<Worker>);
+
+impl Gate {
+    /// Decides as this worker does.
+    pub const fn new(worker: Rc<Worker>) -> Self {
+        Self(worker)
+    }
+}
+
+/// Decides on a described request; `parts` are its head. Returns the fields of the response too: every identity header,
+/// empty if it does not apply, so that the proxy in front overwrites what the caller sent.
+async fn decide(
+    live: &Live,
+    parts: &Parts,
+    described: &Described,
+    caller: &Caller,
+    record: &mut RequestRecord,
+) -> Result<(Permit, HeaderMap), Failure> {
+    if description::head_bytes(parts) > live.limits.head_bytes {
+        return Err(parse::Rejection::HeadTooLarge.into());
+    }
+    let authority = described.authority()?;
+    let scheme = described.scheme(&live.origins, &authority)?;
+    let receive = |_: &_| {
+        let secure = scheme == Scheme::Https;
+        let origins = &live.origins;
+        origins.describe(&parts.headers, caller.peer, authority, secure)
+    };
+    let (names, head, target) = proxy::routed(live, parts, 0, caller, record, receive)?;
+    let (call, collected) = match target {
+        Target::Api(call) => (call, None),
+        Target::TokenOrApi(call) => {
+            let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
+            let collected = Collected::of(&parts.headers, &head.target, memory, &limits)?;
+            let named = live
+                .route
+                .token_call(None, &head, b"", &collected.parameters)?;
+            match named {
+                Some(_) => return Err(route::Rejection::NotForApi.into()),
+                None => (call, Some(collected)),
+            }
+        }
+        _ => return Err(route::Rejection::NotForApi.into()),
+    };
+    let received = (None, collected);
+    let deciding = proxy::decide(live, &head, &call, &names, caller, received, record);
+    let Permitted {
+        permit,
+        assertion,
+        handshake,
+        ..
+    } = deciding.await?;
+    // The proxy in front would pass any upgrade on.
+    if parts.headers.contains_key(header::UPGRADE) && handshake.is_none() {
+        return Err(live.authorizer.operations.forbidden(None).into());
+    }
+    let identity = &live.forward.identity;
+    let empty = identity.names().cloned();
+    let mut fields: HeaderMap = empty
+        .map(|name| (name, HeaderValue::from_static("")))
+        .collect();
+    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    identity.fields(&permit, assertion, |name, value| {
+        fields.insert(name, value);
+    })?;
+    Ok((permit, fields))
+}
+
+/// The response to nginx, for which every status but 2xx, 401 and 403 is an error.
+fn for_nginx(mut own: OwnResponse) -> OwnResponse {
+    let status = own.status.to_string();
+    own.status = match own.status {
+        303 | 400 | 401 => 401,
+        _ => 403,
+    };
+    own.field("X-Countersign-Status", status)
+}
+
+impl Handler for Gate {
+    fn limits(&self) -> Limits {
+        let limits = self.0.limits();
+        Limits {
+            head_bytes: limits.head_bytes + limits.target_bytes + DESCRIPTION_BYTES,
+            head_fields: limits.head_fields + DESCRIPTION_FIELDS,
+            streams: None,
+            ..limits
+        }
+    }
+
+    fn is_draining(&self) -> bool {
+        self.0.is_draining()
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.0.is_leaving()
+    }
+
+    async fn draining(&self) {
+        self.0.draining().await;
+    }
+
+    fn opened(&self) {
+        self.0.opened();
+    }
+
+    fn closed(&self) {
+        self.0.closed();
+    }
+
+    fn evicted(&self) {
+        self.0.evicted();
+    }
+
+    fn refused(&self) {
+        self.0.refused();
+    }
+
+    fn rejected(&self, peer: Peer, status: u16, reason: &str) {
+        self.0.rejected(peer, status, reason);
+    }
+
+    async fn answer(
+        self: Rc<Self>,
+        request: Request<RequestBody>,
+    ) -> Result<Response<ResponseBody>, Gone> {
+        let (worker, current) = (&self.0, self.0.current());
+        let live = &*current.live;
+        let (mut parts, body) = request.into_parts();
+        let (caller, asked) = (Rc::clone(body.caller()), parts.method.clone());
+        let way = Way::of(&parts.uri);
+        let described = match way {
+            Some(way) => way.read(&mut parts).map_err(Failure::from),
+            None => Err(route::Rejection::NotFound(None).into()),
+        };
+        let peer = caller.peer.address;
+        // Its request id and its place in a trace are the caller's.
+        let (mut record, admitted) = worker.begin(&current, &parts, peer, false);
+        let outcome = match (admitted, described) {
+            (Err(failure), _) | (_, Err(failure)) => Err(failure),
+            (Ok(()), Ok(described)) => {
+                let deciding = pin!(decide(live, &parts, &described, &caller, &mut record));
+                worker.deciding(deciding).await
+            }
+        };
+        let response = match outcome {
+            Ok((permit, fields)) => {
+                record.permit = Some(permit);
+                record.passed(200);
+                let mut response = Response::new(ResponseBody::none());
+                *response.headers_mut() = fields;
+                response
+            }
+            Err(failure) => {
+                let is_nginx = way == Some(Way::Nginx);
+                let format = is_nginx.then_some(Format::Challenge);
+                let headers = &parts.headers;
+                let mut own = worker.respond_to_failure(failure, headers, format, &mut record);
+                // The connection is that of the proxy in front, for many callers.
+                own.fields.retain(|(name, _)| *name != "Connection");
+                if is_nginx {
+                    own = for_nginx(own);
+                }
+                own.into_response(&asked)
+            }
+        };
+        Ok(record.respond(response))
+    }
+}

@@ -1,0 +1,390 @@
+//! A call to the API: it is decided, rewritten, sent, and its response goes on as it comes.
+
+use std::{borrow::Cow, pin::Pin, rc::Rc};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts, response,
+    uri::PathAndQuery,
+};
+use http_body::Body as _;
+
+use super::{
+    Conventions, Current, Live, Worker,
+    record::{InFlight, RequestRecord, Served},
+};
+use crate::{
+    base::cold,
+    gateway::authorize::{Decision, Subject},
+    oauth::{Deviation, Place, Placement},
+    provider::respond::Failure,
+    request::{
+        forward::{
+            Fault, Params,
+            body::UpstreamBody,
+            credentials::Rewriting,
+            exchange,
+            pool::Lease,
+            request::{self, ReceivedAs, path_and_query},
+            response::{self as api_response, Context},
+            tunnel,
+            websocket::Handshake,
+        },
+        identity::AssertedCall,
+        parse::{
+            claimed::Claimed,
+            head::{FieldNames, Head},
+            origin::PublicUrl,
+            signed::{Collected, is_form, is_multipart},
+            target,
+        },
+        policy::{
+            self, conventions,
+            operations::{Found, Kind},
+            permit::Permit,
+        },
+        route::{self, ApiCall},
+        verify::UnreadBody,
+    },
+    telemetry::traces::Trace,
+    wire::server::{
+        buffered::{API_FORMS, BufferedBody},
+        caller::Caller,
+        rejection::BodyRejection,
+        request::RequestBody,
+        response::ResponseBody,
+    },
+};
+
+/// A call that is permitted.
+pub struct Permitted {
+    /// The proof.
+    pub permit: Permit,
+    /// The value of the field with the assertion, if it has one.
+    pub assertion: Option<HeaderValue>,
+    /// The handshake of WebSocket that it begins, where its operation admits one.
+    pub handshake: Option<Handshake>,
+    /// Its parameters, and its body where that was read.
+    collected: Collected,
+}
+
+/// Takes a call through the steps up to the decision, which it notes in the record. Without a `body` the call is one that
+/// another proxy describes and forwards. `collected` are its parameters, where they were needed to find that it is for the API.
+///
+/// # Errors
+/// Why it is not permitted.
+pub async fn decide(
+    live: &Live,
+    head: &Head<'_>,
+    call: &ApiCall<'_, '_>,
+    names: &FieldNames,
+    caller: &Caller,
+    (mut body, collected): (Option<&mut RequestBody>, Option<Collected>),
+    record: &mut RequestRecord,
+) -> Result<Permitted, Failure> {
+    let parts = head.parts;
+    // The path of the API, or that of the public URL where the other proxy keeps it.
+    let below = match body {
+        Some(_) => &live.forward.api_path,
+        None => &call.url.prefix,
+    };
+    if !below.is_empty() && target::climbs(call.path) {
+        return Err(route::Rejection::PathAbovePrefix.into());
+    }
+    if live.conventions != Conventions::Off
+        && let Some(rule) = conventions::broken_rule(call.path)
+    {
+        if live.conventions == Conventions::Enforce {
+            return Err(policy::Rejection::Convention(rule).into());
+        }
+        let path = String::from_utf8_lossy(call.path);
+        tracing::info!(%path, rule, "path convention broken");
+    }
+    let method = parts.method.as_str().as_bytes();
+    let found = live.authorizer.operations.find(call.path, method)?;
+    record.operation = Served::by(&found);
+    let handshake = match (&found, body.as_deref()) {
+        (Found::Operation(operation), Some(body)) if operation.websocket => {
+            Handshake::begun_by(parts, !body.is_end_stream())?
+        }
+        (Found::Operation(operation), None) if operation.websocket => {
+            Handshake::described_by(parts)?
+        }
+        _ => None,
+    };
+    let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
+    let mut collected = match collected {
+        Some(collected) => collected,
+        None => Collected::of(&parts.headers, &head.target, memory, &limits)?,
+    };
+    if let Some(body) = body.as_deref_mut()
+        && let Err(failure) = read_body(live, head, &found, &mut collected, body).await
+    {
+        record.facts.claimed = Claimed::by_signed(&collected);
+        return Err(failure);
+    }
+    if collected.held.is_some() {
+        // The time until now was spent on the body.
+        record.stopwatch.lap();
+    }
+    let is_described = body.is_none();
+    let has_body = match &body {
+        Some(body) => !body.is_end_stream(),
+        // Its length is not described.
+        None => parts.headers.contains_key(header::CONTENT_TYPE),
+    };
+    // A caller that waits for `100 Continue` is not asked for a body that would be dropped.
+    let is_readable = has_body && !names.present.may_have(&header::EXPECT);
+    let headers = &parts.headers;
+    let mut unsigned = body.map(|body| UnsignedBody {
+        body,
+        headers,
+        held: None,
+    });
+    let signed_path = call.signed_path(head.target.path);
+    let subject = Subject {
+        method: &parts.method,
+        headers: &parts.headers,
+        received: head.received,
+        url: call.url,
+        path: Cow::Borrowed(&signed_path),
+        query: head.target.query,
+        collected: &collected,
+        has_body,
+        is_described,
+    };
+    let unread = unsigned.as_mut().filter(|_| is_readable);
+    let unread = unread.map(|unread| unread as &mut dyn UnreadBody);
+    let deciding = live
+        .authorizer
+        .decide(&subject, &found, unread, &record.stopwatch);
+    let Decision { permitted, facts } = deciding.await;
+    if facts.verify.is_none() {
+        // The time until now is not the API's.
+        record.stopwatch.lap();
+    }
+    record.facts = facts;
+    // In observe mode the call goes on to the API: with its whole body, or not at all.
+    if let Some(held) = unsigned.and_then(|unsigned| unsigned.held) {
+        collected.held = Some(held?);
+    }
+    let permit = permitted?;
+    let asserted = AssertedCall {
+        method: &parts.method,
+        origin: &call.url.origin,
+        path: &signed_path,
+    };
+    let assertion = live.forward.identity.assertion(&permit, &asserted)?;
+    Ok(Permitted {
+        permit,
+        assertion,
+        handshake,
+        collected,
+    })
+}
+
+/// Takes a call through the steps before it is forwarded.
+pub(super) async fn admit(
+    live: &Live,
+    head: &Head<'_>,
+    call: ApiCall<'_, '_>,
+    names: FieldNames,
+    (mut body, collected): (RequestBody, Option<Collected>),
+    record: &mut RequestRecord,
+) -> Result<request::Call, Failure> {
+    let (params, parts) = (&live.forward, head.parts);
+    let caller = Rc::clone(body.caller());
+    let received = (Some(&mut body), collected);
+    let deciding = decide(live, head, &call, &names, &caller, received, record);
+    let Permitted {
+        permit,
+        assertion,
+        handshake,
+        collected,
+    } = deciding.await?;
+    // An observed call goes on as if this program were not there.
+    let rewriting = Rewriting {
+        strips_credentials: collected.signed
+            && permit.kind().is_some()
+            && !params.forwards_authorization(&permit),
+        drops_repeats: permit.kind().is_some()
+            && record.facts.deviations.contains(Deviation::RepeatsOnce),
+    };
+    record.permit = Some(permit);
+    Ok(request::Call {
+        received: ReceivedAs::of(&head.received, &parts.headers, &caller, params)?,
+        target: target_of(params, head, call.path, &collected, rewriting)?,
+        names,
+        request_id: record.request_id.value().clone(),
+        trace: record.trace.as_ref().and_then(Trace::to_api),
+        handshake,
+        body: body_of(collected, body, rewriting),
+        assertion,
+    })
+}
+
+/// Reads the body if the signature covers it: a form, or one with a hash.
+async fn read_body(
+    live: &Live,
+    head: &Head<'_>,
+    found: &Found<'_>,
+    collected: &mut Collected,
+    body: &mut RequestBody,
+) -> Result<(), Failure> {
+    let authorizer = &live.authorizer;
+    if !body.is_end_stream() && is_form(&head.parts.headers)? {
+        authorizer.check_before_form(collected, found).await?;
+        let form = body.read_whole().await?;
+        collected.hold_form(form, &body.caller().limits())?;
+    // Malformed parameters are rejected without the body.
+    } else if collected.needs_body(authorizer.verify.methods, Placement::OnePlace) == Ok(true) {
+        collected.held = Some(body.read_whole().await?);
+    }
+    Ok(())
+}
+
+/// A body that the signature does not cover.
+struct UnsignedBody<'b> {
+    body: &'b mut RequestBody,
+    headers: &'b HeaderMap,
+    /// The body, if it was read for the advice: it is missing from `body` then.
+    held: Option<Result<BufferedBody, BodyRejection>>,
+}
+
+impl UnreadBody for UnsignedBody<'_> {
+    fn is_multipart(&self) -> bool {
+        is_multipart(self.headers)
+    }
+
+    fn read(&mut self, limit: usize) -> Pin<Box<dyn Future<Output = Option<&[u8]>> + '_>> {
+        Box::pin(async move {
+            let length = usize::try_from(self.body.size_hint().exact()?).ok()?;
+            if length > limit {
+                return None;
+            }
+            let held = self.held.insert(self.body.read_whole().await);
+            held.as_deref().ok()
+        })
+    }
+}
+
+/// The path and query that the API is asked for, without what `rewriting` takes out.
+fn target_of(
+    params: &Params,
+    head: &Head<'_>,
+    path: &[u8],
+    collected: &Collected,
+    rewriting: Rewriting,
+) -> Result<PathAndQuery, Fault> {
+    let (sent, query) = (&head.parts.uri, head.target.query);
+    let is_changed = rewriting.drops_repeats
+        || rewriting.strips_credentials && collected.parameters.has_oauth_name_in(Place::Query);
+    let form = collected.held.as_deref().filter(|_| collected.form);
+    let stripped = query
+        .filter(|_| is_changed)
+        .and_then(|query| rewriting.query(query, form.unwrap_or_default()));
+    match (sent.path_and_query(), &stripped) {
+        (Some(target), None) if params.api_path.is_empty() && sent.path().len() == path.len() => {
+            Ok(target.clone())
+        }
+        _ => {
+            let path = [params.api_path.as_bytes(), path];
+            path_and_query(&path, stripped.as_deref().or(query))
+        }
+    }
+}
+
+/// The body that the API gets, without what `rewriting` takes out of a form.
+fn body_of(collected: Collected, body: RequestBody, rewriting: Rewriting) -> UpstreamBody {
+    let is_changed = rewriting.drops_repeats
+        || rewriting.strips_credentials && collected.parameters.has_oauth_name_in(Place::Body);
+    match collected.held {
+        Some(mut held) => {
+            if is_changed
+                && collected.form
+                && let Some(form) = rewriting.form(&held)
+            {
+                held.replace(form);
+            }
+            UpstreamBody::Whole(Bytes::from_owner(held))
+        }
+        None if body.is_end_stream() => UpstreamBody::Empty,
+        None => UpstreamBody::Streamed(body),
+    }
+}
+
+impl Worker {
+    /// Sends a permitted call to the API. The fields of `parts` go to the API.
+    pub(super) async fn forward(
+        &self,
+        current: &Current,
+        caller: &Rc<Caller>,
+        parts: &mut Parts,
+        call: &mut request::Call,
+        url: &PublicUrl,
+        record: &mut RequestRecord,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        let (live, pool) = (&current.live, current.pool.as_ref());
+        let (params, pool) = (&live.forward, pool.ok_or(route::Rejection::NotFound(None))?);
+        let handshake = call.handshake.take();
+        let present = call.names.present;
+        record.dropped_upgrade = handshake.is_none()
+            && present.may_have(&header::UPGRADE)
+            && parts.headers.contains_key(header::UPGRADE);
+        let unpermitted = || Fault::Internal("a call without a permit");
+        let permit = record.permit.as_ref().ok_or_else(unpermitted)?;
+        let request = &mut request::rewrite(parts, params, permit, call, handshake.is_some())?;
+        let kind = permit.kind();
+        let (timeout, now) = (params.response_timeout, record.stopwatch.last());
+        let sent = exchange::send(pool, caller, timeout, handshake.is_some(), now, request).await;
+        let took = record.stopwatch.lap();
+        record.upstream = Some(took);
+        let (answered, lease) = sent?;
+        self.metrics().upstream.observe(took.as_secs_f64());
+        let (mut response, incoming) = answered.into_parts();
+        api_response::check_framing(&response)?;
+        record.passed(response.status.as_u16());
+        let context = Context {
+            url,
+            origins: &live.origins,
+            of_user: kind == Some(Kind::User),
+        };
+        if response.status == StatusCode::SWITCHING_PROTOCOLS {
+            let in_flight = record.in_flight.take();
+            let switched = switch(handshake, lease, &response, caller, params, in_flight);
+            cold::boxed(switched).await?;
+            api_response::rewrite_switching(&mut response, params, &context);
+            return Ok(Response::from_parts(response, ResponseBody::none()));
+        }
+        api_response::rewrite(&mut response, params, &context);
+        let method = &parts.method;
+        Ok(api_response::with_body(
+            response, method, incoming, lease, pool, caller,
+        ))
+    }
+}
+
+/// Has the caller's connection become a tunnel once the 101 of `response` has been written.
+async fn switch(
+    handshake: Option<Handshake>,
+    lease: Lease,
+    response: &response::Parts,
+    caller: &Caller,
+    params: &Params,
+    in_flight: Option<InFlight>,
+) -> Result<(), Fault> {
+    let (Some(handshake), Lease::Http1(http1)) = (handshake, lease) else {
+        let reason = "101 (Switching Protocols) that nobody asked for".into();
+        return Err(Fault::BrokenResponse(reason));
+    };
+    handshake.check(response)?;
+    let upstream = http1.into_wire().await?;
+    let idle = params.tunnel_timeout;
+    caller.switch(Box::new(move |wire, stalled| {
+        Box::pin(async move {
+            tunnel::run(wire, upstream, idle, stalled).await;
+            drop(in_flight);
+        })
+    }));
+    Ok(())
+}

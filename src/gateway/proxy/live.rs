@@ -1,0 +1,58 @@
+//! The configuration of requests.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::{
+    gateway::authorize::Authorizer,
+    provider::{endpoints::Endpoints, respond::look::Look},
+    request::{
+        forward::{self, pool},
+        parse::origin::Origins,
+        route::{self},
+    },
+    wire::server::caller::Limits,
+};
+
+/// The configuration of requests, which a reload replaces as a whole.
+pub struct Live {
+    /// Bounds and deadlines of callers' connections.
+    pub limits: Limits,
+    /// Public URLs and trusted proxies.
+    pub origins: Arc<Origins>,
+    /// The paths of the token endpoints.
+    pub route: route::Params,
+    /// The token endpoints and pages.
+    pub endpoints: Endpoints,
+    /// Decides on calls to the API.
+    pub authorizer: Authorizer,
+    /// The service's path conventions.
+    pub conventions: Conventions,
+    /// The rules by which heads are rewritten.
+    pub forward: forward::Params,
+    /// The rules by which the API is connected to; `None`: this process forwards nothing.
+    pub upstream: Option<pool::Params>,
+    /// The common parts of pages, and the realm of challenges.
+    pub look: Arc<Look>,
+    /// The public keys of our signatures, as JSON.
+    pub jwk_set: Option<Bytes>,
+    /// Names, in addition to addresses and `localhost`, that Host may have on a loopback admin listener.
+    pub admin_hosts: Vec<String>,
+    /// A log line for each request.
+    pub access_log: bool,
+    /// Requests being served at once at most.
+    pub concurrent_requests: usize,
+}
+
+/// The treatment of a path that breaks the service's conventions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Conventions {
+    /// It is served.
+    Off,
+    /// It is served and logged.
+    Log,
+    /// It is rejected with 400.
+    Enforce,
+}

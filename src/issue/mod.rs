@@ -1,9 +1,0 @@
-//! The rules of issuing tokens: random values, accepted callbacks, granted permissions.
-
-pub mod callback;
-pub mod permissions;
-pub mod random;
-pub mod registration;
-mod rejection;
-
-pub use self::rejection::Rejection;

@@ -1,0 +1,172 @@
+//! The responses of the API to requests that it rejects: `application/problem+json` (RFC 9457).
+
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::json;
+use thiserror::Error;
+
+use crate::{
+    operator::{
+        admin::tokens::Denied,
+        manage::{InvalidInput, ManageError},
+    },
+    provider::{login::pool::PoolError, respond::OwnResponse},
+    records::store::{StoreError, port::is_of_logged_outage},
+    telemetry::{causes::causes, metrics::Verdict},
+    wire::server::rejection::BodyRejection,
+};
+
+/// A problem, as a client reads it.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Problem {
+    /// The phrase of the status.
+    title: String,
+    /// The status code.
+    status: u16,
+    /// The error and the fix.
+    detail: String,
+    /// Each invalid part of the input.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<InvalidInput>,
+}
+
+/// Why a request is not done.
+#[derive(Debug, Error)]
+pub(super) enum ApiError {
+    /// The token is missing, wrong or not checked.
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    /// The token can only read.
+    #[error("this token can only read; use the token of admin.token_file")]
+    ReadOnly,
+    /// The API has no such path.
+    #[error("the API has no such path; /v1/openapi.json lists all")]
+    NotFound,
+    /// The path does not have the method.
+    #[error("this path has the methods {0}")]
+    Method(String),
+    /// The body is not JSON.
+    #[error(
+        "the body is application/json or application/merge-patch+json, and Content-Type says so"
+    )]
+    MediaType,
+    /// The body is not accepted.
+    #[error(transparent)]
+    Body(#[from] BodyRejection),
+    /// A use case failed.
+    #[error(transparent)]
+    Manage(#[from] ManageError),
+    /// A password cannot be hashed.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+}
+
+impl From<InvalidInput> for ApiError {
+    fn from(error: InvalidInput) -> Self {
+        Self::Manage(error.into())
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        Self::Manage(error.into())
+    }
+}
+
+impl ApiError {
+    /// The response.
+    pub(super) fn response(self) -> OwnResponse {
+        let detail = self.to_string();
+        match self {
+            Self::Denied(Denied::Throttled(after)) => {
+                let seconds = after.as_secs().max(1).to_string();
+                written(429, detail).field("Retry-After", seconds)
+            }
+            Self::Denied(denied) => {
+                let error = match denied {
+                    Denied::Wrong => ", error=\"invalid_token\"",
+                    _ => "",
+                };
+                let challenge = format!("Bearer realm=\"countersign admin\"{error}");
+                written(401, detail).field("WWW-Authenticate", challenge)
+            }
+            Self::ReadOnly => written(403, detail),
+            Self::NotFound => written(404, detail),
+            Self::Method(allow) => written(405, detail).field("Allow", allow),
+            Self::MediaType => written(415, detail),
+            Self::Body(rejection) => written(rejection.problem().status, detail),
+            Self::Pool(PoolError::Busy) => unavailable(detail),
+            Self::Pool(PoolError::Failed) => failed(&detail),
+            Self::Manage(error) => of(error, detail),
+        }
+    }
+}
+
+/// The response to an error of a use case. There is no catch-all, so that a new error needs a decision.
+fn of(error: ManageError, detail: String) -> OwnResponse {
+    match error {
+        ManageError::Store(error) => {
+            let causes = causes(&error);
+            match error {
+                StoreError::Broken(_) => failed(&causes),
+                error if is_of_logged_outage(&error) => {
+                    unavailable("the store is unavailable".to_owned())
+                }
+                StoreError::Unavailable(_) | StoreError::Unopened(_) => {
+                    tracing::error!(error = causes, "the admin API cannot use the store");
+                    unavailable("the store is unavailable".to_owned())
+                }
+            }
+        }
+        ManageError::Randomness(_) => failed(&detail),
+        ManageError::Invalid(error) => with_errors(422, detail, vec![error]),
+        ManageError::EmptySecret | ManageError::LongSecret => invalid("secret", detail),
+        ManageError::PermissionMissing { .. } => invalid("permissions", detail),
+        ManageError::Stale => written(412, detail),
+        ManageError::ConsumerExists(_)
+        | ManageError::ConsumerRemoved(_)
+        | ManageError::ConsumerElsewhere(_)
+        | ManageError::CannotSign
+        | ManageError::UserExists(_)
+        | ManageError::UserIdTaken(_)
+        | ManageError::UserAmbiguous(_)
+        | ManageError::UserDisabled(_)
+        | ManageError::TokenAmbiguous(_)
+        | ManageError::Gone => written(409, detail),
+        ManageError::ConsumerUnknown(_)
+        | ManageError::UserUnknown(_)
+        | ManageError::TokenUnknown => written(404, detail),
+    }
+}
+
+fn invalid(member: &str, detail: String) -> OwnResponse {
+    let error = InvalidInput::member(member, &detail);
+    with_errors(422, detail, vec![error])
+}
+
+/// 500; only the log has the cause.
+fn failed(cause: &str) -> OwnResponse {
+    tracing::error!(cause, "a request to the admin API failed");
+    written(500, "the log says why".to_owned())
+}
+
+fn unavailable(detail: String) -> OwnResponse {
+    written(503, detail).field("Retry-After", "5")
+}
+
+fn written(status: u16, detail: String) -> OwnResponse {
+    with_errors(status, detail, Vec::new())
+}
+
+fn with_errors(status: u16, detail: String, errors: Vec<InvalidInput>) -> OwnResponse {
+    let title = StatusCode::from_u16(status).ok();
+    let title = title.and_then(|status| status.canonical_reason());
+    let problem = Problem {
+        title: title.unwrap_or_default().to_owned(),
+        status,
+        detail,
+        errors,
+    };
+    let body = json!(problem).to_string();
+    OwnResponse::new(status, "application/problem+json", body, Verdict::Page).never_stored()
+}

@@ -1,0 +1,434 @@
+//! The operations on consumers, users, sessions and access tokens, and the signature doctor.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Call, done,
+    input::{Page, typed, wrong},
+    paged, place,
+    problem::ApiError,
+    tag, written,
+};
+use crate::{
+    base::{
+        clock::{UnixTime, parse_duration},
+        names::{ConsumerKey, Permission, UserId},
+        secret::Secret,
+    },
+    operator::{
+        admin::explain::Unexplained,
+        explain::pasted,
+        manage::{InvalidInput, ManageError, view},
+    },
+    provider::{login::password, respond::OwnResponse},
+    records::store::{
+        port::{RecordFilter, TokenFilter},
+        record::{AccessToken, Consumer, Session, User},
+    },
+    telemetry::rejections::Rejection,
+};
+
+const NO_CURSOR: &str = "this is not a cursor of this list";
+
+/// The body of `POST /v1/consumers/{key}/secret`.
+#[derive(Default, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rotation {
+    /// The time for which the previous secret also verifies, such as `24h`; none without it.
+    #[serde(default, deserialize_with = "optional_duration")]
+    #[schema(value_type = Option<String>)]
+    grace: Option<Duration>,
+    /// The new secret; a random one without it.
+    #[serde(default, deserialize_with = "optional_secret")]
+    #[schema(value_type = Option<String>)]
+    secret: Option<Secret>,
+}
+
+/// The body of `PUT /v1/users/{id}/password`.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewPassword {
+    /// The password.
+    #[serde(deserialize_with = "optional_secret")]
+    #[schema(value_type = String, min_length = 1, max_length = 1024)]
+    password: Option<Secret>,
+}
+
+/// The body of `POST /v1/tokens`.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewToken {
+    /// The key of the consumer.
+    consumer: ConsumerKey,
+    /// The id of the user that it acts for.
+    user: UserId,
+    /// The permissions that it grants; by default all of the consumer's.
+    #[schema(min_items = 1)]
+    permissions: Option<Vec<Permission>>,
+}
+
+/// The body of `POST /v1/explain`.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawRequest {
+    /// The request as it goes over the wire.
+    request: String,
+}
+
+/// The response to a bulk revocation.
+#[derive(Serialize, utoipa::ToSchema)]
+pub(super) struct Revoked {
+    /// The number of access tokens that were not revoked before.
+    revoked: u64,
+}
+
+fn optional_duration<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    let duration = text.map(|text| parse_duration(&text)).transpose();
+    duration.map_err(D::Error::custom)
+}
+
+/// Reads a secret.
+fn optional_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
+    secret(Value::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+/// Takes a secret out of members.
+fn take_secret(members: &mut Map<String, Value>, name: &str) -> Result<Option<Secret>, ApiError> {
+    let member = members.remove(name).unwrap_or_default();
+    secret(member).map_err(|problem| wrong(name, problem.to_owned()))
+}
+
+/// The secret that a member holds. Serde's own message would repeat a number, which may be meant as one.
+fn secret(member: Value) -> Result<Option<Secret>, &'static str> {
+    match member {
+        Value::Null => Ok(None),
+        // A consumer that may have an empty one is registered by command.
+        Value::String(secret) if secret.is_empty() => Err("it is empty"),
+        Value::String(secret) => Ok(Some(secret.into())),
+        _ => Err("this is not a text"),
+    }
+}
+
+impl Call<'_> {
+    fn page(&self) -> Result<Page<'_>, ApiError> {
+        self.query.page()
+    }
+
+    /// The cursor of a list that is sorted by names.
+    fn after<T: std::str::FromStr<Err: ToString>>(page: Page<'_>) -> Result<Option<T>, ApiError> {
+        let cursor = page.cursor.map(str::parse).transpose();
+        cursor.map_err(|error: T::Err| wrong("cursor", error.to_string()))
+    }
+
+    fn record_filter(&self) -> Result<RecordFilter, ApiError> {
+        Ok(RecordFilter {
+            q: self.query.text("q").map(str::to_owned),
+            enabled: self.query.parsed("enabled")?,
+            unused_since: None,
+        })
+    }
+
+    fn key(&self) -> Result<ConsumerKey, ApiError> {
+        self.segment.parse().map_err(|_| ApiError::NotFound)
+    }
+
+    /// Accepts the record only in the state that `If-Match` names.
+    fn guard<T: Serialize>(&self) -> impl Fn(&T) -> bool + Sync {
+        |record| self.is_expected(&tag(record))
+    }
+
+    fn consumer_guard(&self) -> impl Fn(&Consumer) -> bool + Sync {
+        |consumer| self.is_expected(&self.consumer_tag(consumer))
+    }
+
+    fn consumer_tag(&self, consumer: &Consumer) -> String {
+        tag(&self.backend.manage.view(consumer))
+    }
+
+    async fn shown(&self, consumer: Consumer) -> Result<OwnResponse, ApiError> {
+        let tag = self.consumer_tag(&consumer);
+        let views = self.backend.manage.views(vec![consumer]).await?;
+        let view = views.into_iter().next().map(|(_, view)| view);
+        Ok(written(200, view).field("ETag", tag))
+    }
+
+    fn issued(&self, status: u16, consumer: &Consumer) -> OwnResponse {
+        let view = self.backend.manage.view(consumer);
+        let view = view::with_secret(view, "secret", &consumer.secret);
+        written(status, view).field("ETag", self.consumer_tag(consumer))
+    }
+
+    pub(super) async fn list_consumers(&self) -> Result<OwnResponse, ApiError> {
+        let (page, filter) = (self.page()?, self.record_filter()?);
+        let unused_for = self.query.duration("unused_for")?;
+        let after = Self::after(page)?;
+        let manage = &self.backend.manage;
+        let listed = manage.consumers(filter, unused_for, after.as_ref(), page.limit + 1);
+        let views = manage.views(listed.await?).await?;
+        let view = |(_, view): &(Consumer, Map<String, Value>)| json!(view);
+        Ok(paged(views, page, view, |(last, _)| last.key.to_string()))
+    }
+
+    pub(super) async fn register_consumer(&mut self) -> Result<OwnResponse, ApiError> {
+        let manage = &self.backend.manage;
+        let mut members = std::mem::take(&mut self.body);
+        let secret = take_secret(&mut members, "secret")?;
+        let registered = manage.register_consumer(&self.actor, members, secret);
+        let consumer = registered.await.map_err(|error| match error {
+            // The fault of the request, not of a record's state.
+            ManageError::CannotSign => wrong("rsa_only", error.to_string()),
+            error => error.into(),
+        })?;
+        let location = place("consumers", consumer.key.as_str());
+        Ok(self.issued(201, &consumer).field("Location", location))
+    }
+
+    pub(super) async fn show_consumer(&self) -> Result<OwnResponse, ApiError> {
+        let consumer = self.backend.manage.consumer(&self.key()?).await?;
+        self.shown(consumer).await
+    }
+
+    pub(super) async fn change_consumer(&self) -> Result<OwnResponse, ApiError> {
+        let (manage, key) = (&self.backend.manage, self.key()?);
+        let guard = self.consumer_guard();
+        let changed = manage.patch_consumer(&self.actor, &key, Some(&guard), &self.body);
+        self.shown(changed.await?).await
+    }
+
+    pub(super) async fn remove_consumer(&self) -> Result<OwnResponse, ApiError> {
+        let (manage, key) = (&self.backend.manage, self.key()?);
+        let guard = self.consumer_guard();
+        manage
+            .remove_consumer(&self.actor, &key, Some(&guard))
+            .await?;
+        Ok(done())
+    }
+
+    pub(super) async fn rotate_secret(&mut self) -> Result<OwnResponse, ApiError> {
+        let (manage, key) = (&self.backend.manage, self.key()?);
+        let Rotation { grace, secret } = typed(std::mem::take(&mut self.body))?;
+        let guard = self.consumer_guard();
+        let rotated = manage.rotate_secret(&self.actor, &key, Some(&guard), secret, grace);
+        Ok(self.issued(200, &rotated.await?))
+    }
+
+    pub(super) async fn end_grace(&self) -> Result<OwnResponse, ApiError> {
+        let (manage, key) = (&self.backend.manage, self.key()?);
+        let guard = self.consumer_guard();
+        manage.end_grace(&self.actor, &key, Some(&guard)).await?;
+        Ok(done())
+    }
+
+    async fn user(&self) -> Result<User, ApiError> {
+        let id = self.segment.parse().map_err(|_| ApiError::NotFound)?;
+        Ok(self.backend.manage.user_of_id(&id).await?)
+    }
+
+    fn shown_user(&self, status: u16, user: &User) -> OwnResponse {
+        written(status, user).field("ETag", tag(user))
+    }
+
+    async fn hash(&self, password: Secret) -> Result<Secret, ApiError> {
+        let hashed = self
+            .admin
+            .control
+            .passwords
+            .run(None, move || password::hash(&password));
+        let hashed = hashed
+            .await?
+            .map_err(|error| InvalidInput::member("password", error))?;
+        Ok(hashed)
+    }
+
+    pub(super) async fn list_users(&self) -> Result<OwnResponse, ApiError> {
+        let (page, filter) = (self.page()?, self.record_filter()?);
+        let after = Self::after(page)?;
+        let manage = &self.backend.manage;
+        let listed = manage.users(&filter, after.as_ref(), page.limit + 1);
+        Ok(paged(
+            listed.await?,
+            page,
+            |user| json!(user),
+            |last| last.id.to_string(),
+        ))
+    }
+
+    pub(super) async fn add_user(&mut self) -> Result<OwnResponse, ApiError> {
+        let manage = &self.backend.manage;
+        let mut members = std::mem::take(&mut self.body);
+        let password = take_secret(&mut members, "password")?;
+        let mut user = manage.new_user_of(members)?;
+        if let Some(password) = password {
+            user.password_hash = Some(self.hash(password).await?);
+        }
+        manage.add_user(&self.actor, &user).await?;
+        let location = place("users", user.id.as_str());
+        Ok(self.shown_user(201, &user).field("Location", location))
+    }
+
+    pub(super) async fn show_user(&self) -> Result<OwnResponse, ApiError> {
+        Ok(self.shown_user(200, &self.user().await?))
+    }
+
+    pub(super) async fn change_user(&self) -> Result<OwnResponse, ApiError> {
+        let id = self.segment.parse().map_err(|_| ApiError::NotFound)?;
+        let manage = &self.backend.manage;
+        let guard = self.guard();
+        let changed = manage.patch_user(&self.actor, &id, Some(&guard), &self.body);
+        Ok(self.shown_user(200, &changed.await?))
+    }
+
+    pub(super) async fn remove_user(&self) -> Result<OwnResponse, ApiError> {
+        let user = self.user().await?;
+        let manage = &self.backend.manage;
+        let guard = self.guard();
+        manage.remove_user(&self.actor, &user, Some(&guard)).await?;
+        Ok(done())
+    }
+
+    pub(super) async fn set_password(&mut self) -> Result<OwnResponse, ApiError> {
+        let NewPassword { password } = typed(std::mem::take(&mut self.body))?;
+        let user = self.user().await?;
+        let hash = self.hash(password.unwrap_or_default()).await?;
+        let manage = &self.backend.manage;
+        let guard = self.guard();
+        let set = manage.set_password(&self.actor, &user, Some(&guard), hash);
+        set.await?;
+        Ok(done())
+    }
+
+    pub(super) async fn list_sessions(&self) -> Result<OwnResponse, ApiError> {
+        let (page, user) = (self.page()?, self.user().await?);
+        let sessions = self.backend.manage.sessions(&user.id).await?;
+        // A user has few sessions. The cursor is the number of sessions before the page.
+        let before = Self::after(page)?.unwrap_or(0_usize);
+        let most = page.limit as usize + 1;
+        let rest: Vec<_> = sessions
+            .into_iter()
+            .skip(before)
+            .take(most)
+            .enumerate()
+            .collect();
+        let view = |(_, session): &(usize, Session)| json!(session);
+        Ok(paged(rest, page, view, |(place, _)| {
+            (before + place + 1).to_string()
+        }))
+    }
+
+    pub(super) async fn end_sessions(&self) -> Result<OwnResponse, ApiError> {
+        let user = self.user().await?;
+        let manage = &self.backend.manage;
+        let guard = self.guard();
+        let ended = manage.end_sessions(&self.actor, &user.id, Some(&guard));
+        ended.await?;
+        Ok(done())
+    }
+
+    fn token_filter(&self) -> Result<TokenFilter, ApiError> {
+        Ok(TokenFilter {
+            user: self.query.parsed("user")?,
+            consumer: self.query.parsed("consumer")?,
+            ..TokenFilter::default()
+        })
+    }
+
+    pub(super) async fn list_tokens(&self) -> Result<OwnResponse, ApiError> {
+        let (page, filter) = (self.page()?, self.token_filter()?);
+        let unused_for = self.query.duration("unused_for")?;
+        let after = match page.cursor {
+            None => (UnixTime(0), ""),
+            Some(cursor) => {
+                let parts = cursor
+                    .split_once('.')
+                    .filter(|(_, token)| !token.contains('\0'));
+                let parts =
+                    parts.and_then(|(time, token)| Some((UnixTime(time.parse().ok()?), token)));
+                parts.ok_or_else(|| wrong("cursor", NO_CURSOR.to_owned()))?
+            }
+        };
+        let manage = &self.backend.manage;
+        let listed = manage.live_tokens(filter, unused_for, after, page.limit + 1);
+        let next = |last: &AccessToken| {
+            let used = last.last_used_at.unwrap_or(last.issued_at);
+            format!("{}.{}", used.0, last.token)
+        };
+        Ok(paged(listed.await?, page, |token| json!(token), next))
+    }
+
+    pub(super) async fn issue_token(&mut self) -> Result<OwnResponse, ApiError> {
+        let is_given = self.body.get("permissions").is_some_and(|it| !it.is_null());
+        let new: NewToken = typed(std::mem::take(&mut self.body))?;
+        let permissions = new.permissions.unwrap_or_default();
+        if permissions.is_empty() && is_given {
+            return Err(wrong(
+                "permissions",
+                "name one at least, or leave it out for all".to_owned(),
+            ));
+        }
+        let manage = &self.backend.manage;
+        let consumer = manage.consumer(&new.consumer).await?;
+        let user = manage.user_of_id(&new.user).await?;
+        let issued = manage.issue_token(&self.actor, &consumer, &user, permissions);
+        let token = issued.await?;
+        let view = view::with_secret(view::members(&token), "token_secret", &token.secret);
+        Ok(written(201, view)
+            .field("Location", place("tokens", &token.token))
+            .field("ETag", tag(&token)))
+    }
+
+    pub(super) async fn revoke_tokens(&self) -> Result<OwnResponse, ApiError> {
+        let filter = self.token_filter()?;
+        let unused_for = self.query.duration("unused_for")?;
+        if filter.user.is_none() && filter.consumer.is_none() && unused_for.is_none() {
+            let problem = "name the tokens by consumer, user or unused_for";
+            return Err(wrong("consumer", problem.to_owned()));
+        }
+        let manage = &self.backend.manage;
+        let revoked = manage
+            .revoke_tokens(&self.actor, filter, unused_for)
+            .await?;
+        Ok(written(200, Revoked { revoked }))
+    }
+
+    pub(super) async fn show_token(&self) -> Result<OwnResponse, ApiError> {
+        let token = self.backend.manage.token(&self.segment, true).await?;
+        Ok(written(200, &token).field("ETag", tag(&token)))
+    }
+
+    pub(super) async fn revoke_token(&self) -> Result<OwnResponse, ApiError> {
+        let manage = &self.backend.manage;
+        let token = manage.token(&self.segment, true).await?;
+        let guard = self.guard();
+        let revoked = manage.revoke_token(&self.actor, &token, Some(&guard));
+        revoked.await?;
+        Ok(done())
+    }
+
+    pub(super) fn list_rejections(&self) -> Result<OwnResponse, ApiError> {
+        let page = self.page()?;
+        let mut kept = self.admin.shared.rejections.newest();
+        if let Some(cursor) = Self::after::<u64>(page)? {
+            kept.retain(|one| one.number < cursor);
+        }
+        let next = |last: &Rejection| last.number.to_string();
+        Ok(paged(kept, page, |one| json!(one), next))
+    }
+
+    pub(super) async fn explain(&mut self) -> Result<OwnResponse, ApiError> {
+        let RawRequest { request } = typed(std::mem::take(&mut self.body))?;
+        let invalid = |problem: String| InvalidInput::member("request", problem);
+        let message = pasted::http(&request).map_err(invalid)?;
+        match self.admin.explain(self.backend, message).await {
+            Ok(explained) => Ok(written(200, explained.view)),
+            Err(Unexplained::Request(problem)) => Err(invalid(problem).into()),
+            Err(Unexplained::Store(error)) => Err(error.into()),
+            Err(Unexplained::Pool(error)) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Charts: bars that the server draws as SVG, with a table for those who do not see them.
+
+use strum::VariantArray as _;
+
+use super::page::{Line, Table, line, time};
+use crate::telemetry::{
+    charts::{MINUTES, QUARTERS, Sample},
+    metrics::{Outcome, REQUEST_BOUNDS, Verdict},
+};
+
+const HEIGHT: u64 = 100;
+/// The width of a bar, and of the gap after it.
+const BAR: usize = 8;
+const GAP: usize = 2;
+
+/// A chart of bars, from the oldest to now.
+pub(super) struct Chart {
+    pub(super) id: &'static str,
+    pub(super) title: String,
+    pub(super) description: String,
+    pub(super) width: usize,
+    pub(super) height: u64,
+    pub(super) bars: Vec<Bar>,
+    pub(super) begin: &'static str,
+    pub(super) scale: String,
+    /// Classes of the style sheet, and the meaning of each colour.
+    pub(super) legend: Vec<(&'static str, &'static str)>,
+    pub(super) table: Table,
+}
+
+/// A rectangle.
+pub(super) struct Bar {
+    pub(super) class: &'static str,
+    pub(super) x: usize,
+    pub(super) y: u64,
+    pub(super) width: usize,
+    pub(super) height: u64,
+}
+
+/// The parts of a bar from the bottom up: class and value.
+type Parts = Vec<(&'static str, u64)>;
+
+const OUTCOMES: [(Outcome, &str, &str); 4] = [
+    (Outcome::Served, "c-served", "served"),
+    (Outcome::Observed, "c-observed", "observed"),
+    (Outcome::Rejected, "c-rejected", "rejected"),
+    (Outcome::Failed, "c-failed", "failed"),
+];
+
+const PERCENTILES: [(u64, &str, &str); 2] = [
+    (50, "c-half", "half of the requests"),
+    (95, "c-most", "95 % of the requests"),
+];
+
+/// The number of requests of a sample with this outcome.
+pub(super) fn outcome(sample: &Sample, wanted: Outcome) -> u64 {
+    let verdicts = Verdict::VARIANTS.iter().zip(&sample.counts.verdicts);
+    let wanted = verdicts.filter(|(verdict, _)| verdict.outcome() == wanted);
+    wanted.map(|(_, count)| count).sum()
+}
+
+/// The bound below which this part of the requests was served.
+pub(super) fn latency(sample: &Sample, percent: u64) -> String {
+    match sample.counts.percentile(percent) {
+        None => "–".to_owned(),
+        Some(index) => bound(index),
+    }
+}
+
+fn bound(index: usize) -> String {
+    match (REQUEST_BOUNDS.get(index), REQUEST_BOUNDS.last()) {
+        (Some(seconds), _) if *seconds < 1.0 => format!("≤ {} ms", seconds * 1e3),
+        (Some(seconds), _) => format!("≤ {seconds} s"),
+        (None, last) => format!("> {} s", last.unwrap_or(&0.0)),
+    }
+}
+
+/// The time that a chart shows: the length of a bar, the number of bars, and the beginning of the first one.
+pub(super) struct Span {
+    period: &'static str,
+    bars: usize,
+    begin: &'static str,
+}
+
+/// The last hour by minute; the current minute is the last bar.
+pub(super) const HOUR: Span = Span {
+    period: "minute",
+    bars: MINUTES + 1,
+    begin: "60 minutes ago",
+};
+
+/// The last day by quarter of an hour.
+pub(super) const DAY: Span = Span {
+    period: "quarter of an hour",
+    bars: QUARTERS,
+    begin: "24 hours ago",
+};
+
+/// Requests by outcome.
+pub(super) fn requests(span: &Span, samples: &[Sample]) -> Chart {
+    let period = span.period;
+    let parts = |sample: &Sample| -> Parts {
+        let parts = OUTCOMES.map(|(kind, class, _)| (class, outcome(sample, kind)));
+        parts.into()
+    };
+    let most = samples.iter().map(|sample| sample.counts.total()).max();
+    let most = most.unwrap_or_default();
+    let sums = OUTCOMES.map(|(kind, _, name)| {
+        let sum: u64 = samples.iter().map(|sample| outcome(sample, kind)).sum();
+        format!("{sum} {name}")
+    });
+    let row = |sample: &Sample| -> Vec<Line> {
+        let counts = OUTCOMES.map(|(kind, ..)| line(outcome(sample, kind).to_string()));
+        [line(time(sample.end))].into_iter().chain(counts).collect()
+    };
+    Chart {
+        description: format!("{}. Each bar is a {period}.", sums.join(", ")),
+        scale: format!("full height: {most} in a {period}"),
+        legend: OUTCOMES.map(|(_, class, name)| (class, name)).into(),
+        ..Chart::new(
+            span,
+            "requests",
+            format!("Requests by {period}"),
+            samples,
+            most,
+            parts,
+            (
+                vec!["until", "served", "observed", "rejected", "failed"],
+                row,
+            ),
+        )
+    }
+}
+
+/// The latency of requests.
+pub(super) fn latencies(span: &Span, samples: &[Sample]) -> Chart {
+    let period = span.period;
+    let highest = REQUEST_BOUNDS.len() as u64 + 1;
+    let step = |sample: &Sample, percent| {
+        let index = sample.counts.percentile(percent);
+        index.map_or(0, |index| index as u64 + 1)
+    };
+    let parts = |sample: &Sample| -> Parts {
+        let (half, most) = (step(sample, 50), step(sample, 95));
+        vec![("c-half", half), ("c-most", most - half)]
+    };
+    let row = |sample: &Sample| -> Vec<Line> {
+        let took = PERCENTILES.map(|(percent, ..)| line(latency(sample, percent)));
+        [line(time(sample.end))].into_iter().chain(took).collect()
+    };
+    let now = samples.iter().rfind(|sample| sample.counts.total() > 0);
+    let now = now.map_or_else(
+        || "no requests".to_owned(),
+        |last| {
+            let [half, most] = [50, 95].map(|percent| latency(last, percent));
+            format!("last: half in {half}, 95 % in {most}")
+        },
+    );
+    Chart {
+        description: format!("{now}. Each bar is a {period}; its height is logarithmic."),
+        scale: now,
+        legend: PERCENTILES.map(|(_, class, name)| (class, name)).into(),
+        ..Chart::new(
+            span,
+            "latency",
+            format!("Latency by {period}"),
+            samples,
+            highest,
+            parts,
+            (vec!["until", "half in", "95 % in"], row),
+        )
+    }
+}
+
+impl Chart {
+    /// Draws a bar for each sample; `full` is the value of the whole height.
+    fn new(
+        span: &Span,
+        id: &'static str,
+        title: String,
+        samples: &[Sample],
+        full: u64,
+        parts: impl Fn(&Sample) -> Parts,
+        (head, row): (Vec<&'static str>, impl Fn(&Sample) -> Vec<Line>),
+    ) -> Self {
+        let mut bars = Vec::new();
+        // The last bar is at the right end.
+        let first = span.bars.saturating_sub(samples.len());
+        for (index, sample) in (first..).zip(samples) {
+            let mut below = 0;
+            for (class, value) in parts(sample) {
+                // A value above zero is visible, however small it is.
+                let least = u64::from(value > 0);
+                let height = (value * HEIGHT / full.max(1)).max(least);
+                let height = height.min(HEIGHT - below);
+                below += height;
+                if height > 0 {
+                    bars.push(Bar {
+                        class,
+                        x: index * (BAR + GAP),
+                        y: HEIGHT - below,
+                        width: BAR,
+                        height,
+                    });
+                }
+            }
+        }
+        Self {
+            id,
+            description: String::new(),
+            width: span.bars * (BAR + GAP),
+            height: HEIGHT,
+            bars,
+            begin: span.begin,
+            scale: String::new(),
+            legend: Vec::new(),
+            table: Table {
+                caption: title.clone(),
+                head,
+                rows: samples.iter().rev().map(row).collect(),
+                ..Table::default()
+            },
+            title,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{base::clock::UnixTime, telemetry::charts::Counts};
+
+    fn sample(served: u64, rejected: u64) -> Sample {
+        let mut verdicts = vec![0; Verdict::VARIANTS.len()];
+        verdicts[Verdict::Forwarded as usize] = served;
+        verdicts[Verdict::NonceUsed as usize] = rejected;
+        let latency = vec![served, 0, rejected];
+        Sample {
+            end: UnixTime(1_000),
+            counts: Counts { verdicts, latency },
+        }
+    }
+
+    #[test]
+    fn bars_end_at_now_and_stay_within_the_height() {
+        let samples = [sample(0, 0), sample(1, 1_000), sample(300, 100)];
+        for span in [HOUR, DAY] {
+            let chart = requests(&span, &samples);
+            let bars = chart.bars.iter();
+            let bars = bars.map(|bar| (bar.class, bar.x, bar.y, bar.height));
+            let last = (span.bars - 1) * (BAR + GAP);
+            assert_eq!(
+                Vec::from_iter(bars),
+                [
+                    ("c-served", last - BAR - GAP, 99, 1),
+                    ("c-rejected", last - BAR - GAP, 0, 99),
+                    ("c-served", last, 71, 29),
+                    ("c-rejected", last, 62, 9),
+                ]
+            );
+            assert_eq!(chart.width, last + BAR + GAP);
+            assert!(
+                chart
+                    .description
+                    .starts_with("301 served, 0 observed, 1100 rejected")
+            );
+            assert_eq!(chart.table.rows.len(), samples.len());
+        }
+        let chart = latencies(&HOUR, &[sample(0, 0)]);
+        assert!(chart.bars.is_empty() && chart.scale == "no requests");
+        let chart = latencies(&HOUR, &samples);
+        assert_eq!(chart.scale, "last: half in ≤ 0.5 ms, 95 % in ≤ 2.5 ms");
+    }
+}

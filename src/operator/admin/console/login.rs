@@ -1,0 +1,130 @@
+//! Logging in with an admin token.
+
+use std::net::IpAddr;
+
+use http::Uri;
+
+use super::{
+    Sent,
+    page::{Field, FieldKind, Form, Section, line, path},
+    session,
+};
+use crate::{
+    operator::admin::{Admin, Backend, tokens::Denied},
+    provider::respond::OwnResponse,
+};
+
+/// A request without a session.
+pub(super) struct Login<'a> {
+    pub(super) admin: &'a Admin,
+    pub(super) backend: &'a Backend,
+    pub(super) peer: Option<IpAddr>,
+    /// The browser speaks https.
+    pub(super) is_secure: bool,
+    /// The browser has sent a cookie.
+    pub(super) is_back: bool,
+}
+
+/// Shows a page: status, title and parts.
+type Show<'a> = &'a dyn Fn(u16, &str, &[Section]) -> OwnResponse;
+
+impl Login<'_> {
+    /// Responds with the login form, or opens a session.
+    pub(super) fn respond(&self, at: &str, uri: &Uri, sent: Sent, show: Show<'_>) -> OwnResponse {
+        if at != "/login" {
+            if sent.form.is_some() {
+                let text = "Nothing was changed: the session has ended. Log in and begin again.";
+                return form(show, 403, "/", Some(text));
+            }
+            let here = uri.path_and_query().map_or("/", |here| here.as_str());
+            let to = if here == "/" { "" } else { here };
+            return OwnResponse::see_other(path("/login", &[("to", to)]));
+        }
+        let to = |form: &crate::provider::pages::form::Form| {
+            form.field("to")
+                .filter(|to| is_local(to))
+                .unwrap_or("/")
+                .to_owned()
+        };
+        let Some(form_sent) = &sent.form else {
+            let to = to(&sent.query);
+            let is_lost = sent.query.field("opened").is_some() && !self.is_back;
+            let lost = "The browser did not keep the session's cookie. Open the console by https, or through a tunnel to a \
+                        loopback address.";
+            return form(show, 200, &to, is_lost.then_some(lost));
+        };
+        let (to, token) = (to(form_sent), form_sent.field("token").unwrap_or_default());
+        let (console, tokens) = (&self.admin.control.console, &self.backend.tokens);
+        let checked = self
+            .admin
+            .control
+            .gate()
+            .check(tokens, token.trim().as_bytes(), self.peer);
+        let kind = match checked {
+            Ok(kind) => kind,
+            Err(Denied::Throttled(wait)) => {
+                let text = format!(
+                    "Too many wrong tokens from this address. Wait {} s.",
+                    wait.as_secs()
+                );
+                return form(show, 429, &to, Some(&text))
+                    .field("Retry-After", wait.as_secs().to_string());
+            }
+            Err(Denied::Missing | Denied::Wrong) => {
+                return form(show, 403, &to, Some("This is not an admin token."));
+            }
+        };
+        let word: &str = kind.into();
+        let address = self.peer.map(tracing::field::display);
+        match console.sessions.open(tokens, kind, console.clock.now()) {
+            Ok(session) => {
+                tracing::info!(target: "audit", event = "console_login", by = "console", admin_token = word, address);
+                let cookie = session::set_cookie(Some(&session), self.is_secure);
+                let next = if to == "/" {
+                    path("/login", &[("opened", "1")])
+                } else {
+                    to
+                };
+                OwnResponse::see_other(next).field("Set-Cookie", cookie)
+            }
+            Err(error) => {
+                tracing::error!(%error, "console: no session");
+                form(
+                    show,
+                    500,
+                    &to,
+                    Some("No session could be opened; the log says more."),
+                )
+            }
+        }
+    }
+}
+
+/// Whether this is a path of the console itself.
+fn is_local(to: &str) -> bool {
+    let bytes = to.as_bytes();
+    bytes.first() == Some(&b'/')
+        && !matches!(bytes.get(1), Some(b'/' | b'\\'))
+        && bytes.iter().all(u8::is_ascii_graphic)
+}
+
+fn form(show: Show<'_>, status: u16, to: &str, problem: Option<&str>) -> OwnResponse {
+    let mut sections = Vec::new();
+    if let Some(problem) = problem {
+        sections.push(Section::Note("bad", line(problem)));
+    }
+    sections.push(Section::Text(line(
+        "Paste the token of admin.token_file, or that of admin.read_token_file to read only.",
+    )));
+    sections.push(Section::Form(Form {
+        action: "/login".to_owned(),
+        // The token proves the sender here.
+        csrf: Some(String::new()),
+        fields: vec![
+            Field::hidden("to", to),
+            Field::new(FieldKind::Password, "token", "Admin token", ""),
+        ],
+        button: "Log in".to_owned(),
+    }));
+    show(status, "Log in", &sections)
+}

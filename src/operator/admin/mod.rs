@@ -1,0 +1,285 @@
+//! The admin listener, for operators and not for the public: health, readiness and metrics, the admin API under `/v1/`, and
+//! the console everywhere else.
+
+mod api;
+pub mod console;
+mod explain;
+pub mod readiness;
+pub mod tokens;
+
+use std::{
+    net::IpAddr,
+    pin::Pin,
+    rc::Rc,
+    sync::{Arc, OnceLock},
+    task::{Context, Poll},
+};
+
+use arc_swap::ArcSwapOption;
+use http::{Method, Request, Response, header};
+use tokio::{runtime::Handle, task::spawn_local};
+
+use self::{
+    console::Console,
+    readiness::Readiness,
+    tokens::{Gate, Tokens},
+};
+use crate::{
+    base::{clock::Clock, fields::single},
+    gateway::proxy::{Phase, Shared, jwk_set},
+    oauth::Authority,
+    operator::{explain::Rules, manage::Management},
+    provider::{
+        login::PasswordPool,
+        respond::{self, Format, OwnResponse, look::Look},
+    },
+    request::parse::{Rejection, origin::INVALID_HOST},
+    telemetry::{
+        heartbeats::HUNG_AFTER,
+        metrics::{CONTENT_TYPE, Verdict},
+    },
+    wire::{
+        origin::{is_localhost, without_brackets},
+        server::{
+            caller::Limits,
+            connection::Handler,
+            request::RequestBody,
+            response::{Gone, ResponseBody},
+        },
+    },
+};
+
+/// Serves the admin listener, or the probe listener.
+pub struct Admin {
+    /// Checks whether signed calls can be served.
+    pub readiness: Arc<Readiness>,
+    /// The state of the workers.
+    pub shared: Arc<Shared>,
+    /// Reports health and readiness alone.
+    pub is_probe: bool,
+    /// From this phase on, another process or none answers.
+    pub until: Phase,
+    /// Health and metrics answer under any Host: the listener is reached from other machines, whose names for it vary.
+    pub any_host: bool,
+    /// The admin API and the console.
+    pub control: Arc<Control>,
+}
+
+/// The state of the admin API and the console.
+pub struct Control {
+    /// Their backend, which a reload replaces; `None`: they are off.
+    pub backend: ArcSwapOption<Backend>,
+    /// Hashes new passwords, apart from those of logins.
+    pub passwords: PasswordPool,
+    /// The state of the console.
+    pub console: Console,
+    gate: OnceLock<Gate>,
+    clock: Clock,
+}
+
+impl Control {
+    /// API and console are off until there is a backend.
+    pub fn new(clock: Clock, passwords: PasswordPool, console: Console) -> Self {
+        Self {
+            backend: ArcSwapOption::empty(),
+            passwords,
+            console,
+            gate: OnceLock::new(),
+            clock,
+        }
+    }
+
+    /// Limits the wrong tokens of each address.
+    pub fn gate(&self) -> &Gate {
+        self.gate.get_or_init(|| Gate::new(self.clock.clone()))
+    }
+}
+
+/// The backend of the admin API and the console.
+pub struct Backend {
+    /// The tokens that are accepted.
+    pub tokens: Tokens,
+    /// The use cases.
+    pub manage: Management,
+    /// The rules by which requests are explained.
+    pub rules: Rules,
+}
+
+impl Admin {
+    async fn page(&self, mut request: Request<RequestBody>) -> Result<OwnResponse, Rejection> {
+        let path = request.uri().path();
+        let is_open =
+            matches!(path, "/healthz" | "/readyz") || path == "/metrics" && !self.is_probe;
+        let is_network = request.body().caller().peer.address.is_some();
+        if !is_open || !self.any_host && is_network {
+            self.check_host(&request)?;
+        }
+        let is_jwk_set = path == "/jwks.json" && !self.is_probe;
+        // From here on the store may be another process's.
+        if !is_open && *self.shared.phase.borrow() >= Phase::Leaving {
+            return Ok(text(503, "this process is ending\n"));
+        }
+        match path {
+            _ if (is_open || is_jwk_set)
+                && !matches!(*request.method(), Method::GET | Method::HEAD) =>
+            {
+                Err(Rejection::MethodNotAllowed { allow: "GET, HEAD" })
+            }
+            "/healthz" => Ok(match self.readiness.heartbeats.hung(HUNG_AFTER) {
+                None => text(200, "ok\n"),
+                Some(hung) => text(503, &format!("{hung}\n")),
+            }),
+            "/readyz" => Ok(self.ready().await),
+            "/metrics" if is_open => {
+                let metrics = &self.shared.metrics;
+                let is_ready = !self.is_announced() && self.readiness.report().0;
+                metrics.ready.set(is_ready.into());
+                Ok(OwnResponse::new(
+                    200,
+                    CONTENT_TYPE,
+                    metrics.render(),
+                    Verdict::Page,
+                ))
+            }
+            _ if is_jwk_set => {
+                let set = jwk_set(&self.shared.live.load());
+                Ok(set.unwrap_or_else(|| text(404, "nothing is signed\n")))
+            }
+            _ => match self.control.backend.load_full().filter(|_| !self.is_probe) {
+                Some(backend) if is_api(path) => {
+                    Ok(api::respond(self, &backend, &mut request).await)
+                }
+                Some(backend) => Ok(console::respond(self, &backend, &mut request).await),
+                None => Ok(text(404, "not found\n")),
+            },
+        }
+    }
+
+    fn is_announced(&self) -> bool {
+        *self.shared.phase.borrow() > Phase::Serving
+    }
+
+    async fn ready(&self) -> OwnResponse {
+        if self.is_announced() {
+            return text(503, "not ready: draining\n");
+        }
+        let readiness = &self.readiness;
+        readiness.look().await;
+        match readiness.report() {
+            (true, report) => text(200, &report),
+            (false, report) => text(503, &report),
+        }
+    }
+
+    /// A page in the operator's browser could reach a loopback address under a host name of its own, but it cannot send an
+    /// address, a name under `localhost`, or a name of `admin.hosts`, as Host or in the target.
+    fn check_host(&self, request: &Request<RequestBody>) -> Result<(), Rejection> {
+        let host = single(request.headers(), &header::HOST).ok().flatten();
+        let host = Authority::parse(host.unwrap_or_default()).map_err(|_| INVALID_HOST)?;
+        let named = Authority::parse(host_of(request)).map_err(|_| INVALID_HOST)?;
+        match [host, named]
+            .iter()
+            .all(|named| self.is_own_host(named.host))
+        {
+            true => Ok(()),
+            false => Err(Rejection::Misdirected),
+        }
+    }
+
+    fn is_own_host(&self, host: &str) -> bool {
+        let live = self.shared.live.load();
+        let mut names = live.admin_hosts.iter();
+        without_brackets(host).parse::<IpAddr>().is_ok()
+            || is_localhost(host)
+            || names.any(|name| host.eq_ignore_ascii_case(name))
+    }
+}
+
+/// Host and port that a request names: those of an absolute target, else Host (RFC 9112 §3.2.2: "the origin server MUST
+/// ignore the received Host header field (if any) and instead use the host information of the request-target").
+fn host_of(request: &Request<RequestBody>) -> &[u8] {
+    let target = request.uri().authority().map(|it| it.as_str().as_bytes());
+    let host = || single(request.headers(), &header::HOST).ok().flatten();
+    target.or_else(host).unwrap_or_default()
+}
+
+fn text(status: u16, text: &str) -> OwnResponse {
+    let kind = "text/plain; charset=utf-8";
+    OwnResponse::new(status, kind, text.to_owned(), Verdict::Page).never_stored()
+}
+
+fn is_api(path: &str) -> bool {
+    path == "/v1" || path.starts_with("/v1/")
+}
+
+/// Work that goes on when the caller has gone: a change that was made must not lack its audit record.
+struct Completed(Option<Pin<Box<dyn Future<Output = OwnResponse>>>>);
+
+impl Future for Completed {
+    type Output = OwnResponse;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<OwnResponse> {
+        let Some(work) = &mut self.0 else {
+            return Poll::Pending;
+        };
+        let polled = work.as_mut().poll(context);
+        if polled.is_ready() {
+            self.0 = None;
+        }
+        polled
+    }
+}
+
+impl Drop for Completed {
+    fn drop(&mut self) {
+        // There is no runtime any more when the process ends.
+        if let Some(work) = self.0.take().filter(|_| Handle::try_current().is_ok()) {
+            spawn_local(async move { drop(work.await) });
+        }
+    }
+}
+
+impl Handler for Admin {
+    fn limits(&self) -> Limits {
+        Limits::SMALL
+    }
+
+    fn evicted(&self) {
+        self.shared.metrics.connections_evicted.inc();
+    }
+
+    fn refused(&self) {
+        self.shared.metrics.connections_refused.inc();
+    }
+
+    fn is_draining(&self) -> bool {
+        *self.shared.phase.borrow() >= self.until
+    }
+
+    async fn draining(&self) {
+        let mut phase = self.shared.phase.clone();
+        // An error means that the process is gone.
+        let _ = phase.wait_for(|phase| *phase >= self.until).await;
+    }
+
+    async fn answer(
+        self: Rc<Self>,
+        request: Request<RequestBody>,
+    ) -> Result<Response<ResponseBody>, Gone> {
+        let method = request.method().clone();
+        let format = match is_api(request.uri().path()) {
+            true => Format::Json,
+            false => Format::preferred_by(request.headers()),
+        };
+        let page = async move {
+            self.page(request).await.unwrap_or_else(|rejection| {
+                respond::failure(&rejection.into(), Look::plain().in_english(), format, "")
+            })
+        };
+        let answer = match method {
+            Method::GET | Method::HEAD => page.await,
+            _ => Completed(Some(Box::pin(page))).await,
+        };
+        Ok(answer.into_response(&method))
+    }
+}

@@ -1,0 +1,357 @@
+//! The life of a consumer.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Actor, Change, InvalidInput, ManageError, Management, Watched, check_members,
+    input::{merged, read},
+    view,
+};
+use crate::{
+    base::{names::ConsumerKey, random, secret::Secret},
+    provider::issue::registration,
+    records::store::{
+        port::{Added, Guard, RecordFilter, Updated},
+        record::Consumer,
+    },
+    telemetry::audit::CommandRecord,
+};
+
+impl Management {
+    /// Registers a consumer.
+    ///
+    /// # Errors
+    /// [`ManageError::ConsumerExists`], [`ManageError::ConsumerRemoved`], [`ManageError::CannotSign`], or the store fails.
+    pub async fn add_consumer(
+        &self,
+        by: &Actor,
+        consumer: Consumer,
+    ) -> Result<Consumer, ManageError> {
+        if !consumer.can_sign() {
+            return Err(ManageError::CannotSign);
+        }
+        match self.store.add_consumer(consumer.clone()).await? {
+            Added::Added => {
+                self.audit_consumer(by, "consumer_registered", &consumer.key)
+                    .await;
+                Ok(consumer)
+            }
+            Added::Taken if self.store.consumer(&consumer.key).await?.is_none() => {
+                Err(ManageError::ConsumerRemoved(consumer.key))
+            }
+            Added::Taken => Err(ManageError::ConsumerExists(consumer.key)),
+        }
+    }
+
+    /// Finds a consumer.
+    ///
+    /// # Errors
+    /// [`ManageError::ConsumerUnknown`], or the store fails.
+    pub async fn consumer(&self, key: &ConsumerKey) -> Result<Consumer, ManageError> {
+        let found = self.store.consumer(key).await?;
+        found.ok_or_else(|| ManageError::ConsumerUnknown(key.clone()))
+    }
+
+    /// Lists consumers by their keys, from after `after`, at most `limit`; with `unused_for` only those that were registered
+    /// and signed their last call at least that long ago.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn consumers(
+        &self,
+        filter: RecordFilter,
+        unused_for: Option<Duration>,
+        after: Option<&ConsumerKey>,
+        limit: u32,
+    ) -> Result<Vec<Consumer>, ManageError> {
+        let filter = RecordFilter {
+            unused_since: self.unused_since(unused_for),
+            ..filter
+        };
+        Ok(self.store.consumers(&filter, after, limit).await?)
+    }
+
+    /// A consumer with these members, which is not registered yet: those of a view, `key` and `rsa_public_key`. Key and secret
+    /// are random unless given.
+    ///
+    /// # Errors
+    /// [`ManageError::Invalid`], [`ManageError::CannotSign`], [`ManageError::EmptySecret`], [`ManageError::LongSecret`], or a failure of the random generator.
+    pub fn new_consumer(
+        &self,
+        mut members: Map<String, Value>,
+        secret: Option<Secret>,
+    ) -> Result<Consumer, ManageError> {
+        #[derive(serde::Deserialize)]
+        struct Key {
+            key: Option<ConsumerKey>,
+        }
+
+        let key = members.remove("key").unwrap_or_default();
+        let Key { key } = read(json!({ "key": key }))?;
+        if !members.contains_key("name") {
+            return Err(InvalidInput::member("name", "a name is needed").into());
+        }
+        let key = key.map_or_else(random::name, Ok)?;
+        let secret = given_or_random(secret)?;
+        let now = self.clock.now();
+        let new = Consumer::new(key, secret, String::new(), now);
+        patched(&new, members)
+    }
+
+    /// Registers a consumer, as [`Self::new_consumer`] makes it.
+    ///
+    /// # Errors
+    /// Those of [`Self::new_consumer`] and [`Self::add_consumer`].
+    pub async fn register_consumer(
+        &self,
+        by: &Actor,
+        members: Map<String, Value>,
+        secret: Option<Secret>,
+    ) -> Result<Consumer, ManageError> {
+        let consumer = self.new_consumer(members, secret)?;
+        self.add_consumer(by, consumer).await
+    }
+
+    /// Changes a consumer by a JSON Merge Patch (RFC 7396) of the members of its view, and of `rsa_public_key`.
+    ///
+    /// # Errors
+    /// [`ManageError::ConsumerUnknown`], [`ManageError::ConsumerElsewhere`], [`ManageError::Invalid`],
+    /// [`ManageError::CannotSign`], [`ManageError::Stale`], or the store fails.
+    pub async fn patch_consumer(
+        &self,
+        by: &Actor,
+        key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
+        members: &Map<String, Value>,
+    ) -> Result<Consumer, ManageError> {
+        let change = |consumer: &mut Consumer| {
+            *consumer = patched(consumer, members.clone())?;
+            Ok(())
+        };
+        self.change_consumer(by, key, None, guard, &change).await
+    }
+
+    /// Lists the consumers whose previous secret still verifies, by the end of the grace, at most `limit`.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn consumers_in_grace(&self, limit: u32) -> Result<Vec<Consumer>, ManageError> {
+        let now = self.clock.now();
+        Ok(self.store.consumers_in_grace(now, limit).await?)
+    }
+
+    /// Accepts the calls of a consumer, or refuses them.
+    ///
+    /// # Errors
+    /// As [`Self::patch_consumer`].
+    pub async fn set_consumer_enabled(
+        &self,
+        by: &Actor,
+        key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
+        enabled: bool,
+    ) -> Result<Consumer, ManageError> {
+        let members = Map::from_iter([("enabled".to_owned(), enabled.into())]);
+        self.patch_consumer(by, key, guard, &members).await
+    }
+
+    /// Gives a consumer another secret, a random one unless it is given. During `grace` the previous secret also verifies.
+    ///
+    /// # Errors
+    /// [`ManageError::EmptySecret`], [`ManageError::LongSecret`], a failure of the random generator, and those of [`Self::patch_consumer`].
+    pub async fn rotate_secret(
+        &self,
+        by: &Actor,
+        key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
+        secret: Option<Secret>,
+        grace: Option<Duration>,
+    ) -> Result<Consumer, ManageError> {
+        let secret = given_or_random(secret)?;
+        let until = grace.map(|grace| self.clock.now().after(grace));
+        let rotate = |consumer: &mut Consumer| {
+            let before = std::mem::replace(&mut consumer.secret, secret.clone());
+            consumer.previous_secret = until.map(|until| (before, until));
+            match consumer.may_have_its_secret() {
+                true => Ok(()),
+                false => Err(ManageError::EmptySecret),
+            }
+        };
+        self.change_consumer(by, key, Some("consumer_secret_rotated"), guard, &rotate)
+            .await
+    }
+
+    /// Ends the grace of the previous secret.
+    ///
+    /// # Errors
+    /// As [`Self::patch_consumer`].
+    pub async fn end_grace(
+        &self,
+        by: &Actor,
+        key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
+    ) -> Result<Consumer, ManageError> {
+        let end = |consumer: &mut Consumer| {
+            consumer.previous_secret = None;
+            Ok(())
+        };
+        self.change_consumer(by, key, Some("consumer_grace_ended"), guard, &end)
+            .await
+    }
+
+    async fn change_consumer(
+        &self,
+        by: &Actor,
+        key: &ConsumerKey,
+        event: Option<&str>,
+        guard: Guard<'_, Consumer>,
+        change: &(dyn Fn(&mut Consumer) -> Result<(), ManageError> + Sync),
+    ) -> Result<Consumer, ManageError> {
+        let change = Change::new(guard, change);
+        let apply = |consumer: &mut Consumer| change.apply(consumer);
+        let updated = self.store.update_consumer(key, &apply).await?;
+        if updated == Updated::Unknown {
+            return Err(self.unknown_consumer(key).await);
+        }
+        let members = change.members.lock().clone();
+        let unknown = || ManageError::ConsumerUnknown(key.clone());
+        let consumer = change.result(updated, unknown, || ManageError::CannotSign)?;
+        let event = event.unwrap_or_else(|| match (&members[..], consumer.enabled) {
+            ([one], true) if one == "enabled" => "consumer_enabled",
+            ([one], false) if one == "enabled" => "consumer_disabled",
+            _ => "consumer_changed",
+        });
+        let about = CommandRecord {
+            event: event.to_owned(),
+            consumer: Some(key.to_string()),
+            members: (event == "consumer_changed").then(|| members.join(" ")),
+            ..CommandRecord::default()
+        };
+        self.audit(by, about).await;
+        Ok(consumer)
+    }
+
+    /// Why a consumer cannot be changed: no such one is registered here.
+    async fn unknown_consumer(&self, key: &ConsumerKey) -> ManageError {
+        match self.store.consumer(key).await {
+            Ok(None) => ManageError::ConsumerUnknown(key.clone()),
+            Ok(Some(_)) => ManageError::ConsumerElsewhere(key.clone()),
+            Err(error) => error.into(),
+        }
+    }
+
+    /// Removes a consumer with all its tokens. The key is never used again.
+    ///
+    /// # Errors
+    /// [`ManageError::ConsumerUnknown`], [`ManageError::Stale`], or the store fails.
+    pub async fn remove_consumer(
+        &self,
+        by: &Actor,
+        key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
+    ) -> Result<(), ManageError> {
+        let watched = Watched::new(guard);
+        let check = |consumer: &Consumer| watched.check(consumer);
+        if !self.store.remove_consumer(key, Some(&check)).await? {
+            return Err(match watched.refusal() {
+                Some(stale) => stale,
+                None => self.unknown_consumer(key).await,
+            });
+        }
+        self.audit_consumer(by, "consumer_removed", key).await;
+        Ok(())
+    }
+
+    /// A consumer as operators see it, without its secret. See [`view::with_secret`] for one that has just got it.
+    pub fn view(&self, consumer: &Consumer) -> Map<String, Value> {
+        view::consumer(consumer, self.settings.default_dialect)
+    }
+
+    /// Consumers as operators see them, each with its last use.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn views(
+        &self,
+        consumers: Vec<Consumer>,
+    ) -> Result<Vec<(Consumer, Map<String, Value>)>, ManageError> {
+        let keys: Vec<_> = consumers.iter().map(|one| one.key.clone()).collect();
+        let uses = self.store.consumer_uses(&keys).await?;
+        let with_use = |consumer: Consumer| {
+            let used = uses.iter().find(|used| used.consumer == consumer.key);
+            let view = view::with_use(self.view(&consumer), used);
+            (consumer, view)
+        };
+        Ok(consumers.into_iter().map(with_use).collect())
+    }
+
+    async fn audit_consumer(&self, by: &Actor, event: &str, key: &ConsumerKey) {
+        let about = CommandRecord {
+            event: event.to_owned(),
+            consumer: Some(key.to_string()),
+            ..CommandRecord::default()
+        };
+        self.audit(by, about).await;
+    }
+}
+
+fn given_or_random(secret: Option<Secret>) -> Result<Secret, ManageError> {
+    match secret {
+        None => Ok(random::secret()?),
+        Some(secret) => check_secret(&secret).map(|()| secret),
+    }
+}
+
+/// Checks the length of a secret that is given. Whether it may be empty depends on the consumer.
+///
+/// # Errors
+/// [`ManageError::LongSecret`]
+pub fn check_secret(secret: &Secret) -> Result<(), ManageError> {
+    match secret.expose().len() {
+        ..=registration::MAX_SECRET_BYTES => Ok(()),
+        _ => Err(ManageError::LongSecret),
+    }
+}
+
+/// A consumer after a JSON Merge Patch (RFC 7396); key and secrets stay. A list gets each item once.
+///
+/// Only what is given is checked: what the consumer has was checked when it was given, and a rule that has become stricter
+/// since must not keep anybody from disabling it.
+///
+/// # Errors
+/// [`ManageError::Invalid`], [`ManageError::CannotSign`] and [`ManageError::EmptySecret`]
+pub fn patched(
+    consumer: &Consumer,
+    mut members: Map<String, Value>,
+) -> Result<Consumer, ManageError> {
+    const FIXED: [&str; 3] = ["key", "created_at", "previous_secret_until"];
+
+    check_members(&mut members)?;
+    for items in members.values_mut().filter_map(Value::as_array_mut) {
+        let mut distinct = Vec::new();
+        items.retain(|item| {
+            let is_new = !distinct.contains(item);
+            distinct.extend(is_new.then(|| item.clone()));
+            is_new
+        });
+    }
+    let merged: Consumer = merged(consumer, members, &FIXED)?;
+    // An empty one verifies nothing any more without its deviation.
+    let previous = consumer.previous_secret.clone();
+    let previous =
+        previous.filter(|(secret, _)| !secret.is_empty() || merged.accepts_empty_secret());
+    let patched = Consumer {
+        secret: consumer.secret.clone(),
+        previous_secret: previous,
+        ..merged
+    };
+    if !patched.can_sign() {
+        return Err(ManageError::CannotSign);
+    }
+    match patched.may_have_its_secret() {
+        true => Ok(patched),
+        false => Err(ManageError::EmptySecret),
+    }
+}

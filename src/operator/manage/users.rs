@@ -1,0 +1,273 @@
+//! Local accounts.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Actor, Change, InvalidInput, ManageError, Management, Watched,
+    input::{merged, read},
+};
+use crate::{
+    base::{clock::UnixTime, names::UserId, random, secret::Secret},
+    provider::issue::registration,
+    records::store::{
+        port::{Added, Guard, RecordFilter},
+        record::{Session, User},
+    },
+    telemetry::audit::CommandRecord,
+};
+
+/// An enabled account that is not in the store yet and has no password. The id is random unless given.
+///
+/// # Errors
+/// The random generator fails.
+pub fn new_user(
+    id: Option<UserId>,
+    name: String,
+    display_name: Option<String>,
+    now: UnixTime,
+) -> Result<User, ManageError> {
+    Ok(User {
+        id: id.map_or_else(random::name, Ok)?,
+        name,
+        display_name,
+        password_hash: None,
+        enabled: true,
+        created_at: now,
+    })
+}
+
+impl Management {
+    /// An account with these members, which is not in the store yet and has no password.
+    ///
+    /// # Errors
+    /// [`ManageError::Invalid`], or the random generator fails.
+    pub fn new_user_of(&self, mut members: Map<String, Value>) -> Result<User, ManageError> {
+        #[derive(serde::Deserialize)]
+        struct Id {
+            id: Option<UserId>,
+        }
+
+        let id = members.remove("id").unwrap_or_default();
+        let Id { id } = read(json!({ "id": id }))?;
+        if !members.contains_key("name") {
+            return Err(InvalidInput::member("name", "a name is needed").into());
+        }
+        let user = new_user(id, String::new(), None, self.clock.now())?;
+        let user: User = merged(&user, members, &["id", "created_at"])?;
+        check_names(&user)?;
+        Ok(user)
+    }
+
+    /// Makes an account.
+    ///
+    /// # Errors
+    /// [`ManageError::UserExists`], [`ManageError::UserIdTaken`], [`ManageError::Invalid`], or the store fails.
+    pub async fn add_user(&self, by: &Actor, user: &User) -> Result<(), ManageError> {
+        check_names(user)?;
+        if self.store.add_user(user.clone()).await? == Added::Added {
+            self.audit_user(by, "user_added", &user.id).await;
+            return Ok(());
+        }
+        self.check_name(&user.name).await?;
+        Err(ManageError::UserIdTaken(user.id.clone()))
+    }
+
+    /// Checks that no user has this login name, without regard to ASCII case.
+    ///
+    /// # Errors
+    /// [`ManageError::UserExists`], or the store fails.
+    pub async fn check_name(&self, name: &str) -> Result<(), ManageError> {
+        match self.store.user_by_name(name).await? {
+            Some(_) => Err(ManageError::UserExists(name.to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    /// Finds a user by login name or id.
+    ///
+    /// # Errors
+    /// [`ManageError::UserUnknown`], [`ManageError::UserAmbiguous`], or the store fails.
+    pub async fn user(&self, name_or_id: &str) -> Result<User, ManageError> {
+        let by_name = self.store.user_by_name(name_or_id).await?;
+        let by_id = match name_or_id.parse() {
+            Ok(id) => self.store.user(&id).await?,
+            Err(_) => None,
+        };
+        match (by_name, by_id) {
+            (Some(named), Some(other)) if named.id != other.id => {
+                Err(ManageError::UserAmbiguous(name_or_id.to_owned()))
+            }
+            (named, other) => named
+                .or(other)
+                .ok_or_else(|| ManageError::UserUnknown(name_or_id.to_owned())),
+        }
+    }
+
+    /// Finds a user by id.
+    ///
+    /// # Errors
+    /// [`ManageError::UserUnknown`], or the store fails.
+    pub async fn user_of_id(&self, id: &UserId) -> Result<User, ManageError> {
+        let found = self.store.user(id).await?;
+        found.ok_or_else(|| ManageError::UserUnknown(id.to_string()))
+    }
+
+    /// Lists users by their ids, from after `after`, at most `limit`.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn users(
+        &self,
+        filter: &RecordFilter,
+        after: Option<&UserId>,
+        limit: u32,
+    ) -> Result<Vec<User>, ManageError> {
+        Ok(self.store.users(filter, after, limit).await?)
+    }
+
+    /// Sets the password hash of a user, and ends the user's sessions.
+    ///
+    /// # Errors
+    /// [`ManageError::UserUnknown`], [`ManageError::Stale`], or the store fails.
+    pub async fn set_password(
+        &self,
+        by: &Actor,
+        user: &User,
+        guard: Guard<'_, User>,
+        hash: Secret,
+    ) -> Result<(), ManageError> {
+        let watched = Watched::new(guard);
+        let check = |user: &User| watched.check(user);
+        let set = self.store.set_password(&user.id, hash, Some(&check));
+        if !set.await? {
+            let unknown = || ManageError::UserUnknown(user.name.clone());
+            return Err(watched.refusal().unwrap_or_else(unknown));
+        }
+        self.audit_user(by, "password_changed", &user.id).await;
+        Ok(())
+    }
+
+    /// Changes a user by a JSON Merge Patch (RFC 7396) of `name`, `display_name` and `enabled`. Disabling ends sessions and
+    /// access tokens; they stay ended.
+    ///
+    /// # Errors
+    /// [`ManageError::UserUnknown`], [`ManageError::UserExists`], [`ManageError::Invalid`], [`ManageError::Stale`], or the
+    /// store fails.
+    pub async fn patch_user(
+        &self,
+        by: &Actor,
+        id: &UserId,
+        guard: Guard<'_, User>,
+        members: &Map<String, Value>,
+    ) -> Result<User, ManageError> {
+        let patch = |user: &mut User| {
+            let mut patched: User = merged(user, members.clone(), &["id", "created_at"])?;
+            patched.password_hash = user.password_hash.take();
+            check_names(&patched)?;
+            *user = patched;
+            Ok(())
+        };
+        let change = Change::new(guard, &patch);
+        let apply = |user: &mut User| change.apply(user);
+        let now = self.clock.now();
+        let updated = self.store.update_user(id, now, &apply).await?;
+        let unknown = || ManageError::UserUnknown(id.to_string());
+        let name = members.get("name").and_then(Value::as_str);
+        let taken = || ManageError::UserExists(name.unwrap_or_default().to_owned());
+        let changed = change.members.lock().clone();
+        let user = change.result(updated, unknown, taken)?;
+        let event = match (&changed[..], user.enabled) {
+            ([one], true) if one == "enabled" => "user_enabled",
+            ([one], false) if one == "enabled" => "user_disabled",
+            _ => "user_changed",
+        };
+        let about = CommandRecord {
+            event: event.to_owned(),
+            user: Some(id.to_string()),
+            members: (event == "user_changed").then(|| changed.join(" ")),
+            ..CommandRecord::default()
+        };
+        self.audit(by, about).await;
+        Ok(user)
+    }
+
+    /// Enables or disables a user, as [`Self::patch_user`] does.
+    ///
+    /// # Errors
+    /// [`ManageError::UserUnknown`], [`ManageError::Stale`], or the store fails.
+    pub async fn set_user_enabled(
+        &self,
+        by: &Actor,
+        id: &UserId,
+        guard: Guard<'_, User>,
+        enabled: bool,
+    ) -> Result<User, ManageError> {
+        let members = Map::from_iter([("enabled".to_owned(), enabled.into())]);
+        self.patch_user(by, id, guard, &members).await
+    }
+
+    /// Removes a user with sessions and access tokens. The id is never used again.
+    ///
+    /// # Errors
+    /// [`ManageError::UserUnknown`], [`ManageError::Stale`], or the store fails.
+    pub async fn remove_user(
+        &self,
+        by: &Actor,
+        user: &User,
+        guard: Guard<'_, User>,
+    ) -> Result<(), ManageError> {
+        let watched = Watched::new(guard);
+        let check = |user: &User| watched.check(user);
+        let now = self.clock.now();
+        if !self.store.remove_user(&user.id, now, Some(&check)).await? {
+            let unknown = || ManageError::UserUnknown(user.name.clone());
+            return Err(watched.refusal().unwrap_or_else(unknown));
+        }
+        self.audit_user(by, "user_removed", &user.id).await;
+        Ok(())
+    }
+
+    /// Lists the open sessions of a user, the newest first.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn sessions(&self, user: &UserId) -> Result<Vec<Session>, ManageError> {
+        Ok(self.store.sessions_of(user, self.clock.now()).await?)
+    }
+
+    /// Ends all sessions of a user.
+    ///
+    /// # Errors
+    /// [`ManageError::Stale`], or the store fails.
+    pub async fn end_sessions(
+        &self,
+        by: &Actor,
+        user: &UserId,
+        guard: Guard<'_, User>,
+    ) -> Result<(), ManageError> {
+        if !self.store.close_sessions(user, None, guard).await? {
+            return Err(ManageError::Stale);
+        }
+        self.audit_user(by, "sessions_ended", user).await;
+        Ok(())
+    }
+
+    async fn audit_user(&self, by: &Actor, event: &str, id: &UserId) {
+        let about = CommandRecord {
+            event: event.to_owned(),
+            user: Some(id.to_string()),
+            ..CommandRecord::default()
+        };
+        self.audit(by, about).await;
+    }
+}
+
+/// Checks the names of a user.
+fn check_names(user: &User) -> Result<(), InvalidInput> {
+    registration::login_name(&user.name).map_err(|error| InvalidInput::member("name", error))?;
+    if let Some(name) = &user.display_name {
+        registration::shown_name(name)
+            .map_err(|error| InvalidInput::member("display_name", error))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Records as operators see them. Their members are those of `--json`, in this order.
+//!
+//! Users and access tokens are seen as serde writes them, which is without their secrets.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    base::secret::Secret,
+    records::store::record::{Consumer, ConsumerUse, Dialect},
+};
+
+/// The members that serde writes of a record.
+pub fn members(record: &impl Serialize) -> Map<String, Value> {
+    match json!(record) {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+/// A consumer; `default` is the dialect of one that was registered without.
+pub fn consumer(consumer: &Consumer, default: Dialect) -> Map<String, Value> {
+    let view = members(consumer)
+        .into_iter()
+        .map(|(name, value)| match &*name {
+            "dialect" if value.is_null() => (name, json!(default)),
+            "rsa_public_key" => ("has_rsa_public_key".to_owned(), json!(!value.is_null())),
+            _ => (name, value),
+        });
+    view.collect()
+}
+
+/// Adds the last verified call of a consumer.
+pub fn with_use(mut members: Map<String, Value>, used: Option<&ConsumerUse>) -> Map<String, Value> {
+    for (name, value) in [
+        ("last_used_at", json!(used.map(|used| used.last_used_at))),
+        ("last_method", json!(used.map(|used| &used.method))),
+        ("last_dialect", json!(used.map(|used| used.dialect))),
+    ] {
+        members.insert(name.to_owned(), value);
+    }
+    members
+}
+
+/// Adds a secret after the first member: only where it has just been made or given, and to an export. One that is not
+/// UTF-8 is written as base64 under another name, so that the base64 is not taken for the secret.
+pub fn with_secret(
+    mut members: Map<String, Value>,
+    name: &str,
+    secret: &Secret,
+) -> Map<String, Value> {
+    let (name, text) = match str::from_utf8(secret.expose()) {
+        Ok(text) => (name.to_owned(), text.to_owned()),
+        Err(_) => (format!("{name}_base64"), STANDARD.encode(secret.expose())),
+    };
+    members.shift_insert(1, name, text.into());
+    members
+}

@@ -1,0 +1,77 @@
+//! `req_acc_token`: exchanges a request token for an access token (RFC 5849 §2.3).
+
+use super::Endpoints;
+use crate::{
+    base::{random, secret::Secret},
+    provider::{
+        issue::Rejection,
+        respond::{Failure, OwnResponse},
+    },
+    records::store::{
+        port::{Exchange, Exchanged},
+        record::Callback,
+    },
+    request::{
+        parse::signed::SignedRequest,
+        verify::{Credential, Verified},
+    },
+    telemetry::{metrics::Verdict, redact::RedactedToken},
+};
+
+/// Responds to the access token call.
+///
+/// # Errors
+/// The state of the request token, and a fault of the store.
+pub(super) async fn respond(
+    endpoints: &Endpoints,
+    request: &SignedRequest<'_>,
+    verified: &Verified,
+) -> Result<OwnResponse, Failure> {
+    let Credential::RequestToken(signer) = verified.credential() else {
+        return Err(Rejection::TokenUnknown.into());
+    };
+
+    let verifier = request.credentials.verifier.unwrap_or_default();
+    let verifier = match signer.token.callback {
+        // A person has typed it, perhaps with the space in the middle.
+        Callback::Oob => random::typed(verifier),
+        Callback::Uri(_) => Secret::from(verifier.to_vec()),
+    };
+    let now = endpoints.clock.now();
+    let exchange = Exchange {
+        token: String::from_utf8_lossy(request.credentials.token.unwrap_or_default()).into_owned(),
+        consumer: signer.consumer.key.clone(),
+        verifier,
+        now,
+        access_token: random::token()?,
+        access_secret: random::secret()?,
+        expires_at: endpoints
+            .lifetimes
+            .access
+            .map(|lifetime| now.after(lifetime)),
+    };
+    let store = endpoints.verifier.store();
+    let rejection = match store.exchange(exchange).await? {
+        Exchanged::Exchanged { access_token, user } => {
+            tracing::info!(
+                target: "audit", event = "access_token_issued", consumer = %access_token.consumer,
+                user = %access_token.user, token = %RedactedToken(&access_token.token),
+            );
+            let secret = access_token.secret.expose_text();
+            let mut pairs = vec![
+                ("oauth_token", access_token.token.as_str()),
+                ("oauth_token_secret", &secret),
+            ];
+            let described = endpoints.user_parameters.iter();
+            pairs.extend(described.filter_map(|(name, field)| Some((&**name, field.of(&user)?))));
+            return Ok(OwnResponse::form(&pairs, Verdict::AccessTokenIssued));
+        }
+        Exchanged::Unknown => Rejection::TokenUnknown,
+        Exchanged::Expired => Rejection::TokenExpired,
+        Exchanged::Used => Rejection::TokenUsed,
+        Exchanged::Undecided => Rejection::TokenUndecided,
+        Exchanged::Denied => Rejection::TokenDenied,
+        Exchanged::WrongVerifier => Rejection::VerifierWrong,
+    };
+    Err(rejection.into())
+}

@@ -1,0 +1,94 @@
+//! `exchange`: gives a consumer an OAuth 2 access token (RFC 9068) for the access token that signs the call, which stays valid.
+
+use std::time::Duration;
+
+use super::Endpoints;
+use crate::{
+    base::{clock::UnixTime, names::Permission, random},
+    provider::respond::{Failure, OwnResponse},
+    request::{
+        identity::{Claims, keys::Signer},
+        route,
+        verify::{Credential, Rejection, Verified},
+    },
+    telemetry::{metrics::Verdict, redact::RedactedToken},
+};
+
+/// The rules of the exchange.
+pub struct Exchange {
+    /// `exchange.audience`
+    pub audience: String,
+    /// `exchange.ttl`
+    pub ttl: Duration,
+    /// Signs the new tokens.
+    pub signer: Signer,
+}
+
+/// Gives out a token that ends with the one that signed the call, or before.
+///
+/// # Errors
+/// The token has expired since it was verified, no key can sign, or there is no randomness.
+pub(super) fn respond(endpoints: &Endpoints, verified: &Verified) -> Result<OwnResponse, Failure> {
+    let exchange = endpoints.exchange.as_ref();
+    let exchange = exchange.ok_or(route::Rejection::ModeUnknown)?;
+    let Credential::AccessToken(access) = verified.credential() else {
+        return Err(Rejection::TokenUnknown.into());
+    };
+    let now = endpoints.clock.now();
+    let end = end(now, exchange.ttl, access.expires_at()).ok_or(Rejection::TokenExpired)?;
+    let scope: Vec<_> = access.granted().map(Permission::as_str).collect();
+    let scope = scope.join(" ");
+    let (consumer, id) = (&access.consumer.key, random::identifier()?);
+    let jwt = exchange.signer.sign(&Claims {
+        iss: &endpoints.base.origin.to_string(),
+        aud: &exchange.audience,
+        sub: Some(access.user()),
+        client_id: Some(consumer.as_str()),
+        scope: &scope,
+        kind: None,
+        iat: now.0,
+        exp: end.0,
+        jti: &id,
+        htm: None,
+        htu: None,
+    })?;
+    tracing::info!(
+        target: "audit", event = "token_exchanged", %consumer, user = %access.user(),
+        token = %RedactedToken(access.token()), id, expires_at = %end,
+    );
+    let body = serde_json::json!({
+        "access_token": jwt, "token_type": "Bearer", "expires_in": end.0 - now.0, "scope": scope,
+    });
+    let (body, json) = (body.to_string(), "application/json");
+    Ok(OwnResponse::new(200, json, body, Verdict::TokenExchanged).never_stored())
+}
+
+/// The end of a token that is given out at `now` for one that ends at `expiry`; `None`: the latter has ended by now.
+fn end(now: UnixTime, ttl: Duration, expiry: Option<UnixTime>) -> Option<UnixTime> {
+    let end = now.after(ttl);
+    Some(expiry.map_or(end, |expiry| end.min(expiry))).filter(|end| *end > now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_token_outlives_the_one_that_it_is_given_for() {
+        let now = UnixTime(1_800_000_000);
+        let later = |seconds| now.after(Duration::from_secs(seconds));
+        for (expiry, expected) in [
+            (None, Some(later(900))),
+            (Some(later(901)), Some(later(900))),
+            (Some(later(1)), Some(later(1))),
+            (Some(now), None),
+            (Some(now.before(Duration::from_secs(1))), None),
+        ] {
+            assert_eq!(
+                end(now, Duration::from_secs(900), expiry),
+                expected,
+                "{expiry:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The token calls, one file for each.
+
+pub mod access_token;
+pub mod exchange;
+pub mod request_token;
+pub mod revoke_token;
+
+use std::{sync::Arc, time::Duration};
+
+use http_body::Body as _;
+
+pub use self::exchange::Exchange;
+use crate::{
+    base::clock::Clock,
+    oauth::{Deviation, Placement, ProtocolParameter, ShapeError},
+    provider::respond::facts::Facts,
+    provider::respond::{Failure, OwnResponse},
+    records::store::{cached::ConsumerCredentials, feed::ChangeHub, record::User},
+    request::{
+        parse::{
+            claimed::Claimed,
+            head::Head,
+            origin::PublicUrl,
+            signed::{Collected, SignedRequest, is_form},
+        },
+        policy::{self, rate::ConsumerRate, sunset::Sunset},
+        route::{self, TokenCall},
+        verify::{self, Purpose, Verifier},
+    },
+    wire::server::{buffered::API_FORMS, request::RequestBody},
+};
+
+/// Lifetimes of tokens.
+#[derive(Debug, Clone, Copy)]
+pub struct Lifetimes {
+    /// Of a request token, until the user decides and, from then on, until the exchange.
+    pub request: Duration,
+    /// Of an access token; `None`: unlimited.
+    pub access: Option<Duration>,
+}
+
+/// A fact about the user that the access token response may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserField {
+    /// The id that the API sees.
+    Id,
+    /// The login name.
+    Name,
+    /// The name that pages show, if it is known.
+    DisplayName,
+}
+
+impl UserField {
+    fn of(self, user: &User) -> Option<&str> {
+        match self {
+            Self::Id => Some(user.id.as_str()),
+            Self::Name => Some(&user.name),
+            Self::DisplayName => user.display_name.as_deref(),
+        }
+    }
+}
+
+/// The services and the configuration of the endpoints.
+pub struct Endpoints {
+    /// Verifies the token calls.
+    pub verifier: Arc<Verifier>,
+    /// The rules of verification.
+    pub verify: verify::Params,
+    /// The lifetimes of tokens.
+    pub lifetimes: Lifetimes,
+    /// The limit on the requests of a consumer, token calls and others together.
+    pub rate: Option<Arc<ConsumerRate>>,
+    /// The most request tokens of a consumer that are open at once.
+    pub max_request_tokens: u32,
+    /// The parameters of the access token response that describe the user.
+    pub user_parameters: Vec<(String, UserField)>,
+    /// Informs the cache of credentials of revocations by a call.
+    pub feed: Arc<ChangeHub>,
+    /// The public URL of the token endpoints.
+    pub base: PublicUrl,
+    /// The end of OAuth 1.0a, if it is planned.
+    pub sunset: Option<Arc<Sunset>>,
+    /// The exchange for OAuth 2, if it is on.
+    pub exchange: Option<Exchange>,
+    /// The clock.
+    pub clock: Clock,
+}
+
+impl Endpoints {
+    /// Responds to a token call, and notes its kind and the known facts about it, however it ends. The parameters of a request that
+    /// nothing names a token call come back. `may_reject_early`: nothing but a token call, or a rejection too, can become of a request
+    /// whose head cannot pass as one.
+    ///
+    /// # Errors
+    /// Every [`Failure`] of a token call.
+    pub async fn token(
+        &self,
+        route: &route::Params,
+        named: Option<TokenCall>,
+        head: &Head<'_>,
+        (body, may_reject_early): (&mut RequestBody, bool),
+        (noted, facts): (&mut Option<TokenCall>, &mut Facts),
+    ) -> Result<Result<OwnResponse, Collected>, Failure> {
+        let headers = &head.parts.headers;
+        let limits = body.caller().limits();
+        let memory = body.caller().reserve(&API_FORMS);
+        let mut collected = Collected::of(headers, &head.target, memory, &limits)?;
+        if !body.is_end_stream() && is_form(headers)? {
+            if may_reject_early && let Err(failure) = self.check_before_form(&collected).await {
+                facts.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
+                return Err(failure);
+            }
+            collected.hold_form(body.read_whole().await?, &limits)?;
+        }
+        let form = collected.held.as_deref().unwrap_or_default();
+        let Some(call) = route.token_call(named, head, form, &collected.parameters)? else {
+            return Ok(Err(collected));
+        };
+        *noted = Some(call);
+        facts.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
+        let responding = self.respond(call, head, collected, body, facts);
+        responding.await.map(Ok)
+    }
+
+    /// Verifies a token call and responds to it.
+    async fn respond(
+        &self,
+        call: TokenCall,
+        head: &Head<'_>,
+        mut collected: Collected,
+        body: &mut RequestBody,
+        facts: &mut Facts,
+    ) -> Result<OwnResponse, Failure> {
+        if !collected.signed {
+            return Err(policy::Rejection::NoCredentials.into());
+        }
+        let (purpose, placement, needed): (_, _, &[_]) = match call {
+            TokenCall::RequestToken => (Purpose::RequestToken, Placement::FlowApart, &[]),
+            TokenCall::AccessToken => (
+                Purpose::AccessToken,
+                Placement::FlowApart,
+                &[ProtocolParameter::Token, ProtocolParameter::Verifier],
+            ),
+            TokenCall::RevokeToken | TokenCall::Exchange => (
+                Purpose::OwnToken,
+                Placement::OnePlace,
+                &[ProtocolParameter::Token],
+            ),
+        };
+        if collected.needs_body(self.verify.methods, placement)? {
+            collected.held = Some(body.read_whole().await?);
+        }
+        let protocol = collected
+            .parameters
+            .protocol(self.verify.methods, placement)?;
+        let credentials = protocol.demand(needed)?;
+        if call == TokenCall::RequestToken && credentials.callback.is_none() {
+            let consumer = self.verifier.credentials();
+            let consumer = consumer.consumer(credentials.consumer_key).await;
+            let consumer = consumer.map_err(verify::Fault::from)?;
+            let callback = consumer.as_deref().and_then(callback_in_place);
+            callback.ok_or_else(callback_absent)?;
+        }
+        let has_callback = credentials.callback.is_some();
+        let request = SignedRequest {
+            method: head.parts.method.as_str().as_bytes(),
+            url: &self.base,
+            path: head.target.path,
+            query: head.target.query.unwrap_or_default(),
+            parameters: &collected.parameters,
+            credentials,
+            body: collected.held.as_deref(),
+            secure: head.received.secure,
+            is_described: false,
+            window: None,
+        };
+        let verifying = self.verifier.verify(&self.verify, purpose, &request, None);
+        let verified = verifying.await;
+        facts.is_verified = verify::is_signature_right(&verified);
+        let verified = verified?;
+        facts.previous_secret = verified.by_previous_secret;
+        facts.deviations = match call {
+            TokenCall::RequestToken if !has_callback => {
+                verified.deviations().with(Deviation::CallbackAbsent)
+            }
+            _ => verified.deviations(),
+        };
+        if let Some(sunset) = &self.sunset {
+            sunset.check(&verified.credential().consumer().key)?;
+        }
+        if let Some(rate) = &self.rate {
+            rate.pass(&verified.credential().consumer().key)?;
+        }
+        match call {
+            TokenCall::RequestToken => request_token::respond(self, &request, &verified).await,
+            TokenCall::AccessToken => access_token::respond(self, &request, &verified).await,
+            TokenCall::RevokeToken => revoke_token::respond(self, &verified).await,
+            TokenCall::Exchange => exchange::respond(self, &verified),
+        }
+    }
+
+    /// Rejects a token call before its form is read, if the credentials in its head cannot pass.
+    async fn check_before_form(&self, collected: &Collected) -> Result<(), Failure> {
+        let protocol = collected
+            .parameters
+            .protocol(self.verify.methods, Placement::FlowApart);
+        let named = protocol.ok().and_then(|it| it.demand(&[]).ok());
+        if collected.signed
+            && let Some(named) = named
+        {
+            let checked =
+                self.verifier
+                    .check_head(&self.verify, Purpose::RequestToken, None, &named);
+            checked.await?;
+        }
+        Ok(())
+    }
+}
+
+/// The callback of a request token call without one, if the consumer is allowed that: the only one that is registered.
+fn callback_in_place(consumer: &ConsumerCredentials) -> Option<&str> {
+    match consumer.callbacks() {
+        [only] if consumer.accept.contains(Deviation::CallbackAbsent) => Some(only),
+        _ => None,
+    }
+}
+
+/// The rejection of a request token call without a callback.
+fn callback_absent() -> ShapeError {
+    ShapeError::Absent([ProtocolParameter::Callback].into_iter().collect())
+}

@@ -1,0 +1,78 @@
+//! `req_req_token`: issues a request token (RFC 5849 §2.1).
+
+use super::{Endpoints, callback_absent, callback_in_place};
+use crate::{
+    base::random,
+    provider::{
+        issue::{Rejection, callback, permissions},
+        respond::{Failure, OwnResponse},
+    },
+    records::store::{
+        port::Issued,
+        record::{RequestToken, RequestTokenState},
+    },
+    request::{parse::signed::SignedRequest, verify::Verified},
+    telemetry::{metrics::Verdict, redact::RedactedToken},
+};
+
+/// Responds to the request token call.
+///
+/// # Errors
+/// A callback that is not registered, permissions that the consumer does not have, and a fault of the store.
+pub(super) async fn respond(
+    endpoints: &Endpoints,
+    request: &SignedRequest<'_>,
+    verified: &Verified,
+) -> Result<OwnResponse, Failure> {
+    let consumer = &verified.credential().consumer();
+
+    let sent = request.credentials.callback;
+    let requested = sent.or_else(|| callback_in_place(consumer).map(str::as_bytes));
+    let requested = requested.ok_or_else(callback_absent)?;
+    let callback =
+        callback::accept(consumer.callbacks(), requested).map_err(Rejection::Callback)?;
+    let mut scopes = request
+        .parameters
+        .find("scope")
+        .filter(|parameter| verified.covers(parameter.place));
+    let (scope, again) = (scopes.next(), scopes.next());
+    if again.is_some() {
+        return Err(Rejection::Scope("scope is given more than once").into());
+    }
+    let scope = scope.map(|parameter| parameter.value);
+    let permissions =
+        permissions::narrow(&consumer.permissions, scope).map_err(Rejection::Scope)?;
+
+    let now = endpoints.clock.now();
+    let token = RequestToken {
+        token: random::token()?,
+        secret: random::secret()?,
+        consumer: consumer.key.clone(),
+        callback,
+        permissions,
+        issued_at: now,
+        expires_at: now.after(endpoints.lifetimes.request),
+        state: RequestTokenState::Issued,
+        wrong_verifiers: 0,
+    };
+    let response = OwnResponse::form(
+        &[
+            ("oauth_token", &token.token),
+            ("oauth_token_secret", &token.secret.expose_text()),
+            ("oauth_callback_confirmed", "true"),
+        ],
+        Verdict::RequestTokenIssued,
+    );
+    let issued = token.token.clone();
+    let store = endpoints.verifier.store();
+    let most = endpoints.max_request_tokens;
+    if store.issue_request_token(token, most).await? == Issued::TooManyOpen {
+        // By then the open ones have been decided on, exchanged, or have expired.
+        let retry_after = endpoints.lifetimes.request;
+        return Err(Rejection::TooManyRequestTokens { retry_after }.into());
+    }
+    tracing::info!(
+        target: "audit", event = "request_token_issued", consumer = %consumer.key, token = %RedactedToken(&issued),
+    );
+    Ok(response)
+}

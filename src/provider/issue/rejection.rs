@@ -1,0 +1,71 @@
+//! Why no token is issued.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::callback::CallbackError;
+use crate::{telemetry::metrics::Verdict, wire::problem::Problem};
+
+/// The fault of the caller, or the decision of the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Rejection {
+    /// The callback is not accepted.
+    #[error(transparent)]
+    Callback(#[from] CallbackError),
+    /// The scope is not accepted.
+    #[error("{0}")]
+    Scope(&'static str),
+    /// The consumer has too many open request tokens.
+    #[error("too many open request tokens")]
+    TooManyRequestTokens {
+        /// The lifetime of those that are open.
+        retry_after: Duration,
+    },
+    /// No such request token, or it is void.
+    #[error("unknown token")]
+    TokenUnknown,
+    /// The request token is expired.
+    #[error("expired token")]
+    TokenExpired,
+    /// The request token was exchanged before.
+    #[error("used token")]
+    TokenUsed,
+    /// The user has not decided about the request token.
+    #[error("undecided token")]
+    TokenUndecided,
+    /// The user denied the request token.
+    #[error("denied token")]
+    TokenDenied,
+    /// The verifier is wrong.
+    #[error("wrong verifier")]
+    VerifierWrong,
+}
+
+impl Rejection {
+    /// The content of the response.
+    pub fn problem(&self) -> Problem {
+        let unauthorized = |verdict| Problem::coded(401, verdict);
+        match self {
+            Self::Callback(_) => Problem::rejected(
+                "oauth_callback",
+                "oauth_callback is not one that is registered for this consumer",
+            ),
+            Self::Scope(_) => Problem::rejected(
+                "scope",
+                "scope has a permission that is not registered for this consumer",
+            ),
+            Self::TooManyRequestTokens { retry_after } => Problem::plain(429, Verdict::RateLimited)
+                .retry_after(*retry_after)
+                .advise("too many request tokens wait for a decision: exchange them, or wait until they expire"),
+            Self::TokenUnknown => unauthorized(Verdict::TokenRejected),
+            Self::TokenExpired => unauthorized(Verdict::TokenExpired),
+            Self::TokenUsed => unauthorized(Verdict::TokenUsed),
+            Self::TokenUndecided => unauthorized(Verdict::PermissionUnknown),
+            Self::TokenDenied => {
+                unauthorized(Verdict::PermissionDenied).advise("the user has denied the request")
+            }
+            Self::VerifierWrong => unauthorized(Verdict::VerifierInvalid),
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Logins that another system checks: name and password are posted to `login.url`.
+//!
+//! One response is a login: 200 with a JSON object that has the user's id. Everything else is a rejection or a fault. An attempt counts as
+//! failed as soon as the endpoint may have seen the password, even if it then hangs or breaks: else an endpoint that fails
+//! on wrong passwords could be asked without end.
+
+use std::{io, net::IpAddr, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, StatusCode, header};
+use serde::Serializer as _;
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+use url::form_urlencoded;
+use zeroize::Zeroizing;
+
+use super::{Login, LoginBackend, LoginError, LoginFault, LoginFuture, places::Places};
+use crate::{
+    base::{clock::Clock, secret::Secret},
+    provider::issue::registration,
+    records::store::{Store, port::Admitted, record::OutsideUser},
+    wire::outbound::{ExchangeError, Target, exchange},
+};
+
+/// The most attempts that may wait for the endpoint, a quarter of them from one address; one more is rejected as busy.
+const MAX_ATTEMPTS: usize = 64;
+
+/// The encoding of name and password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Encoding {
+    /// `application/x-www-form-urlencoded`.
+    Form,
+    /// A JSON object.
+    Json,
+}
+
+/// The names by which the endpoint calls things. Those of the response may lead into inner objects: `user.id`.
+#[derive(Debug, Clone)]
+pub struct Fields {
+    /// The name that was typed.
+    pub username: String,
+    /// The password that was typed.
+    pub password: String,
+    /// In the response: the user's id.
+    pub id: String,
+    /// The user's name.
+    pub name: String,
+    /// The name that pages show.
+    pub display_name: String,
+    /// A field that must be `true`.
+    pub success: Option<String>,
+}
+
+/// The endpoint.
+#[derive(Clone)]
+pub struct Params {
+    /// The server.
+    pub target: Target,
+    /// Its path.
+    pub path: String,
+    /// For the whole attempt, from the look-up of the address to the end of the response.
+    pub timeout: Duration,
+    /// The encoding of the request.
+    pub encoding: Encoding,
+    /// The names in request and response.
+    pub fields: Fields,
+}
+
+/// Checks passwords at an endpoint, and records the users it names.
+pub struct HttpLogin {
+    params: Params,
+    store: Arc<dyn Store>,
+    clock: Clock,
+    places: Arc<Places>,
+}
+
+impl HttpLogin {
+    /// Asks the endpoint of `params`.
+    pub fn new(params: Params, store: Arc<dyn Store>, clock: Clock) -> Self {
+        Self {
+            params,
+            store,
+            clock,
+            places: Places::new(MAX_ATTEMPTS),
+        }
+    }
+
+    async fn check(
+        &self,
+        address: IpAddr,
+        name: &str,
+        password: &Secret,
+    ) -> Result<Login, LoginError> {
+        let _place = self.places.take(Some(address)).ok_or(LoginError::Busy)?;
+        let deadline = Instant::now() + self.params.timeout;
+        let request = self.request(name, password)?;
+        let stream = self.params.target.connect(deadline).await;
+        let stream = stream.map_err(LoginFault::Unreachable)?;
+        let response = timeout_at(deadline, exchange(stream, request)).await;
+        let (status, body) = response
+            .map_err(|_| LoginFault::TooSlow)?
+            .map_err(LoginFault::from)?;
+        let Some(user) = read(status, &body, &self.params.fields)? else {
+            return Err(LoginError::Rejected { account: None });
+        };
+        let (id, given) = (user.id.clone(), user.name.clone());
+        let admitted = self.store.admit_user(user, self.clock.now()).await;
+        match admitted.map_err(LoginFault::Store)? {
+            Admitted::User(user) if user.enabled => {
+                if let Some(name) = given.filter(|given| *given != user.name) {
+                    let known = &user.name;
+                    tracing::warn!(
+                        user = %id, name, known, "login.url gives the name of another user; the known name is kept"
+                    );
+                }
+                let rehashed = None;
+                return Ok(Login { user, rehashed });
+            }
+            Admitted::User(_) => {}
+            Admitted::Removed => {
+                tracing::warn!(user = %id, "login.url names a user who was removed here");
+            }
+        }
+        Err(LoginError::Rejected { account: Some(id) })
+    }
+
+    fn request(&self, name: &str, password: &Secret) -> Result<Request<Bytes>, LoginFault> {
+        let fields = &self.params.fields;
+        let password = password.expose_text();
+        let pairs = [(&fields.username, name), (&fields.password, &*password)];
+        let length = pairs.iter().map(|(name, value)| name.len() + value.len());
+        // A byte takes at most six, as \u001f does. A text that grew would leave a copy of the password.
+        let room = length.sum::<usize>() * 6 + 16;
+        let (kind, body) = match self.params.encoding {
+            Encoding::Form => {
+                let mut form = form_urlencoded::Serializer::new(String::with_capacity(room));
+                form.extend_pairs(pairs);
+                (
+                    "application/x-www-form-urlencoded",
+                    form.finish().into_bytes(),
+                )
+            }
+            Encoding::Json => {
+                let mut object = Vec::with_capacity(room);
+                let written = serde_json::Serializer::new(&mut object).collect_map(pairs);
+                written.map_err(|error| LoginFault::Unreachable(error.into()))?;
+                ("application/json", object)
+            }
+        };
+        // It is wiped once it has been sent.
+        let body = Bytes::from_owner(Zeroizing::new(body));
+        Request::builder()
+            .method(Method::POST)
+            .uri(&self.params.path)
+            .header(header::HOST, self.params.target.origin.authority())
+            .header(header::USER_AGENT, "countersign")
+            .header(header::ACCEPT, HeaderValue::from_static("application/json"))
+            .header(header::CONTENT_TYPE, kind)
+            .header(header::CONNECTION, "close")
+            .body(body)
+            .map_err(|_| LoginFault::Unreachable(io::ErrorKind::InvalidInput.into()))
+    }
+}
+
+/// Connects, with TLS where the URL asks for it, and sends nothing.
+///
+/// # Errors
+/// The endpoint cannot be reached within `login.timeout`, or is another one by its certificate.
+pub async fn reach(params: &Params) -> io::Result<()> {
+    let deadline = Instant::now() + params.timeout;
+    params.target.connect(deadline).await.map(drop)
+}
+
+impl From<ExchangeError> for LoginFault {
+    fn from(error: ExchangeError) -> Self {
+        match error {
+            ExchangeError::NoResponse(error) => Self::NoResponse(error),
+            ExchangeError::TooLong => Self::Response("is longer than 64 KiB"),
+        }
+    }
+}
+
+impl LoginBackend for HttpLogin {
+    fn login<'a>(&'a self, address: IpAddr, name: &'a str, password: Secret) -> LoginFuture<'a> {
+        Box::pin(async move { self.check(address, name, &password).await })
+    }
+}
+
+/// Reads a response: the user, or `None` for a wrong password.
+fn read(
+    status: StatusCode,
+    body: &[u8],
+    fields: &Fields,
+) -> Result<Option<OutsideUser>, LoginFault> {
+    match status {
+        StatusCode::OK => {}
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
+            return Err(LoginFault::Status(status));
+        }
+        status if status.is_client_error() => return Ok(None),
+        status => return Err(LoginFault::Status(status)),
+    }
+    let response: Value =
+        serde_json::from_slice(body).map_err(|_| LoginFault::Response("is not JSON"))?;
+    let field = |path: &str| {
+        let mut keys = path.split('.');
+        let found = keys.try_fold(&response, |value, key| value.get(key));
+        found.filter(|value| !value.is_null())
+    };
+    let is_success = |path: &String| field(path) == Some(&Value::Bool(true));
+    let reports_error = field("error").is_some_and(|error| *error != Value::Bool(false));
+    if reports_error || !fields.success.iter().all(is_success) {
+        return Ok(None);
+    }
+    let id = match field(&fields.id) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) if !number.is_f64() => number.to_string(),
+        Some(_) => {
+            let problem = "has an id that is neither a text nor a whole number";
+            return Err(LoginFault::Response(problem));
+        }
+        None => {
+            tracing::warn!(
+                "login.url responded 200 without login.id_field, which counts as a wrong password"
+            );
+            return Ok(None);
+        }
+    };
+    let impossible = "has an id that cannot be a user's id here";
+    let id = id.parse().map_err(|_| LoginFault::Response(impossible))?;
+    let name = field(&fields.name).map(|name| {
+        let name = name
+            .as_str()
+            .and_then(|name| registration::login_name(name).ok());
+        name.ok_or(LoginFault::Response(
+            "has a name that cannot be a user's name",
+        ))
+    });
+    let display_name = field(&fields.display_name).and_then(Value::as_str);
+    Ok(Some(OutsideUser {
+        id,
+        name: name.transpose()?,
+        display_name: display_name.and_then(|text| registration::shown_name(text.trim()).ok()),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields() -> Fields {
+        Fields {
+            username: "username".to_owned(),
+            password: "password".to_owned(),
+            id: "user.id".to_owned(),
+            name: "user.name".to_owned(),
+            display_name: "user.full".to_owned(),
+            success: None,
+        }
+    }
+
+    fn read_ok(body: &str, fields: &Fields) -> Result<Option<OutsideUser>, LoginFault> {
+        read(StatusCode::OK, body.as_bytes(), fields)
+    }
+
+    #[test]
+    fn nothing_else_is_a_login() {
+        for body in [
+            "{}",
+            "[]",
+            "7",
+            r#"{"id":"ada"}"#,
+            r#"{"user":{"id":null}}"#,
+            r#"{"user":{"id":"ada"},"error":"wrong password"}"#,
+            r#"{"user":{"id":"ada"},"error":{"code":1}}"#,
+        ] {
+            assert!(read_ok(body, &fields()).unwrap().is_none(), "{body}");
+        }
+        for body in [
+            "",
+            "ok",
+            "<html>Log in</html>",
+            r#"{"user":{"id":"ada"}} {"user":{"id":"bob"}}"#,
+            r#"{"user":{"id":""}}"#,
+            r#"{"user":{"id":"ada\r\nX-Admin: 1"}}"#,
+            r#"{"user":{"id":"ada "}}"#,
+            r#"{"user":{"id":"ad\u0430"}}"#,
+            r#"{"user":{"id":".."}}"#,
+            r#"{"user":{"id":"ada;admin"}}"#,
+            r#"{"user":{"id":true}}"#,
+            r#"{"user":{"id":1.5}}"#,
+            r#"{"user":{"id":["ada"]}}"#,
+            r#"{"user":{"id":"ada","name":"a\nb"}}"#,
+            r#"{"user":{"id":"ada","name":7}}"#,
+        ] {
+            assert!(read_ok(body, &fields()).is_err(), "{body}");
+        }
+        let right = br#"{"user":{"id":"ada"}}"#;
+        for status in [400, 401, 403, 404, 422] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert!(
+                read(status, right, &fields()).unwrap().is_none(),
+                "{status}"
+            );
+        }
+        for status in [201, 204, 302, 303, 408, 429, 500, 503] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert!(read(status, right, &fields()).is_err(), "{status}");
+        }
+    }
+
+    #[test]
+    fn what_must_be_true_is_true_and_not_like_it() {
+        let fields = Fields {
+            success: Some("ok".to_owned()),
+            ..fields()
+        };
+        let is_login = |ok: &str| {
+            let body = format!(r#"{{"user":{{"id":"ada"}}{ok}}}"#);
+            read_ok(&body, &fields).unwrap().is_some()
+        };
+        assert!(is_login(r#","ok":true"#));
+        for other in [
+            "",
+            r#","ok":false"#,
+            r#","ok":"true""#,
+            r#","ok":1"#,
+            r#","ok":null"#,
+        ] {
+            assert!(!is_login(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! `mode=auth_req_token`: a user decides about a request token (RFC 5849 §2.2).
+//!
+//! The steps: login form unless there is a session, consent form, redirect to the callback or a page with the
+//! verifier. A request token that cannot be decided never leads to a redirect, because its callback is then not trusted.
+
+use std::{borrow::Cow, time::Duration};
+
+use askama::Template;
+use percent_encoding::utf8_percent_encode;
+use zeroize::Zeroizing;
+
+use super::{
+    LoggedIn, PageError, Visit, Worded, cookies,
+    csrf::{self, FormPurpose},
+    login::LoginForm,
+};
+use crate::{
+    base::{
+        language::{self, Texts},
+        names::{ConsumerKey, Permission},
+        random,
+    },
+    oauth::ProtocolParameter,
+    provider::{
+        issue::{
+            callback::{self, Destination, ESCAPED},
+            registration::MAX_TOKEN_BYTES,
+        },
+        respond::{Failure, OwnResponse, look::Frame},
+    },
+    records::store::{
+        port::{Decided, Decision},
+        record::{Callback, Consumer, Dialect, RequestToken, RequestTokenState, User},
+    },
+    telemetry::redact::RedactedToken,
+};
+
+/// The notice after a denial.
+const DENIED: &str = "denied-text";
+
+/// A request token, and the consumer that asks.
+struct Asked {
+    token: RequestToken,
+    consumer: Consumer,
+}
+
+#[derive(Template)]
+#[template(path = "consent.html")]
+struct ConsentPage<'a> {
+    frame: Frame<'a>,
+    action: &'a str,
+    csrf: &'a str,
+    consumer: &'a Consumer,
+    /// The colour of the consumer's sign, one of six.
+    hue: u8,
+    /// The name of the service.
+    service: &'a str,
+    user: &'a User,
+    /// The date on which the user first allowed the access that the consumer has now.
+    allowed_at: Option<String>,
+    /// Something of this is new.
+    is_more: bool,
+    /// The message about the facts that the consumer learns of the user.
+    identity: &'static str,
+    permissions: &'a [AskedPermission],
+    /// The description of the consumer.
+    description: Option<Worded>,
+    /// The host of its web page.
+    site: Option<String>,
+    /// The date of its registration.
+    since: String,
+    /// Sentences about the time at which access ends by itself.
+    ends: Vec<String>,
+    /// The target of the decision: a web site or an application on the user's device; `None`: a page with the verifier.
+    destination: Option<Destination>,
+}
+
+/// A permission that is asked for.
+struct AskedPermission {
+    title: Worded,
+    description: Worded,
+    is_sensitive: bool,
+    /// The user allowed the consumer something earlier, and not this.
+    is_new: bool,
+}
+
+#[derive(Template)]
+#[template(path = "decided.html")]
+struct DecidedPage<'a> {
+    frame: Frame<'a>,
+    consumer: &'a str,
+    /// The message about the decision.
+    title: &'static str,
+    /// Out of band: the verifier, and the time for which it can be used.
+    verifier: Option<(Zeroizing<String>, String)>,
+    /// The target of the link on the page.
+    next: Option<&'a str>,
+}
+
+impl Visit<'_> {
+    /// Responds to the user authorization page.
+    pub(super) async fn authorize(&self) -> Result<OwnResponse, Failure> {
+        let token = self.page_parameter(ProtocolParameter::Token)?;
+        let token = token.filter(|token| !token.is_empty());
+        let token = token.ok_or(PageError::Malformed("error-malformed-no-request"))?;
+        let here = self.here(&token);
+        let (decision, switch) = (self.field("decision"), self.field("switch"));
+        if self.form.is_none() {
+            return self.show(&here, &token).await;
+        }
+        if decision.is_none() && switch.is_none() {
+            let asked = self.found(&token).await?.undecided()?;
+            return self.log_in(&asked.login(&here)).await;
+        }
+        // The form's own value comes first: a browser that does not have it learns nothing of the token.
+        let caller = self.sender(FormPurpose::Decide, &token, &here).await?;
+        match decision {
+            _ if switch.is_some() => self.log_out(&caller, here).await,
+            Some("allow") => self.decide(&here, &caller, &token, true).await,
+            Some("deny") => self.decide(&here, &caller, &token, false).await,
+            _ => Err(PageError::Malformed("error-malformed-decision").into()),
+        }
+    }
+
+    /// The path and query by which the browser came, for the forms to come back to.
+    fn here(&self, token: &str) -> String {
+        let token = utf8_percent_encode(token, ESCAPED);
+        match self.path {
+            Some(path) => {
+                let mark = if path.has_query() { '&' } else { '?' };
+                let path = format!("{path}{mark}oauth_token={token}");
+                self.frame.in_same_language(path)
+            }
+            None => format!("{}&oauth_token={token}", self.frame.link("auth_req_token")),
+        }
+    }
+
+    /// Shows the request for a decision, or the user's decision.
+    async fn show(&self, here: &str, token: &str) -> Result<OwnResponse, Failure> {
+        let asked = self.found(token).await?;
+        if let RequestTokenState::Authorized { user, .. } = &asked.token.state {
+            let caller = self.user().await?;
+            if caller.is_none_or(|caller| caller.id != *user) {
+                return Err(PageError::TokenUsed.about(&asked.consumer));
+            }
+            return self.decided(&asked);
+        }
+        if asked.token.state == RequestTokenState::Denied
+            && let Some(caller) = self.logged_in().await?
+            && let Some((DENIED, denied)) = self.proven_notice(&caller.id)?
+            && denied == token
+        {
+            return self.decided(&asked);
+        }
+        let asked = asked.undecided()?;
+        match self.logged_in().await? {
+            Some(caller) => self.consent(here, &caller, &asked).await,
+            None => self.login_form(&asked.login(here), "", None),
+        }
+    }
+
+    /// Finds the request token and its consumer.
+    async fn found(&self, token: &str) -> Result<Asked, Failure> {
+        if token.len() > MAX_TOKEN_BYTES {
+            return Err(PageError::TokenUnknown.into());
+        }
+        let token = self.store().request_token(token).await?;
+        let token = token.filter(|token| token.state != RequestTokenState::Voided);
+        let token = token.ok_or(PageError::TokenUnknown)?;
+        let named = self.page_parameter(ProtocolParameter::ConsumerKey)?;
+        if named.is_some_and(|named| named != token.consumer.as_str()) {
+            return Err(PageError::TokenUnknown.into());
+        }
+        let consumer = self.store().consumer(&token.consumer).await?;
+        let consumer = consumer.ok_or(PageError::TokenUnknown)?;
+        if self.now >= token.expires_at {
+            return Err(PageError::TokenExpired.about(&consumer));
+        }
+        // An error does not name it: its operator withdrew it, and a name or a link could mislead the user.
+        if !consumer.enabled {
+            return Err(PageError::ConsumerDisabled.into());
+        }
+        // The registration may have changed since the token was issued; the present one counts. The request may come from
+        // somebody other than the consumer, so the error does not name it.
+        let sent = match &token.callback {
+            Callback::Oob => callback::OOB,
+            Callback::Uri(uri) => uri,
+        };
+        callback::accept(&consumer.callbacks, sent.as_bytes())
+            .map_err(|_| PageError::CallbackRefused)?;
+        Ok(Asked { token, consumer })
+    }
+
+    async fn consent(
+        &self,
+        here: &str,
+        caller: &LoggedIn,
+        asked: &Asked,
+    ) -> Result<OwnResponse, Failure> {
+        let Asked { token, consumer } = asked;
+        let earlier = self.live_tokens_of(&caller.user, &consumer.key).await?;
+        let is_allowed = |permission| earlier.iter().any(|it| it.permissions.contains(permission));
+        let permissions = token.permissions.iter().map(|permission| {
+            let (title, description, is_sensitive) = self.described(permission);
+            AskedPermission {
+                title,
+                description,
+                is_sensitive,
+                is_new: !earlier.is_empty() && !is_allowed(permission),
+            }
+        });
+        let mut permissions = Vec::from_iter(permissions);
+        permissions.sort_by_key(|permission| permission.is_sensitive);
+        // Browsers check `form-action` against every redirect that follows the form, also those of the callback to other
+        // hosts. The callback's host alone would break consumers that send the user on, so its scheme is named.
+        let (destination, further) = match &token.callback {
+            Callback::Oob => (None, String::new()),
+            Callback::Uri(uri) => {
+                let destination = callback::destination(uri).ok_or(PageError::CallbackRefused)?;
+                let further = format!(" {}:", destination.scheme);
+                (Some(destination), further)
+            }
+        };
+        let (params, texts) = (&self.pages.params, self.frame.texts);
+        let own = texts.own(&language::consumer_id(&consumer.key), None);
+        let description = own.map(Cow::into_owned).or(consumer.description.clone());
+        let ends = [
+            ("consent-ends", params.access_ttl),
+            ("consent-ends-unused", params.access_idle),
+        ];
+        let ends = ends.into_iter().filter_map(|(message, duration)| {
+            let duration = in_words(texts, duration?);
+            Some(texts.title(message, &[("duration", duration)]))
+        });
+        let allowed_at = earlier.iter().map(|token| token.issued_at).min();
+        let template = ConsentPage {
+            frame: self.frame,
+            action: here,
+            csrf: &csrf::value(&caller.id, FormPurpose::Decide, &token.token),
+            consumer,
+            hue: hue(&consumer.key),
+            service: &params.look.params.name,
+            user: &caller.user,
+            allowed_at: allowed_at.map(|time| self.shown(time)),
+            is_more: permissions.iter().any(|permission| permission.is_new),
+            identity: match params.gives_display_name {
+                true => "consent-identity-full",
+                false => "consent-identity-name",
+            },
+            permissions: &permissions,
+            description: description.map(|text| Worded { text, lang: None }),
+            site: consumer.website.as_deref().and_then(callback::site),
+            since: self.shown(consumer.created_at),
+            ends: ends.collect(),
+            destination,
+        };
+        Ok(OwnResponse::page(self.frame, 200, &template, &further))
+    }
+
+    /// Records the decision and sends the user on. The same decision sent again gets the same response.
+    async fn decide(
+        &self,
+        here: &str,
+        caller: &LoggedIn,
+        token: &str,
+        allows: bool,
+    ) -> Result<OwnResponse, Failure> {
+        let mut asked = self.found(token).await?;
+        if asked.token.state == RequestTokenState::Issued {
+            self.record(&asked, caller, allows).await?;
+            asked = self.found(token).await?;
+        }
+        match &asked.token.state {
+            RequestTokenState::Authorized { user, .. } if allows && *user == caller.user.id => {}
+            RequestTokenState::Denied if !allows => {}
+            _ => return Err(PageError::AlreadyDecided.about(&asked.consumer)),
+        }
+        if asked.token.callback == Callback::Oob {
+            // The page comes by GET, so that it can be loaded again. That of a denial shows nothing of the token.
+            let notice = match allows {
+                true => String::new(),
+                false => self.notice_parameters(&caller.id, DENIED, token),
+            };
+            return Ok(OwnResponse::see_other(format!("{here}{notice}")));
+        }
+        let mut page = self.decided(&asked)?;
+        if let Some(next) = asked.next() {
+            page.status = 303;
+            page = page.field("Location", next);
+        }
+        Ok(page)
+    }
+
+    /// Records a decision, unless one was recorded in the meantime.
+    async fn record(&self, asked: &Asked, caller: &LoggedIn, allows: bool) -> Result<(), Failure> {
+        let is_oob = asked.token.callback == Callback::Oob;
+        let dialect = asked.consumer.dialect;
+        let dialect = dialect.unwrap_or(self.pages.params.default_dialect);
+        let is_renamed = dialect == Dialect::Legacy && !is_oob;
+        let (event, decision) = if allows {
+            let decision = Decision::Allow {
+                verifier: match is_oob {
+                    true => random::oob_verifier()?,
+                    false => random::verifier()?,
+                },
+                redirect_token: is_renamed.then(random::token).transpose()?,
+                expires_at: self.now.after(self.pages.params.request_ttl),
+            };
+            ("consent_granted", decision)
+        } else {
+            ("consent_denied", Decision::Deny)
+        };
+        let (token, session) = (&asked.token.token, cookies::id_hash(&caller.id));
+        let deciding = self.store().decide(token, &session, decision, self.now);
+        match deciding.await? {
+            Decided::Recorded => {}
+            Decided::AlreadyDecided => return Ok(()),
+            Decided::Expired => return Err(PageError::TokenExpired.about(&asked.consumer)),
+            Decided::Unknown => return Err(PageError::TokenUnknown.into()),
+        }
+        let permissions = asked.token.permissions.iter().map(Permission::as_str);
+        tracing::info!(
+            target: "audit",
+            event,
+            consumer = %asked.consumer.key,
+            user = %caller.user.id,
+            token = %RedactedToken(token),
+            permissions = Vec::from_iter(permissions).join(" "),
+            address = %self.address,
+        );
+        Ok(())
+    }
+
+    /// The page about a decision. Browsers follow a redirect and do not show the page in it; others do ("a short hypertext
+    /// note with a hyperlink to the same URI", RFC 9110 §15.4.4).
+    fn decided(&self, asked: &Asked) -> Result<OwnResponse, Failure> {
+        let token = &asked.token;
+        let (title, verifier) = match &token.state {
+            RequestTokenState::Authorized { verifier, .. } => ("verifier-title", Some(verifier)),
+            RequestTokenState::Denied => ("denied-title", None),
+            _ => return Err(PageError::TokenUsed.about(&asked.consumer)),
+        };
+        // Whole minutes, but for the last.
+        let left = match token.expires_at.0.saturating_sub(self.now.0) {
+            left @ 0..=60 => left,
+            more => more.next_multiple_of(60),
+        };
+        let lifetime = in_words(self.frame.texts, Duration::from_secs(left));
+        let verifier = verifier.filter(|_| token.callback == Callback::Oob);
+        Ok(self.page(&DecidedPage {
+            frame: self.frame,
+            consumer: &asked.consumer.name,
+            title,
+            verifier: verifier.map(|verifier| (random::shown(verifier), lifetime)),
+            next: asked.next().as_deref(),
+        }))
+    }
+}
+
+impl Asked {
+    fn undecided(self) -> Result<Self, Failure> {
+        match self.token.state {
+            RequestTokenState::Issued => Ok(self),
+            _ => Err(PageError::TokenUsed.about(&self.consumer)),
+        }
+    }
+
+    /// The login form that leads back to `here`.
+    fn login<'a>(&'a self, here: &'a str) -> LoginForm<'a> {
+        LoginForm {
+            consumer: Some(&self.consumer.name),
+            ..LoginForm::of(here)
+        }
+    }
+
+    /// The callback with the user's decision; `None` out of band.
+    fn next(&self) -> Option<String> {
+        let Callback::Uri(uri) = &self.token.callback else {
+            return None;
+        };
+        let token = self.token.token.as_str();
+        match &self.token.state {
+            RequestTokenState::Authorized {
+                verifier,
+                redirect_token,
+                ..
+            } => {
+                let token = redirect_token.as_deref().unwrap_or(token);
+                let verifier = verifier.expose_text();
+                let parameters = [("oauth_token", token), ("oauth_verifier", &verifier)];
+                Some(callback::redirect(uri, &parameters))
+            }
+            RequestTokenState::Denied => {
+                let problem = ("oauth_problem", "permission_denied");
+                let parameters = [("oauth_token", token), problem, ("denied", token)];
+                Some(callback::redirect(uri, &parameters))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The colour of a consumer's sign, one of six.
+pub(super) fn hue(key: &ConsumerKey) -> u8 {
+    key.as_str().bytes().fold(0, u8::wrapping_add) % 6
+}
+
+/// A duration in the largest unit that divides it: `10 minutes`.
+pub(super) fn in_words(texts: Texts<'_>, duration: Duration) -> String {
+    match duration.as_secs().max(1) {
+        days if days % 86_400 == 0 => texts.counted("duration-days", days / 86_400),
+        hours if hours % 3600 == 0 => texts.counted("duration-hours", hours / 3600),
+        minutes if minutes % 60 == 0 => texts.counted("duration-minutes", minutes / 60),
+        seconds => texts.counted("duration-seconds", seconds),
+    }
+}

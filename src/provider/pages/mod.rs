@@ -1,0 +1,487 @@
+//! The pages for browsers: the login form, the consent form and a user's applications.
+//!
+//! The pages work without JavaScript, change nothing on GET, and keep no state but the store's, so that a reload, a
+//! restart or another replica under the same name can continue.
+//!
+//! # Rejection of forged forms
+//!
+//! Every form carries a value that can be made only from this browser's secret cookie and the subject of the form
+//! (`csrf.rs`). A POST that a browser marks as cross-site, or that names another origin, is rejected before that. Both
+//! cookies are `HttpOnly` and `SameSite=Lax`.
+
+use std::{
+    borrow::Cow,
+    cell::RefCell,
+    net::{IpAddr, Ipv4Addr},
+    num::NonZeroU32,
+    sync::Arc,
+    time::Duration,
+};
+
+use askama::Template;
+use http::{HeaderMap, Method, header};
+use http_body::Body as _;
+use percent_encoding::utf8_percent_encode;
+
+use crate::{
+    base::{
+        clock::{Clock, UnixTime},
+        fields::{self, SEC_FETCH_SITE, single},
+        language,
+        names::{Permission, UserId},
+        secret::Secret,
+    },
+    oauth::ProtocolParameter,
+    provider::{
+        issue::callback::ESCAPED,
+        login::{LoginBackend, PasswordPool, Throttle, header::UserHeaders},
+        respond::{
+            Failure, OwnResponse,
+            look::{Frame, Look},
+        },
+    },
+    records::store::{
+        Store, StoreError,
+        feed::ChangeHub,
+        record::{Dialect, OutsideUser, User},
+    },
+    request::{
+        parse::{Rejection, head::Head, origin::Origins, signed::is_form},
+        route::{self, FlowPath, Page},
+    },
+    wire::{origin::Origin, server::request::RequestBody},
+};
+
+mod applications;
+mod browser;
+mod consent;
+pub(crate) mod cookies;
+pub(crate) mod csrf;
+mod error;
+pub(crate) mod form;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+mod login;
+mod password;
+mod return_to;
+
+pub use cookies::{CookieNames, cookie_names};
+
+use csrf::FormPurpose;
+use error::PageError;
+use form::Form;
+
+/// The configuration of the pages. A reload makes new [`Pages`].
+#[derive(Clone)]
+pub struct Params {
+    /// The origins with pages, all of one scheme. If it is https, cookies are `Secure` and have the `__Host-` prefix.
+    pub origins: Arc<Origins>,
+    /// Other names of parameters in the address of the authorization page, each with the parameter that it stands for.
+    pub parameters: Vec<(String, ProtocolParameter)>,
+    /// The parts that all pages have in common.
+    pub look: Arc<Look>,
+    /// `login.session_ttl`.
+    pub session_ttl: Duration,
+    /// `limits.sessions_per_user`: the oldest one ends when there are more.
+    pub sessions_per_user: NonZeroU32,
+    /// `login.user_header`: a proxy in front checks who the user is, and there is no login form.
+    pub user_headers: Option<UserHeaders>,
+    /// `tokens.request_ttl`: the time to exchange, counted again when the user agrees.
+    pub request_ttl: Duration,
+    /// `tokens.access_ttl`: the lifetime of an access token.
+    pub access_ttl: Option<Duration>,
+    /// `tokens.access_idle`: an access token that is unused for this long is not listed.
+    pub access_idle: Option<Duration>,
+    /// `signature.default_dialect`, for consumers without one.
+    pub default_dialect: Dialect,
+    /// `[[permission]]`: the texts of permissions. One without an entry is called by its name.
+    pub permissions: Vec<PermissionText>,
+    /// `pages.permission_language`: the language of these texts.
+    pub permission_language: Option<String>,
+    /// Consumers learn the display name of a user (`tokens.profile`).
+    pub gives_display_name: bool,
+}
+
+/// The description of a permission on a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PermissionText {
+    /// The permission.
+    pub name: Permission,
+    /// A short text.
+    pub title: String,
+    /// A sentence, or nothing.
+    pub description: String,
+    /// The consent page marks it.
+    pub sensitive: bool,
+}
+
+/// A text of the operator or of a consumer, in the language of the page or in its own.
+struct Worded {
+    text: String,
+    /// Its language, if it is known and another than that of the page.
+    lang: Option<String>,
+}
+
+/// The services that the pages use. All of them outlive a reload.
+#[derive(Clone)]
+pub struct Services {
+    /// Keeps tokens, users and sessions.
+    pub store: Arc<dyn Store>,
+    /// Informs the cache of credentials of revocations by a page.
+    pub feed: Arc<ChangeHub>,
+    /// Checks passwords.
+    pub login: Arc<dyn LoginBackend>,
+    /// Hashes new passwords; `None`: the store does not have the passwords.
+    pub passwords: Option<Arc<PasswordPool>>,
+    /// Counts failed logins.
+    pub throttle: Arc<Throttle>,
+    /// The wall clock.
+    pub clock: Clock,
+}
+
+/// The pages.
+pub struct Pages {
+    params: Params,
+    services: Services,
+    cookies: CookieNames,
+}
+
+impl Pages {
+    /// Pages for this configuration.
+    pub fn new(params: Params, services: Services) -> Self {
+        Self {
+            cookies: cookie_names(params.origins.base.origin.is_https()),
+            params,
+            services,
+        }
+    }
+
+    /// Finds the enabled user of the session that these fields name. `None` if there is no session cookie, more than
+    /// one, or one that is not valid, or if the trusted proxy in front does not name the same user.
+    ///
+    /// # Errors
+    /// The store's: nothing is known about the caller then.
+    pub async fn session(
+        &self,
+        headers: &HeaderMap,
+        trusted: bool,
+    ) -> Result<Option<User>, StoreError> {
+        let Ok(Some(id)) = cookies::read(headers, self.cookies.session) else {
+            return Ok(None);
+        };
+        let (id, now) = (cookies::id_hash(&id), self.services.clock.now());
+        let found = self.services.store.session(&id, now).await?;
+        let found = found.map(|(_, user)| user);
+        let Some(names) = &self.params.user_headers else {
+            return Ok(found);
+        };
+        let named = names.read(headers).ok().flatten().filter(|_| trusted);
+        Ok(found.filter(|user| named.is_some_and(|named| named.id == user.id)))
+    }
+
+    /// Whether there is a session cookie, valid or not: this makes a caller of the kind `user`.
+    #[must_use]
+    pub fn has_session_cookie(&self, headers: &HeaderMap) -> bool {
+        cookies::is_sent(headers, self.cookies.session)
+    }
+
+    /// Responds to a browser.
+    ///
+    /// # Errors
+    /// A form that cannot be read or names a mode, a repeated Origin or Sec-Fetch-Site, an asset that does not exist, the
+    /// page's own rejections, and faults of the store.
+    ///
+    /// # Cancel safety
+    /// A change is made whole or not at all.
+    pub async fn respond(
+        &self,
+        route: &route::Params,
+        page: Page,
+        head: &Head<'_>,
+        body: &mut RequestBody,
+    ) -> Result<OwnResponse, Failure> {
+        let headers = &head.parts.headers;
+        let form = match !body.is_end_stream() && is_form(headers)? {
+            true => Some(body.read_page_form().await?),
+            false => None,
+        };
+        let form = form.as_deref().unwrap_or_default();
+        route.check_page_form(head, form)?;
+        let accepted = headers.get(header::ACCEPT_LANGUAGE);
+        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let visit = Visit {
+            pages: self,
+            path: route.flow.find(&head.target).map(|(path, _)| path),
+            head,
+            form: self.form(head, form)?,
+            frame: self.params.look.frame(Some(&head.parts.uri), accepted),
+            now: self.services.clock.now(),
+            address: head.received.address.unwrap_or(loopback),
+            new_cookies: RefCell::default(),
+        };
+        let mut response = match page {
+            Page::Authorize => visit.authorize().await?,
+            Page::Applications => visit.applications().await?,
+            Page::Home => OwnResponse::see_other(visit.frame.link("applications")),
+            Page::Login => visit.login().await?,
+            Page::Logout => visit.logout().await?,
+            Page::Password => visit.password().await?,
+            Page::Asset => {
+                let path = head.target.path;
+                let mut assets = self.params.look.assets();
+                let asset = assets.find(|asset| asset.path.as_bytes() == path);
+                asset.ok_or(route::Rejection::NotFound(None))?.response()
+            }
+        };
+        let cookies = visit.new_cookies.into_inner().into_iter();
+        let cookies = cookies.map(|cookie| ("Set-Cookie", cookie));
+        response.fields.extend(cookies);
+        Ok(response)
+    }
+
+    /// The origin that a browser visits.
+    fn origin(&self, head: &Head<'_>) -> &Origin {
+        let origins = &self.params.origins;
+        let visited = origins.page_origin(&head.received);
+        visited.unwrap_or(&origins.base.origin)
+    }
+
+    /// The form of a POST; `None` for GET and HEAD.
+    ///
+    /// A POST is rejected if the browser itself says that it comes from another site: by `Sec-Fetch-Site`, or by an `Origin`
+    /// other than ours. A POST without either field is left to the form's own value.
+    fn form(&self, head: &Head<'_>, body: &[u8]) -> Result<Option<Form>, Failure> {
+        let single = |name| {
+            let repeated = Rejection::Malformed("Origin or Sec-Fetch-Site is given more than once");
+            single(&head.parts.headers, name).map_err(|_| repeated)
+        };
+        let (site, origin) = (single(&SEC_FETCH_SITE)?, single(&header::ORIGIN)?);
+        if head.parts.method != Method::POST {
+            return Ok(None);
+        }
+        // `none` is the user's own act, such as sending a form again.
+        let is_own_site = site.is_none_or(|site| site == b"same-origin" || site == b"none");
+        let own = self.origin(head).to_string();
+        if !is_own_site || origin.is_some_and(|origin| origin != own.as_bytes()) {
+            return Err(PageError::ForgedForm.into());
+        }
+        let form = Form::parse(body).ok_or(PageError::Malformed("error-malformed-form"))?;
+        Ok(Some(form))
+    }
+}
+
+/// The messages about the user's last action.
+const NOTICES: [&str; 7] = [
+    "denied-text",
+    "applications-withdrawn",
+    "password-changed",
+    "notice-out",
+    "notice-out-all",
+    "notice-out-others",
+    "notice-out-one",
+];
+
+/// One request of a browser for a page.
+struct Visit<'a> {
+    pages: &'a Pages,
+    head: &'a Head<'a>,
+    /// The path of the authorization page by which the browser came, if it is not `service.path`.
+    path: Option<&'a FlowPath>,
+    /// The form of a POST.
+    form: Option<Form>,
+    /// The frame of a page, in the language of the request.
+    frame: Frame<'a>,
+    now: UnixTime,
+    /// The address of the browser, as trusted proxies name it.
+    address: IpAddr,
+    /// The values of `Set-Cookie` in the response.
+    new_cookies: RefCell<Vec<String>>,
+}
+
+impl Visit<'_> {
+    fn store(&self) -> &dyn Store {
+        &*self.pages.services.store
+    }
+
+    /// A parameter of the query, decoded.
+    fn parameter(&self, name: &str) -> Result<Option<String>, PageError> {
+        let query = self.head.target.query.unwrap_or_default();
+        let value = fields::parameter(query, name);
+        let value = value.map_err(|_| PageError::Malformed("error-malformed-twice"))?;
+        Ok(value.map(|value| value.into_owned()))
+    }
+
+    /// A parameter of the authorization page under its own name or another one of it; both are the same if both are there.
+    fn page_parameter(&self, parameter: ProtocolParameter) -> Result<Option<String>, PageError> {
+        let mut found = self.parameter(parameter.as_str())?;
+        let others = self.pages.params.parameters.iter();
+        for (name, _) in others.filter(|(_, meant)| *meant == parameter) {
+            let other = self.parameter(name)?;
+            if found.is_some() && other.is_some() && found != other {
+                return Err(PageError::Malformed("error-malformed-twice"));
+            }
+            found = found.or(other);
+        }
+        Ok(found)
+    }
+
+    /// A field of the form; `None` for GET and HEAD.
+    fn field(&self, name: &str) -> Option<&str> {
+        self.form.as_ref()?.field(name)
+    }
+
+    /// The caller and the session, which is opened on a GET of a user that the trusted proxy in front names.
+    async fn logged_in(&self) -> Result<Option<LoggedIn>, Failure> {
+        match self.recognized().await? {
+            (_, Some(caller)) => Ok(Some(caller)),
+            // The browser has another user now: a form of the previous user is not valid.
+            (Some(named), None) if self.form.is_none() => self.admit(named).await.map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The caller, for a GET that shows no form: no session is opened.
+    async fn user(&self) -> Result<Option<User>, Failure> {
+        match self.recognized().await? {
+            (_, Some(caller)) => Ok(Some(caller.user)),
+            (Some(named), None) => self.admitted(named).await.map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// The user that the trusted proxy in front names, and the caller's session, if it is of that user.
+    async fn recognized(&self) -> Result<(Option<OutsideUser>, Option<LoggedIn>), Failure> {
+        // Somebody may have set a second cookie, to have the user act in a session that is not theirs: an error.
+        let id = cookies::read(&self.head.parts.headers, self.pages.cookies.session)?;
+        let found = match id {
+            Some(id) => {
+                let hash = cookies::id_hash(&id);
+                let found = self.store().session(&hash, self.now).await?;
+                found.map(|(_, user)| LoggedIn { id, user })
+            }
+            None => None,
+        };
+        let Some(names) = &self.pages.params.user_headers else {
+            return Ok((None, found));
+        };
+        let fields = self.head.trusted_fields();
+        let named = fields.map_or(Ok(None), |fields| names.read(fields));
+        let named = named.map_err(|_| PageError::Malformed("error-malformed-user"))?;
+        let named = named.ok_or(PageError::NobodyNamed)?;
+        let found = found.filter(|caller| caller.user.id == named.id);
+        Ok((Some(named), found))
+    }
+
+    /// The caller in whose session the form was shown, for this purpose and subject; `here` is where to begin again.
+    async fn sender(
+        &self,
+        purpose: FormPurpose,
+        subject: &str,
+        here: &str,
+    ) -> Result<LoggedIn, Failure> {
+        let sent = self.field("csrf");
+        match self.logged_in().await? {
+            Some(caller) if csrf::is_value(sent, &caller.id, purpose, subject) => Ok(caller),
+            found => Err(self.stale(found.is_some(), here)),
+        }
+    }
+
+    /// The error about a form of ours that is no longer valid, with its cause.
+    fn stale(&self, is_logged_in: bool, here: &str) -> Failure {
+        let (headers, cookies) = (&self.head.parts.headers, &self.pages.cookies);
+        let mut names = [cookies.session, cookies.login].into_iter();
+        // The session's cookie ends with the session, and a log-out leaves the other one.
+        let cause = if !names.any(|name| cookies::is_sent(headers, name)) {
+            "error-stale-old"
+        } else if is_logged_in || self.pages.params.user_headers.is_some() {
+            "error-stale-in"
+        } else {
+            "error-stale-out"
+        };
+        PageError::StaleForm(cause, here.to_owned()).into()
+    }
+
+    /// Writes an audit record of what the user has done.
+    fn audit(&self, event: &str, user: &UserId) {
+        tracing::info!(target: "audit", event, %user, address = %self.address);
+    }
+
+    /// Parameters of an address that show this notice to the browser with this cookie alone; `subject` fills it in.
+    fn notice_parameters(&self, cookie: &Secret, notice: &'static str, subject: &str) -> String {
+        let proof = csrf::value(cookie, FormPurpose::Notice, &format!("{notice} {subject}"));
+        let subject = utf8_percent_encode(subject, ESCAPED);
+        format!("&notice={notice}&of={subject}&proof={proof}")
+    }
+
+    /// The notice that the address shows to the browser with this cookie: a message, and what fills it in.
+    fn proven_notice(&self, cookie: &Secret) -> Result<Option<(&'static str, String)>, PageError> {
+        let [notice, subject, proof] = ["notice", "of", "proof"].map(|name| self.parameter(name));
+        let (notice, subject) = (notice?.unwrap_or_default(), subject?.unwrap_or_default());
+        let known = NOTICES.into_iter().find(|known| *known == notice);
+        let message = format!("{notice} {subject}");
+        let is_ours = csrf::is_value(proof?.as_deref(), cookie, FormPurpose::Notice, &message);
+        Ok(known.filter(|_| is_ours).map(|known| (known, subject)))
+    }
+
+    /// The title and the description of a permission, and whether it is marked.
+    fn described(&self, permission: &Permission) -> (Worded, Worded, bool) {
+        let params = &self.pages.params;
+        let known = params.permissions.iter().find(|it| it.name == *permission);
+        let id = language::permission_id(permission);
+        let worded = |attribute, text: &str| {
+            let own = self.frame.texts.own(&id, attribute).map(Cow::into_owned);
+            let lang = params.permission_language.clone();
+            let lang = lang.filter(|lang| own.is_none() && *lang != self.frame.texts.tag());
+            Worded {
+                text: own.unwrap_or_else(|| text.to_owned()),
+                lang,
+            }
+        };
+        let title = known.map_or(permission.as_str(), |known| &known.title);
+        let description = known.map_or("", |known| &known.description);
+        let is_sensitive = known.is_some_and(|known| known.sensitive);
+        (
+            worded(None, title),
+            worded(Some("description"), description),
+            is_sensitive,
+        )
+    }
+
+    /// The date of a time in words, in UTC.
+    fn shown(&self, time: UnixTime) -> String {
+        let text = time.to_string();
+        let date = text.split('T').next().unwrap_or_default();
+        let numbers: Option<Vec<u64>> = date.split('-').map(|part| part.parse().ok()).collect();
+        match numbers.as_deref() {
+            Some(&[year, month, day]) => {
+                let numbers = [("day", day), ("month", month), ("year", year)];
+                self.frame.texts.numbered("date-words", &numbers)
+            }
+            _ => date.to_owned(),
+        }
+    }
+
+    fn page(&self, template: &impl Template) -> OwnResponse {
+        OwnResponse::page(self.frame, 200, template, "")
+    }
+
+    fn set_cookie(&self, cookie: String) {
+        self.new_cookies.borrow_mut().push(cookie);
+    }
+}
+
+/// The user of a valid session, and the id in the cookie.
+struct LoggedIn {
+    id: Secret,
+    user: User,
+}
+
+/// A user's name as pages show it.
+fn displayed(user: &User) -> String {
+    match &user.display_name {
+        Some(display_name) if *display_name != user.name => {
+            format!("{display_name} ({})", user.name)
+        }
+        _ => user.name.clone(),
+    }
+}

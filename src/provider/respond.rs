@@ -1,0 +1,204 @@
+//! Responses of this program itself: each step turns its rejections and faults into a [`Problem`], and this module writes it in
+//! the format that the caller prefers. No text of an internal error reaches a caller.
+
+mod advice;
+pub mod colour;
+pub mod facts;
+mod format;
+pub mod look;
+mod own;
+
+use std::borrow::Cow;
+
+use strum::VariantArray as _;
+use thiserror::Error;
+
+use self::{format::render, look::Frame};
+pub use self::{
+    format::{Format, is_navigation},
+    own::OwnResponse,
+};
+use crate::{
+    base::{cold::cold_from, random::NoRandomness},
+    oauth::ShapeError,
+    provider::issue,
+    records::store::StoreError,
+    request::{forward, identity, parse, policy, route, verify},
+    telemetry::metrics::Verdict,
+    wire::{
+        problem::{self, Problem},
+        server::{caller::UploadError, rejection::BodyRejection},
+    },
+};
+
+/// Why a request is not served: a rejection or a fault of one step.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// A rejection: it breaks the rules of HTTP.
+    #[error(transparent)]
+    Parse(parse::Rejection),
+    /// A rejection: its body is not taken.
+    #[error(transparent)]
+    Body(BodyRejection),
+    /// A rejection: it goes nowhere.
+    #[error(transparent)]
+    Route(route::Rejection),
+    /// A rejection: the `oauth_` parameters are malformed, missing, repeated or of an unknown kind.
+    #[error(transparent)]
+    Shape(ShapeError),
+    /// A rejection: its signature or its credentials are not accepted.
+    #[error(transparent)]
+    Verify(verify::Rejection),
+    /// A rejection: it is not permitted.
+    #[error(transparent)]
+    Policy(policy::Rejection),
+    /// A rejection: nothing is given out for it.
+    #[error(transparent)]
+    Issue(issue::Rejection),
+    /// A rejection: it cannot be forwarded.
+    #[error(transparent)]
+    Forward(forward::Rejection),
+    /// A rejection by a page.
+    #[error("page rejected")]
+    Page(Box<Problem>),
+    /// A rejection: as many requests as `limits.concurrent_requests` are being served.
+    #[error("too many requests at once")]
+    Busy,
+    /// A rejection: this process is ending, and takes no more requests.
+    #[error("this process is ending")]
+    Ending,
+    /// A fault: it cannot be verified.
+    #[error(transparent)]
+    Unverifiable(verify::Fault),
+    /// A fault: it cannot be forwarded, or the API has no response.
+    #[error(transparent)]
+    Upstream(forward::Fault),
+    /// A fault: the store fails.
+    #[error("store unavailable")]
+    Store(#[source] StoreError),
+    /// A fault: nothing can be given out.
+    #[error(transparent)]
+    NoRandomness(NoRandomness),
+}
+
+impl Failure {
+    /// Whether it is a fault, ours or the API's, rather than a rejection.
+    #[must_use]
+    pub const fn is_fault(&self) -> bool {
+        match self {
+            Self::Parse(_)
+            | Self::Body(_)
+            | Self::Route(_)
+            | Self::Shape(_)
+            | Self::Verify(_)
+            | Self::Policy(_)
+            | Self::Issue(_)
+            | Self::Forward(_)
+            | Self::Page(_)
+            | Self::Busy
+            | Self::Ending => false,
+            Self::Unverifiable(_) | Self::Upstream(_) | Self::Store(_) | Self::NoRandomness(_) => {
+                true
+            }
+        }
+    }
+
+    /// Whether the caller has gone.
+    #[must_use]
+    pub const fn is_caller_gone(&self) -> bool {
+        matches!(
+            self,
+            Self::Body(BodyRejection::Upload(UploadError::Truncated))
+        )
+    }
+}
+
+cold_from!(Failure {
+    parse::Rejection as it => Self::Parse(it),
+    BodyRejection as it => Self::Body(it),
+    route::Rejection as it => Self::Route(it),
+    ShapeError as it => Self::Shape(it),
+    verify::Rejection as it => Self::Verify(it),
+    policy::Rejection as it => Self::Policy(it),
+    issue::Rejection as it => Self::Issue(it),
+    forward::Rejection as it => Self::Forward(it),
+    verify::Fault as it => Self::Unverifiable(it),
+    forward::Fault as it => Self::Upstream(it),
+    StoreError as it => Self::Store(it),
+    NoRandomness as it => Self::NoRandomness(it),
+    identity::Fault as it => Self::Upstream(it.into()),
+    verify::Error as it => match it {
+        verify::Error::Rejection(rejection) => Self::Verify(rejection),
+        verify::Error::Fault(fault) => Self::Unverifiable(fault),
+    },
+    forward::ExchangeError as it => match it {
+        forward::ExchangeError::Fault(fault) => Self::Upstream(fault),
+        forward::ExchangeError::Body(rejection) => Self::Body(rejection),
+    },
+});
+
+/// The response to a failure. Every rejection has advice; `request_id` may be empty.
+pub fn failure(
+    failure: &Failure,
+    frame: Frame<'_>,
+    format: Format,
+    request_id: &str,
+) -> OwnResponse {
+    let mut problem = failure.problem();
+    let usual = || advice::usual(problem.verdict).map(Cow::Borrowed);
+    problem.advice = problem.advice.take().or_else(usual);
+    render(problem, frame, format, request_id)
+}
+
+/// The usual advice to the caller about a verdict, by its name.
+pub fn advice_of(verdict: &str) -> Option<&'static str> {
+    let known = Verdict::VARIANTS
+        .iter()
+        .find(|known| known.as_str() == verdict);
+    advice::usual(*known?)
+}
+
+/// The names of the parameters that a failure is about, percent-encoded and joined by `&`, and what is wrong with them. Neither has
+/// anything of a value.
+pub fn parameters(failure: &Failure) -> (Option<String>, Option<Cow<'static, str>>) {
+    let problem = failure.problem();
+    let is_of_names = |name: &str| name.starts_with("oauth_parameters_");
+    let names = problem.detail.filter(|(name, _)| is_of_names(name));
+    let names = names.map(|(_, names)| names).filter(|it| !it.is_empty());
+    let is_about_parameters = matches!(
+        problem.verdict,
+        Verdict::ParameterAbsent | Verdict::ParameterRejected
+    );
+    (names, problem.advice.filter(|_| is_about_parameters))
+}
+
+/// The verdict of a failure in metrics and logs.
+pub fn verdict(failure: &Failure) -> Verdict {
+    failure.problem().verdict
+}
+
+impl Failure {
+    /// The content of the response.
+    fn problem(&self) -> Problem {
+        match self {
+            Self::Parse(rejection) => rejection.problem(),
+            Self::Body(rejection) => rejection.problem(),
+            Self::Route(rejection) => rejection.problem(),
+            Self::Shape(error) => parse::rejection::shape_problem(error),
+            Self::Verify(rejection) => rejection.problem(),
+            Self::Policy(rejection) => rejection.problem(),
+            Self::Issue(rejection) => rejection.problem(),
+            Self::Forward(rejection) => rejection.problem(),
+            Self::Page(problem) => Problem::clone(problem),
+            Self::Busy | Self::Ending => Problem::unavailable(problem::SOON),
+            Self::Unverifiable(fault) => fault.problem(),
+            Self::Upstream(fault) => fault.problem(),
+            Self::Store(StoreError::Unavailable(_) | StoreError::Unopened(_)) => {
+                Problem::unavailable(problem::OUTAGE)
+            }
+            Self::Store(StoreError::Broken(_)) | Self::NoRandomness(_) => {
+                Problem::plain(500, Verdict::InternalError)
+            }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The body of a response to a failure, in the format that the caller prefers.
+
+use askama::Template;
+use http::{HeaderMap, Method, StatusCode, header};
+use serde_json::{Map, Value};
+
+use super::{
+    look::Frame,
+    own::{FORM, OwnResponse, form},
+};
+use crate::{
+    base::fields::{SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, all, list, single, trim},
+    wire::problem::Problem,
+};
+
+/// The format of an error body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `application/x-www-form-urlencoded`, as consumers' libraries read it.
+    Form,
+    /// `application/problem+json` (RFC 9457).
+    Json,
+    /// A page, for a person.
+    Html,
+    /// No body, but the advice in `WWW-Authenticate`: for a proxy in front that does not pass bodies on.
+    Challenge,
+}
+
+impl Format {
+    /// The format that a request's Accept prefers: HTML if it is named and nothing else is preferred to it, or JSON if it is
+    /// named and the form is not named with a greater weight.
+    pub fn preferred_by(headers: &HeaderMap) -> Self {
+        let (mut json, mut form, mut html, mut any) = (None, None, None, None);
+        for element in all(headers, &header::ACCEPT).flat_map(list) {
+            let mut parts = element.split(|&byte| byte == b';').map(trim);
+            let media_type = parts.next().unwrap_or_default();
+            let wanted = if media_type.eq_ignore_ascii_case(b"application/json")
+                || media_type.eq_ignore_ascii_case(b"application/problem+json")
+            {
+                &mut json
+            } else if media_type.eq_ignore_ascii_case(FORM.as_bytes()) {
+                &mut form
+            } else if media_type.eq_ignore_ascii_case(b"text/html") {
+                &mut html
+            } else if media_type == b"*/*" {
+                &mut any
+            } else if media_type == b"*" {
+                // Not a media range. Java's HttpURLConnection sends it by default, for consumers, not for people:
+                // `text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2`.
+                return Self::Form;
+            } else {
+                // Weights of other media types are not parsed: this runs for every request.
+                continue;
+            };
+            *wanted = (*wanted).max(Some(parts.find_map(weight).unwrap_or(1000)));
+        }
+        match (json, form) {
+            _ if html > json.max(form).max(Some(0)) && html >= any => Self::Html,
+            (Some(json), None) if json > 0 => Self::Json,
+            (Some(json), Some(form)) if json > form => Self::Json,
+            _ => Self::Form,
+        }
+    }
+}
+
+/// Whether a person opens it in a browser.
+pub fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {
+    let says = |name, value: &[u8]| {
+        single(headers, name).is_ok_and(|sent| sent.is_none_or(|sent| sent == value))
+    };
+    // An old browser sends none of these fields, and accepts HTML first only where it navigates.
+    let navigates = says(&SEC_FETCH_MODE, b"navigate")
+        && (headers.contains_key(&SEC_FETCH_MODE) || says(&SEC_FETCH_SITE, b"none"));
+    navigates
+        && matches!(*method, Method::GET | Method::HEAD)
+        && !headers.contains_key(header::UPGRADE)
+        && says(&SEC_FETCH_DEST, b"document")
+        && Format::preferred_by(headers) == Format::Html
+}
+
+/// A weight in thousandths (RFC 9110 §12.4.2).
+fn weight(parameter: &[u8]) -> Option<u32> {
+    let value = parameter
+        .strip_prefix(b"q=")
+        .or_else(|| parameter.strip_prefix(b"Q="))?;
+    let value: f64 = std::str::from_utf8(value).ok()?.parse().ok()?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to 0..=1000"
+    )]
+    Some((value.clamp(0.0, 1.0) * 1000.0) as u32)
+}
+
+/// Writes a problem.
+pub(super) fn render(
+    problem: Problem,
+    frame: Frame<'_>,
+    format: Format,
+    request_id: &str,
+) -> OwnResponse {
+    let (status, code) = (problem.status, problem.code);
+    let advice = problem.advice.as_deref();
+    let detail = problem.detail.as_ref();
+    // Problems without a code carry no machine-readable members.
+    let members: Vec<_> = match code {
+        Some(code) => [("oauth_problem", code)]
+            .into_iter()
+            .chain(advice.map(|advice| ("oauth_problem_advice", advice)))
+            .chain(detail.map(|(name, value)| (*name, value.as_str())))
+            .collect(),
+        None => Vec::new(),
+    };
+    // A redirect has no description.
+    let docs = frame
+        .look
+        .params
+        .docs_url
+        .as_ref()
+        .filter(|_| status >= 400);
+    let heading = problem.mistake.or(code).unwrap_or(problem.verdict.as_str());
+    let docs = docs.map(|url| format!("{url}#{heading}"));
+    let link = docs
+        .as_ref()
+        .map(|docs| ("Link", format!("<{docs}>; rel=\"help\"")));
+    let mut response = match (format, code) {
+        (Format::Html, _) => {
+            let (title, text) = problem.page.unwrap_or((explained(status), None));
+            let is_explained = problem.page.is_some();
+            let origin = &frame.look.params.origin;
+            let (label, again) = match status {
+                // The public address of the service.
+                421 => (
+                    None,
+                    Some(origin.as_str()).filter(|origin| !origin.is_empty()),
+                ),
+                408 | 429 | 500.. => (Some("error-try-again"), frame.again()),
+                _ => (Some("error-again"), problem.again.as_deref()),
+            };
+            let page = ErrorPage {
+                frame,
+                title,
+                text: &text.map_or_else(|| format!("{title}-text"), str::to_owned),
+                application: problem.application.as_ref(),
+                advice: advice.filter(|_| code.is_none() && !is_explained),
+                members: if is_explained { &[] } else { &members },
+                docs: docs.filter(|_| !is_explained),
+                label,
+                again,
+                request_id,
+            };
+            OwnResponse::page(frame, status, &page, "")
+        }
+        (Format::Json, _) => {
+            let mut object = Map::new();
+            if let Some(docs) = docs {
+                object.insert("type".to_owned(), docs.into());
+            }
+            object.insert("title".to_owned(), reason(status).into());
+            object.insert("status".to_owned(), status.into());
+            let advice = advice.filter(|_| code.is_none());
+            let members = members.into_iter();
+            let members = members.chain(advice.map(|advice| ("detail", advice)));
+            object.extend(members.map(|(name, value)| (name.to_owned(), value.into())));
+            if !request_id.is_empty() {
+                object.insert("request_id".to_owned(), request_id.into());
+            }
+            let body = Value::Object(object).to_string();
+            OwnResponse::new(status, "application/problem+json", body, problem.verdict)
+                .never_stored()
+        }
+        (Format::Challenge, _) => {
+            OwnResponse::new(status, "text/plain", "", problem.verdict).never_stored()
+        }
+        (Format::Form, _) => {
+            let (content_type, body) = match code {
+                Some(_) => (FORM, form(members.into_iter())),
+                None => {
+                    let text = match status {
+                        500 => format!("request {request_id}\n"),
+                        _ => format!("{}\n", advice.unwrap_or(reason(status))),
+                    };
+                    ("text/plain; charset=utf-8", text.into_bytes())
+                }
+            };
+            OwnResponse::new(status, content_type, body, problem.verdict).never_stored()
+        }
+    };
+    response.verdict = problem.verdict;
+    let look = frame.look;
+    let challenge = match format {
+        Format::Challenge => {
+            let advice = advice.unwrap_or(reason(status));
+            Some(look.challenge(code, Some(advice)))
+        }
+        _ if status == 401 && code.is_some() => Some(look.challenge(code, None)),
+        _ => None,
+    };
+    let challenge = challenge.map(|challenge| ("WWW-Authenticate", challenge));
+    let id = (!request_id.is_empty()).then(|| ("X-Request-Id", request_id.to_owned()));
+    response
+        .fields
+        .extend([challenge, problem.field, link, id].into_iter().flatten());
+    response
+}
+
+/// The reason phrase of a status.
+fn reason(status: u16) -> &'static str {
+    match StatusCode::from_u16(status) {
+        // RFC 9110 §15.5.14; the crate has the name of RFC 7231.
+        Ok(StatusCode::PAYLOAD_TOO_LARGE) => "Content Too Large",
+        Ok(status) => status.canonical_reason().unwrap_or_default(),
+        Err(_) => "",
+    }
+}
+
+/// The page of an error; askama escapes the values in it.
+#[derive(Template)]
+#[template(path = "refusal.html")]
+struct ErrorPage<'a> {
+    frame: Frame<'a>,
+    /// The message that is the heading.
+    title: &'a str,
+    /// The message that says what happened and what to do.
+    text: &'a str,
+    /// The application that the user came from: its name, and its web page.
+    application: Option<&'a (String, Option<String>)>,
+    /// The same in more detail and in English, for a developer.
+    advice: Option<&'a str>,
+    /// The members of the problem, for the developer of a consumer.
+    members: &'a [(&'static str, &'a str)],
+    /// The documentation of the code.
+    docs: Option<String>,
+    /// The message of the link `again`, which otherwise shows its address.
+    label: Option<&'static str>,
+    /// The path by which to begin again.
+    again: Option<&'a str>,
+    /// The id by which an operator finds the request in the log; it may be empty.
+    request_id: &'a str,
+}
+
+/// The message for a person that is the heading, where the status says everything. The message of the text has `-text`
+/// added.
+const fn explained(status: u16) -> &'static str {
+    match status {
+        303 => "error-login",
+        401 => "error-unproved",
+        403 => "error-forbidden",
+        404 => "error-not-found",
+        405 => "error-method",
+        408 => "error-slow",
+        413 | 414 | 431 => "error-large",
+        421 => "error-misdirected",
+        429 => "error-rate",
+        502 | 504 => "error-upstream",
+        503 => "error-unavailable",
+        500 | 508 => "error-fault",
+        _ => "error-request-broken",
+    }
+}

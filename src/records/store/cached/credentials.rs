@@ -1,0 +1,464 @@
+//! Consumers and access tokens, ready to verify.
+//!
+//! There may be a million of each, so they hold only the fields that verification needs: with the overhead of the
+//! cache, a consumer and a token together stay below 1,200 bytes.
+
+use std::{
+    ops::Range,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use arc_swap::ArcSwapOption;
+use http::HeaderValue;
+
+use super::records::{CacheEntry, Stamp};
+use crate::{
+    base::{
+        clock::UnixTime,
+        names::{ConsumerKey, Permission},
+        secret::Secret,
+    },
+    oauth::{DeviationSet, Key, KeyStates, Pinned, RsaPublicKey, SignatureMethod},
+    records::store::record::{AccessToken, BodyHash, Consumer, ConsumerUse, Dialect},
+};
+
+/// The values of the identity headers of a call, which every request clones.
+#[derive(Debug)]
+pub struct FieldValues {
+    /// The user's id.
+    pub user: Option<HeaderValue>,
+    /// The consumer key.
+    pub consumer: HeaderValue,
+    /// The permissions, separated by spaces.
+    pub permissions: HeaderValue,
+    /// The last assertion about the caller, if one assertion serves several calls.
+    pub assertion: ArcSwapOption<KeptAssertion>,
+}
+
+/// A signed assertion that serves several calls.
+#[derive(Debug)]
+pub struct KeptAssertion {
+    /// The value of its field.
+    pub value: HeaderValue,
+    /// The number of the signer that made it.
+    pub signer: u64,
+    /// The times at which it may be used.
+    pub usable: Range<UnixTime>,
+}
+
+impl FieldValues {
+    fn new<'p>(
+        user: Option<&str>,
+        consumer: &ConsumerKey,
+        permissions: impl Iterator<Item = &'p Permission>,
+    ) -> Option<Box<Self>> {
+        let permissions: Vec<&str> = permissions.map(Permission::as_str).collect();
+        Some(Box::new(Self {
+            user: user.map(HeaderValue::from_str).transpose().ok()?,
+            consumer: HeaderValue::from_str(consumer.as_str()).ok()?,
+            permissions: HeaderValue::try_from(permissions.join(" ")).ok()?,
+            assertion: ArcSwapOption::empty(),
+        }))
+    }
+}
+
+/// A consumer, ready to verify.
+#[derive(Debug)]
+pub struct ConsumerCredentials {
+    /// [`Consumer::key`]
+    pub key: ConsumerKey,
+    /// [`Consumer::secret`]
+    pub secret: Secret,
+    /// [`Consumer::permissions`]
+    pub permissions: Arc<[Permission]>,
+    /// [`Consumer::dialect`]
+    pub dialect: Option<Dialect>,
+    /// [`Consumer::accept`]
+    pub accept: DeviationSet,
+    /// [`Consumer::body_hash`] is [`BodyHash::Required`].
+    pub needs_body_hash: bool,
+    /// [`Consumer::enforce`]
+    pub enforce: bool,
+    /// [`Consumer::enabled`]
+    pub enabled: bool,
+    /// [`Consumer::rsa_only`]
+    pub rsa_only: bool,
+    // Most calls bring a token, whose keys are used instead.
+    keys: OnceLock<Box<ConsumerKeys>>,
+    field_values: OnceLock<Option<Box<FieldValues>>>,
+    rare: Option<Box<Rare>>,
+    last_use: LastUse,
+    stamp: Stamp,
+}
+
+/// The last use of a consumer or a token, written with others in batches.
+#[derive(Debug, Default)]
+pub(super) struct LastUse {
+    /// The seconds since 1970, with the kind of use in the lowest byte; 0: no use.
+    packed: AtomicU64,
+    /// It has not been taken for writing yet.
+    is_unwritten: AtomicBool,
+}
+
+impl LastUse {
+    /// Notes a use; `true` if it has to be put on the list of those to write. Only the first use in a second counts.
+    fn note(&self, now: UnixTime, how: u8) -> bool {
+        // The first call that noted this second has put it on the list, or is about to.
+        if self.packed.load(Ordering::SeqCst) >> 8 >= now.0 {
+            return false;
+        }
+        let packed = now.0 << 8 | u64::from(how);
+        self.packed.fetch_max(packed, Ordering::SeqCst);
+        self.put_back()
+    }
+
+    /// Takes the use for writing. Clears the flag before it reads the time: a use in between is put on the list again.
+    fn take(&self) -> Option<(UnixTime, u8)> {
+        self.is_unwritten.store(false, Ordering::SeqCst);
+        self.get()
+    }
+
+    fn get(&self) -> Option<(UnixTime, u8)> {
+        let packed = self.packed.load(Ordering::SeqCst);
+        let [how, ..] = packed.to_le_bytes();
+        (packed > 0).then_some((UnixTime(packed >> 8), how))
+    }
+
+    /// Notes that it has not been written; `true` if it has to be put on the list again.
+    pub(super) fn put_back(&self) -> bool {
+        !self.is_unwritten.swap(true, Ordering::SeqCst)
+    }
+}
+
+/// The parts that few consumers have, or few calls need.
+#[derive(Debug)]
+struct Rare {
+    callbacks: Box<[String]>,
+    pinned: Box<[Pinned]>,
+    rsa_public_key: Option<String>,
+    rsa: Option<RsaPublicKey>,
+    previous: Option<(Secret, UnixTime)>,
+    previous_keys: ConsumerKeys,
+}
+
+/// The keys of one secret for calls without a token.
+#[derive(Debug, Default)]
+struct ConsumerKeys {
+    joined: KeyStates,
+    alone: KeyStates,
+}
+
+impl ConsumerCredentials {
+    pub(super) fn new(consumer: Consumer, permissions: Arc<[Permission]>, stamp: Stamp) -> Self {
+        let is_rare = !consumer.callbacks.is_empty()
+            || !consumer.pinned.is_empty()
+            || consumer.rsa_public_key.is_some()
+            || consumer.previous_secret.is_some();
+        let rsa = consumer.rsa_public_key.as_deref().and_then(|pem| {
+            // The key was checked when it was registered, so another program has changed it. The secret still works.
+            RsaPublicKey::from_pem(pem)
+                .inspect_err(|error| {
+                    tracing::error!(consumer = %consumer.key, %error, "the RSA key in the store cannot be used");
+                })
+                .ok()
+        });
+        Self {
+            rare: is_rare.then(|| {
+                Box::new(Rare {
+                    callbacks: consumer.callbacks.into(),
+                    pinned: consumer.pinned.into(),
+                    rsa_public_key: consumer.rsa_public_key,
+                    rsa,
+                    previous: consumer.previous_secret,
+                    previous_keys: ConsumerKeys::default(),
+                })
+            }),
+            key: consumer.key,
+            secret: consumer.secret,
+            permissions,
+            dialect: consumer.dialect,
+            accept: consumer.accept.into_iter().collect(),
+            needs_body_hash: consumer.body_hash == Some(BodyHash::Required),
+            enforce: consumer.enforce,
+            enabled: consumer.enabled,
+            rsa_only: consumer.rsa_only,
+            keys: OnceLock::new(),
+            field_values: OnceLock::new(),
+            last_use: LastUse::default(),
+            stamp,
+        }
+    }
+
+    /// The values of the identity headers of a call without a token; `None` if they are not valid in a field.
+    pub fn field_values(&self) -> Option<&FieldValues> {
+        let make = || FieldValues::new(None, &self.key, self.permissions.iter());
+        self.field_values.get_or_init(make).as_deref()
+    }
+
+    /// The registered callbacks.
+    pub fn callbacks(&self) -> &[String] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.callbacks)
+    }
+
+    /// [`Consumer::pinned`]
+    pub fn pinned(&self) -> &[Pinned] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.pinned)
+    }
+
+    /// The RSA key, if there is one that can be read.
+    pub fn rsa(&self) -> Option<&RsaPublicKey> {
+        self.rare.as_ref()?.rsa.as_ref()
+    }
+
+    /// The previous secret and the time until which it also verifies.
+    pub fn previous_secret(&self) -> Option<&(Secret, UnixTime)> {
+        self.rare.as_ref()?.previous.as_ref()
+    }
+
+    /// The secrets that verify: the current one, and the one before while its grace lasts.
+    pub fn secrets(&self, now: UnixTime) -> impl Iterator<Item = &Secret> {
+        let previous = self.previous_secret();
+        let graced = previous.filter(move |(_, until)| now < *until);
+        std::iter::once(&self.secret).chain(graced.map(|(secret, _)| secret))
+    }
+
+    /// The keys of calls without a token, in the order of [`Self::secrets`].
+    pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = Key<'_>> {
+        let secrets = self.secrets(now).zip(self.states());
+        secrets.map(|(secret, states)| kept(secret.expose(), Some(b""), &states.joined))
+    }
+
+    /// As [`Self::keys`], for the key that the service's description defines: the secret without `&`.
+    pub fn keys_alone(&self, now: UnixTime) -> impl Iterator<Item = Key<'_>> {
+        let secrets = self.secrets(now).zip(self.states());
+        secrets.map(|(secret, states)| kept(secret.expose(), None, &states.alone))
+    }
+
+    /// Notes a use; `true` if it has to be put on the list of those to write.
+    pub(super) fn touch(&self, now: UnixTime, method: SignatureMethod, dialect: Dialect) -> bool {
+        self.last_use.note(now, (method as u8) << 1 | dialect as u8)
+    }
+
+    /// Takes the use for writing.
+    pub(super) fn take_use(&self) -> Option<ConsumerUse> {
+        let (last_used_at, how) = self.last_use.take()?;
+        let method = SignatureMethod::ALL.get(usize::from(how >> 1))?;
+        Some(ConsumerUse {
+            consumer: self.key.clone(),
+            last_used_at,
+            method: Some(method.as_str().to_owned()),
+            dialect: Some(match how & 1 {
+                0 => Dialect::Rfc5849,
+                _ => Dialect::Legacy,
+            }),
+        })
+    }
+
+    fn states(&self) -> impl Iterator<Item = &ConsumerKeys> {
+        let current = &**self.keys.get_or_init(Box::default);
+        std::iter::once(current).chain(self.rare.as_ref().map(|rare| &rare.previous_keys))
+    }
+}
+
+impl CacheEntry for ConsumerCredentials {
+    fn key(&self) -> &[u8] {
+        self.key.as_str().as_bytes()
+    }
+
+    fn stamp(&self) -> &Stamp {
+        &self.stamp
+    }
+
+    fn last_use(&self) -> &LastUse {
+        &self.last_use
+    }
+
+    fn succeed(&self, old: &Self) -> bool {
+        let rsa_public_key = |of: &Self| of.rare.as_ref()?.rsa_public_key.clone();
+        self.key == old.key
+            && self.secret == old.secret
+            && self.permissions == old.permissions
+            && (self.dialect, self.enforce) == (old.dialect, old.enforce)
+            && self.accept == old.accept
+            && (self.enabled, self.rsa_only) == (old.enabled, old.rsa_only)
+            && self.callbacks() == old.callbacks()
+            && self.pinned() == old.pinned()
+            && self.needs_body_hash == old.needs_body_hash
+            && self.previous_secret() == old.previous_secret()
+            && rsa_public_key(self) == rsa_public_key(old)
+    }
+}
+
+/// An access token with its consumer, ready to verify.
+#[derive(Debug)]
+pub struct AccessCredentials {
+    /// The consumer that it belongs to.
+    pub consumer: Arc<ConsumerCredentials>,
+    /// [`AccessToken::permissions`]
+    pub permissions: Arc<[Permission]>,
+    /// [`AccessToken::issued_at`]
+    pub issued_at: UnixTime,
+    // The secret, the token and the user's id, in one piece of memory.
+    text: Secret,
+    token_at: u32,
+    user_at: u32,
+    /// The end of time for one that never expires.
+    expires_at: UnixTime,
+    states: KeyStates,
+    field_values: OnceLock<Option<Box<FieldValues>>>,
+    /// The states under the consumer's previous secret.
+    previous_states: OnceLock<Box<KeyStates>>,
+    last_use: LastUse,
+    stamp: Stamp,
+    /// It was revoked.
+    pub is_revoked: bool,
+}
+
+const NEVER: UnixTime = UnixTime(u64::MAX);
+
+impl AccessCredentials {
+    pub(super) fn new(
+        token: &AccessToken,
+        permissions: Arc<[Permission]>,
+        consumer: Arc<ConsumerCredentials>,
+        stamp: Stamp,
+    ) -> Self {
+        let parts = [
+            token.secret.expose(),
+            token.token.as_bytes(),
+            token.user.as_str().as_bytes(),
+        ];
+        let length = |parts: &[&[u8]]| parts.iter().map(|part| part.len()).sum::<usize>();
+        // No store has a secret of four gigabytes; it would not verify.
+        let place = |parts| u32::try_from(length(parts)).unwrap_or(u32::MAX);
+        Self {
+            token_at: place(&parts[..1]),
+            user_at: place(&parts[..2]),
+            text: Secret::from(parts.concat()),
+            consumer,
+            permissions,
+            issued_at: token.issued_at,
+            expires_at: token.expires_at.unwrap_or(NEVER),
+            is_revoked: token.revoked_at.is_some(),
+            states: KeyStates::default(),
+            field_values: OnceLock::new(),
+            previous_states: OnceLock::new(),
+            last_use: LastUse {
+                packed: AtomicU64::new(token.last_used_at.map_or(0, |time| time.0 << 8)),
+                is_unwritten: AtomicBool::new(false),
+            },
+            stamp,
+        }
+    }
+
+    fn part(&self, from: u32, to: Option<u32>) -> &[u8] {
+        let text = self.text.expose();
+        let to = to.map_or(text.len(), |to| to as usize);
+        text.get(from as usize..to).unwrap_or_default()
+    }
+
+    /// The identifier.
+    pub fn token(&self) -> &str {
+        std::str::from_utf8(self.key()).unwrap_or_default()
+    }
+
+    /// The id of the user it acts for.
+    pub fn user(&self) -> &str {
+        std::str::from_utf8(self.part(self.user_at, None)).unwrap_or_default()
+    }
+
+    /// The shared secret.
+    pub fn secret(&self) -> &[u8] {
+        self.part(0, Some(self.token_at))
+    }
+
+    /// The permissions of a call with this token: those that the consumer still has.
+    pub fn granted(&self) -> impl Iterator<Item = &Permission> {
+        let held = &self.consumer.permissions;
+        self.permissions
+            .iter()
+            .filter(|permission| held.contains(permission))
+    }
+
+    /// The values of the identity headers of a call with this token; `None` if they are not valid in a field.
+    pub fn field_values(&self) -> Option<&FieldValues> {
+        let make = || FieldValues::new(Some(self.user()), &self.consumer.key, self.granted());
+        self.field_values.get_or_init(make).as_deref()
+    }
+
+    /// The time from which it is expired; `None`: never.
+    pub fn expires_at(&self) -> Option<UnixTime> {
+        Some(self.expires_at).filter(|at| *at != NEVER)
+    }
+
+    /// The keys of calls with this token, in the order of [`ConsumerCredentials::secrets`].
+    pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = Key<'_>> {
+        let mut previous = false;
+        self.consumer.secrets(now).map(move |secret| {
+            let states = match std::mem::replace(&mut previous, true) {
+                false => &self.states,
+                true => self.previous_states.get_or_init(Box::default),
+            };
+            kept(secret.expose(), Some(self.secret()), states)
+        })
+    }
+
+    /// The last use known here, written or not.
+    pub fn last_used(&self) -> Option<UnixTime> {
+        self.last_use.get().map(|(at, _)| at)
+    }
+
+    /// Notes a use; `true` if it has to be put on the list of those to write.
+    pub(super) fn touch(&self, now: UnixTime) -> bool {
+        self.last_use.note(now, 0)
+    }
+
+    /// Takes the use for writing.
+    pub(super) fn take_use(&self) -> Option<(String, UnixTime)> {
+        let (at, _) = self.last_use.take()?;
+        Some((self.token().to_owned(), at))
+    }
+}
+
+impl CacheEntry for AccessCredentials {
+    fn key(&self) -> &[u8] {
+        self.part(self.token_at, Some(self.user_at))
+    }
+
+    fn stamp(&self) -> &Stamp {
+        &self.stamp
+    }
+
+    fn last_use(&self) -> &LastUse {
+        &self.last_use
+    }
+
+    fn succeed(&self, old: &Self) -> bool {
+        // Each may know a use that the other does not: one from another process, one not written yet.
+        for (one, other) in [(self, old), (old, self)] {
+            let used = other.last_use.packed.load(Ordering::SeqCst);
+            one.last_use.packed.fetch_max(used, Ordering::SeqCst);
+        }
+        Arc::ptr_eq(&self.consumer, &old.consumer)
+            && self.text == old.text
+            && (self.token_at, self.user_at) == (old.token_at, old.user_at)
+            && self.permissions == old.permissions
+            && (self.issued_at, self.expires_at, self.is_revoked)
+                == (old.issued_at, old.expires_at, old.is_revoked)
+    }
+}
+
+const fn kept<'a>(
+    consumer_secret: &'a [u8],
+    token_secret: Option<&'a [u8]>,
+    states: &'a KeyStates,
+) -> Key<'a> {
+    Key {
+        consumer_secret,
+        token_secret,
+        states,
+    }
+}

@@ -1,0 +1,286 @@
+//! moka in front of any store: consumers and access tokens ready for use, HMAC states kept with them.
+//!
+//! A hit costs two look-ups and allocates nothing. Strangers cannot evict good entries: unknown keys are remembered in a
+//! smaller cache of their own. Nothing that was read before a change was announced is used after it, whether it is
+//! cached, still being read, or held by another entry. No record that was announced as changed is answered from here
+//! while the store fails.
+
+mod credentials;
+mod permissions;
+mod records;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+
+pub use credentials::{AccessCredentials, ConsumerCredentials, FieldValues, KeptAssertion};
+use permissions::PermissionLists;
+pub use records::Counts;
+use records::{Announced, CacheEntry, RecordCache, Stamp, count};
+
+use super::{Result, Store, port::Change, record::Dialect};
+use crate::{
+    base::{
+        clock::{Clock, UnixTime},
+        names::ConsumerKey,
+        secret::Secret,
+    },
+    oauth::{SignatureMethod, SigningKey},
+};
+
+/// The limits on the number and the age of entries. Times count in whole seconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Params {
+    /// The most entries of each kind; unknown keys get a tenth of that in addition.
+    pub max_entries: u64,
+    /// The time for which an entry is used without asking the store again.
+    pub ttl: Duration,
+    /// The time for which an unknown key stays unknown.
+    pub negative_ttl: Duration,
+    /// The time for which an entry may be used, whatever `ttl` says, after the store was last known to answer; at least
+    /// 2 seconds. For an entry of the existing system that is the time since it was read, and within `ttl` it is used.
+    pub stale_if_error: Duration,
+}
+
+/// The longest token, ours or another system's, in bytes.
+const MAX_TOKEN_BYTES: usize = 1024;
+
+/// Credentials of a store, cached.
+pub struct Cached {
+    store: Arc<dyn Store>,
+    clock: Clock,
+    consumers: RecordCache<ConsumerCredentials>,
+    access: RecordCache<AccessCredentials>,
+    announced: Arc<Announced>,
+    permissions: PermissionLists,
+    dummy: SigningKey,
+    uses: UseList<AccessCredentials>,
+    consumer_uses: UseList<ConsumerCredentials>,
+}
+
+impl Cached {
+    /// An empty cache in front of `store`.
+    pub fn new(store: Arc<dyn Store>, params: &Params, clock: Clock) -> Self {
+        let announced = Arc::<Announced>::default();
+        Self {
+            store,
+            clock,
+            consumers: RecordCache::new(params, Arc::clone(&announced)),
+            access: RecordCache::new(params, Arc::clone(&announced)),
+            announced,
+            permissions: PermissionLists::default(),
+            // Its secrets are as long as issued ones, so that it takes as much time. It verifies no request.
+            dummy: SigningKey::new(&Secret::from("u".repeat(43)), &Secret::from("u".repeat(43))),
+            uses: UseList(Mutex::default()),
+            consumer_uses: UseList(Mutex::default()),
+        }
+    }
+
+    /// The key that is used in place of an unknown one.
+    pub const fn dummy(&self) -> &SigningKey {
+        &self.dummy
+    }
+
+    /// The outcomes of look-ups: of consumers, and of access tokens.
+    pub const fn counts(&self) -> (&Counts, &Counts) {
+        (&self.consumers.counts, &self.access.counts)
+    }
+
+    /// Finds a consumer by its key as sent; bytes that are not a valid key are unknown.
+    ///
+    /// # Errors
+    /// The store's, where nothing usable is cached.
+    ///
+    /// # Cancel safety
+    /// Others who wait for the same record are not disturbed.
+    pub async fn consumer(&self, key: &[u8]) -> Result<Option<Arc<ConsumerCredentials>>> {
+        let now = self.clock.now();
+        if let Some(found) = self.consumers.fresh(key, now) {
+            count(&self.consumers.counts.hits);
+            return Ok(Some(found));
+        }
+        let Some(name) = text(key).and_then(|key| key.parse::<ConsumerKey>().ok()) else {
+            return Ok(None);
+        };
+        let name = &name;
+        let read = |stamp: Stamp| async move {
+            let found = self.store.consumer_from(name).await?;
+            Ok(found.map(|(consumer, source)| {
+                let stamp = stamp.of(source);
+                let permissions = self.permissions.shared(&consumer.permissions);
+                ConsumerCredentials::new(consumer, permissions, stamp)
+            }))
+        };
+        // Boxed, here and below: nearly every call is a hit, and its future need not have the size of a read's.
+        Box::pin(self.consumers.find(key, now, |_| true, read)).await
+    }
+
+    /// Finds an access token as sent, with its consumer. The caller checks whether that consumer signed.
+    ///
+    /// # Errors
+    /// The store's, where nothing usable is cached.
+    ///
+    /// # Cancel safety
+    /// Others who wait for the same record are not disturbed.
+    pub async fn access(&self, token: &[u8]) -> Result<Option<Arc<AccessCredentials>>> {
+        let now = self.clock.now();
+        if let Some(found) = self.access.fresh(token, now) {
+            // The same one unless it has changed; then the token's entry is out of date too.
+            let consumer = match self.consumers.fresh(key_of(&found), now) {
+                None => Box::pin(self.consumer(key_of(&found))).await?,
+                fresh => fresh,
+            };
+            if consumer.is_some_and(|consumer| Arc::ptr_eq(&consumer, &found.consumer)) {
+                count(&self.access.counts.hits);
+                return Ok(Some(found));
+            }
+        }
+        let Some(name) = text(token).filter(|token| token.len() <= MAX_TOKEN_BYTES) else {
+            return Ok(None);
+        };
+        let read = |stamp: Stamp| async move {
+            let Some((token, source)) = self.store.access_token_from(name).await? else {
+                return Ok(None);
+            };
+            let stamp = stamp.of(source);
+            let consumer = self.consumer(token.consumer.as_str().as_bytes()).await?;
+            let permissions = self.permissions.shared(&token.permissions);
+            Ok(consumer
+                .map(|consumer| AccessCredentials::new(&token, permissions, consumer, stamp)))
+        };
+        let may_serve_stale =
+            |found: &AccessCredentials| self.consumers.may_serve_stale(&found.consumer, now);
+        Box::pin(self.access.find(token, now, may_serve_stale, read)).await
+    }
+
+    /// Finds an access token in the store even if it is cached: for one that seems to have been idle for too long, and
+    /// may have been used at another process.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn access_reloaded(&self, token: &[u8]) -> Result<Option<Arc<AccessCredentials>>> {
+        let known = self.access.fresh(token, self.clock.now());
+        self.announced.advance();
+        self.access.remove(token).await;
+        let found = self.access(token).await?;
+        if let (Some(known), Some(found)) = (known, &found)
+            && let Some(used) = known.last_used()
+            && found.touch(used)
+        {
+            self.uses.push(found);
+        }
+        Ok(found)
+    }
+
+    /// Notes a use of a token; it is written with the next [`Self::flush_uses`].
+    pub fn touch(&self, access: &Arc<AccessCredentials>, now: UnixTime) {
+        if access.touch(now) {
+            self.uses.push(access);
+        }
+    }
+
+    /// Notes a verified call of a consumer; it is written in the same way.
+    pub fn touch_consumer(
+        &self,
+        consumer: &Arc<ConsumerCredentials>,
+        now: UnixTime,
+        method: SignatureMethod,
+        dialect: Dialect,
+    ) {
+        if consumer.touch(now, method, dialect) {
+            self.consumer_uses.push(consumer);
+        }
+    }
+
+    /// Writes the uses noted since the last call.
+    ///
+    /// # Errors
+    /// The store's; uses that were not written are kept for the next call then.
+    ///
+    /// # Cancel safety
+    /// Uses that were not written are kept for the next call.
+    pub async fn flush_uses(&self) -> Result<()> {
+        let mut taken = self.uses.take();
+        let uses = taken.entries.iter().filter_map(|entry| entry.take_use());
+        self.store.record_uses(uses.collect()).await?;
+        taken.entries.clear();
+        let mut taken = self.consumer_uses.take();
+        let uses = taken.entries.iter().filter_map(|entry| entry.take_use());
+        self.store.record_consumer_uses(uses.collect()).await?;
+        taken.entries.clear();
+        Ok(())
+    }
+
+    /// Forgets changed records: no copy that was read before this call is used after it.
+    pub async fn forget(&self, changes: &[Change]) {
+        self.announced.advance();
+        for change in changes {
+            match change {
+                Change::Consumer(key) => self.consumers.remove(key.as_str().as_bytes()).await,
+                Change::AccessToken(token) => self.access.remove(token.as_bytes()).await,
+                // The tokens that ended with a user are named one by one.
+                Change::User(_) | Change::Command(_) | Change::FailedLogin(_) => {}
+            }
+        }
+    }
+
+    /// Forgets every record: no copy that was read before this call is used after it.
+    pub fn forget_everything(&self) {
+        self.announced.advance_everything();
+        self.consumers.clear();
+        self.access.clear();
+    }
+
+    /// Notes that all changes up to `at` have been given to [`Self::forget`].
+    pub fn answered(&self, at: UnixTime) {
+        self.announced.answered(at);
+    }
+}
+
+/// The entries with a use that is not written yet.
+struct UseList<E>(Mutex<Vec<Arc<E>>>);
+
+impl<E: CacheEntry> UseList<E> {
+    fn push(&self, entry: &Arc<E>) {
+        self.0.lock().push(Arc::clone(entry));
+    }
+
+    fn take(&self) -> TakenUses<'_, E> {
+        TakenUses {
+            entries: std::mem::take(&mut *self.0.lock()),
+            list: self,
+        }
+    }
+}
+
+/// Uses that were taken from the list; those left when this is dropped go back.
+struct TakenUses<'a, E: CacheEntry> {
+    list: &'a UseList<E>,
+    entries: Vec<Arc<E>>,
+}
+
+impl<E: CacheEntry> Drop for TakenUses<'_, E> {
+    fn drop(&mut self) {
+        if !self.entries.is_empty() {
+            let left = self.entries.drain(..);
+            let left = left.filter(|entry| entry.last_use().put_back());
+            self.list.0.lock().extend(left);
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
+}
+
+fn key_of(access: &AccessCredentials) -> &[u8] {
+    access.consumer.key.as_str().as_bytes()
+}
+
+impl fmt::Debug for Cached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cached").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,350 @@
+//! The cache of one kind of record: moka, and the check that an entry may still be used.
+//!
+//! # Changes
+//!
+//! [`Announced`] counts announcements of changes. A read remembers the count from before it. Announcing a change raises
+//! the count and then removes the entry. So an entry in moka is current if the count is still that of its read. Once
+//! that is confirmed, the entry stays current while it is in moka, because a later announcement removes it.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use moka::{future, policy::EvictionPolicy, sync};
+
+use super::{Params, credentials::LastUse};
+use crate::{
+    base::{clock::UnixTime, hashed::Hashed},
+    records::store::{Result, StoreError, port::Source},
+};
+
+/// Unknown keys have a tenth of the room for themselves, so strangers evict only one another's keys.
+const NEGATIVE_SHARE: u64 = 10;
+/// The time for which a stale entry is used before the store is tried again after a failure.
+const BACK_OFF: Duration = Duration::from_secs(1);
+/// The most shared reads for one look-up; it needs another one if a change is announced during the read.
+const ATTEMPTS: usize = 3;
+/// The shortest `stale_if_error`: the feed is read four times a second, and time is counted in whole seconds.
+const SHORTEST_STALE: Duration = Duration::from_secs(2);
+/// moka rejects more than a thousand years.
+const LONGEST_TTL: Duration = Duration::from_secs(365 * 86_400);
+
+/// The outcomes of the look-ups of one kind.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Answered from the cache.
+    pub hits: AtomicU64,
+    /// Answered from the cache: unknown.
+    pub negative_hits: AtomicU64,
+    /// Asked of the store.
+    pub misses: AtomicU64,
+    /// Answered from an expired entry while the store failed.
+    pub stale: AtomicU64,
+    /// The store failed and nothing could be answered.
+    pub errors: AtomicU64,
+}
+
+/// The announced changes of all kinds of records.
+#[derive(Debug, Default)]
+pub(super) struct Announced {
+    generation: AtomicU64,
+    /// Everything read before this generation is out of date.
+    everything: AtomicU64,
+    /// The beginning of the last completed read of the feed, in seconds since 1970.
+    answered_at: AtomicU32,
+}
+
+impl Announced {
+    /// Announces changes: their entries are removed after this.
+    pub(super) fn advance(&self) -> u64 {
+        self.generation.fetch_add(1, SeqCst) + 1
+    }
+
+    /// Announces that every record may have changed.
+    pub(super) fn advance_everything(&self) {
+        self.everything.store(self.advance(), SeqCst);
+    }
+
+    /// The feed was read to its end by a read that began at `at`.
+    pub(super) fn answered(&self, at: UnixTime) {
+        self.answered_at.store(in_32_bits(at), SeqCst);
+    }
+
+    fn is_unchanged_since(&self, stamp: &Stamp) -> bool {
+        self.generation.load(SeqCst) == stamp.generation
+    }
+
+    /// Whether an entry that was found in moka is current.
+    fn is_current(&self, stamp: &Stamp) -> bool {
+        let is_confirmed = stamp.is_confirmed.load(SeqCst);
+        if !is_confirmed && self.is_unchanged_since(stamp) {
+            stamp.is_confirmed.store(true, SeqCst);
+            return true;
+        }
+        is_confirmed && stamp.generation >= self.everything.load(SeqCst)
+    }
+}
+
+/// The read that an entry is from.
+#[derive(Debug)]
+pub(super) struct Stamp {
+    /// The generation from before the read.
+    generation: u64,
+    /// While the entry was in moka, no change had been announced since.
+    is_confirmed: AtomicBool,
+    /// The record is not in the store, so that the feed says nothing about it.
+    is_outside: bool,
+    /// The beginning of the read, or of the last one that found the same, in seconds since 1970.
+    read_at: AtomicU32,
+    /// The time when the store last failed to tell whether it is still so.
+    failed_at: AtomicU32,
+}
+
+impl Stamp {
+    fn new(generation: u64, read_at: UnixTime) -> Self {
+        Self {
+            generation,
+            is_confirmed: AtomicBool::new(false),
+            is_outside: false,
+            read_at: AtomicU32::new(in_32_bits(read_at)),
+            failed_at: AtomicU32::new(0),
+        }
+    }
+
+    /// Notes where the record was found.
+    pub(super) fn of(self, source: Source) -> Self {
+        Self {
+            is_outside: source == Source::Outside,
+            ..self
+        }
+    }
+}
+
+/// Whether at `now` less than `span` has passed since `at`. A clock that was set back makes everything old.
+fn is_within(at: &AtomicU32, span: Duration, now: UnixTime) -> bool {
+    let at = UnixTime(at.load(SeqCst).into());
+    at <= now && now < at.after(span)
+}
+
+/// A time in half the memory. After the year 2106 nothing is fresh.
+fn in_32_bits(time: UnixTime) -> u32 {
+    u32::try_from(time.0).unwrap_or(u32::MAX)
+}
+
+/// A cached entry.
+pub(super) trait CacheEntry: Send + Sync + 'static {
+    /// Its key.
+    fn key(&self) -> &[u8];
+    /// The read that it is from.
+    fn stamp(&self) -> &Stamp;
+    /// Its last use.
+    fn last_use(&self) -> &LastUse;
+    /// Takes over the state that `old`, the former entry of the same key, has gathered since; `true` if both are
+    /// otherwise the same, so that `old` may stay.
+    fn succeed(&self, old: &Self) -> bool;
+}
+
+/// The outcome of a read. It is used again only if the record is unknown, for `negative_ttl`.
+struct Outcome<V> {
+    stamp: Stamp,
+    found: Option<Arc<V>>,
+}
+
+/// The cache of one kind of record.
+pub(super) struct RecordCache<V: CacheEntry> {
+    /// The entries by the hash of the key, which takes less memory than the key.
+    known: sync::Cache<u64, Arc<V>, Hashed>,
+    /// The reads under way, one for all who wait for the same record, and the keys that are unknown.
+    reads: future::Cache<Arc<[u8]>, Arc<Outcome<V>>>,
+    // Keyed at random, so that nobody can choose keys of one hash.
+    hasher: RandomState,
+    announced: Arc<Announced>,
+    params: Params,
+    pub(super) counts: Counts,
+}
+
+impl<V: CacheEntry> RecordCache<V> {
+    pub(super) fn new(params: &Params, announced: Arc<Announced>) -> Self {
+        let stale_if_error = params.stale_if_error.max(SHORTEST_STALE);
+        // An entry is read again after `ttl`; it is used until then and while the store fails.
+        let keep = params.ttl.saturating_add(stale_if_error);
+        Self {
+            known: sync::Cache::builder()
+                .max_capacity(params.max_entries)
+                .time_to_idle(keep.min(LONGEST_TTL))
+                // Strangers insert nothing here, so the frequencies that other policies count are not needed.
+                .eviction_policy(EvictionPolicy::lru())
+                .build_with_hasher(Hashed::default()),
+            reads: future::Cache::builder()
+                .max_capacity((params.max_entries / NEGATIVE_SHARE).max(1))
+                .time_to_live(params.negative_ttl.min(LONGEST_TTL))
+                .build(),
+            hasher: RandomState::new(),
+            announced,
+            params: Params {
+                stale_if_error,
+                ..*params
+            },
+            counts: Counts::default(),
+        }
+    }
+
+    fn known(&self, key: &[u8]) -> Option<Arc<V>> {
+        let found = self.known.get(&self.hasher.hash_one(key));
+        found.filter(|entry| entry.key() == key && self.announced.is_current(entry.stamp()))
+    }
+
+    /// The entry under `key` that may be used without asking the store. Not counted.
+    pub(super) fn fresh(&self, key: &[u8], now: UnixTime) -> Option<Arc<V>> {
+        self.known(key).filter(|entry| {
+            let stamp = entry.stamp();
+            is_within(&stamp.read_at, self.params.ttl, now)
+                && (stamp.is_outside || self.is_within_stale_limit(entry, now))
+        })
+    }
+
+    /// Whether less than `stale_if_error` has passed since the store was last known to answer, for this record or with the
+    /// end of its feed. A revocation may have been missed since.
+    fn is_within_stale_limit(&self, entry: &V, now: UnixTime) -> bool {
+        let (span, stamp) = (self.params.stale_if_error, entry.stamp());
+        !stamp.is_outside && is_within(&self.announced.answered_at, span, now)
+            || is_within(&stamp.read_at, span, now)
+    }
+
+    /// Whether this very entry is cached and may be used while the store fails.
+    pub(super) fn may_serve_stale(&self, entry: &Arc<V>, now: UnixTime) -> bool {
+        self.known(entry.key())
+            .is_some_and(|known| Arc::ptr_eq(&known, entry))
+            && self.is_within_stale_limit(entry, now)
+    }
+
+    /// Finds a record that [`Self::fresh`] did not find: it is remembered as unknown, or read with `read`.
+    /// `may_serve_stale` says whether the entries that an entry depends on may be used while the store fails.
+    pub(super) async fn find<F>(
+        &self,
+        key: &[u8],
+        now: UnixTime,
+        may_serve_stale: impl Fn(&V) -> bool,
+        read: impl Fn(Stamp) -> F,
+    ) -> Result<Option<Arc<V>>>
+    where
+        F: Future<Output = Result<Option<V>>>,
+    {
+        match self.reads.get(key).await {
+            Some(outcome) if outcome.found.is_some() => self.reads.invalidate(key).await,
+            Some(outcome) if self.announced.is_current(&outcome.stamp) => {
+                count(&self.counts.negative_hits);
+                return Ok(None);
+            }
+            _ => {}
+        }
+        let may_serve_stale =
+            |entry: &V| self.is_within_stale_limit(entry, now) && may_serve_stale(entry);
+        if let Some(entry) = self.known(key)
+            && is_within(&entry.stamp().failed_at, BACK_OFF, now)
+            && may_serve_stale(&entry)
+        {
+            count(&self.counts.stale);
+            return Ok(Some(entry));
+        }
+        count(&self.counts.misses);
+        let stamp = || Stamp::new(self.announced.generation.load(SeqCst), now);
+        for _ in 0..ATTEMPTS {
+            let outcome = self.reads.try_get_with(Arc::from(key), async {
+                let (stamp, old) = (stamp(), self.known(key));
+                let generation = stamp.generation;
+                let found = match read(stamp).await {
+                    Ok(Some(new)) => Some(self.keep(new, old, now)),
+                    Ok(None) => {
+                        self.known.invalidate(&self.hasher.hash_one(key));
+                        None
+                    }
+                    Err(error) => match old.filter(|old| may_serve_stale(old)) {
+                        Some(old) => {
+                            old.stamp().failed_at.store(in_32_bits(now), SeqCst);
+                            count(&self.counts.stale);
+                            Some(old)
+                        }
+                        None => return Err(error),
+                    },
+                };
+                let stamp = Stamp::new(generation, now);
+                Ok(Arc::new(Outcome { stamp, found }))
+            });
+            let outcome = outcome.await.map_err(|error| {
+                count(&self.counts.errors);
+                shared(error)
+            })?;
+            let is_current = self.announced.is_unchanged_since(&outcome.stamp);
+            // A record that was found is in `known`. An outcome that is not current may be older than a change before this call.
+            if !is_current || outcome.found.is_some() {
+                self.reads.invalidate(key).await;
+            }
+            if is_current {
+                return Ok(outcome.found.clone());
+            }
+        }
+        // A change was announced during each shared read. A read of this call alone is at least as new as the call.
+        let found = read(stamp()).await;
+        found
+            .map(|found| found.map(Arc::new))
+            .inspect_err(|_| count(&self.counts.errors))
+    }
+
+    /// Keeps what was read, or the old entry if it is the same: entries that depend on it need not be read again.
+    fn keep(&self, new: V, old: Option<Arc<V>>, now: UnixTime) -> Arc<V> {
+        if let Some(old) = old
+            && new.succeed(&old)
+        {
+            // It is not inserted: a change may have removed it meanwhile.
+            old.stamp().read_at.store(in_32_bits(now), SeqCst);
+            return old;
+        }
+        let entry = Arc::new(new);
+        let hash = self.hasher.hash_one(entry.key());
+        self.known.insert(hash, Arc::clone(&entry));
+        // Confirmed now that it is in moka, unless a change was announced meanwhile.
+        self.announced.is_current(entry.stamp());
+        entry
+    }
+
+    /// Removes `key`, whose change has been announced.
+    pub(super) async fn remove(&self, key: &[u8]) {
+        self.known.invalidate(&self.hasher.hash_one(key));
+        self.reads.invalidate(key).await;
+    }
+
+    /// Drops an entry as if it had been evicted.
+    #[cfg(test)]
+    pub(super) fn evict(&self, key: &[u8]) {
+        self.known.invalidate(&self.hasher.hash_one(key));
+    }
+
+    /// Removes everything.
+    pub(super) fn clear(&self) {
+        self.known.invalidate_all();
+        self.reads.invalidate_all();
+    }
+}
+
+pub(super) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, SeqCst);
+}
+
+/// The failure of one read, shared by all calls that waited for it.
+#[derive(Debug, thiserror::Error)]
+#[error("a read that several calls waited for failed")]
+struct SharedFailure(#[source] Arc<StoreError>);
+
+fn shared(error: Arc<StoreError>) -> StoreError {
+    match &*error {
+        StoreError::Broken(what) => StoreError::Broken(what),
+        StoreError::Unopened(unopened) => StoreError::Unopened(Arc::clone(unopened)),
+        StoreError::Unavailable(_) => StoreError::Unavailable(Box::new(SharedFailure(error))),
+    }
+}

@@ -1,0 +1,131 @@
+mod changes;
+mod expiry;
+mod loading;
+mod memory;
+mod uses;
+
+use std::{
+    sync::{Arc, atomic::Ordering::SeqCst},
+    time::Duration,
+};
+
+use super::*;
+use crate::records::store::record::{AccessToken, Consumer};
+use crate::records::store::{StoreError, feed::ChangeHub, tests::TestStore};
+
+const START: UnixTime = UnixTime(1_000_000);
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn params() -> Params {
+    Params {
+        max_entries: 1_000,
+        ttl: seconds(60),
+        negative_ttl: seconds(5),
+        stale_if_error: seconds(10),
+    }
+}
+
+fn token(token: &str, consumer: &str) -> AccessToken {
+    AccessToken {
+        token: token.to_owned(),
+        secret: Secret::from("token secret"),
+        consumer: consumer.parse().unwrap(),
+        user: "user".parse().unwrap(),
+        permissions: Vec::new(),
+        issued_at: START,
+        expires_at: None,
+        last_used_at: None,
+        revoked_at: None,
+    }
+}
+
+fn token_changed() -> Change {
+    Change::AccessToken("t".into())
+}
+
+fn consumer_changed() -> Change {
+    Change::Consumer("c".parse().unwrap())
+}
+
+/// A store with the consumer `c` and its token `t`, a cache in front of it, and their clock.
+struct Setup {
+    store: Arc<TestStore>,
+    cached: Arc<Cached>,
+    clock: Clock,
+    feed: ChangeHub,
+    /// The failed logins that the feed has reported.
+    failed_logins: Arc<Mutex<Vec<String>>>,
+}
+
+fn setup_with(params: &Params) -> Setup {
+    let store = Arc::new(TestStore::default());
+    store.put_consumer(&Consumer::for_tests("c"));
+    store.put_access_token(&token("t", "c"));
+    let clock = Clock::manual(START);
+    let behind: Arc<dyn Store> = Arc::clone(&store) as _;
+    let cached = Arc::new(Cached::new(Arc::clone(&behind), params, clock.clone()));
+    let failed_logins = Arc::<Mutex<Vec<String>>>::default();
+    let failed = Arc::clone(&failed_logins);
+    let on_failed_login = move |report: &str| failed.lock().push(report.to_owned());
+    Setup {
+        feed: ChangeHub::new(behind, clock.clone(), Arc::clone(&cached), on_failed_login),
+        cached,
+        store,
+        clock,
+        failed_logins,
+    }
+}
+
+fn setup() -> Setup {
+    setup_with(&params())
+}
+
+impl Setup {
+    async fn forget(&self, change: &Change) {
+        self.cached.forget(std::slice::from_ref(change)).await;
+    }
+
+    /// Reads of consumers and of tokens so far.
+    fn reads(&self) -> (usize, usize) {
+        (
+            self.store.calls_of("consumer"),
+            self.store.calls_of("access_token"),
+        )
+    }
+
+    /// Moves the clock, and reads the feed to its end unless the store fails.
+    fn later(&self, by: u64) {
+        self.clock.advance(seconds(by));
+        if !self.store.fails() {
+            let now = self.clock.now();
+            self.cached.answered(now);
+        }
+    }
+
+    /// Revokes `t` in the store, without a report to the cache.
+    fn revoke(&self) {
+        let revoke = |token: &mut AccessToken| token.revoked_at = Some(START);
+        self.store.change_access_token("t", revoke);
+    }
+
+    async fn access(&self) -> Option<Arc<AccessCredentials>> {
+        self.cached.access(b"t").await.unwrap()
+    }
+
+    async fn is_revoked(&self) -> bool {
+        self.access().await.unwrap().is_revoked
+    }
+
+    /// Asks for `t` in a task of its own, and returns when its read is at the gate.
+    async fn ask_and_be_held(&self) -> tokio::task::JoinHandle<Answer> {
+        let cached = Arc::clone(&self.cached);
+        let task = tokio::spawn(async move { cached.access(b"t").await });
+        self.store.arrived().await;
+        task
+    }
+}
+
+type Answer = Result<Option<Arc<AccessCredentials>>, StoreError>;

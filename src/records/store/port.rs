@@ -1,0 +1,304 @@
+//! The arguments and results of the use cases of a store, and its faults.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::{
+    record::{AccessToken, User},
+    remote::StillDown,
+    seal::Unopened,
+};
+use crate::base::{
+    clock::UnixTime,
+    names::{ConsumerKey, UserId},
+    secret::Secret,
+};
+
+/// A fault of the store: nothing is known about the record asked for, and nothing was changed, unless the
+/// store was just making the change durable when the caller stopped waiting for it.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The backend cannot be reached, is full, or is too slow.
+    #[error("the store is unavailable")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The backend returned something that is not a record of ours.
+    #[error("the store holds a broken record: {0}")]
+    Broken(&'static str),
+    /// A secret is sealed with a key that this process does not have.
+    #[error(transparent)]
+    Unopened(Arc<Unopened>),
+}
+
+/// The result of a use case.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+impl From<Unopened> for StoreError {
+    fn from(error: Unopened) -> Self {
+        Self::Unopened(error.into())
+    }
+}
+
+/// Whether this is one of many errors of an outage, whose beginning and end the store logs: to be logged at most for
+/// debugging.
+#[must_use]
+pub fn is_of_logged_outage(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<StillDown>())
+}
+
+/// The engine's disk takes no more.
+#[derive(Debug, Error)]
+#[error("the disk of the store is full, or fails")]
+pub(super) struct DiskFull(#[source] pub(super) Box<dyn std::error::Error + Send + Sync>);
+
+/// Whether the engine's disk takes no more.
+#[must_use]
+pub fn is_disk_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<DiskFull>())
+}
+
+/// Where a record was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// In the store, whose feed reports its changes.
+    Store,
+    /// In the existing system, of whose changes nothing is known until it is asked again.
+    Outside,
+}
+
+/// The outcome of registering something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    /// It is registered.
+    Added,
+    /// The key, id or name is taken, or an id that was used before.
+    Taken,
+}
+
+/// Looks at a record in the transaction that changes it; if it returns `false`, nothing is changed.
+pub type Guard<'a, T> = Option<&'a (dyn Fn(&T) -> bool + Sync)>;
+
+/// The outcome of [`Consumers::update_consumer`](super::Consumers::update_consumer) and
+/// [`Users::update_user`](super::Users::update_user).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Updated<T> {
+    /// The record as it is now.
+    Updated(Box<T>),
+    /// The change is not wanted, or would leave a consumer that cannot sign, see [`Consumer::can_sign`](super::record::Consumer::can_sign), or a user with
+    /// the name of another one; nothing changed.
+    Refused,
+    /// There is no such record.
+    Unknown,
+}
+
+/// The outcome of [`Users::admit_user`](super::Users::admit_user).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Admitted {
+    /// The user as recorded now, disabled ones too.
+    User(User),
+    /// The id is that of a removed user; nothing changed.
+    Removed,
+}
+
+/// The outcome of [`Tokens::issue_request_token`](super::Tokens::issue_request_token).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Issued {
+    /// The token is kept.
+    Issued,
+    /// The consumer has too many open ones; nothing changed.
+    TooManyOpen,
+}
+
+/// The user's decision on the consent page.
+#[derive(Debug, Clone)]
+pub enum Decision {
+    /// The user lets the consumer act.
+    Allow {
+        /// The verifier that the consumer must send at the exchange.
+        verifier: Secret,
+        /// Dialect `legacy`: the token put on the redirect.
+        redirect_token: Option<String>,
+        /// The time until which the exchange may happen.
+        expires_at: UnixTime,
+    },
+    /// The user refuses.
+    Deny,
+}
+
+/// The outcome of [`Tokens::decide`](super::Tokens::decide).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decided {
+    /// The decision is recorded.
+    Recorded,
+    /// The token was decided, voided or exchanged before; nothing changed.
+    AlreadyDecided,
+    /// The token is expired; nothing changed.
+    Expired,
+    /// There is no such token or session, or the consumer or the user is gone or disabled.
+    Unknown,
+}
+
+/// The arguments of [`Tokens::exchange`](super::Tokens::exchange).
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    /// The request token, or for dialect `legacy` the token of the redirect.
+    pub token: String,
+    /// The consumer that signed.
+    pub consumer: ConsumerKey,
+    /// The verifier as the consumer sent it; for an out-of-band token already without spaces and hyphens.
+    pub verifier: Secret,
+    /// The time now.
+    pub now: UnixTime,
+    /// The identifier of the access token to give out.
+    pub access_token: String,
+    /// Its secret.
+    pub access_secret: Secret,
+    /// The time from which it is expired.
+    pub expires_at: Option<UnixTime>,
+}
+
+/// The outcome of [`Tokens::exchange`](super::Tokens::exchange), checked in this order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exchanged {
+    /// This consumer has no such request token, or too many wrong verifiers voided it, or its user is gone or disabled.
+    Unknown,
+    /// The request token is expired.
+    Expired,
+    /// It was exchanged before.
+    Used,
+    /// The user has not decided.
+    Undecided,
+    /// The user refused.
+    Denied,
+    /// The verifier is wrong; counted, and the fifth voids the token.
+    WrongVerifier,
+    /// The access token is given out, the request token used up.
+    Exchanged {
+        /// The new token.
+        access_token: AccessToken,
+        /// The user it acts for.
+        user: Box<User>,
+    },
+}
+
+/// Wrong verifiers, under a right signature, after which a request token is void.
+pub const MAX_WRONG_VERIFIERS: u32 = 5;
+
+/// A change in the store, for caches; serde has the columns `kind` and `key`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "key", rename_all = "snake_case")]
+pub enum Change {
+    /// A consumer was added, changed or removed.
+    Consumer(ConsumerKey),
+    /// An access token was given out, revoked or removed. The change of a consumer covers its tokens; tokens that ended
+    /// with their user are reported in addition to the change of the user.
+    AccessToken(String),
+    /// A user was changed or removed: its sessions may have ended.
+    User(UserId),
+    /// No change: a command has left a record for the log, see [`Feed::record_command`](super::Feed::record_command).
+    Command(String),
+    /// No change: a login has failed at some process, see [`Feed::record_failed_login`](super::Feed::record_failed_login).
+    FailedLogin(String),
+}
+
+/// The answer of [`Feed::changes_since`](super::Feed::changes_since).
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    /// The position to ask from next time.
+    pub position: u64,
+    /// The changes, oldest first.
+    pub changes: Vec<Change>,
+    /// `true`: changes before these have been dropped already, so any cached record may be out of date.
+    pub incomplete: bool,
+}
+
+/// The password that a login has verified, for [`Sessions::open_session`](super::Sessions::open_session).
+#[derive(Debug, Clone, Default)]
+pub struct VerifiedPassword {
+    /// The user's password hash as it was read for the check; `None` if the user had none, because somebody else
+    /// vouches for the login.
+    pub hash: Option<Secret>,
+    /// The same password hashed at our own cost, to take the place of `hash`.
+    pub rehashed: Option<Secret>,
+}
+
+/// The facts about accounts that a login needs, as of one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Account {
+    /// The user of that name, disabled ones too.
+    pub user: Option<User>,
+    /// The costs of all stored password hashes, each once: of every hash the part in front of its salt.
+    pub costs: Vec<String>,
+}
+
+/// The window that last kept the nonces of all replicas, as the store has noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoncesKept {
+    /// None yet.
+    Nowhere,
+    /// The store's own.
+    Here,
+    /// Another one.
+    Elsewhere,
+}
+
+/// The consumers and users to list.
+#[derive(Debug, Clone, Default)]
+pub struct RecordFilter {
+    /// Only those with this text in the key, the id or a name, in any ASCII case.
+    pub q: Option<String>,
+    /// Only enabled ones, or only disabled ones.
+    pub enabled: Option<bool>,
+    /// Only consumers that were registered at this time or before and have signed no call later.
+    pub unused_since: Option<UnixTime>,
+}
+
+/// The access tokens that [`Tokens::access_tokens`](super::Tokens::access_tokens) lists and
+/// [`Tokens::revoke_access_tokens`](super::Tokens::revoke_access_tokens) revokes.
+#[derive(Debug, Clone, Default)]
+pub struct TokenFilter {
+    /// Only those of this user.
+    pub user: Option<UserId>,
+    /// Only those of this consumer.
+    pub consumer: Option<ConsumerKey>,
+    /// Only those whose last use, or issue if there was no use, was at this time or before.
+    pub unused_since: Option<UnixTime>,
+    /// Only those that are not revoked.
+    pub live: bool,
+}
+
+/// The beginning of a batch of [`Maintenance::reseal`](super::Maintenance::reseal); the default is the first secret.
+#[derive(Debug, Clone, Default)]
+pub struct ResealFrom {
+    /// The place in the list of columns that hold secrets.
+    pub column: usize,
+    /// The last record of the batch before, as the backend names it; empty for none.
+    pub after: String,
+}
+
+/// The result of one batch of [`Maintenance::reseal`](super::Maintenance::reseal).
+#[derive(Debug, Default)]
+pub struct Resealed {
+    /// Secrets that were looked at.
+    pub seen: u64,
+    /// Those among them that were not sealed with that key before the batch.
+    pub older: u64,
+    /// Those sealed with a key that this process does not have, which were left as they are. One error is kept.
+    pub unopened: Option<(u64, Arc<Unopened>)>,
+    /// The beginning of the next batch; `None`: all secrets have been looked at.
+    pub next: Option<ResealFrom>,
+}
+
+impl Resealed {
+    /// Adds the result of another batch, and returns the beginning of the next one.
+    pub fn add(&mut self, batch: Self) -> Option<ResealFrom> {
+        self.seen += batch.seen;
+        self.older += batch.older;
+        if let Some((count, error)) = batch.unopened {
+            let before = self.unopened.take().map_or(0, |(before, _)| before);
+            self.unopened = Some((before + count, error));
+        }
+        batch.next
+    }
+}

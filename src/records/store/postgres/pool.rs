@@ -1,0 +1,362 @@
+//! Connections to PostgreSQL: deadpool keeps and lends them; this module makes them and detects outages.
+
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
+
+use deadpool_postgres::{
+    BuildError, ClientWrapper, Connect, Manager, ManagerConfig, Object, Pool, PoolError,
+    RecyclingMethod, Runtime, TimeoutType,
+};
+use tokio::{
+    runtime::Handle,
+    sync::Notify,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+use tokio_postgres::{AsyncMessage, Client, Config, Error, Statement, error::SqlState};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::{
+    COMMAND_TIMEOUT, PostgresFault, REACH,
+    url::{CONNECT_TIMEOUT, addressed},
+};
+use crate::records::store::{
+    Opening, Result, StoreError,
+    remote::{Outage, jittered},
+    sql::TimedOut,
+};
+
+/// The purpose of a connection. A connection is never used for another purpose: a query of the operator may run code of
+/// others, which can change the settings of its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Use cases of the store.
+    UseCases,
+    /// Nonces of the store; one more connection listens.
+    Nonces,
+    /// The query for consumers of an existing system.
+    Consumers,
+    /// The query for access tokens of an existing system.
+    Tokens,
+}
+
+impl Purpose {
+    /// The most connections.
+    const fn connections(self) -> usize {
+        match self {
+            Self::UseCases => 16,
+            Self::Nonces => 3,
+            Self::Consumers | Self::Tokens => 4,
+        }
+    }
+}
+
+/// The times that callers wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Timeouts {
+    /// For a connection while all are in use.
+    pub(super) connection: Duration,
+    /// For a use case on the way of a request.
+    pub(super) request: Duration,
+}
+
+impl Timeouts {
+    /// Less than a second for requests that are served, and more for a command.
+    pub(super) const fn of(opening: Opening) -> Self {
+        match opening {
+            // `check` rejects what a start would reject.
+            Opening::Serve | Opening::Check => Self {
+                connection: Duration::from_millis(300),
+                request: Duration::from_millis(625),
+            },
+            _ => Self {
+                connection: COMMAND_TIMEOUT,
+                request: COMMAND_TIMEOUT,
+            },
+        }
+    }
+}
+
+/// The time that a statement may take within `limit`, in milliseconds. The server ends it before the caller gives up: a
+/// slow statement is not an outage, but a server that hangs is one.
+pub(super) const fn statement_timeout(limit: Duration) -> u128 {
+    limit.as_millis() * 4 / 5
+}
+
+/// The connections to a server, or to several that stand in for each other.
+pub(super) struct PostgresPool {
+    config: Config,
+    connector: Connector,
+    /// The times that callers wait.
+    pub(super) timeouts: Timeouts,
+    pools: [(Purpose, Pool); 2],
+    outage: Outage,
+    /// Notified when something may have changed.
+    changed: Arc<Notify>,
+}
+
+/// A server, and how to use it.
+pub(super) struct Server {
+    /// The addresses and the login.
+    pub(super) config: Config,
+    /// TLS, if the addresses ask for it.
+    pub(super) tls: MakeRustlsConnect,
+    /// The runtime of the thread of the connections.
+    pub(super) thread: Handle,
+    /// The times that callers wait.
+    pub(super) timeouts: Timeouts,
+    /// The setting of `search_path`; `None`: as the server has it for the role.
+    pub(super) search_path: Option<&'static str>,
+    /// Its name in the log.
+    pub(super) name: &'static str,
+}
+
+/// Makes connections on the thread of the store: the runtimes of callers may end before them.
+#[derive(Clone)]
+struct Connector {
+    tls: MakeRustlsConnect,
+    thread: Handle,
+    settings: Arc<str>,
+}
+
+impl Connect for Connector {
+    fn connect(
+        &self,
+        config: &Config,
+    ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
+        let config = config.clone();
+        Box::pin(async move {
+            let mut connecting = pin!(async {
+                let config = addressed(&config).await;
+                let (client, connection) = config.connect(self.tls.clone()).await?;
+                // It ends with an error when the connection breaks, and every request on it fails with that.
+                let task = tokio::spawn(async { drop(connection.await) });
+                client.batch_execute(&self.settings).await?;
+                Ok((client, task))
+            });
+            poll_fn(|context| {
+                let _entered = self.thread.enter();
+                connecting.as_mut().poll(context)
+            })
+            .await
+        })
+    }
+}
+
+/// A connection that is lent. Dropped before [`Conn::put_back`], it is closed, whatever it is waiting for.
+pub(super) struct Conn(Option<Object>);
+
+impl Conn {
+    /// The client.
+    pub(super) fn client(&self) -> Result<&ClientWrapper, PostgresFault> {
+        self.0.as_deref().ok_or(PostgresFault::PutBack)
+    }
+
+    /// The client and a statement, which is prepared at its first use.
+    pub(super) async fn prepare(&self, sql: &str) -> Result<(&ClientWrapper, Statement)> {
+        let client = self.client()?;
+        Ok((client, client.prepare_cached(sql).await?))
+    }
+
+    /// Returns the connection to the pool.
+    pub(super) fn put_back(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        if let Some(object) = self.0.take() {
+            drop(Object::take(object));
+        }
+    }
+}
+
+impl PostgresPool {
+    /// No server is reached yet.
+    ///
+    /// # Errors
+    /// The pool cannot be made.
+    pub(super) fn new(
+        server: Server,
+        purposes: [Purpose; 2],
+        changed: Arc<Notify>,
+    ) -> Result<Self, BuildError> {
+        let settings = settings(&server).into();
+        let Server {
+            config,
+            tls,
+            thread,
+            timeouts,
+            name,
+            ..
+        } = server;
+        let connector = Connector {
+            tls,
+            thread,
+            settings,
+        };
+        let pool = |purpose: Purpose| {
+            let recycling_method = RecyclingMethod::Fast;
+            let settings = ManagerConfig { recycling_method };
+            let manager = Manager::from_connect(config.clone(), connector.clone(), settings);
+            let pool = Pool::builder(manager)
+                .max_size(purpose.connections())
+                .runtime(Runtime::Tokio1)
+                .wait_timeout(Some(timeouts.connection))
+                .create_timeout(Some(CONNECT_TIMEOUT.max(timeouts.connection)));
+            Ok((purpose, pool.build()?))
+        };
+        let [first, second] = purposes;
+        Ok(Self {
+            pools: [pool(first)?, pool(second)?],
+            config,
+            connector,
+            timeouts,
+            outage: Outage::none(name),
+            changed,
+        })
+    }
+
+    /// Succeeds unless there is an outage.
+    pub(super) fn check(&self) -> Result<()> {
+        self.outage.check()
+    }
+
+    /// Lends a connection.
+    pub(super) async fn take(&self, purpose: Purpose) -> Result<Conn> {
+        self.outage.check()?;
+        let mut pools = self.pools.iter();
+        let found = pools.find(|(of, _)| *of == purpose);
+        let (_, pool) = found.ok_or(PostgresFault::NoConnections)?;
+        let taken = pool.get().await.map_err(|error| match error {
+            PoolError::Backend(error) => PostgresFault::Connect(error).into(),
+            PoolError::Timeout(TimeoutType::Wait) => PostgresFault::Overloaded.into(),
+            PoolError::Timeout(_) => StoreError::from(TimedOut),
+            error => StoreError::Unavailable(Box::new(error)),
+        });
+        Ok(Conn(Some(taken?)))
+    }
+
+    /// Makes a connection and closes it again.
+    pub(super) async fn probe(&self) -> Result<()> {
+        let (_, connection) = self.connector.connect(&self.config).await?;
+        connection.abort();
+        Ok(())
+    }
+
+    /// Tries to reach a server, for longer than a request would.
+    ///
+    /// # Errors
+    /// The last failure.
+    pub(super) async fn reach(&self) -> Result<()> {
+        let reached = timeout(REACH, self.probe()).await;
+        reached.unwrap_or_else(|_| Err(TimedOut.into()))
+    }
+
+    /// Looks at an error; begins an outage if the server cannot be reached or cannot serve.
+    pub(super) fn failed(self: &Arc<Self>, error: StoreError) -> StoreError {
+        let StoreError::Unavailable(source) = &error else {
+            return error;
+        };
+        let is_outage = match (source.downcast_ref::<Error>(), source.downcast_ref()) {
+            (Some(error), _) => is_outage(error),
+            (_, Some(PostgresFault::Connect(error))) => {
+                // Existing connections still serve.
+                error.code() != Some(&SqlState::TOO_MANY_CONNECTIONS)
+            }
+            _ => source.is::<TimedOut>(),
+        };
+        if !is_outage {
+            return error;
+        }
+        if self.outage.begin(&**source) {
+            for (_, pool) in &self.pools {
+                pool.retain(|_, _| false);
+            }
+            let pool = Arc::clone(self);
+            self.connector.thread.spawn(async move {
+                let probe = async || {
+                    let probing = timeout(CONNECT_TIMEOUT, pool.probe()).await;
+                    probing.unwrap_or_else(|_| Err(TimedOut.into()))
+                };
+                pool.outage.until(probe).await;
+                // No change was reported meanwhile.
+                pool.changed.notify_one();
+            });
+        }
+        self.outage.check().err().unwrap_or(error)
+    }
+
+    /// Listens for changes, as long as the thread lives.
+    pub(super) async fn listen(self: Arc<Self>) {
+        loop {
+            // Not logged: the feed is asked regularly as well, and use cases report an outage.
+            let _ = self.follow().await;
+            sleep(jittered(Duration::from_millis(500))).await;
+        }
+    }
+
+    async fn follow(&self) -> Result<()> {
+        let connecting = async {
+            let config = addressed(&self.config).await;
+            config.connect(self.connector.tls.clone()).await
+        };
+        // A server that accepts the connection and says nothing is not waited for.
+        let connected = timeout(REACH, connecting).await;
+        let (client, mut connection) = connected.map_err(|_| TimedOut)??;
+        let messages = async {
+            loop {
+                match poll_fn(|cx| connection.poll_message(cx)).await {
+                    Some(Ok(AsyncMessage::Notification(_))) => self.changed.notify_one(),
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return Err(error),
+                    None => return Ok(()),
+                }
+            }
+        };
+        let listening = async {
+            client.batch_execute("LISTEN countersign").await?;
+            // Earlier changes are in the table.
+            self.changed.notify_one();
+            std::future::pending::<Result<(), Error>>().await
+        };
+        Ok(tokio::select! {
+            ended = messages => ended,
+            failed = listening => failed,
+        }?)
+    }
+}
+
+/// The settings of every connection.
+fn settings(server: &Server) -> String {
+    let statement = statement_timeout(server.timeouts.request);
+    // A process that hangs in a transaction must not block the others for long.
+    let idle = statement.max(2000);
+    let path = server.search_path;
+    let path = path.map_or_else(String::new, |path| format!("SET search_path = {path}; "));
+    format!(
+        "{path}SET statement_timeout = {statement}; SET idle_in_transaction_session_timeout = {idle}; \
+         SET client_min_messages = warning"
+    )
+}
+
+/// Whether the server cannot be reached or cannot serve anybody, so that the next use case would fail too.
+fn is_outage(error: &Error) -> bool {
+    let Some(code) = error.code() else {
+        // Not an error of the server: the connection or its setup failed.
+        return true;
+    };
+    code.code().starts_with("08")
+        || [
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+            SqlState::CANNOT_CONNECT_NOW,
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+        ]
+        .contains(code)
+}

@@ -1,0 +1,345 @@
+//! `store.url` and `store.lookup.url` of PostgreSQL: the part that tokio-postgres parses, and the TLS parameters, which it does not parse.
+
+use std::{fmt, path::PathBuf, time::Duration};
+
+use percent_encoding::percent_decode_str;
+use rustls::RootCertStore;
+use thiserror::Error;
+use tokio::time::timeout;
+use tokio_postgres::{
+    Config,
+    config::{Host, SslMode, TargetSessionAttrs},
+};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::{
+    base::tls::{TlsFileError, TlsFiles, client_config},
+    wire::{
+        origin::{is_loopback, is_loopback_host},
+        outbound::{self, Dialer},
+    },
+};
+
+/// A URL that was read. Does not print.
+#[derive(Clone)]
+pub struct Url {
+    config: Config,
+    tls: Option<TlsFiles>,
+}
+
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<redacted>")
+    }
+}
+
+/// Why a URL cannot be used. The message does not show the URL, which may have a password in it.
+#[derive(Debug, Error)]
+pub enum UrlError {
+    /// It is not a URL of PostgreSQL.
+    #[error(
+        "not a URL of PostgreSQL ({0}); write postgres://USER:PASSWORD@HOST/DATABASE, and escape special characters in it"
+    )]
+    Syntax(Box<dyn std::error::Error + Send + Sync>),
+    /// `sslmode` has another value.
+    #[error(
+        "sslmode is disable, or verify-full to encrypt and to check the server's certificate and name (require and verify-ca do the same); allow and prefer protect nothing and are not supported"
+    )]
+    SslMode,
+    /// Only one of `sslcert` and `sslkey`.
+    #[error("sslcert and sslkey belong together; write both or none")]
+    HalfIdentity,
+    /// Files of TLS without TLS.
+    #[error("sslmode is disable, but there are files for TLS; write sslmode=verify-full")]
+    FilesUnused,
+}
+
+/// The time that one attempt to connect may take.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(600);
+
+impl Url {
+    /// Reads a URL.
+    ///
+    /// Without `sslmode` the connection is encrypted and the server's certificate and name are checked, unless every
+    /// host is this machine. Of several hosts the one that accepts writes is used.
+    ///
+    /// # Errors
+    /// [`UrlError`]
+    pub fn parse(url: &str) -> Result<Self, UrlError> {
+        let syntax = |error: tokio_postgres::Error| UrlError::Syntax(error.into());
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            return Err(UrlError::Syntax(
+                "it does not begin with postgres://".into(),
+            ));
+        }
+        let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        let (mut mode, mut ca, mut certificate, mut key) = (None, None, None, None);
+        let mut rest = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = || percent_decode_str(value).decode_utf8_lossy().into_owned();
+            match name {
+                "sslmode" => mode = Some(value()),
+                "sslrootcert" => ca = Some(PathBuf::from(value())),
+                "sslcert" => certificate = Some(PathBuf::from(value())),
+                "sslkey" => key = Some(PathBuf::from(value())),
+                _ => rest.push(pair),
+            }
+        }
+        let mut config: Config = format!("{base}?{}", rest.join("&"))
+            .parse()
+            .map_err(syntax)?;
+        let has_files = ca.is_some() || certificate.is_some() || key.is_some();
+        let encrypts = match mode.as_deref() {
+            None => has_files || !is_here(&config),
+            Some("disable") if has_files => return Err(UrlError::FilesUnused),
+            Some("disable") => false,
+            Some("require" | "verify-ca" | "verify-full") => true,
+            Some(_) => return Err(UrlError::SslMode),
+        };
+        let identity = match (certificate, key) {
+            (None, None) => None,
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            _ => return Err(UrlError::HalfIdentity),
+        };
+        config
+            .ssl_mode(if encrypts {
+                SslMode::Require
+            } else {
+                SslMode::Disable
+            })
+            // A standby accepts no writes, and after a failover the old primary must not be used.
+            .target_session_attrs(TargetSessionAttrs::ReadWrite)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .keepalives_idle(Duration::from_secs(10))
+            .keepalives_interval(Duration::from_secs(2))
+            .keepalives_retries(3)
+            .tcp_user_timeout(Duration::from_secs(10));
+        if config.get_application_name().is_none() {
+            config.application_name("countersign");
+        }
+        Ok(Self {
+            config,
+            tls: encrypts.then_some(TlsFiles {
+                ca: ca.into_iter().collect(),
+                identity,
+            }),
+        })
+    }
+
+    /// The configuration of connections and of TLS, which is not used if `sslmode` is `disable`.
+    pub(super) fn connector(&self) -> Result<(Config, MakeRustlsConnect), TlsFileError> {
+        let tls = match &self.tls {
+            Some(files) => files.client_config()?,
+            None => client_config(RootCertStore::empty(), None)?.0,
+        };
+        let tls = MakeRustlsConnect::new(tls);
+        Ok((self.config.clone(), tls))
+    }
+
+    /// As [`Self::connector`], for connections that only read: a standby will do.
+    pub(super) fn for_reading(&self) -> Result<(Config, MakeRustlsConnect), TlsFileError> {
+        let (mut config, tls) = self.connector()?;
+        config.target_session_attrs(TargetSessionAttrs::Any);
+        Ok((config, tls))
+    }
+
+    /// Whether passwords and records cross a network unencrypted.
+    pub fn is_in_clear(&self) -> bool {
+        self.tls.is_none() && !is_here(&self.config)
+    }
+
+    /// The hosts and the database, for messages.
+    pub fn place(&self) -> String {
+        let hosts: Vec<_> = hosts(&self.config)
+            .map(|(host, port)| match host {
+                Host::Tcp(name) => format!("{name}:{port}"),
+                Host::Unix(path) => format!("{}:{port}", path.display()),
+            })
+            .collect();
+        let database = self.config.get_dbname().or(self.config.get_user());
+        format!("{}/{}", hosts.join(","), database.unwrap_or("?"))
+    }
+}
+
+/// The hosts with their ports.
+fn hosts(config: &Config) -> impl Iterator<Item = (&Host, u16)> {
+    let (hosts, ports) = (config.get_hosts().iter().enumerate(), config.get_ports());
+    // One port is for all hosts.
+    let port = |place: usize| ports.get(place).or(ports.first()).copied().unwrap_or(5432);
+    hosts.map(move |(place, host)| (host, port(place)))
+}
+
+/// The configuration with the addresses that its hosts have now. tokio-postgres tries them one after the other, each for
+/// an equal share of [`CONNECT_TIMEOUT`]. It would look each name up again for each connection, on more and more threads
+/// while that hangs.
+pub(super) async fn addressed(config: &Config) -> Config {
+    let names = config.get_hosts().iter();
+    let is_unix = names.clone().any(|host| matches!(host, Host::Unix(_)));
+    if is_unix || !config.get_hostaddrs().is_empty() {
+        return config.clone();
+    }
+    let share = |count: usize| CONNECT_TIMEOUT / u32::try_from(count).unwrap_or(1).max(1);
+    let (patience, stale) = (share(names.len()), Dialer::default().stale_addresses);
+    let (mut found, mut hangs) = (Vec::new(), false);
+    for (host, port) in hosts(config) {
+        let Host::Tcp(name) = host else { continue };
+        match timeout(patience, outbound::addresses(name, stale)).await {
+            Ok(Ok(all)) => found.extend(all.iter().map(|one| (name, one.ip(), port))),
+            // If no other host is known, tokio-postgres reports why.
+            Ok(Err(_)) => {}
+            Err(_) => hangs = true,
+        }
+    }
+    if found.is_empty() {
+        if hangs {
+            // The caller has a deadline.
+            std::future::pending::<()>().await;
+        }
+        return config.clone();
+    }
+    let mut addressed = without_hosts(config);
+    addressed.connect_timeout(share(found.len()));
+    for (name, address, port) in found {
+        addressed.host(name).hostaddr(address).port(port);
+    }
+    addressed
+}
+
+/// All settings but the hosts and the time for each of their addresses.
+fn without_hosts(config: &Config) -> Config {
+    let mut other = Config::new();
+    if let Some(user) = config.get_user() {
+        other.user(user);
+    }
+    if let Some(password) = config.get_password() {
+        other.password(password);
+    }
+    if let Some(name) = config.get_dbname() {
+        other.dbname(name);
+    }
+    if let Some(options) = config.get_options() {
+        other.options(options);
+    }
+    if let Some(name) = config.get_application_name() {
+        other.application_name(name);
+    }
+    if let Some(timeout) = config.get_tcp_user_timeout() {
+        other.tcp_user_timeout(*timeout);
+    }
+    if let Some(interval) = config.get_keepalives_interval() {
+        other.keepalives_interval(interval);
+    }
+    if let Some(retries) = config.get_keepalives_retries() {
+        other.keepalives_retries(retries);
+    }
+    other
+        .ssl_mode(config.get_ssl_mode())
+        .ssl_negotiation(config.get_ssl_negotiation())
+        .keepalives(config.get_keepalives())
+        .keepalives_idle(config.get_keepalives_idle())
+        .target_session_attrs(config.get_target_session_attrs())
+        .channel_binding(config.get_channel_binding())
+        .load_balance_hosts(config.get_load_balance_hosts());
+    other
+}
+
+/// Whether every server is this machine. A `hostaddr` is connected to, whatever the name of the host is.
+fn is_here(config: &Config) -> bool {
+    let is_host_here = |host: &Host| match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => is_loopback_host(name),
+    };
+    let mut addresses = config.get_hostaddrs().iter();
+    config.get_hosts().iter().all(is_host_here) && addresses.all(|address| is_loopback(*address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::words;
+
+    #[test]
+    fn encrypts_unless_told_otherwise_or_on_this_machine() {
+        for (url, encrypts) in [
+            ("postgres://db.example/c", true),
+            ("postgresql://u:p@db.example,db2.example:5433/c", true),
+            ("postgres://localhost,db.example/c", true),
+            ("postgres://u:p@localhost/c", false),
+            ("postgres://127.0.0.1:5433/c", false),
+            ("postgres://[::1]/c", false),
+            ("postgres://u@%2Frun%2Fpostgresql/c", false),
+            ("postgres:///c?host=/run/postgresql", false),
+            ("postgres://localhost/c?hostaddr=127.0.0.1", false),
+            ("postgres://localhost/c?hostaddr=203.0.113.1", true),
+            ("postgres:///c?hostaddr=203.0.113.1", true),
+            (
+                "postgres:///c?host=/run/postgresql&hostaddr=203.0.113.1",
+                true,
+            ),
+            ("postgres://localhost/c?sslmode=require", true),
+            ("postgres://localhost/c?sslmode=verify-ca", true),
+            ("postgres://localhost/c?sslmode=verify-full", true),
+            ("postgres://localhost/c?sslrootcert=/etc/ca.pem", true),
+            ("postgres://db.example/c?sslmode=disable", false),
+        ] {
+            assert_eq!(Url::parse(url).unwrap().tls.is_some(), encrypts, "{url}");
+        }
+    }
+
+    #[tokio::test]
+    async fn all_addresses_share_the_time_and_every_other_setting_stays() {
+        let url = "postgres://u:p@127.0.0.1,[::1]:5433/c?options=-cx%3D1&application_name=a&\
+                   channel_binding=require&load_balance_hosts=random";
+        let (config, _) = Url::parse(url).unwrap().connector().unwrap();
+        let other = addressed(&config).await;
+        assert_eq!(other.get_hosts(), config.get_hosts());
+        assert_eq!(other.get_ports(), [5432, 5433]);
+        let addresses =
+            ["127.0.0.1", "::1"].map(|address| address.parse::<std::net::IpAddr>().unwrap());
+        assert_eq!(other.get_hostaddrs(), addresses);
+        assert_eq!(other.get_connect_timeout(), Some(&(CONNECT_TIMEOUT / 2)));
+        let all = |config: &Config| {
+            let mut config = config.clone();
+            config.connect_timeout(CONNECT_TIMEOUT);
+            let text = format!("{config:?}");
+            let (before, after) = text.split_once(", host: ").unwrap();
+            format!("{before}{}", after.split_once("connect_timeout").unwrap().1)
+        };
+        assert_eq!(all(&other), all(&config));
+        assert_eq!(other.get_password(), config.get_password());
+        let unix = Url::parse("postgres://u@%2Frun%2Fpostgresql/c").unwrap();
+        let other = addressed(&unix.config).await;
+        assert_eq!(other.get_hosts(), unix.config.get_hosts());
+        assert!(other.get_hostaddrs().is_empty());
+    }
+
+    #[test]
+    fn rejects_what_would_not_protect_or_not_work() {
+        for url in words(
+            "countersign.db mysql://localhost/c postgres://localhost/c?unknown=1
+             postgres://localhost:port/c postgres://localhost/c?sslmode=prefer
+             postgres://localhost/c?sslmode=allow
+             postgres://localhost/c?sslmode=disable&sslrootcert=/ca.pem
+             postgres://localhost/c?sslcert=/cert.pem postgres://localhost/c?sslkey=/key.pem",
+        ) {
+            let error = Url::parse(url).err();
+            assert!(error.is_some(), "{url}");
+        }
+    }
+
+    #[test]
+    fn shows_no_password() {
+        let url = Url::parse("postgres://user:hunter2@db.example/c").unwrap();
+        assert_eq!(url.place(), "db.example:5432/c");
+        let parsed = |url: &str| Url::parse(url).unwrap();
+        assert!(parsed("postgres://db.example/c?sslmode=disable").is_in_clear());
+        assert!(!parsed("postgres://localhost/c?sslmode=disable").is_in_clear());
+        assert!(!format!("{url:?}").contains("hunter2"));
+        let wrong = Url::parse("postgres://user:hunter2@db.example/c?x=hunter2").unwrap_err();
+        assert!(
+            !format!("{wrong} {wrong:?}").contains("hunter2"),
+            "{wrong:?}"
+        );
+    }
+}

@@ -1,0 +1,54 @@
+//! Shared nonces in Redis or Valkey (`nonce.url`), with a store in PostgreSQL.
+
+use std::{error::Error, io};
+
+use thiserror::Error;
+
+use super::StoreError;
+use crate::base::tls::TlsFileError;
+
+mod link;
+mod nonces;
+mod probe;
+mod script;
+mod target;
+
+pub use nonces::{check_nonces, nonce_used, open_nonces};
+pub use target::Target;
+
+/// Why the Redis of `nonce.url` cannot be used. Each names the servers and the fix.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// A file of the connection's TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsFileError),
+    /// No primary responds and accepts our login.
+    #[error("{place}: cannot be reached; see the cause, and correct the URL or start Redis")]
+    Unreachable {
+        /// The servers.
+        place: String,
+        /// The cause.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// It may delete used nonces.
+    #[error("{place}: {}", link::evicts(policy))]
+    Evicts {
+        /// The servers.
+        place: String,
+        /// Its `maxmemory-policy`.
+        policy: String,
+    },
+    /// Something else.
+    #[error("{place}: cannot be opened")]
+    Failed {
+        /// The servers.
+        place: String,
+        /// The cause.
+        #[source]
+        source: StoreError,
+    },
+    /// The system gives no more threads.
+    #[error("cannot start a thread")]
+    Thread(#[source] io::Error),
+}

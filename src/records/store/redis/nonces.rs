@@ -1,0 +1,186 @@
+//! Nonces that all replicas share: pending nonces are inserted in batches, each by one run of `nonces.lua`.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use redis::cmd;
+use tokio::time::Sleep;
+
+use super::{
+    OpenError,
+    link::{Link, RedisFault},
+    probe,
+    script::{Insert, read},
+    target::Target,
+};
+use crate::{
+    base::clock::UnixTime,
+    records::{
+        nonce::{Insertion, NonceUse, OnLost, SharedWindow, Unavailable},
+        store::{
+            Result, StoreError,
+            nonces::{self, CLOCK_SKEW, ClocksApart, QueuedNonce, Writer, Written},
+            port::NoncesKept,
+        },
+    },
+};
+
+/// The key of the state of the server and of the window. All keys have its hash tag, so that one node of a Cluster
+/// has them all.
+pub(super) const STATE: &str = "cs:1:{store}:nonces";
+/// The beginning of a nonce's key; the digest of the nonce follows.
+const NONCE: &str = "cs:1:{store}:n:";
+
+/// Inserts by the script.
+struct RedisInserter {
+    link: Arc<Link>,
+    /// The server of the last reply, and the number of runs of the script. They identify a restart that lost nothing.
+    known: Mutex<(String, u64)>,
+}
+
+impl Writer for RedisInserter {
+    fn check(&self) -> Result<()> {
+        self.link.check()
+    }
+
+    async fn write(&self, nonces: &[QueuedNonce], deadline: Pin<&mut Sleep>) -> Result<Written> {
+        let Some(last) = nonces.last() else {
+            return Ok(Written::default());
+        };
+        let (server, runs) = self.known.lock().clone();
+        let waived = u8::from(last.on_lost == OnLost::Accept);
+        let insert = Insert {
+            keys: std::iter::once(STATE.as_bytes().to_vec())
+                .chain(nonces.iter().map(|nonce| key(nonce.digest)))
+                .collect(),
+            arguments: [
+                last.now.0.to_string(),
+                last.length.as_secs().to_string(),
+                CLOCK_SKEW.to_string(),
+                waived.to_string(),
+                server,
+                runs.to_string(),
+            ],
+            timestamps: nonces.iter().map(|nonce| nonce.timestamp).collect(),
+        };
+        let reply = self.link.call_here(&insert, deadline).await?;
+        let (lost, server, runs, words): (i64, String, u64, Vec<String>) = read(reply)?;
+        if words.len() != nonces.len() {
+            return Err(StoreError::Unavailable(ClocksApart.into()));
+        }
+        {
+            let mut known = self.known.lock();
+            let runs = if known.0 == server {
+                runs.max(known.1)
+            } else {
+                runs
+            };
+            *known = (server, runs);
+        }
+        let insertions = words.iter().map(|word| match &**word {
+            "fresh" => Insertion::Fresh,
+            "lost" => Insertion::Lost,
+            "forgotten" => Insertion::Forgotten,
+            _ => Insertion::Used,
+        });
+        Ok(Written {
+            insertions: insertions.collect(),
+            lost: u64::try_from(lost).unwrap_or(0),
+        })
+    }
+}
+
+fn key(digest: [u8; 16]) -> Vec<u8> {
+    [NONCE.as_bytes(), &digest].concat()
+}
+
+/// Opens the shared window. `kept` is the store's note of the window that kept the nonces before.
+///
+/// # Errors
+/// [`OpenError`]
+pub async fn open_nonces(
+    target: Target,
+    kept: NoncesKept,
+    now: UnixTime,
+    length: Duration,
+) -> Result<Box<dyn SharedWindow>, OpenError> {
+    let place = target.to_string();
+    let link = open_link(target).await?;
+    let inserter = RedisInserter {
+        link: Arc::clone(&link),
+        known: Mutex::default(),
+    };
+    let window = nonces::open(inserter, link.remote());
+    let begun = match kept {
+        NoncesKept::Elsewhere => Ok(()),
+        // The store's nonces are not here: the same case as another server that has recorded them.
+        NoncesKept::Here => {
+            let mut note = cmd("HSET");
+            note.arg(STATE).arg("server").arg("another window");
+            link.call(note).await.map(drop)
+        }
+        // Nothing was recorded anywhere, so nothing is lost.
+        NoncesKept::Nowhere => {
+            let first = NonceUse {
+                timestamp: now.0,
+                consumer: b"",
+                token: b"",
+                nonce: b"first",
+            };
+            let begun = window.insert(now, length, OnLost::Accept, first).await;
+            begun
+                .map(drop)
+                .map_err(|Unavailable(error)| StoreError::Unavailable(error))
+        }
+    };
+    begun.map_err(|source| OpenError::Failed { place, source })?;
+    Ok(window)
+}
+
+/// Connects, and reports the settings by which Redis loses nonces.
+///
+/// # Errors
+/// [`OpenError`]
+pub async fn check_nonces(target: Target) -> Result<Vec<String>, OpenError> {
+    let place = target.to_string();
+    let link = open_link(target).await?;
+    let findings = probe::findings(&link).await;
+    findings.map_err(|source| OpenError::Failed { place, source })
+}
+
+async fn open_link(target: Target) -> Result<Arc<Link>, OpenError> {
+    let place = target.to_string();
+    let tls = target.client_config()?;
+    let link = Link::new(target, tls).map_err(OpenError::Thread)?;
+    let connected = link.connect().await;
+    connected.map_err(|error| {
+        let source = match error {
+            StoreError::Unavailable(source) => source,
+            error => error.into(),
+        };
+        match source.downcast_ref() {
+            Some(RedisFault::Evicts(policy)) => OpenError::Evicts {
+                place,
+                policy: policy.clone(),
+            },
+            _ => OpenError::Unreachable { place, source },
+        }
+    })?;
+    Ok(Arc::new(link))
+}
+
+/// Whether a nonce is in the shared window.
+///
+/// # Errors
+/// [`OpenError`]
+pub async fn nonce_used(target: Target, nonce: NonceUse<'_>) -> Result<bool, OpenError> {
+    let place = target.to_string();
+    let found = has_nonce(&*open_link(target).await?, nonce).await;
+    found.map_err(|source| OpenError::Failed { place, source })
+}
+
+async fn has_nonce(link: &Link, nonce: NonceUse<'_>) -> Result<bool> {
+    let mut look = cmd("EXISTS");
+    look.arg(key(nonce.digest()));
+    read(link.call(look).await?)
+}

@@ -1,0 +1,241 @@
+//! Consumers: registered, changed, removed.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+
+use super::{
+    ALONE, Engine, LIST, READ, Tx, condition, counted, is_removed, json, passes, record_uses,
+    retire, run,
+};
+use crate::{
+    base::{clock::UnixTime, names::ConsumerKey},
+    records::store::{
+        Result,
+        port::{Added, Change, Guard, RecordFilter, Source, Updated},
+        record::{Consumer, ConsumerUse},
+        rows::{self, seconds},
+        seal::field,
+        transfer::{BATCH, Numbered, Record},
+    },
+};
+
+/// Consumers: registered, changed, removed.
+#[async_trait]
+pub trait Consumers: Engine {
+    /// Finds a consumer, disabled ones too: one that is registered here, else one of the existing system, unless a consumer
+    /// with this key was removed here.
+    async fn consumer(&self, key: &ConsumerKey) -> Result<Option<Consumer>> {
+        Ok(self.consumer_from(key).await?.map(|(found, _)| found))
+    }
+
+    /// As [`Self::consumer`], with where it was found.
+    async fn consumer_from(&self, key: &ConsumerKey) -> Result<Option<(Consumer, Source)>> {
+        let outside = self.extensions().outside.as_deref();
+        let find = async |tx: &mut Tx| {
+            let found = find(tx, key).await?;
+            let is_over = found.is_some()
+                || outside.is_none()
+                || is_removed(tx, "consumer", key.as_str()).await?;
+            Ok((found, is_over))
+        };
+        match (run(self, "consumer", READ, find).await?, outside) {
+            ((None, false), Some(outside)) => {
+                let found = counted(self, "lookup_consumer", outside.consumer(key)).await?;
+                Ok(found.map(|found| (found, Source::Outside)))
+            }
+            ((found, _), _) => Ok(found.map(|found| (found, Source::Store))),
+        }
+    }
+
+    /// Registers a consumer.
+    async fn add_consumer(&self, consumer: Consumer) -> Result<Added> {
+        run(self, "add_consumer", ALONE, async |tx| {
+            let key = consumer.key.as_str();
+            if is_removed(tx, "consumer", key).await? || find(tx, &consumer.key).await?.is_some() {
+                return Ok(Added::Taken);
+            }
+            put(tx, &consumer).await?;
+            Ok(Added::Added)
+        })
+        .await
+    }
+
+    /// Changes a consumer, unless `change` returns `false` or it could not sign any more.
+    async fn update_consumer(
+        &self,
+        key: &ConsumerKey,
+        change: &(dyn for<'c> Fn(&'c mut Consumer) -> bool + Sync),
+    ) -> Result<Updated<Consumer>> {
+        run(self, "update_consumer", ALONE, async |tx| {
+            let Some(mut consumer) = find(tx, key).await? else {
+                return Ok(Updated::Unknown);
+            };
+            if !change(&mut consumer) || !consumer.can_sign() {
+                return Ok(Updated::Refused);
+            }
+            put(tx, &consumer).await?;
+            Ok(Updated::Updated(Box::new(consumer)))
+        })
+        .await
+    }
+
+    /// Removes a consumer with its request tokens and access tokens; `false` if there is none or `guard` rejects that.
+    async fn remove_consumer(&self, key: &ConsumerKey, guard: Guard<'_, Consumer>) -> Result<bool> {
+        run(self, "remove_consumer", ALONE, async |tx| {
+            if !passes(guard, find(tx, key).await?) {
+                return Ok(false);
+            }
+            for statement in [
+                "INSERT INTO countersign.removed (kind, key)
+                 SELECT 'token', token FROM countersign.access_tokens WHERE consumer = $1",
+                "DELETE FROM countersign.access_tokens WHERE consumer = $1",
+                "DELETE FROM countersign.request_tokens WHERE consumer = $1",
+                "DELETE FROM countersign.consumer_uses WHERE consumer = $1",
+            ] {
+                tx.execute(statement, &[key.as_str().into()]).await?;
+            }
+            let delete = "DELETE FROM countersign.consumers WHERE key = $1";
+            tx.execute(delete, &[key.as_str().into()]).await?;
+            retire(tx, "consumer", key.as_str()).await?;
+            tx.changed(Change::Consumer(key.clone()));
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Lists consumers in the order of their keys, after `after`, at most `limit`.
+    async fn consumers(
+        &self,
+        filter: &RecordFilter,
+        after: Option<&ConsumerKey>,
+        limit: u32,
+    ) -> Result<Vec<Consumer>> {
+        run(self, "consumers", LIST, async |tx| {
+            let (mut condition, mut params) =
+                condition(filter, "key", after.map_or("", ConsumerKey::as_str));
+            if let Some(since) = filter.unused_since {
+                params.push(since.into());
+                let since = params.len();
+                condition += &format!(
+                    " AND created_at <= ${since} AND NOT EXISTS (SELECT 1 FROM countersign.consumer_uses
+                      WHERE consumer = consumers.key AND last_used_at > ${since})"
+                );
+            }
+            params.push(i64::from(limit).into());
+            let list = format!(
+                "SELECT * FROM countersign.consumers WHERE {condition} ORDER BY key LIMIT ${}",
+                params.len()
+            );
+            tx.rows(&list, &params, rows::consumer).await
+        })
+        .await
+    }
+
+    /// Lists the consumers whose previous secret verifies after `now`, by the end of the grace, at most `limit`.
+    async fn consumers_in_grace(&self, now: UnixTime, limit: u32) -> Result<Vec<Consumer>> {
+        let list = "SELECT * FROM countersign.consumers WHERE previous_until > $1 ORDER BY previous_until LIMIT $2";
+        run(self, "consumers_in_grace", READ, async |tx| {
+            let params = [now.into(), i64::from(limit).into()];
+            tx.rows(list, &params, rows::consumer).await
+        })
+        .await
+    }
+
+    /// Finds the last uses of consumers; one that was never used has none.
+    async fn consumer_uses(&self, keys: &[ConsumerKey]) -> Result<Vec<ConsumerUse>> {
+        let keys: Vec<_> = keys.iter().map(ConsumerKey::as_str).collect();
+        run(self, "consumer_uses", READ, async |tx| {
+            tx.rows_among(
+                "countersign.consumer_uses",
+                "consumer",
+                &keys,
+                rows::consumer_use,
+            )
+            .await
+        })
+        .await
+    }
+
+    /// Writes last uses of consumers that are registered here; an earlier time never replaces a later one. Not reported by
+    /// the feed. Many uses are written in several transactions: each is written or not, and all can be written again.
+    async fn record_consumer_uses(&self, mut uses: Vec<ConsumerUse>) -> Result<()> {
+        uses.sort_by_key(|used| used.last_used_at);
+        // The last use of each, in one order: otherwise two processes could wait for each other.
+        let last: BTreeMap<_, _> = uses
+            .iter()
+            .map(|used| {
+                let at = seconds(used.last_used_at);
+                (&used.consumer, (at, &used.method, used.dialect))
+            })
+            .collect();
+        let last = last.into_iter().collect();
+        record_uses(self, "record_consumer_uses", last, |_| {
+            RECORD_USES.to_owned()
+        })
+        .await
+    }
+}
+
+impl<E: Engine + ?Sized> Consumers for E {}
+
+/// Records last uses: of each consumer its key, and the time, the method and the dialect.
+const RECORD_USES: &str = "INSERT INTO countersign.consumer_uses (consumer, last_used_at, method, dialect)
+     SELECT consumers.key, CAST(value -> 1 ->> 0 AS bigint), value -> 1 ->> 1, value -> 1 ->> 2
+     FROM countersign.json_each($1) JOIN countersign.consumers ON consumers.key = value ->> 0 WHERE true ORDER BY consumers.key
+     ON CONFLICT (consumer) DO UPDATE SET last_used_at = excluded.last_used_at,
+         method = excluded.method, dialect = excluded.dialect
+     WHERE consumer_uses.last_used_at < excluded.last_used_at";
+
+/// Records the last uses of imported access tokens, or else their issue, as uses of their consumers; none in the future, which
+/// would hide every use until then.
+pub(super) async fn record_imported_uses(tx: &mut Tx, records: &[Numbered]) -> Result<()> {
+    let mut uses = BTreeMap::<_, i64>::new();
+    for (_, record) in records {
+        if let Record::AccessToken(token) = record {
+            let used = token.last_used_at.unwrap_or(token.issued_at);
+            let last = uses.entry(&token.consumer).or_default();
+            *last = seconds(used).max(*last);
+        }
+    }
+    let uses: Vec<_> = uses.into_iter().map(|(key, at)| (key, [at])).collect();
+    let past = "WHERE CAST(value -> 1 ->> 0 AS bigint) <= countersign.unixepoch()";
+    let record = RECORD_USES.replace("WHERE true", past);
+    for some in uses.chunks(BATCH) {
+        tx.execute(&record, &[json(some)?.into()]).await?;
+    }
+    Ok(())
+}
+
+/// Finds a consumer that is registered here.
+pub(super) async fn find(tx: &mut Tx, key: &ConsumerKey) -> Result<Option<Consumer>> {
+    let find = "SELECT * FROM countersign.consumers WHERE key = $1";
+    tx.row(find, &[key.as_str().into()], rows::consumer).await
+}
+
+/// Inserts or replaces a consumer.
+pub(super) async fn put(tx: &mut Tx, consumer: &Consumer) -> Result<()> {
+    let key = consumer.key.as_str();
+    let secret = tx.seal().close(field::CONSUMER, key, &consumer.secret)?;
+    let previous = consumer.previous_secret.as_ref();
+    let close = |(secret, _): &_| tx.seal().close(field::CONSUMER_PREVIOUS, key, secret);
+    let previous_secret = previous.map(close).transpose()?;
+    let mut columns = rows::columns(consumer)?;
+    columns.retain(|(name, _)| name != "previous_secret_until");
+    columns.extend([
+        ("secret".to_owned(), secret.into()),
+        ("previous_secret".to_owned(), previous_secret.into()),
+        (
+            "previous_until".to_owned(),
+            previous.map(|(_, until)| *until).into(),
+        ),
+    ]);
+    let replaced: Vec<_> = columns
+        .iter()
+        .map(|(name, _)| format!("{name} = excluded.{name}"))
+        .collect();
+    let ending = format!("ON CONFLICT (key) DO UPDATE SET {}", replaced.join(", "));
+    tx.insert("consumers", columns, &ending).await?;
+    tx.changed(Change::Consumer(consumer.key.clone()));
+    Ok(())
+}

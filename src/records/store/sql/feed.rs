@@ -1,0 +1,79 @@
+//! The feed of changes.
+
+use async_trait::async_trait;
+
+use super::{Engine, MOST_CHANGES, SNAPSHOT, WRITE, run};
+use crate::records::store::{
+    Result,
+    port::{Change, Changes},
+    rows::{self, needed},
+};
+
+/// The feed of changes, by which every process on the store learns what the others did.
+#[async_trait]
+pub trait Feed: Engine {
+    /// Lists the changes of this and every other process since `position`; 0 lists none and returns the current position.
+    async fn changes_since(&self, position: u64) -> Result<Changes> {
+        run(self, "changes_since", SNAPSHOT, async |tx| {
+            let head = tx.row(tx.statements().feed, &[], |row, _| {
+                row.get::<i64>("position")
+            });
+            let head = needed(head.await?)?;
+            let now = Changes {
+                position: head.unsigned_abs(),
+                ..Changes::default()
+            };
+            if position == 0 || position == now.position {
+                return Ok(now);
+            }
+            // A position from the future: the store was replaced by an older one.
+            let missed = i64::try_from(position).map_or(-1, |position| head - position);
+            let changes = match (1..=MOST_CHANGES).contains(&missed) {
+                true => {
+                    let find =
+                        "SELECT kind, key FROM countersign.changes WHERE id > $1 ORDER BY id";
+                    tx.rows(find, &[(head - missed).into()], rows::change)
+                        .await?
+                }
+                false => Vec::new(),
+            };
+            // Ids have no gaps, so that missing rows are purged rows.
+            let incomplete = i64::try_from(changes.len()) != Ok(missed);
+            Ok(match incomplete {
+                true => Changes { incomplete, ..now },
+                false => Changes { changes, ..now },
+            })
+        })
+        .await
+    }
+
+    /// Waits until the engine reports that a process may have changed something since the last call; never completes if
+    /// the engine reports nothing. A report may be lost: [`Feed::changes_since`] is authoritative.
+    async fn notified(&self) {
+        self.extensions().changed.notified().await;
+    }
+
+    /// Reports the action of a command to all that follow the feed. It is kept as long as the feed's other entries.
+    async fn record_command(&self, record: String) -> Result<()> {
+        run(self, "record_command", WRITE, async |tx| {
+            tx.changed(Change::Command(record));
+            Ok(())
+        })
+        .await
+    }
+
+    /// Reports a failed login to every process that follows the feed, this one too. A store for one machine, where one
+    /// process serves, keeps nothing.
+    async fn record_failed_login(&self, report: String) -> Result<()> {
+        if self.extensions().shared.is_none() {
+            return Ok(());
+        }
+        run(self, "record_failed_login", WRITE, async |tx| {
+            tx.changed(Change::FailedLogin(report));
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl<E: Engine + ?Sized> Feed for E {}

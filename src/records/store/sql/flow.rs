@@ -1,0 +1,172 @@
+//! The token flow: a request token given out, decided on, exchanged.
+
+use super::{Tx, consumers, sessions, tokens, users};
+use crate::{
+    base::{clock::UnixTime, names::ConsumerKey, secret::Secret},
+    records::store::{
+        Result, StoreError,
+        port::{Decided, Decision, Exchange, Exchanged, MAX_WRONG_VERIFIERS},
+        record::{AccessToken, RequestToken, RequestTokenState},
+        rows,
+        seal::field,
+    },
+};
+
+/// Finds a request token by its identifier or by the token of its redirect; `ending` ends the statement.
+pub(super) async fn find(tx: &mut Tx, token: &str, ending: &str) -> Result<Option<RequestToken>> {
+    if !tokens::is_text(token) {
+        return Ok(None);
+    }
+    // An identifier comes before the token of a redirect, in case both are equal.
+    let find = format!(
+        "SELECT * FROM countersign.request_tokens WHERE token = $1 OR redirect_token = $1
+         ORDER BY token <> $1 LIMIT 1 {ending}"
+    );
+    tx.row(&find, &[token.into()], rows::request_token).await
+}
+
+/// Finds it and keeps others from deciding on it until the transaction ends.
+async fn lock(tx: &mut Tx, token: &str) -> Result<Option<RequestToken>> {
+    let ending = tx.statements().lock;
+    find(tx, token, ending).await
+}
+
+/// Whether a consumer has `most` request tokens that can still be exchanged at `now`.
+pub(super) async fn has_open(
+    tx: &mut Tx,
+    consumer: &ConsumerKey,
+    now: UnixTime,
+    most: u32,
+) -> Result<bool> {
+    let find = "SELECT 1 FROM countersign.request_tokens
+         WHERE consumer = $1 AND expires_at > $2 AND state IN ('issued', 'authorized')
+         ORDER BY expires_at LIMIT 1 OFFSET $3";
+    let others = i64::from(most.saturating_sub(1));
+    let params = [consumer.as_str().into(), now.into(), others.into()];
+    tx.has_row(find, &params).await
+}
+
+/// Keeps a request token; `false` if its consumer is not registered here.
+pub(super) async fn issue(tx: &mut Tx, token: &RequestToken) -> Result<bool> {
+    let consumer = token.consumer.as_str();
+    let find = "SELECT 1 FROM countersign.consumers WHERE key = $1";
+    if !tx.has_row(find, &[consumer.into()]).await? {
+        return Ok(false);
+    }
+    let close = |field, secret: &Secret| tx.seal().close(field, &token.token, secret);
+    let mut columns = rows::columns(token)?;
+    let secret = close(field::REQUEST_TOKEN, &token.secret)?;
+    columns.push(("secret".to_owned(), secret.into()));
+    if let RequestTokenState::Authorized { verifier, .. } = &token.state {
+        let verifier = close(field::VERIFIER, verifier)?;
+        columns.push(("verifier".to_owned(), verifier.into()));
+    }
+    Ok(tx.insert("request_tokens", columns, "").await? > 0)
+}
+
+pub(super) async fn decide(
+    tx: &mut Tx,
+    token: &str,
+    session: &[u8; 32],
+    decision: &Decision,
+    now: UnixTime,
+) -> Result<Decided> {
+    let found = lock(tx, token).await?;
+    let Some(found) = found.filter(|found| found.token == token) else {
+        return Ok(Decided::Unknown);
+    };
+    let consumer = consumers::find(tx, &found.consumer).await?;
+    let session = sessions::find(tx, session, now).await?;
+    let (Some((_, user)), Some(true)) = (session, consumer.map(|consumer| consumer.enabled)) else {
+        return Ok(Decided::Unknown);
+    };
+    if found.state != RequestTokenState::Issued {
+        return Ok(Decided::AlreadyDecided);
+    }
+    if now >= found.expires_at {
+        return Ok(Decided::Expired);
+    }
+    match decision {
+        Decision::Allow {
+            verifier,
+            redirect_token,
+            expires_at,
+        } => {
+            let verifier = tx.seal().close(field::VERIFIER, token, verifier)?;
+            let allow = r#"UPDATE countersign.request_tokens SET state = 'authorized', "user" = $2, verifier = $3,
+                 redirect_token = $4, expires_at = $5
+                 WHERE token = $1"#;
+            let params = [
+                token.into(),
+                user.id.as_str().into(),
+                verifier.into(),
+                redirect_token.as_deref().into(),
+                (*expires_at).into(),
+            ];
+            tx.execute(allow, &params).await?
+        }
+        Decision::Deny => {
+            let deny = "UPDATE countersign.request_tokens SET state = 'denied' WHERE token = $1";
+            tx.execute(deny, &[token.into()]).await?
+        }
+    };
+    Ok(Decided::Recorded)
+}
+
+pub(super) async fn exchange(tx: &mut Tx, exchange: &Exchange) -> Result<Exchanged> {
+    let found = lock(tx, &exchange.token).await?;
+    let Some(found) = found.filter(|found| found.consumer == exchange.consumer) else {
+        return Ok(Exchanged::Unknown);
+    };
+    let user = match &found.state {
+        RequestTokenState::Authorized { user, .. } => users::find(tx, user).await?,
+        _ => None,
+    };
+    let is_expired = exchange.now >= found.expires_at;
+    let (user, verifier) = match (&found.state, user.filter(|user| user.enabled)) {
+        (RequestTokenState::Authorized { verifier, .. }, Some(user)) => (user, verifier),
+        (RequestTokenState::Voided | RequestTokenState::Authorized { .. }, _) => {
+            return Ok(Exchanged::Unknown);
+        }
+        _ if is_expired => return Ok(Exchanged::Expired),
+        (RequestTokenState::Exchanged, _) => return Ok(Exchanged::Used),
+        (RequestTokenState::Issued, _) => return Ok(Exchanged::Undecided),
+        (RequestTokenState::Denied, _) => return Ok(Exchanged::Denied),
+    };
+    if is_expired {
+        return Ok(Exchanged::Expired);
+    }
+    let token = found.token.as_str();
+    if *verifier != exchange.verifier {
+        let is_last = found.wrong_verifiers + 1 >= MAX_WRONG_VERIFIERS;
+        let count = r#"UPDATE countersign.request_tokens SET wrong_verifiers = wrong_verifiers + 1,
+                 state = CASE WHEN $2 THEN 'voided' ELSE state END,
+                 "user" = CASE WHEN $2 THEN NULL ELSE "user" END,
+                 verifier = CASE WHEN $2 THEN NULL ELSE verifier END
+             WHERE token = $1"#;
+        tx.execute(count, &[token.into(), is_last.into()]).await?;
+        return Ok(Exchanged::WrongVerifier);
+    }
+    let access_token = AccessToken {
+        token: exchange.access_token.clone(),
+        secret: exchange.access_secret.clone(),
+        consumer: found.consumer,
+        user: user.id.clone(),
+        permissions: found.permissions,
+        issued_at: exchange.now,
+        expires_at: exchange.expires_at,
+        last_used_at: None,
+        revoked_at: None,
+    };
+    if !tokens::insert(tx, &[&access_token]).await? {
+        return Err(StoreError::Broken(
+            "a new access token has an identifier that is taken",
+        ));
+    }
+    // The token of the redirect stays, so that a second exchange by it is `Used` as well.
+    let end = r#"UPDATE countersign.request_tokens SET state = 'exchanged', "user" = NULL, verifier = NULL
+         WHERE token = $1"#;
+    tx.execute(end, &[token.into()]).await?;
+    let user = Box::new(user);
+    Ok(Exchanged::Exchanged { access_token, user })
+}

@@ -1,0 +1,92 @@
+//! Secrets at rest: whether this process has their keys, and `rekey`.
+
+use super::Tx;
+use crate::records::store::{
+    Result, StoreError,
+    port::{ResealFrom, Resealed},
+    rows::needed,
+    seal::{Mismatch, field},
+};
+
+/// Every column that holds secrets: the name of the field, the table, its key and the column. Secrets are named by the key
+/// of their record.
+const COLUMNS: [(&str, &str, &str, &str); 6] = [
+    (field::CONSUMER, "consumers", "key", "secret"),
+    (
+        field::CONSUMER_PREVIOUS,
+        "consumers",
+        "key",
+        "previous_secret",
+    ),
+    (field::USER, "users", "id", "password_hash"),
+    (field::ACCESS_TOKEN, "access_tokens", "token", "secret"),
+    (field::REQUEST_TOKEN, "request_tokens", "token", "secret"),
+    (field::VERIFIER, "request_tokens", "token", "verifier"),
+];
+
+/// Looks at one secret of each kind: a wrong `store.encryption_key_file` is reported at the start, if possible.
+pub(super) async fn mismatch(tx: &mut Tx) -> Result<Option<Mismatch>> {
+    for (_, table, _, column) in COLUMNS {
+        let any = format!(
+            "SELECT {column} AS kept FROM countersign.{table} WHERE {column} IS NOT NULL LIMIT 1"
+        );
+        let kept = tx
+            .row(&any, &[], |row, _| needed(row.bytes("kept")?))
+            .await?;
+        if let Some(mismatch) = kept.and_then(|kept| tx.seal().mismatch(&kept)) {
+            return Ok(Some(mismatch));
+        }
+    }
+    Ok(None)
+}
+
+/// Encrypts a batch of secrets with the first key; with `look` only counts them. A secret that changes meanwhile keeps
+/// its new value.
+pub(super) async fn reseal(tx: &mut Tx, from: &ResealFrom, look: bool) -> Result<Resealed> {
+    let Some((field, table, key, column)) = COLUMNS.get(from.column) else {
+        return Ok(Resealed::default());
+    };
+    let batch = format!(
+        "SELECT {key} AS record, {column} AS kept FROM countersign.{table}
+         WHERE {key} > $1 AND {column} IS NOT NULL ORDER BY {key} LIMIT 500"
+    );
+    let update =
+        format!("UPDATE countersign.{table} SET {column} = $3 WHERE {key} = $1 AND {column} = $2");
+    let batch = tx
+        .rows(&batch, &[from.after.as_str().into()], |row, _| {
+            Ok((row.get::<String>("record")?, needed(row.bytes("kept")?)?))
+        })
+        .await?;
+    let next = match batch.last() {
+        Some((last, _)) => (from.column, last.clone()),
+        None => (from.column + 1, String::new()),
+    };
+    let mut resealed = Resealed {
+        next: (next.0 < COLUMNS.len()).then_some(ResealFrom {
+            column: next.0,
+            after: next.1,
+        }),
+        ..Resealed::default()
+    };
+    for (record, kept) in batch {
+        resealed.seen += 1;
+        if tx.seal().is_by_first(&kept) {
+            continue;
+        }
+        resealed.older += 1;
+        match tx.seal().open(field, &record, &kept) {
+            Ok(secret) if !look => {
+                let sealed = tx.seal().close(field, &record, &secret)?;
+                tx.execute(&update, &[record.into(), kept.into(), sealed.into()])
+                    .await?;
+            }
+            Ok(_) => {}
+            Err(StoreError::Unopened(error)) => {
+                let count = resealed.unopened.take().map_or(0, |(count, _)| count);
+                resealed.unopened = Some((count + 1, error));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(resealed)
+}

@@ -1,0 +1,373 @@
+//! Tokens: the flow in [`super::flow`], and access tokens outside it.
+
+use async_trait::async_trait;
+
+use super::{
+    ALONE, Engine, LIST, Outside, READ, Statements, Tx, Value, WRITE, counted, flow, passes,
+    record_uses, retire, run,
+};
+use crate::{
+    base::{
+        clock::UnixTime,
+        names::{ConsumerKey, UserId},
+    },
+    records::store::{
+        Result, StoreError,
+        port::{
+            Added, Change, Decided, Decision, Exchange, Exchanged, Guard, Issued, Source,
+            TokenFilter,
+        },
+        record::{AccessToken, RequestToken},
+        rows::{self, json, seconds},
+        seal::field,
+    },
+};
+
+/// Request tokens and access tokens.
+#[async_trait]
+pub trait Tokens: Engine {
+    /// Finds an access token, expired and revoked ones too: one that was given out here, else one of the existing system.
+    async fn access_token(&self, token: &str) -> Result<Option<AccessToken>> {
+        Ok(self.access_token_from(token).await?.map(|(found, _)| found))
+    }
+
+    /// As [`Self::access_token`], with where it was found.
+    async fn access_token_from(&self, token: &str) -> Result<Option<(AccessToken, Source)>> {
+        let found = run(self, "access_token", READ, async |tx| find(tx, token).await);
+        let found = found.await?;
+        let outside = self.extensions().outside.as_deref();
+        let Some(outside) = outside.filter(|_| found.is_none() && is_text(token)) else {
+            return Ok(found.map(|found| (found, Source::Store)));
+        };
+        let asked = counted(self, "lookup_access_token", outside.access_token(token));
+        let Some(found) = asked.await? else {
+            return Ok(None);
+        };
+        run(self, "access_token", READ, async |tx| {
+            let found = ended_here(tx, found).await?;
+            Ok(Some((found, Source::Outside)))
+        })
+        .await
+    }
+
+    /// Finds a request token by its identifier or by the token of its redirect, whatever its state.
+    async fn request_token(&self, token: &str) -> Result<Option<RequestToken>> {
+        run(self, "request_token", READ, async |tx| {
+            flow::find(tx, token, "").await
+        })
+        .await
+    }
+
+    /// Keeps a new request token, unless its consumer has `most` open ones: those that can still be exchanged at the issue of
+    /// this one. Several that are issued at once may pass `most`, each by one.
+    async fn issue_request_token(&self, token: RequestToken, most: u32) -> Result<Issued> {
+        run(self, "issue_request_token", WRITE, async |tx| {
+            let outside = self.extensions().outside.as_deref();
+            if flow::has_open(tx, &token.consumer, token.issued_at, most).await? {
+                return Ok(Issued::TooManyOpen);
+            }
+            match flow::issue(tx, &token).await? {
+                // Its consumer may have been removed meanwhile; then this token went with it.
+                false if outside.is_some_and(Outside::has_consumers) => {
+                    Err(StoreError::Broken(
+                        "a consumer of store.lookup.consumer_sql gets no new tokens; register it here to let it ask users",
+                    ))
+                }
+                _ => Ok(Issued::Issued),
+            }
+        })
+        .await
+    }
+
+    /// Records the decision of the user of a session; of two racing decisions one is recorded. `Unknown` if the session
+    /// has ended: otherwise a decision under way while the password changes would outlive it.
+    async fn decide(
+        &self,
+        token: &str,
+        session: &[u8; 32],
+        decision: Decision,
+        now: UnixTime,
+    ) -> Result<Decided> {
+        run(self, "decide", WRITE, async |tx| {
+            flow::decide(tx, token, session, &decision, now).await
+        })
+        .await
+    }
+
+    /// Exchanges a request token for an access token; of two racing calls one gets it, the other `Used`.
+    async fn exchange(&self, exchange: Exchange) -> Result<Exchanged> {
+        run(self, "exchange", WRITE, async |tx| {
+            flow::exchange(tx, &exchange).await
+        })
+        .await
+    }
+
+    /// Keeps an access token that was issued without the flow; `Taken` if the identifier is in use or was before,
+    /// or the consumer is unknown, or the user is unknown or disabled.
+    async fn issue_access_token(&self, token: AccessToken) -> Result<Added> {
+        let find = "SELECT 1 FROM countersign.consumers, countersign.users
+             WHERE consumers.key = $1 AND users.id = $2 AND users.enabled";
+        run(self, "issue_access_token", WRITE, async |tx| {
+            let owners = [token.consumer.as_str().into(), token.user.as_str().into()];
+            Ok(
+                match tx.has_row(find, &owners).await? && insert(tx, &[&token]).await? {
+                    true => Added::Added,
+                    false => Added::Taken,
+                },
+            )
+        })
+        .await
+    }
+
+    /// Revokes an access token for good; `false` if there is none or `guard` rejects that. Revoking twice keeps the
+    /// first time.
+    async fn revoke_access_token(
+        &self,
+        token: &str,
+        now: UnixTime,
+        guard: Guard<'_, AccessToken>,
+    ) -> Result<bool> {
+        if !is_text(token) {
+            return Ok(false);
+        }
+        // `None`: it is not one of ours.
+        let ours = run(self, "revoke_access_token", WRITE, async |tx| {
+            let Some(found) = find(tx, token).await? else {
+                return Ok(None);
+            };
+            if !passes(guard, Some(found)) {
+                return Ok(Some(false));
+            }
+            let revoke = "UPDATE countersign.access_tokens SET revoked_at = $2 WHERE token = $1 AND revoked_at IS NULL";
+            if tx.execute(revoke, &[token.into(), now.into()]).await? > 0 {
+                tx.changed(Change::AccessToken(token.to_owned()));
+            }
+            Ok(Some(true))
+        });
+        if let Some(is_revoked) = ours.await? {
+            return Ok(is_revoked);
+        }
+        if self.extensions().outside.is_none() || !passes(guard, self.access_token(token).await?) {
+            return Ok(false);
+        }
+        // A token of the existing system: its revocation is noted here, whatever that system says.
+        run(self, "revoke_access_token", WRITE, async |tx| {
+            if retire(tx, "token", token).await? {
+                tx.changed(Change::AccessToken(token.to_owned()));
+            }
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Revokes access tokens that a filter finds, at most `limit`; returns how many were not revoked before. A filter that
+    /// finds all revokes nothing.
+    async fn revoke_access_tokens(
+        &self,
+        filter: &TokenFilter,
+        now: UnixTime,
+        limit: u32,
+    ) -> Result<u64> {
+        if filter.user.is_none() && filter.consumer.is_none() && filter.unused_since.is_none() {
+            return Ok(0);
+        }
+        run(self, "revoke_access_tokens", ALONE, async |tx| {
+            let params = vec![now.into(), i64::from(limit).into()];
+            let (condition, params) = live_condition(filter, params);
+            let revoke = format!(
+                "UPDATE countersign.access_tokens SET revoked_at = $1 WHERE token IN
+                     (SELECT token FROM countersign.access_tokens WHERE {condition} {BY_USE} LIMIT $2)
+                 RETURNING token"
+            );
+            let revoked = tx.rows(&revoke, &params, rows::token).await?;
+            let count = revoked.len() as u64;
+            for token in revoked {
+                tx.changed(Change::AccessToken(token));
+            }
+            Ok(count)
+        })
+        .await
+    }
+
+    /// Lists access tokens that are not revoked, the longest unused first, after the one that was last used or issued
+    /// at that time; at most `limit`.
+    async fn idle_access_tokens(
+        &self,
+        filter: &TokenFilter,
+        after: (UnixTime, &str),
+        limit: u32,
+    ) -> Result<Vec<AccessToken>> {
+        run(self, "idle_access_tokens", LIST, async |tx| {
+            let first = vec![after.0.into(), after.1.into(), i64::from(limit).into()];
+            let (condition, params) = live_condition(filter, first);
+            let list = format!(
+                "SELECT * FROM countersign.access_tokens
+                 WHERE (coalesce(last_used_at, issued_at), token) > ($1, $2) AND {condition} {BY_USE} LIMIT $3"
+            );
+            tx.rows(&list, &params, rows::access_token).await
+        })
+        .await
+    }
+
+    /// Counts the access tokens of a filter that are not revoked, up to `limit`.
+    async fn count_access_tokens(&self, filter: &TokenFilter, limit: u32) -> Result<u64> {
+        run(self, "count_access_tokens", LIST, async |tx| {
+            let (condition, params) = live_condition(filter, vec![i64::from(limit).into()]);
+            let count = format!(
+                "SELECT count(*) AS count FROM
+                     (SELECT 1 FROM countersign.access_tokens WHERE {condition} {BY_USE} LIMIT $1) AS counted"
+            );
+            let counted = tx.row(&count, &params, |row, _| row.get("count")).await?;
+            Ok(counted.map_or(0, i64::cast_unsigned))
+        })
+        .await
+    }
+
+    /// Lists access tokens in the order of their identifiers, after `after`, at most `limit`.
+    async fn access_tokens(
+        &self,
+        filter: &TokenFilter,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<AccessToken>> {
+        run(self, "access_tokens", LIST, async |tx| {
+            let after = after.unwrap_or_default();
+            let (condition, params) =
+                condition(filter, vec![after.into(), i64::from(limit).into()]);
+            let list = format!(
+                "SELECT * FROM countersign.access_tokens WHERE token > $1 AND {condition}
+                 ORDER BY token LIMIT $2"
+            );
+            tx.rows(&list, &params, rows::access_token).await
+        })
+        .await
+    }
+
+    /// Writes last uses; an earlier time never replaces a later one. Not reported by the feed. Many uses are written in
+    /// several transactions: each is written or not, and all can be written again.
+    async fn record_uses(&self, uses: Vec<(String, UnixTime)>) -> Result<()> {
+        let uses = uses.iter().map(|(token, at)| (token, seconds(*at)));
+        // Rows are locked in one order: otherwise two processes could wait for each other.
+        let record = |Statements { lock, .. }: &Statements| {
+            format!(
+                "WITH used AS (
+                     SELECT value ->> 0 AS token, max(CAST(value ->> 1 AS bigint)) AS at FROM countersign.json_each($1) GROUP BY 1
+                 ), locked AS (
+                     SELECT token FROM countersign.access_tokens WHERE token IN (SELECT token FROM used)
+                     ORDER BY token {lock}
+                 )
+                 UPDATE countersign.access_tokens SET last_used_at = used.at FROM locked, used
+                 WHERE access_tokens.token = locked.token AND used.token = locked.token
+                     AND (last_used_at IS NULL OR last_used_at < used.at)"
+            )
+        };
+        record_uses(self, "record_uses", uses.collect(), record).await
+    }
+}
+
+impl<E: Engine + ?Sized> Tokens for E {}
+
+/// Whether an identifier that a caller names can be in a column: PostgreSQL has no NUL.
+pub(super) fn is_text(token: &str) -> bool {
+    !token.contains('\0')
+}
+
+async fn find(tx: &mut Tx, token: &str) -> Result<Option<AccessToken>> {
+    if !is_text(token) {
+        return Ok(None);
+    }
+    let find = "SELECT * FROM countersign.access_tokens WHERE token = $1";
+    tx.row(find, &[token.into()], rows::access_token).await
+}
+
+/// A token of the existing system, which is revoked too if it was revoked here, or if its user is disabled or removed here.
+async fn ended_here(tx: &mut Tx, mut found: AccessToken) -> Result<AccessToken> {
+    let find =
+        "SELECT 1 FROM countersign.removed WHERE kind = 'token' AND key = $1 OR kind = 'user' AND key = $2
+         UNION ALL SELECT 1 FROM countersign.users WHERE id = $2 AND NOT enabled";
+    if tx
+        .has_row(
+            find,
+            &[found.token.as_str().into(), found.user.as_str().into()],
+        )
+        .await?
+    {
+        found.revoked_at = Some(found.issued_at);
+    }
+    Ok(found)
+}
+
+/// The order of the indexes of tokens that are not revoked, also for queries that need no order, to use the indexes.
+const BY_USE: &str = "ORDER BY coalesce(last_used_at, issued_at), token";
+
+/// As [`condition`], for tokens that are not revoked, written so that their indexes match it.
+fn live_condition(filter: &TokenFilter, params: Vec<Value>) -> (String, Vec<Value>) {
+    let (mut condition, params) = condition(filter, params);
+    condition += " AND revoked_at IS NULL";
+    if filter.user.is_none() {
+        condition += " AND issued_at >= 0";
+    }
+    (condition, params)
+}
+
+/// The condition of a filter, and its parameters after `params`.
+fn condition(filter: &TokenFilter, mut params: Vec<Value>) -> (String, Vec<Value>) {
+    params.push(filter.unused_since.map_or(i64::MAX, seconds).into());
+    let mut condition = format!("coalesce(last_used_at, issued_at) <= ${}", params.len());
+    if filter.live {
+        condition += " AND revoked_at IS NULL";
+    }
+    let user = filter.user.as_ref().map(UserId::as_str);
+    let consumer = filter.consumer.as_ref().map(ConsumerKey::as_str);
+    for (column, value) in [(r#""user""#, user), ("consumer", consumer)] {
+        if let Some(value) = value {
+            params.push(value.into());
+            condition += &format!(" AND {column} = ${}", params.len());
+        }
+    }
+    (condition, params)
+}
+
+/// Revokes a token at the time that an import says, else now.
+pub(super) async fn revoke_at(tx: &mut Tx, token: &str, at: Option<UnixTime>) -> Result<()> {
+    let revoke = "UPDATE countersign.access_tokens SET revoked_at = coalesce($2, countersign.unixepoch()) WHERE token = $1";
+    tx.execute(revoke, &[token.into(), at.into()]).await?;
+    tx.changed(Change::AccessToken(token.to_owned()));
+    Ok(())
+}
+
+/// Keeps tokens; `false` if an identifier is in use or was before.
+pub(super) async fn insert(tx: &mut Tx, tokens: &[&AccessToken]) -> Result<bool> {
+    let columns = tokens.iter().map(|token| {
+        let secret = tx
+            .seal()
+            .close(field::ACCESS_TOKEN, &token.token, &token.secret)?;
+        let hexadecimal: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok((
+            &token.token,
+            hexadecimal,
+            token.consumer.as_str(),
+            token.user.as_str(),
+            json(&token.permissions)?,
+            seconds(token.issued_at),
+            token.expires_at.map(seconds),
+            token.last_used_at.map(seconds),
+            token.revoked_at.map(seconds),
+        ))
+    });
+    let columns: Vec<_> = columns.collect::<Result<_>>()?;
+    let insert = r#"INSERT INTO countersign.access_tokens (token, secret, consumer, "user", permissions,
+             issued_at, expires_at, last_used_at, revoked_at)
+         SELECT value ->> 0, countersign.unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4, CAST(value ->> 5 AS bigint),
+             CAST(value ->> 6 AS bigint), CAST(value ->> 7 AS bigint), CAST(value ->> 8 AS bigint)
+         FROM countersign.json_each($1)
+         WHERE NOT EXISTS (SELECT 1 FROM countersign.removed WHERE removed.kind = 'token' AND removed.key = value ->> 0)
+         ON CONFLICT (token) DO NOTHING"#;
+    if tx.execute(insert, &[json(&columns)?.into()]).await? != tokens.len() as u64 {
+        return Ok(false);
+    }
+    for token in tokens {
+        tx.changed(Change::AccessToken(token.token.clone()));
+    }
+    Ok(true)
+}

@@ -1,0 +1,55 @@
+//! SQLite's part of the tables, and its statements.
+
+use rusqlite::Connection;
+
+use crate::records::store::sql::{Statements, schema::Schema, tables::STEPS};
+
+/// Marks a file as ours: `CtSo`.
+const APPLICATION_ID: i32 = 0x4374_536f;
+
+/// The additions of SQLite to each step.
+const OWN: &[&str] = &["INSERT INTO meta (id) VALUES (lower(hex(randomblob(16))));
+    INSERT INTO sqlite_sequence (name, seq) VALUES ('changes', 1);"];
+
+/// The schema of the file: 0 for an empty one.
+pub(super) fn version(sql: &Connection) -> rusqlite::Result<i64> {
+    sql.prepare_cached(SCHEMA.version)?
+        .query_row([], |row| row.get(0))
+}
+
+/// Whether an empty file, or one of ours.
+pub(super) fn is_ours(sql: &Connection) -> rusqlite::Result<bool> {
+    // One transaction, for another process may be making the file just now.
+    let sql = sql.unchecked_transaction()?;
+    let id: i32 = sql.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let tables: i64 = sql.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(id == APPLICATION_ID || (id == 0 && tables == 0 && version(&sql)? == 0))
+}
+
+/// The tables.
+pub(super) const SCHEMA: Schema = Schema {
+    steps: STEPS,
+    own: OWN,
+    words: &[],
+    create: "PRAGMA application_id = 0x4374536f",
+    exists: "SELECT 1 FROM pragma_user_version WHERE user_version > 0",
+    version: "SELECT user_version AS version FROM pragma_user_version",
+    set_version: "PRAGMA user_version = ",
+    is_shared: false,
+};
+
+/// SQLite's statements. A transaction that writes is alone, so that nothing has to be locked.
+pub(super) const STATEMENTS: Statements = Statements {
+    schema: SCHEMA,
+    among: "IN (SELECT value FROM json_each($1))",
+    lock: "",
+    skip_changes: "UPDATE sqlite_sequence SET seq = seq + $1 WHERE name = 'changes'",
+    // Not the caller's clock but the system's: this time is only compared with those of other processes.
+    report_changes: "
+        INSERT INTO changes (at, kind, key)
+        SELECT unixepoch(), value ->> 'kind', value ->> 'key' FROM json_each($1) ORDER BY key",
+    feed: "SELECT seq AS position FROM sqlite_sequence WHERE name = 'changes'",
+    accepted: "marks",
+    skip_locked: "",
+    wipe: "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)",
+};

@@ -1,0 +1,95 @@
+//! Bodies on their way: the request's to the API, and the response's from it.
+
+use std::{
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::Instant;
+
+use super::{
+    pool::{Lease, Pool},
+    response::drop_fields,
+};
+use crate::wire::server::{
+    caller::{Caller, Upload},
+    request::RequestBody,
+    response::{Cut, Pieces},
+};
+
+/// The body of a request to the API.
+pub type UpstreamBody = Pieces<RequestBody>;
+
+/// The body of a response of the API. At its end it gives the connection back to its pool.
+pub struct Download {
+    incoming: Incoming,
+    lease: Option<Lease>,
+    pool: Rc<Pool>,
+    caller: Rc<Caller>,
+    waiting_since: Option<Instant>,
+}
+
+impl Download {
+    /// The body that comes by `lease`.
+    pub fn new(incoming: Incoming, lease: Lease, pool: Rc<Pool>, caller: Rc<Caller>) -> Self {
+        Self {
+            incoming,
+            lease: Some(lease),
+            pool,
+            caller,
+            waiting_since: None,
+        }
+    }
+}
+
+impl Body for Download {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        let this = self.get_mut();
+        let Poll::Ready(frame) = Pin::new(&mut this.incoming).poll_frame(context) else {
+            let since = *this.waiting_since.get_or_insert_with(Instant::now);
+            let until = since + this.caller.limits().body_timeout;
+            ready!(this.caller.poll_deadline(context, until));
+            tracing::warn!("upstream stalled mid-response");
+            return Poll::Ready(Some(Err(Cut)));
+        };
+        this.waiting_since = None;
+        let frame = frame.transpose().map_err(|error| {
+            tracing::warn!(%error, "upstream closed the connection mid-response");
+            Cut
+        });
+        Poll::Ready(
+            frame
+                .map(|mut frame| {
+                    if let Some(trailers) = frame.as_mut().and_then(Frame::trailers_mut) {
+                        drop_fields(trailers);
+                    }
+                    if (frame.is_none() || this.incoming.is_end_stream())
+                        && this.caller.upload() == Upload::Done
+                        && let Some(lease) = this.lease.take()
+                    {
+                        this.pool.give_back(lease);
+                    }
+                    frame
+                })
+                .transpose(),
+        )
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}

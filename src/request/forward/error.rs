@@ -1,0 +1,88 @@
+//! Why a permitted request gets no response of the API.
+
+use std::borrow::Cow;
+
+use thiserror::Error;
+
+use crate::{
+    base::cold::cold_from,
+    request::identity,
+    telemetry::metrics::Verdict,
+    wire::{
+        problem::Problem,
+        server::{caller::UploadError, rejection::BodyRejection},
+    },
+};
+
+/// The caller's fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Rejection {
+    /// A WebSocket handshake that no server could accept.
+    #[error("{0}")]
+    Handshake(&'static str),
+    /// The request passed this process before: `upstream.api_url` leads back to it.
+    #[error("request loop")]
+    LoopDetected,
+}
+
+impl Rejection {
+    /// The problem that the response describes.
+    pub fn problem(&self) -> Problem {
+        match self {
+            Self::Handshake(_) => Problem::malformed(self),
+            Self::LoopDetected => Problem::plain(508, Verdict::LoopDetected),
+        }
+    }
+}
+
+/// A fault of this program or of the API.
+#[derive(Debug, Error)]
+pub enum Fault {
+    /// The API cannot be reached.
+    #[error("API unreachable")]
+    Unreachable(#[source] std::io::Error),
+    /// The API did not take the connection or did not respond in time.
+    #[error("API too slow")]
+    ApiTooSlow,
+    /// The API's response is not HTTP, broken off, or ambiguous.
+    #[error("broken response of the API: {0}")]
+    BrokenResponse(Cow<'static, str>),
+    /// A fault of this program.
+    #[error("internal fault: {0}")]
+    Internal(&'static str),
+}
+
+impl Fault {
+    /// The problem that the response describes.
+    pub fn problem(&self) -> Problem {
+        match self {
+            Self::Unreachable(_) | Self::BrokenResponse(_) => {
+                Problem::plain(502, Verdict::BadGateway)
+            }
+            Self::ApiTooSlow => Problem::plain(504, Verdict::GatewayTimeout),
+            Self::Internal(_) => Problem::plain(500, Verdict::InternalError),
+        }
+    }
+}
+
+impl From<identity::Fault> for Fault {
+    fn from(identity::Fault(what): identity::Fault) -> Self {
+        Self::Internal(what)
+    }
+}
+
+/// Why an exchange with the API failed.
+#[derive(Debug, Error)]
+#[error(transparent)]
+pub enum ExchangeError {
+    /// A fault here or at the API.
+    Fault(Fault),
+    /// The caller's body did not arrive.
+    Body(BodyRejection),
+}
+
+cold_from!(ExchangeError {
+    Fault as it => Self::Fault(it),
+    BodyRejection as it => Self::Body(it),
+    UploadError as it => Self::Body(it.into()),
+});

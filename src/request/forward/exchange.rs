@@ -1,0 +1,199 @@
+//! One exchange with the API: the request out, the head of the response back.
+
+use std::{
+    error::Error as _,
+    future::poll_fn,
+    io, mem,
+    pin::pin,
+    rc::Rc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::{Request, Response, Version};
+use hyper::{body::Incoming, client::conn::TrySendError};
+use tokio::time::Instant;
+
+use super::{
+    ExchangeError, Fault,
+    body::UpstreamBody,
+    pool::{Lease, Pool},
+    request::{into_http1, into_http2},
+};
+use crate::{
+    base::cold,
+    telemetry::causes::causes,
+    wire::server::{
+        caller::{Caller, Upload},
+        rejection::BodyRejection,
+    },
+};
+
+/// This many bytes may come before the head of the response is there: interim responses (RFC 9110 §15.2) are passed over,
+/// and an API that sends nothing else is broken.
+const MAX_BEFORE_RESPONSE: usize = 256 * 1024;
+
+/// Why an attempt has no response.
+enum NoResponse {
+    /// hyper has written nothing of the request and gives it back.
+    Unwritten(Box<Request<UpstreamBody>>),
+    Failed(ExchangeError),
+}
+
+/// Sends a request on a kept connection or a new one. It is sent again only if nothing of it was written: the API may act
+/// on a request without a response. `upgrade`: it begins a WebSocket handshake. `request` is taken.
+///
+/// # Errors
+/// [`Fault::Unreachable`], [`Fault::ApiTooSlow`], [`Fault::BrokenResponse`], and each [`BodyRejection`].
+pub async fn send(
+    pool: &Rc<Pool>,
+    caller: &Caller,
+    response_timeout: Duration,
+    upgrade: bool,
+    now: Instant,
+    request: &mut Request<UpstreamBody>,
+) -> Result<(Response<Incoming>, Lease), ExchangeError> {
+    if let Some(lease) = pool.reuse(upgrade, now) {
+        let wait = Wait::new(&lease, caller, response_timeout, now);
+        match attempt(pool, lease, wait, request).await {
+            Ok(answered) => return Ok(answered),
+            Err(NoResponse::Failed(failure)) => return Err(failure),
+            Err(NoResponse::Unwritten(given_back)) => *request = *given_back,
+        }
+    }
+    let lease = cold::boxed(pool.connect(upgrade)).await?;
+    let wait = Wait::new(&lease, caller, response_timeout, Instant::now());
+    match cold::boxed(attempt(pool, lease, wait, request)).await {
+        Ok(answered) => Ok(answered),
+        Err(NoResponse::Failed(failure)) => Err(failure),
+        Err(NoResponse::Unwritten(_)) => Err(unanswered().into()),
+    }
+}
+
+fn unanswered() -> Fault {
+    Fault::BrokenResponse("the connection ended before a response".into())
+}
+
+async fn attempt(
+    pool: &Pool,
+    mut lease: Lease,
+    mut wait: Wait<'_>,
+    request: &mut Request<UpstreamBody>,
+) -> Result<(Response<Incoming>, Lease), NoResponse> {
+    match &lease {
+        Lease::Http1(_) => into_http1(request),
+        Lease::Http2(_) => into_http2(request, pool.is_secure()),
+    }
+    .map_err(|fault| NoResponse::Failed(fault.into()))?;
+    let answered = match &mut lease {
+        Lease::Http1(http1) => {
+            http1.control.limit_reading(Some(MAX_BEFORE_RESPONSE));
+            let sent = http1.sender.try_send_request(mem::take(request));
+            wait.for_response(sent).await
+        }
+        Lease::Http2(http2) => {
+            let sent = http2.sender.try_send_request(mem::take(request));
+            wait.for_response(sent).await
+        }
+    };
+    match answered {
+        Ok(Ok(response)) => {
+            if let Lease::Http1(http1) = &mut lease {
+                http1.control.limit_reading(None);
+                http1.outdated = response.version() != Version::HTTP_11;
+            }
+            Ok((response, lease))
+        }
+        Ok(Err(error)) => Err(wait.explain(&lease, error)),
+        Err(failure) => {
+            // The connection may be dead: other requests would wait as long on it.
+            if let Lease::Http2(http2) = &lease
+                && http2.watch.arrived() == wait.arrived_before
+            {
+                pool.forget(http2);
+            }
+            Err(NoResponse::Failed(failure))
+        }
+    }
+}
+
+/// The deadlines of an exchange before the head of the response.
+struct Wait<'c> {
+    caller: &'c Caller,
+    response_timeout: Duration,
+    /// The number of bytes that had arrived on the connection before.
+    arrived_before: u64,
+    sent_at: Option<Instant>,
+}
+
+impl<'c> Wait<'c> {
+    fn new(lease: &Lease, caller: &'c Caller, response_timeout: Duration, now: Instant) -> Self {
+        Self {
+            caller,
+            response_timeout,
+            arrived_before: arrived(lease),
+            sent_at: (caller.upload() == Upload::Done).then_some(now),
+        }
+    }
+
+    async fn for_response<T>(&mut self, sent: impl Future<Output = T>) -> Result<T, ExchangeError> {
+        let mut sent = pin!(sent);
+        poll_fn(|context| match sent.as_mut().poll(context) {
+            Poll::Ready(answered) => Poll::Ready(Ok(answered)),
+            Poll::Pending => self.poll(context).map(Err),
+        })
+        .await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<ExchangeError> {
+        let body_timeout = self.caller.limits().body_timeout;
+        if matches!(self.caller.upload(), Upload::Awaited(_) | Upload::Taken(_)) {
+            // The time for the response begins at the end of the upload.
+            self.caller.wake_at_upload_end(context);
+        }
+        let (at, failure): (_, fn() -> ExchangeError) = match self.caller.upload() {
+            Upload::Awaited(since) => (since + body_timeout, || BodyRejection::TooSlow.into()),
+            Upload::Taken(since) => (since + body_timeout, || Fault::ApiTooSlow.into()),
+            Upload::Done | Upload::Failed(_) => {
+                let sent_at = *self.sent_at.get_or_insert_with(Instant::now);
+                (sent_at + self.response_timeout, || Fault::ApiTooSlow.into())
+            }
+        };
+        self.caller.poll_deadline(context, at).map(|()| failure())
+    }
+
+    /// Finds out why there is no response.
+    fn explain(&self, lease: &Lease, mut error: TrySendError<Request<UpstreamBody>>) -> NoResponse {
+        if let Upload::Failed(error) = self.caller.upload() {
+            return NoResponse::Failed(error.into());
+        }
+        if let Some(request) = error.take_message() {
+            return NoResponse::Unwritten(Box::new(request));
+        }
+        let error = error.into_error();
+        // In TLS 1.3 an API rejects our certificate after the handshake has ended for us.
+        if let Some(tls) = of_tls(&error) {
+            return NoResponse::Failed(Fault::Unreachable(tls).into());
+        }
+        let nothing_arrived = arrived(lease) == self.arrived_before;
+        NoResponse::Failed(if nothing_arrived && !error.is_parse() {
+            unanswered().into()
+        } else {
+            Fault::BrokenResponse(causes(&error).into()).into()
+        })
+    }
+}
+
+fn arrived(lease: &Lease) -> u64 {
+    match lease {
+        Lease::Http1(http1) => http1.watch.arrived(),
+        Lease::Http2(http2) => http2.watch.arrived(),
+    }
+}
+
+/// The error of TLS, rather than of the connection below it.
+fn of_tls(error: &hyper::Error) -> Option<io::Error> {
+    let below = error.source()?.downcast_ref::<io::Error>()?;
+    let tls = below.get_ref()?.downcast_ref::<rustls::Error>()?;
+    Some(io::Error::new(below.kind(), tls.clone()))
+}

@@ -1,0 +1,433 @@
+//! Connections to the API: opened, kept by the worker that opened them, and used again.
+//!
+//! A task of the worker drives each connection. One over HTTP/2 serves all requests of its worker at once.
+
+use std::{
+    cell::{Cell, RefCell},
+    fmt, io,
+    path::PathBuf,
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use hyper::{
+    client::conn::{http1, http2},
+    rt::Executor,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::UnixStream,
+    sync::Mutex,
+    task::{JoinHandle, spawn_local},
+    time::{Instant, timeout_at},
+};
+use tokio_rustls::TlsConnector;
+
+use super::{
+    Fault,
+    body::UpstreamBody,
+    stream::{ApiStream, Control, Probe, SharedWire},
+    tls::ClientTls,
+};
+use crate::{
+    base::clock::spread,
+    wire::{
+        outbound::Dialer,
+        server::{
+            caller::HeaderCase,
+            tls::HTTP2,
+            wire::{Stream, Unread, Watch, Wire},
+        },
+    },
+};
+
+/// The address of the API.
+#[derive(Debug, Clone)]
+pub enum Address {
+    /// A host, resolved for each connection, and a port.
+    Tcp(String, u16),
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// The memory of a fuzz target, which gets the other end of each connection.
+    #[cfg(fuzzing)]
+    Memory(tokio::sync::mpsc::UnboundedSender<tokio::io::DuplexStream>),
+}
+
+impl PartialEq for Address {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tcp(host, port), Self::Tcp(other, at)) => (host, port) == (other, at),
+            (Self::Unix(path), Self::Unix(other)) => path == other,
+            #[cfg(fuzzing)]
+            (Self::Memory(api), Self::Memory(other)) => api.same_channel(other),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            #[cfg(fuzzing)]
+            Self::Memory(_) => f.write_str("memory"),
+        }
+    }
+}
+
+/// The rules by which the API is connected to. Pools with equal ones are the same.
+#[derive(Clone, PartialEq)]
+pub struct Params {
+    /// The address.
+    pub address: Address,
+    /// How its host is connected to.
+    pub dialer: Dialer,
+    /// TLS, if it is spoken.
+    pub tls: Option<ClientTls>,
+    /// HTTP/2: where ALPN agrees, and without TLS by prior knowledge.
+    pub http2: bool,
+    /// The spelling of field names over HTTP/1.1.
+    pub header_case: HeaderCase,
+    /// For resolving, connecting and the TLS handshake together.
+    pub connect_timeout: Duration,
+    /// The time for which an unused connection is kept; [`Pool::evict_idle`] closes it.
+    pub idle_timeout: Duration,
+    /// The age at which a connection gets no more requests, less up to a tenth: it may lead to an address that the host no
+    /// longer has.
+    pub max_age: Duration,
+    /// The number of unused ones that are kept.
+    pub max_idle: usize,
+}
+
+/// Bytes of a response's head.
+const HEAD_BYTES: usize = 64 * 1024;
+/// The same, as HTTP/2 counts it.
+const HEAD_LIST_BYTES: u32 = 64 * 1024;
+/// An API over HTTP/2 is asked by a PING this often whether it is still there, while it owes a response.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+/// Without a response to a PING for this long the connection ends.
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of one response over HTTP/2 that may be on their way to us and not yet be passed on.
+const STREAM_WINDOW: u32 = 256 * 1024;
+/// The same, of all responses of a connection together.
+const CONNECTION_WINDOW: u32 = 4 << 20;
+
+/// A connection over HTTP/1.1. Its task ends when this is dropped.
+pub struct Http1 {
+    pub(super) sender: http1::SendRequest<UpstreamBody>,
+    task: JoinHandle<hyper::Result<Option<Wire>>>,
+    pub(super) watch: Rc<Watch>,
+    pub(super) control: Rc<Control>,
+    probe: Probe,
+    /// The time from which it gets no more requests.
+    expires_at: Instant,
+    /// The time at which [`Pool::evict_idle`] first saw it unused.
+    unused_since: Option<Instant>,
+    /// The API has responded in HTTP/1.0. hyper would send the next request in that version, and one whose length is not
+    /// known without its body.
+    pub(super) outdated: bool,
+}
+
+impl Http1 {
+    /// Whether hyper has seen the API end the connection, or stop reading from it.
+    fn is_over(&self) -> bool {
+        self.sender.is_closed() || self.control.write_failed()
+    }
+
+    /// Whether the API ended the connection, or sent bytes that no request asked for, and hyper has not seen it yet.
+    fn is_ending(&self) -> bool {
+        self.probe.unread_now() != Unread::Nothing
+    }
+
+    /// The stream of a connection that has switched to another protocol.
+    ///
+    /// # Errors
+    /// [`Fault::BrokenResponse`]
+    pub async fn into_wire(mut self) -> Result<Wire, Fault> {
+        match (&mut self.task).await {
+            Ok(Ok(Some(wire))) => Ok(wire),
+            Ok(Err(error)) => Err(Fault::BrokenResponse(error.to_string().into())),
+            Ok(Ok(None)) | Err(_) => Err(Fault::Internal("the task of a connection ended")),
+        }
+    }
+}
+
+impl Drop for Http1 {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A place on a connection over HTTP/2.
+#[derive(Clone)]
+pub struct Http2 {
+    pub(super) sender: http2::SendRequest<UpstreamBody>,
+    pub(super) watch: Rc<Watch>,
+    probe: Probe,
+    /// As with HTTP/1.1.
+    expires_at: Instant,
+    /// The time at which a place was last taken or given back. The pool and each place share it.
+    used_at: Rc<Cell<Instant>>,
+}
+
+impl Http2 {
+    fn is_over(&self, now: Instant) -> bool {
+        !self.sender.is_ready() || self.expires_at <= now
+    }
+
+    /// As with HTTP/1.1; unread bytes may be frames.
+    fn is_ending(&self) -> bool {
+        self.probe.unread_now() == Unread::End
+    }
+
+    fn is_idle_for(&self, time: Duration) -> bool {
+        Rc::strong_count(&self.used_at) == 1 && self.used_at.get().elapsed() >= time
+    }
+}
+
+impl Drop for Http2 {
+    fn drop(&mut self) {
+        self.used_at.set(Instant::now());
+    }
+}
+
+/// A connection to the API while it serves a request.
+pub enum Lease {
+    /// The whole connection.
+    Http1(Box<Http1>),
+    /// A place on it.
+    Http2(Http2),
+}
+
+/// One worker's connections to the API.
+pub struct Pool {
+    params: Params,
+    #[expect(clippy::vec_box, reason = "they are lent boxed")]
+    idle: RefCell<Vec<Box<Http1>>>,
+    http2: RefCell<Option<Http2>>,
+    /// Held while the first connection over HTTP/2 is opened: waiting requests share it.
+    opening: Mutex<()>,
+    /// ALPN agreed on HTTP/1.1 last time.
+    speaks_http1: Cell<bool>,
+}
+
+/// Runs hyper's tasks of HTTP/2 on the worker itself.
+#[derive(Debug, Clone, Copy)]
+struct OnWorker;
+
+impl<F: Future<Output = ()> + 'static> Executor<F> for OnWorker {
+    fn execute(&self, future: F) {
+        spawn_local(future);
+    }
+}
+
+impl Pool {
+    /// A pool without connections.
+    pub fn new(params: Params) -> Self {
+        Self {
+            params,
+            idle: RefCell::default(),
+            http2: RefCell::default(),
+            opening: Mutex::default(),
+            speaks_http1: Cell::new(false),
+        }
+    }
+
+    /// Whether the API is reached by TLS.
+    #[must_use]
+    pub const fn is_secure(&self) -> bool {
+        self.params.tls.is_some()
+    }
+
+    /// The most recently used connection that is still open by a look at its socket, if there is any; `upgrade`: one over
+    /// HTTP/1.1, which alone can switch to another protocol.
+    pub fn reuse(&self, upgrade: bool, now: Instant) -> Option<Lease> {
+        if !upgrade && let Some(lease) = self.reuse_http2(now) {
+            return Some(lease);
+        }
+        let mut idle = self.idle.borrow_mut();
+        for at in (0..idle.len()).rev() {
+            let connection = &idle[at];
+            let is_dead = connection.expires_at <= now || connection.is_over();
+            if !is_dead && !connection.sender.is_ready() {
+                continue;
+            }
+            let connection = idle.remove(at);
+            if !is_dead && !connection.is_ending() {
+                return Some(Lease::Http1(connection));
+            }
+        }
+        None
+    }
+
+    fn reuse_http2(&self, now: Instant) -> Option<Lease> {
+        let mut http2 = self.http2.borrow_mut();
+        http2.take_if(|http2| http2.is_over(now) || http2.is_ending());
+        http2.clone().map(Lease::Http2)
+    }
+
+    /// Opens a connection of the kind that [`Pool::reuse`] finds.
+    ///
+    /// # Errors
+    /// [`Fault::Unreachable`], or [`Fault::ApiTooSlow`] past `connect_timeout`.
+    pub async fn connect(&self, upgrade: bool) -> Result<Lease, Fault> {
+        let http2 = self.params.http2 && !upgrade;
+        let deadline = Instant::now() + self.params.connect_timeout;
+        let connected = timeout_at(deadline, async {
+            let mut first = None;
+            if http2 && !self.speaks_http1.get() {
+                first = Some(self.opening.lock().await);
+                if let Some(lease) = self.reuse_http2(Instant::now()) {
+                    return Ok(lease);
+                }
+            }
+            let stream = self.open(http2, deadline).await?;
+            let lease = self
+                .handshake(stream, http2)
+                .await
+                .map_err(io::Error::other);
+            drop(first);
+            lease
+        });
+        connected
+            .await
+            .map_err(|_| Fault::ApiTooSlow)?
+            .map_err(Fault::Unreachable)
+    }
+
+    /// Gives no more requests to the connection of `lease`.
+    pub fn forget(&self, lease: &Http2) {
+        self.http2
+            .borrow_mut()
+            .take_if(|http2| Rc::ptr_eq(&http2.watch, &lease.watch));
+    }
+
+    async fn open(&self, http2: bool, deadline: Instant) -> io::Result<Stream> {
+        let (host, port) = match &self.params.address {
+            Address::Unix(path) => return Ok(Stream::Unix(UnixStream::connect(path).await?)),
+            Address::Tcp(host, port) => (host.as_str(), *port),
+            #[cfg(fuzzing)]
+            Address::Memory(api) => {
+                let (ours, theirs) = tokio::io::duplex(16 * 1024);
+                api.send(theirs).map_err(io::Error::other)?;
+                return Ok(Stream::Memory(ours));
+            }
+        };
+        let stream = self.params.dialer.connect(host, port, deadline).await?;
+        let Some(ClientTls { config, name, .. }) = &self.params.tls else {
+            return Ok(Stream::Tcp(stream));
+        };
+        let mut config = Arc::clone(config);
+        if self.params.http2 && !http2 {
+            Arc::make_mut(&mut config)
+                .alpn_protocols
+                .retain(|protocol| protocol != HTTP2);
+        }
+        let connector = TlsConnector::from(config);
+        let stream = connector.connect(name.clone(), stream).await?;
+        Ok(Stream::Tls(Box::new(stream.into())))
+    }
+
+    async fn handshake(&self, stream: Stream, http2: bool) -> hyper::Result<Lease> {
+        let wire = Wire::new(stream);
+        let speaks_http2 = wire.alpn_http2().unwrap_or(http2);
+        let watch = wire.watch();
+        let expires_at = Instant::now() + spread(self.params.max_age, 10);
+        let wire = SharedWire::new(wire);
+        let probe = wire.probe();
+        if http2 {
+            self.speaks_http1.set(!speaks_http2);
+        }
+        if speaks_http2 {
+            let (sender, connection) = http2::Builder::new(OnWorker)
+                .initial_stream_window_size(STREAM_WINDOW)
+                .initial_connection_window_size(CONNECTION_WINDOW)
+                .max_header_list_size(HEAD_LIST_BYTES)
+                // Until the API's SETTINGS announce how many streams it takes: it would refuse the others.
+                .initial_max_send_streams(1)
+                .timer(TokioTimer::new())
+                .keep_alive_interval(PING_INTERVAL)
+                .keep_alive_timeout(PING_TIMEOUT)
+                .handshake(TokioIo::new(wire))
+                .await?;
+            spawn_local(async move {
+                if let Err(error) = connection.await {
+                    tracing::debug!(%error, "an HTTP/2 connection to the API broke off");
+                }
+            });
+            let http2 = Http2 {
+                sender,
+                watch,
+                probe,
+                expires_at,
+                used_at: Rc::new(Cell::new(Instant::now())),
+            };
+            *self.http2.borrow_mut() = Some(http2.clone());
+            return Ok(Lease::Http2(http2));
+        }
+        let control = Rc::new(Control::default());
+        let stream = ApiStream {
+            wire,
+            control: Rc::clone(&control),
+        };
+        let (sender, mut connection) = http1::Builder::new()
+            .preserve_header_case(self.params.header_case == HeaderCase::Preserve)
+            .title_case_headers(true)
+            .max_buf_size(HEAD_BYTES)
+            .max_header_size(HEAD_BYTES)
+            .writev(false)
+            .handshake(TokioIo::new(stream))
+            .await?;
+        let task = spawn_local(async move {
+            (&mut connection).await?;
+            let parts = connection.into_parts();
+            let wire = parts.io.into_inner().wire.into_inner();
+            Ok(wire.map(|mut wire| {
+                wire.unread(parts.read_buf);
+                wire
+            }))
+        });
+        Ok(Lease::Http1(Box::new(Http1 {
+            sender,
+            task,
+            watch,
+            control,
+            probe,
+            expires_at,
+            unused_since: None,
+            outdated: false,
+        })))
+    }
+
+    /// Keeps a connection whose request and response are over for the next request; the one unused for longest makes room.
+    pub fn give_back(&self, lease: Lease) {
+        let Lease::Http1(mut connection) = lease else {
+            return;
+        };
+        if self.params.max_idle == 0 || connection.outdated || connection.is_over() {
+            return;
+        }
+        connection.unused_since = None;
+        let mut idle = self.idle.borrow_mut();
+        if idle.len() >= self.params.max_idle {
+            idle.remove(0);
+        }
+        idle.push(connection);
+    }
+
+    /// Closes connections that are too old, were unused for too long or were closed at the other end.
+    pub fn evict_idle(&self) {
+        let now = Instant::now();
+        self.http2
+            .borrow_mut()
+            .take_if(|http2| http2.is_over(now) || http2.is_idle_for(self.params.idle_timeout));
+        self.idle.borrow_mut().retain_mut(|connection| {
+            let since = *connection.unused_since.get_or_insert(now);
+            now.duration_since(since) < self.params.idle_timeout
+                && now < connection.expires_at
+                && !connection.is_over()
+        });
+    }
+}

@@ -1,0 +1,179 @@
+//! The head of the response that the caller sees: the API's own, changed in place.
+
+use std::rc::Rc;
+
+use http::{
+    HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header, response::Parts,
+};
+use http_body::Body as _;
+use hyper::body::Incoming;
+
+use super::{
+    Fault, Params,
+    body::Download,
+    location,
+    pool::{Lease, Pool},
+};
+use crate::{
+    base::fields::{all, is_hop_by_hop, list, named_by_connection, retain, trim},
+    request::parse::origin::{Origins, PublicUrl},
+    wire::server::{
+        caller::{Caller, Upload},
+        response::ResponseBody,
+    },
+};
+
+/// The request of a response.
+#[derive(Debug)]
+pub struct Context<'r> {
+    /// The public URL of the request.
+    pub url: &'r PublicUrl,
+    /// All public URLs.
+    pub origins: &'r Origins,
+    /// The call was that of a user's session.
+    pub of_user: bool,
+}
+
+/// Checks that no recipient could find another end of the body than hyper does (RFC 9112 §6.3): the bytes after it would be
+/// taken for a response to another request.
+///
+/// # Errors
+/// [`Fault::BrokenResponse`]
+pub fn check_framing(parts: &Parts) -> Result<(), Fault> {
+    if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+        // It ends with its head, whatever its fields say.
+        return Ok(());
+    }
+    let broken = |reason: &'static str| Err(Fault::BrokenResponse(reason.into()));
+    let mut lengths = parts.headers.get_all(header::CONTENT_LENGTH).iter();
+    let mut encodings = parts.headers.get_all(header::TRANSFER_ENCODING).iter();
+    let (length, encoding) = (lengths.next(), encodings.next());
+    if lengths.next().is_some() {
+        return broken("Content-Length is given more than once");
+    }
+    if let Some(encoding) = encoding {
+        if length.is_some() {
+            return broken("Content-Length and Transfer-Encoding together");
+        }
+        if encodings.next().is_some() || !encoding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+            return broken("Transfer-Encoding is not a single chunked");
+        }
+        if parts.version != Version::HTTP_11 {
+            return broken("Transfer-Encoding in a version of HTTP other than 1.1");
+        }
+    }
+    let is_number = |value: &HeaderValue| {
+        // 18 digits are an exabyte; beyond them some recipient's integer overflows.
+        let digits = value.as_bytes();
+        (1..=18).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit)
+    };
+    match length {
+        Some(length) if !is_number(length) => broken("Content-Length is not a number"),
+        _ => Ok(()),
+    }
+}
+
+/// Turns the API's head into the one that the caller sees.
+pub fn rewrite(parts: &mut Parts, params: &Params, context: &Context<'_>) {
+    parts.version = Version::HTTP_11;
+    drop_fields(&mut parts.headers);
+    if parts.status == StatusCode::NO_CONTENT {
+        // RFC 9110 §8.6: "A server MUST NOT send a Content-Length header field in any response with a status code of 1xx
+        // or 204".
+        parts.headers.remove(header::CONTENT_LENGTH);
+    }
+    // The API saw neither cookie nor Authorization, and so could not know that a cache may keep its response for others.
+    if context.of_user && !decides_on_shared_caches(&parts.headers) {
+        let cookie = HeaderValue::from_static("Cookie");
+        parts.headers.append(header::VARY, cookie);
+    }
+    let is_own = |value: &HeaderValue| params.is_own_cookie(cookie_name(value.as_bytes()));
+    let cookies = || parts.headers.get_all(header::SET_COOKIE);
+    if cookies().iter().any(is_own) {
+        let kept: Vec<HeaderValue> = cookies()
+            .iter()
+            .filter(|value| !is_own(value))
+            .cloned()
+            .collect();
+        parts.headers.remove(header::SET_COOKIE);
+        for value in kept {
+            parts.headers.append(header::SET_COOKIE, value);
+        }
+    }
+    if let header::Entry::Occupied(mut entry) = parts.headers.entry(header::LOCATION) {
+        for value in entry.iter_mut() {
+            let public = location::rewrite(params, context.url, context.origins, value.as_bytes());
+            if let Some(public) = public.and_then(|public| HeaderValue::try_from(public).ok()) {
+                *value = public;
+            }
+        }
+    }
+}
+
+/// Whether the API decided on shared caches: `private` and `no-store` keep the response out of them, `public` and
+/// `s-maxage` put it there (RFC 9111 §5.2.2). `max-age` alone is for every cache. `private="Set-Cookie"` keeps only that
+/// field out, so a line with a quoted string does not count.
+fn decides_on_shared_caches(headers: &HeaderMap) -> bool {
+    let lines = all(headers, &header::CACHE_CONTROL).filter(|line| !line.contains(&b'"'));
+    lines.flat_map(list).any(|directive| {
+        let is = |name: &str| directive.eq_ignore_ascii_case(name.as_bytes());
+        let shared = directive.first_chunk().is_some_and(|name: &[u8; 9]| {
+            // It needs a number of seconds.
+            name.eq_ignore_ascii_case(b"s-maxage=") && directive.len() > name.len()
+        });
+        shared || ["private", "no-store", "public"].into_iter().any(is)
+    })
+}
+
+/// Drops the fields that are about one connection.
+pub(super) fn drop_fields(headers: &mut HeaderMap) {
+    // An API's Connection that is malformed names no field.
+    for name in named_by_connection(headers).unwrap_or_default() {
+        headers.remove(name);
+    }
+    retain(headers, |name| !is_hop_by_hop(name));
+}
+
+/// The name of the cookie that a `Set-Cookie` sets, as browsers return it. For a cookie without a name they return the
+/// value alone, which may read like a name and a value.
+pub(super) fn cookie_name(value: &[u8]) -> &[u8] {
+    let pair = trim(value.split(|&byte| byte == b';').next().unwrap_or_default());
+    let pair = pair.strip_prefix(b"=").unwrap_or(pair);
+    trim(pair.split(|&byte| byte == b'=').next().unwrap_or_default())
+}
+
+/// The response with its body, if it has one; the connection goes back to its pool where nothing more is to come.
+pub fn with_body(
+    parts: Parts,
+    method: &Method,
+    incoming: Incoming,
+    lease: Lease,
+    pool: &Rc<Pool>,
+    caller: &Rc<Caller>,
+) -> Response<ResponseBody> {
+    let body = if incoming.is_end_stream() {
+        if caller.upload() == Upload::Done {
+            pool.give_back(lease);
+        }
+        let announces = *method == Method::HEAD || parts.status == StatusCode::NOT_MODIFIED;
+        let length = parts.headers.get(header::CONTENT_LENGTH);
+        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        match length {
+            Some(length) if announces => ResponseBody::announced(length),
+            _ => ResponseBody::none(),
+        }
+    } else {
+        let download = Download::new(incoming, lease, Rc::clone(pool), Rc::clone(caller));
+        ResponseBody::streamed(Box::pin(download))
+    };
+    Response::from_parts(parts, body)
+}
+
+/// The head of a response that switches to WebSocket.
+pub fn rewrite_switching(parts: &mut Parts, params: &Params, context: &Context<'_>) {
+    rewrite(parts, params, context);
+    let headers = &mut parts.headers;
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+}

@@ -1,0 +1,74 @@
+//! TLS to the API.
+
+use std::sync::Arc;
+
+use rustls::{ClientConfig, pki_types::ServerName};
+
+use crate::{
+    base::tls::{Contents, TlsFiles},
+    wire::{
+        origin::without_brackets,
+        server::tls::{HTTP2, TlsError},
+    },
+};
+
+/// TLS of the connection to the API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Params {
+    /// The authorities to trust, and our own certificate for an API that demands one.
+    pub files: TlsFiles,
+    /// The key of the configuration that names the authorities.
+    pub ca_key: &'static str,
+    /// The name that the API's certificate must have.
+    pub server_name: String,
+    /// HTTP/2 is offered.
+    pub http2: bool,
+}
+
+/// The configuration of TLS to a server. It equals one that was read from other files with the same contents.
+#[derive(Debug, Clone)]
+pub struct ClientTls {
+    /// The configuration.
+    pub config: Arc<ClientConfig>,
+    /// The name that the server's certificate must have.
+    pub name: ServerName<'static>,
+    contents: Contents,
+}
+
+impl PartialEq for ClientTls {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.config.alpn_protocols == other.config.alpn_protocols
+            && self.contents == other.contents
+    }
+}
+
+/// Reads the files.
+///
+/// # Errors
+/// [`TlsError`] names the key and the file at fault.
+pub fn client_config(params: &Params) -> Result<ClientTls, TlsError> {
+    let (mut config, contents) = params.files.read().map_err(|source| {
+        let names = ["upstream.tls.certificate", "upstream.tls.key"];
+        match &params.files.identity {
+            Some((certificate, key)) if [certificate, key].contains(&&source.path) => {
+                TlsError::of_pair(names, key, source)
+            }
+            _ => TlsError::of(params.ca_key, source),
+        }
+    })?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    if params.http2 {
+        config.alpn_protocols.insert(0, HTTP2.to_vec());
+    }
+    let host = without_brackets(&params.server_name).to_owned();
+    let name = ServerName::try_from(host).map_err(|_| {
+        let problem = "not a name that a certificate can have";
+        TlsError::of("upstream.tls.server_name", problem)
+    })?;
+    Ok(ClientTls {
+        config: Arc::new(config),
+        name,
+        contents,
+    })
+}

@@ -1,0 +1,111 @@
+//! The facts for the API about the caller of a permitted call: the identity headers, and a signed assertion of them.
+//! This is the one place where their names and values are made.
+
+mod assertion;
+pub mod keys;
+
+use http::{HeaderName, HeaderValue};
+use thiserror::Error;
+
+pub use self::assertion::{AssertedCall, Assertion, Bind, Claims};
+use crate::request::policy::permit::Permit;
+
+/// Field names under which the API learns who calls.
+#[derive(Debug, Clone)]
+pub struct IdentityNames {
+    /// The user's id.
+    pub user: HeaderName,
+    /// The consumer key.
+    pub consumer: HeaderName,
+    /// The permissions, separated by spaces.
+    pub permissions: HeaderName,
+    /// The kind of caller.
+    pub kind: HeaderName,
+}
+
+/// The fields that identify callers to the API.
+pub struct Identity {
+    /// The names of the plain ones.
+    pub names: IdentityNames,
+    /// The signed one, if it is configured.
+    pub assertion: Option<Assertion>,
+    /// The names of the fields that have signed parameters, of all operations.
+    pub parameters: Vec<HeaderName>,
+}
+
+/// A fault of this program: it cannot describe a caller to the API.
+#[derive(Debug, Clone, Copy, Error)]
+#[error("{0}")]
+pub struct Fault(pub(crate) &'static str);
+
+impl Identity {
+    /// The names of all fields, also of those that callers of another kind do not have.
+    pub fn names(&self) -> impl Iterator<Item = &HeaderName> {
+        let names = &self.names;
+        [
+            &names.user,
+            &names.consumer,
+            &names.permissions,
+            &names.kind,
+        ]
+        .into_iter()
+        .chain(self.assertion.as_ref().map(|signed| &signed.header))
+        .chain(&self.parameters)
+    }
+
+    /// The value of the field with the assertion, if this call has one: anonymous and observed calls have none.
+    ///
+    /// # Errors
+    /// [`Fault`]
+    pub fn assertion(
+        &self,
+        permit: &Permit,
+        call: &AssertedCall<'_>,
+    ) -> Result<Option<HeaderValue>, Fault> {
+        match &self.assertion {
+            None => Ok(None),
+            Some(assertion) => assertion.value(permit, call),
+        }
+    }
+
+    /// Gives `put` each field of a permitted call; `assertion` is the value for it that [`Identity::assertion`] returned.
+    ///
+    /// # Errors
+    /// [`Fault`]
+    pub fn fields(
+        &self,
+        permit: &Permit,
+        assertion: Option<HeaderValue>,
+        mut put: impl FnMut(&HeaderName, HeaderValue),
+    ) -> Result<(), Fault> {
+        let names = &self.names;
+        match (permit.identity(), permit.user()) {
+            (Some(identity), _) => {
+                let identity = identity.ok_or(Fault("a consumer has no field value"))?;
+                if let Some(user) = &identity.user {
+                    put(&names.user, user.clone());
+                }
+                put(&names.consumer, identity.consumer.clone());
+                put(&names.permissions, identity.permissions.clone());
+            }
+            (None, Some(user)) => {
+                let user = HeaderValue::from_str(user);
+                put(
+                    &names.user,
+                    user.map_err(|_| Fault("a user has no field value"))?,
+                );
+            }
+            (None, None) => {}
+        }
+        if let Some(kind) = permit.kind() {
+            put(&names.kind, HeaderValue::from_static(kind.as_str()));
+        }
+        if let (Some(signed), Some(value)) = (&self.assertion, assertion) {
+            put(&signed.header, value);
+        }
+        for (name, value) in permit.headers() {
+            put(name, value.clone());
+        }
+        Ok(())
+    }
+}

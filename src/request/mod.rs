@@ -1,0 +1,8 @@
+//! The steps of a request: each takes the value of the step before, so none can be left out.
+
+pub mod forward;
+pub mod identity;
+pub mod parse;
+pub mod policy;
+pub mod route;
+pub mod verify;

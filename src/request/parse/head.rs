@@ -1,0 +1,135 @@
+//! The head of a request, and the rules of HTTP that hold for every request.
+
+use http::{HeaderMap, HeaderName, header, request::Parts};
+
+use super::{Rejection, origin::RequestOrigin, target::Target};
+use crate::{
+    base::fields::{Names, all, named_by_connection, single},
+    wire::server::caller::Limits,
+};
+
+/// The head of a request as the steps read it.
+#[derive(Debug)]
+pub struct Head<'r> {
+    /// Method, target and fields as sent.
+    pub parts: &'r Parts,
+    /// The target, split.
+    pub target: Target<'r>,
+    /// The origin of the request, as the connection or a trusted proxy reports it.
+    pub received: RequestOrigin<'r>,
+}
+
+impl<'r> Head<'r> {
+    /// Reads the head of a request; `receive` tells where it came from.
+    ///
+    /// # Errors
+    /// [`Rejection::Malformed`]: the target, and the error of `receive`.
+    pub fn read(
+        parts: &'r Parts,
+        receive: impl FnOnce(&Target<'r>) -> Result<RequestOrigin<'r>, Rejection>,
+    ) -> Result<Self, Rejection> {
+        let target = Target::of(&parts.uri)?;
+        let received = receive(&target)?;
+        Ok(Self {
+            parts,
+            target,
+            received,
+        })
+    }
+
+    /// The fields, if a trusted proxy sent them.
+    pub fn trusted_fields(&self) -> Option<&'r HeaderMap> {
+        self.received.trusted.then_some(&self.parts.headers)
+    }
+}
+
+/// The largest Content-Length, in bytes: 18 digits, since beyond them some recipient's integer overflows.
+const MAX_LENGTH: u64 = 999_999_999_999_999_999;
+
+/// The allowed methods where no operation lists any.
+pub const KNOWN_METHODS: &str = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT";
+
+/// The fewest hops that a request may still take (RFC 9110 §7.6.2).
+static MAX_FORWARDS: HeaderName = HeaderName::from_static("max-forwards");
+
+/// Counts this hop in the `Max-Forwards` of a request with OPTIONS. Returns whether it was the last one: "If this value is
+/// zero (0), the intermediary MUST NOT forward the request; instead, the intermediary MUST respond as the final recipient."
+///
+/// # Errors
+/// [`Rejection::Malformed`]: it is not one number.
+pub fn is_last_hop(headers: &mut HeaderMap) -> Result<bool, Rejection> {
+    let invalid = Rejection::Malformed("Max-Forwards is not one number");
+    let hops = match single(headers, &MAX_FORWARDS) {
+        Ok(None) => return Ok(false),
+        Ok(Some(hops)) if !hops.is_empty() && hops.iter().all(u8::is_ascii_digit) => hops,
+        _ => return Err(invalid),
+    };
+    // A number without end is a large one.
+    let hops = str::from_utf8(hops).ok().and_then(|hops| hops.parse().ok());
+    let Some(left) = hops.unwrap_or(u32::MAX).checked_sub(1) else {
+        return Ok(true);
+    };
+    headers.insert(MAX_FORWARDS.clone(), left.into());
+    Ok(false)
+}
+
+/// The field names of a head that has been checked.
+#[derive(Debug)]
+pub struct FieldNames {
+    /// The names of the fields themselves.
+    pub present: Names,
+    /// The names in `Connection`.
+    pub in_connection: Vec<HeaderName>,
+}
+
+/// Checks a head whose body has at least `body_bytes` bytes.
+///
+/// # Errors
+/// Every [`Rejection`] but `Misdirected` and `Body`.
+pub fn check(parts: &Parts, body_bytes: u64, limits: &Limits) -> Result<FieldNames, Rejection> {
+    // hyper bounds the bytes of a head over HTTP/2, but not its fields.
+    if parts.headers.len() > limits.head_fields {
+        return Err(Rejection::HeadTooLarge);
+    }
+    // In lower case they are other methods (RFC 9110 §9.1), but not to every API, and a signature covers both alike.
+    let method = parts.method.as_str();
+    if method.eq_ignore_ascii_case("CONNECT") || method.eq_ignore_ascii_case("TRACE") {
+        return Err(Rejection::MethodNotAllowed {
+            allow: KNOWN_METHODS,
+        });
+    }
+    let target = parts.uri.path_and_query();
+    if target.is_some_and(|target| target.as_str().len() > limits.target_bytes) {
+        return Err(Rejection::TargetTooLong);
+    }
+    let present = Names::of(&parts.headers);
+    if present.may_have(&header::EXPECT)
+        && all(&parts.headers, &header::EXPECT).any(|it| !it.eq_ignore_ascii_case(b"100-continue"))
+    {
+        return Err(Rejection::Malformed(
+            "an expectation other than 100-continue",
+        ));
+    }
+    // hyper checks that chunked is the last coding. The API would not see others, since the body is framed again
+    // (RFC 9112 §6.1).
+    let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
+    if present.may_have(&header::TRANSFER_ENCODING)
+        && !single(&parts.headers, &header::TRANSFER_ENCODING)
+            .is_ok_and(|coding| coding.is_none_or(is_chunked))
+    {
+        return Err(Rejection::Malformed(
+            "Transfer-Encoding is not a single chunked",
+        ));
+    }
+    if body_bytes > MAX_LENGTH {
+        return Err(Rejection::Malformed("Content-Length is too large"));
+    }
+    let in_connection = match present.may_have(&header::CONNECTION) {
+        true => named_by_connection(&parts.headers)?,
+        false => Vec::new(),
+    };
+    Ok(FieldNames {
+        present,
+        in_connection,
+    })
+}

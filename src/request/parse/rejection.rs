@@ -1,0 +1,79 @@
+//! The errors of a request that are found before anything about it is proved.
+
+use thiserror::Error;
+
+use crate::{
+    base::{cold::cold_from, fields::ConnectionError},
+    oauth::{ShapeError, SignatureMethod},
+    telemetry::metrics::Verdict,
+    wire::{problem::Problem, server::rejection::BodyRejection},
+};
+
+/// Why a request is rejected: the caller's mistake.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Rejection {
+    /// A field is malformed, or two recipients could read it differently.
+    #[error("{0}")]
+    Malformed(&'static str),
+    /// The listener does not have the host.
+    #[error("this listener does not have the host")]
+    Misdirected,
+    /// `Connection` is malformed.
+    #[error(transparent)]
+    Connection(ConnectionError),
+    /// No path has this method.
+    #[error("method not allowed")]
+    MethodNotAllowed {
+        /// The value of `Allow`.
+        allow: &'static str,
+    },
+    /// The request target is longer than `limits.target_bytes`.
+    #[error("target too long")]
+    TargetTooLong,
+    /// The head has more fields than `limits.head_fields`.
+    #[error("head too large")]
+    HeadTooLarge,
+    /// The body or the parameters are not accepted.
+    #[error(transparent)]
+    Body(BodyRejection),
+}
+
+cold_from!(Rejection {
+    ConnectionError as it => Self::Connection(it),
+    BodyRejection as it => Self::Body(it),
+});
+
+impl Rejection {
+    /// The content of the response.
+    pub fn problem(&self) -> Problem {
+        match self {
+            Self::Malformed(what) => Problem::malformed(what),
+            Self::Connection(error) => Problem::malformed(error),
+            Self::Misdirected => Problem::plain(421, Verdict::Misdirected),
+            Self::MethodNotAllowed { allow } => Problem::method_not_allowed(allow),
+            Self::TargetTooLong => {
+                Problem::plain(414, Verdict::UriTooLong).field("Connection", "close")
+            }
+            Self::HeadTooLarge => Problem::plain(431, Verdict::HeadersTooLarge),
+            Self::Body(rejection) => rejection.problem(),
+        }
+    }
+}
+
+/// The response to protocol parameters of a wrong shape.
+pub fn shape_problem(error: &ShapeError) -> Problem {
+    match error {
+        ShapeError::Malformed { place, reason } => Problem::coded(400, Verdict::ParameterRejected)
+            .advise(format!("malformed {place}: {reason}")),
+        ShapeError::Absent(names) => Problem::coded(400, Verdict::ParameterAbsent)
+            .detail("oauth_parameters_absent", names.to_string()),
+        ShapeError::Rejected { names, reason } => Problem::rejected(names.to_string(), *reason),
+        ShapeError::MethodRejected { accepted } => {
+            let accepted: Vec<&str> = accepted.iter().map(SignatureMethod::as_str).collect();
+            let advice = format!("this service accepts {}", accepted.join(", "));
+            Problem::coded(400, Verdict::SignatureMethodRejected).advise(advice)
+        }
+        ShapeError::VersionRejected => Problem::coded(400, Verdict::VersionRejected)
+            .detail("oauth_acceptable_versions", "1.0-1.0"),
+    }
+}

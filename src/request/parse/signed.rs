@@ -1,0 +1,235 @@
+//! Detects signed calls, and collects everything that a signature covers.
+//!
+//! The credentials of a request decide its kind, before any check: with a protocol parameter or the scheme `OAuth` it is a
+//! signed call, valid or not, and is never tried as another kind.
+
+use std::{
+    cell::RefCell,
+    ops::{Deref, DerefMut},
+    time::Duration,
+};
+
+use http::{HeaderMap, header};
+
+use super::{Rejection, origin::PublicUrl, target::Target};
+use crate::{
+    base::fields::{all, list, single},
+    oauth::{
+        Credentials, MethodSet, Parameters, Placement, ProtocolParameter, ShapeError,
+        has_more_fields, is_form_content_type, is_oauth_scheme,
+    },
+    wire::server::{
+        buffered::{BufferedBody, Reservation, Shares},
+        caller::Limits,
+        rejection::BodyRejection,
+    },
+};
+
+/// A request whose parameters are in shape; nothing about it is proved.
+#[derive(Debug)]
+pub struct SignedRequest<'r> {
+    /// The method as sent.
+    pub method: &'r [u8],
+    /// The public URL for which it was signed.
+    pub url: &'r PublicUrl,
+    /// The path for which it was signed.
+    pub path: &'r [u8],
+    /// The query as sent, for advice alone.
+    pub query: &'r [u8],
+    /// All parameters.
+    pub parameters: &'r Parameters,
+    /// The protocol parameters.
+    pub credentials: Credentials<'r>,
+    /// The body, where it was read: a form, or one with a hash.
+    pub body: Option<&'r [u8]>,
+    /// The request came under TLS, here or at a trusted proxy.
+    pub secure: bool,
+    /// Another proxy forwards it as it is: nothing that is left unsigned can be taken out of it here.
+    pub is_described: bool,
+    /// The accepted difference of its timestamp from the clock, either way, where it is not the usual one.
+    pub window: Option<Duration>,
+}
+
+/// The parameters of a request, and its body where that had to be read.
+#[derive(Debug)]
+pub struct Collected {
+    /// The parameters of header, query and form.
+    pub parameters: Pooled,
+    /// The request carries OAuth credentials.
+    pub signed: bool,
+    /// The body, if it was read: a form, or one with a hash.
+    pub held: Option<BufferedBody>,
+    /// That body is a form.
+    pub form: bool,
+}
+
+impl Collected {
+    /// Collects the parameters of header and query; those of a form follow with [`Collected::hold_form`].
+    ///
+    /// # Errors
+    /// Two Authorization lines (either could be the one that counts), and [`BodyRejection`] where `memory` has no room left
+    /// for the parameters.
+    pub fn of(
+        headers: &HeaderMap,
+        target: &Target<'_>,
+        memory: Reservation,
+        limits: &Limits,
+    ) -> Result<Self, Rejection> {
+        let authorization = single(headers, &header::AUTHORIZATION)
+            .map_err(|_| Rejection::Malformed("Authorization is given more than once"))?;
+        let mut parameters = Pooled::take(memory);
+        let mut signed = false;
+        // `Parameters::protocol` returns the error of a `read_` function, once it is known that the call is signed.
+        if let Some(value) = authorization.filter(|value| is_oauth_scheme(value)) {
+            signed = true;
+            let _ = parameters.read_header(value);
+        }
+        if let Some(query) = target.query.filter(|query| !query.is_empty()) {
+            let _ = parameters.read_query(query);
+        }
+        // They are kept until the body has arrived.
+        parameters.count(0, limits.form_shares)?;
+        Ok(Self {
+            signed: signed || parameters.has_protocol_parameter(),
+            parameters,
+            held: None,
+            form: false,
+        })
+    }
+
+    /// Collects the parameters of a form.
+    ///
+    /// # Errors
+    /// [`BodyRejection::TooLarge`] past `form_fields`, and [`BodyRejection::Busy`] where there is no memory left for the
+    /// parameters.
+    pub fn hold_form(&mut self, body: BufferedBody, limits: &Limits) -> Result<(), BodyRejection> {
+        if has_more_fields(&body, limits.form_fields) {
+            return Err(BodyRejection::TooLarge);
+        }
+        let _ = self.parameters.read_body(&body);
+        self.parameters.count(body.len(), limits.form_shares)?;
+        self.signed |= self.parameters.has_protocol_parameter();
+        self.form = true;
+        self.held = Some(body);
+        Ok(())
+    }
+
+    /// Whether the body has to be read before the call can be verified: the parameters have a hash of it.
+    ///
+    /// # Errors
+    /// [`ShapeError`]: parameters that are not in shape are rejected before the body has arrived.
+    pub fn needs_body(&self, methods: MethodSet, placement: Placement) -> Result<bool, ShapeError> {
+        if self.held.is_some() || !self.parameters.was_sent(ProtocolParameter::BodyHash) {
+            return Ok(false);
+        }
+        self.parameters.protocol(methods, placement)?;
+        Ok(true)
+    }
+}
+
+/// Whether any Content-Type says that the body is a form (RFC 5849 §3.4.1.3.1), in whatever spelling an API may take
+/// for one ([`is_form_content_type`]).
+///
+/// # Errors
+/// A second Content-Type line, and a form with a Content-Encoding.
+pub fn is_form(headers: &HeaderMap) -> Result<bool, Rejection> {
+    let types = || all(headers, &header::CONTENT_TYPE);
+    if !types().any(is_form_content_type) {
+        return Ok(false);
+    }
+    if types().nth(1).is_some() {
+        return Err(Rejection::Malformed("Content-Type is given more than once"));
+    }
+    let encoded = all(headers, &header::CONTENT_ENCODING)
+        .flat_map(list)
+        .any(|coding| !coding.eq_ignore_ascii_case(b"identity"));
+    if encoded {
+        // The API would decode the form; the encoded bytes cannot be read here.
+        return Err(Rejection::Malformed(
+            "a form with a Content-Encoding cannot be verified",
+        ));
+    }
+    Ok(true)
+}
+
+/// Whether the body consists of parts (RFC 7578).
+pub fn is_multipart(headers: &HeaderMap) -> bool {
+    const TYPE: &[u8] = b"multipart/form-data";
+    let mut types = all(headers, &header::CONTENT_TYPE);
+    types.any(|it| {
+        let begins = it.get(..TYPE.len());
+        begins.is_some_and(|begins| begins.eq_ignore_ascii_case(TYPE))
+    })
+}
+
+thread_local! {
+    #[expect(clippy::vec_box, reason = "they are lent boxed, so that what holds one stays small")]
+    static FREE: RefCell<Vec<Box<Parameters>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The most that are kept for each worker.
+const MAX_KEPT: usize = 256;
+
+/// [`Parameters`] that return to their worker when dropped, so that their memory is used again. Memory that they take
+/// beyond that counts as memory of forms.
+#[derive(Debug)]
+pub struct Pooled {
+    parameters: Option<Box<Parameters>>,
+    reservation: Reservation,
+}
+
+impl Pooled {
+    fn take(reservation: Reservation) -> Self {
+        let free = FREE.with_borrow_mut(Vec::pop);
+        Self {
+            parameters: Some(free.unwrap_or_default()),
+            reservation,
+        }
+    }
+
+    /// Counts the memory of the parameters, in addition to a body of `beside` bytes.
+    ///
+    /// # Errors
+    /// [`BodyRejection::TooLarge`] if it is more than one caller may ever have, [`BodyRejection::Busy`] if too much is in use now.
+    fn count(&mut self, beside: usize, shares: Shares) -> Result<(), BodyRejection> {
+        let bytes = self.extra_bytes();
+        match self.reservation.resize(bytes, shares) {
+            Err(BodyRejection::Busy) if bytes + beside > shares.each => {
+                Err(BodyRejection::TooLarge)
+            }
+            counted => counted,
+        }
+    }
+}
+
+const LENT: &str = "only `drop` takes it out";
+
+impl Deref for Pooled {
+    type Target = Parameters;
+
+    #[expect(clippy::expect_used, reason = "only `drop` takes it out")]
+    fn deref(&self) -> &Parameters {
+        self.parameters.as_deref().expect(LENT)
+    }
+}
+
+impl DerefMut for Pooled {
+    #[expect(clippy::expect_used, reason = "only `drop` takes it out")]
+    fn deref_mut(&mut self) -> &mut Parameters {
+        self.parameters.as_deref_mut().expect(LENT)
+    }
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        if let Some(mut parameters) = self.parameters.take() {
+            parameters.clear();
+            let _ = FREE.try_with(|free| {
+                let mut free = free.borrow_mut();
+                if free.len() < MAX_KEPT {
+                    free.push(parameters);
+                }
+            });
+        }
+    }
+}

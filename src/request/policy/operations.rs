@@ -1,0 +1,636 @@
+//! The protected operations, and which of them a request matches.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use http::HeaderName;
+
+use super::{
+    Rejection,
+    pattern::{PathPattern, PathSegment},
+    similar::folded,
+};
+use crate::{base::names::Permission, oauth::percent};
+
+/// A kind of caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A consumer's signature with an access token: it acts for a user.
+    Consumer,
+    /// A consumer's signature alone.
+    Application,
+    /// A user who is logged in directly.
+    User,
+    /// A caller without credentials.
+    Anonymous,
+}
+
+impl Kind {
+    /// Every kind there is.
+    pub const ALL: [Self; 4] = [
+        Self::Consumer,
+        Self::Application,
+        Self::User,
+        Self::Anonymous,
+    ];
+
+    /// Its name in the API and the configuration.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Consumer => "consumer",
+            Self::Application => "application",
+            Self::User => "user",
+            Self::Anonymous => "anonymous",
+        }
+    }
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// The kinds of caller that may call an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Access(u8);
+
+impl Access {
+    /// Nobody.
+    pub const NOBODY: Self = Self(0);
+
+    /// These kinds.
+    pub fn of(kinds: &[Kind]) -> Self {
+        Self(kinds.iter().fold(0, |bits, kind| bits | kind.bit()))
+    }
+
+    /// Whether `kind` is among them.
+    #[must_use]
+    pub const fn admits(self, kind: Kind) -> bool {
+        self.0 & kind.bit() != 0
+    }
+}
+
+/// A header field that has the value of a signed parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParameterHeader {
+    /// The name of the field.
+    pub name: HeaderName,
+    /// The name of the parameter, decoded.
+    pub parameter: String,
+}
+
+/// One `[[operation]]`.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    /// `/members/{id}`, `/files/{*rest}`.
+    pub path: PathPattern,
+    /// Allowed methods; empty means any. `GET` also allows `HEAD`.
+    pub methods: Vec<String>,
+    /// The permission that both token and consumer must have.
+    pub permission: Option<Permission>,
+    /// The kinds of caller that may call it.
+    pub access: Access,
+    /// `Some(true)`: protected calls are enforced; `Some(false)`: observed; `None`: as configured for all.
+    pub enforce: Option<bool>,
+    /// A WebSocket upgrade passes.
+    pub websocket: bool,
+    /// A body that is not a form needs `oauth_body_hash`.
+    pub needs_body_hash: bool,
+    /// The accepted difference of a timestamp from the clock, either way; `None`: as configured for all.
+    pub timestamp_window: Option<Duration>,
+    /// The OAuth credentials go on to the API; `None`: as configured for all.
+    pub forward_authorization: Option<bool>,
+    /// The signed parameters that the API also gets as header fields.
+    pub headers: Vec<ParameterHeader>,
+    /// Its place among all operations; [`Operations::new`] sets it.
+    pub index: usize,
+}
+
+impl Operation {
+    /// Its path, with the methods in front where it lists any.
+    fn label(&self) -> String {
+        match self.methods.as_slice() {
+            [] => self.path.to_string(),
+            methods => format!("{} {}", methods.join(","), self.path),
+        }
+    }
+
+    fn has_method(&self, method: &[u8]) -> bool {
+        let same = |known: &String| known.as_bytes() == method;
+        self.methods.is_empty() || self.methods.iter().any(same)
+    }
+}
+
+/// All operations.
+#[derive(Debug)]
+pub struct Operations {
+    listed: Vec<Operation>,
+    root: PathNode,
+    /// The same patterns, each without what [`folded`] leaves out; `None`: similar paths are not looked for.
+    similar: Option<PathNode>,
+    /// None of the patterns has anything that [`folded`] leaves out.
+    is_folded: bool,
+    labels: Vec<String>,
+    unlisted: Access,
+    hide: bool,
+}
+
+/// The treatment of a path that an API may take for one of a more specific pattern than the pattern that it matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Similar {
+    /// It is rejected like a path that nobody may call.
+    Reject,
+    /// It is what it matches.
+    Wider,
+}
+
+/// The patterns with the same segments so far; operations by their index.
+#[derive(Debug, Default)]
+struct PathNode {
+    /// The nodes after a literal, decoded.
+    literals: BTreeMap<Vec<u8>, PathNode>,
+    /// The node after a parameter.
+    parameter: Option<Box<PathNode>>,
+    /// The operations that end in `{*rest}` here.
+    rest: Vec<usize>,
+    /// The operations that end here.
+    end: Vec<usize>,
+}
+
+impl PathNode {
+    fn insert(&mut self, shape: &[PathSegment], index: usize) {
+        let mut node = self;
+        for segment in shape {
+            node = match segment {
+                PathSegment::Rest => return node.rest.push(index),
+                PathSegment::Parameter => node.parameter.get_or_insert_default(),
+                PathSegment::Literal(literal) => node.literals.entry(literal.clone()).or_default(),
+            };
+        }
+        node.end.push(index);
+    }
+
+    /// The operations of the most specific pattern that matches a decoded path.
+    fn of_path(&self, path: &[u8]) -> Option<&[usize]> {
+        // The pattern `/` has no segment.
+        let rest = path.strip_prefix(b"/")?;
+        self.find((!rest.is_empty()).then_some(rest))
+    }
+
+    /// The operations of the most specific pattern: at each segment a literal comes before a parameter, and that before
+    /// all that is left. A node is visited once at most.
+    fn find(&self, path: Option<&[u8]>) -> Option<&[usize]> {
+        let some = |operations: &'_ [usize]| !operations.is_empty();
+        let Some(path) = path else {
+            return Some(self.end.as_slice()).filter(|end| some(end));
+        };
+        let (segment, path) = match memchr::memchr(b'/', path) {
+            Some(end) => (&path[..end], Some(&path[end + 1..])),
+            None => (path, None),
+        };
+        let literal = self.literals.get(segment);
+        let found = literal.and_then(|node| node.find(path));
+        // No parameter's value is empty.
+        if found.is_some() || segment.is_empty() {
+            return found;
+        }
+        let parameter = self.parameter.as_deref();
+        let found = parameter.and_then(|node| node.find(path));
+        found.or_else(|| Some(self.rest.as_slice()).filter(|rest| some(rest)))
+    }
+}
+
+/// The operation that a request matches.
+#[derive(Debug)]
+pub enum Found<'a> {
+    /// This operation.
+    Operation(&'a Operation),
+    /// A listed path, but none of its methods.
+    OtherMethod {
+        /// The value of `Allow`.
+        allow: String,
+        /// The kinds of caller that may use one of the listed methods.
+        access: Access,
+    },
+    /// No listed path.
+    Unlisted(Access),
+    /// A path that some API takes for one of this operation, which it does not match.
+    Similar(&'a Operation),
+}
+
+impl<'a> Found<'a> {
+    /// The operation, if it is one.
+    pub const fn operation(&self) -> Option<&'a Operation> {
+        match self {
+            Self::Operation(operation) => Some(operation),
+            Self::OtherMethod { .. } | Self::Unlisted(_) | Self::Similar(_) => None,
+        }
+    }
+}
+
+impl Found<'_> {
+    /// The kinds of caller that may call it; for another method, those that may use one of the listed ones.
+    pub const fn access(&self) -> Access {
+        match self {
+            Self::Operation(operation) => operation.access,
+            Self::OtherMethod { access, .. } | Self::Unlisted(access) => *access,
+            Self::Similar(_) => Access::NOBODY,
+        }
+    }
+
+    /// Whether no credentials open it.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        match self {
+            Self::Operation(_) => false,
+            Self::OtherMethod { .. } | Self::Similar(_) => true,
+            Self::Unlisted(access) => *access == Access::NOBODY,
+        }
+    }
+
+    /// # Errors
+    /// [`Rejection::MethodNotAllowed`] for a listed path that does not have the method.
+    pub fn check_method(&self) -> Result<(), Rejection> {
+        match self {
+            Self::OtherMethod { allow, .. } => Err(Rejection::MethodNotAllowed {
+                allow: allow.clone(),
+            }),
+            Self::Operation(_) | Self::Unlisted(_) | Self::Similar(_) => Ok(()),
+        }
+    }
+}
+
+impl Operations {
+    /// Prepares the operations for matching.
+    pub fn new(mut listed: Vec<Operation>, unlisted: Access, hide: bool, similar: Similar) -> Self {
+        let labels = listed.iter().map(Operation::label).collect();
+        let mut root = PathNode::default();
+        let mut folded = PathNode::default();
+        let mut is_folded = true;
+        for (index, operation) in listed.iter_mut().enumerate() {
+            operation.index = index;
+            root.insert(&operation.path.shape, index);
+            let shape = operation.path.folded_shape();
+            is_folded &= shape == operation.path.shape;
+            folded.insert(&shape, index);
+        }
+        Self {
+            listed,
+            root,
+            similar: (similar == Similar::Reject).then_some(folded),
+            is_folded,
+            labels,
+            unlisted,
+            hide,
+        }
+    }
+
+    /// The label of each operation in logs and metrics: its path, with the methods in front where it lists any.
+    pub fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    /// All operations, in the order of the configuration.
+    pub fn listed(&self) -> &[Operation] {
+        &self.listed
+    }
+
+    /// The kinds of caller that may call a path that no operation lists.
+    pub const fn unlisted(&self) -> Access {
+        self.unlisted
+    }
+
+    /// The rejection of an operation that is not permitted, because of the `missing` permission if one is.
+    pub fn forbidden(&self, missing: Option<&Permission>) -> Rejection {
+        Rejection::NotPermitted {
+            hide: self.hide,
+            missing: missing.cloned(),
+        }
+    }
+
+    /// Finds the operation that a request matches. Patterns and paths are compared with every escape decoded, since an API
+    /// decodes before it routes: another spelling of a path matches the same operation.
+    ///
+    /// # Errors
+    /// If operations exist: a path that the API could read as another one.
+    pub fn find(&self, path: &[u8], method: &[u8]) -> Result<Found<'_>, Rejection> {
+        if self.labels.is_empty() {
+            return Ok(Found::Unlisted(self.unlisted));
+        }
+        let path = matchable(path).map_err(Rejection::Path)?;
+        let found = self.root.of_path(&path);
+        if let Some(similar) = self.similar_to(&path, found) {
+            return Ok(Found::Similar(similar));
+        }
+        let Some(group) = found else {
+            return Ok(Found::Unlisted(self.unlisted));
+        };
+        let group = || group.iter().filter_map(|index| self.listed.get(*index));
+        let with = |method: &[u8]| group().find(|operation| operation.has_method(method));
+        // GET covers HEAD only where HEAD is not listed.
+        let covering = || with(b"GET").filter(|_| method == b"HEAD");
+        if let Some(operation) = with(method).or_else(covering) {
+            return Ok(Found::Operation(operation));
+        }
+        let listed = group().flat_map(|operation| &operation.methods);
+        let mut methods: BTreeSet<&str> = listed.map(String::as_str).collect();
+        if methods.contains("GET") {
+            methods.insert("HEAD");
+        }
+        Ok(Found::OtherMethod {
+            allow: Vec::from_iter(methods).join(", "),
+            access: Access(group().fold(0, |bits, it| bits | it.access.0)),
+        })
+    }
+
+    /// An operation that some API finds under a path, and that is more specific than those found here.
+    fn similar_to(&self, path: &[u8], found: Option<&[usize]>) -> Option<&Operation> {
+        let is_exact = |index: &usize| {
+            let operation = self.listed.get(*index);
+            operation.is_some_and(|operation| operation.path.is_literal())
+        };
+        // A literal path is as specific as any other.
+        if found.and_then(<[usize]>::first).is_some_and(is_exact) {
+            return None;
+        }
+        let similar = self.similar.as_ref()?;
+        let folded = folded(path);
+        // Nearly always: the same patterns would be searched for the same path again.
+        if self.is_folded && matches!(folded, Cow::Borrowed(_)) {
+            return None;
+        }
+        let similar = similar.of_path(&folded)?;
+        let first = found.and_then(<[usize]>::first);
+        match first.is_some_and(|first| similar.contains(first)) {
+            true => None,
+            false => self.listed.get(*similar.first()?),
+        }
+    }
+}
+
+/// The path as patterns see it.
+fn matchable(path: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
+    let decoded = decode(path)?;
+    // The last segment may be empty: the path ends with a slash, or is the root.
+    if let Some(inner) = decoded
+        .strip_suffix(b"/")
+        .or(Some(&*decoded))
+        .filter(|it| !it.is_empty())
+    {
+        for segment in inner.split(|&byte| byte == b'/').skip(1) {
+            match segment {
+                b"." | b".." => return Err("the path has a dot segment"),
+                b"" => return Err("the path has an empty segment"),
+                _ => {}
+            }
+        }
+    }
+    Ok(decoded)
+}
+
+/// Decodes every escape once, and rejects what a second reader could decode again or split elsewhere.
+pub(super) fn decode(path: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'%' | b';' | b'\\');
+    if path.iter().copied().all(plain) {
+        return Ok(Cow::Borrowed(path));
+    }
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let [byte, tail @ ..] = rest {
+        rest = tail;
+        match byte {
+            b'%' => {
+                let invalid = "the path has an invalid escape";
+                let (digits, tail) = rest.split_first_chunk().ok_or(invalid)?;
+                rest = tail;
+                match percent::escaped(*digits).map_err(|_| invalid)? {
+                    b'/' | b'\\' | b';' | b'%' => {
+                        return Err("the path has an encoded / \\ ; or %");
+                    }
+                    0..=0x1f | 0x7f => return Err("the path has an encoded control byte"),
+                    byte => decoded.push(byte),
+                }
+            }
+            b';' | b'\\' => return Err("the path has a ; or \\"),
+            byte if byte.is_ascii_graphic() => decoded.push(*byte),
+            _ => return Err("the path has a control byte"),
+        }
+    }
+    Ok(Cow::Owned(decoded))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::words;
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn operation(path: &str, methods: &[&str]) -> Operation {
+        Operation {
+            path: path.parse().unwrap(),
+            methods: methods.iter().map(ToString::to_string).collect(),
+            permission: None,
+            access: Access::of(&[Kind::Consumer]),
+            enforce: None,
+            websocket: false,
+            needs_body_hash: false,
+            timestamp_window: None,
+            forward_authorization: None,
+            headers: Vec::new(),
+            index: 0,
+        }
+    }
+
+    fn operations() -> Operations {
+        let list = vec![
+            operation("/members/{id}", &["GET"]),
+            operation("/members/{name}", &["DELETE"]),
+            operation("/members/me", &["GET"]),
+            operation("/members/{id}/photos", &["GET", "POST"]),
+            operation("/members/{id}/photos/", &["GET"]),
+            operation("/files/{*rest}", &["GET"]),
+            operation("/", &["GET"]),
+            operation("/items:purge", &["POST"]),
+            operation("/{kind}", &["POST"]),
+            operation("/members/%40all", &["GET"]),
+            operation("/members/%7Bid%7D", &["GET"]),
+            operation("/members/a%20b", &["GET"]),
+            operation("/members/%C3%A9", &["GET"]),
+            operation("/both", &["GET"]),
+            operation("/both", &["HEAD", "POST"]),
+        ];
+        Operations::new(list, Access::NOBODY, true, Similar::Wider)
+    }
+
+    fn found(path: &str, method: &str) -> String {
+        match operations().find(path.as_bytes(), method.as_bytes()) {
+            Ok(Found::Operation(operation)) if operation.path.to_string() == "/both" => {
+                format!("/both {}", operation.methods[0])
+            }
+            Ok(Found::Operation(operation)) => operation.path.to_string(),
+            Ok(Found::OtherMethod { allow, .. }) => format!("405 {allow}"),
+            Ok(Found::Unlisted(_)) => "unlisted".to_owned(),
+            Ok(Found::Similar(operation)) => format!("similar to {}", operation.path),
+            Err(_) => "400".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_most_specific_pattern_wins() {
+        for (path, method, expected) in [
+            ("/", "GET", "/"),
+            ("/members/1", "GET", "/members/{id}"),
+            ("/members/1", "HEAD", "/members/{id}"),
+            ("/members/1", "DELETE", "/members/{name}"),
+            ("/members/1", "POST", "405 DELETE, GET, HEAD"),
+            ("/members/me", "GET", "/members/me"),
+            ("/members/me", "DELETE", "405 GET, HEAD"),
+            ("/members/%6De", "GET", "/members/me"),
+            ("/members/@all", "GET", "/members/%40all"),
+            ("/members/%40all", "GET", "/members/%40all"),
+            ("/members/%40%61ll", "HEAD", "/members/%40all"),
+            ("/items%3Apurge", "POST", "/items:purge"),
+            ("/items%3apurge", "POST", "/items:purge"),
+            ("/items%3apurge", "GET", "405 POST"),
+            ("/items%21purge", "POST", "/{kind}"),
+            ("/members/%7bid%7D", "GET", "/members/%7Bid%7D"),
+            ("/members/{id}", "GET", "/members/%7Bid%7D"),
+            ("/members/{id}/photos", "GET", "/members/{id}/photos"),
+            ("/members/a%20b", "GET", "/members/a%20b"),
+            ("/members/a+b", "GET", "/members/{id}"),
+            ("/members/%c3%a9", "GET", "/members/%C3%A9"),
+            ("/members/%c3%a8", "GET", "/members/{id}"),
+            ("/members/%e9", "GET", "/members/{id}"),
+            ("/both", "HEAD", "/both HEAD"),
+            ("/both", "GET", "/both GET"),
+            ("/members/1/photos", "POST", "/members/{id}/photos"),
+            ("/members/%c3%a9/photos", "GET", "/members/{id}/photos"),
+            ("/files/a/b", "GET", "/files/{*rest}"),
+            ("/members", "GET", "405 POST"),
+            ("/none/at/all", "GET", "unlisted"),
+            ("/members/1/", "GET", "unlisted"),
+            ("/files/a/", "GET", "/files/{*rest}"),
+            ("/files/", "GET", "unlisted"),
+            ("/members/1/photos/", "GET", "/members/{id}/photos/"),
+            ("/members/1//photos", "GET", "400"),
+            ("/Members/1", "GET", "unlisted"),
+            ("/members/1", "get", "405 DELETE, GET, HEAD"),
+        ] {
+            assert_eq!(found(path, method), expected, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_may_stand_beside_all_that_is_left() {
+        let list = words("/{*all} /{kind}/{id} /files/{*rest} /files/{id}/meta");
+        let list = list.iter().map(|path| operation(path, &[])).collect();
+        let operations = Operations::new(list, Access::NOBODY, true, Similar::Wider);
+        for (path, expected) in [
+            ("/", None),
+            ("/a", Some("/{*all}")),
+            ("/a/b", Some("/{kind}/{id}")),
+            ("/a/b/c", Some("/{*all}")),
+            ("/files", Some("/{*all}")),
+            ("/files/1", Some("/files/{*rest}")),
+            ("/files/1/meta", Some("/files/{id}/meta")),
+            ("/files/1/meta/x", Some("/files/{*rest}")),
+        ] {
+            let found = match operations
+                .find(path.as_bytes(), b"GET")
+                .expect("a good path")
+            {
+                Found::Operation(operation) => Some(&*operation.path.text),
+                _ => None,
+            };
+            assert_eq!(found, expected, "{path}");
+        }
+    }
+
+    /// The specificity of each segment of a pattern where it matches a path; `None` if it does not.
+    fn match_slowly(pattern: &str, path: &str) -> Option<Vec<u8>> {
+        let mut segments = path.split('/');
+        let mut specific = Vec::new();
+        for part in pattern.split('/') {
+            let segment = segments.next()?;
+            specific.push(match part.as_bytes() {
+                [b'{', b'*', ..] => {
+                    specific.push(0);
+                    return Some(specific);
+                }
+                [b'{', ..] => 1,
+                literal if percent(literal) == percent(segment.as_bytes()) => 2,
+                _ => return None,
+            });
+        }
+        segments.next().is_none().then_some(specific)
+    }
+
+    /// The pattern with a name of its own for each parameter.
+    fn numbered(pattern: &str) -> String {
+        let segments = pattern.split('/').enumerate();
+        let segments =
+            segments.map(|(index, segment)| segment.replace("{x}", &format!("{{x{index}}}")));
+        segments.collect::<Vec<_>>().join("/")
+    }
+
+    fn percent(bytes: &[u8]) -> Cow<'_, [u8]> {
+        percent::decode(bytes).expect("good escapes")
+    }
+
+    proptest! {
+        #[test]
+        fn finds_what_a_slow_search_finds(
+            patterns in prop::collection::btree_set("(/(a|%40|@a|ab|\\{x\\})){1,3}(/\\{\\*r\\})?", 1..8),
+            paths in prop::collection::vec("(/(a|%61|@|%40|@a|%40%61|ab|b)){1,4}", 8),
+        ) {
+            let mut known = BTreeSet::new();
+            let decoded = |pattern: &str| percent(pattern.as_bytes()).into_owned();
+            let patterns = patterns.iter().filter(|pattern| known.insert(decoded(pattern)));
+            let patterns: Vec<String> = patterns.map(|pattern| numbered(pattern)).collect();
+            let list = patterns.iter().map(|pattern| operation(pattern, &[])).collect();
+            let operations = Operations::new(list, Access::NOBODY, true, Similar::Wider);
+            for path in &paths {
+                let matching = |pattern: &&String| match_slowly(pattern, path);
+                let best = patterns.iter().max_by_key(matching);
+                let best = best.filter(|pattern| matching(pattern).is_some()).map(|best| best.as_str());
+                let found = match operations.find(path.as_bytes(), b"GET").expect("a good path") {
+                    Found::Operation(operation) => Some(&*operation.path.text),
+                    _ => None,
+                };
+                prop_assert_eq!(found, best, "{} in {:?}", path, patterns);
+            }
+        }
+    }
+
+    #[test]
+    fn rejects_paths_that_the_api_could_read_as_others() {
+        for path in words(
+            r"/members/1;x /members\1 /members/a%2fb /members/a%2Fb /members/a%5cb /members/a%3Bb
+             /members/a%25b /members//1 //members/1 /members/./1 /members/../1 /members/%2e%2e/1
+             /members/.%2E /members/% /members/%4 /members/%zz /members/%00 /members/%0a
+             /members/%7f",
+        ) {
+            assert_eq!(found(path, "GET"), "400", "{path}");
+        }
+    }
+
+    #[test]
+    fn passes_any_path_on_where_no_operation_is_listed() {
+        let operations = Operations::new(
+            Vec::new(),
+            Access::of(&[Kind::Consumer]),
+            true,
+            Similar::Reject,
+        );
+        for path in ["/a//../%2f;x\\%zz", "/"] {
+            let found = operations.find(path.as_bytes(), b"GET");
+            assert!(matches!(found, Ok(Found::Unlisted(access)) if access.admits(Kind::Consumer)));
+        }
+    }
+}

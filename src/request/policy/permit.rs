@@ -1,0 +1,227 @@
+//! The proof that a request may go to the API, and the identity it carries.
+
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue};
+
+use super::{
+    Rejection,
+    operations::{Found, Kind, Operations, ParameterHeader},
+};
+use crate::{
+    base::names::{ConsumerKey, Permission, UserId},
+    oauth::Parameters,
+    records::store::cached::{AccessCredentials, ConsumerCredentials, FieldValues},
+    request::verify::{Credential, Verified},
+};
+
+/// The proof that a request may be forwarded. `forward` sends nothing without one; only this file makes one.
+#[derive(Debug)]
+pub struct Permit {
+    bearer: Bearer,
+    /// The signed parameters that the API gets as header fields.
+    headers: Vec<(HeaderName, HeaderValue)>,
+    forward_authorization: Option<bool>,
+}
+
+#[derive(Debug)]
+enum Bearer {
+    Consumer(Arc<AccessCredentials>),
+    Application(Arc<ConsumerCredentials>),
+    User(UserId),
+    Anonymous,
+    Observed,
+}
+
+/// The longest value of a parameter that goes on as a header field, in bytes: servers limit the head of a request.
+const MAX_HEADER_BYTES: usize = 4_096;
+
+impl Permit {
+    const fn of(bearer: Bearer) -> Self {
+        Self {
+            bearer,
+            headers: Vec::new(),
+            forward_authorization: None,
+        }
+    }
+
+    /// Permits a verified signed call, if the operation is open to it; `parameters` are those that were verified.
+    ///
+    /// # Errors
+    /// [`Rejection::NotPermitted`], [`Rejection::MethodNotAllowed`], or [`Rejection::TokenMissing`] for a call without a
+    /// token wherever `application` is not admitted, listed or not: such a caller does not learn what exists.
+    pub fn for_signed(
+        verified: Verified,
+        parameters: &Parameters,
+        operations: &Operations,
+        found: &Found<'_>,
+    ) -> Result<Self, Rejection> {
+        let operation = found.operation();
+        let named = operation.map_or(&[][..], |operation| &operation.headers);
+        let headers = headers(&verified, parameters, named);
+        let forward_authorization = operation.and_then(|it| it.forward_authorization);
+        let bearer = match verified.into_credential() {
+            Credential::AccessToken(access) => Bearer::Consumer(access),
+            Credential::Application(consumer) => Bearer::Application(consumer),
+            // They sign token calls, which are not for the API.
+            Credential::Consumer(_) | Credential::RequestToken(_) => {
+                return Err(Rejection::TokenMissing);
+            }
+        };
+        let kind = bearer.kind();
+        if kind == Kind::Application && !found.access().admits(kind) {
+            return Err(Rejection::TokenMissing);
+        }
+        found.check_method()?;
+        if !found.access().admits(kind) {
+            return Err(operations.forbidden(None));
+        }
+        if let Found::Operation(operation) = found
+            && let Some(permission) = &operation.permission
+            && !bearer.has(permission)
+        {
+            return Err(operations.forbidden(Some(permission)));
+        }
+        Ok(Self {
+            bearer,
+            headers,
+            forward_authorization,
+        })
+    }
+
+    /// Permits a request of a directly logged-in user, after the check that no other site caused it.
+    ///
+    /// # Errors
+    /// [`Rejection::NotPermitted`] or [`Rejection::MethodNotAllowed`].
+    pub fn for_session(
+        user: UserId,
+        operations: &Operations,
+        found: &Found<'_>,
+    ) -> Result<Self, Rejection> {
+        found.check_method()?;
+        if !found.access().admits(Kind::User) {
+            return Err(operations.forbidden(None));
+        }
+        Ok(Self::of(Bearer::User(user)))
+    }
+
+    /// Permits a request without credentials, if the operation is open to everyone.
+    ///
+    /// # Errors
+    /// [`Rejection::NoCredentials`] wherever it is not: a stranger does not learn what exists, nor with which methods.
+    /// [`Rejection::MethodNotAllowed`] only where one of the listed methods is open to everyone.
+    pub fn for_anonymous(found: &Found<'_>) -> Result<Self, Rejection> {
+        if !found.access().admits(Kind::Anonymous) {
+            return Err(Rejection::NoCredentials);
+        }
+        found.check_method()?;
+        Ok(Self::of(Bearer::Anonymous))
+    }
+
+    /// Permits a CORS preflight as anonymous on every path that an operation lists, whatever its methods and callers: a
+    /// browser can neither sign it nor log in with it.
+    ///
+    /// # Errors
+    /// On other paths those of [`Permit::for_anonymous`].
+    pub fn for_preflight(found: &Found<'_>) -> Result<Self, Rejection> {
+        match found {
+            Found::Operation(_) | Found::OtherMethod { .. } => Ok(Self::of(Bearer::Anonymous)),
+            Found::Unlisted(_) | Found::Similar(_) => Self::for_anonymous(found),
+        }
+    }
+
+    /// Permits a call that is only observed: without an identity, whatever verification found.
+    pub fn danger_for_observed_call() -> Self {
+        Self::of(Bearer::Observed)
+    }
+
+    /// The kind of caller; `None` for an observed call, which is sent without an identity.
+    pub fn kind(&self) -> Option<Kind> {
+        match self.bearer {
+            Bearer::Observed => None,
+            ref bearer => Some(bearer.kind()),
+        }
+    }
+
+    /// The user that the call acts for.
+    pub fn user(&self) -> Option<&str> {
+        match &self.bearer {
+            Bearer::Consumer(access) => Some(access.user()),
+            Bearer::User(user) => Some(user.as_str()),
+            Bearer::Application(_) | Bearer::Anonymous | Bearer::Observed => None,
+        }
+    }
+
+    /// The consumer that signed.
+    pub fn consumer(&self) -> Option<&ConsumerKey> {
+        match &self.bearer {
+            Bearer::Consumer(access) => Some(&access.consumer.key),
+            Bearer::Application(consumer) => Some(&consumer.key),
+            Bearer::User(_) | Bearer::Anonymous | Bearer::Observed => None,
+        }
+    }
+
+    /// The access token that signed.
+    pub fn token(&self) -> Option<&str> {
+        match &self.bearer {
+            Bearer::Consumer(access) => Some(access.token()),
+            Bearer::Application(_) | Bearer::User(_) | Bearer::Anonymous | Bearer::Observed => None,
+        }
+    }
+
+    /// The signed parameters that the API gets as header fields, as the operation names them.
+    pub fn headers(&self) -> &[(HeaderName, HeaderValue)] {
+        &self.headers
+    }
+
+    /// Whether the OAuth credentials go on to the API, if the operation says it.
+    pub const fn forward_authorization(&self) -> Option<bool> {
+        self.forward_authorization
+    }
+
+    /// The values of the identity headers of a signed call; `Some(None)` if they are not valid in a field.
+    pub fn identity(&self) -> Option<Option<&FieldValues>> {
+        match &self.bearer {
+            Bearer::Consumer(access) => Some(access.field_values()),
+            Bearer::Application(consumer) => Some(consumer.field_values()),
+            Bearer::User(_) | Bearer::Anonymous | Bearer::Observed => None,
+        }
+    }
+}
+
+/// The fields of the operation that have a value here: a parameter that the signature covers once, or in equal copies, with
+/// bytes that a field may have, and no white space at an end, which a recipient would take away.
+fn headers(
+    verified: &Verified,
+    parameters: &Parameters,
+    named: &[ParameterHeader],
+) -> Vec<(HeaderName, HeaderValue)> {
+    let field = |header: &ParameterHeader| {
+        let values = verified.values(parameters, header.parameter.as_bytes());
+        let (first, others) = values.split_first()?;
+        let is_clear = others.iter().all(|other| other == first);
+        let fits = first.len() <= MAX_HEADER_BYTES && first.trim_ascii() == *first;
+        let value = HeaderValue::from_bytes(first).ok();
+        Some((header.name.clone(), value.filter(|_| is_clear && fits)?))
+    };
+    named.iter().filter_map(field).collect()
+}
+
+impl Bearer {
+    const fn kind(&self) -> Kind {
+        match self {
+            Self::Consumer(_) => Kind::Consumer,
+            Self::Application(_) => Kind::Application,
+            Self::User(_) => Kind::User,
+            Self::Anonymous | Self::Observed => Kind::Anonymous,
+        }
+    }
+
+    fn has(&self, permission: &Permission) -> bool {
+        match self {
+            Self::Consumer(access) => access.granted().any(|granted| granted == permission),
+            Self::Application(consumer) => consumer.permissions.contains(permission),
+            Self::User(_) | Self::Anonymous | Self::Observed => false,
+        }
+    }
+}

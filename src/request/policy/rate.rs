@@ -1,0 +1,109 @@
+//! A limit on the requests of one consumer, as a token bucket (GCRA) of one number.
+
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use moka::sync::Cache;
+
+use super::Rejection;
+use crate::base::names::ConsumerKey;
+
+/// A number of requests in a period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// The number of requests.
+    pub count: NonZeroU32,
+    /// The period, longer than zero.
+    pub period: Duration,
+}
+
+/// Counts requests by consumer. Only verified requests are counted, so no caller can use up another consumer's rate.
+#[derive(Debug)]
+pub struct ConsumerRate {
+    rate: Rate,
+    started: Instant,
+    /// The time when the bucket of a consumer would be empty again, in nanoseconds since `started`.
+    buckets: Cache<ConsumerKey, Arc<AtomicU64>>,
+}
+
+impl ConsumerRate {
+    /// The same limit for every consumer.
+    pub fn new(rate: Rate) -> Self {
+        // A consumer without requests for a period has its full rate again: dropping its entry changes nothing.
+        let buckets = Cache::builder().time_to_idle(rate.period).build();
+        Self {
+            rate,
+            started: Instant::now(),
+            buckets,
+        }
+    }
+
+    /// The limit `before` with its counts, if it is the same limit; else this one.
+    pub fn or_before(self: Arc<Self>, before: Option<&Arc<Self>>) -> Arc<Self> {
+        let before = before.filter(|before| before.rate == self.rate);
+        before.map_or(self, Arc::clone)
+    }
+
+    /// Counts a request that is made now.
+    ///
+    /// # Errors
+    /// [`Rejection::TooManyRequests`]; the request is not counted then.
+    pub fn pass(&self, consumer: &ConsumerKey) -> Result<(), Rejection> {
+        let counted = self.count_at(consumer, self.started.elapsed());
+        counted.map_err(|retry_after| Rejection::TooManyRequests { retry_after })
+    }
+
+    /// Counts a request at `now`, the time since the start, or returns the time until the next one is allowed.
+    fn count_at(&self, consumer: &ConsumerKey, now: Duration) -> Result<(), Duration> {
+        let bucket = self.buckets.get_with_by_ref(consumer, Default::default);
+        let period = nanoseconds(self.rate.period);
+        let cost = (period / u64::from(self.rate.count.get())).max(1);
+        let now = nanoseconds(now);
+        let next = |empty_at: u64| empty_at.max(now) + cost;
+        let allowed = |empty_at| Some(next(empty_at)).filter(|next| *next <= now + period);
+        match bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, allowed) {
+            Ok(_) => Ok(()),
+            Err(empty_at) => Err(Duration::from_nanos(next(empty_at) - (now + period))),
+        }
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos())
+        .unwrap_or(u64::MAX / 4)
+        .min(u64::MAX / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allows_the_count_and_refills() {
+        let rate = ConsumerRate::new(Rate {
+            count: NonZeroU32::MIN.saturating_add(2),
+            period: Duration::from_secs(3),
+        });
+        let consumer: ConsumerKey = "c".parse().expect("a name");
+        let start = Duration::from_secs(1000);
+        for _ in 0..3 {
+            assert_eq!(rate.count_at(&consumer, start), Ok(()));
+        }
+        assert_eq!(rate.count_at(&consumer, start), Err(Duration::from_secs(1)));
+        assert_eq!(rate.count_at(&"d".parse().expect("a name"), start), Ok(()));
+        assert_eq!(
+            rate.count_at(&consumer, start + Duration::from_secs(1)),
+            Ok(())
+        );
+        assert!(
+            rate.count_at(&consumer, start + Duration::from_secs(1))
+                .is_err()
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Why a request is not permitted.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::{base::names::Permission, telemetry::metrics::Verdict, wire::problem::Problem};
+
+/// Why a call is not permitted.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Rejection {
+    /// The API could read the path as another operation's.
+    #[error("{0}")]
+    Path(&'static str),
+    /// The path breaks a convention of the service: the rule.
+    #[error("{0}")]
+    Convention(&'static str),
+    /// No credentials, or those of another scheme.
+    #[error("no credentials")]
+    NoCredentials,
+    /// No credentials, except perhaps in a form, which another proxy does not show.
+    #[error("no credentials outside the form")]
+    CredentialsNotSeen,
+    /// No credentials, but a body whose type hides them.
+    #[error("no credentials outside the body")]
+    CredentialsNotRead {
+        /// The body consists of parts; else it has no type.
+        is_multipart: bool,
+    },
+    /// A browser without a session opens an operation for users: it is sent to the login.
+    #[error("not logged in")]
+    LoginNeeded {
+        /// The login page, which leads back.
+        location: String,
+    },
+    /// The call is signed without a token where one is needed, or with credentials that are not for the API.
+    #[error("no access token")]
+    TokenMissing,
+    /// A token call at a path that is none of a token call here.
+    #[error("a token call at another path")]
+    TokenCallElsewhere {
+        /// The URLs of the token calls.
+        urls: String,
+    },
+    /// A browser comes with a request token to a path that is not that of the authorization page.
+    #[error("the authorization page is elsewhere")]
+    PageElsewhere {
+        /// The URL of the authorization page.
+        url: String,
+    },
+    /// The operation is not permitted.
+    #[error("not permitted")]
+    NotPermitted {
+        /// `operations.forbidden_status` hides that it exists: 404 rather than 403.
+        hide: bool,
+        /// The permission that the token or the consumer does not have, for the log alone.
+        missing: Option<Permission>,
+    },
+    /// A session's request does not come from the service's own pages.
+    #[error("cross-site request of a session")]
+    CrossSite,
+    /// The path is known, the method is not.
+    #[error("method not allowed")]
+    MethodNotAllowed {
+        /// The value of `Allow`.
+        allow: String,
+    },
+    /// A planned outage for those that still sign with OAuth 1.0a.
+    #[error("brown-out")]
+    BrownOut {
+        /// The time until it ends.
+        retry_after: Duration,
+    },
+    /// The consumer is over its rate.
+    #[error("too many requests")]
+    TooManyRequests {
+        /// The time until the next request is allowed.
+        retry_after: Duration,
+    },
+}
+
+impl Rejection {
+    /// The content of the response.
+    pub fn problem(&self) -> Problem {
+        match self {
+            Self::Path(what) => Problem::malformed(what),
+            Self::Convention(rule) => Problem::rejected("", *rule),
+            Self::NoCredentials => Problem::coded(401, Verdict::ParameterAbsent)
+                .advise("this needs a request signed with OAuth 1.0a"),
+            Self::CredentialsNotSeen => Problem::coded(401, Verdict::ParameterAbsent).advise(
+                "this gateway does not see the body: send the OAuth credentials in the Authorization header, and the \
+                 body as another type than a form",
+            ),
+            Self::CredentialsNotRead { is_multipart } => {
+                Problem::coded(401, Verdict::ParameterAbsent).advise(match is_multipart {
+                    true => "OAuth credentials in the parts of multipart/form-data are not read: send them in the Authorization header",
+                    false => "the body has no Content-Type, so it is not read as a form: send application/x-www-form-urlencoded if the \
+                              OAuth credentials are in it, or send them in the Authorization header",
+                })
+            }
+            Self::LoginNeeded { location } => {
+                let mut problem = Problem::plain(303, Verdict::LoginNeeded);
+                problem.again = Some(location.clone());
+                problem.field("Location", location)
+            }
+            Self::TokenMissing => Problem::coded(401, Verdict::TokenRejected),
+            Self::TokenCallElsewhere { urls } => Problem::coded(401, Verdict::TokenRejected)
+                .advise(format!("this is no path of a token call; those of this service are {urls}")),
+            Self::PageElsewhere { url } => Problem::coded(400, Verdict::ParameterAbsent)
+                .advise(format!("the authorization page of this service is {url}")),
+            Self::NotPermitted { hide: true, .. } => Problem::coded(404, Verdict::PermissionDenied),
+            Self::NotPermitted { hide: false, .. } | Self::CrossSite => {
+                Problem::coded(403, Verdict::PermissionDenied)
+            }
+            Self::MethodNotAllowed { allow } => Problem::method_not_allowed(allow),
+            Self::BrownOut { retry_after } => {
+                Problem::plain(503, Verdict::BrownOut).retry_after(*retry_after)
+            }
+            Self::TooManyRequests { retry_after } => {
+                Problem::plain(429, Verdict::RateLimited).retry_after(*retry_after)
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The planned end of OAuth 1.0a: fields that announce it to consumers, and brown-outs before it.
+
+use std::{
+    ops::Range,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use httpdate::fmt_http_date;
+
+use super::Rejection;
+use crate::base::{
+    clock::{Clock, UnixTime},
+    names::ConsumerKey,
+};
+
+static DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
+static SUNSET: HeaderName = HeaderName::from_static("sunset");
+
+/// The consumers concerned; an empty list means all.
+#[derive(Debug, Clone, Default)]
+pub struct Concerned(pub Vec<ConsumerKey>);
+
+impl Concerned {
+    fn has(&self, consumer: &str) -> bool {
+        self.0.is_empty() || self.0.iter().any(|key| key.as_str() == consumer)
+    }
+}
+
+/// A planned period in which consumers get 503, so that those that still call notice.
+#[derive(Debug, Clone)]
+pub struct BrownOut {
+    /// The period.
+    pub during: Range<UnixTime>,
+    /// The consumers concerned.
+    pub consumers: Concerned,
+}
+
+/// The end of OAuth 1.0a here.
+pub struct Sunset {
+    /// The consumers concerned.
+    pub consumers: Concerned,
+    /// The brown-outs before it.
+    pub brown_outs: Vec<BrownOut>,
+    /// The clock.
+    pub clock: Clock,
+    /// The value of `Deprecation` (RFC 9745 §2).
+    deprecation: HeaderValue,
+    /// The value of `Sunset` (RFC 8594 §3).
+    sunset: Option<HeaderValue>,
+    /// The value of `Link` (RFC 8594 §6).
+    link: Option<HeaderValue>,
+}
+
+impl Sunset {
+    /// OAuth 1.0a is deprecated since `deprecation` and ends at `at`; `link` is a page about it.
+    pub fn new(
+        deprecation: UnixTime,
+        at: Option<UnixTime>,
+        link: Option<&str>,
+        (consumers, brown_outs): (Concerned, Vec<BrownOut>),
+        clock: Clock,
+    ) -> Self {
+        // A date is a text of letters and digits, and a link is a URL that has been checked.
+        let value = |text: String| HeaderValue::try_from(text).ok();
+        let date = |date: UnixTime| fmt_http_date(UNIX_EPOCH + Duration::from_secs(date.0));
+        let deprecated = format!("@{}", deprecation.0);
+        Self {
+            consumers,
+            brown_outs,
+            clock,
+            deprecation: value(deprecated).unwrap_or(HeaderValue::from_static("@0")),
+            sunset: at.and_then(|at| value(date(at))),
+            link: link.and_then(|link| value(format!("<{link}>; rel=\"sunset\""))),
+        }
+    }
+
+    /// Rejects a call of a consumer during a brown-out.
+    ///
+    /// # Errors
+    /// [`Rejection::BrownOut`]
+    pub fn check(&self, consumer: &ConsumerKey) -> Result<(), Rejection> {
+        if self.brown_outs.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let is_on =
+            |one: &&BrownOut| one.during.contains(&now) && one.consumers.has(consumer.as_str());
+        let ends = self
+            .brown_outs
+            .iter()
+            .filter(is_on)
+            .map(|one| one.during.end);
+        match ends.max() {
+            None => Ok(()),
+            Some(end) => Err(Rejection::BrownOut {
+                retry_after: Duration::from_secs(end.0.saturating_sub(now.0)),
+            }),
+        }
+    }
+
+    /// Adds the fields to the response to a call with a right signature of this consumer.
+    pub fn announce(&self, headers: &mut HeaderMap, consumer: &str) {
+        if !self.consumers.has(consumer) {
+            return;
+        }
+        // The field has one value: the API's own would contradict this one.
+        headers.insert(&DEPRECATION, self.deprecation.clone());
+        if let Some(sunset) = &self.sunset {
+            headers.insert(&SUNSET, sunset.clone());
+        }
+        if let Some(link) = &self.link {
+            headers.append(header::LINK, link.clone());
+        }
+    }
+}

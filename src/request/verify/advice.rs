@@ -1,0 +1,316 @@
+//! The advice that a response carries when the signature is wrong: the known mistake that would have made it. It contains
+//! nothing of a secret.
+//!
+//! Finding the mistake takes as long as several hundred checks. It helps people who write consumers, a few at a time. So it happens
+//! on a thread of its own, one request after the other, and never takes more than a twentieth of a core: wrong signatures cannot
+//! delay other requests.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use rustix::time::{ClockId, clock_gettime};
+use tokio::{
+    sync::{Mutex, Semaphore},
+    task::spawn_blocking,
+    time::Instant,
+};
+
+use super::{BaseString, Credential, Params, base_string};
+use crate::{
+    base::{clock::UnixTime, secret::Secret},
+    oauth::{
+        Parameters, Place, Selection,
+        diagnosis::{self, Attempt, Mistake, diagnose},
+    },
+    request::parse::signed::SignedRequest,
+};
+
+/// The amount of advice in a response to a wrong signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Advice {
+    /// Nothing.
+    Off,
+    /// The known mistake that would match.
+    Hint,
+    /// Also the base string as computed here.
+    Full,
+}
+
+/// A body that was not read, because no signature covers it: a consumer may have signed it by mistake.
+pub trait UnreadBody {
+    /// Whether it consists of parts (RFC 7578), which no signature covers.
+    fn is_multipart(&self) -> bool;
+
+    /// Reads it, if its announced length is at most `limit` bytes.
+    fn read(&mut self, limit: usize) -> Pin<Box<dyn Future<Output = Option<&[u8]>> + '_>>;
+}
+
+/// Diagnoses take at most one part in this many of a core's time, in the whole process; one part in 20 suffices for some ten
+/// of them a second. Code that is not optimized is slow, and tests still have to see each mistake named.
+const SHARE: u32 = if cfg!(debug_assertions) { 2 } else { 20 };
+
+/// A diagnosis does not begin with less time than this, in which that of a small request ends.
+const SMALLEST_SHARE: Duration = Duration::from_millis(200 / SHARE as u64);
+
+/// The most requests that wait for their diagnosis; any further one is not diagnosed.
+const QUEUE: usize = 16;
+
+/// A request with more bytes in its path, query, parameters and body together is not diagnosed.
+const MAX_BYTES: usize = 4 * 1024;
+
+/// A request with more parameters is not diagnosed: some mistakes are tried for each of them.
+const MAX_PARAMETERS: usize = 64;
+
+/// A longer beginning of the base string is not shown as a hint.
+const MAX_BEGINNING_BYTES: usize = 400;
+
+/// The advice if the secret is right and the consumer is restricted to its RSA key.
+pub const RSA_ONLY: &str =
+    "this consumer is restricted to its RSA key: sign with RSA-SHA1, RSA-SHA256 or RSA-SHA512";
+
+/// The advice where no mistake is found and the body is too large to look for it there.
+const MULTIPART: &str = "the parts of a multipart/form-data body are never signed (RFC 5849 section 3.4.1.3.1): sign the query \
+                         and the oauth_ parameters alone, and put the oauth_ parameters into the Authorization header";
+
+/// Why no mistake is named.
+const UNKNOWN: &str = "no known mistake makes this signature";
+/// See [`UNKNOWN`].
+const TOO_LARGE: &str = "a request of this size is not diagnosed: sign a smaller one first";
+/// See [`UNKNOWN`].
+const NOT_NOW: &str = "not diagnosed, because too many signatures are wrong at present: send the request again in a few seconds";
+
+/// Finds the mistake that caused a wrong signature.
+#[derive(Debug)]
+pub(super) struct Adviser {
+    started: Instant,
+    queue: Semaphore,
+    /// Locked while a diagnosis runs, so that there is one at a time.
+    budget: Arc<Mutex<Budget>>,
+}
+
+/// The time, since any fixed moment, at which diagnoses will have taken no more than their share.
+#[derive(Debug, Default)]
+struct Budget(Duration);
+
+impl Budget {
+    /// The computing time that may be spent at `now`.
+    fn left(&self, now: Duration) -> Duration {
+        const SECOND: Duration = Duration::from_secs(1);
+        (now + SECOND).saturating_sub(self.0).min(SECOND) / SHARE
+    }
+
+    fn spend(&mut self, now: Duration, spent: Duration) {
+        self.0 = self.0.max(now) + spent * SHARE;
+    }
+}
+
+impl Default for Adviser {
+    fn default() -> Self {
+        Self {
+            started: Instant::now(),
+            queue: Semaphore::new(QUEUE),
+            budget: Arc::default(),
+        }
+    }
+}
+
+impl Adviser {
+    /// The advice for a request whose signature does not hold, as far as `signature.advice` allows it, and the mistake
+    /// that it names.
+    #[cold]
+    pub(super) async fn advise(
+        &self,
+        params: &Params,
+        request: &SignedRequest<'_>,
+        unread: Option<&mut dyn UnreadBody>,
+        credential: &Credential,
+        now: UnixTime,
+    ) -> (Option<String>, Option<&'static Mistake>) {
+        if params.advice == Advice::Off {
+            return (None, None);
+        }
+        let Some(bytes) = bytes_if_small(request) else {
+            return (Some(general(request, TOO_LARGE)), None);
+        };
+        let is_multipart = unread.as_ref().is_some_and(|unread| unread.is_multipart());
+        let mut parameters = request.parameters.iter();
+        let is_form = parameters.any(|parameter| parameter.place == Place::Body);
+        let body = match unread {
+            Some(unread) if request.body.is_none() => {
+                unread.read(MAX_BYTES.saturating_sub(bytes)).await
+            }
+            _ => request.body.filter(|_| !is_form),
+        };
+        let body = body.unwrap_or_default();
+        let attempt = || attempt(params, request, body, credential, now);
+        let found = self.examine(attempt).await;
+        let advice = match found {
+            Ok(mistake) => mistake.advice.to_owned(),
+            Err(UNKNOWN) if is_multipart => MULTIPART.to_owned(),
+            Err(reason) => general(request, reason),
+        };
+        let base = || base_string(request, Selection::Rfc5849).to_vec();
+        let advice = match params.advice {
+            Advice::Full => {
+                let base = String::from_utf8_lossy(&base()).into_owned();
+                format!("{advice}; the base string here is {base}")
+            }
+            Advice::Off | Advice::Hint => advice,
+        };
+        (Some(advice), found.ok())
+    }
+
+    /// Diagnoses an attempt on a thread that serves no requests, if there is time left for it.
+    ///
+    /// # Errors
+    /// Why no mistake is named.
+    async fn examine(
+        &self,
+        attempt: impl FnOnce() -> Attempt,
+    ) -> Result<&'static Mistake, &'static str> {
+        let _place = self.queue.try_acquire().map_err(|_| NOT_NOW)?;
+        let mut budget = Arc::clone(&self.budget).lock_owned().await;
+        let now = self.started.elapsed();
+        let left = budget.left(now);
+        if left < SMALLEST_SHARE {
+            return Err(NOT_NOW);
+        }
+        let attempt = attempt();
+        // The thread holds the budget: a caller that goes away does not make room for another diagnosis.
+        let found = spawn_blocking(move || {
+            let begun = computing_time();
+            let spent = || computing_time().saturating_sub(begun);
+            let found = diagnose(&attempt, &|| spent() < left);
+            budget.spend(now, spent());
+            found
+        });
+        let Ok(Ok(found)) = found.await else {
+            return Err(NOT_NOW);
+        };
+        let mistake = found.and_then(|found| found.mistakes.first().copied());
+        mistake.ok_or(UNKNOWN)
+    }
+}
+
+/// The advice for the author of the consumer where no mistake is named, for this `reason`.
+fn general(request: &SignedRequest<'_>, reason: &str) -> String {
+    let beginning = BaseString {
+        parameters: &Parameters::new(),
+        ..base_string(request, Selection::Rfc5849)
+    };
+    let beginning = String::from_utf8_lossy(&beginning.to_vec()).into_owned();
+    let beginning = match beginning.len() {
+        0..=MAX_BEGINNING_BYTES => format!(" begin with {beginning} and"),
+        _ => String::new(),
+    };
+    format!(
+        "{reason}; print the base string that your library signs: it has to{beginning} contain every parameter of the query, \
+         of a form body and of the Authorization header but realm and oauth_signature, sorted, as RFC 5849 section 3.4.1 says; \
+         and compare the consumer secret and the token secret byte by byte with those that were issued"
+    )
+}
+
+/// The computing time of this thread.
+fn computing_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.try_into().unwrap_or_default()
+}
+
+/// The bytes of the request, unless it is too large to be diagnosed.
+fn bytes_if_small(request: &SignedRequest<'_>) -> Option<usize> {
+    let sent = request.path.len() + request.query.len() + request.body.map_or(0, <[u8]>::len);
+    if sent > MAX_BYTES {
+        return None;
+    }
+    let first = request.parameters.iter().take(MAX_PARAMETERS + 1);
+    let (count, bytes) = first.fold((0, sent), |(count, bytes), parameter| {
+        (
+            count + 1,
+            bytes + parameter.name.len() + parameter.value.len(),
+        )
+    });
+    (count <= MAX_PARAMETERS && bytes <= MAX_BYTES).then_some(bytes)
+}
+
+fn attempt(
+    params: &Params,
+    request: &SignedRequest<'_>,
+    body: &[u8],
+    credential: &Credential,
+    now: UnixTime,
+) -> Attempt {
+    let consumer = credential.consumer();
+    let previous = consumer.previous_secret();
+    let expired = previous.filter(|(_, until)| now >= *until);
+    Attempt {
+        method: request.method.to_vec(),
+        scheme: request.url.origin.scheme,
+        host: request.url.origin.host.clone(),
+        port: Some(request.url.origin.port),
+        path: request.path.to_vec(),
+        query: request.query.to_vec(),
+        prefix: request.url.prefix.clone(),
+        parameters: diagnosis::pairs(request.parameters),
+        realm: request.parameters.realm().map(<[u8]>::to_vec),
+        other_body: body.to_vec(),
+        consumer_secret: consumer.secret.clone(),
+        previous_secret: expired.map(|(secret, _)| secret.clone()),
+        token_secret: credential.token_secret().unwrap_or(Secret::from("")),
+        rsa: consumer.rsa().cloned(),
+        other_urls: params.other_urls.clone(),
+        callbacks: consumer.callbacks().to_vec(),
+        signature_method: request.credentials.signature_method,
+        signature: request.credentials.signature.to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUDGET: Duration = Duration::from_millis(1_000 / SHARE as u64);
+
+    #[test]
+    fn spends_no_more_than_the_budget_in_a_second() {
+        let adviser = Adviser::default();
+        let mut budget = adviser.budget.try_lock().unwrap();
+        for second in 0..5 {
+            // A diagnosis is asked for every 10 ms. Each would take half of the budget.
+            let asked = (0..100).map(|at| Duration::from_millis(1_000 * second + 10 * at));
+            let spent = asked.map(|now| {
+                let left = budget.left(now);
+                let spent = if left < SMALLEST_SHARE {
+                    Duration::ZERO
+                } else {
+                    left.min(BUDGET / 2)
+                };
+                budget.spend(now, spent);
+                spent
+            });
+            let spent: Duration = spent.sum();
+            // The first second also spends the time that was saved up.
+            let most = BUDGET * if second == 0 { 2 } else { 1 };
+            assert!((most / 2..=most).contains(&spent), "{second}: {spent:?}");
+        }
+        // Unused time is not kept for later.
+        let later = Duration::from_secs(1_000);
+        assert_eq!(budget.left(later), BUDGET);
+        // Time that goes back refills nothing.
+        budget.spend(later, BUDGET);
+        assert_eq!(budget.left(Duration::from_secs(1)), Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn diagnoses_nothing_without_time_or_place() {
+        let adviser = Adviser::default();
+        let never = || -> Attempt { unreachable!("not diagnosed") };
+        let places = (0..QUEUE).map(|_| adviser.queue.try_acquire().unwrap());
+        let places: Vec<_> = places.collect();
+        assert_eq!(adviser.examine(never).await, Err(NOT_NOW));
+        drop(places);
+        tokio::time::pause();
+        let now = adviser.started.elapsed();
+        adviser.budget.lock().await.spend(now, BUDGET);
+        assert_eq!(adviser.examine(never).await, Err(NOT_NOW));
+    }
+}

@@ -1,0 +1,116 @@
+//! The credentials that sign a call, and whether they are in force.
+
+use std::sync::Arc;
+
+use super::{Params, Rejection, Selection};
+use crate::{
+    base::{clock::UnixTime, secret::Secret},
+    records::store::{
+        cached::{AccessCredentials, ConsumerCredentials},
+        record::{Dialect, RequestToken},
+    },
+};
+
+/// The purpose of a call, which decides which [`Credential`] has to sign it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A call to the API, with an access token or without a token.
+    Api,
+    /// The revocation or the exchange of the access token that signs the call.
+    OwnToken,
+    /// A request token call (RFC 5849 §2.1).
+    RequestToken,
+    /// An access token call (RFC 5849 §2.3).
+    AccessToken,
+}
+
+impl Purpose {
+    /// The base strings that such a call may be signed with, by a consumer of `dialect`.
+    pub(super) fn selections(
+        self,
+        params: &Params,
+        dialect: Option<Dialect>,
+    ) -> &'static [Selection] {
+        let either = match self {
+            Self::Api => dialect.unwrap_or(params.default_dialect) == Dialect::Legacy,
+            Self::OwnToken => false,
+            Self::RequestToken | Self::AccessToken => params.accept_description,
+        };
+        if either {
+            &[Selection::Rfc5849, Selection::Description]
+        } else {
+            &[Selection::Rfc5849]
+        }
+    }
+}
+
+/// The credentials that sign a call.
+#[derive(Debug)]
+pub enum Credential {
+    /// A consumer with an access token, for [`Purpose::Api`] and [`Purpose::OwnToken`].
+    AccessToken(Arc<AccessCredentials>),
+    /// A consumer alone, for [`Purpose::Api`].
+    Application(Arc<ConsumerCredentials>),
+    /// A consumer alone, for [`Purpose::RequestToken`].
+    Consumer(Arc<ConsumerCredentials>),
+    /// A consumer with a request token, for [`Purpose::AccessToken`].
+    RequestToken(Box<RequestTokenCredentials>),
+}
+
+/// A request token with its consumer. The states of the token are checked where it is exchanged, in one
+/// step with that.
+#[derive(Debug)]
+pub struct RequestTokenCredentials {
+    /// The record.
+    pub token: RequestToken,
+    /// The consumer that it belongs to.
+    pub consumer: Arc<ConsumerCredentials>,
+}
+
+impl Credential {
+    /// The consumer, alone or with its token.
+    pub fn consumer(&self) -> &Arc<ConsumerCredentials> {
+        match self {
+            Self::AccessToken(access) => &access.consumer,
+            Self::Application(consumer) | Self::Consumer(consumer) => consumer,
+            Self::RequestToken(request) => &request.consumer,
+        }
+    }
+
+    pub(super) fn token_secret(&self) -> Option<Secret> {
+        match self {
+            Self::AccessToken(access) => Some(Secret::from(access.secret().to_vec())),
+            Self::Application(_) | Self::Consumer(_) => None,
+            Self::RequestToken(request) => Some(request.token.secret.clone()),
+        }
+    }
+
+    /// Checks that the credentials are in force. A caller learns it only after the signature and the nonce are checked.
+    ///
+    /// # Errors
+    /// [`Rejection::ConsumerDisabled`], then [`Rejection::TokenExpired`], then [`Rejection::TokenRevoked`].
+    pub(super) fn check_states(&self, params: &Params, now: UnixTime) -> Result<(), Rejection> {
+        if !self.consumer().enabled {
+            return Err(Rejection::ConsumerDisabled);
+        }
+        let Self::AccessToken(access) = self else {
+            return Ok(());
+        };
+        let expired = access.expires_at().is_some_and(|at| now >= at);
+        if expired || is_idle(params, access, now) {
+            return Err(Rejection::TokenExpired);
+        }
+        if access.is_revoked {
+            return Err(Rejection::TokenRevoked);
+        }
+        Ok(())
+    }
+}
+
+/// Whether the access token has not been used for longer than `tokens.access_idle`, as far as this process knows.
+pub(super) fn is_idle(params: &Params, access: &AccessCredentials, now: UnixTime) -> bool {
+    params.access_idle.is_some_and(|idle| {
+        let last_used = access.last_used().unwrap_or(access.issued_at);
+        now >= last_used.after(idle)
+    })
+}

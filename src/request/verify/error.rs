@@ -1,0 +1,210 @@
+//! Why a signed request is not verified.
+
+use std::{borrow::Cow, time::Duration};
+
+use thiserror::Error;
+
+use super::Verified;
+use crate::{
+    base::cold::cold_from,
+    oauth::{Deviation, diagnosis::Mistake},
+    records::{
+        nonce,
+        store::{StoreError, port::is_of_logged_outage},
+    },
+    telemetry::metrics::Verdict,
+    wire::problem::{self, Problem},
+};
+
+/// Why a request is rejected: the caller's mistake.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Rejection {
+    /// PLAINTEXT without TLS.
+    #[error("signature method not accepted")]
+    SignatureMethodRejected,
+    /// `oauth_timestamp` is outside the accepted range, given in seconds since 1970.
+    #[error("timestamp outside {earliest}-{latest}")]
+    TimestampOutsideWindow {
+        /// The earliest acceptable one.
+        earliest: u64,
+        /// The latest acceptable one.
+        latest: u64,
+        /// Advice for the caller: how far its clock is off.
+        advice: String,
+        /// The seconds that the timestamp is ahead of our clock.
+        skew: Option<i64>,
+    },
+    /// No consumer has that key.
+    #[error("unknown consumer")]
+    ConsumerUnknown,
+    /// The consumer is disabled.
+    #[error("disabled consumer")]
+    ConsumerDisabled,
+    /// A signed parameter does not have the value that is pinned for the consumer.
+    #[error("another value than the pinned one of {name}")]
+    PinnedOtherwise {
+        /// The name of the parameter, as it was written.
+        name: String,
+    },
+    /// No such token, or not this consumer's, or none where one is needed.
+    #[error("unknown token")]
+    TokenUnknown,
+    /// The token is expired.
+    #[error("expired token")]
+    TokenExpired,
+    /// The access token was revoked.
+    #[error("revoked token")]
+    TokenRevoked,
+    /// The signature is wrong.
+    #[error("wrong signature")]
+    SignatureWrong {
+        /// Advice for the caller, as far as `signature.advice` allows it.
+        advice: Option<String>,
+        /// The known mistake that makes the signature.
+        mistake: Option<&'static Mistake>,
+        /// The deviation that would have to be accepted from the consumer, for the operator.
+        needs: Option<Deviation>,
+    },
+    /// `oauth_body_hash` is the hash of another body.
+    #[error("wrong body hash")]
+    BodyHashWrong,
+    /// The signature covers a body that another proxy does not show.
+    #[error("the body to verify is not here")]
+    BodyNotSeen,
+    /// The nonce was used before.
+    #[error("used nonce")]
+    NonceUsed,
+}
+
+impl Rejection {
+    /// The content of the response.
+    pub fn problem(&self) -> Problem {
+        let unauthorized = |verdict| Problem::coded(401, verdict);
+        match self {
+            Self::SignatureMethodRejected => Problem::coded(400, Verdict::SignatureMethodRejected),
+            Self::TimestampOutsideWindow {
+                earliest,
+                latest,
+                advice,
+                ..
+            } => unauthorized(Verdict::TimestampRefused)
+                .advise(advice.clone())
+                .detail(
+                    "oauth_acceptable_timestamps",
+                    format!("{earliest}-{latest}"),
+                ),
+            Self::ConsumerUnknown => unauthorized(Verdict::ConsumerKeyUnknown),
+            Self::ConsumerDisabled => unauthorized(Verdict::ConsumerKeyRefused),
+            Self::PinnedOtherwise { name } => unauthorized(Verdict::ConsumerKeyRefused).advise(
+                format!("this consumer key is for one value of {name}, and the request has another one or none"),
+            ),
+            Self::TokenUnknown => unauthorized(Verdict::TokenRejected),
+            Self::TokenExpired => unauthorized(Verdict::TokenExpired),
+            Self::TokenRevoked => unauthorized(Verdict::TokenRevoked),
+            Self::SignatureWrong {
+                advice, mistake, ..
+            } => Problem {
+                mistake: advice.as_ref().and(*mistake).map(|mistake| mistake.word),
+                advice: advice.clone().map(Cow::Owned),
+                ..unauthorized(Verdict::SignatureInvalid)
+            },
+            Self::BodyHashWrong => unauthorized(Verdict::SignatureInvalid)
+                .advise("oauth_body_hash is not the hash of the body that arrived"),
+            Self::BodyNotSeen => unauthorized(Verdict::SignatureInvalid).advise(
+                "this gateway checks signatures without the body, so a form, and a body with oauth_body_hash, cannot be \
+                 verified; send the credentials in the Authorization header and the body as another type, without \
+                 oauth_body_hash",
+            ),
+            Self::NonceUsed => unauthorized(Verdict::NonceUsed),
+        }
+    }
+}
+
+/// Why a request cannot be verified: a fault on this side.
+#[derive(Debug, Error)]
+pub enum Fault {
+    /// The store fails and nothing is cached.
+    #[error("store unavailable")]
+    Store(#[from] StoreError),
+    /// The nonce window is full.
+    #[error("nonce window full")]
+    NonceWindowFull {
+        /// The time until the oldest nonces leave the window.
+        retry_after: Duration,
+    },
+    /// This process ends and has closed its nonce window: another one records nonces now.
+    #[error("this process is ending and records no more nonces")]
+    WindowClosed,
+    /// The store has failed for too long: a restart would not know the nonces recorded now.
+    #[error("the mark of the nonce window could not be written to the store for too long")]
+    NonceMarkStale,
+    /// Nonces of an earlier run are lost, and requests it may have accepted are still within their time.
+    #[error("nonces of an earlier run are lost")]
+    NoncesLost {
+        /// The time until signed requests are accepted again.
+        retry_after: Duration,
+    },
+    /// The window that replicas share is unavailable.
+    #[error(transparent)]
+    SharedNonces(nonce::Unavailable),
+}
+
+impl Fault {
+    /// The content of the response.
+    pub fn problem(&self) -> Problem {
+        Problem::unavailable(match self {
+            Self::NoncesLost { retry_after } | Self::NonceWindowFull { retry_after } => {
+                *retry_after
+            }
+            Self::Store(_) | Self::NonceMarkStale | Self::SharedNonces(_) => problem::OUTAGE,
+            Self::WindowClosed => problem::SOON,
+        })
+    }
+
+    /// Whether this is one of many faults of an outage, whose beginning and end are logged.
+    #[must_use]
+    pub fn is_of_logged_outage(&self) -> bool {
+        match self {
+            Self::NonceMarkStale
+            | Self::NonceWindowFull { .. }
+            | Self::NoncesLost { .. }
+            | Self::SharedNonces(_)
+            | Self::WindowClosed => true,
+            Self::Store(_) => is_of_logged_outage(self),
+        }
+    }
+}
+
+/// Why a signed request is not verified.
+#[derive(Debug, Error)]
+#[error(transparent)]
+pub enum Error {
+    /// A mistake of the caller.
+    Rejection(Rejection),
+    /// A fault on this side.
+    Fault(Fault),
+}
+
+cold_from!(Error {
+    Rejection as it => Self::Rejection(it),
+    Fault as it => Self::Fault(it),
+    StoreError as it => Self::Fault(Fault::Store(it)),
+});
+
+/// Whether the signature was found to be right, even if a later check rejects the call.
+#[must_use]
+pub const fn is_signature_right(verified: &Result<Verified, Error>) -> bool {
+    match verified {
+        Ok(_) => true,
+        Err(Error::Rejection(rejection)) => matches!(
+            rejection,
+            Rejection::BodyHashWrong
+                | Rejection::NonceUsed
+                | Rejection::ConsumerDisabled
+                | Rejection::PinnedOtherwise { .. }
+                | Rejection::TokenExpired
+                | Rejection::TokenRevoked
+        ),
+        Err(Error::Fault(fault)) => !matches!(fault, Fault::Store(_)),
+    }
+}

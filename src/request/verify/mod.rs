@@ -1,0 +1,605 @@
+//! From a signed request to the proof that its signature holds: timestamp, consumer, token, signature, body hash, nonce,
+//! states, in this order.
+//!
+//! Nothing is recorded or counted against a consumer before the signature holds, and no state is reported before that.
+//! An unknown consumer or token costs the same work as a known one.
+
+pub mod advice;
+pub mod clock;
+mod credential;
+mod error;
+pub mod nonces;
+mod skew;
+
+use std::{
+    borrow::Cow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use self::{advice::Adviser, credential::is_idle, nonces::Nonces, skew::Skews};
+pub use self::{
+    advice::{Advice, UnreadBody},
+    credential::{Credential, Purpose, RequestTokenCredentials},
+    error::{Error, Fault, Rejection, is_signature_right},
+};
+use crate::{
+    base::{
+        clock::{Clock, UnixTime},
+        cold,
+    },
+    oauth::{
+        BaseString, Credentials, Deviation, DeviationSet, Key, MethodSet, Parameters, Pinned,
+        Place, RsaPublicKey, Selection, SignatureHolds, SignatureMethod, SigningKey,
+        diagnosis::OtherUrl, is_allowed_body_hash, signature,
+    },
+    records::{
+        nonce::{NonceUse, Outage},
+        store::{
+            Store,
+            cached::{AccessCredentials, Cached, ConsumerCredentials},
+            record::Dialect,
+        },
+    },
+    request::parse::signed::SignedRequest,
+};
+
+/// The rules of verification.
+#[derive(Debug, Clone)]
+pub struct Params {
+    /// The accepted signature methods.
+    pub methods: MethodSet,
+    /// The dialect of consumers registered without one.
+    pub default_dialect: Dialect,
+    /// The token calls also accept the base string and key of the service's description.
+    pub accept_description: bool,
+    /// The accepted difference of a timestamp from the clock, either way, where a request has none of its own.
+    pub window: Duration,
+    /// An unused access token expires after this time; `None`: never.
+    pub access_idle: Option<Duration>,
+    /// The amount of advice in a response to a wrong signature.
+    pub advice: Advice,
+    /// The public URLs and the API's own, for that response.
+    pub other_urls: Vec<OtherUrl>,
+}
+
+/// Verifies signed requests.
+pub struct Verifier {
+    credentials: Arc<Cached>,
+    store: Arc<dyn Store>,
+    nonces: Arc<Nonces>,
+    clock: Clock,
+    adviser: Adviser,
+    skews: Skews,
+}
+
+/// The proof that a request's signature holds, its nonce was fresh and its credentials are in force. Only
+/// [`Verifier::verify`] makes one.
+#[derive(Debug)]
+pub struct Verified {
+    credential: Credential,
+    signature: Proof,
+    /// It was signed with the secret that a newer one has replaced, during its grace.
+    pub by_previous_secret: bool,
+    /// The seconds that the consumer's clock is ahead of ours.
+    pub skew_seconds: Option<i64>,
+}
+
+impl Verified {
+    /// The credentials that signed.
+    pub const fn credential(&self) -> &Credential {
+        &self.credential
+    }
+
+    /// The credentials that signed, by value: the proof is used up.
+    pub fn into_credential(self) -> Credential {
+        self.credential
+    }
+
+    /// The deviations from RFC 5849 that it was accepted with, and that its consumer was allowed.
+    pub const fn deviations(&self) -> DeviationSet {
+        self.signature.deviations
+    }
+
+    /// Whether the signature covers the parameters in `place`; anyone may have added those that it does not cover.
+    #[must_use]
+    pub fn covers(&self, place: Place) -> bool {
+        match self.signature.selection {
+            Selection::Rfc5849 => true,
+            Selection::Description => place == Place::Body,
+        }
+    }
+
+    /// The values of the parameters with that name that the signature covers; `parameters` are those that were verified.
+    pub fn values<'p>(&self, parameters: &'p Parameters, name: &[u8]) -> Vec<&'p [u8]> {
+        self.signature.values(parameters, name)
+    }
+}
+
+/// The proof that a signature holds, and which parameters it covers.
+#[derive(Debug)]
+struct Proof {
+    _holds: SignatureHolds,
+    selection: Selection,
+    deviations: DeviationSet,
+    /// The number of the key that it was made with, among those that were tried.
+    key: usize,
+}
+
+impl Proof {
+    fn values<'p>(&self, parameters: &'p Parameters, name: &[u8]) -> Vec<&'p [u8]> {
+        parameters.signed_values(self.selection, self.deviations, name)
+    }
+
+    /// The base string that was signed.
+    const fn dialect(&self) -> Dialect {
+        match self.selection {
+            Selection::Rfc5849 => Dialect::Rfc5849,
+            Selection::Description => Dialect::Legacy,
+        }
+    }
+}
+
+impl Verifier {
+    /// A verifier over credentials and nonces.
+    pub fn new(
+        credentials: Arc<Cached>,
+        store: Arc<dyn Store>,
+        nonces: Arc<Nonces>,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            credentials,
+            store,
+            nonces,
+            clock,
+            adviser: Adviser::default(),
+            skews: Skews::default(),
+        }
+    }
+
+    /// The cache of credentials.
+    pub const fn credentials(&self) -> &Arc<Cached> {
+        &self.credentials
+    }
+
+    /// The store under the cache.
+    pub const fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Why all signed requests are rejected at present, if they are.
+    pub fn outage(&self) -> Option<Outage> {
+        self.nonces.outage(self.clock.now())
+    }
+
+    /// The seconds that the clocks of consumers are ahead of ours, if several agree that ours is wrong.
+    pub fn clock_consensus(&self) -> Option<i64> {
+        self.skews.consensus(Instant::now())
+    }
+
+    /// Verifies a call, in the order of this module. If the signature is wrong, the advice may need the body, which
+    /// `unread` has then.
+    ///
+    /// # Errors
+    /// The first check that fails, in the order of this module; a fault of the store, and those of
+    /// [`Nonces::record`].
+    pub async fn verify(
+        &self,
+        params: &Params,
+        purpose: Purpose,
+        request: &SignedRequest<'_>,
+        unread: Option<&mut dyn UnreadBody>,
+    ) -> Result<Verified, Error> {
+        let now = self.clock.now();
+        if let Err(outside) =
+            self.check_timestamp(params, request.window, &request.credentials, now)
+        {
+            cold::boxed(self.note_skew(params, purpose, request, now)).await;
+            return Err(outside.into());
+        }
+        let mut credential = match self.find(purpose, &request.credentials).await {
+            Ok(credential) => credential,
+            Err(Error::Rejection(unknown)) => {
+                self.spend_on_unknown(params, purpose, request);
+                return Err(unknown.into());
+            }
+            Err(fault) => return Err(fault),
+        };
+        let by_secret = !request.credentials.signature_method.is_rsa();
+        let restricted = by_secret && credential.consumer().rsa_only;
+        let accept = credential.consumer().accept;
+        let proof = prove(params, purpose, request, &credential, accept, now)?;
+        if restricted && proof.is_some() {
+            // Only the owner of the secret gets here.
+            let advice = (params.advice != Advice::Off).then(|| advice::RSA_ONLY.to_owned());
+            return Err(Rejection::SignatureWrong {
+                advice,
+                mistake: None,
+                needs: None,
+            }
+            .into());
+        }
+        let Some(mut signature) = proof else {
+            let advice = self
+                .adviser
+                .advise(params, request, unread, &credential, now);
+            let (advice, mistake) = cold::boxed(advice).await;
+            // Without advice, the time of a wrong signature says nothing of the consumer.
+            let needs = match advice {
+                Some(_) => needed_deviation(params, purpose, request, &credential, now),
+                None => None,
+            };
+            return Err(Rejection::SignatureWrong {
+                advice,
+                mistake,
+                needs,
+            }
+            .into());
+        };
+        // The record may be read again below; what it allowed until now decides what was left unsigned.
+        signature.deviations = signature.deviations.and(accept);
+        check_body_hash(params, request)?;
+        self.record_nonce(request, now).await?;
+        if let Credential::AccessToken(access) = &mut credential
+            && is_idle(params, access, now)
+        {
+            *access = cold::boxed(self.again(access)).await?;
+        }
+        credential.check_states(params, now)?;
+        if purpose == Purpose::Api {
+            let values = |name: &[u8]| signature.values(request.parameters, name);
+            if let Some(wrong) = Pinned::not_held(credential.consumer().pinned(), values) {
+                let name = wrong.written_name().to_owned();
+                return Err(Rejection::PinnedOtherwise { name }.into());
+            }
+        }
+        if let Credential::AccessToken(access) = &credential {
+            self.credentials.touch(access, now);
+        }
+        let method = request.credentials.signature_method;
+        let dialect = signature.dialect();
+        self.credentials
+            .touch_consumer(credential.consumer(), now, method, dialect);
+        // Keys are tried in the order of the consumer's secrets, some of them in two forms.
+        let secrets = credential.consumer().secrets(now).count();
+        self.skews.accepted(&credential.consumer().key);
+        Ok(Verified {
+            by_previous_secret: signature.key % secrets > 0,
+            credential,
+            signature,
+            skew_seconds: skew(&request.credentials, now),
+        })
+    }
+
+    /// Rejects a call by its head alone, before its form is read: for a timestamp outside the window, or for
+    /// credentials that do not exist. This proves nothing.
+    ///
+    /// # Errors
+    /// Those of the first two checks of [`Verifier::verify`].
+    pub async fn check_head(
+        &self,
+        params: &Params,
+        purpose: Purpose,
+        window: Option<Duration>,
+        named: &Credentials<'_>,
+    ) -> Result<(), Error> {
+        let now = self.clock.now();
+        self.check_timestamp(params, window, named, now)?;
+        self.find(purpose, named).await.map(drop)
+    }
+
+    /// Finds the credentials that a call names.
+    ///
+    /// # Errors
+    /// [`Rejection::ConsumerUnknown`], [`Rejection::TokenUnknown`], and a fault of the store.
+    async fn find(&self, purpose: Purpose, named: &Credentials<'_>) -> Result<Credential, Error> {
+        let key = named.consumer_key;
+        match (purpose, named.token) {
+            (Purpose::Api | Purpose::OwnToken, Some(token)) => {
+                let access = self.credentials.access(token).await?;
+                let is_of_key =
+                    |it: &Arc<AccessCredentials>| it.consumer.key.as_str().as_bytes() == key;
+                if let Some(access) = access.filter(is_of_key) {
+                    return Ok(Credential::AccessToken(access));
+                }
+                self.known_consumer(key).await?;
+                Err(Rejection::TokenUnknown.into())
+            }
+            (Purpose::Api, None) => Ok(Credential::Application(self.known_consumer(key).await?)),
+            (Purpose::RequestToken, _) => Ok(Credential::Consumer(self.known_consumer(key).await?)),
+            (Purpose::AccessToken, token) => cold::boxed(self.find_request_token(key, token)).await,
+            (Purpose::OwnToken, None) => Err(Rejection::TokenUnknown.into()),
+        }
+    }
+
+    async fn find_request_token(
+        &self,
+        key: &[u8],
+        token: Option<&[u8]>,
+    ) -> Result<Credential, Error> {
+        let consumer = self.credentials.consumer(key).await?;
+        // It is looked up for an unknown consumer too, which costs the same.
+        let token = match token.map(std::str::from_utf8) {
+            Some(Ok(token)) => self.store.request_token(token).await?,
+            _ => None,
+        };
+        let consumer = consumer.ok_or(Rejection::ConsumerUnknown)?;
+        let token = token.filter(|token| token.consumer == consumer.key);
+        let token = token.ok_or(Rejection::TokenUnknown)?;
+        let credentials = RequestTokenCredentials { token, consumer };
+        Ok(Credential::RequestToken(Box::new(credentials)))
+    }
+
+    async fn known_consumer(&self, key: &[u8]) -> Result<Arc<ConsumerCredentials>, Error> {
+        let consumer = self.credentials.consumer(key).await?;
+        Ok(consumer.ok_or(Rejection::ConsumerUnknown)?)
+    }
+
+    /// Reads a token from the store again: another process may have used it.
+    async fn again(&self, access: &AccessCredentials) -> Result<Arc<AccessCredentials>, Error> {
+        let token = access.token().as_bytes();
+        let found = self.credentials.access_reloaded(token).await?;
+        let same = |found: &Arc<AccessCredentials>| found.consumer.key == access.consumer.key;
+        found
+            .filter(same)
+            .ok_or_else(|| Rejection::TokenUnknown.into())
+    }
+
+    /// Spends as much time as a wrong signature would, so that timing does not reveal whether a consumer or token exists.
+    #[cold]
+    #[inline(never)]
+    fn spend_on_unknown(&self, params: &Params, purpose: Purpose, request: &SignedRequest<'_>) {
+        let keys = match purpose {
+            Purpose::RequestToken if params.accept_description => 2,
+            _ => 1,
+        };
+        let dummy = (self.credentials.dummy().into(), DeviationSet::NONE);
+        let dummies = std::iter::repeat_n(dummy, keys);
+        let selections = purpose.selections(params, None);
+        let texts = &[DeviationSet::NONE];
+        std::hint::black_box(try_keys(request, dummies, None, selections, texts).is_some());
+    }
+
+    /// Checks the timestamp against the `window` of the request, or else the usual one. While the nonce window still is narrower,
+    /// that one counts.
+    fn check_timestamp(
+        &self,
+        params: &Params,
+        window: Option<Duration>,
+        named: &Credentials<'_>,
+        now: UnixTime,
+    ) -> Result<(), Rejection> {
+        let Some(freshness) = &named.freshness else {
+            return Ok(());
+        };
+        let length = window.unwrap_or(params.window).min(self.nonces.length());
+        let (earliest, latest) = (now.before(length).0, now.after(length).0);
+        let sent = freshness.timestamp.seconds();
+        if (earliest..=latest).contains(&sent) {
+            return Ok(());
+        }
+        Err(Rejection::TimestampOutsideWindow {
+            earliest,
+            latest,
+            advice: match self.clock_consensus() {
+                Some(_) => clock::OURS.to_owned(),
+                None => clock::advice(sent, now.0, length),
+            },
+            skew: skew(named, now),
+        })
+    }
+
+    /// Notes the clock of a consumer whose timestamp is rejected, if its signature holds.
+    async fn note_skew(
+        &self,
+        params: &Params,
+        purpose: Purpose,
+        request: &SignedRequest<'_>,
+        now: UnixTime,
+    ) {
+        let Some(skew) = skew(&request.credentials, now).filter(|_| self.skews.may_verify(now))
+        else {
+            return;
+        };
+        match self.find(purpose, &request.credentials).await {
+            Ok(credential) => {
+                let accept = credential.consumer().accept;
+                if let Ok(Some(_)) = prove(params, purpose, request, &credential, accept, now) {
+                    let consumer = &credential.consumer().key;
+                    self.skews.rejected(consumer, skew, Instant::now());
+                }
+            }
+            Err(_) => self.spend_on_unknown(params, purpose, request),
+        }
+    }
+
+    /// Records the nonce: of several requests with the same one, one succeeds.
+    async fn record_nonce(&self, request: &SignedRequest<'_>, now: UnixTime) -> Result<(), Error> {
+        // Another process may serve by now, and changes of the store are no longer followed here.
+        if self.nonces.window().is_closed() {
+            return Err(Fault::WindowClosed.into());
+        }
+        let Some(freshness) = &request.credentials.freshness else {
+            // PLAINTEXT without timestamp and nonce (RFC 5849 §3.1): it is accepted only under TLS, if at all.
+            return Ok(());
+        };
+        let nonce = NonceUse {
+            timestamp: freshness.timestamp.seconds(),
+            consumer: request.credentials.consumer_key,
+            token: request.credentials.token.unwrap_or_default(),
+            nonce: freshness.nonce.as_bytes(),
+        };
+        self.nonces.record(now, nonce).await
+    }
+}
+
+/// Proves the signature with one of the credentials' keys; `None`: it is wrong.
+fn prove(
+    params: &Params,
+    purpose: Purpose,
+    request: &SignedRequest<'_>,
+    credential: &Credential,
+    accept: DeviationSet,
+    now: UnixTime,
+) -> Result<Option<Proof>, Rejection> {
+    let method = request.credentials.signature_method;
+    if method == SignatureMethod::Plaintext && !request.secure {
+        return Err(Rejection::SignatureMethodRejected);
+    }
+    let consumer = credential.consumer();
+    let rsa = consumer.rsa();
+    let selections = purpose.selections(params, consumer.dialect);
+    let texts = &*texts(purpose, request, accept);
+    Ok(match credential {
+        Credential::AccessToken(access) => {
+            let is_empty_accepted =
+                method == SignatureMethod::Plaintext && accept.contains(Deviation::EmptySecret);
+            let keys = access.keys(now).map(|key| match key.consumer_secret {
+                [] if is_empty_accepted => (key, DeviationSet::NONE.with(Deviation::EmptySecret)),
+                _ => (key, DeviationSet::NONE),
+            });
+            try_keys(request, keys, rsa, selections, texts)
+        }
+        Credential::Application(consumer) => {
+            let deviation = Deviation::KeyWithoutAmpersand;
+            let alone = consumer.keys_alone(now);
+            let alone = alone.filter(|_| accept.contains(deviation));
+            let alone = alone.map(|key| (key, DeviationSet::NONE.with(deviation)));
+            let keys = consumer.keys(now).map(|key| (key, DeviationSet::NONE));
+            try_keys(request, keys.chain(alone), rsa, selections, texts)
+        }
+        Credential::Consumer(consumer) => {
+            let alone = consumer
+                .keys_alone(now)
+                .filter(|_| params.accept_description);
+            let keys = consumer.keys(now).chain(alone);
+            let keys = keys.map(|key| (key, DeviationSet::NONE));
+            try_keys(request, keys, rsa, selections, texts)
+        }
+        Credential::RequestToken(signer) => {
+            let joined = |secret| SigningKey::new(secret, &signer.token.secret);
+            let keys: Vec<SigningKey> = consumer.secrets(now).map(joined).collect();
+            let keys = keys.iter().map(|key| (key.into(), DeviationSet::NONE));
+            try_keys(request, keys, rsa, selections, texts)
+        }
+    })
+}
+
+/// The deviations in the base string with which it may have been signed, none of them first.
+fn texts(
+    purpose: Purpose,
+    request: &SignedRequest<'_>,
+    accept: DeviationSet,
+) -> Cow<'static, [DeviationSet]> {
+    let is_token_call = matches!(purpose, Purpose::RequestToken | Purpose::AccessToken);
+    let accept = match request.is_described {
+        true => accept.without(Deviation::RepeatsOnce),
+        // Libraries that keep parameters in a map sign once what they send in two places. Nothing is left unsigned.
+        false if is_token_call && request.parameters.has_equal_copies() => {
+            accept.with(Deviation::RepeatsOnce)
+        }
+        false => accept,
+    };
+    match request.parameters.deviations_in_text(accept) {
+        DeviationSet::NONE => Cow::Borrowed(&[DeviationSet::NONE]),
+        applicable => Cow::Owned(applicable.subsets().collect()),
+    }
+}
+
+/// The deviation that the consumer is not allowed and with which the signature holds.
+#[cold]
+fn needed_deviation(
+    params: &Params,
+    purpose: Purpose,
+    request: &SignedRequest<'_>,
+    credential: &Credential,
+    now: UnixTime,
+) -> Option<Deviation> {
+    let accept = credential.consumer().accept;
+    let mut others = Deviation::ALL.iter().copied();
+    others.find(|&deviation| {
+        let proof = || {
+            let accept = accept.with(deviation);
+            prove(params, purpose, request, credential, accept, now)
+        };
+        !accept.contains(deviation) && matches!(proof(), Ok(Some(_)))
+    })
+}
+
+/// Tries the keys, each with every base string that the call may be signed with.
+fn try_keys<'k>(
+    request: &SignedRequest<'_>,
+    keys: impl Iterator<Item = (Key<'k>, DeviationSet)>,
+    rsa: Option<&RsaPublicKey>,
+    selections: &[Selection],
+    texts: &[DeviationSet],
+) -> Option<Proof> {
+    let Credentials {
+        signature_method,
+        signature,
+        ..
+    } = request.credentials;
+    for (number, (key, deviations)) in keys.enumerate() {
+        // Without a secret anybody can sign.
+        if key.consumer_secret.is_empty()
+            && !signature_method.is_rsa()
+            && !deviations.contains(Deviation::EmptySecret)
+        {
+            continue;
+        }
+        for &selection in selections {
+            for &text in texts {
+                let base = BaseString {
+                    deviations: text,
+                    ..base_string(request, selection)
+                };
+                if let Ok(_holds) = signature::verify(signature_method, key, rsa, &base, signature)
+                {
+                    return Some(Proof {
+                        _holds,
+                        selection,
+                        deviations: text.iter().fold(deviations, DeviationSet::with),
+                        key: number,
+                    });
+                }
+            }
+        }
+    }
+    None
+}
+
+fn base_string<'r>(request: &SignedRequest<'r>, selection: Selection) -> BaseString<'r> {
+    BaseString {
+        method: request.method,
+        origin: &request.url.encoded,
+        path: request.path,
+        parameters: request.parameters,
+        selection,
+        deviations: DeviationSet::NONE,
+    }
+}
+
+fn check_body_hash(params: &Params, request: &SignedRequest<'_>) -> Result<(), Rejection> {
+    let Credentials {
+        signature_method,
+        body_hash,
+        ..
+    } = request.credentials;
+    let body = request.body.unwrap_or_default();
+    match body_hash {
+        Some(sent) if !is_allowed_body_hash(signature_method, params.methods, sent, body) => {
+            Err(Rejection::BodyHashWrong)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn skew(named: &Credentials<'_>, now: UnixTime) -> Option<i64> {
+    let timestamp = named.freshness.as_ref()?.timestamp.seconds();
+    let timestamp = i64::try_from(timestamp).unwrap_or(i64::MAX);
+    Some(timestamp.saturating_sub_unsigned(now.0))
+}
+
+#[cfg(test)]
+mod tests;

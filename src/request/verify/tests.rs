@@ -1,0 +1,351 @@
+//! The order of verification and requests that must not pass as others, with a clock that stands still.
+
+use super::*;
+use crate::{
+    base::secret::Secret,
+    oauth::{BaseString, Parameters, Placement, SigningKey},
+    records::{
+        nonce::{self, LocalWindow, OnLost},
+        store::{
+            cached,
+            record::{AccessToken, Consumer},
+            tests::{TestStore, user},
+        },
+    },
+    request::parse::origin::PublicUrl,
+    wire::origin::HttpUrl,
+};
+
+const NOW: UnixTime = UnixTime(1_800_000_000);
+const WINDOW: Duration = Duration::from_secs(300);
+const IDLE: Duration = Duration::from_secs(3600);
+
+struct Setup {
+    store: Arc<TestStore>,
+    clock: Clock,
+    verifier: Verifier,
+    params: Params,
+    url: PublicUrl,
+}
+
+fn token(name: &str, consumer: &str) -> AccessToken {
+    AccessToken {
+        token: name.to_owned(),
+        secret: Secret::from(format!("secret of {name}")),
+        consumer: consumer.parse().unwrap(),
+        user: user("ada").id,
+        permissions: Vec::new(),
+        issued_at: NOW,
+        expires_at: None,
+        last_used_at: None,
+        revoked_at: None,
+    }
+}
+
+/// A request to sign: its protocol parameters, and the key.
+struct Call<'a> {
+    consumer: &'a str,
+    token: Option<&'a str>,
+    nonce: &'a str,
+    secrets: [&'a str; 2],
+}
+
+impl Setup {
+    fn new() -> Self {
+        let store = Arc::new(TestStore::default());
+        for (name, key) in [("t", "shop"), ("o", "other")] {
+            store.put_consumer(&Consumer::for_tests(key));
+            store.put_access_token(&token(name, key));
+        }
+        let clock = Clock::manual(NOW);
+        let cache = cached::Params {
+            max_entries: 100,
+            ttl: Duration::from_secs(1_000_000),
+            negative_ttl: Duration::from_secs(5),
+            stale_if_error: Duration::ZERO,
+        };
+        let cached = Cached::new(Arc::clone(&store) as _, &cache, clock.clone());
+        let window = nonce::Params {
+            path: None,
+            window: WINDOW,
+            max_entries: 1_000,
+        };
+        let window = LocalWindow::open(&window).unwrap();
+        let window = window.start(NOW, None, OnLost::Refuse).unwrap();
+        let nonces = Nonces::new(window, None);
+        nonces.marked(UnixTime(u64::MAX), NOW).unwrap();
+        Self {
+            verifier: Verifier::new(
+                Arc::new(cached),
+                Arc::clone(&store) as _,
+                Arc::new(nonces),
+                clock.clone(),
+            ),
+            store,
+            clock,
+            params: Params {
+                methods: MethodSet::ALL,
+                default_dialect: Dialect::Rfc5849,
+                accept_description: true,
+                window: WINDOW,
+                access_idle: Some(IDLE),
+                advice: Advice::Off,
+                other_urls: Vec::new(),
+            },
+            url: HttpUrl::parse("https://api.example").unwrap().into(),
+        }
+    }
+
+    /// Verifies a protected call that is signed in this way, now.
+    async fn protected(&self, call: &Call<'_>) -> Result<Verified, Error> {
+        self.protected_as(call, "", DeviationSet::NONE).await
+    }
+
+    /// Verifies such a call with these parameters too, signed with these deviations.
+    async fn protected_as(
+        &self,
+        call: &Call<'_>,
+        parameters: &str,
+        deviations: DeviationSet,
+    ) -> Result<Verified, Error> {
+        let mut header = format!(
+            "OAuth oauth_consumer_key=\"{}\",oauth_signature_method=\"HMAC-SHA1\",oauth_timestamp=\"{}\",oauth_nonce=\"{}\"",
+            call.consumer,
+            self.clock.now().0,
+            call.nonce,
+        );
+        if let Some(token) = call.token {
+            header.push_str(&format!(",oauth_token=\"{token}\""));
+        }
+        header.push_str(parameters);
+        let [consumer_secret, token_secret] = call.secrets.map(Secret::from);
+        let mut parameters = Parameters::new();
+        parameters.read_header(header.as_bytes()).unwrap();
+        let base = BaseString {
+            method: b"GET",
+            origin: &self.url.encoded,
+            path: b"/",
+            parameters: &parameters,
+            selection: Selection::Rfc5849,
+            deviations,
+        };
+        let key = SigningKey::new(&consumer_secret, &token_secret);
+        let signature = signature::sign(SignatureMethod::HmacSha1, &key, &base).unwrap();
+        let signature = crate::oauth::percent::encode(signature.as_bytes());
+        header.push_str(&format!(",oauth_signature=\"{signature}\""));
+        let mut parameters = Parameters::new();
+        parameters.read_header(header.as_bytes()).unwrap();
+        let credentials = parameters
+            .protocol(self.params.methods, Placement::OnePlace)
+            .unwrap()
+            .demand(&[])
+            .unwrap();
+        let request = SignedRequest {
+            method: b"GET",
+            url: &self.url,
+            path: b"/",
+            query: b"",
+            parameters: &parameters,
+            credentials,
+            body: None,
+            secure: true,
+            is_described: false,
+            window: None,
+        };
+        self.verifier
+            .verify(&self.params, Purpose::Api, &request, None)
+            .await
+    }
+
+    fn change(&self, change: impl FnOnce(&mut AccessToken)) {
+        self.store.change_access_token("t", change);
+    }
+}
+
+const RIGHT: Call<'_> = Call {
+    consumer: "shop",
+    token: Some("t"),
+    nonce: "n",
+    secrets: ["secret of shop", "secret of t"],
+};
+
+fn rejection(outcome: Result<Verified, Error>) -> Option<Rejection> {
+    match outcome {
+        Ok(_) => None,
+        Err(Error::Rejection(rejection)) => Some(rejection),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+const WRONG: Rejection = Rejection::SignatureWrong {
+    advice: None,
+    mistake: None,
+    needs: None,
+};
+
+#[tokio::test]
+async fn a_token_opens_nothing_to_another_consumer() {
+    let setup = Setup::new();
+    use Rejection::{ConsumerUnknown, TokenUnknown};
+
+    let [shop, other, t, o] = ["shop", "other", "t", "o"].map(|name| format!("secret of {name}"));
+    let [shop, other, t, o] = [&*shop, &*other, &*t, &*o];
+    for (consumer, token, secrets, expected) in [
+        ("shop", "t", [shop, t], None),
+        // Rightly signed with everything that the other consumer can know.
+        ("shop", "o", [shop, o], Some(TokenUnknown)),
+        ("other", "t", [other, t], Some(TokenUnknown)),
+        ("other", "t", [shop, t], Some(TokenUnknown)),
+        ("none", "t", [shop, t], Some(ConsumerUnknown)),
+        ("Shop", "t", [shop, t], Some(ConsumerUnknown)),
+        ("shop", "T", [shop, t], Some(TokenUnknown)),
+        // A key with a part left out, swapped or shifted over the `&`.
+        ("shop", "t", [shop, ""], Some(WRONG)),
+        ("shop", "t", ["", t], Some(WRONG)),
+        ("shop", "t", [t, shop], Some(WRONG)),
+        ("shop", "t", ["", ""], Some(WRONG)),
+    ] {
+        let call = Call {
+            consumer,
+            token: Some(token),
+            nonce: "n",
+            secrets,
+        };
+        assert_eq!(
+            rejection(setup.protected(&call).await),
+            expected,
+            "{consumer} {token} {secrets:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_nonce_counts_for_consumer_and_token_and_cannot_be_shifted_between_them() {
+    let setup = Setup::new();
+    for (name, key) in [("bc", "a"), ("c", "ab")] {
+        setup.store.put_consumer(&Consumer::for_tests(key));
+        setup.store.put_access_token(&token(name, key));
+    }
+    let call = |consumer, token, nonce, secrets| Call {
+        consumer,
+        token: Some(token),
+        nonce,
+        secrets,
+    };
+    for (again, expected) in [(false, None), (true, Some(Rejection::NonceUsed))] {
+        for call in [
+            call("a", "bc", "d", ["secret of a", "secret of bc"]),
+            call("ab", "c", "d", ["secret of ab", "secret of c"]),
+            call("a", "bc", "cd", ["secret of a", "secret of bc"]),
+        ] {
+            assert_eq!(
+                rejection(setup.protected(&call).await),
+                expected,
+                "{again} {}",
+                call.nonce
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_idle_token_is_asked_for_anew_before_it_is_rejected() {
+    let setup = Setup::new();
+    let call = |nonce| Call { nonce, ..RIGHT };
+    assert_eq!(rejection(setup.protected(&call("1")).await), None);
+    setup.clock.advance(IDLE);
+    assert_eq!(
+        rejection(setup.protected(&call("2")).await),
+        Some(Rejection::TokenExpired)
+    );
+    // Another process has noted a use of its own.
+    let used = setup.clock.now();
+    setup.change(|token| token.last_used_at = Some(used));
+    assert_eq!(rejection(setup.protected(&call("3")).await), None);
+    // After that, all of the stored record counts.
+    setup.clock.advance(IDLE);
+    let used = setup.clock.now();
+    setup.change(|token| {
+        token.last_used_at = Some(used);
+        token.revoked_at = Some(used);
+    });
+    assert_eq!(
+        rejection(setup.protected(&call("4")).await),
+        Some(Rejection::TokenRevoked)
+    );
+    setup.clock.advance(IDLE);
+    setup.store.sql("DELETE FROM access_tokens");
+    assert_eq!(
+        rejection(setup.protected(&call("5")).await),
+        Some(Rejection::TokenUnknown)
+    );
+}
+
+#[tokio::test]
+async fn deviations_are_those_of_the_record_that_the_signature_was_checked_with() {
+    const SHORT_IDLE: Duration = Duration::from_secs(1);
+
+    let mut setup = Setup::new();
+    setup.params.access_idle = Some(SHORT_IDLE);
+    let repeats = Deviation::RepeatsOnce;
+    setup
+        .store
+        .change_consumer("shop", |shop| shop.accept = vec![repeats]);
+    assert_eq!(rejection(setup.protected(&RIGHT).await), None);
+    // Another process has noted a use, and the record that is read again no longer allows it.
+    setup.clock.advance(SHORT_IDLE);
+    let used = setup.clock.now();
+    setup.change(|token| token.last_used_at = Some(used));
+    setup
+        .store
+        .change_consumer("shop", |shop| shop.accept.clear());
+    let call = Call {
+        nonce: "2",
+        ..RIGHT
+    };
+    let text = DeviationSet::NONE.with(repeats);
+    let verified = setup.protected_as(&call, ",a=\"added\",a=\"1\"", text);
+    let verified = verified.await.expect("the signature holds");
+    // What was not signed has to be taken out.
+    assert!(verified.deviations().contains(repeats));
+}
+
+#[tokio::test]
+async fn states_are_told_only_under_a_right_signature() {
+    let setup = Setup::new();
+    setup.change(|token| token.revoked_at = Some(NOW));
+    let wrong = Call {
+        secrets: ["secret of shop", "guess"],
+        ..RIGHT
+    };
+    assert_eq!(rejection(setup.protected(&wrong).await), Some(WRONG));
+    assert_eq!(
+        rejection(setup.protected(&RIGHT).await),
+        Some(Rejection::TokenRevoked)
+    );
+}
+
+#[tokio::test]
+async fn a_previous_secret_verifies_until_its_grace_ends_and_not_in_that_second() {
+    let setup = Setup::new();
+    setup.store.change_consumer("shop", |shop| {
+        let old = std::mem::replace(&mut shop.secret, Secret::from("new"));
+        shop.previous_secret = Some((old, NOW.after(Duration::from_secs(10))));
+    });
+    let old = |nonce| Call { nonce, ..RIGHT };
+    let new = |nonce| Call {
+        nonce,
+        secrets: ["new", "secret of t"],
+        ..RIGHT
+    };
+    assert_eq!(rejection(setup.protected(&old("1")).await), None);
+    assert_eq!(rejection(setup.protected(&new("2")).await), None);
+    // A nonce belongs to the consumer, whichever secret it is signed with.
+    assert_eq!(
+        rejection(setup.protected(&new("1")).await),
+        Some(Rejection::NonceUsed)
+    );
+    setup.clock.advance(Duration::from_secs(10));
+    assert_eq!(rejection(setup.protected(&old("3")).await), Some(WRONG));
+    assert_eq!(rejection(setup.protected(&new("4")).await), None);
+}

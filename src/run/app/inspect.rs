@@ -1,0 +1,239 @@
+//! Checks the files and addresses that a configuration names, for what would make `serve` fail or be unsafe. Changes
+//! nothing.
+//!
+//! `serve` does not start with settings that it cannot serve. It logs settings that it can serve and that are unsafe,
+//! such as a private key that every account can read, at its start and after each reload: a restart must not become an
+//! outage because of something that was unsafe before. `check` fails for either.
+
+use std::{
+    fmt,
+    fs::Metadata,
+    io,
+    net::SocketAddr,
+    os::unix::fs::{FileTypeExt, MetadataExt},
+    path::Path,
+};
+
+use rustix::{
+    fs::{Access, access},
+    io::Errno,
+    process::{Resource, getrlimit},
+};
+use rustls::pki_types::{CertificateDer, ServerName};
+use socket2::{Domain, Protocol, Socket, Type};
+use webpki::EndEntityCert;
+
+use super::{StartError, certificates::Certificate, own::directory};
+use crate::{
+    run::config::{Config, ListenAddress},
+    wire::origin::{Origin, Scheme},
+};
+
+/// The severity of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// It is a mistake wherever this runs.
+    Unsafe,
+    /// It may be intended.
+    Unwise,
+}
+
+/// Something that is unsafe or of no use although `serve` can run with it. Prints as one line: key, cause and fix.
+#[derive(Debug)]
+pub struct Finding {
+    /// Its severity.
+    pub severity: Severity,
+    key: &'static str,
+    message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.message)
+    }
+}
+
+/// Logs the findings of [`inspect`].
+pub(super) fn log(config: &Config, listener: SocketAddr) {
+    for finding in inspect(config, listener) {
+        match finding.severity {
+            Severity::Unsafe => tracing::error!("{finding}"),
+            Severity::Unwise => tracing::warn!("{finding}"),
+        }
+    }
+}
+
+/// Checks the modes of secret files, and the names of certificates. A file that cannot be read is skipped: the part
+/// that needs it reports it. `listener` is the address of the first public listener.
+pub fn inspect(config: &Config, listener: SocketAddr) -> Vec<Finding> {
+    let mut findings = Findings(Vec::new());
+    let (listen, upstream) = (&config.listen.tls, &config.upstream.tls);
+    for key in &listen.key {
+        findings.mode("listen.tls.key", key);
+    }
+    if let Some(key) = &upstream.key {
+        findings.mode("upstream.tls.key", key);
+    }
+    for key in &config.identity.assertion.key_files {
+        findings.mode("identity.assertion.key_files", key);
+    }
+    for key in &config.store.encryption_key_file {
+        findings.mode("store.encryption_key_file", key);
+    }
+    if let Some(file) = config.store_file() {
+        findings.mode("store.url", &file);
+    }
+    for (key, file) in config.admin_tokens() {
+        findings.mode(key, file);
+    }
+    let certificates = Certificate::of(config);
+    let served: Vec<_> = certificates
+        .into_iter()
+        .filter(|one| one.key == "listen.tls.certificate")
+        .map(|one| one.der)
+        .collect();
+    if !served.is_empty() {
+        findings.names(config, listener, &served);
+    }
+    findings.0
+}
+
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn add(&mut self, severity: Severity, key: &'static str, message: String) {
+        self.0.push(Finding {
+            severity,
+            key,
+            message,
+        });
+    }
+
+    /// Only its owner may read a secret. A group may be intended: that of a Kubernetes volume, or `ssl-cert`.
+    fn mode(&mut self, key: &'static str, path: &Path) {
+        let Some(found) = path.metadata().ok().filter(Metadata::is_file) else {
+            return;
+        };
+        let mode = found.mode() & 0o777;
+        let (severity, who) = if mode & 0o007 != 0 {
+            (Severity::Unsafe, "every account of this machine")
+        } else if mode & 0o070 != 0 {
+            (Severity::Unwise, "its group")
+        } else {
+            return;
+        };
+        let path = path.display();
+        let message = format!(
+            "{path} holds secrets and is open to {who} (mode {mode:04o}); chmod 600 {path}"
+        );
+        self.add(severity, key, message);
+    }
+
+    /// Each https host that callers use needs a certificate. A proxy in front may show them its own.
+    fn names(&mut self, config: &Config, listener: SocketAddr, served: &[CertificateDer<'static>]) {
+        let base = config.base_url(listener);
+        let public = config.public_api_urls(listener);
+        let public = public
+            .iter()
+            .map(|url| ("service.public_api_urls", &url.origin));
+        let origins = std::iter::once(("service.base_url", &base)).chain(public);
+        let mut seen: Vec<&str> = Vec::new();
+        for (of, origin) in origins {
+            if origin.scheme != Scheme::Https || seen.contains(&origin.host.as_str()) {
+                continue;
+            }
+            seen.push(&origin.host);
+            if served.iter().any(|served| covers(served, origin)) {
+                continue;
+            }
+            let host = &origin.host;
+            let behind_proxy = !config.listen.trusted_proxies.is_empty();
+            let (severity, fix) = if behind_proxy {
+                (
+                    Severity::Unwise,
+                    "this works only if the trusted proxy shows callers a certificate of its own",
+                )
+            } else if origin.is_loopback() {
+                (Severity::Unwise, "use a certificate that has this name")
+            } else {
+                (
+                    Severity::Unsafe,
+                    "callers will refuse to connect; use a certificate that has this name",
+                )
+            };
+            let message = format!("no certificate is for {host}, the host of {of}; {fix}");
+            self.add(severity, "listen.tls.certificate", message);
+        }
+    }
+}
+
+fn covers(certificate: &CertificateDer<'_>, origin: &Origin) -> bool {
+    let (Ok(certificate), Ok(name)) = (
+        EndEntityCert::try_from(certificate),
+        ServerName::try_from(origin.bare_host()),
+    ) else {
+        return false;
+    };
+    certificate.verify_is_valid_for_subject_name(&name).is_ok()
+}
+
+/// Checks that every listener's address can be bound, and reports which are in use now: a running `serve` uses them.
+///
+/// # Errors
+/// [`StartError::Listen`]
+pub fn listeners(config: &Config) -> Result<String, StartError> {
+    let mut addresses = Vec::new();
+    let workers = config.workers().get();
+    let sockets = (workers * config.listen.address.len()) as u64;
+    if getrlimit(Resource::Nofile)
+        .maximum
+        .is_some_and(|limit| sockets >= limit)
+    {
+        let error = Errno::MFILE.into();
+        return Err(StartError::listen("listen.workers", workers, error));
+    }
+    for (key, address) in config.listeners() {
+        let bound = match &address {
+            ListenAddress::Tcp(address) => bind(*address),
+            ListenAddress::Unix(path) => unix_socket(path),
+        };
+        match bound {
+            Ok(()) => addresses.push(address.to_string()),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                addresses.push(format!("{address} (in use now)"));
+            }
+            Err(error) => return Err(StartError::listen(key, address, error)),
+        }
+    }
+    Ok(addresses.join(", "))
+}
+
+/// Binds as a listener would, without listening.
+fn bind(address: SocketAddr) -> io::Result<()> {
+    let (domain, protocol) = (Domain::for_address(address), Protocol::TCP);
+    let socket = Socket::new(domain, Type::STREAM, Some(protocol))?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())
+}
+
+fn unix_socket(path: &Path) -> io::Result<()> {
+    // This fails for a path that is too long.
+    std::os::unix::net::SocketAddr::from_pathname(path)?;
+    match path.symlink_metadata() {
+        Ok(found) if found.file_type().is_socket() => Ok(()),
+        Ok(_) => Err(io::Error::other("there is something else, not a socket")),
+        Err(_) => can_create(path),
+    }
+}
+
+/// Whether a file can be created there.
+///
+/// # Errors
+/// The system's, about the directory.
+pub fn can_create(path: &Path) -> io::Result<()> {
+    let directory = directory(path);
+    if !directory.metadata()?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    Ok(access(directory, Access::WRITE_OK | Access::EXEC_OK)?)
+}

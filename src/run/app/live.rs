@@ -1,0 +1,532 @@
+//! Turns the configuration into the state that requests need. A reload swaps all of it.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use http::HeaderValue;
+
+use super::{StartError, descriptors, services::Services};
+use crate::{
+    base::{
+        clock::{Clock, UnixTime},
+        language::PageFileError,
+        tls::TlsFiles,
+    },
+    gateway::{authorize::Authorizer, proxy::Live},
+    oauth::{MethodSet, diagnosis::OtherUrl},
+    operator::{
+        admin::{
+            Backend,
+            console::{COOKIE, SECURE_COOKIE},
+            tokens::{TokenFileError, Tokens},
+        },
+        explain,
+        manage::{self, Management},
+    },
+    provider::{
+        endpoints::{Endpoints, Exchange, Lifetimes, UserField},
+        pages::{self, Pages, PermissionText, cookie_names},
+        respond::{
+            colour::Palette,
+            look::{self, Look},
+        },
+    },
+    records::store::record::BodyHash,
+    request::{
+        forward::{self, FoldedNames, HTTPOXY, HostMode, LOOKALIKES, pool, tls},
+        identity::{Assertion, Identity, IdentityNames, keys::Keys},
+        parse::origin::{Origins, PublicUrl},
+        policy::{
+            operations::{Access, Operation, Operations},
+            rate::ConsumerRate,
+            sunset::{BrownOut, Concerned, Sunset},
+        },
+        route::{self, FlowCall, FlowPaths},
+        verify,
+    },
+    run::config::{self, ApiUrl, Config, Enforcement, Preflight, UpstreamHost},
+    wire::{
+        origin::{HttpUrl, Origin, Scheme},
+        outbound::Dialer,
+        server::{buffered::Shares, caller::Limits, tls::TlsError},
+    },
+};
+
+/// Makes the state that requests need; `listener` is the address of the first public listener.
+///
+/// # Errors
+/// [`StartError`] names the key at fault.
+pub fn live(
+    config: &Config,
+    listener: SocketAddr,
+    services: &Services,
+) -> Result<Live, StartError> {
+    let origins = Arc::new(origins(config, listener));
+    let sunset = sunset(config, &services.clock).map(Arc::new);
+    let keys = Keys::read(&config.identity.assertion.key_files)?;
+    let verify = verify_params(config, listener);
+    let look = Arc::new(look(config, listener)?);
+    let rate = config.limits.requests_per_consumer.map(ConsumerRate::new);
+    let rate = rate.map(Arc::new);
+    let endpoints = Endpoints {
+        verifier: Arc::clone(&services.verifier),
+        verify: verify.clone(),
+        lifetimes: Lifetimes {
+            request: config.tokens.request_ttl,
+            access: config.tokens.access_ttl,
+        },
+        rate: rate.clone(),
+        max_request_tokens: config.limits.request_tokens_per_consumer.get(),
+        user_parameters: config.tokens.user_parameters(),
+        feed: Arc::clone(&services.pages.feed),
+        base: origins.base.clone(),
+        sunset: sunset.clone(),
+        exchange: keys.as_ref().and_then(|keys| exchange(config, keys)),
+        clock: services.clock.clone(),
+    };
+    let pages = page_params(config, &origins, Arc::clone(&look));
+    let authorizer = Authorizer {
+        verifier: Arc::clone(&services.verifier),
+        verify,
+        pages: Pages::new(pages, services.pages.clone()),
+        flow: flow_paths(config),
+        origins: Arc::clone(&origins),
+        operations: operations(config),
+        enforce: config.signature.enforcement == Enforcement::Enforce,
+        forward_preflights: config.operations.preflight == Preflight::Forward,
+        sunset,
+        rate,
+    };
+    Ok(Live {
+        limits: limits(config),
+        route: route::Params {
+            flow: flow_paths(config),
+            exchange: endpoints.exchange.is_some(),
+            jwk_set: keys.is_some(),
+            assets: look.assets().map(|asset| asset.path.clone()).collect(),
+        },
+        endpoints,
+        authorizer,
+        conventions: config.paths.policy,
+        forward: forward_params(config, &origins.base.origin, keys.as_ref(), services),
+        upstream: upstream_params(config)?,
+        look,
+        admin_hosts: config
+            .admin
+            .hosts
+            .iter()
+            .map(|name| name.0.clone())
+            .collect(),
+        access_log: config.log.access,
+        concurrent_requests: descriptors::at_most(
+            config.limits.concurrent_requests.get() as usize,
+            descriptors::limit(),
+        ),
+        jwk_set: keys.map(|keys| keys.set),
+        origins,
+    })
+}
+
+/// The end of OAuth 1.0a, if anything of it is planned.
+fn sunset(config: &Config, clock: &Clock) -> Option<Sunset> {
+    let written = &config.sunset;
+    if *written == config::Sunset::default() && config.brown_out.is_empty() {
+        return None;
+    }
+    let brown_out = |one: &config::BrownOut| BrownOut {
+        during: one.from.0..one.until.0,
+        consumers: Concerned(match one.consumers.is_empty() {
+            true => written.consumers.clone(),
+            false => one.consumers.clone(),
+        }),
+    };
+    let date = written.date.map(|date| date.0);
+    let deprecation = written.deprecation.and_then(|since| Some(since.0?.0));
+    // OAuth 1.0a is deprecated at its end at the latest.
+    let now = clock.now().min(date.unwrap_or(UnixTime(u64::MAX)));
+    let brown_outs = config.brown_out.iter().map(brown_out).collect();
+    Some(Sunset::new(
+        deprecation.unwrap_or(now),
+        date,
+        written.link.as_ref().map(|link| link.0.as_str()),
+        (Concerned(written.consumers.clone()), brown_outs),
+        clock.clone(),
+    ))
+}
+
+/// The exchange, if there is one.
+fn exchange(config: &Config, keys: &Keys) -> Option<Exchange> {
+    Some(Exchange {
+        audience: config.exchange.audience.clone()?,
+        ttl: config.exchange.ttl,
+        signer: keys.signer("at+jwt"),
+    })
+}
+
+/// The fields that identify the caller; `base` is the origin of the token endpoints.
+fn identity(config: &Config, base: &Origin, keys: Option<&Keys>, clock: &Clock) -> Identity {
+    let (identity, signed) = (&config.identity, &config.identity.assertion);
+    let assertion = || {
+        let parties = (base.to_string(), config.assertion_audience()?);
+        let (header, bound) = (signed.header.clone()?, (signed.ttl, signed.bind));
+        Some(Assertion::new(header, keys?, parties, bound, clock.clone()))
+    };
+    Identity {
+        names: IdentityNames {
+            user: identity.user_header.clone(),
+            consumer: identity.consumer_header.clone(),
+            permissions: identity.permissions_header.clone(),
+            kind: identity.kind_header.clone(),
+        },
+        assertion: assertion(),
+        parameters: {
+            let headers = config.operation.iter().flat_map(|it| &it.headers.0);
+            headers.map(|header| header.name.clone()).collect()
+        },
+    }
+}
+
+/// Makes the backend of the admin API and the console, if they are on.
+///
+/// # Errors
+/// The files of the tokens.
+pub(super) fn backend(
+    config: &Config,
+    listener: SocketAddr,
+    services: &Services,
+) -> Result<Option<Backend>, TokenFileError> {
+    let Some(tokens) = admin_tokens(config)? else {
+        return Ok(None);
+    };
+    let (store, feed) = (Arc::clone(&services.store), Arc::clone(&services.feed));
+    let settings = manage_settings(config);
+    Ok(Some(Backend {
+        tokens,
+        manage: Management::new(store, services.clock.clone(), settings, Some(feed)),
+        rules: explain_rules(config, listener),
+    }))
+}
+
+/// Reads the tokens of the admin API, if it is on.
+///
+/// # Errors
+/// The files.
+pub fn admin_tokens(config: &Config) -> Result<Option<Tokens>, TokenFileError> {
+    let admin = &config.admin;
+    let write = admin.token_file.as_deref();
+    let read = admin.read_token_file.as_deref();
+    write.map(|write| Tokens::read(write, read)).transpose()
+}
+
+/// The settings for new records.
+pub const fn manage_settings(config: &Config) -> manage::Settings {
+    manage::Settings {
+        default_dialect: config.signature.default_dialect,
+        access_ttl: config.tokens.access_ttl,
+    }
+}
+
+fn limits(config: &Config) -> Limits {
+    let limits = &config.limits;
+    Limits {
+        head_bytes: limits.head_bytes,
+        head_fields: limits.head_fields.get() as usize,
+        target_bytes: limits.target_bytes,
+        handshake_timeout: limits.handshake_timeout,
+        head_timeout: limits.head_timeout,
+        idle_timeout: limits.idle_timeout,
+        body_timeout: limits.body_timeout,
+        form_timeout: limits.form_timeout,
+        form_bytes: limits.form_bytes,
+        page_form_timeout: limits.page_form_timeout,
+        form_shares: Shares::of(limits.form_memory, limits.form_bytes),
+        form_fields: limits.form_fields.get() as usize,
+        header_case: config.upstream.header_case,
+        streams: config.listen.http2.then_some(limits.http2_streams),
+    }
+}
+
+fn origins(config: &Config, listener: SocketAddr) -> Origins {
+    let base: HttpUrl = config.base_url(listener).into();
+    let public = config.public_api_urls(listener).into_iter();
+    Origins {
+        base: base.into(),
+        pages: config.service.page_urls.clone(),
+        public: public.map(PublicUrl::from).collect(),
+        prefix_mode: config.service.prefix,
+        trusted_proxies: config.listen.trusted_proxies.clone(),
+        family: config.listen.forwarded,
+    }
+}
+
+/// The URLs that a consumer may sign in place of the one that it calls: the public ones, and that of the API.
+fn other_urls(public: impl IntoIterator<Item = HttpUrl>, api: Option<&HttpUrl>) -> Vec<OtherUrl> {
+    let other = |HttpUrl { origin, path }: HttpUrl, internal| OtherUrl {
+        scheme: origin.scheme,
+        host: origin.host,
+        port: origin.port,
+        prefix: path,
+        internal,
+    };
+    let public = public.into_iter().map(|url| other(url, false));
+    public
+        .chain(api.map(|url| other(url.clone(), true)))
+        .collect()
+}
+
+/// The rules of verification.
+pub fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
+    let base = config.base_url(listener).into();
+    let public = config.public_api_urls(listener).into_iter().chain([base]);
+    let methods: MethodSet = config.signature.methods.iter().copied().collect();
+    verify::Params {
+        methods,
+        default_dialect: config.signature.default_dialect,
+        accept_description: config.signature.accept_description,
+        window: config.signature.timestamp_window,
+        access_idle: config.tokens.access_idle,
+        advice: config.signature.advice,
+        other_urls: other_urls(public, config.api_on_network()),
+    }
+}
+
+/// The paths of the token endpoints.
+pub fn flow_paths(config: &Config) -> FlowPaths {
+    let service = &config.service;
+    FlowPaths::new(
+        &service.path,
+        service.aliases,
+        [
+            (FlowCall::RequestToken, &service.request_token_paths),
+            (FlowCall::Authorize, &service.authorize_paths),
+            (FlowCall::AccessToken, &service.access_token_paths),
+        ],
+    )
+}
+
+/// The rules by which a request is explained.
+pub fn explain_rules(config: &Config, listener: SocketAddr) -> explain::Rules {
+    explain::Rules {
+        verify: verify_params(config, listener),
+        flow: flow_paths(config),
+        operations: Arc::new(operations(config)),
+    }
+}
+
+/// The paths of the authorization page beside `service.path`.
+fn page_paths(config: &Config) -> Vec<String> {
+    let flow = flow_paths(config);
+    let named = flow.named().iter();
+    let pages = named.filter(|(_, call)| *call == FlowCall::Authorize);
+    pages.map(|(path, _)| path.path().to_owned()).collect()
+}
+
+/// The parameters of the authorization page that the configuration names.
+fn page_parameters(config: &Config) -> Vec<String> {
+    let service = &config.service;
+    let paths = service.authorize_paths.iter();
+    let demanded = paths.flat_map(|path| path.names().map(str::to_owned));
+    let renamed = service.page_parameters.0.iter();
+    demanded
+        .chain(renamed.map(|(name, _)| name.clone()))
+        .collect()
+}
+
+/// Makes the look that all pages share.
+///
+/// # Errors
+/// A file of it that cannot be used.
+pub fn look(config: &Config, listener: SocketAddr) -> Result<Look, PageFileError> {
+    let pages = &config.pages;
+    Look::read(look::Params {
+        realm: config.service.realm.clone(),
+        origin: config.base_url(listener).to_string(),
+        path: config.service.path.clone(),
+        page_paths: page_paths(config),
+        page_parameters: page_parameters(config),
+        name: pages.name.as_ref().unwrap_or(&config.service.realm).clone(),
+        messages: pages.messages.clone(),
+        permissions: config.permission.iter().map(|it| it.name.clone()).collect(),
+        logo: pages.logo.clone(),
+        logo_dark: pages.logo_dark.clone(),
+        stylesheet: pages.stylesheet.clone(),
+        palette: Palette {
+            accent: pages.accent,
+            accent_dark: pages.accent_dark,
+            background: pages.background,
+            background_dark: pages.background_dark,
+        },
+        terms_url: pages.terms_url.as_ref().map(|url| url.0.clone()),
+        privacy_url: pages.privacy_url.as_ref().map(|url| url.0.clone()),
+        help_url: pages.help_url.as_ref().map(|url| url.0.clone()),
+        docs_url: config.service.docs_url.as_ref().map(|url| url.0.clone()),
+        recovery_url: pages.recovery_url.as_ref().map(|url| url.0.clone()),
+    })
+}
+
+fn page_params(config: &Config, origins: &Arc<Origins>, look: Arc<Look>) -> pages::Params {
+    let text = |entry: &config::PermissionEntry| PermissionText {
+        name: entry.name.clone(),
+        title: entry
+            .title
+            .clone()
+            .unwrap_or_else(|| entry.name.to_string()),
+        description: entry.description.clone().unwrap_or_default(),
+        sensitive: entry.sensitive,
+    };
+    let profile = config.tokens.user_parameters();
+    pages::Params {
+        origins: Arc::clone(origins),
+        parameters: config.service.page_parameters.0.clone(),
+        look,
+        session_ttl: config.login.session_ttl,
+        sessions_per_user: config.limits.sessions_per_user,
+        user_headers: config.user_headers(),
+        request_ttl: config.tokens.request_ttl,
+        access_ttl: config.tokens.access_ttl,
+        access_idle: config.tokens.access_idle,
+        default_dialect: config.signature.default_dialect,
+        permissions: config.permission.iter().map(text).collect(),
+        permission_language: config
+            .pages
+            .permission_language
+            .as_ref()
+            .map(|it| it.0.clone()),
+        gives_display_name: profile
+            .iter()
+            .any(|(_, field)| *field == UserField::DisplayName),
+    }
+}
+
+/// The operations.
+fn operations(config: &Config) -> Operations {
+    let operation = |entry: &config::Operation| Operation {
+        path: entry.path.clone(),
+        methods: entry.methods.iter().map(ToString::to_string).collect(),
+        permission: entry.permission.clone(),
+        access: Access::of(&entry.access),
+        enforce: entry
+            .enforcement
+            .map(|enforcement| enforcement == Enforcement::Enforce),
+        websocket: !entry.upgrade.is_empty(),
+        needs_body_hash: entry.body_hash == BodyHash::Required,
+        timestamp_window: entry.timestamp_window,
+        forward_authorization: entry.forward_authorization,
+        headers: entry.headers.0.clone(),
+        index: 0,
+    };
+    let unlisted = Access::of(config.unlisted());
+    let hide = config.operations.forbidden_status == 404;
+    let listed = config.operation.iter().map(operation).collect();
+    Operations::new(listed, unlisted, hide, config.paths.similar)
+}
+
+fn forward_params(
+    config: &Config,
+    base: &Origin,
+    keys: Option<&Keys>,
+    services: &Services,
+) -> forward::Params {
+    let upstream = &config.upstream;
+    let identity = identity(config, base, keys, &services.clock);
+    let login = config.user_headers();
+    let login = login.map(|headers| [Some(headers.user), headers.display_name]);
+    let login = login.iter().flatten().flatten();
+    let names = identity.names().chain(login).map(ToString::to_string);
+    let dropped = names
+        .chain(
+            config
+                .upstream
+                .drop_headers
+                .iter()
+                .map(|name| name.as_str().to_owned()),
+        )
+        .chain([HTTPOXY.to_owned()]);
+    let (api_path, api_origin, api_host) = match &upstream.api_url {
+        Some(ApiUrl::Tcp(url)) => (
+            url.path.clone(),
+            url::Url::parse(&url.to_string())
+                .ok()
+                .map(|url| url.origin()),
+            url.origin.authority(),
+        ),
+        Some(ApiUrl::Unix(_)) | None => (String::new(), None, "localhost".to_owned()),
+    };
+    let cookies = cookie_names(base.is_https());
+    forward::Params {
+        api_path,
+        api_origin,
+        host: match &upstream.host {
+            UpstreamHost::Public => HostMode::Public,
+            UpstreamHost::Upstream => HostMode::Fixed(field_value(&api_host)),
+            UpstreamHost::Name(name) => HostMode::Fixed(field_value(name)),
+        },
+        forwarded: upstream.forwarded,
+        dropped: FoldedNames::new(dropped),
+        lookalikes: FoldedNames::new(LOOKALIKES),
+        identity,
+        forward_authorization: config.identity.forward_authorization,
+        cookies: [cookies.session, cookies.login, COOKIE, SECURE_COOKIE],
+        hop: field_value(&services.hop),
+        response_timeout: upstream.response_timeout,
+        tunnel_timeout: config.limits.tunnel_timeout,
+    }
+}
+
+/// A host that the configuration has checked, as a field has it.
+fn field_value(host: &str) -> HeaderValue {
+    HeaderValue::from_str(host).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// The rules for connections to the API; `None`: there is no API.
+///
+/// # Errors
+/// The files of its TLS.
+pub fn upstream_params(config: &Config) -> Result<Option<pool::Params>, TlsError> {
+    let upstream = &config.upstream;
+    let Some(url) = &upstream.api_url else {
+        return Ok(None);
+    };
+    let (address, tls) = match url {
+        ApiUrl::Unix(path) => (pool::Address::Unix(path.clone()), None),
+        ApiUrl::Tcp(url) => {
+            let origin = &url.origin;
+            let host = origin.bare_host().to_owned();
+            let tls = if origin.scheme == Scheme::Https {
+                let files = &upstream.tls;
+                let name = files.server_name.as_ref().map_or(&host, |name| &name.0);
+                let params = tls::Params {
+                    files: TlsFiles {
+                        ca: files.ca.clone(),
+                        identity: files.certificate.clone().zip(files.key.clone()),
+                    },
+                    ca_key: "upstream.tls.ca",
+                    server_name: name.clone(),
+                    http2: upstream.http2,
+                };
+                Some(tls::client_config(&params)?)
+            } else {
+                None
+            };
+            (pool::Address::Tcp(host, origin.port), tls)
+        }
+    };
+    Ok(Some(pool::Params {
+        address,
+        header_case: upstream.header_case,
+        tls,
+        http2: upstream.http2,
+        dialer: Dialer {
+            stale_addresses: upstream.stale_addresses,
+            // An API that takes nothing of a body may have as long as its limit says.
+            user_timeout: Dialer::default()
+                .user_timeout
+                .max(config.limits.body_timeout),
+        },
+        connect_timeout: upstream.connect_timeout,
+        idle_timeout: upstream.idle_timeout,
+        max_age: upstream.max_age,
+        // The kept connections of all workers together leave enough descriptors for callers.
+        max_idle: (upstream.max_idle as usize)
+            .min(descriptors::at_most(usize::MAX, descriptors::limit()) / config.workers()),
+    }))
+}

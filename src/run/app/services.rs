@@ -1,0 +1,588 @@
+//! The services that live as long as the process: store, cache, nonce window, login, metrics.
+
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use sd_notify::NotifyState;
+use thiserror::Error;
+use tokio::time::{Instant, sleep};
+
+use super::{certificates::Certificate, inspect::can_create, manager, own::resolved, watch};
+use crate::{
+    base::{
+        clock::{Clock, UnixTime},
+        random::{self, NoRandomness},
+        secret::Secret,
+        tls::TlsFiles,
+    },
+    operator::admin::readiness::Readiness,
+    provider::{
+        login::{self, HttpLogin, LocalLogin, PasswordPool, Throttle},
+        pages,
+    },
+    records::{
+        nonce::{self, LocalWindow, Opened, SharedWindow},
+        store::{
+            self, OpenError, OpenProblem, Opening, Store, StoreError,
+            cached::{self, Cached},
+            feed::ChangeHub,
+            postgres::{self, Lookup, LookupParams},
+            redis,
+            seal::{KeyFileError, SealKey},
+        },
+    },
+    request::{
+        forward,
+        verify::{Verifier, nonces::Nonces},
+    },
+    run::config::{Config, LoginBackend, NonceScope, Sql, StoreBackend, StoreUrl},
+    telemetry::{
+        charts::Charts, conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics,
+        rejections::Rejections,
+    },
+    wire::{origin::Origin, outbound::Target, server::tls::TlsError},
+};
+
+/// The time between two attempts to lock the nonce window.
+const LOCK_EVERY: Duration = Duration::from_millis(20);
+
+/// Why a service cannot be opened.
+#[derive(Debug, Error)]
+pub enum ServiceError {
+    /// The store cannot be opened.
+    #[error("store.url: {0}")]
+    Store(#[from] OpenError),
+    /// A URL of PostgreSQL cannot be used.
+    #[error("{key}: {source}")]
+    Url {
+        /// Its key.
+        key: &'static str,
+        /// The cause.
+        source: postgres::UrlError,
+    },
+    /// The credentials of an existing system cannot be looked up.
+    #[error(transparent)]
+    Lookup(#[from] postgres::LookupError),
+    /// There is no store.
+    #[error(
+        "store.url: {}: no such file; correct store.url, or create a store with countersign serve, consumer add, user add or import",
+        .0.display()
+    )]
+    Missing(PathBuf),
+    /// The key of the store cannot be read.
+    #[error("store.encryption_key_file: {}: {source}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: KeyFileError,
+    },
+    /// The nonce window cannot be opened.
+    #[error("nonce.path: {0}")]
+    Nonces(#[from] nonce::OpenError),
+    /// The Redis for shared nonces cannot be opened.
+    #[error("nonce.url: {0}")]
+    NonceRedis(#[from] redis::OpenError),
+    /// `nonce.url` is not a URL of Redis.
+    #[error("nonce.url: {0}")]
+    NonceUrl(&'static str),
+    /// The store cannot share nonces.
+    #[error("nonce.scope: this store cannot share nonces between replicas")]
+    NoSharedNonces,
+    /// Store and nonce window are one file.
+    #[error(
+        "nonce.path: {} is the store's own file, store.url; write another, or leave it out",
+        path.display()
+    )]
+    OneFile {
+        /// The file, as `nonce.path` has it.
+        path: PathBuf,
+    },
+    /// The store does not respond.
+    #[error("store.url: {0}")]
+    Unavailable(#[from] StoreError),
+    /// The high-water mark of accepted nonces cannot be written.
+    #[error(transparent)]
+    Mark(#[from] MarkError),
+    /// The system gives no randomness.
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
+    /// The certificates of the login endpoint's authorities.
+    #[error(transparent)]
+    LoginTls(#[from] TlsError),
+    /// Two metrics have one name.
+    #[error("cannot count: {0}")]
+    Metrics(#[from] prometheus::Error),
+    /// The system gives no more threads.
+    #[error("cannot start a thread")]
+    Thread(#[source] io::Error),
+}
+
+/// Why the high-water mark of accepted timestamps cannot be recorded.
+#[derive(Debug, Error)]
+pub enum MarkError {
+    /// The store cannot write it.
+    #[error("store.url: {0}")]
+    Store(#[from] StoreError),
+    /// The file of the nonce window cannot be written.
+    #[error("nonce.path: {0}")]
+    Window(#[from] io::Error),
+}
+
+/// The services of a process.
+pub struct Services {
+    /// Tells the time.
+    pub clock: Clock,
+    /// The name of this process in the requests it forwards: random, and the same until the process ends.
+    pub hop: Arc<str>,
+    /// Consumers, users and tokens.
+    pub store: Arc<dyn Store>,
+    /// Credentials ready for use.
+    pub credentials: Arc<Cached>,
+    /// Reports the changes of all processes.
+    pub feed: Arc<ChangeHub>,
+    /// Used nonces.
+    pub nonces: Arc<Nonces>,
+    /// Verifies signed requests.
+    pub verifier: Arc<Verifier>,
+    /// The services of the pages.
+    pub pages: pages::Services,
+    /// The metrics.
+    pub metrics: Arc<Metrics>,
+    /// The conditions that last.
+    pub conditions: Arc<Conditions>,
+    /// The last calls that were rejected or failed.
+    pub rejections: Arc<Rejections>,
+    /// The counts of each minute of the last hour, and of each quarter of an hour of the last day.
+    pub charts: Arc<Charts>,
+    /// The certificates of the listeners.
+    pub certificates: Arc<ArcSwap<Vec<Certificate>>>,
+    /// Checks whether signed calls can be served.
+    pub readiness: Arc<Readiness>,
+}
+
+/// Opens the store that the configuration names.
+///
+/// # Errors
+/// [`ServiceError`] names key and file.
+pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<dyn Store>, ServiceError> {
+    open_store_with(config, opening, open_lookup(config, opening)?)
+}
+
+fn open_store_with(
+    config: &Config,
+    opening: Opening,
+    lookup: Option<Arc<Lookup>>,
+) -> Result<Arc<dyn Store>, ServiceError> {
+    let url = &config.store.url;
+    if opening == Opening::Existing && is_store_missing(config) {
+        return Err(ServiceError::Missing(url.sqlite_path()));
+    }
+    Ok(store::open_store(store::Params {
+        backend: match config.store.backend {
+            StoreBackend::Sqlite => store::Backend::Sqlite(url.sqlite_path()),
+            StoreBackend::Postgres => {
+                store::Backend::Postgres(Box::new(postgres_url("store.url", url)?))
+            }
+        },
+        keys: read_keys(config)?,
+        opening,
+        outside: lookup.map(|lookup| lookup as _),
+    })?)
+}
+
+/// Whether the store is a file that does not exist.
+#[must_use]
+pub fn is_store_missing(config: &Config) -> bool {
+    // If the path cannot be inspected, opening the store reports why.
+    let file = config.store_file();
+    file.is_some_and(|file| matches!(file.try_exists(), Ok(false)))
+}
+
+/// Opens the store for a command, and creates it if there is none; then it also returns the place of the new store.
+///
+/// # Errors
+/// [`ServiceError`] names key and file.
+pub fn open_or_create_store(
+    config: &Config,
+) -> Result<(Arc<dyn Store>, Option<String>), ServiceError> {
+    let place = match open_store(config, Opening::Existing) {
+        Err(ServiceError::Missing(path)) => path.display().to_string(),
+        Err(ServiceError::Store(OpenError {
+            place,
+            problem: OpenProblem::Missing,
+        })) => place,
+        opened => return Ok((opened?, None)),
+    };
+    Ok((open_store(config, Opening::Command)?, Some(place)))
+}
+
+/// The look-up of credentials of an existing system, if there is one. No server is reached yet.
+///
+/// # Errors
+/// [`ServiceError::Lookup`]: a file of TLS.
+pub fn open_lookup(config: &Config, opening: Opening) -> Result<Option<Arc<Lookup>>, ServiceError> {
+    let lookup = &config.store.lookup;
+    let Some(url) = &lookup.url else {
+        return Ok(None);
+    };
+    let sql = |sql: &Option<Sql>| sql.as_ref().map(|Sql(text)| text.clone());
+    let params = LookupParams {
+        url: postgres_url("store.lookup.url", url)?,
+        consumer_sql: sql(&lookup.consumer_sql),
+        token_sql: sql(&lookup.token_sql),
+    };
+    Ok(Some(Arc::new(Lookup::open(params, opening)?)))
+}
+
+fn postgres_url(key: &'static str, url: &StoreUrl) -> Result<postgres::Url, ServiceError> {
+    postgres::Url::parse(url.expose()).map_err(|source| ServiceError::Url { key, source })
+}
+
+/// Reads the keys of the store, if there are any.
+///
+/// # Errors
+/// [`ServiceError::Key`]
+pub fn read_keys(config: &Config) -> Result<Vec<SealKey>, ServiceError> {
+    let paths = config.store.encryption_key_file.iter();
+    let keys = paths.map(|path| {
+        SealKey::read(path).map_err(|source| ServiceError::Key {
+            path: path.clone(),
+            source,
+        })
+    });
+    keys.collect()
+}
+
+/// Checks the paths of store and nonce window before either is created.
+///
+/// # Errors
+/// [`ServiceError::OneFile`], and [`ServiceError::Store`] for a directory that is missing or cannot be written: the window,
+/// which is beside the store, would complain of a key that nobody wrote.
+pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
+    let Some(store) = config.store_file() else {
+        return Ok(());
+    };
+    match &config.nonce.path {
+        Some(path) if resolved(path) == resolved(&store) => {
+            Err(ServiceError::OneFile { path: path.clone() })
+        }
+        Some(_) => Ok(()),
+        None => {
+            let problem = match can_create(&resolved(&store)) {
+                Ok(()) => return Ok(()),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                        OpenProblem::DirectoryMissing
+                    }
+                    _ => OpenProblem::NotWritable(error.into()),
+                },
+            };
+            Err(ServiceError::Store(OpenError {
+                place: store.display().to_string(),
+                problem,
+            }))
+        }
+    }
+}
+
+/// Opens the nonce window. If the previous process is ending, it gives up the lock about a second after its SIGTERM and
+/// `listen.drain_delay`; this waits for the lock until `deadline`.
+async fn open_window(
+    params: &nonce::Params,
+    deadline: Instant,
+) -> Result<Opened, nonce::OpenError> {
+    let mut is_logged = false;
+    loop {
+        match LocalWindow::open(params) {
+            Err(nonce::OpenError::Locked { path }) if Instant::now() < deadline => {
+                if !std::mem::replace(&mut is_logged, true) {
+                    let path = tracing::field::display(path.display());
+                    tracing::info!(
+                        path,
+                        "another process has the nonce window: waiting until it ends"
+                    );
+                    let status = "waiting for another process to give up the nonce window";
+                    manager::tell(&[NotifyState::Status(status)]);
+                }
+                sleep(LOCK_EVERY).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// Opens all services. Waits until `deadline` for an ending process to give up the nonce window.
+///
+/// # Errors
+/// [`ServiceError`] names key and file.
+pub async fn open(
+    config: &Config,
+    clock: Clock,
+    deadline: Instant,
+) -> Result<Services, ServiceError> {
+    check_paths(config)?;
+    // The window first: one process locks it, and another one must not migrate the store of that process.
+    let params = window_params(config);
+    let made = params.path.clone().filter(|path| !path.exists());
+    let opened = open_window(&params, deadline).await?;
+    let store = open_checked_store(config).await.inspect_err(|_| {
+        // A failed start leaves no new file.
+        if let Some(path) = &made {
+            let _ = std::fs::remove_file(path);
+        }
+    })?;
+    let metrics = Arc::new(Metrics::new()?);
+    let _ = store.extensions().metrics.set(Arc::clone(&metrics));
+    let known = store.local_nonces_until().await?;
+    let version = match opened.files() {
+        Some(files) => store.nonce_files(&files.id).await?,
+        None => None,
+    };
+    let opened = opened.after_version(version);
+    let window = opened.start(clock.now(), known, config.nonce.on_lost)?;
+    let throttle = Arc::new(throttle(config)?);
+    let cache = cached::Params {
+        max_entries: config.cache.max_entries,
+        ttl: config.cache.ttl,
+        negative_ttl: config.cache.negative_ttl,
+        stale_if_error: config.cache.stale_if_error,
+    };
+    let cached = Cached::new(Arc::clone(&store), &cache, clock.clone());
+    let credentials = Arc::new(cached);
+    let (counts, reads) = (Arc::clone(&throttle), clock.clone());
+    let apply = move |report: &str| counts.apply_report(report, reads.now());
+    let cached = Arc::clone(&credentials);
+    let feed = Arc::new(ChangeHub::new(
+        Arc::clone(&store),
+        clock.clone(),
+        cached,
+        apply,
+    ));
+    feed.follow().await?;
+    let shared = shared_window(config, &*store, clock.now()).await?;
+    let nonces = Arc::new(Nonces::new(window, shared));
+    nonces
+        .set_on_lost(config.nonce.on_lost)
+        .map_err(MarkError::from)?;
+    mark(&nonces, &*store, &clock).await?;
+    note_imported(&nonces, &*store).await?;
+    let (cached, used) = (Arc::clone(&credentials), Arc::clone(&nonces));
+    let behind = Arc::clone(&store);
+    let verifier = Arc::new(Verifier::new(cached, behind, used, clock.clone()));
+    let (login, passwords) = login_backend(config, &store, &clock)?;
+    let pages = pages::Services {
+        store: Arc::clone(&store),
+        feed: Arc::clone(&feed),
+        login,
+        passwords,
+        throttle,
+        clock: clock.clone(),
+    };
+    let conditions = Arc::new(Conditions::new(clock.clone()));
+    let readiness = Arc::new(Readiness {
+        store: Arc::clone(&store),
+        verifier: Arc::clone(&verifier),
+        nonces: Arc::clone(&nonces),
+        max_nonces: config.nonce.max_entries.get(),
+        heartbeats: Arc::new(Heartbeats::new(config.workers().get())),
+        conditions: Arc::clone(&conditions),
+    });
+    let certificates = Arc::<ArcSwap<_>>::default();
+    let rejections = Arc::new(Rejections::new(clock.clone()));
+    let services = Services {
+        clock,
+        hop: random::identifier()?.into(),
+        store,
+        credentials,
+        feed,
+        nonces,
+        verifier,
+        pages,
+        metrics,
+        conditions,
+        rejections,
+        charts: Arc::default(),
+        certificates,
+        readiness,
+    };
+    watch::watch(&services)?;
+    Ok(services)
+}
+
+/// The store to serve from. What a query for credentials of an existing system runs must not reach it: the role is
+/// checked once there is a schema.
+async fn open_checked_store(config: &Config) -> Result<Arc<dyn Store>, ServiceError> {
+    let lookup = open_lookup(config, Opening::Serve)?;
+    let store = open_store_with(config, Opening::Serve, lookup.clone())?;
+    if let Some(lookup) = lookup {
+        for finding in lookup.check().await? {
+            tracing::warn!("store.lookup.url: {finding}");
+        }
+    }
+    Ok(store)
+}
+
+/// The service that checks passwords, and the pool that hashes new ones.
+type Logins = (Arc<dyn login::LoginBackend>, Option<Arc<PasswordPool>>);
+
+fn login_backend(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    clock: &Clock,
+) -> Result<Logins, ServiceError> {
+    let store = Arc::clone(store);
+    let Some(params) = login_params(config)? else {
+        let pool = PasswordPool::start(PasswordPool::THREADS, PasswordPool::QUEUE)
+            .map_err(ServiceError::Thread)?;
+        let pool = Arc::new(pool);
+        let is_local = config.login.backend == LoginBackend::Local;
+        let passwords = is_local.then(|| Arc::clone(&pool));
+        return Ok((Arc::new(LocalLogin::new(store, pool)), passwords));
+    };
+    let login = HttpLogin::new(params, store, clock.clone());
+    Ok((Arc::new(login), None))
+}
+
+/// The endpoint that checks passwords, if one does.
+///
+/// # Errors
+/// A file of `login.ca`.
+pub fn login_params(config: &Config) -> Result<Option<login::http::Params>, ServiceError> {
+    let login = &config.login;
+    let is_http = login.backend == LoginBackend::Http;
+    let Some(url) = login.url.as_ref().filter(|_| is_http) else {
+        return Ok(None);
+    };
+    Ok(Some(login::http::Params {
+        target: target(&url.origin, login.ca.clone(), "login.ca")?,
+        path: url.path.clone(),
+        timeout: login.timeout,
+        encoding: login.request,
+        fields: login::http::Fields {
+            username: login.username_field.clone(),
+            password: login.password_field.clone(),
+            id: login.id_field.clone(),
+            name: login.name_field.clone(),
+            display_name: login.display_name_field.clone(),
+            success: login.success_field.clone(),
+        },
+    }))
+}
+
+/// Another service at `origin`. Over https its certificate is checked with the authorities in `ca`, or with the system's if `ca`
+/// is empty; `ca_key` names their key or variable in errors.
+///
+/// # Errors
+/// A file of `ca`.
+pub(super) fn target(
+    origin: &Origin,
+    ca: Vec<PathBuf>,
+    ca_key: &'static str,
+) -> Result<Target, TlsError> {
+    let origin = origin.clone();
+    let files = TlsFiles { ca, identity: None };
+    let params = forward::tls::Params {
+        files,
+        ca_key,
+        server_name: origin.bare_host().to_owned(),
+        http2: false,
+    };
+    let tls = origin
+        .is_https()
+        .then(|| forward::tls::client_config(&params));
+    let tls = tls.transpose()?.map(|tls| (tls.config, tls.name));
+    Ok(Target { origin, tls })
+}
+
+fn throttle(config: &Config) -> Result<Throttle, ServiceError> {
+    let keys = read_keys(config)?;
+    let shared_key = keys.first().map(SealKey::for_logins);
+    let shared_key = shared_key.unwrap_or_else(|| Secret::from(""));
+    Ok(Throttle::new(config.login.max_failures, &shared_key))
+}
+
+fn window_params(config: &Config) -> nonce::Params {
+    // Shared nonces are not lost with a process.
+    let is_local = config.nonce_scope() == NonceScope::Local;
+    nonce::Params {
+        path: config.nonce_path().filter(|_| is_local),
+        window: config.longest_window(),
+        max_entries: config.nonce.max_entries.get(),
+    }
+}
+
+/// The Redis for shared nonces, if there is one.
+///
+/// # Errors
+/// [`ServiceError::NonceUrl`]
+pub fn nonce_target(config: &Config) -> Result<Option<redis::Target>, ServiceError> {
+    let url = config.nonce.url.as_ref();
+    let target = url.map(|url| redis::Target::parse(url.expose()));
+    target.transpose().map_err(ServiceError::NonceUrl)
+}
+
+/// The shared window, if `nonce.scope` asks for one.
+async fn shared_window(
+    config: &Config,
+    store: &dyn Store,
+    now: UnixTime,
+) -> Result<Option<Box<dyn SharedWindow>>, ServiceError> {
+    match (config.nonce_scope(), nonce_target(config)?) {
+        (NonceScope::Local, _) => Ok(None),
+        (NonceScope::Shared, Some(target)) => {
+            let kept = store.nonces_kept().await?;
+            let length = config.longest_window();
+            let window = redis::open_nonces(target, kept, now, length).await?;
+            // Only now: another process that finds the note relies on the window in Redis.
+            store.keep_nonces_elsewhere().await?;
+            Ok(Some(window))
+        }
+        (NonceScope::Shared, None) => match store.shared_window() {
+            None => Err(ServiceError::NoSharedNonces),
+            shared => Ok(shared),
+        },
+    }
+}
+
+/// Rejects requests that a store whose records were imported may have accepted, unless `nonce.on_lost` waives that.
+///
+/// # Errors
+/// [`MarkError`]
+pub async fn note_imported(nonces: &Nonces, store: &dyn Store) -> Result<(), MarkError> {
+    if let Some(until) = store.imported_nonces_until().await? {
+        nonces.note_imported(until)?;
+    }
+    Ok(())
+}
+
+/// Writes into the store the version of the closed files of the nonce window: a start with an older copy of them notices that.
+///
+/// # Errors
+/// The store's.
+pub async fn note_files(services: &Services) -> Result<(), StoreError> {
+    let (nonces, store) = (&services.nonces, &services.store);
+    match nonces.window().files().filter(|_| !nonces.are_shared()) {
+        Some(files) => {
+            store
+                .set_local_nonces_until(nonces.high_water_mark(), Some(files))
+                .await
+        }
+        None => Ok(()),
+    }
+}
+
+/// Writes into the store the last timestamp of requests that this run may accept, before it accepts them. A wider
+/// configured window takes effect from then on.
+///
+/// # Errors
+/// [`MarkError`]; once the written mark no longer covers the present, signed requests are rejected.
+pub async fn mark(nonces: &Nonces, store: &dyn Store, clock: &Clock) -> Result<(), MarkError> {
+    if !nonces.are_shared() {
+        let mark = nonces.next_high_water_mark(clock.now())?;
+        let files = nonces.window().files();
+        store.set_local_nonces_until(mark, files).await?;
+        nonces.marked(mark, clock.now())?;
+    }
+    Ok(())
+}

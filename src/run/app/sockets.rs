@@ -1,0 +1,228 @@
+//! Listening sockets that a service manager has opened and passes to this process (`LISTEN_FDS`, `LISTEN_FDNAMES`), as
+//! systemd does for a socket unit. They stay open while one process ends and the next one starts, so no connection is
+//! refused in between.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+    os::unix::net::UnixListener,
+    path::PathBuf,
+};
+
+use listenfd::ListenFd;
+use socket2::SockRef;
+use thiserror::Error;
+
+use crate::{
+    run::config::{Config, FORWARD_AUTH, ListenAddress},
+    wire::origin::is_loopback,
+};
+
+/// The name of each socket, and the key whose address it replaces.
+const NAMES: [(&str, &str); 4] = [
+    ("public", PUBLIC),
+    ("admin", "admin.listen"),
+    ("probe", "admin.probe_listen"),
+    ("forward-auth", FORWARD_AUTH),
+];
+
+/// The key of the public listener.
+pub(super) const PUBLIC: &str = "listen.address";
+
+/// Why passed sockets cannot be used.
+#[derive(Debug, Error)]
+pub enum SocketError {
+    /// No listener has this name.
+    #[error(
+        "LISTEN_FDNAMES: no listener is called '{0}'; set FileDescriptorName= of the socket unit to public, admin, probe or \
+         forward-auth"
+    )]
+    Name(String),
+    /// It is something else than a listening socket of a kind that the listener can have.
+    #[error("LISTEN_FDS: the socket '{name}' is not a listening {wanted} socket; {fix}")]
+    Kind {
+        /// Its name.
+        name: &'static str,
+        /// The kinds that it may have.
+        wanted: &'static str,
+        /// The fix.
+        fix: &'static str,
+    },
+    /// The listener has one socket.
+    #[error(
+        "LISTEN_FDNAMES: several sockets are called '{0}', and this listener has one; pass one"
+    )]
+    Several(&'static str),
+    /// The listener is not configured.
+    #[error("LISTEN_FDNAMES: a socket '{0}' is passed, but {1} is not set; set it, to any address")]
+    Unused(&'static str, &'static str),
+    /// The address of such a socket is not the origin that consumers use.
+    #[error(
+        "service.base_url: missing, since the passed socket {0} is not loopback; write the origin that consumers and \
+         browsers use"
+    )]
+    BaseUrl(SocketAddr),
+    /// The system's.
+    #[error("LISTEN_FDS: {0}")]
+    System(#[from] io::Error),
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub enum Passed {
+    /// TCP.
+    Tcp(TcpListener),
+    /// A Unix socket and its path.
+    Unix(UnixListener, PathBuf),
+}
+
+impl Passed {
+    /// Its address.
+    pub(super) fn address(&self) -> io::Result<ListenAddress> {
+        Ok(match self {
+            Self::Tcp(listener) => ListenAddress::Tcp(listener.local_addr()?),
+            Self::Unix(_, path) => ListenAddress::Unix(path.clone()),
+        })
+    }
+}
+
+/// The sockets that were passed, each with the key whose address it replaces.
+#[derive(Debug, Default)]
+pub struct Sockets(Vec<(&'static str, Passed)>);
+
+impl Sockets {
+    /// Takes them from the environment. To be called before there are threads.
+    ///
+    /// # Errors
+    /// [`SocketError`]
+    pub fn passed() -> Result<Self, SocketError> {
+        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+        let mut names = names.split(':').filter(|name| !name.is_empty());
+        let mut passed = ListenFd::from_env();
+        let mut sockets = Vec::new();
+        for index in 0..passed.len() {
+            let name = match names.next() {
+                // A single socket needs no name.
+                None | Some("unknown") if passed.len() == 1 => "public",
+                name => name.unwrap_or("unknown"),
+            };
+            let known = NAMES.into_iter().find(|(known, _)| *known == name);
+            let (name, key) = known.ok_or_else(|| SocketError::Name(name.to_owned()))?;
+            if key != PUBLIC && sockets.iter().any(|(other, _)| *other == key) {
+                return Err(SocketError::Several(name));
+            }
+            sockets.push((key, take(&mut passed, index, name)?));
+        }
+        Ok(Self(sockets))
+    }
+
+    /// The addresses of the sockets, with their keys.
+    ///
+    /// # Errors
+    /// [`SocketError::System`]
+    pub(super) fn addresses(&self) -> Result<Addresses, SocketError> {
+        let address = |(key, socket): &(_, Passed)| Ok((*key, socket.address()?));
+        Ok(Addresses(
+            self.0
+                .iter()
+                .map(address)
+                .collect::<Result<_, io::Error>>()?,
+        ))
+    }
+
+    /// Takes those of the public listener.
+    pub(super) fn take_public(&mut self) -> Vec<TcpListener> {
+        let public = self.0.extract_if(.., |(key, _)| *key == PUBLIC);
+        let listener = |(_, socket)| match socket {
+            Passed::Tcp(listener) => Some(listener),
+            Passed::Unix(..) => None,
+        };
+        public.filter_map(listener).collect()
+    }
+
+    /// Takes the one of another listener.
+    pub(super) fn take(&mut self, key: &str) -> Option<Passed> {
+        let index = self.0.iter().position(|(of, _)| *of == key)?;
+        Some(self.0.swap_remove(index).1)
+    }
+}
+
+fn take(passed: &mut ListenFd, index: usize, name: &'static str) -> Result<Passed, SocketError> {
+    let is_public = name == "public";
+    let other = SocketError::Kind {
+        name,
+        wanted: if is_public {
+            "TCP"
+        } else {
+            "TCP or Unix stream"
+        },
+        fix: "use ListenStream= and Accept=no in its socket unit",
+    };
+    // It has one of the two kinds, or neither.
+    if let Ok(Some(listener)) = passed.take_tcp_listener(index) {
+        if !SockRef::from(&listener).is_listener()? {
+            return Err(other);
+        }
+        listener.set_nonblocking(true)?;
+        return Ok(Passed::Tcp(listener));
+    }
+    match passed.take_unix_listener(index) {
+        Ok(Some(listener)) if !is_public && SockRef::from(&listener).is_listener()? => {
+            listener.set_nonblocking(true)?;
+            let path = listener.local_addr()?.as_pathname().map(Into::into);
+            Ok(Passed::Unix(listener, path.unwrap_or_default()))
+        }
+        _ => Err(other),
+    }
+}
+
+/// The addresses of passed sockets, with the keys whose addresses they replace.
+#[derive(Debug)]
+pub(super) struct Addresses(Vec<(&'static str, ListenAddress)>);
+
+impl Addresses {
+    /// Replaces the addresses of a configuration.
+    ///
+    /// # Errors
+    /// [`SocketError::Unused`], [`SocketError::BaseUrl`]
+    pub(super) fn replace(&self, config: &mut Config) -> Result<(), SocketError> {
+        let of_public = |(key, address): &(_, ListenAddress)| match address {
+            ListenAddress::Tcp(address) if *key == PUBLIC => Some(*address),
+            _ => None,
+        };
+        let public: Vec<SocketAddr> = self.0.iter().filter_map(of_public).collect();
+        if let Some(&first) = public.first() {
+            if config.service.base_url.is_none() && !is_loopback(first.ip()) {
+                return Err(SocketError::BaseUrl(first));
+            }
+            config.listen.address = public;
+        }
+        for (key, address) in &self.0 {
+            match *key {
+                "admin.listen" => config.admin.listen = address.clone(),
+                "admin.probe_listen" => match &mut config.admin.probe_listen {
+                    Some(listen) => *listen = address.clone(),
+                    None => return Err(SocketError::Unused("probe", key)),
+                },
+                FORWARD_AUTH => match &mut config.forward_auth.listen {
+                    Some(listen) => *listen = address.clone(),
+                    None => return Err(SocketError::Unused("forward-auth", key)),
+                },
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there are none.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Logs the keys that have no effect.
+    pub(super) fn log(&self) {
+        for (key, address) in &self.0 {
+            tracing::info!(key, %address, "listening on a passed socket: the key's own address does not count");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Periodic work, whether or not there are requests.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    task::{JoinSet, spawn_blocking},
+    time::{MissedTickBehavior, interval, timeout},
+};
+
+use super::{services, services::Services};
+use crate::{
+    base::memory,
+    records::{
+        nonce::MARK_EVERY,
+        store::port::{ResealFrom, is_disk_full, is_of_logged_outage},
+    },
+    telemetry::{causes::causes, charts::SAMPLE_EVERY, conditions::Condition},
+};
+
+/// The longest time between two reads of the feed, if the store reports no change.
+const FOLLOW_EVERY: Duration = Duration::from_millis(250);
+/// The shortest time between two reads of the feed, so that many reports cause one read.
+const FOLLOW_PAUSE: Duration = Duration::from_millis(20);
+/// The time between two checks of readiness.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The time between two writes of the last uses of tokens.
+const FLUSH_EVERY: Duration = Duration::from_secs(5);
+/// The time between two returns of memory of idle connections to the system.
+const TRIM_EVERY: Duration = Duration::from_secs(5);
+/// The time between two checks of a batch of secrets for a missing key.
+const KEYS_EVERY: Duration = Duration::from_secs(5);
+/// The time between two deletions of records that have ended.
+const PURGE_EVERY: Duration = Duration::from_secs(300);
+/// The time between two checks whether the high-water mark is due, which it is at once after a jump of the clock. Each
+/// check also drops the seconds that have left the nonce window.
+const MARK_CHECK: Duration = Duration::from_secs(1);
+
+/// Starts all of it on the current local set. Dropping the returned value stops it.
+pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
+    let tasks = &mut JoinSet::new();
+    let changes = Some(Condition::StoreChanges);
+    every(tasks, FOLLOW_PAUSE, services, changes, async |services| {
+        // The feed is read regularly as well: a report may be lost, and not every store reports changes.
+        let _ = timeout(FOLLOW_EVERY, services.store.notified()).await;
+        Ok(services.feed.follow().await?)
+    });
+    let imports = Some(Condition::Imports);
+    every(tasks, LOOK_EVERY, services, imports, async |services| {
+        let noted = services::note_imported(&services.nonces, &*services.store).await;
+        services.readiness.look().await;
+        Ok(noted?)
+    });
+    every(tasks, LOOK_EVERY, services, None, async |services| {
+        let outside = services.store.extensions().outside.as_ref();
+        match outside.and_then(|outside| outside.reachable().err()) {
+            Some(error) => {
+                let cause = causes(&error);
+                services
+                    .conditions
+                    .set_logged_elsewhere(Condition::Lookup, cause);
+            }
+            None => services.conditions.set(Condition::Lookup, None),
+        }
+        Ok(())
+    });
+    let uses = Some(Condition::LastUses);
+    every(tasks, FLUSH_EVERY, services, uses, async |services| {
+        Ok(services.credentials.flush_uses().await?)
+    });
+    let purge = Some(Condition::Purge);
+    every(tasks, PURGE_EVERY, services, purge, async |services| {
+        Ok(services.store.purge(services.clock.now()).await?)
+    });
+    every(tasks, SAMPLE_EVERY, services, None, async |services| {
+        let counts = services.metrics.counts();
+        services.charts.sample(counts, services.clock.now());
+        Ok(())
+    });
+    every(tasks, TRIM_EVERY, services, None, async |_| {
+        Ok(spawn_blocking(memory::return_free_pages).await?)
+    });
+    let mut from = None;
+    every(tasks, KEYS_EVERY, services, None, async move |services| {
+        let now = services.clock.now();
+        let (begun, next) = from.take().unwrap_or((now, ResealFrom::default()));
+        let batch = services.store.reseal(next, true).await?;
+        if let Some((_, error)) = batch.unopened {
+            let cause = Some(error.to_string());
+            services.conditions.set(Condition::KeyMissing, cause);
+        }
+        match batch.next {
+            Some(next) => from = Some((begun, next)),
+            // Requests note it too, also for a secret that this look had passed.
+            None => services
+                .conditions
+                .end_unless_noted_since(Condition::KeyMissing, begun),
+        }
+        Ok(())
+    });
+    let mut due = 0;
+    let checks = MARK_EVERY.as_secs() / MARK_CHECK.as_secs();
+    let mark = Some(Condition::NonceMark);
+    every(tasks, MARK_CHECK, services, mark, async move |services| {
+        let now = services.clock.now();
+        // Deleting files may take long: nobody waits for this thread.
+        let nonces = Arc::clone(&services.nonces);
+        let maintained = spawn_blocking(move || nonces.window().maintain(now)).await?;
+        services.nonces.maintain_shared(now).await;
+        let is_full = services.conditions.lasts(Condition::DiskFull);
+        if due == 0 || is_full || !services.nonces.is_recovered(now) {
+            services::mark(&services.nonces, &*services.store, &services.clock).await?;
+            services.conditions.end_if_quiet(Condition::DiskFull);
+            due = checks;
+        }
+        due -= 1;
+        Ok(maintained?)
+    });
+    std::mem::take(tasks)
+}
+
+type TaskError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Runs `task` at each tick. A failure sets `condition`, or the one of a full disk.
+fn every(
+    tasks: &mut JoinSet<()>,
+    period: Duration,
+    services: &Arc<Services>,
+    condition: Option<Condition>,
+    mut task: impl AsyncFnMut(&Services) -> Result<(), TaskError> + 'static,
+) {
+    let services = Arc::clone(services);
+    tasks.spawn_local(async move {
+        let mut ticks = interval(period);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let failed = task(&services).await.err();
+            if failed
+                .as_ref()
+                .is_some_and(|error| is_of_logged_outage(&**error))
+            {
+                continue;
+            }
+            let cause = failed.as_ref().map(|error| causes(&**error));
+            if failed.is_some_and(|error| is_disk_full(&*error)) {
+                services.conditions.set(Condition::DiskFull, cause);
+            } else if let Some(condition) = condition {
+                services.conditions.set(condition, cause);
+            }
+        }
+    });
+}

@@ -1,0 +1,149 @@
+//! The values of keys that are not written and follow from other keys.
+
+use std::{
+    net::SocketAddr,
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    thread::available_parallelism,
+    time::Duration,
+};
+
+use super::{Config, ListenAddress, LoginBackend, NonceScope, StoreBackend, Unlisted};
+use crate::{
+    provider::login::header::UserHeaders,
+    request::policy::operations::Kind,
+    wire::origin::{HttpUrl, Origin},
+};
+
+/// The most workers where `listen.workers` is not written. A container with a small share of a large machine may have no
+/// quota, and then it sees every processor.
+const MAX_DEFAULT_WORKERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
+
+/// The workers for this many processors, where `listen.workers` is not written.
+pub(super) fn default_workers(processors: NonZeroUsize) -> NonZeroUsize {
+    processors.min(MAX_DEFAULT_WORKERS)
+}
+
+/// The key of the listener for forward-auth.
+pub const FORWARD_AUTH: &str = "forward_auth.listen";
+
+impl Config {
+    /// `listen.workers`: as written, else one for each processor that the quota of the cgroup allows, at most
+    /// `MAX_DEFAULT_WORKERS`.
+    pub fn workers(&self) -> NonZeroUsize {
+        match self.listen.workers {
+            Some(workers) => workers.into(),
+            None => default_workers(available_parallelism().unwrap_or(NonZeroUsize::MIN)),
+        }
+    }
+
+    /// `service.base_url`: as written, else the origin of the first public listener, which is bound to `listener`.
+    pub fn base_url(&self, listener: SocketAddr) -> Origin {
+        let of_listener = || Origin::of_listener(listener, self.listens_with_tls());
+        self.service.base_url.clone().unwrap_or_else(of_listener)
+    }
+
+    /// `service.public_api_urls`: as written, else [`Config::base_url`] alone.
+    pub fn public_api_urls(&self, listener: SocketAddr) -> Vec<HttpUrl> {
+        if !self.service.public_api_urls.is_empty() {
+            return self.service.public_api_urls.clone();
+        }
+        vec![self.base_url(listener).into()]
+    }
+
+    /// `identity.assertion.audience`: as written, else the origin of the API; `None` for a Unix socket, which has none.
+    pub fn assertion_audience(&self) -> Option<String> {
+        let of_api = || Some(self.api_on_network()?.origin.to_string());
+        self.identity.assertion.audience.clone().or_else(of_api)
+    }
+
+    /// The fields by which a proxy in front names the user, if `login.backend` is `header`.
+    pub fn user_headers(&self) -> Option<UserHeaders> {
+        let login = &self.login;
+        let user = login.user_header.clone();
+        user.filter(|_| login.backend == LoginBackend::Header)
+            .map(|user| UserHeaders {
+                user,
+                display_name: login.display_name_header.clone(),
+            })
+    }
+
+    /// Every listener and its key; those on port 0 have no address yet.
+    pub fn listeners(&self) -> Vec<(&'static str, ListenAddress)> {
+        let public = self.listen.address.iter().copied();
+        let public = public.map(|address| ("listen.address", ListenAddress::Tcp(address)));
+        let probe = self.admin.probe_listen.clone();
+        let gate = self.forward_auth.listen.clone();
+        public
+            .chain([("admin.listen", self.admin.listen.clone())])
+            .chain(probe.map(|address| ("admin.probe_listen", address)))
+            .chain(gate.map(|address| (FORWARD_AUTH, address)))
+            .collect()
+    }
+
+    /// The files of the admin tokens, with their keys.
+    pub fn admin_tokens(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let write = ("admin.token_file", self.admin.token_file.as_deref());
+        let read = (
+            "admin.read_token_file",
+            self.admin.read_token_file.as_deref(),
+        );
+        [write, read]
+            .into_iter()
+            .filter_map(|(key, file)| Some((key, file?)))
+    }
+
+    /// `upstream.api_url`, if it is on the network.
+    pub fn api_on_network(&self) -> Option<&HttpUrl> {
+        self.upstream.api_url.as_ref()?.tcp()
+    }
+
+    /// Whether the public listener speaks TLS.
+    #[must_use]
+    pub fn listens_with_tls(&self) -> bool {
+        !self.listen.tls.certificate.is_empty()
+    }
+
+    /// `nonce.scope`: as written, else `local` for a store of this machine alone.
+    pub fn nonce_scope(&self) -> NonceScope {
+        self.nonce.scope.unwrap_or(match self.store_file() {
+            Some(_) => NonceScope::Local,
+            None => NonceScope::Shared,
+        })
+    }
+
+    /// The file of the store; `None`: it is on a server, which several machines share.
+    pub fn store_file(&self) -> Option<PathBuf> {
+        match self.store.backend {
+            StoreBackend::Sqlite => Some(self.store.url.sqlite_path()),
+            StoreBackend::Postgres => None,
+        }
+    }
+
+    /// `nonce.path`: as written, else beside the SQLite file; `None` where there is no such file.
+    pub fn nonce_path(&self) -> Option<PathBuf> {
+        let beside = || Some(with_suffix(&self.store_file()?, ".nonces"));
+        self.nonce.path.clone().or_else(beside)
+    }
+
+    /// The longest window of timestamps: the nonces of all are kept for it.
+    pub fn longest_window(&self) -> Duration {
+        let of_operations = self.operation.iter().filter_map(|it| it.timestamp_window);
+        of_operations.fold(self.signature.timestamp_window, Duration::max)
+    }
+
+    /// `operations.unlisted`: as written, else `consumer` while there is no `[[operation]]`, and nobody from then on.
+    pub fn unlisted(&self) -> &[Kind] {
+        match &self.operations.unlisted {
+            Some(Unlisted(kinds)) => kinds,
+            None if self.operation.is_empty() => &[Kind::Consumer],
+            None => &[],
+        }
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
+}

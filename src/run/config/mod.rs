@@ -1,0 +1,170 @@
+//! The checked configuration: [`load`] reads the file and the environment into a [`Config`], or reports the problems of
+//! all sections at once.
+//!
+//! # How to add a key
+//!
+//! Declare it in `sections`, with its type, default, reason, and whether a reload applies it. Suggestions, environment
+//! variables, `config.example.toml` and `docs/configuration.md` follow from that; `COUNTERSIGN_WRITE_EXAMPLE=1 cargo test
+//! example_file` writes the latter two. A value that is written as a string implements `text::Text`. Rules on more than one key are in `rules`
+//! (errors) and `warnings` (advice); values that follow from other keys are in `derived`.
+//!
+//! A relative path belongs to the directory of the configuration file, wherever the working directory is: in the file, in
+//! a variable that sets a key, and in a `_FILE` variable; only the files that the process writes can belong to another one, which
+//! `COUNTERSIGN_DATA` names. Every path is made absolute when it is read.
+
+mod address;
+mod choices;
+mod derived;
+mod header;
+mod moment;
+mod read;
+mod rules;
+mod section;
+mod sections;
+mod store_url;
+mod text;
+mod units;
+mod warnings;
+
+use std::{ffi::OsString, fs, io, path::Path};
+
+pub use self::{
+    address::*,
+    choices::*,
+    derived::FORWARD_AUTH,
+    header::HeaderPattern,
+    moment::{Deprecation, Moment},
+    read::ConfigErrors,
+    rules::Finding,
+    sections::*,
+    store_url::{Sql, StoreUrl},
+    units::parse_duration,
+};
+use self::{
+    read::Written,
+    section::{Schema, Section},
+};
+use crate::operator::manage::setting::Setting;
+
+/// Declares the configuration: each section in the order of the example, with the section inside it, and in brackets
+/// the sections that are written any number of times.
+macro_rules! config {
+    ($($field:ident: $($type:ident $({ $inner:ident })?)? $([$item:ident])?,)+) => {
+        /// A whole configuration, valid in itself; files, addresses and the API are not checked yet.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Config {
+            $(#[doc = concat!("`", stringify!($field), "`")] pub $field: $($type)? $(Vec<$item>)?,)+
+            /// Every key with its value, without passwords, and the source of the value.
+            pub settings: Vec<Setting>,
+        }
+
+        /// Every section that can be written, in the order of the example.
+        const SECTIONS: &[Schema] = &[
+            $($($type::SCHEMA, $($inner::SCHEMA,)?)? $($item::SCHEMA,)?)+
+        ];
+
+        impl Config {
+            fn read(written: &mut Written<'_>) -> Option<Self> {
+                // Each section is read before the first `?`, so that the problems of all are reported.
+                $(let $field = written.$(section::<$type>)? $(list::<$item>)? ();)+
+                Some(Self { $($field: $field?,)+ settings: written.settings() })
+            }
+
+            /// Takes from `running` the values that only a restart can change, so that this configuration is the one in
+            /// effect, and returns the keys that differed. A listener neither starts nor stops using TLS.
+            pub fn keep_fixed(&mut self, running: &Self) -> Vec<&'static str> {
+                let mut kept = Vec::new();
+                $($(<$type as Section>::keep_fixed(&mut self.$field, &running.$field, &mut kept);)?)+
+                if self.listens_with_tls() != running.listens_with_tls() {
+                    self.listen.tls = running.listen.tls.clone();
+                    kept.push("listen.tls.certificate");
+                }
+                for setting in &mut self.settings {
+                    let is_kept = kept.contains(&&*setting.key)
+                        || kept.contains(&"listen.tls.certificate") && setting.key.starts_with("listen.tls.");
+                    let runs = running.settings.iter().find(|runs| is_kept && runs.key == setting.key);
+                    if let Some(runs) = runs {
+                        setting.clone_from(runs);
+                    }
+                }
+                kept
+            }
+        }
+    };
+}
+
+config! {
+    listen: Listen { ListenTls },
+    service: Service,
+    upstream: Upstream { UpstreamTls },
+    signature: Signature,
+    nonce: Nonce,
+    store: Store { StoreLookup },
+    cache: Cache,
+    tokens: Tokens,
+    login: Login,
+    pages: Pages,
+    identity: Identity { IdentityAssertion },
+    exchange: Exchange,
+    sunset: Sunset,
+    brown_out: [BrownOut],
+    permission: [PermissionEntry],
+    operation: [Operation],
+    operations: Operations,
+    paths: Paths,
+    limits: Limits,
+    forward_auth: ForwardAuth,
+    admin: Admin,
+    telemetry: Telemetry,
+    log: Log,
+}
+
+/// Reads a configuration from a file and the environment, the latter over the former. Relative paths are resolved against
+/// the directory of the file.
+///
+/// # Errors
+/// Every unknown key, the first problem of each section, and every rule that is broken: each on one line with file, key
+/// and fix. A missing file is a problem too.
+pub fn load(
+    path: &Path,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Config, ConfigErrors> {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path)
+        .map_err(|error| ConfigErrors::of_file(&name, &unreadable(&error)))?;
+    parse(&text, &name, environment)
+}
+
+/// Reads a configuration from a file's text; `name` is the path of the file, as problems call it.
+///
+/// # Errors
+/// As [`load`].
+pub fn parse(
+    text: &str,
+    name: &str,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Config, ConfigErrors> {
+    // A link to the file is not followed: the directory of the link counts. Without a working directory, relative paths
+    // cannot be opened anyway.
+    let file = std::path::absolute(name).unwrap_or_else(|_| name.into());
+    let directory = file.parent().unwrap_or(&file);
+    let mut written = Written::read(text, name, environment, directory)?;
+    let config = Config::read(&mut written);
+    for Finding { key, message } in config.iter().flat_map(rules::problems) {
+        written.problem(&key, &message);
+    }
+    written.into_result(config)
+}
+
+fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file; copy config.example.toml there and set \
+             upstream.api_url, or name another file with --config or COUNTERSIGN_CONFIG"
+            .to_owned(),
+        io::ErrorKind::InvalidData => "not valid UTF-8; save the file as UTF-8".to_owned(),
+        _ => format!("cannot be read: {error}; name a readable file"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

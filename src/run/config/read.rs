@@ -1,0 +1,466 @@
+//! Reads the file, with the environment over it.
+//!
+//! A variable's value is TOML. A value that is not valid TOML is a string, so that `300s` needs no quotes. With `_FILE`
+//! the value is the content of the file that the variable names, less one final newline; a relative name belongs to the
+//! directory of the configuration file. `COUNTERSIGN_DATA` names the directory for the store and the nonce window, if their paths
+//! are relative. A key that ends in `_file` itself wins over that reading:
+//! `COUNTERSIGN__STORE__ENCRYPTION_KEY_FILE` is `store.encryption_key_file`. `COUNTERSIGN__OPERATION` and
+//! `COUNTERSIGN__PERMISSION` take the whole list, `[{ path = "/members/{id}" }]`.
+//!
+//! No problem repeats a value: it may be a secret.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize as _;
+use serde_path_to_error::Segment;
+use strsim::damerau_levenshtein;
+use thiserror::Error;
+use toml::{Table, Value, de::ValueDeserializer};
+
+use super::{
+    SECTIONS, StoreUrl,
+    section::{Section, Unwritten},
+};
+use crate::{operator::manage::setting::Setting, telemetry::lines::visible};
+
+const PREFIX: &str = "COUNTERSIGN__";
+/// The variable with the directory of [`DATA`].
+const DATA_VARIABLE: &str = "COUNTERSIGN_DATA";
+/// The keys that name files which the process writes.
+const DATA: [&str; 2] = ["store.url", "nonce.path"];
+
+/// Every problem of a configuration, one line for each: place, key and fix.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{}", .0.join("\n"))]
+pub struct ConfigErrors(pub(super) Vec<String>);
+
+impl ConfigErrors {
+    /// A problem of the file as a whole.
+    pub(super) fn of_file(file: &str, message: &str) -> Self {
+        Self(vec![visible(&format!("{file}: {message}"))])
+    }
+}
+
+/// The text of the operator, and its problems.
+pub(super) struct Written<'f> {
+    /// The file, as problems name it.
+    file: &'f str,
+    /// Its directory, to which relative paths belong.
+    directory: &'f Path,
+    /// The directory to which the relative paths of [`DATA`] belong.
+    data: PathBuf,
+    table: Table,
+    /// The variables that are over the file, by the key that each sets.
+    variables: BTreeMap<String, String>,
+    problems: Vec<String>,
+}
+
+impl<'f> Written<'f> {
+    /// Reads a file's text, which problems call `file`, and puts the variables over it. `directory` is the file's.
+    ///
+    /// # Errors
+    /// The file is not TOML.
+    pub(super) fn read(
+        text: &str,
+        file: &'f str,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        directory: &'f Path,
+    ) -> Result<Self, ConfigErrors> {
+        let table = text.parse().map_err(|error: toml::de::Error| {
+            let end = error.span().map_or(0, |span| span.start);
+            let before = text.bytes().take(end);
+            let line = before.filter(|byte| *byte == b'\n').count() + 1;
+            let words: Vec<_> = error.message().split_whitespace().collect();
+            let message = format!("not valid TOML: {}", words.join(" "));
+            ConfigErrors::of_file(&format!("{file}:{line}"), &message)
+        })?;
+        let mut written = Self {
+            file,
+            directory,
+            data: directory.to_owned(),
+            table,
+            variables: BTreeMap::new(),
+            problems: Vec::new(),
+        };
+        written.put_over(environment);
+        written.check_names(&written.table.clone(), "");
+        Ok(written)
+    }
+
+    /// Adds a problem of a whole key, `listen.tls.key` or, counted from 1, `operation[2].path`.
+    pub(super) fn problem(&mut self, key: &str, message: &str) {
+        let is_below = |rest: &str| rest.is_empty() || rest.starts_with(['[', '.']);
+        let sets = |known: &str| key.strip_prefix(known).is_some_and(is_below);
+        let variable = self.variables.iter().find(|(known, _)| sets(known));
+        let place = variable.map_or(self.file, |(_, name)| name.as_str());
+        self.problems
+            .push(visible(&format!("{place}: {key}: {message}")));
+    }
+
+    /// The value, if there is no problem. Without a value there is always one.
+    pub(super) fn into_result<T>(self, value: Option<T>) -> Result<T, ConfigErrors> {
+        match value {
+            Some(value) if self.problems.is_empty() => Ok(value),
+            _ => Err(ConfigErrors(self.problems)),
+        }
+    }
+
+    /// Reports the unknown keys of a table.
+    fn check_names(&mut self, table: &Table, section: &str) {
+        for (name, value) in table {
+            // `"listen.address" = …` is one name with a dot in it, not the key that it looks like.
+            let name = match name.contains('.') {
+                true => format!("{name:?}"),
+                false => name.clone(),
+            };
+            let key = match section {
+                "" => name,
+                section => format!("{section}.{name}"),
+            };
+            let section = SECTIONS.iter().find(|known| known.name == key);
+            let is_list = section.is_some_and(|section| section.list);
+            match value {
+                Value::Table(inner)
+                    if !inner.is_empty() && !is_list && !keys().any(|known| known == key) =>
+                {
+                    self.check_names(inner, &key);
+                }
+                Value::Array(items) if is_list => {
+                    let tables = items.iter().filter_map(Value::as_table);
+                    tables.for_each(|inner| self.check_names(inner, &key));
+                }
+                Value::Table(_) if section.is_some() => {}
+                _ if is_list || keys().any(|known| known == key) => {}
+                _ => {
+                    let near = nearest(&key, keys());
+                    let hint = near.map_or_else(
+                        || "; see config.example.toml".to_owned(),
+                        |near| format!(", did you mean {near}?"),
+                    );
+                    self.problem(&key, &format!("unknown key{hint}"));
+                }
+            }
+        }
+    }
+
+    /// Puts the variables that are ours over the file; those of other names are left alone.
+    fn put_over(&mut self, environment: impl IntoIterator<Item = (OsString, OsString)>) {
+        let mut variables: BTreeMap<String, OsString> = environment
+            .into_iter()
+            .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
+            .filter(|(name, _)| name.starts_with(PREFIX) || name == DATA_VARIABLE)
+            .collect();
+        if let Some(data) = variables.remove(DATA_VARIABLE) {
+            self.data = self.directory.join(data);
+        }
+        // A list is one key.
+        let settable = SECTIONS.iter().flat_map(|section| match section.list {
+            true => vec![section.name.to_owned()],
+            false => section.full_keys().collect(),
+        });
+        let known: BTreeMap<_, _> = settable.map(|key| (variable(&key), key)).collect();
+        for (name, value) in &variables {
+            let plain = name.strip_suffix("_FILE").unwrap_or_default();
+            let read = if let Some(key) = known.get(name) {
+                let text = value.to_str().map(|text| (key, text.to_owned()));
+                text.ok_or("its value is not valid UTF-8".to_owned())
+            } else if variables.contains_key(plain) {
+                Err(format!("{plain} is set too; unset one of the two"))
+            } else if let Some(key) = known.get(plain) {
+                read_file(&self.directory.join(value)).map(|text| (key, text))
+            } else {
+                let key = name[PREFIX.len()..].replace("__", ".").to_ascii_lowercase();
+                let near = nearest(&key, known.values().cloned());
+                let hint = near.map_or(
+                    "; its name is COUNTERSIGN__SECTION__KEY, with the keys of config.example.toml"
+                        .to_owned(),
+                    |near| format!(", did you mean {}?", variable(&near)),
+                );
+                Err(format!("unknown variable{hint}"))
+            };
+            match read {
+                Ok((key, text)) => {
+                    insert(&mut self.table, key, value_of(&text));
+                    self.variables.insert(key.clone(), name.clone());
+                }
+                Err(message) => self.problems.push(visible(&format!("{name}: {message}"))),
+            }
+        }
+    }
+
+    fn is_written(&self, section: &str, key: &str) -> bool {
+        let table = self.table.get(section).and_then(Value::as_table);
+        table.is_some_and(|table| table.contains_key(key))
+    }
+
+    /// Every key with its value and the source of the value.
+    pub(super) fn settings(&self) -> Vec<Setting> {
+        let source = |key: &str, written: Option<&Value>| match (self.variables.get(key), written) {
+            (Some(variable), _) => variable.clone(),
+            (None, Some(_)) => "file".to_owned(),
+            (None, None) => "default".to_owned(),
+        };
+        let mut settings = Vec::new();
+        for section in SECTIONS {
+            let mut names = section.name.split('.');
+            let found = names.try_fold(&self.table, |table, name| table.get(name)?.as_table());
+            if section.list {
+                let mut steps = section.name.split('.');
+                let first = steps.next().and_then(|name| self.table.get(name));
+                let written = steps.fold(first, |value, name| value?.get(name));
+                let count = written.and_then(Value::as_array).map_or(0, Vec::len);
+                settings.push(Setting {
+                    key: format!("[[{}]]", section.name),
+                    value: format!("{count} entries"),
+                    source: source(section.name, written),
+                });
+                continue;
+            }
+            for (key, full) in section.keys.iter().zip(section.full_keys()) {
+                let written = found.and_then(|table| table.get(key.name));
+                let value = match (written, key.unwritten) {
+                    // A query may have a key in it.
+                    (Some(_), _) if key.value_type.contains("Sql") => "set".to_owned(),
+                    (Some(value), _) => {
+                        let value = self.prepared(value.clone(), key.value_type, &full);
+                        value
+                            .map_or_else(str::to_owned, |value| without_password(value).to_string())
+                    }
+                    (None, Unwritten::Default(text)) => value_of(text).to_string(),
+                    (None, Unwritten::Absent(text, _)) => text.to_owned(),
+                    (None, Unwritten::Required(_)) => String::new(),
+                };
+                settings.push(Setting {
+                    source: source(&full, written),
+                    key: full,
+                    value,
+                });
+            }
+        }
+        settings
+    }
+
+    /// Reads a section that is written once.
+    pub(super) fn section<S: Section>(&mut self) -> Option<S> {
+        let mut names = S::SCHEMA.name.split('.');
+        let table = names.try_fold(&self.table, |table, name| table.get(name)?.as_table());
+        let table = table.cloned().unwrap_or_default();
+        S::read(self, S::SCHEMA.name, table)
+    }
+
+    /// Reads a section that is written any number of times.
+    pub(super) fn list<S: Section>(&mut self) -> Option<Vec<S>> {
+        let name = S::SCHEMA.name;
+        let (section, key) = name.rsplit_once('.').unwrap_or(("", name));
+        let mut sections = section.split('.').filter(|section| !section.is_empty());
+        let table = sections.try_fold(&self.table, |table, name| table.get(name)?.as_table());
+        let Some(written) = table.and_then(|table| table.get(key)).cloned() else {
+            return Some(Vec::new());
+        };
+        let Ok(items) = written.try_into::<Vec<Table>>() else {
+            self.problem(name, &format!("write [[{name}]] above the keys of each"));
+            return None;
+        };
+        let items = items.into_iter().enumerate();
+        let items: Vec<_> = items
+            .map(|(index, table)| S::read(self, &format!("{name}[{}]", index + 1), table))
+            .collect();
+        items.into_iter().collect()
+    }
+
+    /// Checks the texts of the value of a whole key, and makes its paths absolute.
+    fn prepared(&self, value: Value, value_type: &str, key: &str) -> Result<Value, &'static str> {
+        let paths = match DATA.contains(&key) {
+            true => &self.data,
+            false => self.directory,
+        };
+        match value {
+            Value::Array(items) => {
+                let items = items.into_iter();
+                let items = items.map(|item| self.prepared(item, value_type, key));
+                items.collect::<Result<_, _>>().map(Value::Array)
+            }
+            // A query may have several lines.
+            Value::String(_) if value_type.contains("Sql") => Ok(value),
+            // A key may be pasted in place of the name of its file: the message repeats nothing of it.
+            Value::String(text) if text.contains(char::is_control) => {
+                Err("it has a control character in it")
+            }
+            Value::String(text) if value_type.contains("PathBuf") => match text.is_empty() {
+                true => Err("it is empty; name the file"),
+                false => Ok(paths.join(text).to_string_lossy().into_owned().into()),
+            },
+            Value::String(text) if value_type.contains("StoreUrl") => {
+                Ok(StoreUrl(text).resolved(paths, self.directory).into())
+            }
+            value => Ok(value),
+        }
+    }
+
+    /// Reads the known keys of a table, those that are not written by their defaults, and reports the first that is wrong.
+    pub(super) fn values<S: Section>(&mut self, name: &str, mut table: Table) -> Option<S> {
+        table.retain(|key, _| S::SCHEMA.keys.iter().any(|known| known.name == key));
+        for key in S::SCHEMA.keys {
+            let full = format!("{name}.{}", key.name);
+            let value = match (table.remove(key.name), key.unwritten) {
+                (Some(value), Unwritten::Default(default)) if key.name == "drop_headers" => {
+                    with_default(value, default)
+                }
+                (Some(value), _) => value,
+                (None, Unwritten::Default(text)) => value_of(text),
+                (None, Unwritten::Required(_))
+                    if full == "upstream.api_url" && self.is_written("forward_auth", "listen") =>
+                {
+                    continue;
+                }
+                (None, Unwritten::Required(example)) => {
+                    let message = format!(
+                        "missing; write {} = {example}, or what it is for you",
+                        key.name
+                    );
+                    self.problem(&full, &message);
+                    return None;
+                }
+                (None, Unwritten::Absent(..)) => continue,
+            };
+            match self.prepared(value, key.value_type, &full) {
+                Ok(value) => drop(table.insert(key.name.to_owned(), value)),
+                Err(message) => {
+                    self.problem(&full, message);
+                    return None;
+                }
+            }
+        }
+        let error = match serde_path_to_error::deserialize(Value::Table(table)) {
+            Ok(section) => return Some(section),
+            Err(error) => error,
+        };
+        let key = match error.path().iter().next() {
+            Some(Segment::Map { key }) => format!("{name}.{key}"),
+            _ => name.to_owned(),
+        };
+        self.problem(&key, &describe(error.inner().message()));
+        None
+    }
+}
+
+/// Puts the default list in the place of `"default"`.
+fn with_default(value: Value, default: &str) -> Value {
+    let items = |value| match value {
+        Value::Array(items) => items,
+        one => vec![one],
+    };
+    let is_default = |item: &Value| {
+        let text = item.as_str();
+        text.is_some_and(|text| text.eq_ignore_ascii_case("default"))
+    };
+    let written = items(value).into_iter();
+    let expanded = written.flat_map(|item| match is_default(&item) {
+        true => items(value_of(default)),
+        false => vec![item],
+    });
+    Value::Array(expanded.collect())
+}
+
+/// A value that is written in TOML, or else a string.
+pub(super) fn value_of(text: &str) -> Value {
+    let value = ValueDeserializer::parse(text).and_then(Value::deserialize);
+    value.unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+/// URLs without the parts that may be a name, a password or a key: the text before the `@`, and the query. If these
+/// parts cannot be separated with certainty, only the scheme is left.
+pub(super) fn without_password(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(match text.split_once("://") {
+            Some((scheme, rest)) => {
+                let (place, query) = rest
+                    .split_once(['?', '#'])
+                    .map_or((rest, None), |(place, query)| (place, Some(query)));
+                let (hidden, shown) = match place.rsplit_once('@') {
+                    _ if query.is_some_and(|query| query.contains('@')) => ("…", ""),
+                    Some((_, host)) => ("…@", host),
+                    None => ("", place),
+                };
+                let query = query.map_or("", |_| "?…");
+                format!("{scheme}://{hidden}{shown}{query}")
+            }
+            None => text,
+        }),
+        Value::Array(items) => Value::Array(items.into_iter().map(without_password).collect()),
+        other => other,
+    }
+}
+
+/// Puts a value under its whole key, unless a part of the key is not a table.
+fn insert(table: &mut Table, key: &str, value: Value) {
+    let Some((step, rest)) = key.split_once('.') else {
+        table.insert(key.to_owned(), value);
+        return;
+    };
+    let empty = || Value::Table(Table::new());
+    if let Value::Table(inner) = table.entry(step).or_insert_with(empty) {
+        insert(inner, rest, value);
+    }
+}
+
+fn read_file(path: &Path) -> Result<String, String> {
+    let mut text = fs::read_to_string(path).map_err(|error| {
+        let path = path.display();
+        format!("the file {path} cannot be read: {error}; name a readable one")
+    })?;
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    Ok(text)
+}
+
+/// The variable that sets `key`.
+fn variable(key: &str) -> String {
+    format!("{PREFIX}{}", key.replace('.', "__").to_ascii_uppercase())
+}
+
+/// Every key, with its section.
+fn keys() -> impl Iterator<Item = String> {
+    SECTIONS.iter().flat_map(|section| section.full_keys())
+}
+
+/// The known key that was most likely meant: one of the same name in another section, or one with a few typing mistakes.
+fn nearest(key: &str, known: impl Iterator<Item = String>) -> Option<String> {
+    let name = |key: &str| key.rsplit('.').next().map(str::to_owned);
+    let distance = |known: &String| damerau_levenshtein(key, known);
+    let known: Vec<_> = known.collect();
+    let same_name = known.iter().filter(|other| name(other) == name(key));
+    let near = known
+        .iter()
+        .filter(|other| distance(other) <= other.len() / 3);
+    let nearest = same_name.min_by_key(|other| distance(other));
+    nearest
+        .or(near.min_by_key(|other| distance(other)))
+        .cloned()
+}
+
+/// serde's own messages repeat the value, so only what they expected is taken from them.
+fn describe(message: &str) -> String {
+    let of_serde = ["invalid ", "unknown "];
+    if !of_serde.iter().any(|start| message.starts_with(start)) {
+        return message.to_owned();
+    }
+    let expected = message.rsplit_once(", expected ");
+    format!(
+        "expected {}",
+        match expected.map_or("another value", |(_, expected)| expected) {
+            "u16" | "u32" | "u64" => "a whole number",
+            "a nonzero u16" | "a nonzero u32" | "a nonzero u64" => "a whole number above 0",
+            "a boolean" => "true or false",
+            "a string" => "a text in quotes",
+            "path string" => "a path in quotes",
+            expected => expected,
+        }
+    )
+}

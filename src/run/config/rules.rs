@@ -1,0 +1,585 @@
+//! Rules on the whole configuration: those that involve more than one key, and those on single texts.
+
+use std::{collections::BTreeSet, fmt, net::IpAddr};
+
+use http::HeaderName;
+
+use super::{
+    Config, EndpointUrl, ListenAddress, LoginBackend, NonceScope, Operation, StoreBackend,
+    header::{fold, is_reserved},
+    text::{PARAMETER, is_parameter},
+    units::format_size,
+};
+use crate::{
+    base::{language, names::Permission},
+    records::store::{postgres, redis},
+    request::{
+        forward::FoldedNames,
+        parse::origin::PrefixMode,
+        policy::{operations::ParameterHeader, pattern::PathPattern},
+        route::{ALIASES, FlowCall, FlowPath},
+    },
+    wire::origin::{HttpUrl, Origin, Scheme, is_loopback, plain_path},
+};
+
+/// A wrong or unwise setting: the key, and the cause with the fix. Prints as one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The key.
+    pub key: String,
+    /// The cause and the fix.
+    pub message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.message)
+    }
+}
+
+/// Collects findings.
+#[derive(Default)]
+pub(super) struct Findings(pub(super) Vec<Finding>);
+
+impl Findings {
+    /// Adds a finding, unless the key has one.
+    pub(super) fn add(&mut self, key: &str, message: String) {
+        if !self.0.iter().any(|known| known.key == key) {
+            let key = key.to_owned();
+            self.0.push(Finding { key, message });
+        }
+    }
+}
+
+/// Adds to `$to` each finding whose condition holds: `[key] if condition => message;`.
+macro_rules! report {
+    ($to:ident;) => {};
+    ($to:ident; [$key:expr] if let $found:pat = $option:expr => $text:literal $(, $argument:expr)*; $($rest:tt)*) => {
+        if let $found = $option {
+            $to.add($key, format!($text $(, $argument)*));
+        }
+        report! { $to; $($rest)* }
+    };
+    ($to:ident; [$key:expr] if $condition:expr => $text:literal $(, $argument:expr)*; $($rest:tt)*) => {
+        if $condition {
+            $to.add($key, format!($text $(, $argument)*));
+        }
+        report! { $to; $($rest)* }
+    };
+}
+pub(super) use report;
+
+/// Every rule that the configuration breaks.
+pub(super) fn problems(config: &Config) -> Vec<Finding> {
+    let mut found = Findings::default();
+    for check in [
+        listeners,
+        listener_tls,
+        proxy_protocol,
+        base_url,
+        public_api_urls,
+        service_path,
+        flow_paths,
+        page_urls,
+        upstream,
+        store,
+        login,
+        identity_headers,
+        parameter_headers,
+        signed_identity,
+        sunset,
+        token_response,
+        permissions,
+        operations,
+        limits,
+    ] {
+        check(config, &mut found);
+    }
+    found.0
+}
+
+/// No two listeners share an address; a listener on every interface takes the port on each of them.
+fn listeners(config: &Config, found: &mut Findings) {
+    let mut taken: Vec<(&str, ListenAddress)> = Vec::new();
+    for (key, address) in config.listeners() {
+        let taker = taken.iter().find(|(_, known)| overlap(known, &address));
+        report! { found;
+            [key] if let Some((taker, other)) = taker =>
+                "{address} overlaps with {other} of {taker}; write another port";
+        }
+        taken.push((key, address));
+    }
+}
+
+/// Each certificate has a key, and peers' certificates are demanded only over TLS.
+fn listener_tls(config: &Config, found: &mut Findings) {
+    let tls = &config.listen.tls;
+    let (certificates, keys) = (tls.certificate.len(), tls.key.len());
+    report! { found;
+        ["listen.tls.key"] if certificates != keys =>
+            "{certificates} certificates and {keys} keys; name one key for each certificate, in the same order";
+        ["listen.tls.client_ca"] if !tls.client_ca.is_empty() && certificates == 0 =>
+            "peers show a certificate over TLS only; set listen.tls.certificate and listen.tls.key";
+    }
+}
+
+/// With the PROXY protocol, at least one proxy is trusted.
+fn proxy_protocol(config: &Config, found: &mut Findings) {
+    let listen = &config.listen;
+    report! { found;
+        ["listen.proxy_protocol"] if listen.proxy_protocol && listen.trusted_proxies.is_empty() =>
+            "true, and listen.trusted_proxies is empty, so that every connection would be closed; write the addresses \
+             of the proxies there";
+    }
+}
+
+/// The origin of pages and token calls is https, or reaches this machine only.
+fn base_url(config: &Config, found: &mut Findings) {
+    let (service, listen) = (&config.service, &config.listen);
+    let base = service.base_url.as_ref();
+    let in_clear = base.filter(|origin| origin.scheme == Scheme::Http && !origin.is_loopback());
+    let first = listen.address.first();
+    let listener = first.filter(|first| !is_loopback(first.ip()));
+    report! { found;
+        ["service.base_url"] if let Some(origin) = in_clear.filter(|_| !service.allow_http) =>
+            "{origin} would carry passwords in clear; write https://, or set service.allow_http = true";
+        ["service.base_url"] if let Some(first) = listener.filter(|_| base.is_none()) =>
+            "missing, since listen.address {first} is not loopback; write the origin that consumers and browsers \
+             use, such as \"https://auth.example.com\"";
+    }
+}
+
+/// With the prefix removed by the proxy in front, the host alone must identify the URL.
+fn public_api_urls(config: &Config, found: &mut Findings) {
+    let service = &config.service;
+    let urls = &service.public_api_urls;
+    // One path can be escaped in many ways, and a prefix is compared byte by byte.
+    let escaped = urls.iter().find(|url| url.path.contains('%'));
+    let ambiguous = urls.iter().enumerate().find_map(|(index, url)| {
+        let same_host = |other: &&HttpUrl| other.origin.authority() == url.origin.authority();
+        let mut others = urls[..index].iter().filter(same_host);
+        Some((others.find(|other| other.path != url.path)?, url))
+    });
+    let ambiguous = ambiguous.filter(|_| service.prefix == PrefixMode::Restore);
+    report! { found;
+        ["service.public_api_urls"] if let Some(url) = escaped =>
+            "{url}: a prefix has no percent-encoding; write another path";
+        ["service.public_api_urls"] if let Some((first, second)) = ambiguous =>
+            "{first} and {second} cannot be told apart once the prefix is removed; give each its own host, or set \
+             service.prefix = \"strip\"";
+    }
+}
+
+/// A path of our own is fixed and is not the root: every other path is below the root.
+fn service_path(config: &Config, found: &mut Findings) {
+    let service = &config.service;
+    let problem = match plain_path(&service.path) {
+        Err(error) => Some(error.to_string()),
+        Ok(()) if service.path.contains('%') => Some("it has an escape".to_owned()),
+        Ok(()) => None,
+    };
+    let is_visible = |byte| matches!(byte, b' '..=b'~');
+    report! { found;
+        ["service.realm"] if !service.realm.bytes().all(is_visible) => "expected visible ASCII and spaces";
+        ["service.path"] if let Some(problem) = problem =>
+            "expected a path such as \"/service.oauth\": {problem}";
+        ["service.path"] if service.aliases && ALIASES.iter().any(|(path, _)| *path == service.path) =>
+            "this is one of the aliases already; write another path, or set service.aliases = false";
+    }
+}
+
+/// Each path of a call of the flow is of one call alone, and no operation lists it.
+fn flow_paths(config: &Config, found: &mut Findings) {
+    let service = &config.service;
+    let lists = [
+        (
+            "request_token_paths",
+            FlowCall::RequestToken,
+            &service.request_token_paths,
+        ),
+        (
+            "authorize_paths",
+            FlowCall::Authorize,
+            &service.authorize_paths,
+        ),
+        (
+            "access_token_paths",
+            FlowCall::AccessToken,
+            &service.access_token_paths,
+        ),
+    ];
+    let entries = lists.into_iter().flat_map(|(name, call, paths)| {
+        let keyed = move |path| (format!("service.{name}"), call, path);
+        paths.iter().map(keyed)
+    });
+    let entries: Vec<(String, FlowCall, &FlowPath)> = entries.collect();
+    let base = service.base_url.as_ref();
+    let mut public = service.public_api_urls.iter();
+    let shares_host = service.public_api_urls.is_empty()
+        || base.is_none()
+        || public.any(|url| Some(&url.origin) == base && url.path.is_empty());
+    for (index, (key, call, path)) in entries.iter().enumerate() {
+        let mut others = entries[..index].iter();
+        let other = others.find(|(_, _, other)| path.overlaps(other));
+        let mut aliases = ALIASES.iter().filter(|_| service.aliases);
+        let alias = aliases.find(|(alias, of)| *alias == path.path() && of != call);
+        let pattern: Option<PathPattern> = path.path().parse().ok();
+        let mut operations = config
+            .operation
+            .iter()
+            .filter(|_| shares_host && !path.has_query());
+        let operation =
+            operations.find(|it| pattern.as_ref().is_some_and(|path| path.is_same(&it.path)));
+        report! { found;
+            [key] if path.path() == service.path =>
+                "{path} overlaps with service.path {}; write another path in one of the two", service.path;
+            [key] if let Some((other_key, _, other)) = other =>
+                "{path} overlaps with {other} of {other_key}: one request would be for both; write paths that differ, or queries \
+                 that exclude each other";
+            [key] if let Some((alias, _)) = alias =>
+                "{path} overlaps with the alias {alias}, which is another call; write another path, or set \
+                 service.aliases = false";
+            [key] if let Some(operation) = operation =>
+                "{path} overlaps with the [[operation]] {}: no request would come to it; remove one of the two", operation.path;
+        }
+    }
+}
+
+/// Pages on further origins are as protected as those on base_url.
+fn page_urls(config: &Config, found: &mut Findings) {
+    let service = &config.service;
+    let base = service.base_url.as_ref();
+    let other_scheme = |url: &&Origin| base.is_some_and(|base| base.scheme != url.scheme);
+    let same = |url: &&Origin| base.is_some_and(|base| base.authority() == url.authority());
+    let in_clear =
+        |url: &&Origin| url.scheme == Scheme::Http && !url.is_loopback() && !service.allow_http;
+    let urls = || service.page_urls.iter();
+    report! { found;
+        ["service.page_urls"] if base.is_none() && !service.page_urls.is_empty() =>
+            "service.base_url is missing, beside which these are; write it";
+        ["service.page_urls"] if let Some(url) = urls().find(same) =>
+            "{url} has the host of service.base_url, which has the pages already; leave it out";
+        ["service.page_urls"] if let Some(url) = urls().find(in_clear) =>
+            "{url} would carry passwords in clear; write https://";
+        ["service.page_urls"] if let Some(url) = urls().find(other_scheme) =>
+            "{url} has another scheme than service.base_url; write the same one";
+    }
+}
+
+fn token_response(config: &Config, found: &mut Findings) {
+    let tokens = &config.tokens;
+    let mut names = BTreeSet::new();
+    let mut all = tokens.profile.iter().map(|parameter| &parameter.0);
+    let fixed = [&tokens.user_id_parameter, &tokens.screen_name_parameter];
+    let twice = all.find(|name| !names.insert(*name) || fixed.contains(name));
+    let keys = ["tokens.user_id_parameter", "tokens.screen_name_parameter"];
+    for (key, name) in keys.into_iter().zip(fixed) {
+        report! { found;
+            [key] if !is_parameter(name) => "expected {PARAMETER}";
+        }
+    }
+    report! { found;
+        ["tokens.user_id_parameter"] if tokens.user_id_parameter == tokens.screen_name_parameter =>
+            "both are {}; give each a name of its own", tokens.user_id_parameter;
+        ["tokens.profile"] if let Some(name) = twice =>
+            "the response has {name} already; write {name:?} under another name, as in \"other={name}\"";
+    }
+}
+
+fn upstream(config: &Config, found: &mut Findings) {
+    let upstream = &config.upstream;
+    let tls = &upstream.tls;
+    let origin = config.api_on_network().map(|url| &url.origin);
+    let over_tls = origin.is_some_and(|origin| origin.scheme == Scheme::Https);
+    let written = [
+        ("upstream.tls.ca", !tls.ca.is_empty()),
+        ("upstream.tls.certificate", tls.certificate.is_some()),
+        ("upstream.tls.key", tls.key.is_some()),
+        ("upstream.tls.server_name", tls.server_name.is_some()),
+    ];
+    for (key, written) in written {
+        report! { found;
+            [key] if written && !over_tls =>
+                "upstream.api_url is not https://, so there is no TLS; leave it out, or write https://";
+        }
+    }
+    let base = config.service.base_url.as_ref();
+    report! { found;
+        ["upstream.tls.key"] if tls.certificate.is_some() != tls.key.is_some() =>
+            "upstream.tls.certificate and its key go together; set both or neither";
+        ["upstream.api_url"] if let Some(base) = base.filter(|base| origin == Some(base)) =>
+            "{base} is service.base_url, so requests would come back here or callers reach the API without \
+             countersign; write an address of the API's own (with upstream.tls.server_name and upstream.host, if it \
+             has the public name)";
+    }
+    for pattern in &upstream.drop_headers {
+        report! { found;
+            ["upstream.drop_headers"] if let Some(name) = pattern.framing_field() =>
+                "HTTP messages need {name}; remove {} from the list", pattern.as_str();
+        }
+    }
+}
+
+fn store(config: &Config, found: &mut Findings) {
+    let store = &config.store;
+    let url = store.url.expose();
+    let problem = match store.backend {
+        StoreBackend::Sqlite => None,
+        StoreBackend::Postgres => postgres::Url::parse(url).err().map(|e| e.to_string()),
+    };
+    let shared = config.nonce_scope() == NonceScope::Shared;
+    let nonces = config.nonce.url.as_ref();
+    let no_redis = nonces.and_then(|url| redis::Target::parse(url.expose()).err());
+    let lookup = &store.lookup;
+    let query = [
+        ("store.lookup.consumer_sql", &lookup.consumer_sql),
+        ("store.lookup.token_sql", &lookup.token_sql),
+    ];
+    let query = query.iter().find(|(_, sql)| sql.is_some());
+    let lookup_url = lookup.url.as_ref();
+    let no_postgres = lookup_url.and_then(|url| postgres::Url::parse(url.expose()).err());
+    report! { found;
+        ["store.lookup.url"] if let Some((key, _)) = query.filter(|_| lookup_url.is_none()) =>
+            "missing, since {key} is set; write the URL of the database in which the query runs, with a role of its own";
+        ["store.lookup.url"] if lookup_url.is_some() && query.is_none() =>
+            "no query uses it; set store.lookup.consumer_sql or store.lookup.token_sql, or leave it out";
+        ["store.lookup.url"] if let Some(problem) = no_postgres => "{problem}";
+    }
+    report! { found;
+        ["store.url"] if let Some(problem) = problem => "{problem}";
+        ["nonce.url"] if nonces.is_some() && config.store_file().is_some() =>
+            "shared nonces are for store.backend = \"postgres\"; leave it out: SQLite is for one process";
+        ["nonce.url"] if nonces.is_some() && !shared =>
+            "nonce.scope is \"local\", so no replicas share nonces; leave it out, or set nonce.scope = \"shared\"";
+        ["nonce.url"] if let Some(problem) = no_redis => "{problem}";
+    }
+    let Some(file) = config.store_file() else {
+        return;
+    };
+    let problem = store.url.sqlite_problem();
+    let same = problem.is_none() && config.nonce_path() == Some(file);
+    report! { found;
+        ["store.url"] if let Some(problem) = problem => "{problem}";
+        ["nonce.scope"] if shared =>
+            "a SQLite file is for one process; leave it out, or set store.backend = \"postgres\"";
+        ["nonce.path"] if same => "this is the store's own file; write another";
+    }
+}
+
+fn login(config: &Config, found: &mut Findings) {
+    let login = &config.login;
+    let header = login.backend == LoginBackend::Header;
+    let (http, url) = (login.backend == LoginBackend::Http, login.url.as_ref());
+    let in_clear = url.is_some_and(|EndpointUrl { origin, .. }| {
+        origin.scheme == Scheme::Http && !origin.is_loopback()
+    });
+    report! { found;
+        ["login.url"] if http && url.is_none() =>
+            "missing, since login.backend is \"http\"; write the URL that checks passwords";
+        ["login.url"] if !http && url.is_some() =>
+            "login.backend is \"local\", which asks no URL; leave it out, or set login.backend = \"http\"";
+        ["login.user_header"] if header && login.user_header.is_none() =>
+            "missing, since login.backend is \"header\"; write the name of the field that the proxy in front sets";
+        ["listen.trusted_proxies"] if header && config.listen.trusted_proxies.is_empty() =>
+            "no proxy is trusted, but login.backend is \"header\"; write the address of the proxy in front";
+        ["login.user_header"] if let Some(name) = login.user_header.as_ref().filter(|name| is_reserved(name)) =>
+            "HTTP uses {name} itself; write another name";
+        ["login.url"] if http && in_clear =>
+            "passwords would cross the network in clear; write https://";
+    }
+}
+
+/// The fields that identify callers, with their keys.
+fn identity_names(config: &Config) -> Vec<(&'static str, &HeaderName)> {
+    let identity = &config.identity;
+    let names = [
+        ("identity.user_header", Some(&identity.user_header)),
+        ("identity.consumer_header", Some(&identity.consumer_header)),
+        (
+            "identity.permissions_header",
+            Some(&identity.permissions_header),
+        ),
+        ("identity.kind_header", Some(&identity.kind_header)),
+        (
+            "identity.assertion.header",
+            identity.assertion.header.as_ref(),
+        ),
+    ];
+    let names = names.into_iter();
+    names.filter_map(|(key, name)| Some((key, name?))).collect()
+}
+
+/// The names differ, also for an API that folds names.
+fn identity_headers(config: &Config, found: &mut Findings) {
+    let names = identity_names(config);
+    for (index, (key, name)) in names.iter().enumerate() {
+        let is_same = |other: &&(&str, &HeaderName)| fold(other.1.as_str()) == fold(name.as_str());
+        report! { found;
+            [key] if is_reserved(name) => "HTTP uses {name} itself; write another name";
+            [key] if let Some((other, _)) = names[..index].iter().find(is_same) =>
+                "an API may take {name} for the header of {other}; write names that differ in letters or digits";
+        }
+    }
+}
+
+/// Signed identities have a key and an audience.
+fn signed_identity(config: &Config, found: &mut Findings) {
+    let (assertion, exchange) = (&config.identity.assertion, &config.exchange);
+    let (is_on, has_keys) = (assertion.header.is_some(), !assertion.key_files.is_empty());
+    let audiences = [
+        ("identity.assertion.audience", &assertion.audience),
+        ("exchange.audience", &exchange.audience),
+    ];
+    for (key, audience) in audiences {
+        report! { found;
+            [key] if audience.as_ref().is_some_and(String::is_empty) => "it is empty; name the recipient";
+        }
+    }
+    report! { found;
+        ["identity.assertion.key_files"] if is_on && !has_keys =>
+            "missing, since identity.assertion.header is set; name the file of a private key, which openssl genpkey \
+             -algorithm ed25519 makes";
+        ["identity.assertion.audience"] if is_on && config.assertion_audience().is_none() =>
+            "missing, since upstream.api_url has no origin; name the recipient of the assertion";
+        ["exchange.audience"] if exchange.audience.is_some() && !has_keys =>
+            "nothing signs the tokens of the exchange; name a key in identity.assertion.key_files";
+    }
+}
+
+/// The dates of the end of OAuth 1.0a are in their order.
+fn sunset(config: &Config, found: &mut Findings) {
+    let sunset = &config.sunset;
+    let deprecation = sunset.deprecation.and_then(|deprecation| deprecation.0);
+    report! { found;
+        ["sunset.deprecation"] if deprecation > sunset.date && sunset.date.is_some() =>
+            "this is later than sunset.date; what ends is deprecated first";
+    }
+    for (index, brown_out) in config.brown_out.iter().enumerate() {
+        report! { found;
+            [&item_key("sunset.brownout", index, "until")] if brown_out.until <= brown_out.from =>
+                "it is over before it begins; write a later moment";
+        }
+    }
+}
+
+fn permissions(config: &Config, found: &mut Findings) {
+    let entries = &config.permission;
+    for (index, entry) in entries.iter().enumerate() {
+        let id = language::permission_id(&entry.name);
+        let mut others = entries[..index].iter().map(|other| &other.name);
+        let same = others.find(|other| language::permission_id(other) == id);
+        let key = item_key("permission", index, "name");
+        report! { found;
+            [&key] if same == Some(&entry.name) => "{} is declared twice; declare it once", entry.name;
+            [&key] if let Some(other) = same.filter(|other| **other != entry.name) =>
+                "{} and {other} would have the same message, {id}; name one of them otherwise", entry.name;
+        }
+    }
+}
+
+fn operations(config: &Config, found: &mut Findings) {
+    let operations = &config.operation;
+    for (index, operation) in operations.iter().enumerate() {
+        let permission = operation.permission.as_ref();
+        let is_declared =
+            |name: &Permission| config.permission.iter().any(|entry| entry.name == *name);
+        let mut others = operations[..index].iter().enumerate();
+        report! { found;
+            [&item_key("operation", index, "permission")]
+                if let Some(name) = permission.filter(|name| !is_declared(name)) =>
+                "no [[permission]] declares {:?}; correct it, or add [[permission]] with this name", name.as_str();
+            [&item_key("operation", index, "path")]
+                if let Some((first, other)) = others.find(|(_, other)| is_same_call(operation, other)) =>
+                "{} is listed already with the same method, as {} of operation {}; list each path and method once",
+                operation.path, other.path, first + 1;
+        }
+    }
+}
+
+/// Fields with signed parameters are neither ours nor dropped, and each has one parameter.
+fn parameter_headers(config: &Config, found: &mut Findings) {
+    /// Fields that this program sets itself.
+    const SET_HERE: [&str; 4] = [
+        "countersign-hop",
+        "traceparent",
+        "tracestate",
+        "x-request-id",
+    ];
+
+    let mut ours = identity_names(config);
+    let user_headers = [
+        ("login.user_header", config.login.user_header.as_ref()),
+        (
+            "login.display_name_header",
+            config.login.display_name_header.as_ref(),
+        ),
+    ];
+    ours.extend(
+        user_headers
+            .into_iter()
+            .filter_map(|(key, name)| Some((key, name?))),
+    );
+    let dropped = FoldedNames::new(config.upstream.drop_headers.iter().map(|it| it.as_str()));
+    for (index, operation) in config.operation.iter().enumerate() {
+        let key = item_key("operation", index, "headers");
+        let headers = &operation.headers.0;
+        for (at, ParameterHeader { name, .. }) in headers.iter().enumerate() {
+            let folded = fold(name.as_str());
+            let own = ours.iter().find(|(_, own)| fold(own.as_str()) == folded);
+            let is_set_here = is_reserved(name) || SET_HERE.contains(&folded.as_str());
+            let is_twice = headers[..at]
+                .iter()
+                .any(|it| fold(it.name.as_str()) == folded);
+            report! { found;
+                [&key] if is_set_here => "{name} is a field of HTTP or of countersign itself; write another name";
+                [&key] if let Some((own, _)) = own => "{name} is the header of {own}; write another name";
+                [&key] if dropped.contains(name.as_str().as_bytes()) =>
+                    "{name} is in upstream.drop_headers; write another name";
+                [&key] if is_twice => "{name} is there twice, to an API that folds names; leave one out";
+            }
+        }
+    }
+}
+
+fn limits(config: &Config, found: &mut Findings) {
+    let limits = &config.limits;
+    let (target, head) = (limits.target_bytes, limits.head_bytes);
+    let (form, memory) = (limits.form_bytes, limits.form_memory);
+    report! { found;
+        ["operations.forbidden_status"] if !matches!(config.operations.forbidden_status, 403 | 404) =>
+            "expected 404 or 403";
+        ["limits.target_bytes"] if target > head =>
+            "{} is over limits.head_bytes {}, which includes it; lower the one or raise the other",
+            format_size(target), format_size(head);
+        // server::buffered lets one caller have a quarter.
+        ["limits.form_bytes"] if form > memory / 4 =>
+            "{} is over a quarter of limits.form_memory {}, which is all that one address gets; lower the one or raise \
+             the other", format_size(form), format_size(memory);
+    }
+}
+
+/// Whether a process can bind only one of the two.
+fn overlap(one: &ListenAddress, other: &ListenAddress) -> bool {
+    let (Some(one), Some(other)) = (one.tcp(), other.tcp()) else {
+        return one == other;
+    };
+    // `[::]` takes IPv4 as well.
+    let takes = |all: IpAddr, ip: IpAddr| {
+        all == ip || all.is_unspecified() && (all.is_ipv6() || ip.is_ipv4())
+    };
+    one.port() == other.port()
+        && one.port() != 0
+        && (takes(one.ip(), other.ip()) || takes(other.ip(), one.ip()))
+}
+
+/// The whole key of an item's key, counted from 1.
+fn item_key(list: &str, index: usize, key: &str) -> String {
+    format!("{list}[{}].{key}", index + 1)
+}
+
+/// Whether both list one path and method.
+fn is_same_call(one: &Operation, other: &Operation) -> bool {
+    let shared = |method| other.methods.contains(method);
+    one.path.is_same(&other.path)
+        && (one.methods.is_empty() || other.methods.is_empty() || one.methods.iter().any(shared))
+}

@@ -1,0 +1,320 @@
+//! Advice on settings that are valid and unwise.
+
+use std::time::Duration;
+
+use http::Method;
+
+use super::{
+    Config, Enforcement, FORWARD_AUTH, NonceScope, Operation,
+    rules::{Finding, Findings, report},
+    units::format_duration,
+};
+use crate::{
+    oauth::SignatureMethod,
+    records::{
+        nonce::OnLost,
+        store::{postgres, record::Dialect, redis},
+    },
+    request::{
+        policy::operations::{Kind, Similar},
+        verify::Advice,
+    },
+    wire::origin::{Origin, Scheme, is_loopback},
+};
+
+impl Config {
+    /// The warnings of `check` and `serve`, in the order of the sections.
+    pub fn warnings(&self) -> Vec<Finding> {
+        let mut found = Findings::default();
+        for warn in [
+            listener,
+            service,
+            sessions,
+            upstream,
+            signature,
+            nonce,
+            store,
+            operations,
+            forward_auth,
+            admin,
+        ] {
+            warn(self, &mut found);
+        }
+        found.0
+    }
+
+    /// Whether the listener is neither encrypted nor behind a proxy that is trusted to be.
+    fn listens_in_clear(&self) -> bool {
+        !self.listens_with_tls() && self.listen.trusted_proxies.is_empty()
+    }
+}
+
+/// Whether others can read what is sent to this origin.
+fn in_clear(origin: &Origin) -> bool {
+    origin.scheme == Scheme::Http && !origin.is_loopback()
+}
+
+fn listener(config: &Config, found: &mut Findings) {
+    let listen = &config.listen;
+    let mut addresses = listen.address.iter();
+    let open = addresses.find(|address| !is_loopback(address.ip()));
+    report! { found;
+        ["listen.address"] if let Some(address) = open.filter(|_| config.listens_in_clear()) =>
+            "{address} is reached from other machines without TLS; set listen.tls, or listen.trusted_proxies if a \
+             proxy in front ends TLS";
+    }
+    for network in &listen.trusted_proxies {
+        report! { found;
+            ["listen.trusted_proxies"] if network.prefix_len() == 0 =>
+                "with {network}, forwarded fields of every caller are believed; name only the proxies";
+        }
+    }
+}
+
+fn service(config: &Config, found: &mut Findings) {
+    let service = &config.service;
+    let base = service.base_url.as_ref();
+    let base_in_clear = base.filter(|origin| in_clear(origin));
+    // If others can reach the listener, there is a warning already.
+    let mut addresses = config.listen.address.iter();
+    let all_loopback = addresses.all(|address| is_loopback(address.ip()));
+    let unbelieved = base.filter(|origin| {
+        origin.scheme == Scheme::Https && all_loopback && config.listens_in_clear()
+    });
+    report! { found;
+        ["service.base_url"] if let Some(origin) = base_in_clear =>
+            "passwords and cookies cross the network in clear to {origin}; use https";
+        ["service.base_url"] if let Some(origin) = unbelieved =>
+            "{origin} is https, but nothing here speaks TLS or believes a proxy that does: requests count as \
+             unencrypted, and all come from the proxy's address; set listen.tls, or listen.trusted_proxies";
+    }
+    for url in &service.public_api_urls {
+        let api = config.api_on_network();
+        let of_api = api.is_some_and(|api| api.origin == url.origin);
+        report! { found;
+            ["service.public_api_urls"] if of_api =>
+                "{url} is the origin of upstream.api_url too: requests come back here, or callers reach the API \
+                 without countersign; write an address of the API's own";
+            ["service.public_api_urls"] if in_clear(&url.origin) =>
+                "{url} is not encrypted: signatures stop forgery, but others on the network can read the calls; use https";
+        }
+    }
+    report! { found;
+        ["pages.name"] if config.pages.name.is_none() && base.is_some_and(|base| !base.is_loopback()) =>
+            "it is not set: the pages ask for access to a {:?} account, a name that users may not know",
+            service.realm;
+    }
+    // A loopback address is only for trials.
+    let shared = base.filter(|base| !base.is_loopback()).is_some_and(|base| {
+        let urls = &service.public_api_urls;
+        urls.is_empty() || urls.iter().any(|url| url.origin == *base)
+    });
+    report! { found;
+        ["service.public_api_urls"] if shared =>
+            "API and pages share one origin, so a script in a response of the API can press \"allow\" for the user; \
+             give the API a host of its own";
+    }
+}
+
+/// A session cookie is sent to the host of the pages alone.
+fn sessions(config: &Config, found: &mut Findings) {
+    let service = &config.service;
+    let base = service.base_url.as_ref().filter(|base| {
+        let mut urls = service.public_api_urls.iter();
+        !service.public_api_urls.is_empty() && urls.all(|url| url.origin != **base)
+    });
+    let admits_users = |operation: &Operation| operation.access.contains(&Kind::User);
+    let user = config.operation.iter().any(admits_users) || config.unlisted().contains(&Kind::User);
+    report! { found;
+        ["service.public_api_urls"] if let Some(base) = base.filter(|_| user) =>
+            "none has the origin of base_url, {base}, so no user's session opens the operations that admit \"user\"; \
+             add a URL of that origin, or remove \"user\"";
+    }
+}
+
+fn upstream(config: &Config, found: &mut Findings) {
+    let origin = config.api_on_network().map(|url| &url.origin);
+    let origin = origin.filter(|origin| in_clear(origin));
+    report! { found;
+        ["upstream.api_url"] if let Some(origin) = origin =>
+            "{origin} is not encrypted, and anybody who reaches it can claim to be any user; use https:// with mutual \
+             TLS, a Unix socket, or a network that only countersign can enter";
+        ["identity.forward_authorization"] if config.identity.forward_authorization && origin.is_some() =>
+            "the credentials go on to the API unencrypted; leave it out unless the API verifies them itself";
+    }
+    for (index, operation) in config.operation.iter().enumerate() {
+        report! { found;
+            [&format!("operation[{}].forward_authorization", index + 1)]
+                if operation.forward_authorization == Some(true) && origin.is_some() =>
+                "the credentials of {} go on to the API unencrypted; leave it out unless the API reads them", operation.path;
+        }
+    }
+}
+
+fn signature(config: &Config, found: &mut Findings) {
+    let signature = &config.signature;
+    let weak = [SignatureMethod::HmacMd5, SignatureMethod::Plaintext];
+    let window = signature.timestamp_window;
+    report! { found;
+        ["signature.methods"] if signature.methods.contains(&SignatureMethod::Plaintext) =>
+            "PLAINTEXT sends the secrets themselves and protects nothing against replay; remove it from the list";
+        ["signature.methods"] if signature.methods.iter().all(|method| weak.contains(method)) =>
+            "nothing but HMAC-MD5 and PLAINTEXT is accepted; add HMAC-SHA256 or HMAC-SHA1";
+        ["signature.timestamp_window"] if window > Duration::from_secs(3_600) =>
+            "every nonce is remembered for twice {}, which costs memory; 300s is enough for clocks that are set",
+            format_duration(window);
+        ["signature.default_dialect"] if signature.default_dialect == Dialect::Legacy =>
+            "anybody who sees a signed request can add a query to it; set the dialect of the consumers that need it \
+             instead";
+        ["signature.enforcement"] if signature.enforcement == Enforcement::Observe =>
+            "protected calls are let through whatever their signature; set \"enforce\" when the log shows no \
+             failures of honest consumers";
+        ["signature.advice"] if signature.advice == Advice::Full =>
+            "responses repeat the base string to every caller; set \"hint\" when consumers have found their mistakes";
+    }
+}
+
+fn nonce(config: &Config, found: &mut Findings) {
+    let local = config.nonce_scope() == NonceScope::Local;
+    let path = config.nonce_path();
+    let redis = config.nonce.url.as_ref();
+    let redis = redis.and_then(|url| redis::Target::parse(url.expose()).ok());
+    report! { found;
+        ["nonce.url"] if let Some(redis) = redis.filter(redis::Target::is_in_clear) =>
+            "nobody checks that {redis} is that Redis, and what it says is not encrypted: whoever is on the way can read its \
+             password and say that a used nonce is fresh; write rediss://";
+        ["nonce.on_lost"] if config.nonce.on_lost == OnLost::Accept =>
+            "after used nonces are lost, requests from before can be replayed; leave it out once the service is up";
+        ["nonce.scope"] if local && config.store_file().is_none() =>
+            "each replica on this store remembers its own nonces, so a request passes once at each; set \"shared\", \
+             or run one process";
+        ["nonce.path"] if local && path.is_some_and(|path| path.starts_with("/tmp")) =>
+            "files in /tmp may be lost at a restart, and signed requests then wait; write a path on a permanent disk";
+    }
+}
+
+fn store(config: &Config, found: &mut Findings) {
+    let cache = &config.cache;
+    let store = config.store_file().is_none().then_some(&config.store.url);
+    for (key, url) in [
+        ("store.url", store),
+        ("store.lookup.url", config.store.lookup.url.as_ref()),
+    ] {
+        let url = url.and_then(|url| postgres::Url::parse(url.expose()).ok());
+        report! { found;
+            [key] if let Some(url) = url.filter(postgres::Url::is_in_clear) =>
+                "passwords and secrets cross the network to {} in clear; write sslmode=verify-full", url.place();
+        }
+    }
+    report! { found;
+        ["store.encryption_key_file"] if config.store.encryption_key_file.is_empty() =>
+            "secrets are not encrypted in the store and in every backup of it; set the file of a key";
+        ["cache.stale_if_error"] if cache.stale_if_error > Duration::from_secs(300) =>
+            "a credential revoked while the store is away keeps working that long; write one minute or less";
+    }
+}
+
+fn operations(config: &Config, found: &mut Findings) {
+    let is_rejected = config.paths.similar == Similar::Reject;
+    for (index, operation) in config.operation.iter().enumerate() {
+        self::operation(index, operation, found);
+        let path = &operation.path;
+        let other = config.operation[..index].iter().find(|other| {
+            path.is_confusable(&other.path)
+                && share_a_method(operation, other)
+                && !have_same_rules(config, operation, other)
+        });
+        report! { found;
+            [&format!("operation[{}].path", index + 1)] if let Some(other) = other.filter(|_| is_rejected) =>
+                "{path} and {} can match one path and have different rules: a path that only letter case, white space or a dot \
+                 at the end of a segment or the slash at its end tells from the narrower one is rejected (paths.similar); an \
+                 API that ignores an extension would still serve one under the rules of the other", other.path;
+            [&format!("operation[{}].path", index + 1)] if let Some(other) = other.filter(|_| !is_rejected) =>
+                "{path} and {} can match one path and have different rules, so an API that ignores case, a trailing dot \
+                 or an extension serves one under the rules of the other; give both the same rules, or make sure that \
+                 the API compares paths exactly", other.path;
+        }
+    }
+    let kinds = config.unlisted();
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
+    report! { found;
+        ["operations.unlisted"] if kinds.contains(&Kind::Anonymous) =>
+            "calls that no [[operation]] lists are open to everybody; set \"nobody\" and list what is public";
+        ["operations.unlisted"] if !kinds.is_empty() && !config.operation.is_empty() =>
+            "calls that no [[operation]] lists are open to every {} without a permission; set \"nobody\" and list what \
+             is meant", names.join(" and ");
+    }
+}
+
+fn operation(index: usize, operation: &Operation, found: &mut Findings) {
+    let key = |name: &str| format!("operation[{}].{name}", index + 1);
+    let (path, access) = (&operation.path, &operation.access);
+    let needs_permission = operation.permission.is_some();
+    report! { found;
+        [&key("enforcement")] if operation.enforcement == Some(Enforcement::Observe) =>
+            "{path} is let through whatever the signature; set \"enforce\" after the trial";
+        [&key("access")] if needs_permission && access.contains(&Kind::Anonymous) =>
+            "anybody can call {path} without the permission that it asks of consumers";
+    }
+}
+
+/// Whether one method is allowed by both: `GET` also allows `HEAD`.
+fn share_a_method(one: &Operation, other: &Operation) -> bool {
+    let allows = |operation: &Operation, method: &Method| {
+        operation.methods.is_empty()
+            || operation.methods.contains(method)
+            || *method == Method::HEAD && operation.methods.contains(&Method::GET)
+    };
+    one.methods.is_empty()
+        || one.methods.iter().any(|method| allows(other, method))
+        || other.methods.iter().any(|method| allows(one, method))
+}
+
+fn have_same_rules(config: &Config, one: &Operation, other: &Operation) -> bool {
+    let within = |a: &Operation, b: &Operation| a.access.iter().all(|kind| b.access.contains(kind));
+    let enforcement = |of: &Operation| of.enforcement.unwrap_or(config.signature.enforcement);
+    let forwards = |of: &Operation| {
+        let general = config.identity.forward_authorization;
+        of.forward_authorization.unwrap_or(general)
+    };
+    let window = |of: &Operation| {
+        of.timestamp_window
+            .unwrap_or(config.signature.timestamp_window)
+    };
+    one.permission == other.permission
+        && within(one, other)
+        && within(other, one)
+        && enforcement(one) == enforcement(other)
+        && one.upgrade == other.upgrade
+        && forwards(one) == forwards(other)
+        && one.headers == other.headers
+        && one.body_hash == other.body_hash
+        && window(one) == window(other)
+}
+
+/// Only the proxy in front may describe requests.
+fn forward_auth(config: &Config, found: &mut Findings) {
+    let listen = config.forward_auth.listen.as_ref();
+    let open = listen.filter(|at| at.tcp().is_some() && !at.is_loopback());
+    report! { found;
+        [FORWARD_AUTH] if let Some(address) = open =>
+            "{address} is reached from other machines, and anybody who reaches it can describe any request, with any host \
+             and address of a caller; use loopback or a Unix socket, or a network that only the proxy in front can enter";
+    }
+}
+
+fn admin(config: &Config, found: &mut Findings) {
+    let open = config.admin.listen.tcp();
+    let open = open.filter(|_| !config.admin.listen.is_loopback());
+    report! { found;
+        ["admin.listen"] if let Some(address) = open =>
+            "{address} shows metrics to other machines; use loopback or a Unix socket, and admin.probe_listen for \
+             health checks";
+        ["admin.token_file"] if let Some(address) = open.filter(|_| config.admin.token_file.is_some()) =>
+            "the token crosses the network to {address} in clear; use loopback or a Unix socket, or a proxy with TLS in front";
+        ["admin.read_token_file"] if config.admin.token_file.is_none() && config.admin.read_token_file.is_some() =>
+            "without admin.token_file the admin API and the console are off; set that too";
+        ["log.access"] if !config.log.access =>
+            "rejected requests leave no trace; set it to true unless something in front logs them";
+    }
+}

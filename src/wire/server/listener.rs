@@ -1,0 +1,656 @@
+//! Accepts connections: one listener for each worker, a bounded number, TLS first where it is configured.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    io,
+    net::{self, IpAddr, Ipv4Addr, SocketAddr},
+    os::unix::net as unix,
+    pin::pin,
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    task::spawn_local,
+    time::{sleep, timeout},
+};
+
+use super::{
+    connection::{self, Handler, linger},
+    proxied,
+    seats::{Seated, Seats},
+    tls::{Tls, handshake_failure},
+    wire::{Stream, Wire},
+};
+use crate::{
+    base::peer::{Peer, network},
+    telemetry::metrics::HandshakeFailure,
+};
+
+/// The kernel's queue of connections not yet accepted.
+const BACKLOG: i32 = 4096;
+
+/// The pause in accepting when the process has run out of descriptors: long enough not to spin, short enough not to be
+/// noticed.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Binds a listener. `shared`: several listeners may have the address, and the kernel spreads the connections over them.
+///
+/// # Errors
+/// The system's, such as an address in use.
+pub fn bind(address: SocketAddr, shared: bool) -> io::Result<net::TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(shared)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Limits the number of connections.
+#[derive(Debug)]
+pub struct Bounds(Mutex<Counts>);
+
+#[derive(Debug)]
+struct Counts {
+    /// The most connections.
+    limit: usize,
+    /// The most connections of one address, or one /64 of IPv6.
+    limit_per_address: Option<u32>,
+    open: usize,
+    by_address: HashMap<IpAddr, u32>,
+    /// Listeners that may still accept a connection.
+    listening: usize,
+    /// Connections that are told that they are too many.
+    refused: usize,
+}
+
+impl Bounds {
+    /// Bounds for all workers together.
+    pub fn new(limit: usize, limit_per_address: Option<u32>) -> Self {
+        Self(Mutex::new(Counts {
+            limit,
+            limit_per_address,
+            open: 0,
+            by_address: HashMap::new(),
+            listening: 0,
+            refused: 0,
+        }))
+    }
+
+    /// Sets other bounds. Connections that are open stay.
+    pub fn set(&self, limit: usize, limit_per_address: Option<u32>) {
+        let mut counts = self.0.lock();
+        counts.limit = limit;
+        counts.limit_per_address = limit_per_address;
+    }
+
+    /// The number of open connections.
+    pub fn open(&self) -> usize {
+        self.0.lock().open
+    }
+
+    /// Whether no connection is open, and no listener is left that could accept one.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let counts = self.0.lock();
+        counts.listening == 0 && counts.open == 0
+    }
+
+    /// Counts one more connection, if it is allowed.
+    pub(super) fn enter(self: &Arc<Self>) -> Option<Place> {
+        let mut counts = self.0.lock();
+        if counts.open >= counts.limit {
+            return None;
+        }
+        counts.open += 1;
+        Some(self.place(PlaceOf::Connection(None)))
+    }
+
+    /// Whether the caller has its share, which is a quarter of all connections.
+    fn has_share(&self, caller: IpAddr) -> bool {
+        let counts = self.0.lock();
+        let of_caller = counts.by_address.get(&caller).copied().unwrap_or(0);
+        of_caller as usize >= (counts.limit / 4).max(1)
+    }
+
+    /// Counts a connection that is refused, if it may wait until its caller has read that.
+    fn refuse(self: &Arc<Self>) -> Option<Place> {
+        let mut counts = self.0.lock();
+        if counts.refused == MAX_REFUSED {
+            return None;
+        }
+        counts.refused += 1;
+        Some(self.place(PlaceOf::Refused))
+    }
+
+    fn place(self: &Arc<Self>, of: PlaceOf) -> Place {
+        Place {
+            bounds: Arc::clone(self),
+            of,
+        }
+    }
+
+    /// Counts one more listener.
+    fn listen(self: &Arc<Self>) -> Place {
+        self.0.lock().listening += 1;
+        self.place(PlaceOf::Listener)
+    }
+}
+
+/// The place of a connection or of a listener; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    bounds: Arc<Bounds>,
+    of: PlaceOf,
+}
+
+#[derive(Debug)]
+enum PlaceOf {
+    Listener,
+    /// The network of the caller, once it is known.
+    Connection(Option<IpAddr>),
+    Refused,
+}
+
+impl Place {
+    /// The network of the caller, if it is known.
+    pub(super) const fn caller(&self) -> Option<IpAddr> {
+        match self.of {
+            PlaceOf::Connection(caller) => caller,
+            PlaceOf::Listener | PlaceOf::Refused => None,
+        }
+    }
+
+    /// Counts the connection for its caller; returns false if that may not have one more.
+    pub(super) fn count_for(&mut self, caller: IpAddr) -> bool {
+        let caller = network(caller);
+        let mut counts = self.bounds.0.lock();
+        let of_caller = counts.by_address.get(&caller).copied().unwrap_or(0);
+        let is_too_many = |limit| of_caller >= limit;
+        if counts.limit_per_address.is_some_and(is_too_many) {
+            return false;
+        }
+        counts.by_address.insert(caller, of_caller + 1);
+        drop(counts);
+        self.of = PlaceOf::Connection(Some(caller));
+        true
+    }
+
+    /// Makes it the place of another connection, whose caller is not counted yet.
+    fn hand_on(&mut self) {
+        self.bounds.0.lock().leave(self.caller());
+        self.of = PlaceOf::Connection(None);
+    }
+}
+
+impl Counts {
+    /// Counts one connection of the caller less.
+    fn leave(&mut self, caller: Option<IpAddr>) {
+        if let Some(caller) = caller
+            && let Entry::Occupied(mut count) = self.by_address.entry(caller)
+        {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self.bounds.0.lock();
+        match self.of {
+            PlaceOf::Listener => counts.listening -= 1,
+            PlaceOf::Refused => counts.refused -= 1,
+            PlaceOf::Connection(caller) => {
+                counts.open -= 1;
+                counts.leave(caller);
+            }
+        }
+    }
+}
+
+/// The most refused connections that wait until their callers have read the response; any more are closed at once.
+const MAX_REFUSED: usize = 16;
+
+/// The response to one connection too many.
+const TOO_MANY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+/// A bound listener.
+#[derive(Debug)]
+pub enum Listener {
+    /// On an address.
+    Tcp(net::TcpListener),
+    /// On a Unix socket.
+    Unix(unix::UnixListener),
+}
+
+impl Listener {
+    /// Another handle of the same listener, for another worker.
+    ///
+    /// # Errors
+    /// The system's, if it gives no more descriptors.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Tcp(listener) => Self::Tcp(listener.try_clone()?),
+            Self::Unix(listener) => Self::Unix(listener.try_clone()?),
+        })
+    }
+
+    /// Takes a connection that the kernel has queued.
+    fn accept_now(&self) -> io::Result<Accepted> {
+        Ok(match self {
+            Self::Tcp(listener) => {
+                let (stream, address) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                Accepted::Tcp(TcpStream::from_std(stream)?, address)
+            }
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                Accepted::Unix(UnixStream::from_std(stream)?)
+            }
+        })
+    }
+}
+
+/// A listener in the runtime.
+enum Accepting {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Accepting {
+    fn new(listener: Listener) -> io::Result<Self> {
+        Ok(match listener {
+            Listener::Tcp(listener) => Self::Tcp(TcpListener::from_std(listener)?),
+            Listener::Unix(listener) => Self::Unix(UnixListener::from_std(listener)?),
+        })
+    }
+
+    async fn accept(&self) -> io::Result<Accepted> {
+        Ok(match self {
+            Self::Tcp(listener) => {
+                let (stream, address) = listener.accept().await?;
+                Accepted::Tcp(stream, address)
+            }
+            Self::Unix(listener) => Accepted::Unix(listener.accept().await?.0),
+        })
+    }
+
+    fn into_std(self) -> io::Result<Listener> {
+        Ok(match self {
+            Self::Tcp(listener) => Listener::Tcp(listener.into_std()?),
+            Self::Unix(listener) => Listener::Unix(listener.into_std()?),
+        })
+    }
+}
+
+/// An accepted connection.
+enum Accepted {
+    Tcp(TcpStream, SocketAddr),
+    Unix(UnixStream),
+}
+
+/// The rules by which a listener accepts connections.
+pub struct Rules {
+    /// The limits on connections.
+    pub bounds: Arc<Bounds>,
+    /// The connections of this worker under these limits.
+    pub seats: Rc<Seats>,
+    /// TLS over TCP, read again for each connection so that certificates can change. A listener that began with TLS never
+    /// falls back to plain HTTP.
+    pub tls: Option<Arc<ArcSwap<Tls>>>,
+    /// The socket outlives this process: when accepting stops, the connections in its queue are left to the next one.
+    pub is_passed: bool,
+    /// Each connection comes from a trusted proxy and begins with a header of the PROXY protocol.
+    pub proxy_protocol: bool,
+}
+
+/// Accepts until `stop` is ready. Connections continue after it returns.
+pub async fn accept<H: Handler>(
+    listener: Listener,
+    rules: Rules,
+    handler: Rc<H>,
+    stop: impl Future<Output = ()>,
+) {
+    let listener = match Accepting::new(listener) {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::error!(%error, "a listener cannot be used");
+            return;
+        }
+    };
+    let _listening = rules.bounds.listen();
+    let rules = Rc::new(rules);
+    let mut stop = pin!(stop);
+    let mut pause = Pause::default();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = &mut stop => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok(accepted) => {
+                pause.end();
+                serve(&rules, accepted, Rc::clone(&handler));
+            }
+            Err(error) if is_callers(&error) => {}
+            Err(error) => pause.wait(&error).await,
+        }
+    }
+    if !rules.is_passed {
+        accept_queued(listener, &rules, &handler);
+    }
+}
+
+/// Accepts what the kernel has queued and closes the listener: closing alone would reset those connections, and their
+/// requests would be lost. Callers that keep connecting meanwhile do not keep it busy: it accepts one backlog at most.
+fn accept_queued<H: Handler>(listener: Accepting, rules: &Rc<Rules>, handler: &Rc<H>) {
+    let Ok(listener) = listener.into_std() else {
+        return;
+    };
+    for _ in 0..BACKLOG {
+        match listener.accept_now() {
+            Ok(accepted) => serve(rules, accepted, Rc::clone(handler)),
+            Err(error) if is_callers(&error) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// A pause in accepting while the system has no descriptors. It is logged once.
+#[derive(Default)]
+struct Pause {
+    logged: bool,
+}
+
+impl Pause {
+    async fn wait(&mut self, error: &io::Error) {
+        if !std::mem::replace(&mut self.logged, true) {
+            tracing::error!(%error, "accepting pauses");
+        }
+        sleep(PAUSE).await;
+    }
+
+    fn end(&mut self) {
+        if std::mem::take(&mut self.logged) {
+            tracing::info!("accepting goes on");
+        }
+    }
+}
+
+/// Whether the caller left before it was accepted.
+fn is_callers(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+    )
+}
+
+impl Rules {
+    /// A place for one more connection; if there is none, that of a connection that waits, which is closed. The caller is
+    /// known unless a proxy passes the connection on.
+    fn admit(&self, caller: Option<IpAddr>) -> Option<Seated> {
+        let mut place = match self.bounds.enter() {
+            Some(place) => place,
+            None => {
+                // A caller with its share makes room by one of its own connections.
+                let caller = caller.map(network);
+                let own = caller.filter(|caller| self.bounds.has_share(*caller));
+                let mut place = self.seats.evict(own)?;
+                place.hand_on();
+                place
+            }
+        };
+        let is_counted = caller.is_none_or(|caller| self.seats.count_for(&mut place, caller));
+        is_counted.then(|| self.seats.add(place))
+    }
+
+    /// Tells a caller that its connection is one too many; under TLS that would take a handshake.
+    fn refuse<H: Handler>(&self, stream: Stream, handler: &H) {
+        handler.refused();
+        if self.tls.is_some() {
+            return;
+        }
+        if let Some(place) = self.bounds.refuse() {
+            spawn_local(async move {
+                let mut wire = Wire::new(stream);
+                if wire.write_all(TOO_MANY).await.is_ok() {
+                    linger(wire).await;
+                }
+                drop(place);
+            });
+        }
+    }
+}
+
+fn serve<H: Handler>(rules: &Rc<Rules>, accepted: Accepted, handler: Rc<H>) {
+    let (mut stream, address) = match accepted {
+        Accepted::Tcp(stream, address) => (stream, address),
+        Accepted::Unix(stream) => {
+            let stream = Stream::Unix(stream);
+            // The connections of a Unix socket count as one address's.
+            let Some(seated) = rules.admit(Some(Ipv4Addr::UNSPECIFIED.into())) else {
+                return rules.refuse(stream, &*handler);
+            };
+            let peer = Peer {
+                address: None,
+                secure: false,
+                is_relay: false,
+            };
+            spawn_local(async move {
+                let (wire, serves) = (Wire::new(stream), Rc::clone(&handler));
+                let serving = pin!(connection::serve(wire, peer, serves, &seated.0));
+                if seated.unless_evicted(serving).await {
+                    handler.evicted();
+                }
+            });
+            return;
+        }
+    };
+    // If a proxy passes the connection on, the caller is not known yet.
+    let known = (!rules.proxy_protocol).then_some(address.ip());
+    let Some(seated) = rules.admit(known) else {
+        return rules.refuse(Stream::Tcp(stream), &*handler);
+    };
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let mut peer = Peer {
+        address: Some(address.ip()),
+        secure: rules.tls.is_some(),
+        is_relay: false,
+    };
+    let tls = rules.tls.as_ref().map(|tls| tls.load_full());
+    let rules = Rc::clone(rules);
+    spawn_local(async move {
+        let serving = pin!(async {
+            if rules.proxy_protocol {
+                // Boxed: the future of the connection stays small.
+                let caller = Box::pin(proxied_caller(&mut stream, address, &*handler)).await;
+                let Some(caller) = caller else {
+                    return;
+                };
+                peer.is_relay = caller.is_none();
+                let caller = caller.unwrap_or(address.ip());
+                if !seated.locate(&rules.seats, caller) {
+                    return rules.refuse(Stream::Tcp(stream), &*handler);
+                }
+                peer.address = Some(caller);
+            }
+            let stream = match tls {
+                None => Some(Stream::Tcp(stream)),
+                // Boxed: the future of the connection stays small.
+                Some(tls) => Box::pin(handshake(&tls, stream, address, &*handler)).await,
+            };
+            if let Some(stream) = stream {
+                let (wire, serves) = (Wire::new(stream), Rc::clone(&handler));
+                connection::serve(wire, peer, serves, &seated.0).await;
+            }
+        });
+        if seated.unless_evicted(serving).await {
+            handler.evicted();
+        }
+    });
+}
+
+/// Reads the address of the caller whose connection a trusted proxy passes on, if the proxy names one. Returns `None`
+/// and logs the reason if the connection is closed.
+async fn proxied_caller<H: Handler>(
+    stream: &mut TcpStream,
+    proxy: SocketAddr,
+    handler: &H,
+) -> Option<Option<IpAddr>> {
+    let problem = if handler.is_trusted(proxy.ip()) {
+        match timeout(handler.limits().handshake_timeout, proxied::read(stream)).await {
+            Ok(Ok(caller)) => return Some(caller),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "its PROXY header took too long".to_owned(),
+        }
+    } else {
+        "it is not one of listen.trusted_proxies".to_owned()
+    };
+    tracing::info!(peer = %proxy, problem, "connection closed: listen.proxy_protocol");
+    None
+}
+
+/// Performs the TLS handshake of a connection; `None` if it fails.
+async fn handshake<H: Handler>(
+    tls: &Tls,
+    stream: TcpStream,
+    address: SocketAddr,
+    handler: &H,
+) -> Option<Stream> {
+    let limit = handler.limits().handshake_timeout;
+    let failure = match timeout(limit, tls.accept(stream)).await {
+        Ok(Ok(stream)) => return Some(Stream::Tls(Box::new(stream.into()))),
+        Ok(Err(error)) => {
+            let failure = handshake_failure(&error);
+            // The owner of a certificate will ask about it.
+            if failure == HandshakeFailure::CallerCertificate {
+                tracing::info!(%error, peer = %address, "client certificate refused");
+            } else {
+                tracing::debug!(%error, peer = %address, "TLS handshake failed");
+            }
+            failure
+        }
+        Err(_) => {
+            tracing::debug!(peer = %address, "TLS handshake too slow");
+            HandshakeFailure::TooSlow
+        }
+    };
+    handler.handshake_failed(failure);
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::ready,
+        io::{Read as _, Write as _},
+    };
+
+    use http::{Request, Response};
+    use tokio::task::{LocalSet, spawn_blocking};
+
+    use super::*;
+    use crate::wire::server::{
+        caller::Limits,
+        request::RequestBody,
+        response::{Gone, ResponseBody},
+    };
+
+    struct Empty;
+
+    impl Handler for Empty {
+        fn limits(&self) -> Limits {
+            Limits::SMALL
+        }
+
+        async fn answer(
+            self: Rc<Self>,
+            _: Request<RequestBody>,
+        ) -> Result<Response<ResponseBody>, Gone> {
+            Ok(Response::new(ResponseBody::none()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_listener_that_stops_accepts_its_queue_first() {
+        let listener = bind(([127, 0, 0, 1], 0).into(), false).expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        let mut queued: Vec<_> = (0..3)
+            .map(|_| net::TcpStream::connect(address).expect("the queue has room"))
+            .collect();
+        for caller in &mut queued {
+            caller.write_all(request).expect("the connection is open");
+        }
+        let rules = Rules {
+            bounds: Arc::new(Bounds::new(10, None)),
+            seats: Rc::default(),
+            tls: None,
+            is_passed: false,
+            proxy_protocol: false,
+        };
+        let serving = LocalSet::new();
+        serving.spawn_local(async {
+            accept(Listener::Tcp(listener), rules, Rc::new(Empty), ready(())).await;
+        });
+        let answers = spawn_blocking(move || {
+            queued
+                .into_iter()
+                .map(|mut caller| {
+                    let mut answer = String::new();
+                    caller.read_to_string(&mut answer).map(|_| answer)
+                })
+                .collect::<io::Result<Vec<_>>>()
+        });
+        let answers = serving
+            .run_until(answers)
+            .await
+            .expect("no panic")
+            .expect("no reset");
+        assert!(
+            answers
+                .iter()
+                .all(|answer| answer.starts_with("HTTP/1.1 200")),
+            "{answers:?}"
+        );
+    }
+
+    #[test]
+    fn a_host_of_ipv6_has_no_more_connections_than_one_address() {
+        let bounds = Arc::new(Bounds::new(10, Some(2)));
+        let enter = |address: &str| {
+            let mut place = bounds.enter().expect("there is room");
+            let caller = address.parse().expect("an address");
+            place.count_for(caller).then_some(place)
+        };
+        let first = enter("2001:db8:1:2::1");
+        let second = enter("2001:db8:1:2:ffff::2");
+        assert!(first.is_some() && second.is_some());
+        assert!(enter("2001:db8:1:2::3").is_none());
+        assert!(enter("2001:db8:1:3::1").is_some());
+        drop(first);
+        assert!(enter("2001:db8:1:2::3").is_some());
+    }
+}

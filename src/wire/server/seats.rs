@@ -1,0 +1,320 @@
+//! The connections of a worker, and the choice of one to close when another one comes and there is no room.
+//!
+//! A caller can hold a connection without a request at hardly any cost. When a listener is full, such a connection is closed:
+//! first the one whose head has been arriving for the longest time, then one that has sent nothing, then an idle one. A
+//! request that is being served is never broken off.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    future::poll_fn,
+    net::IpAddr,
+    pin::Pin,
+    rc::{Rc, Weak},
+    task::{Poll, Waker},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::listener::Place;
+use crate::base::peer::network;
+
+/// A new connection is kept for this long: what its caller sends may be on its way.
+const SPARED_SILENT: Duration = Duration::from_secs(1);
+/// An idle connection is kept for this long after a response: many callers send the next request soon.
+const SPARED_IDLE: Duration = Duration::from_secs(5);
+
+/// The most connections of each kind that are considered at once.
+const CONSIDERED: usize = 128;
+
+/// The connections that one worker serves under the same [`Bounds`](super::listener::Bounds).
+#[derive(Default)]
+pub struct Seats(RefCell<Lists>);
+
+/// Each connection is in the list of its stage, by the number that it got when it came there.
+#[derive(Default)]
+struct Lists {
+    by_stage: [BTreeMap<u64, Rc<Seat>>; 3],
+    next: u64,
+    /// The number of the served connection at which the next search for an idle one begins.
+    hand: u64,
+}
+
+/// The stage of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// A part of a head has arrived.
+    Arriving = 0,
+    /// Nothing of a first request has arrived.
+    Silent = 1,
+    /// A request is being served, or was served.
+    Served = 2,
+}
+
+/// A connection as its worker sees it.
+pub struct Seat {
+    seats: Weak<Seats>,
+    number: Cell<u64>,
+    stage: Cell<Stage>,
+    /// The time since which the connection waits for a request, or for the rest of its head; `None`: one is being served.
+    waits_since: Cell<Option<Instant>>,
+    /// The network of the caller, once it is known.
+    caller: Cell<Option<IpAddr>>,
+    /// `None` once it is evicted.
+    place: Cell<Option<Place>>,
+    is_evicted: Cell<bool>,
+    /// Wakes the task that serves it.
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Seats {
+    /// Adds a new connection with its place.
+    pub(super) fn add(self: &Rc<Self>, place: Place) -> Seated {
+        let seat = Rc::new(Seat {
+            seats: Rc::downgrade(self),
+            number: Cell::new(0),
+            stage: Cell::new(Stage::Silent),
+            waits_since: Cell::new(Some(Instant::now())),
+            caller: Cell::new(place.caller()),
+            place: Cell::new(Some(place)),
+            is_evicted: Cell::new(false),
+            waker: RefCell::default(),
+        });
+        self.0.borrow_mut().add(Rc::clone(&seat));
+        Seated(seat)
+    }
+
+    /// Closes a connection that waits, one of `caller` if it is given, and returns its place.
+    pub(super) fn evict(&self, caller: Option<IpAddr>) -> Option<Place> {
+        let mut lists = self.0.borrow_mut();
+        let seat = lists.candidate(caller)?;
+        lists.remove(&seat);
+        drop(lists);
+        seat.is_evicted.set(true);
+        if let Some(waker) = seat.waker.take() {
+            waker.wake();
+        }
+        seat.place.take()
+    }
+
+    /// Counts the connection in `place` for its caller. If that has too many, one of them that waits is closed. Returns false
+    /// if none does.
+    pub(super) fn count_for(&self, place: &mut Place, caller: IpAddr) -> bool {
+        if place.count_for(caller) {
+            return true;
+        }
+        drop(self.evict(Some(network(caller))));
+        place.count_for(caller)
+    }
+}
+
+impl Lists {
+    fn add(&mut self, seat: Rc<Seat>) {
+        seat.number.set(self.next);
+        self.by_stage[seat.stage.get() as usize].insert(self.next, seat);
+        self.next += 1;
+    }
+
+    fn remove(&mut self, seat: &Seat) -> Option<Rc<Seat>> {
+        self.by_stage[seat.stage.get() as usize].remove(&seat.number.get())
+    }
+
+    /// The connection to close.
+    fn candidate(&mut self, caller: Option<IpAddr>) -> Option<Rc<Seat>> {
+        let now = Instant::now();
+        let is_of = |seat: &&Rc<Seat>| caller.is_none() || seat.caller.get() == caller;
+        let waited = |seat: &Rc<Seat>, at_least| {
+            let since = seat.waits_since.get()?;
+            Some(now.duration_since(since)).filter(|waited| *waited >= at_least)
+        };
+        let [arriving, silent, served] = &self.by_stage;
+        let mut arriving = arriving.values().take(CONSIDERED);
+        if let Some(seat) = arriving.find(is_of) {
+            return Some(Rc::clone(seat));
+        }
+        let mut silent = silent.values().take(CONSIDERED).filter(is_of);
+        if let Some(seat) = silent.find(|seat| waited(seat, SPARED_SILENT).is_some()) {
+            return Some(Rc::clone(seat));
+        }
+        let from_hand = served.range(self.hand..).chain(served.range(..self.hand));
+        let looked = from_hand.take(CONSIDERED);
+        let looked = looked.inspect(|(number, _)| self.hand = **number + 1);
+        let idle = looked.map(|(_, seat)| seat).filter(is_of);
+        let idle = idle.filter_map(|seat| Some((waited(seat, SPARED_IDLE)?, seat)));
+        let longest = idle.max_by_key(|(waited, _)| *waited);
+        longest.map(|(_, seat)| Rc::clone(seat))
+    }
+}
+
+impl Seat {
+    /// A connection that is never closed for others.
+    pub fn of_its_own() -> Self {
+        Self {
+            seats: Weak::new(),
+            number: Cell::new(0),
+            stage: Cell::new(Stage::Served),
+            waits_since: Cell::new(None),
+            caller: Cell::new(None),
+            place: Cell::new(None),
+            is_evicted: Cell::new(false),
+            waker: RefCell::default(),
+        }
+    }
+
+    /// A head begins to arrive.
+    pub(super) fn arrives(&self) {
+        self.waits_since.set(Some(Instant::now()));
+        self.enter(Stage::Arriving);
+    }
+
+    /// A request is being served.
+    pub(super) fn serves(&self) {
+        self.waits_since.set(None);
+        self.enter(Stage::Served);
+    }
+
+    /// Waits for another request since then.
+    pub(super) fn idles(&self, since: Instant) {
+        self.waits_since.set(Some(since));
+    }
+
+    fn enter(&self, stage: Stage) {
+        if self.stage.get() == stage {
+            return;
+        }
+        let seats = self.seats.upgrade();
+        let mut lists = seats.as_ref().map(|seats| seats.0.borrow_mut());
+        let seat = lists.as_mut().and_then(|lists| lists.remove(self));
+        self.stage.set(stage);
+        if let (Some(lists), Some(seat)) = (&mut lists, seat) {
+            lists.add(seat);
+        }
+    }
+}
+
+/// A connection that is being served; dropping it gives its place back.
+pub(super) struct Seated(pub(super) Rc<Seat>);
+
+impl Seated {
+    /// Counts the connection for its caller, now that it is known. Returns false if there is no room for one more.
+    pub(super) fn locate(&self, seats: &Seats, caller: IpAddr) -> bool {
+        let Some(mut place) = self.0.place.take() else {
+            return false;
+        };
+        let is_counted = seats.count_for(&mut place, caller);
+        self.0.caller.set(place.caller());
+        self.0.place.set(Some(place));
+        is_counted
+    }
+
+    /// Runs `work`, which serves the connection, to its end or until the connection is evicted. Returns whether it was evicted.
+    pub(super) fn unless_evicted(
+        &self,
+        mut work: Pin<&mut impl Future<Output = ()>>,
+    ) -> impl Future<Output = bool> {
+        poll_fn(move |context| {
+            if self.0.is_evicted.get() {
+                return Poll::Ready(true);
+            }
+            // A task has one waker in all its life.
+            self.0
+                .waker
+                .borrow_mut()
+                .get_or_insert_with(|| context.waker().clone());
+            work.as_mut().poll(context).map(|()| false)
+        })
+    }
+}
+
+impl Drop for Seated {
+    fn drop(&mut self) {
+        if let Some(seats) = self.0.seats.upgrade() {
+            seats.0.borrow_mut().remove(&self.0);
+        }
+        drop(self.0.place.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::wire::server::listener::Bounds;
+
+    /// Adds a connection of the caller `10.0.0.{caller}`.
+    fn open(seats: &Rc<Seats>, bounds: &Arc<Bounds>, caller: u8) -> Seated {
+        let mut place = bounds.enter().expect("there is room");
+        assert!(place.count_for(IpAddr::from([10, 0, 0, caller])));
+        seats.add(place)
+    }
+
+    fn evicted<'s>(seats: &Seats, among: &[(&'s str, &Seated)]) -> Option<&'s str> {
+        let open = |(_, seated): &&(_, &Seated)| !seated.0.is_evicted.get();
+        let before: Vec<_> = among.iter().filter(open).collect();
+        seats.evict(None)?;
+        let mut closed = before.into_iter().filter(|one| !open(one));
+        let (name, _) = closed.next().expect("a connection of these");
+        assert!(closed.next().is_none());
+        Some(name)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn heads_that_arrive_go_first_then_silent_connections_then_idle_ones_and_requests_never()
+    {
+        let (seats, bounds) = (Rc::<Seats>::default(), Arc::new(Bounds::new(10, None)));
+        let [idle, longer_idle, serving, silent, second, first] =
+            [1, 2, 3, 4, 5, 6].map(|caller| open(&seats, &bounds, caller));
+        for served in [&idle, &longer_idle, &serving] {
+            served.0.serves();
+        }
+        first.0.arrives();
+        longer_idle.0.idles(Instant::now());
+        advance(Duration::from_millis(1)).await;
+        second.0.arrives();
+        idle.0.idles(Instant::now());
+        let among = [
+            ("idle", &idle),
+            ("longer idle", &longer_idle),
+            ("serving", &serving),
+            ("silent", &silent),
+            ("second", &second),
+            ("first", &first),
+        ];
+        assert_eq!(evicted(&seats, &among), Some("first"));
+        assert_eq!(evicted(&seats, &among), Some("second"));
+        assert_eq!(evicted(&seats, &among), None, "the others are new");
+        advance(SPARED_SILENT).await;
+        assert_eq!(evicted(&seats, &among), Some("silent"));
+        assert_eq!(evicted(&seats, &among), None);
+        advance(SPARED_IDLE).await;
+        assert_eq!(evicted(&seats, &among), Some("longer idle"));
+        // A next head in parts.
+        idle.0.arrives();
+        assert_eq!(evicted(&seats, &among), Some("idle"));
+        assert_eq!(evicted(&seats, &among), None);
+        assert_eq!(bounds.open(), 1);
+        drop(serving);
+        assert_eq!(bounds.open(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_makes_room_by_its_own_connections() {
+        let (seats, bounds) = (Rc::<Seats>::default(), Arc::new(Bounds::new(10, Some(2))));
+        let longest = open(&seats, &bounds, 1);
+        let [one, other] = [2, 2].map(|caller| open(&seats, &bounds, caller));
+        for seated in [&longest, &one, &other] {
+            seated.0.arrives();
+        }
+        let mut place = bounds.enter().expect("there is room");
+        assert!(seats.count_for(&mut place, IpAddr::from([10, 0, 0, 2])));
+        let closed = [&longest, &one, &other].map(|seated| seated.0.is_evicted.get());
+        assert_eq!(closed, [false, true, false]);
+        other.0.serves();
+        let mut place = bounds.enter().expect("there is room");
+        assert!(!seats.count_for(&mut place, IpAddr::from([10, 0, 0, 2])));
+    }
+}
