@@ -14,55 +14,74 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod accessibility;
-mod admin_api;
-mod advice;
-mod answers;
-mod assertion;
-mod bad_input;
-mod bodies;
-mod callbacks;
-mod checking;
-mod clients;
-mod commands;
-mod conditions;
-mod confusion;
-mod consent;
-mod console;
-mod credentials;
-mod deviations;
-mod early;
-mod faults;
-mod flow;
-mod flow_paths;
-mod forgery;
-mod forward_auth;
-mod forwarding;
-mod full_pages;
 mod harness;
-mod header_login;
-mod identity;
-mod languages;
-mod limits;
-mod logs;
-mod look;
-mod lost;
-mod moving;
-mod negative_vectors;
-mod new_password;
-mod operating;
-mod origins;
-mod outside_login;
-mod pages;
-mod passwords;
-mod permissions;
-mod placement;
-mod postgres;
-mod receivers;
-mod replay;
-mod restarts;
-mod sessions;
-mod shared_nonces;
-mod sunset;
-mod token_calls;
-mod upgrades;
+
+mod telemetry {
+    mod logs;
+}
+mod wire {
+    mod early_responses;
+    mod origins;
+    mod unknown_host;
+    mod websocket;
+}
+mod records {
+    mod change_of_store;
+    mod postgres;
+    mod shared_nonces;
+}
+mod request {
+    mod assertion;
+    mod bodies;
+    mod credentials;
+    mod deviations;
+    mod forwarding;
+    mod identity;
+    mod limits;
+    mod mixed_up_credentials;
+    mod negative_vectors;
+    mod permissions;
+    mod rejections;
+    mod replay;
+    mod signature_advice;
+    mod two_legged_receivers;
+}
+mod provider {
+    pub(crate) mod accessibility;
+    mod appearance;
+    mod callbacks;
+    mod consent;
+    mod error_pages;
+    mod flow;
+    mod flow_paths;
+    mod forged_forms;
+    mod header_login;
+    mod languages;
+    mod new_password;
+    mod oauth_libraries;
+    mod outside_login;
+    mod page_size;
+    mod pages_in_browser;
+    mod parameter_placement;
+    mod passwords;
+    mod sessions;
+    mod token_calls;
+}
+mod gateway {
+    mod forward_auth;
+    mod sunset;
+}
+mod operator {
+    mod admin_api;
+    mod console;
+}
+mod run {
+    mod bad_configuration;
+    mod check;
+    mod probes;
+    mod readiness;
+    mod restarts;
+}
+mod cli {
+    mod commands_while_serving;
+}

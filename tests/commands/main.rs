@@ -1,5 +1,5 @@
 //! The commands on the store, run as processes: their output, their refusals, their lasting effects. Tests that need a
-//! running proxy are in `tests/acceptance/commands.rs`.
+//! running proxy are in `tests/acceptance/cli/commands_while_serving.rs`.
 
 #![expect(
     clippy::unwrap_used,

@@ -15,7 +15,7 @@ use crate::support::{
 #[test]
 fn every_template_is_answered_as_the_rfc_asks() {
     let vectors: Vec<Value> =
-        serde_json::from_str(include_str!("../vectors/negative.json")).unwrap();
+        serde_json::from_str(include_str!("../../vectors/negative.json")).unwrap();
     assert_eq!(vectors.len(), 74);
     let scene = Scene::start();
 

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::{
-    accessibility::{AXE, tab_to},
+    provider::accessibility::{AXE, tab_to},
     support::{
         Call, Consumer, Operator, PATIENCE, Proxy, Token, Upstream,
         browser::{Browser, ENTER},

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::postgres::{hang_beside_a_cache, outages_are_logged};
+use super::postgres::{hang_beside_a_cache, outages_are_logged};
 use crate::support::{
     Call, Caller, Postgres, Proxy, RedisServer, Upstream, has,
     legs::{APPLICATIONS, LOGIN, PASSWORD, REVOKE_TOKEN, authorization, exchanges, token_of},

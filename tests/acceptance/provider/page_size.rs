@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::{
-    accessibility::MAX_PAGE,
+    provider::accessibility::MAX_PAGE,
     support::{
         Call, Proxy, Upstream, Visitor, fresh,
         legs::{APPLICATIONS, LOGIN, PASSWORD, authorization},
