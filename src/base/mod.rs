@@ -10,4 +10,5 @@ pub mod names;
 pub mod peer;
 pub mod random;
 pub mod secret;
+pub mod settings;
 pub mod tls;

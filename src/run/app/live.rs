@@ -437,6 +437,7 @@ fn forward_params(
             config
                 .upstream
                 .drop_headers
+                .0
                 .iter()
                 .map(|name| name.as_str().to_owned()),
         )

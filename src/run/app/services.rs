@@ -13,6 +13,7 @@ use crate::{
         clock::{Clock, UnixTime},
         random::{self, NoRandomness},
         secret::Secret,
+        settings::DataPath,
         tls::TlsFiles,
     },
     operator::admin::readiness::Readiness,
@@ -264,7 +265,7 @@ pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
         return Ok(());
     };
     match &config.nonce.path {
-        Some(path) if resolved(path) == resolved(&store) => {
+        Some(DataPath(path)) if resolved(path) == resolved(&store) => {
             Err(ServiceError::OneFile { path: path.clone() })
         }
         Some(_) => Ok(()),

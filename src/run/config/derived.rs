@@ -10,6 +10,7 @@ use std::{
 
 use super::{Config, ListenAddress, LoginBackend, NonceScope, StoreBackend, Unlisted};
 use crate::{
+    base::settings::DataPath,
     provider::login::header::UserHeaders,
     request::policy::operations::Kind,
     wire::origin::{HttpUrl, Origin},
@@ -123,7 +124,8 @@ impl Config {
     /// `nonce.path`: as written, else beside the SQLite file; `None` where there is no such file.
     pub fn nonce_path(&self) -> Option<PathBuf> {
         let beside = || Some(with_suffix(&self.store_file()?, ".nonces"));
-        self.nonce.path.clone().or_else(beside)
+        let written = self.nonce.path.clone().map(|DataPath(path)| path);
+        written.or_else(beside)
     }
 
     /// The longest window of timestamps: the nonces of all are kept for it.

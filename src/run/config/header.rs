@@ -1,8 +1,11 @@
 //! Names of header fields in settings.
 
 use http::HeaderName;
+use serde::de::{Deserialize, Deserializer};
+use toml::Value;
 
-use super::text::{Reason, Text};
+use super::text::{Reason, Text, list};
+use crate::base::settings::{SettingValue, plain_values, value_of};
 
 /// Fields that carry the message itself or credentials: setting or dropping one of them would break either.
 const RESERVED: &str = "authorization connection content-length content-type content-encoding cookie date expect \
@@ -55,6 +58,37 @@ impl Text for HeaderPattern {
         let name: HeaderName = begin.parse().map_err(|_| "")?;
         let star = &text[begin.len()..];
         Ok(Self(format!("{name}{star}")))
+    }
+}
+
+plain_values!(HeaderPattern);
+
+/// Names of header fields that are dropped; `"default"` in a written list means the default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DroppedHeaders(pub Vec<HeaderPattern>);
+
+impl<'de> Deserialize<'de> for DroppedHeaders {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        list(deserializer).map(Self)
+    }
+}
+
+impl SettingValue for DroppedHeaders {
+    fn over_default(written: Value, default: &str) -> Value {
+        let items = |value| match value {
+            Value::Array(items) => items,
+            one => vec![one],
+        };
+        let is_default = |item: &Value| {
+            let text = item.as_str();
+            text.is_some_and(|text| text.eq_ignore_ascii_case("default"))
+        };
+        let written = items(written).into_iter();
+        let expanded = written.flat_map(|item| match is_default(&item) {
+            true => items(value_of(default)),
+            false => vec![item],
+        });
+        Value::Array(expanded.collect())
     }
 }
 

@@ -32,7 +32,7 @@ pub use self::{
     address::*,
     choices::*,
     derived::FORWARD_AUTH,
-    header::HeaderPattern,
+    header::{DroppedHeaders, HeaderPattern},
     moment::{Deprecation, Moment},
     read::ConfigErrors,
     rules::Finding,

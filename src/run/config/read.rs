@@ -16,23 +16,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::Deserialize as _;
 use serde_path_to_error::Segment;
 use strsim::damerau_levenshtein;
 use thiserror::Error;
-use toml::{Table, Value, de::ValueDeserializer};
+use toml::{Table, Value};
 
 use super::{
-    SECTIONS, StoreUrl,
+    SECTIONS,
     section::{Section, Unwritten},
 };
-use crate::{operator::manage::setting::Setting, telemetry::lines::visible};
+use crate::{
+    base::settings::{Directories, value_of},
+    operator::manage::setting::Setting,
+    telemetry::lines::visible,
+};
 
 const PREFIX: &str = "COUNTERSIGN__";
-/// The variable with the directory of [`DATA`].
+/// The variable with the directory of the files that the process writes.
 const DATA_VARIABLE: &str = "COUNTERSIGN_DATA";
-/// The keys that name files which the process writes.
-const DATA: [&str; 2] = ["store.url", "nonce.path"];
 
 /// Every problem of a configuration, one line for each: place, key and fix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -52,7 +53,7 @@ pub(super) struct Written<'f> {
     file: &'f str,
     /// Its directory, to which relative paths belong.
     directory: &'f Path,
-    /// The directory to which the relative paths of [`DATA`] belong.
+    /// The directory to which relative paths of files that the process writes belong.
     data: PathBuf,
     table: Table,
     /// The variables that are over the file, by the key that each sets.
@@ -193,9 +194,17 @@ impl<'f> Written<'f> {
         }
     }
 
-    fn is_written(&self, section: &str, key: &str) -> bool {
-        let table = self.table.get(section).and_then(Value::as_table);
-        table.is_some_and(|table| table.contains_key(key))
+    fn is_written(&self, key: &str) -> bool {
+        let mut steps = key.split('.');
+        let first = steps.next().and_then(|name| self.table.get(name));
+        steps.fold(first, |value, name| value?.get(name)).is_some()
+    }
+
+    fn directories(&self) -> Directories<'_> {
+        Directories {
+            file: self.directory,
+            data: &self.data,
+        }
     }
 
     /// Every key with its value and the source of the value.
@@ -224,16 +233,17 @@ impl<'f> Written<'f> {
             for (key, full) in section.keys.iter().zip(section.full_keys()) {
                 let written = found.and_then(|table| table.get(key.name));
                 let value = match (written, key.unwritten) {
-                    // A query may have a key in it.
-                    (Some(_), _) if key.value_type.contains("Sql") => "set".to_owned(),
                     (Some(value), _) => {
-                        let value = self.prepared(value.clone(), key.value_type, &full);
-                        value
-                            .map_or_else(str::to_owned, |value| without_password(value).to_string())
+                        let value = (key.value_type.resolved)(value.clone(), self.directories());
+                        let redacted = |value| (key.value_type.redacted)(value);
+                        let redacted = value.map(|value| {
+                            redacted(value).map_or("set".to_owned(), |it| it.to_string())
+                        });
+                        redacted.unwrap_or_else(str::to_owned)
                     }
                     (None, Unwritten::Default(text)) => value_of(text).to_string(),
                     (None, Unwritten::Absent(text, _)) => text.to_owned(),
-                    (None, Unwritten::Required(_)) => String::new(),
+                    (None, Unwritten::Required { .. }) => String::new(),
                 };
                 settings.push(Setting {
                     source: source(&full, written),
@@ -273,52 +283,25 @@ impl<'f> Written<'f> {
         items.into_iter().collect()
     }
 
-    /// Checks the texts of the value of a whole key, and makes its paths absolute.
-    fn prepared(&self, value: Value, value_type: &str, key: &str) -> Result<Value, &'static str> {
-        let paths = match DATA.contains(&key) {
-            true => &self.data,
-            false => self.directory,
-        };
-        match value {
-            Value::Array(items) => {
-                let items = items.into_iter();
-                let items = items.map(|item| self.prepared(item, value_type, key));
-                items.collect::<Result<_, _>>().map(Value::Array)
-            }
-            // A query may have several lines.
-            Value::String(_) if value_type.contains("Sql") => Ok(value),
-            // A key may be pasted in place of the name of its file: the message repeats nothing of it.
-            Value::String(text) if text.contains(char::is_control) => {
-                Err("it has a control character in it")
-            }
-            Value::String(text) if value_type.contains("PathBuf") => match text.is_empty() {
-                true => Err("it is empty; name the file"),
-                false => Ok(paths.join(text).to_string_lossy().into_owned().into()),
-            },
-            Value::String(text) if value_type.contains("StoreUrl") => {
-                Ok(StoreUrl(text).resolved(paths, self.directory).into())
-            }
-            value => Ok(value),
-        }
-    }
-
     /// Reads the known keys of a table, those that are not written by their defaults, and reports the first that is wrong.
     pub(super) fn values<S: Section>(&mut self, name: &str, mut table: Table) -> Option<S> {
         table.retain(|key, _| S::SCHEMA.keys.iter().any(|known| known.name == key));
         for key in S::SCHEMA.keys {
             let full = format!("{name}.{}", key.name);
             let value = match (table.remove(key.name), key.unwritten) {
-                (Some(value), Unwritten::Default(default)) if key.name == "drop_headers" => {
-                    with_default(value, default)
+                (Some(value), Unwritten::Default(default)) => {
+                    (key.value_type.over_default)(value, default)
                 }
                 (Some(value), _) => value,
                 (None, Unwritten::Default(text)) => value_of(text),
-                (None, Unwritten::Required(_))
-                    if full == "upstream.api_url" && self.is_written("forward_auth", "listen") =>
-                {
-                    continue;
-                }
-                (None, Unwritten::Required(example)) => {
+                (
+                    None,
+                    Unwritten::Required {
+                        unless: Some(other),
+                        ..
+                    },
+                ) if self.is_written(other) => continue,
+                (None, Unwritten::Required { example, .. }) => {
                     let message = format!(
                         "missing; write {} = {example}, or what it is for you",
                         key.name
@@ -328,7 +311,7 @@ impl<'f> Written<'f> {
                 }
                 (None, Unwritten::Absent(..)) => continue,
             };
-            match self.prepared(value, key.value_type, &full) {
+            match (key.value_type.resolved)(value, self.directories()) {
                 Ok(value) => drop(table.insert(key.name.to_owned(), value)),
                 Err(message) => {
                     self.problem(&full, message);
@@ -346,54 +329,6 @@ impl<'f> Written<'f> {
         };
         self.problem(&key, &describe(error.inner().message()));
         None
-    }
-}
-
-/// Puts the default list in the place of `"default"`.
-fn with_default(value: Value, default: &str) -> Value {
-    let items = |value| match value {
-        Value::Array(items) => items,
-        one => vec![one],
-    };
-    let is_default = |item: &Value| {
-        let text = item.as_str();
-        text.is_some_and(|text| text.eq_ignore_ascii_case("default"))
-    };
-    let written = items(value).into_iter();
-    let expanded = written.flat_map(|item| match is_default(&item) {
-        true => items(value_of(default)),
-        false => vec![item],
-    });
-    Value::Array(expanded.collect())
-}
-
-/// A value that is written in TOML, or else a string.
-pub(super) fn value_of(text: &str) -> Value {
-    let value = ValueDeserializer::parse(text).and_then(Value::deserialize);
-    value.unwrap_or_else(|_| Value::String(text.to_owned()))
-}
-
-/// URLs without the parts that may be a name, a password or a key: the text before the `@`, and the query. If these
-/// parts cannot be separated with certainty, only the scheme is left.
-pub(super) fn without_password(value: Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(match text.split_once("://") {
-            Some((scheme, rest)) => {
-                let (place, query) = rest
-                    .split_once(['?', '#'])
-                    .map_or((rest, None), |(place, query)| (place, Some(query)));
-                let (hidden, shown) = match place.rsplit_once('@') {
-                    _ if query.is_some_and(|query| query.contains('@')) => ("…", ""),
-                    Some((_, host)) => ("…@", host),
-                    None => ("", place),
-                };
-                let query = query.map_or("", |_| "?…");
-                format!("{scheme}://{hidden}{shown}{query}")
-            }
-            None => text,
-        }),
-        Value::Array(items) => Value::Array(items.into_iter().map(without_password).collect()),
-        other => other,
     }
 }
 

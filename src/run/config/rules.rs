@@ -312,7 +312,7 @@ fn upstream(config: &Config, found: &mut Findings) {
              countersign; write an address of the API's own (with upstream.tls.server_name and upstream.host, if it \
              has the public name)";
     }
-    for pattern in &upstream.drop_headers {
+    for pattern in &upstream.drop_headers.0 {
         report! { found;
             ["upstream.drop_headers"] if let Some(name) = pattern.framing_field() =>
                 "HTTP messages need {name}; remove {} from the list", pattern.as_str();
@@ -519,7 +519,7 @@ fn parameter_headers(config: &Config, found: &mut Findings) {
             .into_iter()
             .filter_map(|(key, name)| Some((key, name?))),
     );
-    let dropped = FoldedNames::new(config.upstream.drop_headers.iter().map(|it| it.as_str()));
+    let dropped = FoldedNames::new(config.upstream.drop_headers.0.iter().map(|it| it.as_str()));
     for (index, operation) in config.operation.iter().enumerate() {
         let key = item_key("operation", index, "headers");
         let headers = &operation.headers.0;

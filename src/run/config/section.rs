@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use toml::Table;
 
 use super::read::Written;
+use crate::base::settings::ValueType;
 
 /// A section as declared.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +26,7 @@ pub(super) struct Schema {
 pub(super) struct KeySchema {
     pub(super) name: &'static str,
     pub(super) unwritten: Unwritten,
-    pub(super) value_type: &'static str,
+    pub(super) value_type: ValueType,
     #[cfg(test)]
     pub(super) when: &'static str,
     #[cfg(test)]
@@ -37,8 +38,13 @@ pub(super) struct KeySchema {
 pub(super) enum Unwritten {
     /// This value.
     Default(&'static str),
-    /// It must be written, for example like this.
-    Required(&'static str),
+    /// It must be written.
+    Required {
+        /// A value of it.
+        example: &'static str,
+        /// It may be absent if this key is written.
+        unless: Option<&'static str>,
+    },
     /// No value, or one that follows from other keys: its description, and an example.
     Absent(
         &'static str,
@@ -68,7 +74,7 @@ pub(super) trait Section: DeserializeOwned {
 
 /// Declares a section.
 ///
-/// A key is `name: Type = default, when;`, or `name: Type [required: example], when;`, or
+/// A key is `name: Type = default, when;`, or `name: Type [required: example], when;` (also `required: example, unless key`), or
 /// `name: Type [else "in words": example], when;`, with its documentation, and `#[serde]` where the type alone does not
 /// say how it is read. Defaults and examples are TOML. `when` is `reload` if `App::reload` applies a change of the key,
 /// else `restart`.
@@ -100,7 +106,7 @@ macro_rules! section {
                     $crate::run::config::section::KeySchema {
                         name: stringify!($key),
                         unwritten: $crate::run::config::section::section!(@unwritten $(= $default)? $($($unwritten)*)?),
-                        value_type: stringify!($key_type),
+                        value_type: $crate::base::settings::ValueType::of::<$key_type>(),
                         #[cfg(test)]
                         when: stringify!($when),
                         #[cfg(test)]
@@ -138,7 +144,12 @@ macro_rules! section {
     (@restart reload) => { false };
 
     (@unwritten = $default:tt) => { $crate::run::config::section::Unwritten::Default(stringify!($default)) };
-    (@unwritten required: $example:tt) => { $crate::run::config::section::Unwritten::Required(stringify!($example)) };
+    (@unwritten required: $example:tt) => {
+        $crate::run::config::section::Unwritten::Required { example: stringify!($example), unless: None }
+    };
+    (@unwritten required: $example:tt, unless $key:literal) => {
+        $crate::run::config::section::Unwritten::Required { example: stringify!($example), unless: Some($key) }
+    };
     (@unwritten else $words:literal: $example:tt) => {
         $crate::run::config::section::Unwritten::Absent($words, stringify!($example))
     };

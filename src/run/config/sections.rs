@@ -15,7 +15,7 @@ use ipnet::IpNet;
 use super::{
     address::*,
     choices::*,
-    header::HeaderPattern,
+    header::DroppedHeaders,
     moment::{Deprecation, Moment},
     section::section,
     store_url::{Sql, StoreUrl},
@@ -23,7 +23,10 @@ use super::{
     units::{DAY, KIB, LONGEST, MIB, count, duration, lifetime, optional_seconds, seconds, size},
 };
 use crate::{
-    base::names::{ConsumerKey, Permission},
+    base::{
+        names::{ConsumerKey, Permission},
+        settings::{DataPath, plain_values},
+    },
     gateway::proxy::Conventions,
     oauth::SignatureMethod,
     provider::{login::http::Encoding, respond::colour::Colour},
@@ -131,7 +134,7 @@ section! {
     /// The API. One process serves one API; run several processes on one store for several APIs.
     Upstream["upstream"] {
         /// http://, https:// or unix:/path.sock; a path goes before that of each request. The one key without a default. It may be absent where forward_auth.listen is set: then countersign decides and forwards nothing.
-        api_url: Option<ApiUrl> [required: "http://127.0.0.1:9000"], reload;
+        api_url: Option<ApiUrl> [required: "http://127.0.0.1:9000", unless "forward_auth.listen"], reload;
         /// The time for which the last good addresses of its host serve while the name cannot be resolved. Each new connection asks for the addresses; all of them are tried.
         #[serde(deserialize_with = "duration::<0, LONGEST, _>")] stale_addresses: Duration = "60s", reload;
         /// Time to connect, for the addresses of the host together. An API that takes longer is down.
@@ -154,7 +157,7 @@ section! {
         forwarded: bool = true, reload;
         /// Header fields of callers that are dropped, in every spelling that an API may take for them: those that would make it undo the decision made here or believe an identity, an address or a certificate. "*" at the end of a name matches any rest.
         /// A list replaces this one; "default" in it means this one. If a trusted proxy in front sets one of these for the API, write a list of your own without it.
-        #[serde(deserialize_with = "list")] drop_headers: Vec<HeaderPattern> = [
+        drop_headers: DroppedHeaders = [
             "X-Original-*", "X-Rewrite-URL", "X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override",
             "X-HTTP-Host-Override", "X-Host", "X-Envoy-*", "X-Middleware-*", "X-Accel-*", "X-Sendfile-Type",
             "Script-Name", "X-Script-Name", "Path-Info", "X-Path-Info", "Request-URI",
@@ -219,7 +222,7 @@ section! {
         /// Past it signed requests get 503; a nonce that is still valid is never forgotten. 10 to 25 bytes each in memory, and 16 on the disk.
         max_entries: NonZeroU64 = 50_000_000, restart;
         /// The path of the nonce log, for restarts. One process at a time.
-        path: Option<PathBuf> [else "beside the SQLite file": "countersign.db.nonces"], restart;
+        path: Option<DataPath> [else "beside the SQLite file": "countersign.db.nonces"], restart;
         /// When used nonces are lost, with the file or in a failover of the store: "refuse" signed requests until no earlier request could be replayed, or "accept" them at once.
         on_lost: OnLost = "refuse", reload;
     }
@@ -589,3 +592,48 @@ section! {
         access: bool = true, reload;
     }
 }
+
+plain_values!(
+    ForwardedFamily,
+    Origin,
+    HttpUrl,
+    PrefixMode,
+    FlowPath,
+    PageParameters,
+    WebUrl,
+    ApiUrl,
+    HeaderCase,
+    UpstreamHost,
+    ServerName,
+    SignatureMethod,
+    Dialect,
+    Enforcement,
+    Advice,
+    NonceScope,
+    OnLost,
+    StoreBackend,
+    ProfileParameter,
+    LoginBackend,
+    EndpointUrl,
+    Encoding,
+    Rate,
+    Colour,
+    Language,
+    Bind,
+    Deprecation,
+    Moment,
+    ConsumerKey,
+    Unlisted,
+    Preflight,
+    PathPattern,
+    Permission,
+    Kind,
+    BodyHash,
+    UpgradeProtocol,
+    ParameterHeaders,
+    Conventions,
+    Similar,
+    ListenAddress,
+    Format,
+    LogLevel,
+);

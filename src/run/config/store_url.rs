@@ -6,8 +6,10 @@ use std::{
 };
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use toml::Value;
 
 use super::text::{Reason, Text};
+use crate::base::settings::{Directories, SettingValue};
 
 /// The place of the store. Does not print.
 #[derive(Clone, PartialEq, Eq)]
@@ -42,7 +44,7 @@ impl StoreUrl {
 
     /// The path of the file, resolved against `data`, or the URL of a server with the paths of the files that it names,
     /// resolved against `directory`.
-    pub(super) fn resolved(&self, data: &Path, directory: &Path) -> String {
+    fn absolute(&self, data: &Path, directory: &Path) -> String {
         /// Parameters that name files, in URLs of PostgreSQL and of Redis.
         const FILES: [&str; 6] = [
             "sslrootcert",
@@ -91,6 +93,17 @@ impl Text for StoreUrl {
     }
 }
 
+impl SettingValue for StoreUrl {
+    fn resolved(written: Value, directories: Directories<'_>) -> Result<Value, &'static str> {
+        match String::resolved(written, directories)? {
+            Value::String(text) => Ok(Self(text)
+                .absolute(directories.data, directories.file)
+                .into()),
+            other => Ok(other),
+        }
+    }
+}
+
 /// A query of the operator's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sql(pub String);
@@ -110,6 +123,18 @@ impl Text for Sql {
     }
 }
 
+impl SettingValue for Sql {
+    /// A query may have a key in it.
+    fn redacted(_: Value) -> Option<Value> {
+        None
+    }
+
+    /// It may have several lines.
+    fn resolved(written: Value, _: Directories<'_>) -> Result<Value, &'static str> {
+        Ok(written)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,7 +144,7 @@ mod tests {
     fn resolves_paths_of_files_and_of_certificates() {
         let resolved = |text: &str| {
             let url = StoreUrl::parse(text).unwrap();
-            url.resolved(Path::new("/data"), Path::new("/etc/cs"))
+            url.absolute(Path::new("/data"), Path::new("/etc/cs"))
         };
         for (text, expected) in [
             ("a.db", "/data/a.db"),

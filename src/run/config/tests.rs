@@ -61,7 +61,7 @@ fn keys() -> impl Iterator<Item = (&'static Schema, String, &'static str, String
     SECTIONS.iter().flat_map(|section| {
         section.keys.iter().map(move |key| {
             let (Unwritten::Default(value)
-            | Unwritten::Required(value)
+            | Unwritten::Required { example: value, .. }
             | Unwritten::Absent(_, value)) = key.unwritten;
             let full = format!("{}.{}", section.name, key.name);
             (section, full, key.name, wrapped(value))

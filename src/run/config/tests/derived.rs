@@ -1,6 +1,7 @@
 //! Defaults, values that follow from other keys, and keys that a reload cannot change.
 
 use super::*;
+use crate::base::settings::{DataPath, Directories};
 use crate::request::policy::{operations::Kind, rate::Rate};
 use crate::run::config::derived::default_workers;
 use crate::text::words;
@@ -33,12 +34,21 @@ fn every_relative_path_belongs_to_the_directory_of_the_file() {
         let types = section.keys.iter().map(|key| key.value_type);
         section.full_keys().zip(types)
     });
+    let directory = Path::new("/etc/cs");
+    let directories = Directories {
+        file: directory,
+        data: directory,
+    };
+    // A URL does not print.
     let paths: Vec<String> = types
-        .filter(|(_, value)| value.contains("PathBuf"))
+        .filter(|(key, value)| {
+            let resolved = (value.resolved)("relative.file".into(), directories);
+            resolved == Ok("/etc/cs/relative.file".into()) && !key.ends_with("url")
+        })
         .map(|(key, _)| format!("{key} = \"relative.file\"\n"))
         .collect();
     let text = format!("{MINIMAL}{}", paths.concat());
-    let mut written = Written::read(&text, "c", no_environment(), Path::new("/etc/cs")).unwrap();
+    let mut written = Written::read(&text, "c", no_environment(), directory).unwrap();
     let config = Config::read(&mut written).unwrap();
     let shown = format!("{config:?}");
     let resolved = shown.matches("\"/etc/cs/relative.file\"").count();
@@ -49,7 +59,7 @@ fn every_relative_path_belongs_to_the_directory_of_the_file() {
     );
     assert_eq!(
         config.nonce.path,
-        Some(Path::new("/etc/cs/relative.file").to_owned())
+        Some(DataPath("/etc/cs/relative.file".into()))
     );
 }
 
@@ -86,6 +96,6 @@ fn derives_what_is_not_written() {
 }
 
 fn dropped(config: &Config) -> Vec<String> {
-    let names = config.upstream.drop_headers.iter();
+    let names = config.upstream.drop_headers.0.iter();
     names.map(|name| name.as_str().to_owned()).collect()
 }

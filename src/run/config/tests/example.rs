@@ -56,7 +56,7 @@ pub(super) fn page() -> String {
         for key in section.keys {
             let default = match key.unwritten {
                 Unwritten::Default(value) => format!("`{}`", joined(&[value]).replace(",]", "]")),
-                Unwritten::Required(example) => format!("required, such as `{example}`"),
+                Unwritten::Required { example, .. } => format!("required, such as `{example}`"),
                 Unwritten::Absent(words, example) => {
                     format!("{words}; such as `{}`", joined(&[example]))
                 }
@@ -90,7 +90,9 @@ pub(super) fn example() -> String {
         for key in section.keys {
             let (value, note, commented) = match key.unwritten {
                 Unwritten::Default(value) => (value, String::new(), section.list),
-                Unwritten::Required(example) => (example, " Required.".to_owned(), section.list),
+                Unwritten::Required { example, .. } => {
+                    (example, " Required.".to_owned(), section.list)
+                }
                 Unwritten::Absent(words, example) => (example, format!(" Default: {words}."), true),
             };
             write_doc(&mut text, key.doc, &note);

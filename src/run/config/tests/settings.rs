@@ -1,6 +1,7 @@
 //! The effective values as the console shows them.
 
 use super::*;
+use crate::base::settings::without_password;
 
 fn setting(config: &Config, key: &str) -> (String, String) {
     let mut settings = config.settings.iter();
@@ -55,7 +56,7 @@ fn no_password_of_a_url_is_in_it() {
         ("postgres://db/x?password=hun@ter2", "postgres://…?…"),
     ] {
         let shown = format!("\"{shown}\"");
-        let value = read::without_password(url.to_owned().into());
+        let value = without_password(url.to_owned().into());
         assert_eq!(value.to_string(), shown, "{url}");
     }
     let text =
