@@ -14,11 +14,9 @@ use std::{
 
 use arc_swap::ArcSwap;
 use prometheus::{
-    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, PullingGauge, Registry, Result,
-    TextEncoder, core::Collector as _, histogram_opts, opts, process_collector::ProcessCollector,
-    register_histogram_vec_with_registry, register_histogram_with_registry,
-    register_int_counter_vec_with_registry, register_int_counter_with_registry,
-    register_int_gauge_vec_with_registry, register_int_gauge_with_registry,
+    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, Result, TextEncoder, core::Collector as _,
+    process_collector::ProcessCollector,
 };
 use strum::VariantArray as _;
 
@@ -71,209 +69,149 @@ pub enum HandshakeFailure {
     Other,
 }
 
-/// All metrics of the process.
-pub struct Metrics {
-    /// The registry of all metrics.
-    pub registry: Registry,
-    /// Sets the metrics that others count, before each scrape.
-    pub refresh: OnceLock<Box<dyn Fn() + Send + Sync>>,
-    /// In the order of [`Verdict::VARIANTS`].
-    requests: Vec<IntCounter>,
-    observed: IntCounterVec,
-    diagnoses: IntCounterVec,
-    deviations: IntCounterVec,
-    operations: IntCounterVec,
-    handshakes: IntCounterVec,
-    consumers: IntCounterVec,
-    /// The counters of `consumers`, found without a lock.
-    shown_consumers: ArcSwap<HashMap<Arc<str>, ConsumerCounters>>,
-    other_consumers: ConsumerCounters,
-    reloads: IntCounterVec,
-    reloaded: IntGauge,
-    clock_skew: Histogram,
-    store_seconds: HistogramVec,
-    store_errors: IntCounterVec,
-    /// Calls signed with a previous secret during its grace.
-    pub previous_secrets: IntCounter,
-    /// Seconds that verification took.
-    pub verify: Histogram,
-    /// Seconds from the request sent to the API to the head of its response.
-    pub upstream: Histogram,
-    /// Seconds from the head of a request to the end of its response.
-    pub request: Histogram,
-    /// Callers' connections that are open.
-    pub connections: IntGauge,
+/// Declares [`Metrics`]: a row for each metric, with its help text, field, type, name, labels, and the bounds of a histogram.
+macro_rules! metrics {
+    ($(
+        #[doc = $help:literal]
+        $visibility:vis $field:ident: $family:ident = $name:literal $([$($label:literal),+])? $(within $bounds:ident)?;
+    )+) => {
+        /// All metrics of the process.
+        pub struct Metrics {
+            $(#[doc = $help] $visibility $field: $family,)+
+            /// The counters of `requests`, in the order of [`Verdict::VARIANTS`].
+            by_verdict: Vec<IntCounter>,
+            /// The counters of `consumers`, found without a lock; one entry is [`OTHER_CONSUMERS`].
+            by_consumer: ArcSwap<HashMap<Arc<str>, ConsumerCounters>>,
+            registry: Registry,
+            started: Instant,
+            /// Sets the metrics that others count, before each scrape.
+            pub refresh: OnceLock<Box<dyn Fn(&Self) + Send + Sync>>,
+        }
+
+        impl Metrics {
+            /// Everything at zero.
+            ///
+            /// # Errors
+            /// Two metrics have one name.
+            pub fn new() -> Result<Self> {
+                let registry = Registry::new();
+                registry.register(Box::new(ProcessCollector::for_self()))?;
+                $(
+                    let options = Opts::new($name, $help.trim_start());
+                    $(let options = HistogramOpts::from(options).buckets($bounds.to_vec());)?
+                    let $field = metrics!(@family $family, options $(, &[$($label),+])?)?;
+                    registry.register(Box::new($field.clone()))?;
+                )+
+                Ok(Self {
+                    by_verdict: Vec::new(),
+                    by_consumer: ArcSwap::default(),
+                    registry,
+                    started: Instant::now(),
+                    refresh: OnceLock::new(),
+                    $($field,)+
+                }
+                .with_first_values())
+            }
+        }
+    };
+    (@family $family:ident, $options:ident) => { $family::with_opts($options) };
+    (@family $family:ident, $options:ident, $labels:expr) => { $family::new($options, $labels) };
+}
+
+metrics! {
+    /// Which version this is; always 1.
+    build: IntGaugeVec = "countersign_build_info" ["version"];
+    /// Time since the process started.
+    uptime: Gauge = "countersign_uptime_seconds";
+    /// 1 while signed calls can be served and the process does not drain, as /readyz.
+    pub ready: IntGauge = "countersign_ready";
+    /// 1 while this cause stops signed calls.
+    pub not_ready: IntGaugeVec = "countersign_not_ready" ["cause"];
+    /// 1 while this is wrong without stopping signed calls.
+    pub degraded: IntGaugeVec = "countersign_degraded" ["cause"];
+    /// Reloads of configuration or certificates by their result: applied or failed.
+    reloads: IntCounterVec = "countersign_reloads_total" ["result"];
+    /// 1 if the last reload was applied, or there was none; 0 if the files have a mistake.
+    reloaded: IntGauge = "countersign_last_reload_successful";
+    /// Time until a certificate expires, by its file.
+    pub certificates: IntGaugeVec = "countersign_certificate_remaining_seconds" ["file"];
+    /// Lines of the log that were dropped because standard error was not read.
+    pub dropped_lines: IntCounter = "countersign_log_lines_dropped_total";
+    /// Traces by result: exported, dropped because too many waited, or failed at the collector.
+    pub traces: IntCounterVec = "countersign_traces_total" ["result"];
+
+    /// Open connections of callers.
+    pub connections: IntGauge = "countersign_connections";
     /// Connections without a request that were closed to make room for others.
-    pub connections_evicted: IntCounter,
-    /// Connections that were too many.
-    pub connections_refused: IntCounter,
-    /// 1 while `/readyz` is 200.
-    pub ready: IntGauge,
-    /// Requests whose spans were `exported`, `dropped` or `failed`.
-    pub traces: IntCounterVec,
+    pub connections_evicted: IntCounter = "countersign_connections_evicted_total";
+    /// Connections that got 503 because there were too many.
+    pub connections_refused: IntCounter = "countersign_connections_refused_total";
+    /// TLS handshakes of callers that failed, by the reason.
+    handshakes: IntCounterVec = "countersign_tls_handshake_failures_total" ["reason"];
+
+    /// Requests by their outcome.
+    requests: IntCounterVec = "countersign_requests_total" ["verdict"];
+    /// Requests that observe let through, by what would have rejected them.
+    observed: IntCounterVec = "countersign_observed_total" ["verdict"];
+    /// Requests by operation and class of the status; none is no response.
+    operations: IntCounterVec = "countersign_operation_requests_total" ["operation", "status"];
+    /// Signed requests by consumer and result: accepted or rejected.
+    consumers: IntCounterVec = "countersign_consumer_requests_total" ["consumer", "result"];
+    /// Calls signed with the previous secret of a consumer, during its grace.
+    pub previous_secrets: IntCounter = "countersign_previous_secret_total";
+    /// Verified calls that deviate from RFC 5849, by the deviation that their consumer is allowed.
+    deviations: IntCounterVec = "countersign_deviations_total" ["deviation"];
+    /// Wrong signatures by the known mistake that makes them.
+    diagnoses: IntCounterVec = "countersign_signature_diagnoses_total" ["diagnosis"];
+    /// How far consumers' clocks are ahead; below zero they are behind.
+    clock_skew: Histogram = "countersign_clock_skew_seconds" within SKEW_BOUNDS;
+
+    /// Time that verification took.
+    pub verify: Histogram = "countersign_verify_seconds" within VERIFY_BOUNDS;
+    /// Time from the request sent to the API to the head of its response.
+    pub upstream: Histogram = "countersign_upstream_seconds" within REQUEST_BOUNDS;
+    /// Time from the head of a request to the end of its response.
+    pub request: Histogram = "countersign_request_seconds" within REQUEST_BOUNDS;
+
+    /// Time that the store took, by operation.
+    store_seconds: HistogramVec = "countersign_store_seconds" ["operation"] within REQUEST_BOUNDS;
+    /// Faults of the store, by operation.
+    store_errors: IntCounterVec = "countersign_store_errors_total" ["operation"];
+    /// Look-ups in the caches by their result.
+    pub cache_requests: IntCounterVec = "countersign_cache_requests_total" ["cache", "result"];
+    /// Nonces in the window.
+    pub nonces: IntGauge = "countersign_nonces";
+    /// Memory of the nonce window.
+    pub nonce_window_bytes: IntGauge = "countersign_nonce_window_bytes";
 }
 
 impl Metrics {
-    /// Everything at zero.
-    ///
-    /// # Errors
-    /// Two metrics have one name.
-    pub fn new() -> Result<Self> {
-        let registry = Registry::new();
-        let counters = |name, help, labels: &[&str]| {
-            register_int_counter_vec_with_registry!(opts!(name, help), labels, registry)
-        };
-        let histogram = |name, help, bounds: &[f64]| {
-            let options = histogram_opts!(name, help, bounds.to_vec());
-            register_histogram_with_registry!(options, registry)
-        };
-        let gauge = |name, help| register_int_gauge_with_registry!(name, help, registry);
-        let counter = |name, help| register_int_counter_with_registry!(name, help, registry);
-        registry.register(Box::new(ProcessCollector::for_self()))?;
-        let started = Instant::now();
-        registry.register(Box::new(PullingGauge::new(
-            "countersign_uptime_seconds",
-            "Time since the process started.",
-            Box::new(move || started.elapsed().as_secs_f64()),
-        )?))?;
-        register_int_gauge_vec_with_registry!(
-            "countersign_build_info",
-            "Which version this is; always 1.",
-            &["version"],
-            registry
-        )?
-        .with_label_values(&[env!("CARGO_PKG_VERSION")])
-        .set(1);
-        let requests = counters(
-            "countersign_requests_total",
-            "Requests by their outcome.",
-            &["verdict"],
-        )?;
-        let handshakes = counters(
-            "countersign_tls_handshake_failures_total",
-            "TLS handshakes of callers that failed, by the reason.",
-            &["reason"],
-        )?;
+    /// Shows the series whose labels are known from the start.
+    fn with_first_values(mut self) -> Self {
+        let version = self.build.with_label_values(&[env!("CARGO_PKG_VERSION")]);
+        version.set(1);
+        self.reloaded.set(1);
+        let counter = |verdict: &Verdict| self.requests.with_label_values(&[verdict.as_str()]);
+        self.by_verdict = Verdict::VARIANTS.iter().map(counter).collect();
+        let others = counters_of(&self.consumers, OTHER_CONSUMERS);
+        self.by_consumer = ArcSwap::from_pointee([(OTHER_CONSUMERS.into(), others)].into());
         for failure in HandshakeFailure::VARIANTS {
-            handshakes.with_label_values(&[<&str>::from(failure)]);
+            self.handshakes.with_label_values(&[<&str>::from(failure)]);
         }
-        let consumers = counters(
-            "countersign_consumer_requests_total",
-            "Signed requests by consumer and result: accepted or rejected.",
-            &["consumer", "result"],
-        )?;
-        let reloads = counters(
-            "countersign_reloads_total",
-            "Reloads of configuration or certificates by their result: applied or failed.",
-            &["result"],
-        )?;
-        for result in ["applied", "failed"] {
-            reloads.with_label_values(&[result]);
+        for (family, results) in [
+            (&self.reloads, &["applied", "failed"][..]),
+            (&self.traces, &["exported", "dropped", "failed"]),
+        ] {
+            for result in results {
+                family.with_label_values(&[result]);
+            }
         }
-        let reloaded = gauge(
-            "countersign_last_reload_successful",
-            "1 if the last reload was applied, or there was none; 0 if the files have a mistake.",
-        )?;
-        reloaded.set(1);
-        let traces = counters(
-            "countersign_traces_total",
-            "Traces by result: exported, dropped because too many waited, or failed at the collector.",
-            &["result"],
-        )?;
-        for result in ["exported", "dropped", "failed"] {
-            traces.with_label_values(&[result]);
-        }
-        Ok(Self {
-            traces,
-            requests: Verdict::VARIANTS
-                .iter()
-                .map(|verdict| requests.with_label_values(&[verdict.as_str()]))
-                .collect(),
-            observed: counters(
-                "countersign_observed_total",
-                "Requests that observe let through, by what would have rejected them.",
-                &["verdict"],
-            )?,
-            deviations: counters(
-                "countersign_deviations_total",
-                "Verified calls that deviate from RFC 5849, by the deviation that their consumer is allowed.",
-                &["deviation"],
-            )?,
-            diagnoses: counters(
-                "countersign_signature_diagnoses_total",
-                "Wrong signatures by the known mistake that makes them.",
-                &["diagnosis"],
-            )?,
-            operations: counters(
-                "countersign_operation_requests_total",
-                "Requests by operation and class of the status; none is no response.",
-                &["operation", "status"],
-            )?,
-            handshakes,
-            other_consumers: counters_of(&consumers, OTHER_CONSUMERS),
-            consumers,
-            shown_consumers: ArcSwap::default(),
-            reloads,
-            reloaded,
-            clock_skew: histogram(
-                "countersign_clock_skew_seconds",
-                "How far consumers' clocks are ahead; below zero they are behind.",
-                SKEW_BOUNDS,
-            )?,
-            store_seconds: register_histogram_vec_with_registry!(
-                histogram_opts!(
-                    "countersign_store_seconds",
-                    "Time that the store took, by operation.",
-                    REQUEST_BOUNDS.to_vec()
-                ),
-                &["operation"],
-                registry
-            )?,
-            store_errors: counters(
-                "countersign_store_errors_total",
-                "Faults of the store, by operation.",
-                &["operation"],
-            )?,
-            previous_secrets: counter(
-                "countersign_previous_secret_total",
-                "Calls signed with the previous secret of a consumer, during its grace.",
-            )?,
-            verify: histogram(
-                "countersign_verify_seconds",
-                "Time that verification took.",
-                VERIFY_BOUNDS,
-            )?,
-            upstream: histogram(
-                "countersign_upstream_seconds",
-                "Time from the request sent to the API to the head of its response.",
-                REQUEST_BOUNDS,
-            )?,
-            request: histogram(
-                "countersign_request_seconds",
-                "Time from the head of a request to the end of its response.",
-                REQUEST_BOUNDS,
-            )?,
-            connections: gauge("countersign_connections", "Open connections of callers.")?,
-            connections_evicted: counter(
-                "countersign_connections_evicted_total",
-                "Connections without a request that were closed to make room for others.",
-            )?,
-            connections_refused: counter(
-                "countersign_connections_refused_total",
-                "Connections that got 503 because there were too many.",
-            )?,
-            ready: gauge(
-                "countersign_ready",
-                "1 while signed calls can be served and the process does not drain, as /readyz.",
-            )?,
-            registry,
-            refresh: OnceLock::new(),
-        })
+        self
     }
 
     /// Counts a request that is done.
     pub fn request(&self, verdict: Verdict) {
-        if let Some(counter) = self.requests.get(verdict as usize) {
+        if let Some(counter) = self.by_verdict.get(verdict as usize) {
             counter.inc();
         }
     }
@@ -305,11 +243,11 @@ impl Metrics {
     /// begins a series.
     pub fn consumer(&self, consumer: &str, is_verified: bool, is_rejected: bool) {
         let begins = |shown: &HashMap<Arc<str>, ConsumerCounters>| {
-            is_verified && shown.len() < MAX_CONSUMERS && !shown.contains_key(consumer)
+            is_verified && shown.len() <= MAX_CONSUMERS && !shown.contains_key(consumer)
         };
-        let mut shown = self.shown_consumers.load();
+        let mut shown = self.by_consumer.load();
         if begins(&shown) {
-            self.shown_consumers.rcu(|shown| {
+            self.by_consumer.rcu(|shown| {
                 let mut shown = HashMap::clone(shown);
                 if begins(&shown) {
                     let counters = counters_of(&self.consumers, consumer);
@@ -317,10 +255,12 @@ impl Metrics {
                 }
                 shown
             });
-            shown = self.shown_consumers.load();
+            shown = self.by_consumer.load();
         }
-        let counters = shown.get(consumer).unwrap_or(&self.other_consumers);
-        counters[usize::from(is_rejected)].inc();
+        let counters = shown.get(consumer).or_else(|| shown.get(OTHER_CONSUMERS));
+        if let Some(counters) = counters {
+            counters[usize::from(is_rejected)].inc();
+        }
     }
 
     /// Counts a reload of the configuration or of certificates.
@@ -382,7 +322,7 @@ impl Metrics {
                 .collect()
         });
         Counts {
-            verdicts: self.requests.iter().map(IntCounter::get).collect(),
+            verdicts: self.by_verdict.iter().map(IntCounter::get).collect(),
             latency,
         }
     }
@@ -390,8 +330,9 @@ impl Metrics {
     /// Everything in the Prometheus text format ([`CONTENT_TYPE`]).
     pub fn render(&self) -> String {
         if let Some(refresh) = self.refresh.get() {
-            refresh();
+            refresh(self);
         }
+        self.uptime.set(self.started.elapsed().as_secs_f64());
         let families = self.registry.gather();
         // The metrics of a registry have names and samples, so they can be written.
         let text = TextEncoder::new().encode_to_string(&families);

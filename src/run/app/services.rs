@@ -407,7 +407,7 @@ pub async fn open(
         certificates,
         readiness,
     };
-    watch::watch(&services)?;
+    watch::watch(&services);
     Ok(services)
 }
 
