@@ -39,8 +39,7 @@ pub struct SignArgs {
     #[command(flatten)]
     pub(super) secrets: SecretArgs,
 
-    /// Signature method: HMAC-SHA1, HMAC-MD5, HMAC-SHA256, HMAC-SHA512, RSA-SHA256, RSA-SHA512 or PLAINTEXT; RSA-SHA1 is only verified
-    #[arg(long = "method", value_name = "NAME", default_value_t)]
+    #[arg(long = "method", value_name = "NAME", default_value_t, help = method_help())]
     pub(super) signature_method: SignatureMethod,
 
     /// PEM file with the consumer's private key, for the RSA methods; no secret is needed then
@@ -58,6 +57,12 @@ pub struct SignArgs {
     /// Print the whole curl command
     #[arg(long)]
     pub(super) curl: bool,
+}
+
+fn method_help() -> String {
+    let made = SignatureMethod::names(SignatureMethod::can_sign);
+    let others = SignatureMethod::names(|method| !method.can_sign());
+    format!("Signature method: {made}; {others} is only verified")
 }
 
 impl SignArgs {
@@ -111,7 +116,7 @@ impl SignArgs {
     }
 
     fn rsa_signature(&self, base: &BaseString<'_>) -> Result<String, CommandError> {
-        let wrong = |problem| {
+        let wrong = |problem: &str| {
             let method = self.signature_method;
             CommandError::usage(format!("--method {method} {problem}"))
         };
@@ -121,8 +126,10 @@ impl SignArgs {
         let option = format!("--rsa-private-key {}", path.display());
         let pem = Zeroizing::new(read_pem(path, &option)?);
         let key = RsaPrivateKey::from_pem(&pem).about(option)?;
-        sign_rsa(self.signature_method, &key, base)
-            .ok_or_else(|| wrong("is verified and not made here; use RSA-SHA256 or RSA-SHA512"))
+        sign_rsa(self.signature_method, &key, base).ok_or_else(|| {
+            let others = SignatureMethod::names(|method| method.is_rsa() && method.can_sign());
+            wrong(&format!("is verified and not made here; use {others}"))
+        })
     }
 
     fn token(&self) -> Option<&str> {

@@ -5,7 +5,7 @@ use super::{
     origin::EncodedOrigin,
     parameters::{Parameters, Selection},
     percent,
-    sink::Sink,
+    sink::{Chunked, Message, Sink},
 };
 
 /// The text that is signed, as references to its parts: it is written piece by piece and never built.
@@ -59,6 +59,14 @@ impl BaseString<'_> {
         } else {
             percent::encode_to(sink, &self.method.to_ascii_uppercase());
         }
+    }
+}
+
+impl Message for BaseString<'_> {
+    fn feed(&self, receive: impl FnMut(&[u8])) {
+        let mut chunked = Chunked::new(receive);
+        self.write_to(&mut chunked);
+        chunked.finish();
     }
 }
 

@@ -1,54 +1,91 @@
 //! Signature methods: the three of RFC 5849 §3.4, and others that are in use.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
-use md5::{Digest, Md5};
-use sha1::Sha1;
-use sha2::{Sha256, Sha512};
-use strum::{Display, IntoStaticStr, VariantArray};
 use thiserror::Error;
 
-/// A method of signing requests.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Display, IntoStaticStr, VariantArray,
-)]
-pub enum SignatureMethod {
-    /// RFC 5849 §3.4.2.
-    #[default]
-    #[strum(serialize = "HMAC-SHA1")]
-    HmacSha1,
-    /// As §3.4.2 with MD5; named by older services.
-    #[strum(serialize = "HMAC-MD5")]
-    HmacMd5,
-    /// As §3.4.2 with SHA-256.
-    #[strum(serialize = "HMAC-SHA256")]
-    HmacSha256,
-    /// As §3.4.2 with SHA-512.
-    #[strum(serialize = "HMAC-SHA512")]
-    HmacSha512,
-    /// RFC 5849 §3.4.3.
-    #[strum(serialize = "RSA-SHA1")]
-    RsaSha1,
-    /// As §3.4.3 with SHA-256.
-    #[strum(serialize = "RSA-SHA256")]
-    RsaSha256,
-    /// As §3.4.3 with SHA-512.
-    #[strum(serialize = "RSA-SHA512")]
-    RsaSha512,
-    /// RFC 5849 §3.4.4: no signature at all, the key itself is sent.
-    #[strum(serialize = "PLAINTEXT")]
+use super::{rsa::RsaHash, signing_key::HmacHash};
+
+/// How a method makes a signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Family {
+    /// RFC 5849 §3.4.2: with the two secrets.
+    Hmac(HmacHash),
+    /// RFC 5849 §3.4.3: with the consumer's private key.
+    Rsa(RsaHash),
+    /// RFC 5849 §3.4.4: no signature at all, the two secrets are sent.
     Plaintext,
 }
 
-impl SignatureMethod {
-    /// Every method there is.
-    pub const ALL: &[Self] = Self::VARIANTS;
+/// Declares [`SignatureMethod`]: a row for each method with its registered spelling and its family. `on` methods are accepted
+/// by default, `off` ones are not; `usual` is the one that consumers use without a reason for another.
+macro_rules! methods {
+    ($(
+        $(#[$doc:meta])*
+        $method:ident = $(usual $usual:literal)? $(on $on:literal)? $(off $off:literal)?: $family:ident $(($hash:expr))?;
+    )+) => {
+        /// A method of signing requests.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum SignatureMethod {
+            $($(#[$doc])* $method,)+
+        }
 
+        impl SignatureMethod {
+            /// Every method there is.
+            pub const ALL: &[Self] = &[$(Self::$method),+];
+
+            /// The methods that are accepted by default, as a list in TOML.
+            pub const DEFAULT_LIST: &str =
+                concat!("[", $($("\"", $usual, "\"",)? $(", \"", $on, "\"",)?)+ "]");
+
+            /// The registered spelling, such as `HMAC-SHA1`.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$method => concat!($($usual)? $($on)? $($off)?),)+
+                }
+            }
+
+            pub(super) const fn family(self) -> Family {
+                match self {
+                    $(Self::$method => Family::$family$(($hash))?,)+
+                }
+            }
+        }
+
+        impl Default for SignatureMethod {
+            fn default() -> Self {
+                $($(const _: &str = $usual; Self::$method)?)+
+            }
+        }
+    };
+}
+
+methods! {
+    /// RFC 5849 §3.4.2.
+    HmacSha1 = usual "HMAC-SHA1": Hmac(HmacHash::Sha1);
+    /// As §3.4.2 with MD5; named by older services.
+    HmacMd5 = on "HMAC-MD5": Hmac(HmacHash::Md5);
+    /// As §3.4.2 with SHA-256.
+    HmacSha256 = on "HMAC-SHA256": Hmac(HmacHash::Sha256);
+    /// As §3.4.2 with SHA-512.
+    HmacSha512 = on "HMAC-SHA512": Hmac(HmacHash::Sha512);
+    /// RFC 5849 §3.4.3.
+    RsaSha1 = on "RSA-SHA1": Rsa(RsaHash::Sha1);
+    /// As §3.4.3 with SHA-256.
+    RsaSha256 = on "RSA-SHA256": Rsa(RsaHash::Sha256);
+    /// As §3.4.3 with SHA-512.
+    RsaSha512 = on "RSA-SHA512": Rsa(RsaHash::Sha512);
+    /// RFC 5849 §3.4.4: no signature at all, the key itself is sent.
+    Plaintext = off "PLAINTEXT": Plaintext;
+}
+
+impl SignatureMethod {
     /// Looks a name up without regard to case, `-` and `_`, as consumers in the field spell it.
     pub fn from_wire(name: &[u8]) -> Option<Self> {
         // The registered spelling of the usual method comes with nearly every request.
-        if name == b"HMAC-SHA1" {
-            return Some(Self::HmacSha1);
+        let usual = Self::default();
+        if name == usual.as_str().as_bytes() {
+            return Some(usual);
         }
         fn folded(name: &[u8]) -> impl Iterator<Item = u8> {
             let letters = name.iter().filter(|&byte| !matches!(byte, b'-' | b'_'));
@@ -58,30 +95,49 @@ impl SignatureMethod {
         all.find(|method| folded(method.as_str().as_bytes()).eq(folded(name)))
     }
 
-    /// The registered spelling, such as `HMAC-SHA1`.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// Its place in a [`MethodSet`].
-    const fn bit(self) -> u8 {
-        1 << self as u8
+    const fn bit(self) -> u16 {
+        1 << self as u16
     }
 
     /// The hash of the method over `message`; SHA-1 for PLAINTEXT, which has none.
     pub fn digest(self, message: &[u8]) -> Vec<u8> {
-        match self {
-            Self::HmacMd5 => Md5::digest(message).to_vec(),
-            Self::HmacSha1 | Self::RsaSha1 | Self::Plaintext => Sha1::digest(message).to_vec(),
-            Self::HmacSha256 | Self::RsaSha256 => Sha256::digest(message).to_vec(),
-            Self::HmacSha512 | Self::RsaSha512 => Sha512::digest(message).to_vec(),
+        match self.family() {
+            Family::Hmac(hash) => hash.digest(message),
+            Family::Rsa(hash) => hash.digest(message),
+            Family::Plaintext => HmacHash::Sha1.digest(message),
         }
     }
 
     /// Whether a public key verifies it.
     #[must_use]
-    pub fn is_rsa(self) -> bool {
-        matches!(self, Self::RsaSha1 | Self::RsaSha256 | Self::RsaSha512)
+    pub const fn is_rsa(self) -> bool {
+        matches!(self.family(), Family::Rsa(_))
+    }
+
+    /// Whether signatures of the method can be made here, not only verified.
+    #[must_use]
+    pub const fn can_sign(self) -> bool {
+        match self.family() {
+            Family::Rsa(hash) => hash.can_sign(),
+            Family::Hmac(_) | Family::Plaintext => true,
+        }
+    }
+
+    /// The names of the methods that `chosen` picks, for a sentence: `RSA-SHA256 or RSA-SHA512`.
+    pub fn names(chosen: impl Fn(Self) -> bool) -> String {
+        let all = Self::ALL.iter().filter(|method| chosen(**method));
+        let names: Vec<&str> = all.map(|method| method.as_str()).collect();
+        match &*names {
+            [names @ .., last] if !names.is_empty() => format!("{} or {last}", names.join(", ")),
+            _ => names.concat(),
+        }
+    }
+}
+
+impl fmt::Display for SignatureMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -101,13 +157,13 @@ impl FromStr for SignatureMethod {
 
 /// A set of signature methods, such as those that are switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct MethodSet(u8);
+pub struct MethodSet(u16);
 
 impl MethodSet {
     /// No method.
     pub const EMPTY: Self = Self(0);
     /// Every method, PLAINTEXT included: to read what a request says, not to accept it.
-    pub const ALL: Self = Self(u8::MAX);
+    pub const ALL: Self = Self(u16::MAX);
 
     /// The set with `method` in it too.
     pub const fn with(self, method: SignatureMethod) -> Self {
@@ -127,8 +183,8 @@ impl MethodSet {
     }
 }
 
-// A ninth method needs a wider set.
-const _: () = assert!(SignatureMethod::ALL.len() <= u8::BITS as usize);
+// More methods need a wider set.
+const _: () = assert!(SignatureMethod::ALL.len() <= u16::BITS as usize);
 
 impl FromIterator<SignatureMethod> for MethodSet {
     fn from_iter<I: IntoIterator<Item = SignatureMethod>>(methods: I) -> Self {

@@ -6,20 +6,64 @@ use aws_lc_rs::{
     digest,
     rand::SystemRandom,
     rsa::PublicKey,
-    signature::{
-        ParsedPublicKey, RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY,
-        RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY,
-        RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY, RSA_PKCS1_SHA256, RSA_PKCS1_SHA512,
-        RsaEncoding, RsaKeyPair, RsaParameters,
-    },
+    signature::{self, ParsedPublicKey, RsaKeyPair, RsaParameters, RsaSignatureEncoding},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use num_bigint::BigUint;
+use strum::VariantArray;
 use thiserror::Error;
 use x509_parser::parse_x509_certificate;
 use zeroize::Zeroizing;
 
-use super::{method::SignatureMethod, signing_key::Message};
+use super::sink::Message;
+
+/// The hash of an RSA method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
+pub(super) enum RsaHash {
+    Sha1,
+    Sha256,
+    Sha512,
+}
+
+/// What the library needs of a hash.
+struct Algorithms {
+    hash: &'static digest::Algorithm,
+    verification: &'static RsaParameters,
+    /// The library makes no signatures over SHA-1.
+    signing: Option<&'static RsaSignatureEncoding>,
+}
+
+impl RsaHash {
+    const fn algorithms(self) -> Algorithms {
+        match self {
+            Self::Sha1 => Algorithms {
+                hash: &digest::SHA1_FOR_LEGACY_USE_ONLY,
+                verification: &signature::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY,
+                signing: None,
+            },
+            Self::Sha256 => Algorithms {
+                hash: &digest::SHA256,
+                verification: &signature::RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY,
+                signing: Some(&signature::RSA_PKCS1_SHA256),
+            },
+            Self::Sha512 => Algorithms {
+                hash: &digest::SHA512,
+                verification: &signature::RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY,
+                signing: Some(&signature::RSA_PKCS1_SHA512),
+            },
+        }
+    }
+
+    pub(super) fn digest(self, message: &[u8]) -> Vec<u8> {
+        let digest = digest::digest(self.algorithms().hash, message);
+        digest.as_ref().to_vec()
+    }
+
+    /// Whether [`RsaPrivateKey::sign`] makes such signatures.
+    pub(super) const fn can_sign(self) -> bool {
+        self.algorithms().signing.is_some()
+    }
+}
 
 /// Why a text is not a usable public key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -53,10 +97,8 @@ pub enum InvalidRsaKey {
 #[derive(Clone)]
 pub struct RsaPublicKey {
     bits: usize,
-    // The library ties a parsed key to one hash.
-    sha1: ParsedPublicKey,
-    sha256: ParsedPublicKey,
-    sha512: ParsedPublicKey,
+    /// The key for each of [`RsaHash::VARIANTS`]: the library ties a parsed key to one hash.
+    by_hash: [ParsedPublicKey; RsaHash::VARIANTS.len()],
 }
 
 impl RsaPublicKey {
@@ -95,15 +137,16 @@ impl RsaPublicKey {
         if !(Self::MIN_BITS..=Self::MAX_BITS).contains(&bits) {
             return Err(InvalidRsaKey::Size(bits));
         }
-        let parse = |parameters: &'static RsaParameters| {
-            ParsedPublicKey::new(parameters, key.as_ref()).map_err(|_| InvalidRsaKey::NotRsa)
+        let parse = |hash: &RsaHash| {
+            ParsedPublicKey::new(hash.algorithms().verification, key.as_ref())
+                .map_err(|_| InvalidRsaKey::NotRsa)
         };
-        Ok(Self {
-            bits,
-            sha1: parse(&RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY)?,
-            sha256: parse(&RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY)?,
-            sha512: parse(&RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY)?,
-        })
+        let by_hash: Vec<_> = RsaHash::VARIANTS
+            .iter()
+            .map(parse)
+            .collect::<Result<_, _>>()?;
+        let by_hash = by_hash.try_into().map_err(|_| InvalidRsaKey::NotRsa)?;
+        Ok(Self { bits, by_hash })
     }
 
     /// The length of the modulus in bits.
@@ -111,34 +154,24 @@ impl RsaPublicKey {
         self.bits
     }
 
-    /// Whether `sent` is the base64 of this key's signature over `message`; never with a method that is not RSA.
-    pub(super) fn verifies(
-        &self,
-        method: SignatureMethod,
-        message: &impl Message,
-        sent: &[u8],
-    ) -> bool {
+    /// Whether `sent` is the base64 of this key's signature over `message`.
+    pub(super) fn verifies(&self, hash: RsaHash, message: &impl Message, sent: &[u8]) -> bool {
         // This engine takes padded base64 without spare bits only, which leaves one spelling.
         let mut signature = [0; Self::MAX_BITS / 8 + 3];
         let Ok(length) = STANDARD.decode_slice(sent, &mut signature) else {
             return false;
         };
-        let (key, algorithm) = match method {
-            SignatureMethod::RsaSha1 => (&self.sha1, &digest::SHA1_FOR_LEGACY_USE_ONLY),
-            SignatureMethod::RsaSha256 => (&self.sha256, &digest::SHA256),
-            SignatureMethod::RsaSha512 => (&self.sha512, &digest::SHA512),
-            _ => return false,
-        };
-        let mut context = digest::Context::new(algorithm);
+        let mut context = digest::Context::new(hash.algorithms().hash);
         message.feed(|bytes| context.update(bytes));
         let digest = context.finish();
+        let key = &self.by_hash[hash as usize];
         key.verify_digest_sig(&digest, &signature[..length]).is_ok()
     }
 
-    /// The method and the digest that the private key signed; nothing if it did not make this signature. For diagnosis: it proves
+    /// The hash and the digest that the private key signed; nothing if it did not make this signature. For diagnosis: it proves
     /// nothing, since the padding is not checked to the last byte.
-    pub(super) fn open(&self, signature: &[u8]) -> Option<(SignatureMethod, Vec<u8>)> {
-        let key = PublicKey::from_der(self.sha1.as_ref()).ok()?;
+    pub(super) fn open(&self, signature: &[u8]) -> Option<(RsaHash, Vec<u8>)> {
+        let key = PublicKey::from_der(self.by_hash[0].as_ref()).ok()?;
         let (modulus, exponent) = (key.modulus(), key.exponent());
         let modulus = modulus.big_endian_without_leading_zero();
         if signature.len() != modulus.len() {
@@ -149,17 +182,12 @@ impl RsaPublicKey {
             .modpow(&exponent, &number(modulus))
             .to_bytes_be();
         // RFC 8017 §9.2: 00 01 FF … 00, the name of the hash, and the digest as an OCTET STRING (04, its length).
-        let methods = [
-            (SignatureMethod::RsaSha1, 20),
-            (SignatureMethod::RsaSha256, 32),
-            (SignatureMethod::RsaSha512, 64),
-        ];
-        methods.into_iter().find_map(|(method, length)| {
-            let (padding, digest) =
-                opened.split_at_checked(opened.len().checked_sub(length.into())?)?;
-            let is_padding =
-                padding.starts_with(&[1, 0xff, 0xff]) && padding.ends_with(&[4, length]);
-            is_padding.then(|| (method, digest.to_vec()))
+        RsaHash::VARIANTS.iter().find_map(|&hash| {
+            let length = hash.algorithms().hash.output_len();
+            let (padding, digest) = opened.split_at_checked(opened.len().checked_sub(length)?)?;
+            let end = [4, u8::try_from(length).ok()?];
+            let is_padding = padding.starts_with(&[1, 0xff, 0xff]) && padding.ends_with(&end);
+            is_padding.then(|| (hash, digest.to_vec()))
         })
     }
 }
@@ -198,14 +226,9 @@ impl RsaPrivateKey {
         key.map(Self).map_err(|_| InvalidPrivateKey)
     }
 
-    /// The base64 of this key's signature over `message`; `None` for every method but RSA-SHA256 and RSA-SHA512: the
-    /// library makes no signatures over SHA-1.
-    pub(super) fn sign(&self, method: SignatureMethod, message: &[u8]) -> Option<String> {
-        let encoding: &'static dyn RsaEncoding = match method {
-            SignatureMethod::RsaSha256 => &RSA_PKCS1_SHA256,
-            SignatureMethod::RsaSha512 => &RSA_PKCS1_SHA512,
-            _ => return None,
-        };
+    /// The base64 of this key's signature over `message`; `None` if not [`RsaHash::can_sign`].
+    pub(super) fn sign(&self, hash: RsaHash, message: &[u8]) -> Option<String> {
+        let encoding = hash.algorithms().signing?;
         let mut signature = vec![0; self.0.public_modulus_len()];
         self.0
             .sign(encoding, &SystemRandom::new(), message, &mut signature)

@@ -4,9 +4,10 @@ use thiserror::Error;
 
 use super::{
     base_string::BaseString,
-    method::SignatureMethod,
+    method::{Family, SignatureMethod},
     rsa::{RsaPrivateKey, RsaPublicKey},
-    signing_key::{Key, LONGEST_BASE64, Message, hmac_base64},
+    signing_key::{Key, LONGEST_BASE64, hmac_base64},
+    sink::Message,
 };
 
 /// The proof that a request was signed with the key it was checked with. Nothing but [`verify`] makes one.
@@ -53,13 +54,13 @@ pub fn verify<'k>(
         }
         false => sent,
     };
-    let holds = match method {
-        SignatureMethod::Plaintext => equal(sent, &key.text()),
-        _ if method.is_rsa() => rsa.is_some_and(|rsa| rsa.verifies(method, base, sent)),
-        _ => {
+    let holds = match method.family() {
+        Family::Plaintext => equal(sent, &key.text()),
+        Family::Rsa(hash) => rsa.is_some_and(|rsa| rsa.verifies(hash, base, sent)),
+        Family::Hmac(hash) => {
             // Encodes the right signature rather than decoding the sent one, so that no second spelling passes.
             let mut expected = [0; LONGEST_BASE64];
-            hmac_base64(method, key, base, &mut expected)
+            hmac_base64(hash, key, base, &mut expected)
                 .is_some_and(|expected| equal(sent, expected))
         }
     };
@@ -70,13 +71,16 @@ pub fn verify<'k>(
     }
 }
 
-/// Makes the signature of an RSA method, not encoded for its place yet; nothing for other methods and for RSA-SHA1.
+/// Makes the signature of an RSA method, not encoded for its place yet; nothing if not [`SignatureMethod::can_sign`].
 pub fn sign_rsa(
     method: SignatureMethod,
     key: &RsaPrivateKey,
     base: &BaseString<'_>,
 ) -> Option<String> {
-    key.sign(method, &base.to_vec())
+    match method.family() {
+        Family::Rsa(hash) => key.sign(hash, &base.to_vec()),
+        Family::Hmac(_) | Family::Plaintext => None,
+    }
 }
 
 /// Makes the signature, not encoded for its place yet; nothing for the RSA methods, which need a private key.
@@ -98,11 +102,13 @@ pub fn sign_text<'k>(
 }
 
 fn sign_message(method: SignatureMethod, key: Key<'_>, message: &impl Message) -> Option<String> {
-    if method == SignatureMethod::Plaintext {
-        return Some(String::from_utf8_lossy(&key.text()).into_owned());
-    }
+    let hash = match method.family() {
+        Family::Plaintext => return Some(String::from_utf8_lossy(&key.text()).into_owned()),
+        Family::Rsa(_) => return None,
+        Family::Hmac(hash) => hash,
+    };
     let mut signature = [0; LONGEST_BASE64];
-    let signature = hmac_base64(method, key, message, &mut signature)?;
+    let signature = hmac_base64(hash, key, message, &mut signature)?;
     str::from_utf8(signature).ok().map(str::to_owned)
 }
 

@@ -8,12 +8,12 @@ use hmac::{
     block_api::HmacCore,
     digest::block_api::{Buffer, CoreProxy},
 };
-use md5::Md5;
+use md5::{Digest as _, Md5};
 use sha1::Sha1;
 use sha2::{Sha256, Sha512};
 use zeroize::Zeroizing;
 
-use super::{base_string::BaseString, method::SignatureMethod, percent, sink::Chunked};
+use super::{percent, sink::Message};
 use crate::base::secret::Secret;
 
 /// The HMAC states of one key, each prepared when its method is first used; 32 bytes, and 24 to 144 for each method in use.
@@ -97,23 +97,39 @@ impl<'a> From<&'a SigningKey> for Key<'a> {
 /// The length of the base64 text of a SHA-512 digest, the longest.
 pub(super) const LONGEST_BASE64: usize = 88;
 
-/// Writes the base64 text of the HMAC over `message` into `out`; `None` for the methods that are not HMAC.
+/// The hash of an HMAC method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HmacHash {
+    Md5,
+    Sha1,
+    Sha256,
+    Sha512,
+}
+
+impl HmacHash {
+    pub(super) fn digest(self, message: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Md5 => Md5::digest(message).to_vec(),
+            Self::Sha1 => Sha1::digest(message).to_vec(),
+            Self::Sha256 => Sha256::digest(message).to_vec(),
+            Self::Sha512 => Sha512::digest(message).to_vec(),
+        }
+    }
+}
+
+/// Writes the base64 text of the HMAC over `message` into `out`.
 pub(super) fn hmac_base64<'o>(
-    method: SignatureMethod,
+    hash: HmacHash,
     key: Key<'_>,
     message: &impl Message,
     out: &'o mut [u8; LONGEST_BASE64],
 ) -> Option<&'o [u8]> {
     let states = key.states;
-    match method {
-        SignatureMethod::HmacSha1 => write_hmac(&states.sha1, key, message, out),
-        SignatureMethod::HmacMd5 => write_hmac(&states.md5, key, message, out),
-        SignatureMethod::HmacSha256 => write_hmac(&states.sha256, key, message, out),
-        SignatureMethod::HmacSha512 => write_hmac(&states.sha512, key, message, out),
-        SignatureMethod::RsaSha1
-        | SignatureMethod::RsaSha256
-        | SignatureMethod::RsaSha512
-        | SignatureMethod::Plaintext => None,
+    match hash {
+        HmacHash::Md5 => write_hmac(&states.md5, key, message, out),
+        HmacHash::Sha1 => write_hmac(&states.sha1, key, message, out),
+        HmacHash::Sha256 => write_hmac(&states.sha256, key, message, out),
+        HmacHash::Sha512 => write_hmac(&states.sha512, key, message, out),
     }
 }
 
@@ -144,25 +160,5 @@ fn prepare<D: EagerHash>(key: Key<'_>) -> Box<HmacCore<D>> {
 impl fmt::Debug for KeyStates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("<redacted>")
-    }
-}
-
-/// The text that is hashed.
-pub(super) trait Message {
-    /// Hands the bytes over, in pieces.
-    fn feed(&self, receive: impl FnMut(&[u8]));
-}
-
-impl Message for BaseString<'_> {
-    fn feed(&self, receive: impl FnMut(&[u8])) {
-        let mut chunked = Chunked::new(receive);
-        self.write_to(&mut chunked);
-        chunked.finish();
-    }
-}
-
-impl Message for &[u8] {
-    fn feed(&self, mut receive: impl FnMut(&[u8])) {
-        receive(self);
     }
 }

@@ -13,6 +13,18 @@ impl Sink for Vec<u8> {
     }
 }
 
+/// The text that is hashed.
+pub(super) trait Message {
+    /// Hands the bytes over, in pieces.
+    fn feed(&self, receive: impl FnMut(&[u8]));
+}
+
+impl Message for &[u8] {
+    fn feed(&self, mut receive: impl FnMut(&[u8])) {
+        receive(self);
+    }
+}
+
 /// A base string has pieces of a few bytes, and each call of a hash has a cost: this many are handed over at once.
 const CHUNK_BYTES: usize = 512;
 

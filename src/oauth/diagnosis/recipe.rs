@@ -15,7 +15,12 @@ use super::Attempt;
 use crate::{
     base::secret::Secret,
     oauth::{
-        method::SignatureMethod, origin::Scheme, percent, shape::Place, signature,
+        method::{Family, SignatureMethod},
+        origin::Scheme,
+        percent,
+        rsa::RsaHash,
+        shape::Place,
+        signature,
         signing_key::SigningKey,
     },
 };
@@ -142,8 +147,8 @@ impl Coding {
 /// The bytes that a way to sign has to lead to, for one reading of the signature that was sent.
 pub(super) struct Reading {
     bytes: Vec<u8>,
-    /// The bytes are the digest that this RSA method signed.
-    rsa: Option<SignatureMethod>,
+    /// The bytes are the digest that an RSA method with this hash signed.
+    rsa: Option<RsaHash>,
 }
 
 impl Reading {
@@ -153,7 +158,7 @@ impl Reading {
         // A public key opens what its private key signed: one operation in place of one for each recipe.
         let key = attempt.rsa.as_ref().zip(decoded.as_ref());
         let opened = key.and_then(|(key, signature)| key.open(signature));
-        let opened = opened.map(|(method, digest)| (digest, Some(method)));
+        let opened = opened.map(|(hash, digest)| (digest, Some(hash)));
         let hash = decoded.filter(|bytes| matches!(bytes.len(), 16 | 20 | 32 | 64));
         // The secrets themselves, as under PLAINTEXT, have an '&' between them.
         let plain = attempt.signature_method == SignatureMethod::Plaintext || sent.contains(&b'&');
@@ -220,8 +225,8 @@ impl<'a> Recipe<'a> {
         // A mistake that matches is the right signature of another request, so timing must not show how much was right.
         self.readings.iter().any(|reading| {
             let made = match reading.rsa {
-                Some(method) if method != self.signature_method => None,
-                Some(method) => Some(method.digest(self.base_string())),
+                Some(hash) if Family::Rsa(hash) != self.signature_method.family() => None,
+                Some(hash) => Some(hash.digest(self.base_string())),
                 None => self.signature(),
             };
             made.is_some_and(|made| signature::equal(&made, &reading.bytes))

@@ -236,7 +236,7 @@ fn rejected(
             reject("parameter_absent", reason);
         }
         if server.consumer.rsa_only && !method.is_rsa() {
-            reject("signature_invalid", advice::RSA_ONLY);
+            reject("signature_invalid", &advice::rsa_only());
         }
         let (sent, now) = (protocol.timestamp.map(|time| time.seconds()), server.now);
         let window = operation.and_then(|operation| operation.timestamp_window);

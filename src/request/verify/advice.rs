@@ -18,7 +18,7 @@ use super::{BaseString, Credential, Params, base_string};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::{
-        Parameters, Place, Selection,
+        Parameters, Place, Selection, SignatureMethod,
         diagnosis::{self, Attempt, Mistake, diagnose},
     },
     request::parse::signed::SignedRequest,
@@ -65,8 +65,10 @@ const MAX_PARAMETERS: usize = 64;
 const MAX_BEGINNING_BYTES: usize = 400;
 
 /// The advice if the secret is right and the consumer is restricted to its RSA key.
-pub const RSA_ONLY: &str =
-    "this consumer is restricted to its RSA key: sign with RSA-SHA1, RSA-SHA256 or RSA-SHA512";
+pub fn rsa_only() -> String {
+    let methods = SignatureMethod::names(SignatureMethod::is_rsa);
+    format!("this consumer is restricted to its RSA key: sign with {methods}")
+}
 
 /// The advice where no mistake is found and the body is too large to look for it there.
 const MULTIPART: &str = "the parts of a multipart/form-data body are never signed (RFC 5849 section 3.4.1.3.1): sign the query \

@@ -212,7 +212,7 @@ impl Verifier {
         let proof = prove(params, purpose, request, &credential, accept, now)?;
         if restricted && proof.is_some() {
             // Only the owner of the secret gets here.
-            let advice = (params.advice != Advice::Off).then(|| advice::RSA_ONLY.to_owned());
+            let advice = (params.advice != Advice::Off).then(advice::rsa_only);
             return Err(Rejection::SignatureWrong {
                 advice,
                 mistake: None,

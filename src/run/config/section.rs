@@ -74,7 +74,8 @@ pub(super) trait Section: DeserializeOwned {
 
 /// Declares a section.
 ///
-/// A key is `name: Type = default, when;`, or `name: Type [required: example], when;` (also `required: example, unless key`), or
+/// A key is `name: Type = default, when;`, or `name: Type [default CONSTANT], when;`, or `name: Type [required: example], when;` (also
+/// `required: example, unless key`), or
 /// `name: Type [else "in words": example], when;`, with its documentation, and `#[serde]` where the type alone does not
 /// say how it is read. Defaults and examples are TOML. `when` is `reload` if `App::reload` applies a change of the key,
 /// else `restart`.
@@ -144,6 +145,7 @@ macro_rules! section {
     (@restart reload) => { false };
 
     (@unwritten = $default:tt) => { $crate::run::config::section::Unwritten::Default(stringify!($default)) };
+    (@unwritten default $text:expr) => { $crate::run::config::section::Unwritten::Default($text) };
     (@unwritten required: $example:tt) => {
         $crate::run::config::section::Unwritten::Required { example: stringify!($example), unless: None }
     };

@@ -198,7 +198,7 @@ section! {
     Signature["signature"] {
         /// Accepted methods, which also decide about the hash in oauth_body_hash. PLAINTEXT is left out: it sends the secrets themselves.
         #[serde(deserialize_with = "filled")]
-        methods: Vec<SignatureMethod> = ["HMAC-SHA1", "HMAC-MD5", "HMAC-SHA256", "HMAC-SHA512", "RSA-SHA1", "RSA-SHA256", "RSA-SHA512"], reload;
+        methods: Vec<SignatureMethod> [default SignatureMethod::DEFAULT_LIST], reload;
         /// The error a consumer's clock may have, either way. Every nonce is remembered twice that long. Widening it admits nothing that had left the old window.
         #[serde(deserialize_with = "seconds::<DAY, _>")] timestamp_window: Duration = "300s", reload;
         /// The base string of consumers registered without a dialect: "rfc5849" or "legacy".
