@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use countersign::wire::server::fuzzing;
+use countersign::wire::fuzzing;
 use countersign_fuzz::{http as model, service::PREFACE};
 use libfuzzer_sys::fuzz_target;
 

@@ -27,7 +27,7 @@ use crate::{
     telemetry::metrics::Verdict,
     wire::{
         problem::{self, Problem},
-        server::{caller::UploadError, rejection::BodyRejection},
+        server::rejection::{BodyRejection, UploadError},
     },
 };
 

@@ -1,7 +1,11 @@
-//! Connections: callers' connections to this process, this process's connections to other hosts, origins, and the form
-//! of an error response.
+//! Connections: their byte streams, callers' connections to this process, this process's connections to other hosts,
+//! origins, and the form of an error response.
 
+mod frames;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod origin;
 pub mod outbound;
 pub mod problem;
 pub mod server;
+pub mod stream;

@@ -19,12 +19,12 @@ use countersign::{operator::admin::readiness::Readiness, run::{app::{live, servi
         feed::ChangeHub,
         record::{AccessToken, Consumer, Session, User},
         tests::TestStore,
-    }}, wire::server::{
-        connection::{self, Handler},
+    }}, wire::{server::{
+        connection,
+        handler::Handler,
         buffered::{API_FORMS, FormMemory, PAGE_FORMS, Shares},
         seats::Seat,
-        wire::{Stream, Wire},
-    }, telemetry::{
+    }, stream::{Stream, Wire}}, telemetry::{
         conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics, previous_secrets::PreviousSecrets, rejections::Rejections,
     }};
 use tokio::{

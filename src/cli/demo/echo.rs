@@ -11,7 +11,7 @@ use crate::{
     wire::server::{
         buffered::Shares,
         caller::Limits,
-        connection::Handler,
+        handler::Handler,
         request::RequestBody,
         response::{Gone, ResponseBody},
     },

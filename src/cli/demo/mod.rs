@@ -38,8 +38,9 @@ use crate::{
     },
     telemetry::log,
     wire::server::{
-        connection::Handler,
-        listener::{self, Bounds, Listener, Rules},
+        bounds::Bounds,
+        handler::Handler,
+        listener::{self, Listener, Rules},
     },
 };
 

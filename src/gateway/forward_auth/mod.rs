@@ -24,7 +24,7 @@ use crate::{
         server::{
             buffered::API_FORMS,
             caller::{Caller, Limits},
-            connection::Handler,
+            handler::Handler,
             request::RequestBody,
             response::{Gone, ResponseBody},
         },

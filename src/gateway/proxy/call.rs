@@ -21,10 +21,9 @@ use crate::{
     request::{
         forward::{
             Fault, Params,
-            body::UpstreamBody,
             credentials::Rewriting,
-            exchange,
-            pool::Lease,
+            download, exchange,
+            pool::{Lease, UpstreamBody},
             request::{self, ReceivedAs, path_and_query},
             response::{self as api_response, Context},
             tunnel,
@@ -358,7 +357,7 @@ impl Worker {
         }
         api_response::rewrite(&mut response, params, &context);
         let method = &parts.method;
-        Ok(api_response::with_body(
+        Ok(download::with_body(
             response, method, incoming, lease, pool, caller,
         ))
     }

@@ -52,7 +52,7 @@ use crate::{
     },
     wire::server::{
         caller::{Caller, Limits},
-        connection::Handler,
+        handler::Handler,
         request::RequestBody,
         response::{Gone, ResponseBody},
     },

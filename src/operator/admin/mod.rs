@@ -42,7 +42,7 @@ use crate::{
         origin::{is_localhost, without_brackets},
         server::{
             caller::Limits,
-            connection::Handler,
+            handler::Handler,
             request::RequestBody,
             response::{Gone, ResponseBody},
         },

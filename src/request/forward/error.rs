@@ -10,7 +10,7 @@ use crate::{
     telemetry::metrics::Verdict,
     wire::{
         problem::Problem,
-        server::{caller::UploadError, rejection::BodyRejection},
+        server::rejection::{BodyRejection, UploadError},
     },
 };
 

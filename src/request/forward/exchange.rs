@@ -16,8 +16,7 @@ use tokio::time::Instant;
 
 use super::{
     ExchangeError, Fault,
-    body::UpstreamBody,
-    pool::{Lease, Pool},
+    pool::{Lease, Pool, UpstreamBody},
     request::{into_http1, into_http2},
 };
 use crate::{

@@ -1,7 +1,7 @@
 //! To the API and back: heads rewritten in place, bodies streamed, connections kept.
 
-pub mod body;
 pub mod credentials;
+pub mod download;
 mod error;
 pub mod exchange;
 pub mod folded;

@@ -26,7 +26,6 @@ use tokio_rustls::TlsConnector;
 
 use super::{
     Fault,
-    body::UpstreamBody,
     stream::{ApiStream, Control, Probe, SharedWire},
     tls::ClientTls,
 };
@@ -34,11 +33,8 @@ use crate::{
     base::clock::spread,
     wire::{
         outbound::Dialer,
-        server::{
-            caller::HeaderCase,
-            tls::HTTP2,
-            wire::{Stream, Unread, Watch, Wire},
-        },
+        server::{caller::HeaderCase, request::RequestBody, response::Pieces},
+        stream::{HTTP2, Stream, Unread, Watch, Wire},
     },
 };
 
@@ -113,6 +109,9 @@ const PING_TIMEOUT: Duration = Duration::from_secs(5);
 const STREAM_WINDOW: u32 = 256 * 1024;
 /// The same, of all responses of a connection together.
 const CONNECTION_WINDOW: u32 = 4 << 20;
+
+/// The body of a request to the API.
+pub type UpstreamBody = Pieces<RequestBody>;
 
 /// A connection over HTTP/1.1. Its task ends when this is dropped.
 pub struct Http1 {

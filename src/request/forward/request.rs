@@ -10,7 +10,7 @@ use http::{
 };
 use http_body::Body;
 
-use super::{Fault, HostMode, Params, body::UpstreamBody, websocket::Handshake};
+use super::{Fault, HostMode, Params, pool::UpstreamBody, websocket::Handshake};
 use crate::{
     base::fields::{self, all, is_hop_by_hop, list, retain},
     oauth::Authority,

@@ -1,26 +1,11 @@
 //! The head of the response that the caller sees: the API's own, changed in place.
 
-use std::rc::Rc;
+use http::{HeaderMap, HeaderValue, StatusCode, Version, header, response::Parts};
 
-use http::{
-    HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header, response::Parts,
-};
-use http_body::Body as _;
-use hyper::body::Incoming;
-
-use super::{
-    Fault, Params,
-    body::Download,
-    location,
-    pool::{Lease, Pool},
-};
+use super::{Fault, Params, location};
 use crate::{
     base::fields::{all, is_hop_by_hop, list, named_by_connection, retain, trim},
     request::parse::origin::{Origins, PublicUrl},
-    wire::server::{
-        caller::{Caller, Upload},
-        response::ResponseBody,
-    },
 };
 
 /// The request of a response.
@@ -140,33 +125,6 @@ pub(super) fn cookie_name(value: &[u8]) -> &[u8] {
     let pair = trim(value.split(|&byte| byte == b';').next().unwrap_or_default());
     let pair = pair.strip_prefix(b"=").unwrap_or(pair);
     trim(pair.split(|&byte| byte == b'=').next().unwrap_or_default())
-}
-
-/// The response with its body, if it has one; the connection goes back to its pool where nothing more is to come.
-pub fn with_body(
-    parts: Parts,
-    method: &Method,
-    incoming: Incoming,
-    lease: Lease,
-    pool: &Rc<Pool>,
-    caller: &Rc<Caller>,
-) -> Response<ResponseBody> {
-    let body = if incoming.is_end_stream() {
-        if caller.upload() == Upload::Done {
-            pool.give_back(lease);
-        }
-        let announces = *method == Method::HEAD || parts.status == StatusCode::NOT_MODIFIED;
-        let length = parts.headers.get(header::CONTENT_LENGTH);
-        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-        match length {
-            Some(length) if announces => ResponseBody::announced(length),
-            _ => ResponseBody::none(),
-        }
-    } else {
-        let download = Download::new(incoming, lease, Rc::clone(pool), Rc::clone(caller));
-        ResponseBody::streamed(Box::pin(download))
-    };
-    Response::from_parts(parts, body)
 }
 
 /// The head of a response that switches to WebSocket.

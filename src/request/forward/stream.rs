@@ -10,7 +10,7 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::wire::server::wire::{Unread, Wire};
+use crate::wire::stream::{Unread, Wire};
 
 /// The stream of a connection, for hyper.
 #[derive(Debug)]

@@ -2,7 +2,10 @@
 
 use http::HeaderName;
 
-use super::{body::UpstreamBody, pool::Pool, *};
+use super::{
+    pool::{Pool, UpstreamBody},
+    *,
+};
 use crate::{
     oauth::Authority,
     request::{

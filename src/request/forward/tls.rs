@@ -6,10 +6,7 @@ use rustls::{ClientConfig, pki_types::ServerName};
 
 use crate::{
     base::tls::{Contents, TlsFiles},
-    wire::{
-        origin::without_brackets,
-        server::tls::{HTTP2, TlsError},
-    },
+    wire::{origin::without_brackets, server::tls::TlsError, stream::HTTP2},
 };
 
 /// TLS of the connection to the API.

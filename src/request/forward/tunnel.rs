@@ -7,7 +7,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::wire::server::wire::{Watch, Wire};
+use crate::wire::stream::{Watch, Wire};
 
 /// The buffer of each direction, in bytes.
 const BUFFER_BYTES: usize = 16 * 1024;

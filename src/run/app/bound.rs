@@ -18,8 +18,9 @@ use crate::{
     operator::admin::Admin,
     run::config::ListenAddress,
     wire::server::{
-        connection::Handler as _,
-        listener::{self, Bounds, Listener},
+        bounds::Bounds,
+        handler::Handler as _,
+        listener::{self, Listener},
     },
 };
 

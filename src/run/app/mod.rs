@@ -56,8 +56,8 @@ use crate::{
     run::config::{Config, FORWARD_AUTH, ListenAddress},
     telemetry::{log::LogControl, previous_secrets::PreviousSecrets},
     wire::server::{
-        connection::LAST_REQUEST,
-        listener::Bounds,
+        bounds::Bounds,
+        handler::LAST_REQUEST,
         tls::{self, Tls, TlsError},
     },
 };

@@ -28,7 +28,8 @@ use crate::{
     },
     telemetry::heartbeats::Heartbeats,
     wire::server::{
-        listener::{self, Bounds, Listener, Rules},
+        bounds::Bounds,
+        listener::{self, Listener, Rules},
         tls::Tls,
     },
 };

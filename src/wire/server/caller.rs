@@ -15,9 +15,9 @@ use tokio::time::Instant;
 use super::{
     buffered::{FormMemory, Reservation, Shares},
     deadline::Deadline,
-    wire::Wire,
+    rejection::UploadError,
 };
-use crate::base::peer::Peer;
+use crate::{base::peer::Peer, wire::stream::Wire};
 
 /// The spelling of field names over HTTP/1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
@@ -83,17 +83,6 @@ impl Limits {
         header_case: HeaderCase::Title,
         streams: None,
     };
-}
-
-/// Why a request's body did not arrive whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum UploadError {
-    /// The chunked coding is broken.
-    #[error("the chunked coding of the body is malformed")]
-    Malformed,
-    /// The caller ended the connection or the stream first.
-    #[error("the connection ended before the body did")]
-    Truncated,
 }
 
 /// The progress of the body of the request.

@@ -19,15 +19,19 @@ use tokio::{task::spawn_local, time::Instant};
 
 use super::{
     caller::Caller,
-    connection::Handler,
     deadline::Deadline,
-    guard::Frames,
+    handler::Handler,
     request::RequestBody,
     response::{Follow, Gone, ResponseBody},
     seats::Seat,
-    wire::{Watch, Wire},
 };
-use crate::base::peer::Peer;
+use crate::{
+    base::peer::Peer,
+    wire::{
+        frames::Frames,
+        stream::{Watch, Wire},
+    },
+};
 
 /// Bytes of all bodies of a connection together that may be on their way to us and not yet be passed on.
 const CONNECTION_WINDOW: u32 = 1 << 20;

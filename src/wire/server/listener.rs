@@ -1,7 +1,6 @@
 //! Accepts connections: one listener for each worker, a bounded number, TLS first where it is configured.
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
     io,
     net::{self, IpAddr, Ipv4Addr, SocketAddr},
     os::unix::net as unix,
@@ -12,7 +11,6 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::{
     io::AsyncWriteExt as _,
@@ -22,15 +20,17 @@ use tokio::{
 };
 
 use super::{
-    connection::{self, Handler, linger},
+    bounds::Bounds,
+    connection,
+    handler::Handler,
     proxied,
     seats::{Seated, Seats},
     tls::{Tls, handshake_failure},
-    wire::{Stream, Wire},
 };
 use crate::{
     base::peer::{Peer, network},
     telemetry::metrics::HandshakeFailure,
+    wire::stream::{Stream, Wire},
 };
 
 /// The kernel's queue of connections not yet accepted.
@@ -57,174 +57,6 @@ pub fn bind(address: SocketAddr, shared: bool) -> io::Result<net::TcpListener> {
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
-
-/// Limits the number of connections.
-#[derive(Debug)]
-pub struct Bounds(Mutex<Counts>);
-
-#[derive(Debug)]
-struct Counts {
-    /// The most connections.
-    limit: usize,
-    /// The most connections of one address, or one /64 of IPv6.
-    limit_per_address: Option<u32>,
-    open: usize,
-    by_address: HashMap<IpAddr, u32>,
-    /// Listeners that may still accept a connection.
-    listening: usize,
-    /// Connections that are told that they are too many.
-    refused: usize,
-}
-
-impl Bounds {
-    /// Bounds for all workers together.
-    pub fn new(limit: usize, limit_per_address: Option<u32>) -> Self {
-        Self(Mutex::new(Counts {
-            limit,
-            limit_per_address,
-            open: 0,
-            by_address: HashMap::new(),
-            listening: 0,
-            refused: 0,
-        }))
-    }
-
-    /// Sets other bounds. Connections that are open stay.
-    pub fn set(&self, limit: usize, limit_per_address: Option<u32>) {
-        let mut counts = self.0.lock();
-        counts.limit = limit;
-        counts.limit_per_address = limit_per_address;
-    }
-
-    /// The number of open connections.
-    pub fn open(&self) -> usize {
-        self.0.lock().open
-    }
-
-    /// Whether no connection is open, and no listener is left that could accept one.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        let counts = self.0.lock();
-        counts.listening == 0 && counts.open == 0
-    }
-
-    /// Counts one more connection, if it is allowed.
-    pub(super) fn enter(self: &Arc<Self>) -> Option<Place> {
-        let mut counts = self.0.lock();
-        if counts.open >= counts.limit {
-            return None;
-        }
-        counts.open += 1;
-        Some(self.place(PlaceOf::Connection(None)))
-    }
-
-    /// Whether the caller has its share, which is a quarter of all connections.
-    fn has_share(&self, caller: IpAddr) -> bool {
-        let counts = self.0.lock();
-        let of_caller = counts.by_address.get(&caller).copied().unwrap_or(0);
-        of_caller as usize >= (counts.limit / 4).max(1)
-    }
-
-    /// Counts a connection that is refused, if it may wait until its caller has read that.
-    fn refuse(self: &Arc<Self>) -> Option<Place> {
-        let mut counts = self.0.lock();
-        if counts.refused == MAX_REFUSED {
-            return None;
-        }
-        counts.refused += 1;
-        Some(self.place(PlaceOf::Refused))
-    }
-
-    fn place(self: &Arc<Self>, of: PlaceOf) -> Place {
-        Place {
-            bounds: Arc::clone(self),
-            of,
-        }
-    }
-
-    /// Counts one more listener.
-    fn listen(self: &Arc<Self>) -> Place {
-        self.0.lock().listening += 1;
-        self.place(PlaceOf::Listener)
-    }
-}
-
-/// The place of a connection or of a listener; given back when dropped.
-#[derive(Debug)]
-pub(super) struct Place {
-    bounds: Arc<Bounds>,
-    of: PlaceOf,
-}
-
-#[derive(Debug)]
-enum PlaceOf {
-    Listener,
-    /// The network of the caller, once it is known.
-    Connection(Option<IpAddr>),
-    Refused,
-}
-
-impl Place {
-    /// The network of the caller, if it is known.
-    pub(super) const fn caller(&self) -> Option<IpAddr> {
-        match self.of {
-            PlaceOf::Connection(caller) => caller,
-            PlaceOf::Listener | PlaceOf::Refused => None,
-        }
-    }
-
-    /// Counts the connection for its caller; returns false if that may not have one more.
-    pub(super) fn count_for(&mut self, caller: IpAddr) -> bool {
-        let caller = network(caller);
-        let mut counts = self.bounds.0.lock();
-        let of_caller = counts.by_address.get(&caller).copied().unwrap_or(0);
-        let is_too_many = |limit| of_caller >= limit;
-        if counts.limit_per_address.is_some_and(is_too_many) {
-            return false;
-        }
-        counts.by_address.insert(caller, of_caller + 1);
-        drop(counts);
-        self.of = PlaceOf::Connection(Some(caller));
-        true
-    }
-
-    /// Makes it the place of another connection, whose caller is not counted yet.
-    fn hand_on(&mut self) {
-        self.bounds.0.lock().leave(self.caller());
-        self.of = PlaceOf::Connection(None);
-    }
-}
-
-impl Counts {
-    /// Counts one connection of the caller less.
-    fn leave(&mut self, caller: Option<IpAddr>) {
-        if let Some(caller) = caller
-            && let Entry::Occupied(mut count) = self.by_address.entry(caller)
-        {
-            *count.get_mut() -= 1;
-            if *count.get() == 0 {
-                count.remove();
-            }
-        }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut counts = self.bounds.0.lock();
-        match self.of {
-            PlaceOf::Listener => counts.listening -= 1,
-            PlaceOf::Refused => counts.refused -= 1,
-            PlaceOf::Connection(caller) => {
-                counts.open -= 1;
-                counts.leave(caller);
-            }
-        }
-    }
-}
-
-/// The most refused connections that wait until their callers have read the response; any more are closed at once.
-const MAX_REFUSED: usize = 16;
 
 /// The response to one connection too many.
 const TOO_MANY: &[u8] =
@@ -434,7 +266,7 @@ impl Rules {
             spawn_local(async move {
                 let mut wire = Wire::new(stream);
                 if wire.write_all(TOO_MANY).await.is_ok() {
-                    linger(wire).await;
+                    wire.linger().await;
                 }
                 drop(place);
             });
@@ -635,22 +467,5 @@ mod tests {
                 .all(|answer| answer.starts_with("HTTP/1.1 200")),
             "{answers:?}"
         );
-    }
-
-    #[test]
-    fn a_host_of_ipv6_has_no_more_connections_than_one_address() {
-        let bounds = Arc::new(Bounds::new(10, Some(2)));
-        let enter = |address: &str| {
-            let mut place = bounds.enter().expect("there is room");
-            let caller = address.parse().expect("an address");
-            place.count_for(caller).then_some(place)
-        };
-        let first = enter("2001:db8:1:2::1");
-        let second = enter("2001:db8:1:2:ffff::2");
-        assert!(first.is_some() && second.is_some());
-        assert!(enter("2001:db8:1:2::3").is_none());
-        assert!(enter("2001:db8:1:3::1").is_some());
-        drop(first);
-        assert!(enter("2001:db8:1:2::3").is_some());
     }
 }

@@ -2,7 +2,6 @@
 
 use thiserror::Error;
 
-use super::caller::UploadError;
 use crate::{
     telemetry::metrics::Verdict,
     wire::problem::{self, Problem},
@@ -36,4 +35,15 @@ impl BodyRejection {
             Self::Upload(UploadError::Truncated) => Problem::plain(400, Verdict::Aborted),
         }
     }
+}
+
+/// Why a request's body did not arrive whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum UploadError {
+    /// The chunked coding is broken.
+    #[error("the chunked coding of the body is malformed")]
+    Malformed,
+    /// The caller ended the connection or the stream first.
+    #[error("the connection ended before the body did")]
+    Truncated,
 }

@@ -19,8 +19,8 @@ use super::{
         ADMIN_BODIES, API_FORMS, BufferedBody, FormMemory, PAGE_BYTES, PAGE_FORMS, PAGE_SHARES,
         Shares,
     },
-    caller::{Caller, Upload, UploadError},
-    rejection::BodyRejection,
+    caller::{Caller, Upload},
+    rejection::{BodyRejection, UploadError},
 };
 
 /// The body of the request being served. Trailers are dropped: nothing has proved them, and some APIs read them as fields.

@@ -17,7 +17,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::listener::Place;
+use super::bounds::Place;
 use crate::base::peer::network;
 
 /// A new connection is kept for this long: what its caller sends may be on its way.
@@ -28,7 +28,7 @@ const SPARED_IDLE: Duration = Duration::from_secs(5);
 /// The most connections of each kind that are considered at once.
 const CONSIDERED: usize = 128;
 
-/// The connections that one worker serves under the same [`Bounds`](super::listener::Bounds).
+/// The connections that one worker serves under the same [`Bounds`](super::bounds::Bounds).
 #[derive(Default)]
 pub struct Seats(RefCell<Lists>);
 
@@ -243,7 +243,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::wire::server::listener::Bounds;
+    use crate::wire::server::bounds::Bounds;
 
     /// Adds a connection of the caller `10.0.0.{caller}`.
     fn open(seats: &Rc<Seats>, bounds: &Arc<Bounds>, caller: u8) -> Seated {

@@ -18,17 +18,12 @@ use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use webpki::EndEntityCert;
 
-use super::{
-    connection::linger,
-    wire::{Stream, Wire},
-};
 use crate::{
     base::tls::{TlsFileError, certificates, certified_key, roots},
     telemetry::metrics::HandshakeFailure,
+    wire::stream::{HTTP2, Stream, Wire},
 };
 
-/// The name of HTTP/2 in ALPN (RFC 9113 §3.2).
-pub const HTTP2: &[u8] = b"h2";
 /// The name of HTTP/1.1 in ALPN (RFC 7301 §6).
 const HTTP1: &[u8] = b"http/1.1";
 
@@ -124,7 +119,7 @@ impl Tls {
         if stream.peek(&mut first).await? == 1 && first[0].is_ascii_alphabetic() {
             let mut wire = Wire::new(Stream::Tcp(stream));
             if wire.write_all(PLAIN).await.is_ok() {
-                Box::pin(linger(wire)).await;
+                Box::pin(wire.linger()).await;
             }
             return Err(io::Error::other("plain HTTP on a port for HTTPS"));
         }

@@ -1,4 +1,4 @@
-//! The byte streams under hyper, with counts of their bytes, and whether a write waits.
+//! The byte streams of connections, to callers and to the API, as hyper reads and writes them: what moves is counted.
 
 use std::{
     cell::Cell,
@@ -13,13 +13,20 @@ use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf},
     net::{TcpStream, UnixStream},
-    time::Instant,
+    time::{Instant, timeout},
 };
 use tokio_rustls::TlsStream;
 
-use super::{guard::Frames, tls::HTTP2};
+use super::frames::Frames;
+
+/// The name of HTTP/2 in ALPN (RFC 9113 §3.2).
+pub const HTTP2: &[u8] = b"h2";
+
+/// After the last response, keep reading and discarding for this long. Closing at once would reset the connection and could
+/// destroy the response in flight (RFC 9112 §9.6).
+pub(super) const LINGER: Duration = Duration::from_secs(5);
 
 /// A connection to a caller or to the API; one type, so that the code above is compiled once.
 #[derive(Debug)]
@@ -215,6 +222,17 @@ impl Wire {
     pub fn unread(&mut self, bytes: Bytes) {
         debug_assert!(self.unread.is_empty());
         self.unread = bytes;
+    }
+
+    /// Ends the writing side, and reads and discards until the caller has ended as well.
+    pub(super) async fn linger(mut self) {
+        let mut buffer = vec![0; 16 * 1024];
+        let _ = timeout(LINGER, async {
+            // hyper does not do this after a request with `Upgrade` or CONNECT. Doing it twice does no harm.
+            let _ = self.shutdown().await;
+            while self.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
+        })
+        .await;
     }
 }
 

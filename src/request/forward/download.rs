@@ -1,4 +1,4 @@
-//! Bodies on their way: the request's to the API, and the response's from it.
+//! The body of a response of the API, and the return of its connection to the pool.
 
 use std::{
     pin::Pin,
@@ -7,6 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::{Method, Response, StatusCode, header, response::Parts};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Instant;
@@ -17,15 +18,38 @@ use super::{
 };
 use crate::wire::server::{
     caller::{Caller, Upload},
-    request::RequestBody,
-    response::{Cut, Pieces},
+    response::{Cut, ResponseBody},
 };
 
-/// The body of a request to the API.
-pub type UpstreamBody = Pieces<RequestBody>;
+/// The response with its body, if it has one; the connection goes back to its pool where nothing more is to come.
+pub fn with_body(
+    parts: Parts,
+    method: &Method,
+    incoming: Incoming,
+    lease: Lease,
+    pool: &Rc<Pool>,
+    caller: &Rc<Caller>,
+) -> Response<ResponseBody> {
+    let body = if incoming.is_end_stream() {
+        if caller.upload() == Upload::Done {
+            pool.give_back(lease);
+        }
+        let announces = *method == Method::HEAD || parts.status == StatusCode::NOT_MODIFIED;
+        let length = parts.headers.get(header::CONTENT_LENGTH);
+        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        match length {
+            Some(length) if announces => ResponseBody::announced(length),
+            _ => ResponseBody::none(),
+        }
+    } else {
+        let download = Download::new(incoming, lease, Rc::clone(pool), Rc::clone(caller));
+        ResponseBody::streamed(Box::pin(download))
+    };
+    Response::from_parts(parts, body)
+}
 
 /// The body of a response of the API. At its end it gives the connection back to its pool.
-pub struct Download {
+struct Download {
     incoming: Incoming,
     lease: Option<Lease>,
     pool: Rc<Pool>,
@@ -34,8 +58,7 @@ pub struct Download {
 }
 
 impl Download {
-    /// The body that comes by `lease`.
-    pub fn new(incoming: Incoming, lease: Lease, pool: Rc<Pool>, caller: Rc<Caller>) -> Self {
+    fn new(incoming: Incoming, lease: Lease, pool: Rc<Pool>, caller: Rc<Caller>) -> Self {
         Self {
             incoming,
             lease: Some(lease),

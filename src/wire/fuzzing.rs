@@ -1,6 +1,6 @@
 //! Follows the frames of HTTP/2, for the fuzz targets alone.
 
-use super::guard::Position;
+use super::frames::Position;
 
 /// The frames after the preface in bytes that arrive in pieces, by type, flags and length; and whether one is unfinished.
 pub fn frames(pieces: &[&[u8]]) -> (Vec<(u8, u8, usize)>, bool) {

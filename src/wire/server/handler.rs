@@ -1,0 +1,60 @@
+//! What a listener asks of the code that answers its requests.
+
+use std::{net::IpAddr, rc::Rc, time::Duration};
+
+use http::{Request, Response};
+
+use super::{
+    caller::Limits,
+    request::RequestBody,
+    response::{Gone, ResponseBody},
+};
+use crate::{base::peer::Peer, telemetry::metrics::HandshakeFailure};
+
+/// Answers the requests of connections.
+pub trait Handler: 'static {
+    /// The bounds to keep now.
+    fn limits(&self) -> Limits;
+    /// Whether responses say `Connection: close`, and connections without a request are closed soon.
+    fn is_draining(&self) -> bool {
+        false
+    }
+    /// Ready once [`Handler::is_draining`].
+    fn draining(&self) -> impl Future<Output = ()> {
+        std::future::pending()
+    }
+    /// Whether no more requests are taken: connections that wait for one are closed at once.
+    fn is_leaving(&self) -> bool {
+        false
+    }
+    /// Whether an address is one of `listen.trusted_proxies`.
+    fn is_trusted(&self, _peer: IpAddr) -> bool {
+        false
+    }
+    /// A connection has begun.
+    fn opened(&self) {}
+    /// A connection has ended.
+    fn closed(&self) {}
+    /// A connection without a request was closed to make room for another one.
+    fn evicted(&self) {}
+    /// A connection was one too many.
+    fn refused(&self) {}
+    /// A TLS handshake has failed; there is no connection.
+    fn handshake_failed(&self, _failure: HandshakeFailure) {}
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// [`Gone`] if the caller has gone: the connection is reset.
+    fn answer(
+        self: Rc<Self>,
+        request: Request<RequestBody>,
+    ) -> impl Future<Output = Result<Response<ResponseBody>, Gone>>;
+    /// A head was malformed or took too long: it was answered with `status`, and the connection is closed.
+    fn rejected(&self, _peer: Peer, _status: u16, _reason: &str) {}
+}
+
+/// While draining, a connection without a request is kept for this long. Its caller may have sent the next one before
+/// it could learn of the end, and HTTP/1.1 can announce it only with a response that says `Connection: close`; closed
+/// at once, that request would be lost (RFC 9112 §9.3.1 lets callers repeat only some). A head that has begun has the
+/// same time.
+pub const LAST_REQUEST: Duration = Duration::from_secs(1);

@@ -1,0 +1,316 @@
+//! One caller's HTTP/1.1 connection: hyper reads requests and writes responses, and each wait has a deadline here.
+
+use std::{
+    cell::Cell,
+    future::poll_fn,
+    pin::{Pin, pin},
+    rc::Rc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, header};
+use http_body::Body as _;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncWrite as _, AsyncWriteExt as _},
+    time::{Instant, timeout},
+};
+
+use super::{
+    caller::{Caller, HeaderCase, Limits, Upload},
+    handler::{Handler, LAST_REQUEST},
+    request::RequestBody,
+    response::{Follow, Gone},
+    seats::Seat,
+};
+use crate::{
+    base::{memory, peer::Peer},
+    wire::stream::{LINGER, Watch, Wire},
+};
+
+/// Idle time after which a connection releases its buffers. The value is not critical.
+const PARK_AFTER: Duration = Duration::from_millis(500);
+
+/// hyper's read and write buffer size, in bytes.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// hyper parses heads of up to this many fields on the stack.
+const STACK_FIELDS: usize = 100;
+
+/// The response to a head that took too long; hyper has none.
+const TOO_SLOW: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+/// Marks the time in which a request is served: each request holds it until its response has been sent.
+#[derive(Default)]
+struct Serving {
+    /// A request has begun since the last check.
+    begun: Cell<bool>,
+}
+
+impl Follow for Serving {}
+
+/// The state of a connection over HTTP/1.1.
+#[derive(Clone, Copy)]
+enum State {
+    /// It waits for a request; `arrived` bytes had arrived before. After a while it is parked: its buffers are released,
+    /// and only its socket is watched.
+    Idle {
+        since: Instant,
+        arrived: u64,
+        is_first: bool,
+    },
+    /// A head has begun to arrive.
+    Reading { since: Instant },
+    /// A request is being served; its own waits have deadlines of their own.
+    Serving,
+}
+
+/// Why hyper stops serving a connection.
+enum End {
+    /// hyper itself ended it.
+    Hyper(hyper::Result<()>),
+    /// No request came.
+    Idle,
+    /// A head took too long.
+    HeadTooSlow,
+    /// The caller does not read its response.
+    Stalled,
+    /// No more requests are taken.
+    Left,
+    /// It does not end: its buffers are released until more arrives.
+    Parked,
+}
+
+/// The progress of a connection, and the deadline of each state.
+struct Progress<'c, H> {
+    handler: &'c H,
+    caller: &'c Caller,
+    seat: &'c Seat,
+    serving: &'c Rc<Serving>,
+    watch: Rc<Watch>,
+    state: State,
+    draining_since: Option<Instant>,
+}
+
+impl<H: Handler> Progress<'_, H> {
+    /// Ready when the connection has been in its state for too long. Call it after the connection has been polled.
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        draining: Pin<&mut impl Future<Output = ()>>,
+        may_park: bool,
+    ) -> Poll<End> {
+        if self.serving.begun.take() {
+            self.state = State::Serving;
+        }
+        if Rc::strong_count(self.serving) == 1 && self.watch.blocked_since().is_none() {
+            if self.draining_since.is_none() && draining.poll(context).is_ready() {
+                self.draining_since = Some(Instant::now());
+            }
+            let arrived = self.watch.arrived();
+            self.state = match self.state {
+                State::Serving => {
+                    let since = Instant::now();
+                    self.seat.idles(since);
+                    State::Idle {
+                        since,
+                        arrived,
+                        is_first: false,
+                    }
+                }
+                State::Idle {
+                    arrived: before, ..
+                } if arrived > before => self.reading(),
+                unchanged => unchanged,
+            };
+        }
+        match self.deadline(may_park) {
+            Some((at, end)) => self.caller.poll_deadline(context, at).map(|()| end),
+            None => Poll::Pending,
+        }
+    }
+
+    /// The state of a connection where a head has just begun to arrive.
+    fn reading(&self) -> State {
+        self.seat.arrives();
+        State::Reading {
+            since: Instant::now(),
+        }
+    }
+
+    /// The deadline of the state, and the end of the connection at the deadline.
+    fn deadline(&self, may_park: bool) -> Option<(Instant, End)> {
+        let limits = self.caller.limits();
+        if let Some(since) = self.watch.blocked_since() {
+            return Some((since + limits.body_timeout, End::Stalled));
+        }
+        let may_park = may_park
+            && limits.idle_timeout > PARK_AFTER
+            && self.draining_since.is_none()
+            && self.watch.is_at_rest();
+        let (since, limit, end) = match self.state {
+            State::Serving => return None,
+            State::Reading { since } => (since, limits.head_timeout, End::HeadTooSlow),
+            State::Idle {
+                since,
+                is_first: true,
+                ..
+            } => (since, limits.head_timeout, End::Idle),
+            State::Idle { since, .. } if may_park => (since, PARK_AFTER, End::Parked),
+            State::Idle { since, .. } => (since, limits.idle_timeout, End::Idle),
+        };
+        Some(match self.draining_since {
+            Some(draining) if self.handler.is_leaving() => (draining, End::Left),
+            // The caller can send the request elsewhere: no response is sent.
+            Some(draining) => (draining.max(since) + limit.min(LAST_REQUEST), End::Idle),
+            None => (since + limit, end),
+        })
+    }
+}
+
+/// Serves the requests of a connection, which began at `since`, until it ends.
+pub(super) async fn serve<H: Handler>(
+    mut wire: Wire,
+    peer: Peer,
+    since: Instant,
+    handler: Rc<H>,
+    seat: &Seat,
+) {
+    let caller = Rc::new(Caller::new(peer, handler.limits()));
+    let serving = Rc::new(Serving::default());
+    let service = |request: Request<Incoming>| {
+        serving.begun.set(true);
+        seat.serves();
+        let serving = Rc::clone(&serving);
+        caller.begin(handler.limits(), !request.body().is_end_stream());
+        let caller = Rc::clone(&caller);
+        let request = request.map(|incoming| RequestBody::new(incoming, Rc::clone(&caller)));
+        let handler = Rc::clone(&handler);
+        // hyper keeps it in a box of the connection.
+        async move {
+            let mut response = Rc::clone(&handler).answer(request).await?;
+            // A body that was not read must not be taken for a request.
+            if handler.is_draining() || caller.upload() != Upload::Done {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            Ok::<_, Gone>(response.map(|body| body.followed_by(serving)))
+        }
+    };
+    let mut progress = Progress {
+        handler: &*handler,
+        caller: &caller,
+        seat,
+        serving: &serving,
+        watch: wire.watch(),
+        state: State::Idle {
+            since,
+            arrived: 0,
+            is_first: true,
+        },
+        draining_since: None,
+    };
+    let builder = http1_builder(&caller.limits());
+    let mut draining = pin!(handler.draining());
+    let (end, wire, read_ahead) = loop {
+        let may_park = wire.has_socket();
+        let mut connection = builder.serve_connection(TokioIo::new(wire), service_fn(&service));
+        let end = poll_fn(|context| match Pin::new(&mut connection).poll(context) {
+            Poll::Ready(result) => Poll::Ready(End::Hyper(result)),
+            Poll::Pending => progress.poll(context, draining.as_mut(), may_park),
+        })
+        .await;
+        let parts = connection.into_parts();
+        let (mut parked, read_ahead) = (parts.io.into_inner(), parts.read_buf);
+        if !matches!(end, End::Parked) {
+            break (end, parked, read_ahead);
+        }
+        if read_ahead.is_empty() {
+            // Even empty it holds the whole buffer.
+            drop(read_ahead);
+        } else {
+            // The next head began to arrive with the last request.
+            progress.state = progress.reading();
+            parked.unread(read_ahead);
+        }
+        memory::connection_parked();
+        let end = poll_fn(|context| match parked.poll_arrival(context) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => progress.poll(context, draining.as_mut(), false).map(Some),
+        })
+        .await;
+        match end {
+            None => wire = parked,
+            Some(end) => break (end, parked, Bytes::new()),
+        }
+    };
+    Box::pin(finish(end, wire, read_ahead, &caller, &*handler, seat)).await;
+}
+
+fn http1_builder(limits: &Limits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .header_read_timeout(None)
+        .preserve_header_case(limits.header_case == HeaderCase::Preserve)
+        .title_case_headers(true)
+        .max_header_size(limits.head_bytes)
+        .max_buf_size(BUFFER_BYTES.max(limits.head_bytes))
+        .writev(false);
+    if limits.head_fields != STACK_FIELDS {
+        builder.max_headers(limits.head_fields);
+    }
+    builder
+}
+
+/// Ends a connection that hyper no longer serves; `read_ahead` was read from it and not used.
+async fn finish<H: Handler>(
+    end: End,
+    mut wire: Wire,
+    read_ahead: Bytes,
+    caller: &Caller,
+    handler: &H,
+    seat: &Seat,
+) {
+    match end {
+        End::Hyper(Ok(())) => match caller.takeover() {
+            Some(takeover) => {
+                // The end of the response to the upgrade may have made it idle.
+                seat.serves();
+                wire.unread(read_ahead);
+                takeover(wire, caller.limits().body_timeout).await;
+            }
+            None => wire.linger().await,
+        },
+        End::Hyper(Err(error)) if error.is_parse() || error.is_parse_too_large() => {
+            let status = if error.is_parse_too_large() { 431 } else { 400 };
+            handler.rejected(caller.peer, status, &error.to_string());
+            wire.linger().await;
+        }
+        End::Hyper(Err(error)) => {
+            if error.is_user() || error.is_body_write_aborted() {
+                wire.reset();
+            }
+        }
+        // A request may have arrived after the last response, which a reset could destroy.
+        End::Left => wire.linger().await,
+        End::HeadTooSlow => {
+            handler.rejected(caller.peer, 408, "the head took too long");
+            if let Ok(Ok(())) = timeout(LINGER, wire.write_all(TOO_SLOW)).await {
+                wire.linger().await;
+            }
+        }
+        End::Idle | End::Parked => {
+            // Under TLS an end without close_notify looks cut off (RFC 8446 §6.1). It is sent without waiting.
+            poll_fn(|context| {
+                let _ = Pin::new(&mut wire).poll_shutdown(context);
+                Poll::Ready(())
+            })
+            .await;
+        }
+        End::Stalled => wire.reset(),
+    }
+}
