@@ -1,6 +1,7 @@
 //! Connections: their byte streams, callers' connections to this process, this process's connections to other hosts,
 //! origins, and the form of an error response.
 
+pub mod body;
 mod frames;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -9,3 +10,4 @@ pub mod outbound;
 pub mod problem;
 pub mod server;
 pub mod stream;
+pub mod watched;

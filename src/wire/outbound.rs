@@ -5,29 +5,23 @@ mod dial;
 mod resolve;
 
 use std::{
-    convert::Infallible,
     future::poll_fn,
-    io, mem,
+    io,
     pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll},
 };
 
 use bytes::Bytes;
 use http::{Request, StatusCode};
-use http_body::{Body, Frame, SizeHint};
+use http_body::Body as _;
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use rustls::{ClientConfig, pki_types::ServerName};
 use thiserror::Error;
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    time::{Instant, timeout_at},
-};
-use tokio_rustls::TlsConnector;
+use tokio::time::{Instant, timeout_at};
 
 pub use self::{dial::Dialer, resolve::addresses};
-use crate::wire::origin::Origin;
+use super::{body::Pieces, origin::Origin, stream::Stream};
 
 /// The longest head and the longest body of a response, in bytes each.
 const MAX_BYTES: usize = 64 * 1024;
@@ -40,11 +34,6 @@ pub struct Target {
     /// With TLS: the configuration and the name that its certificate must have.
     pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
 }
-
-/// A connection, with TLS or without.
-pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Transport for S {}
 
 /// Why there is no response.
 #[derive(Debug, Error)]
@@ -62,15 +51,14 @@ impl Target {
     ///
     /// # Errors
     /// It cannot be reached until `deadline`, or is another one by its certificate.
-    pub async fn connect(&self, deadline: Instant) -> io::Result<Box<dyn Transport>> {
+    pub async fn connect(&self, deadline: Instant) -> io::Result<Stream> {
         let connecting = async {
             let (host, port) = (self.origin.bare_host(), self.origin.port);
             let stream = Dialer::default().connect(host, port, deadline).await?;
-            let Some((config, name)) = &self.tls else {
-                return Ok(Box::new(stream) as Box<dyn Transport>);
-            };
-            let connector = TlsConnector::from(Arc::clone(config));
-            Ok(Box::new(connector.connect(name.clone(), stream).await?))
+            match &self.tls {
+                Some((config, name)) => Stream::secure(stream, config, name).await,
+                None => Ok(Stream::Tcp(stream)),
+            }
         };
         let connected = timeout_at(deadline, connecting).await;
         connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
@@ -82,7 +70,7 @@ impl Target {
 /// # Errors
 /// [`ExchangeError`]
 pub async fn exchange(
-    stream: Box<dyn Transport>,
+    stream: Stream,
     request: Request<Bytes>,
 ) -> Result<(StatusCode, Vec<u8>), ExchangeError> {
     let (mut sender, connection) = http1::Builder::new()
@@ -90,7 +78,9 @@ pub async fn exchange(
         .handshake(TokioIo::new(stream))
         .await?;
     let mut exchange = pin!(async move {
-        let response = sender.send_request(request.map(Whole)).await?;
+        let response = sender
+            .send_request(request.map(Pieces::<Incoming>::Whole))
+            .await?;
         let status = response.status();
         let body = match status {
             StatusCode::OK => read_body(response.into_body()).await?,
@@ -102,30 +92,6 @@ pub async fn exchange(
         done = &mut exchange => done,
         // Bytes that arrived before its end can still be read.
         _ = connection => exchange.await,
-    }
-}
-
-/// A body that is here as a whole.
-struct Whole(Bytes);
-
-impl Body for Whole {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let bytes = mem::take(&mut self.0);
-        Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.len() as u64)
     }
 }
 

@@ -24,7 +24,7 @@ use countersign::{operator::admin::readiness::Readiness, run::{app::{live, servi
         handler::Handler,
         buffered::{API_FORMS, FormMemory, PAGE_FORMS, Shares},
         seats::Seat,
-    }, stream::{Stream, Wire}}, telemetry::{
+    }, stream::Stream, watched::WatchedStream}, telemetry::{
         conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics, previous_secrets::PreviousSecrets, rejections::Rejections,
     }};
 use tokio::{
@@ -384,7 +384,7 @@ impl Line {
             is_relay: false,
         };
         let (ours, theirs) = tokio::io::duplex(room);
-        let (wire, handler) = (Wire::new(Stream::Memory(theirs)), Rc::clone(handler));
+        let (wire, handler) = (WatchedStream::new(Stream::Memory(theirs)), Rc::clone(handler));
         let served = spawn_local(async move {
             connection::serve(wire, peer, handler, &Rc::new(Seat::of_its_own())).await;
         });

@@ -30,7 +30,7 @@ use crate::{
 
 /// This many bytes may come before the head of the response is there: interim responses (RFC 9110 §15.2) are passed over,
 /// and an API that sends nothing else is broken.
-const MAX_BEFORE_RESPONSE: usize = 256 * 1024;
+const MAX_BEFORE_RESPONSE: u64 = 256 * 1024;
 
 /// Why an attempt has no response.
 enum NoResponse {
@@ -86,7 +86,7 @@ async fn attempt(
     .map_err(|fault| NoResponse::Failed(fault.into()))?;
     let answered = match &mut lease {
         Lease::Http1(http1) => {
-            http1.control.limit_reading(Some(MAX_BEFORE_RESPONSE));
+            http1.watch.limit_reading(Some(MAX_BEFORE_RESPONSE));
             let sent = http1.sender.try_send_request(mem::take(request));
             wait.for_response(sent).await
         }
@@ -98,7 +98,7 @@ async fn attempt(
     match answered {
         Ok(Ok(response)) => {
             if let Lease::Http1(http1) = &mut lease {
-                http1.control.limit_reading(None);
+                http1.watch.limit_reading(None);
                 http1.outdated = response.version() != Version::HTTP_11;
             }
             Ok((response, lease))

@@ -9,7 +9,6 @@ pub mod location;
 pub mod pool;
 pub mod request;
 pub mod response;
-mod stream;
 pub mod tls;
 pub mod tunnel;
 pub mod websocket;

@@ -22,19 +22,16 @@ use tokio::{
     task::{JoinHandle, spawn_local},
     time::{Instant, timeout_at},
 };
-use tokio_rustls::TlsConnector;
 
-use super::{
-    Fault,
-    stream::{ApiStream, Control, Probe, SharedWire},
-    tls::ClientTls,
-};
+use super::{Fault, tls::ClientTls};
 use crate::{
     base::clock::spread,
     wire::{
+        body::Pieces,
         outbound::Dialer,
-        server::{caller::HeaderCase, request::RequestBody, response::Pieces},
-        stream::{HTTP2, Stream, Unread, Watch, Wire},
+        server::{caller::HeaderCase, request::RequestBody},
+        stream::{HTTP2, Stream, Unread},
+        watched::{Watch, WatchedStream},
     },
 };
 
@@ -116,10 +113,8 @@ pub type UpstreamBody = Pieces<RequestBody>;
 /// A connection over HTTP/1.1. Its task ends when this is dropped.
 pub struct Http1 {
     pub(super) sender: http1::SendRequest<UpstreamBody>,
-    task: JoinHandle<hyper::Result<Option<Wire>>>,
+    task: JoinHandle<hyper::Result<WatchedStream>>,
     pub(super) watch: Rc<Watch>,
-    pub(super) control: Rc<Control>,
-    probe: Probe,
     /// The time from which it gets no more requests.
     expires_at: Instant,
     /// The time at which [`Pool::evict_idle`] first saw it unused.
@@ -132,23 +127,23 @@ pub struct Http1 {
 impl Http1 {
     /// Whether hyper has seen the API end the connection, or stop reading from it.
     fn is_over(&self) -> bool {
-        self.sender.is_closed() || self.control.write_failed()
+        self.sender.is_closed() || self.watch.write_failed()
     }
 
     /// Whether the API ended the connection, or sent bytes that no request asked for, and hyper has not seen it yet.
     fn is_ending(&self) -> bool {
-        self.probe.unread_now() != Unread::Nothing
+        self.watch.unread_now() != Unread::Nothing
     }
 
     /// The stream of a connection that has switched to another protocol.
     ///
     /// # Errors
     /// [`Fault::BrokenResponse`]
-    pub async fn into_wire(mut self) -> Result<Wire, Fault> {
+    pub async fn into_wire(mut self) -> Result<WatchedStream, Fault> {
         match (&mut self.task).await {
-            Ok(Ok(Some(wire))) => Ok(wire),
+            Ok(Ok(wire)) => Ok(wire),
             Ok(Err(error)) => Err(Fault::BrokenResponse(error.to_string().into())),
-            Ok(Ok(None)) | Err(_) => Err(Fault::Internal("the task of a connection ended")),
+            Err(_) => Err(Fault::Internal("the task of a connection ended")),
         }
     }
 }
@@ -164,7 +159,6 @@ impl Drop for Http1 {
 pub struct Http2 {
     pub(super) sender: http2::SendRequest<UpstreamBody>,
     pub(super) watch: Rc<Watch>,
-    probe: Probe,
     /// As with HTTP/1.1.
     expires_at: Instant,
     /// The time at which a place was last taken or given back. The pool and each place share it.
@@ -178,7 +172,7 @@ impl Http2 {
 
     /// As with HTTP/1.1; unread bytes may be frames.
     fn is_ending(&self) -> bool {
-        self.probe.unread_now() == Unread::End
+        self.watch.unread_now() == Unread::End
     }
 
     fn is_idle_for(&self, time: Duration) -> bool {
@@ -324,18 +318,14 @@ impl Pool {
                 .alpn_protocols
                 .retain(|protocol| protocol != HTTP2);
         }
-        let connector = TlsConnector::from(config);
-        let stream = connector.connect(name.clone(), stream).await?;
-        Ok(Stream::Tls(Box::new(stream.into())))
+        Stream::secure(stream, &config, name).await
     }
 
     async fn handshake(&self, stream: Stream, http2: bool) -> hyper::Result<Lease> {
-        let wire = Wire::new(stream);
+        let mut wire = WatchedStream::new(stream);
         let speaks_http2 = wire.alpn_http2().unwrap_or(http2);
         let watch = wire.watch();
         let expires_at = Instant::now() + spread(self.params.max_age, 10);
-        let wire = SharedWire::new(wire);
-        let probe = wire.probe();
         if http2 {
             self.speaks_http1.set(!speaks_http2);
         }
@@ -359,41 +349,33 @@ impl Pool {
             let http2 = Http2 {
                 sender,
                 watch,
-                probe,
                 expires_at,
                 used_at: Rc::new(Cell::new(Instant::now())),
             };
             *self.http2.borrow_mut() = Some(http2.clone());
             return Ok(Lease::Http2(http2));
         }
-        let control = Rc::new(Control::default());
-        let stream = ApiStream {
-            wire,
-            control: Rc::clone(&control),
-        };
+        wire.ignore_write_errors(true);
         let (sender, mut connection) = http1::Builder::new()
             .preserve_header_case(self.params.header_case == HeaderCase::Preserve)
             .title_case_headers(true)
             .max_buf_size(HEAD_BYTES)
             .max_header_size(HEAD_BYTES)
             .writev(false)
-            .handshake(TokioIo::new(stream))
+            .handshake(TokioIo::new(wire))
             .await?;
         let task = spawn_local(async move {
             (&mut connection).await?;
             let parts = connection.into_parts();
-            let wire = parts.io.into_inner().wire.into_inner();
-            Ok(wire.map(|mut wire| {
-                wire.unread(parts.read_buf);
-                wire
-            }))
+            let mut wire = parts.io.into_inner();
+            wire.ignore_write_errors(false);
+            wire.unread(parts.read_buf);
+            Ok(wire)
         });
         Ok(Lease::Http1(Box::new(Http1 {
             sender,
             task,
             watch,
-            control,
-            probe,
             expires_at,
             unused_since: None,
             outdated: false,

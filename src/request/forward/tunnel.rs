@@ -7,14 +7,19 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::wire::stream::{Watch, Wire};
+use crate::wire::watched::{Watch, WatchedStream};
 
 /// The buffer of each direction, in bytes.
 const BUFFER_BYTES: usize = 16 * 1024;
 
 /// Passes bytes on both ways until both sides have ended. Both may be silent for `idle`; a side that takes nothing, or stays
 /// open when the other has ended, for `stalled`. A tunnel that breaks is reset on both sides.
-pub async fn run(mut caller: Wire, mut upstream: Wire, idle: Duration, stalled: Duration) {
+pub async fn run(
+    mut caller: WatchedStream,
+    mut upstream: WatchedStream,
+    idle: Duration,
+    stalled: Duration,
+) {
     let watches = [caller.watch(), upstream.watch()];
     let copied = {
         let copy =

@@ -17,7 +17,7 @@ use super::{
     deadline::Deadline,
     rejection::UploadError,
 };
-use crate::{base::peer::Peer, wire::stream::Wire};
+use crate::{base::peer::Peer, wire::watched::WatchedStream};
 
 /// The spelling of field names over HTTP/1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
@@ -99,7 +99,7 @@ pub enum Upload {
 }
 
 /// Runs a connection once it has switched to another protocol.
-pub type Takeover = Box<dyn FnOnce(Wire, Duration) -> Pin<Box<dyn Future<Output = ()>>>>;
+pub type Takeover = Box<dyn FnOnce(WatchedStream, Duration) -> Pin<Box<dyn Future<Output = ()>>>>;
 
 /// The caller of an HTTP/1.1 connection, one request at a time, or of an HTTP/2 stream.
 pub struct Caller {

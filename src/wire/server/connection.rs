@@ -15,11 +15,16 @@ use super::{
 };
 use crate::{
     base::peer::Peer,
-    wire::{frames::PREFACE, stream::Wire},
+    wire::{frames::PREFACE, watched::WatchedStream},
 };
 
 /// Serves the requests of a connection, in the version of HTTP that the caller speaks.
-pub async fn serve<H: Handler>(mut wire: Wire, peer: Peer, handler: Rc<H>, seat: &Rc<Seat>) {
+pub async fn serve<H: Handler>(
+    mut wire: WatchedStream,
+    peer: Peer,
+    handler: Rc<H>,
+    seat: &Rc<Seat>,
+) {
     handler.opened();
     let _open = Open(Rc::clone(&handler));
     let since = Instant::now();
@@ -41,7 +46,7 @@ pub async fn serve<H: Handler>(mut wire: Wire, peer: Peer, handler: Rc<H>, seat:
 
 /// Whether a connection without TLS begins with HTTP/2's preface (RFC 9113 §3.3); `None` if nothing comes.
 async fn begins_with_preface<H: Handler>(
-    wire: &mut Wire,
+    wire: &mut WatchedStream,
     handler: &H,
     seat: &Seat,
 ) -> Option<bool> {

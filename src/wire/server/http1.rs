@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     base::{memory, peer::Peer},
-    wire::stream::{LINGER, Watch, Wire},
+    wire::watched::{LINGER, Watch, WatchedStream},
 };
 
 /// Idle time after which a connection releases its buffers. The value is not critical.
@@ -174,7 +174,7 @@ impl<H: Handler> Progress<'_, H> {
 
 /// Serves the requests of a connection, which began at `since`, until it ends.
 pub(super) async fn serve<H: Handler>(
-    mut wire: Wire,
+    mut wire: WatchedStream,
     peer: Peer,
     since: Instant,
     handler: Rc<H>,
@@ -269,7 +269,7 @@ fn http1_builder(limits: &Limits) -> http1::Builder {
 /// Ends a connection that hyper no longer serves; `read_ahead` was read from it and not used.
 async fn finish<H: Handler>(
     end: End,
-    mut wire: Wire,
+    mut wire: WatchedStream,
     read_ahead: Bytes,
     caller: &Caller,
     handler: &H,

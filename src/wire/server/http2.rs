@@ -29,7 +29,7 @@ use crate::{
     base::peer::Peer,
     wire::{
         frames::Frames,
-        stream::{Watch, Wire},
+        watched::{Watch, WatchedStream},
     },
 };
 
@@ -219,7 +219,12 @@ enum End {
 }
 
 /// Serves the requests of a connection until it ends.
-pub(super) async fn serve<H: Handler>(mut wire: Wire, peer: Peer, handler: Rc<H>, seat: &Rc<Seat>) {
+pub(super) async fn serve<H: Handler>(
+    mut wire: WatchedStream,
+    peer: Peer,
+    handler: Rc<H>,
+    seat: &Rc<Seat>,
+) {
     let limits = handler.limits();
     let streams = Rc::new(Streams {
         watch: wire.watch(),

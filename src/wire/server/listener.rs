@@ -30,7 +30,7 @@ use super::{
 use crate::{
     base::peer::{Peer, network},
     telemetry::metrics::HandshakeFailure,
-    wire::stream::{Stream, Wire},
+    wire::{stream::Stream, watched::WatchedStream},
 };
 
 /// The kernel's queue of connections not yet accepted.
@@ -264,7 +264,7 @@ impl Rules {
         }
         if let Some(place) = self.bounds.refuse() {
             spawn_local(async move {
-                let mut wire = Wire::new(stream);
+                let mut wire = WatchedStream::new(stream);
                 if wire.write_all(TOO_MANY).await.is_ok() {
                     wire.linger().await;
                 }
@@ -289,7 +289,7 @@ fn serve<H: Handler>(rules: &Rc<Rules>, accepted: Accepted, handler: Rc<H>) {
                 is_relay: false,
             };
             spawn_local(async move {
-                let (wire, serves) = (Wire::new(stream), Rc::clone(&handler));
+                let (wire, serves) = (WatchedStream::new(stream), Rc::clone(&handler));
                 let serving = pin!(connection::serve(wire, peer, serves, &seated.0));
                 if seated.unless_evicted(serving).await {
                     handler.evicted();
@@ -334,7 +334,7 @@ fn serve<H: Handler>(rules: &Rc<Rules>, accepted: Accepted, handler: Rc<H>) {
                 Some(tls) => Box::pin(handshake(&tls, stream, address, &*handler)).await,
             };
             if let Some(stream) = stream {
-                let (wire, serves) = (Wire::new(stream), Rc::clone(&handler));
+                let (wire, serves) = (WatchedStream::new(stream), Rc::clone(&handler));
                 connection::serve(wire, peer, serves, &seated.0).await;
             }
         });

@@ -21,7 +21,10 @@ use webpki::EndEntityCert;
 use crate::{
     base::tls::{TlsFileError, certificates, certified_key, roots},
     telemetry::metrics::HandshakeFailure,
-    wire::stream::{HTTP2, Stream, Wire},
+    wire::{
+        stream::{HTTP2, Stream},
+        watched::WatchedStream,
+    },
 };
 
 /// The name of HTTP/1.1 in ALPN (RFC 7301 §6).
@@ -117,7 +120,7 @@ impl Tls {
     pub async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let mut first = [0];
         if stream.peek(&mut first).await? == 1 && first[0].is_ascii_alphabetic() {
-            let mut wire = Wire::new(Stream::Tcp(stream));
+            let mut wire = WatchedStream::new(Stream::Tcp(stream));
             if wire.write_all(PLAIN).await.is_ok() {
                 Box::pin(wire.linger()).await;
             }
