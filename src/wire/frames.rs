@@ -1,8 +1,19 @@
-//! Detects HTTP/2 frame floods (RFC 9113 §10.5).
+//! Follows the frames of an HTTP/2 connection: ends floods that h2 does not end (RFC 9113 §10.5), and knows since when a
+//! frame or header block has been incomplete, for which hyper has no deadline.
 //!
-//! Some frames cost the caller nothing and the server work: SETTINGS, PING, resets, empty DATA. The protocol itself does not
-//! limit them. Here each takes from an allowance, which time, requests and written bytes fill up again; the connection of a
-//! caller that exceeds it ends. The frames are only counted, never changed.
+//! | flood | ended by |
+//! |---|---|
+//! | PING, PING acknowledged, SETTINGS, PRIORITY, WINDOW_UPDATE, unknown types | here: h2 responds to them or ignores them, in any number |
+//! | requests that are reset (CVE-2023-44487) | h2, if 20 of them wait to be accepted; here, if each is accepted before its reset comes |
+//! | RST_STREAM of streams that are over | here: h2 ignores them |
+//! | errors of streams that make h2 reset them (CVE-2025-8671) | h2: 1,024 |
+//! | CONTINUATION (CVE-2024-27316, CVE-2019-9518) | h2: a quarter more than a head of `limits.head_bytes` needs, at least 5 |
+//! | DATA of no or few bytes (CVE-2019-9518) | h2: 100 empty ones, and a budget for small ones |
+//! | SETTINGS acknowledged, frames of streams that never were | h2: they are errors of the connection |
+//! | header blocks that unpack into large heads (CVE-2016-6581) | h2: `limits.head_bytes` |
+//!
+//! Each frame that is counted here takes from an allowance, which time, requests and written bytes fill up again; the
+//! connection of a caller that exceeds it ends. The frames are never changed.
 
 use std::{
     cell::{Cell, RefCell},
@@ -30,7 +41,6 @@ const DATA: u8 = 0x0;
 const HEADERS: u8 = 0x1;
 const RST_STREAM: u8 = 0x3;
 const CONTINUATION: u8 = 0x9;
-const END_STREAM: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
 
 const FRAME_HEAD: usize = 9;
@@ -70,9 +80,7 @@ impl Frames {
         let since = now.duration_since(self.filled.replace(now));
         let mut change = since.as_secs_f64() * PER_SECOND;
         let mut position = self.position.borrow_mut();
-        position.follow(bytes, |kind, flags, length| {
-            change += weight(kind, flags, length);
-        });
+        position.follow(bytes, |kind, _, _| change += weight(kind));
         self.change(change);
         let since = self.unfinished_since.get().unwrap_or(now);
         let unfinished = position.is_unfinished().then_some(since);
@@ -95,10 +103,10 @@ impl Frames {
 }
 
 /// The number of frames that a frame adds to the allowance; negative: it takes them.
-const fn weight(kind: u8, flags: u8, length: usize) -> f64 {
+const fn weight(kind: u8) -> f64 {
     match kind {
         HEADERS => PER_REQUEST,
-        DATA if length > 0 || flags & END_STREAM != 0 => 0.0,
+        DATA | CONTINUATION => 0.0,
         RST_STREAM => -RESET,
         _ => -1.0,
     }
@@ -201,8 +209,6 @@ mod tests {
             (SETTINGS, 0, 0),
             (SETTINGS, 1, 0),
             (WINDOW_UPDATE, 0, 4),
-            (DATA, 0, 0),
-            (CONTINUATION, 0, 0),
             (0x2, 0, 5),
             (0xee, 0, 100),
         ] {
@@ -214,7 +220,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn requests_that_are_all_broken_off_use_it_up_and_served_ones_do_not() {
-        let request = frame(HEADERS, END_HEADERS | END_STREAM, b"x");
+        let request = frame(HEADERS, END_HEADERS, b"x");
         let reset = frame(RST_STREAM, 0, &[0, 0, 0, 8]);
         let mut rapid = Vec::new();
         for _ in 0..300 {
