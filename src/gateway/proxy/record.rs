@@ -1,4 +1,4 @@
-//! Counts and logs a request once it is over, however it ends.
+//! The record of a request, which is counted and logged when the request ends.
 
 use std::{borrow::Cow, net::IpAddr, rc::Rc, sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -137,7 +137,8 @@ impl Drop for InFlight {
     }
 }
 
-/// The record of a request. It is counted and logged when this is dropped, also if its caller goes away first.
+/// The record of a request. [`RequestRecord::respond`] passes it to the response, whose end finishes it; if there is no
+/// response, because the caller has gone, dropping it does.
 pub struct RequestRecord {
     worker: Rc<Worker>,
     current: Rc<Current>,
@@ -171,6 +172,8 @@ pub struct RequestRecord {
     pub(super) trace: Option<Trace>,
     /// Handed to a tunnel, which outlives the response.
     pub(super) in_flight: Option<InFlight>,
+    /// It has been counted and logged.
+    is_finished: bool,
 }
 
 impl RequestRecord {
@@ -201,6 +204,7 @@ impl RequestRecord {
             upstream: None,
             trace: None,
             in_flight: Some(in_flight),
+            is_finished: false,
         })
     }
 
@@ -258,9 +262,9 @@ impl RequestRecord {
         }
     }
 
-    /// Keeps it for the operator.
+    /// Shows it to the operator among the last rejections.
     #[cold]
-    fn keep(&self, operation: &str) {
+    fn add_to_rejections(&self, operation: &str) {
         let ((consumer, is_verified), token) = (self.consumer(), self.token());
         let (failure, verdict) = (self.failures().next(), self.verdict.as_str());
         let observed = self.facts.observed.as_deref();
@@ -335,15 +339,15 @@ impl RequestRecord {
     fn log(&self, operation: &str, took: Duration) {
         let (permit, failure) = (self.permit.as_ref(), self.failures().next());
         let ((consumer, is_verified), token) = (self.consumer(), self.token());
-        let shown = |is_shown: bool| {
-            let token = token.as_deref().filter(|_| is_shown);
+        let named = |is_named: bool| {
+            let token = token.as_deref().filter(|_| is_named);
             use tracing::field::display;
             (
-                consumer.filter(|_| is_shown).map(display),
+                consumer.filter(|_| is_named).map(display),
                 token.map(display),
             )
         };
-        let (verified, unverified) = (shown(is_verified), shown(!is_verified));
+        let (verified, unverified) = (named(is_verified), named(!is_verified));
         let is_observed = permit.is_some_and(|permit| permit.kind().is_none());
         let mut faults = self.failures().filter(|failure| failure.is_fault());
         let is_of_api = |failure: &Failure| matches!(failure, Failure::Upstream(fault) if !matches!(fault, Fault::Internal(_)));
@@ -390,35 +394,33 @@ impl RequestRecord {
             upstream_ms = self.upstream.map(milliseconds),
         );
     }
-}
 
-impl Observe for RequestRecord {
-    fn ended(mut self: Box<Self>, how: BodyEnd) {
-        match how {
-            BodyEnd::Whole => {}
-            BodyEnd::Cut => {
-                self.verdict = Verdict::BadGateway;
-                let fault = Fault::BrokenResponse("it broke off".into());
-                self.failure = Some(Box::new(fault.into()));
-            }
-            BodyEnd::CallerGone => self.verdict = Verdict::Aborted,
-        }
-    }
-}
-
-impl Drop for RequestRecord {
-    fn drop(&mut self) {
+    /// Counts and logs the request, once.
+    fn report(&mut self) {
+        self.is_finished = true;
         let rest = self.stopwatch.lap();
         let took = self.stopwatch.total();
-        let (metrics, live) = (self.worker.metrics(), &self.current.live);
+        let live = &self.current.live;
         let operation = self.operation.label(&live.authorizer.operations);
         if let Some(trace) = &self.trace {
             self.end_trace(trace, operation, took, rest);
         }
+        self.count(operation, took);
+        if self.is_rejected() {
+            self.add_to_rejections(operation);
+        }
+        // The findings of observe mode are logged even where other requests are not.
+        if live.access_log || self.facts.observed.is_some() {
+            self.log(operation, took);
+        }
+    }
+
+    /// Counts it in the metrics.
+    fn count(&self, operation: &str, took: Duration) {
+        let (metrics, facts) = (self.worker.metrics(), &self.facts);
         metrics.request(self.verdict);
         metrics.request.observe(took.as_secs_f64());
         metrics.operation(operation, self.status);
-        let facts = &self.facts;
         if let Some(took) = facts.verify {
             metrics.verify.observe(took.as_secs_f64());
         }
@@ -442,12 +444,29 @@ impl Drop for RequestRecord {
             metrics.observed(respond::verdict(observed));
         }
         self.count_consumer();
-        if self.is_rejected() {
-            self.keep(operation);
+    }
+}
+
+impl Observe for RequestRecord {
+    fn finish(mut self: Box<Self>, response: BodyEnd) {
+        match response {
+            BodyEnd::Whole => {}
+            BodyEnd::Cut => {
+                self.verdict = Verdict::BadGateway;
+                let fault = Fault::BrokenResponse("it broke off".into());
+                self.failure = Some(Box::new(fault.into()));
+            }
+            BodyEnd::CallerGone => self.verdict = Verdict::Aborted,
         }
-        // The findings of observe mode are logged even where other requests are not.
-        if live.access_log || facts.observed.is_some() {
-            self.log(operation, took);
+        self.report();
+    }
+}
+
+impl Drop for RequestRecord {
+    /// Reports a request that was broken off before it had a response.
+    fn drop(&mut self) {
+        if !self.is_finished {
+            self.report();
         }
     }
 }

@@ -52,10 +52,10 @@ pub struct ResponseBody {
     observer: Option<Box<dyn Observe>>,
 }
 
-/// Learns how the body of a response ended.
+/// Is finished when the body of a response has ended.
 pub trait Observe {
     /// The connection has taken the body or has dropped it.
-    fn ended(self: Box<Self>, how: BodyEnd);
+    fn finish(self: Box<Self>, response: BodyEnd);
 }
 
 impl ResponseBody {
@@ -122,7 +122,7 @@ impl Drop for ResponseBody {
             _ => BodyEnd::CallerGone,
         };
         if let Some(observer) = self.observer.take() {
-            observer.ended(how);
+            observer.finish(how);
         }
     }
 }
