@@ -31,7 +31,8 @@ use crate::{
     wire::watched::{LINGER, Watch, WatchedStream},
 };
 
-/// Idle time after which a connection releases its buffers. The value is not critical.
+/// Idle time after which a connection releases its buffers. Callers that send one request after the other keep them; those
+/// that come back later pay for new ones.
 const PARK_AFTER: Duration = Duration::from_millis(500);
 
 /// hyper's read and write buffer size, in bytes.
@@ -44,14 +45,26 @@ const STACK_FIELDS: usize = 100;
 const TOO_SLOW: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// Marks the time in which a request is served: each request holds it until its response has been sent.
-#[derive(Default)]
-struct Serving {
-    /// A request has begun since the last check.
-    begun: Cell<bool>,
+/// The request that a connection serves, by what hyper has asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Served {
+    /// None.
+    #[default]
+    None,
+    /// One is being served.
+    Now,
+    /// One was served since the last check: hyper has its whole response.
+    Over,
 }
 
-impl Follow for Serving {}
+#[derive(Default)]
+struct Serving(Cell<Served>);
+
+impl Follow for Serving {
+    fn dropped(&self) {
+        self.0.set(Served::Over);
+    }
+}
 
 /// The state of a connection over HTTP/1.1.
 #[derive(Clone, Copy)]
@@ -90,7 +103,7 @@ struct Progress<'c, H> {
     handler: &'c H,
     caller: &'c Caller,
     seat: &'c Seat,
-    serving: &'c Rc<Serving>,
+    serving: &'c Serving,
     watch: Rc<Watch>,
     state: State,
     draining_since: Option<Instant>,
@@ -104,10 +117,12 @@ impl<H: Handler> Progress<'_, H> {
         draining: Pin<&mut impl Future<Output = ()>>,
         may_park: bool,
     ) -> Poll<End> {
-        if self.serving.begun.take() {
+        let served = self.serving.0.get();
+        if served != Served::None {
             self.state = State::Serving;
         }
-        if Rc::strong_count(self.serving) == 1 && self.watch.blocked_since().is_none() {
+        if served != Served::Now && self.watch.blocked_since().is_none() {
+            self.serving.0.set(Served::None);
             if self.draining_since.is_none() && draining.poll(context).is_ready() {
                 self.draining_since = Some(Instant::now());
             }
@@ -183,7 +198,7 @@ pub(super) async fn serve<H: Handler>(
     let caller = Rc::new(Caller::new(peer, handler.limits()));
     let serving = Rc::new(Serving::default());
     let service = |request: Request<Incoming>| {
-        serving.begun.set(true);
+        serving.0.set(Served::Now);
         seat.serves();
         let serving = Rc::clone(&serving);
         caller.begin(handler.limits(), !request.body().is_end_stream());

@@ -121,6 +121,9 @@ impl Drop for ResponseBody {
             Pieces::Empty if self.last.is_empty() => BodyEnd::Whole,
             _ => BodyEnd::CallerGone,
         };
+        if let Some(follower) = &self.follower {
+            follower.dropped();
+        }
         if let Some(observer) = self.observer.take() {
             observer.finish(how);
         }
@@ -182,4 +185,6 @@ pub(super) trait Follow {
     }
     /// The connection was given a piece of this many bytes.
     fn given(&self, _bytes: usize) {}
+    /// The connection has taken the body or has dropped it.
+    fn dropped(&self) {}
 }
