@@ -2,10 +2,7 @@
 //!
 //! `tests/vectors/README.md` lists their sources.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends where something is not as it must be"
-)]
+#![cfg(test)]
 
 use std::collections::BTreeMap;
 

@@ -1,16 +1,8 @@
 //! The program from outside: its binary, its sockets, its files. One crate for all of it, so that the harness in
 //! `tests/support` is compiled once.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a harness fails by panicking"
-)]
-#![expect(
-    clippy::print_stderr,
-    reason = "a failed test shows the log of the proxy"
-)]
+#![cfg(test)]
+
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -23,7 +23,7 @@ enum End {
 
 /// The bytes and the expected results of one connection.
 #[derive(Debug, Clone)]
-pub struct Case {
+pub(crate) struct Case {
     name: String,
     source: String,
     script: String,
@@ -38,7 +38,7 @@ pub struct Case {
 
 /// The kind of caller that the API sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     Consumer,
     Anonymous,
 }
@@ -59,27 +59,27 @@ impl Case {
     }
 
     /// The connection ends in or before an answer, so that nothing looks whole.
-    pub fn broken(mut self) -> Self {
+    pub(crate) fn broken(mut self) -> Self {
         self.end = End::Broken;
         self.answers.clear();
         self
     }
 
     /// The connection ends after the answers.
-    pub fn closed(mut self) -> Self {
+    pub(crate) fn closed(mut self) -> Self {
         self.end = End::Closed;
         self
     }
 
     /// The API saw just these: `METHOD target`, with ` | body` if there is a body.
-    pub fn seen(mut self, seen: &[&str]) -> Self {
+    pub(crate) fn seen(mut self, seen: &[&str]) -> Self {
         self.seen = seen.iter().map(|&one| one.to_owned()).collect();
         self
     }
 
     /// A signed `POST /x` (see [`crate::script::post`]) of which the API saw nothing, or the part before the fault, at
     /// most `body` and visibly cut off. It gets a target of its own, since it may arrive late.
-    pub fn cut(mut self, body: &str) -> Self {
+    pub(crate) fn cut(mut self, body: &str) -> Self {
         static CUT: AtomicUsize = AtomicUsize::new(0);
         let target = format!("/cut/{}", CUT.fetch_add(1, Ordering::Relaxed));
         self.script = self
@@ -90,61 +90,61 @@ impl Case {
     }
 
     /// These statuses, in this order.
-    pub fn answers(mut self, answers: &[u16]) -> Self {
+    pub(crate) fn answers(mut self, answers: &[u16]) -> Self {
         self.answers = answers.to_vec();
         self
     }
 
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Whether this status is the first answer.
-    pub fn is(&self, status: u16) -> bool {
+    pub(crate) fn is(&self, status: u16) -> bool {
         self.answers.first() == Some(&status)
     }
 
     /// The body of the last answer contains this text.
-    pub fn told(mut self, text: &'static str) -> Self {
+    pub(crate) fn told(mut self, text: &'static str) -> Self {
         self.told.push(text);
         self
     }
 
     /// The API sees a request of an anonymous caller.
-    pub fn anonymous(mut self) -> Self {
+    pub(crate) fn anonymous(mut self) -> Self {
         self.kind = Kind::Anonymous;
         self
     }
 }
 
 /// Refused with this status, the connection closed, and the API sees neither this nor the signed request after it.
-pub fn refused(name: &str, source: &str, status: u16, script: impl Into<String>) -> Case {
+pub(crate) fn refused(name: &str, source: &str, status: u16, script: impl Into<String>) -> Case {
     let script = script.into() + SMUGGLED;
     Case::new(name, source, script).answers(&[status]).closed()
 }
 
 /// Refused with this status; the connection stays open, since the end of the request is beyond doubt.
-pub fn answered(name: &str, source: &str, status: u16, script: impl Into<String>) -> Case {
+pub(crate) fn answered(name: &str, source: &str, status: u16, script: impl Into<String>) -> Case {
     Case::new(name, source, script).answers(&[status])
 }
 
 /// Forwarded and answered; the API saw only this (see [`Case::seen`]) and the connection stays open.
-pub fn passes(name: &str, source: &str, seen: &str, script: impl Into<String>) -> Case {
+pub(crate) fn passes(name: &str, source: &str, seen: &str, script: impl Into<String>) -> Case {
     Case::new(name, source, script)
         .answers(&[200])
         .seen(&[seen])
 }
 
 /// An API, a proxy in front of it and a caller that signs.
-pub struct Stage {
-    pub api: Upstream,
-    pub proxy: Proxy,
-    pub caller: Caller,
+pub(crate) struct Stage {
+    pub(crate) api: Upstream,
+    pub(crate) proxy: Proxy,
+    pub(crate) caller: Caller,
 }
 
 impl Stage {
     /// With this configuration added to the defaults; each answer names the target it is for.
-    pub fn new(config: &str) -> Self {
+    pub(crate) fn new(config: &str) -> Self {
         Self::before(
             Upstream::replying(|seen| Reply::ok(&seen.target).header("X-Target", &seen.target)),
             config,
@@ -152,7 +152,7 @@ impl Stage {
     }
 
     /// The same in front of another API.
-    pub fn before(api: Upstream, config: &str) -> Self {
+    pub(crate) fn before(api: Upstream, config: &str) -> Self {
         let proxy = Proxy::in_front_of(&api)
             .config("listen.workers = 1")
             .config(config)
@@ -162,12 +162,12 @@ impl Stage {
     }
 
     /// The bytes of a script.
-    pub fn bytes(&self, text: &str) -> Vec<u8> {
+    pub(crate) fn bytes(&self, text: &str) -> Vec<u8> {
         script::bytes(text, &self.proxy, &self.caller)
     }
 
     /// A correctly signed `GET` of this target, by this stage's caller.
-    pub fn get(&self, target: &str) -> Call {
+    pub(crate) fn get(&self, target: &str) -> Call {
         Call::get(target).of(&self.caller)
     }
 
@@ -175,7 +175,7 @@ impl Stage {
     ///
     /// The count is given next to each table, so that a table, or a loop that makes one, cannot lose cases unnoticed.
     #[track_caller]
-    pub fn play(&self, count: usize, cases: &[Case]) {
+    pub(crate) fn play(&self, count: usize, cases: &[Case]) {
         assert_eq!(cases.len(), count, "so many cases are here");
         let mut failures = String::new();
         let mut failed = 0;
@@ -329,7 +329,7 @@ impl Stage {
     }
 
     /// Only the proxy named the caller to the API, once; and no field meant for the proxy was forwarded.
-    pub fn check_identity(&self, kind: Kind, seen: &Seen) -> Result<(), String> {
+    pub(crate) fn check_identity(&self, kind: Kind, seen: &Seen) -> Result<(), String> {
         let folded = |name: &str| {
             name.to_ascii_lowercase()
                 .replace(|c: char| !c.is_ascii_alphanumeric(), "-")

@@ -25,21 +25,7 @@
 //!   32215 and CVE-2022-35256 (Transfer-Encoding and line ends), Go CVE-2025-22871 (bare LF in a chunk line), Netty
 //!   CVE-2025-58056 (the same in an extension), Tomcat CVE-2022-42252 (invalid Content-Length), Envoy CVE-2019-9900 (NUL).
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a harness fails by panicking"
-)]
-#![expect(
-    clippy::print_stderr,
-    reason = "a failed test shows the log of the proxy"
-)]
-#![allow(
-    unreachable_pub,
-    dead_code,
-    reason = "the harness is shared by path, and speaks of itself as a library does"
-)]
+#![cfg(test)]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -20,7 +20,7 @@ use crate::support::{
 };
 
 /// The bytes of `text`, with the placeholders replaced.
-pub fn bytes(text: &str, proxy: &Proxy, caller: &Caller) -> Vec<u8> {
+pub(crate) fn bytes(text: &str, proxy: &Proxy, caller: &Caller) -> Vec<u8> {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -58,7 +58,7 @@ pub fn bytes(text: &str, proxy: &Proxy, caller: &Caller) -> Vec<u8> {
 }
 
 /// The text with its repetitions, for a script without other placeholders.
-pub fn expand(text: &str) -> String {
+pub(crate) fn expand(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, word)) = rest.split_once("$R[") {
@@ -113,17 +113,17 @@ fn signed(kind: u8, inside: &str, proxy: &Proxy, caller: &Caller) -> String {
 }
 
 /// A signed `POST /x` with these further field lines (without the last CRLF) and this body.
-pub fn post(fields: &str, body: &str) -> String {
+pub(crate) fn post(fields: &str, body: &str) -> String {
     format!("POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /x]\r\n{fields}\r\n\r\n{body}")
 }
 
 /// A signed `GET /x` with these further field lines (without the last CRLF).
-pub fn get(fields: &str) -> String {
+pub(crate) fn get(fields: &str) -> String {
     format!("GET /x HTTP/1.1\r\nHost: $H\r\n$A[GET /x]\r\n{fields}\r\n\r\n")
 }
 
 /// A signed POST of a form.
-pub fn form(fields: &str, body: &str) -> String {
+pub(crate) fn form(fields: &str, body: &str) -> String {
     format!(
         "POST /x HTTP/1.1\r\nHost: $H\r\n$A[POST /x {body}]\r\nContent-Length: {}\r\n{fields}\r\n\r\n{body}",
         body.len()
@@ -131,4 +131,4 @@ pub fn form(fields: &str, body: &str) -> String {
 }
 
 /// A signed request that must not be taken for one in its place.
-pub const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: $H\r\n$A[GET /smuggled]\r\n\r\n";
+pub(crate) const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: $H\r\n$A[GET /smuggled]\r\n\r\n";

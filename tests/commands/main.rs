@@ -1,11 +1,8 @@
 //! The commands on the store, run as processes: their output, their refusals, their lasting effects. Tests that need a
 //! running proxy are in `tests/acceptance/cli/commands_while_serving.rs`.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![cfg(test)]
+
 #[path = "../support/text.rs"]
 mod text;
 

@@ -1,15 +1,7 @@
 //! The content of `deploy/` and `docs/` for operators, tried with the real tools and servers.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-#![expect(
-    clippy::print_stderr,
-    reason = "a failed test shows the log of the proxy"
-)]
+#![cfg(test)]
+
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -31,13 +31,13 @@ fn library() -> PathBuf {
 }
 
 /// A proxy whose clock can be set wrong.
-pub struct Clockwork {
-    pub proxy: Proxy,
-    pub api: Upstream,
+pub(crate) struct Clockwork {
+    pub(crate) proxy: Proxy,
+    pub(crate) api: Upstream,
     offset: PathBuf,
-    pub caller: Caller,
+    pub(crate) caller: Caller,
     /// Requests that passed.
-    pub passed: Vec<Vec<u8>>,
+    pub(crate) passed: Vec<Vec<u8>>,
 }
 
 impl Clockwork {
@@ -46,7 +46,7 @@ impl Clockwork {
     }
 
     /// A proxy with a window of this many seconds.
-    pub fn with_window(window: u64) -> Self {
+    pub(crate) fn with_window(window: u64) -> Self {
         let api = Upstream::start();
         let builder = Proxy::in_front_of(&api);
         let offset = builder.directory().join("offset");
@@ -72,11 +72,11 @@ impl Clockwork {
     }
 
     /// Sets the proxy's clock off by this many seconds.
-    pub fn off_by(&self, seconds: i64) {
+    pub(crate) fn off_by(&self, seconds: i64) {
         set(&self.offset, seconds);
     }
 
-    pub fn send(&self, wire: &[u8]) -> Answer {
+    pub(crate) fn send(&self, wire: &[u8]) -> Answer {
         let mut connection: Connection = self.proxy.connect();
         connection.send(wire);
         connection.answer("GET")
@@ -84,7 +84,7 @@ impl Clockwork {
 
     /// A call of a consumer whose clock is off by this many seconds. A call that a busy machine delays may be late for
     /// the window: it is repeated.
-    pub fn call(&mut self, seconds: i64) -> Answer {
+    pub(crate) fn call(&mut self, seconds: i64) -> Answer {
         within(PATIENCE, "a call is answered within a second", || {
             let begun = now();
             let timestamp = begun.checked_add_signed(seconds).unwrap().to_string();
@@ -101,7 +101,7 @@ impl Clockwork {
     /// Sends requests that pass, of all the timestamps that a clock off by this much accepts. After a jump ahead
     /// requests are refused until the store records how far they are accepted now; this is short, and the only refusal.
     #[track_caller]
-    pub fn passes(&mut self, seconds: i64) {
+    pub(crate) fn passes(&mut self, seconds: i64) {
         for ahead in [-1, 0, 2] {
             let answer = within(PATIENCE, "requests pass", || {
                 let answer = self.call(seconds + ahead);
@@ -113,7 +113,7 @@ impl Clockwork {
 
     /// No request that passed passes again.
     #[track_caller]
-    pub fn nothing_passes_twice(&self) {
+    pub(crate) fn nothing_passes_twice(&self) {
         let before = self.api.count();
         for wire in &self.passed {
             let answer = self.send(wire);

@@ -18,7 +18,6 @@ use crate::{
         tls::Certificate,
         until,
         upstream::After,
-        within,
     },
 };
 

@@ -7,7 +7,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use crate::{
     load::{Target, is_closed},
     process::{Process, connections_become},
-    support::{Answer, Call, Connection, PATIENCE, Proxy, Scene, Upstream, http::try_open, until},
+    support::{Answer, Call, Connection, Proxy, Scene, Upstream, http::try_open, until},
 };
 
 fn call(target: &Target, stream: &TcpStream) -> Option<Answer> {

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use crate::{
     load::{Load, Target},
     scaled,
-    support::{Call, PATIENCE, Proxy, Reply, Scene, Upstream, until},
+    support::{Call, Proxy, Reply, Scene, Upstream, until},
 };
 
 /// A public address that outlives a restart on another port.

@@ -17,7 +17,7 @@ use crate::{
     load::Target,
     scaled,
     support::{
-        Answer, Call, Connection, PATIENCE, Proxy, Token, Upstream, Visitor, fresh,
+        Answer, Call, Connection, Proxy, Token, Upstream, Visitor, fresh,
         http::try_open,
         legs::{asks, authorization, exchanges, query_value, token_of},
         until,

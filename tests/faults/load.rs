@@ -16,8 +16,8 @@ use crate::support::{Answer, Call, Connection, Consumer, Proxy, Token, http::try
 
 /// The address that the callers call, and their credentials.
 #[derive(Clone)]
-pub struct Target {
-    pub address: SocketAddr,
+pub(crate) struct Target {
+    pub(crate) address: SocketAddr,
     origin: String,
     host: String,
     consumer: Consumer,
@@ -25,7 +25,7 @@ pub struct Target {
 }
 
 impl Target {
-    pub fn of(proxy: &Proxy, consumer: &Consumer, token: &Token) -> Self {
+    pub(crate) fn of(proxy: &Proxy, consumer: &Consumer, token: &Token) -> Self {
         Self {
             address: proxy.address(),
             origin: proxy.origin(),
@@ -36,7 +36,7 @@ impl Target {
     }
 
     /// The bytes of a signed call.
-    pub fn wire(&self, call: Call) -> (String, Vec<u8>) {
+    pub(crate) fn wire(&self, call: Call) -> (String, Vec<u8>) {
         let call = call.by(&self.consumer).with(&self.token);
         (call.method.clone(), call.wire(&self.origin, &self.host))
     }
@@ -54,18 +54,18 @@ impl Target {
 
 /// The counts of one caller, or of all of them.
 #[derive(Debug, Default)]
-pub struct Tally {
-    pub answered: usize,
+pub(crate) struct Tally {
+    pub(crate) answered: usize,
     /// Answers that said `Connection: close`.
-    pub told_to_close: usize,
+    pub(crate) told_to_close: usize,
     /// Connections found closed before a request was written on them.
-    pub found_closed: usize,
+    pub(crate) found_closed: usize,
     /// Requests that were written and not answered with 200.
-    pub failures: Vec<String>,
+    pub(crate) failures: Vec<String>,
 }
 
 /// Running callers.
-pub struct Load {
+pub(crate) struct Load {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
     callers: Vec<JoinHandle<Tally>>,
@@ -74,7 +74,7 @@ pub struct Load {
 impl Load {
     /// Starts this many callers. One in four opens a connection for each request; half of the others pause between
     /// requests. No request is retried; a caller that is told to close connects again, until connections are refused.
-    pub fn begin(target: &Target, callers: usize) -> Self {
+    pub(crate) fn begin(target: &Target, callers: usize) -> Self {
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::default());
         let begin = |number| {
             let caller = Caller {
@@ -95,25 +95,25 @@ impl Load {
     }
 
     /// The number of requests answered until now.
-    pub fn answered(&self) -> usize {
+    pub(crate) fn answered(&self) -> usize {
         self.answered.load(Ordering::SeqCst)
     }
 
     /// Waits until this many more requests were answered.
     #[track_caller]
-    pub fn goes_on_for(&self, count: usize) {
+    pub(crate) fn goes_on_for(&self, count: usize) {
         let enough = self.answered() + count;
         until("the load goes on", || self.answered() >= enough);
     }
 
     /// Stops the callers after the current request.
-    pub fn end(self) -> Tally {
+    pub(crate) fn end(self) -> Tally {
         self.stop.store(true, Ordering::SeqCst);
         self.wait()
     }
 
     /// Waits until the callers' connections are refused.
-    pub fn wait(self) -> Tally {
+    pub(crate) fn wait(self) -> Tally {
         let mut all = Tally::default();
         for caller in self.callers {
             let one = caller.join().unwrap();
@@ -185,7 +185,7 @@ impl Caller {
 }
 
 /// Whether the peer has closed, as far as is known here now.
-pub fn is_closed(stream: &TcpStream) -> bool {
+pub(crate) fn is_closed(stream: &TcpStream) -> bool {
     let mut byte = [0_u8; 1];
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     match recv(stream, &mut byte, flags) {

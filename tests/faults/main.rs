@@ -4,22 +4,7 @@
 //! `cargo test` runs the short form. The long form, with the numbers that the promises name, is one command:
 //! `tests/faults/run`.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a harness fails by panicking"
-)]
-#![expect(
-    clippy::print_stderr,
-    reason = "a failed test shows the log of the proxy, and a long one tells what it measured"
-)]
-#![allow(
-    unreachable_pub,
-    dead_code,
-    unused_imports,
-    reason = "the harness is shared by path, and not every crate of tests uses all of it"
-)]
+#![cfg(test)]
 
 #[path = "../support/mod.rs"]
 mod support;

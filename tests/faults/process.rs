@@ -11,20 +11,20 @@ use rustix::process::Pid;
 use crate::support::{Proxy, until};
 
 /// The program as a process.
-pub struct Process(PathBuf);
+pub(crate) struct Process(PathBuf);
 
 impl Process {
-    pub fn of(proxy: &Proxy) -> Self {
+    pub(crate) fn of(proxy: &Proxy) -> Self {
         Self(format!("/proc/{}", proxy.pid().as_raw_nonzero()).into())
     }
 
     /// The number of open descriptors.
-    pub fn descriptors(&self) -> usize {
+    pub(crate) fn descriptors(&self) -> usize {
         fs::read_dir(self.0.join("fd")).unwrap().count()
     }
 
     /// The names of its threads.
-    pub fn threads(&self) -> Vec<String> {
+    pub(crate) fn threads(&self) -> Vec<String> {
         let tasks = fs::read_dir(self.0.join("task")).unwrap().flatten();
         // A thread may end meanwhile.
         let name = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).ok();
@@ -36,7 +36,7 @@ impl Process {
 
     /// Waits until there are no more descriptors than `at_most`.
     #[track_caller]
-    pub fn falls_to(&self, at_most: usize) {
+    pub(crate) fn falls_to(&self, at_most: usize) {
         let limit = Duration::from_secs(60);
         let start = Instant::now();
         while self.descriptors() > at_most {
@@ -50,7 +50,7 @@ impl Process {
     }
 
     /// Processor time so far, in ticks of a hundredth of a second.
-    pub fn ticks(&self) -> u64 {
+    pub(crate) fn ticks(&self) -> u64 {
         let stat = fs::read_to_string(self.0.join("stat")).unwrap();
         let after_name = stat.rsplit_once(')').unwrap().1;
         let fields: Vec<&str> = after_name.split_whitespace().collect();
@@ -58,24 +58,24 @@ impl Process {
     }
 
     /// Processor time that the process uses during `period`.
-    pub fn ticks_within(&self, period: Duration) -> u64 {
+    pub(crate) fn ticks_within(&self, period: Duration) -> u64 {
         let before = self.ticks();
         std::thread::sleep(period);
         self.ticks() - before
     }
 
     /// Memory in use, in bytes.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.status("VmRSS:")
     }
 
     /// The most memory that was in use since [`Self::forget_peak`], in bytes.
-    pub fn peak_memory(&self) -> usize {
+    pub(crate) fn peak_memory(&self) -> usize {
         self.status("VmHWM:")
     }
 
     /// Resets the measured peak.
-    pub fn forget_peak(&self) {
+    pub(crate) fn forget_peak(&self) {
         fs::write(self.0.join("clear_refs"), "5").unwrap();
     }
 
@@ -89,13 +89,13 @@ impl Process {
 
 /// Waits until the proxy counts this many open connections of callers.
 #[track_caller]
-pub fn connections_become(proxy: &Proxy, count: f64) {
+pub(crate) fn connections_become(proxy: &Proxy, count: f64) {
     let what = format!("countersign_connections is {count}");
     until(&what, || proxy.metric("countersign_connections") == count);
 }
 
 /// Raises the descriptor limit of this process, which plays all the callers, as far as it may.
-pub fn allow_many_descriptors() {
+pub(crate) fn allow_many_descriptors() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -104,12 +104,12 @@ pub fn allow_many_descriptors() {
 
 /// A thread of the program that does not run until this is dropped, while all others do. A signal would stop them all, so it
 /// is stopped as a debugger does.
-pub struct HungThread(Pid);
+pub(crate) struct HungThread(Pid);
 
 impl HungThread {
     /// Stops the thread of this name.
     #[track_caller]
-    pub fn of(proxy: &Proxy, name: &str) -> Self {
+    pub(crate) fn of(proxy: &Proxy, name: &str) -> Self {
         let threads = Process::of(proxy).0.join("task");
         let threads = fs::read_dir(threads).unwrap().map(Result::unwrap);
         let is_named = |thread: &fs::DirEntry| {

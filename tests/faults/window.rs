@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::{
     clock::Clockwork,
-    support::{PATIENCE, now, until},
+    support::{now, until},
 };
 
 /// The narrow window.

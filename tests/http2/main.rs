@@ -1,15 +1,7 @@
 //! HTTP/2 on the public listener: the same calls under the same rules, and attacks on the connection itself.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a harness fails by panicking"
-)]
-#![expect(
-    clippy::print_stderr,
-    reason = "a failed test shows the log of the proxy"
-)]
+#![cfg(test)]
+
 #[path = "../support/mod.rs"]
 mod support;
 

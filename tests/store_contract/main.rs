@@ -1,11 +1,6 @@
 //! The contract of the store port, run over every backend: one function for each fact, generic over the backend.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![cfg(test)]
 
 #[macro_use]
 mod suite;

@@ -8,6 +8,7 @@
     reason = "shared by path: not every crate of tests uses all of it, and it speaks of itself as a library does"
 )]
 
+pub mod authority;
 pub mod browser;
 pub mod call;
 pub mod gate;

@@ -17,33 +17,33 @@ use super::authority::{Authority, Identity, paths};
 use crate::support::{PATIENCE, Proxy, Upstream, proxy::Builder};
 
 /// A caller that remembers its sessions from one connection to the next.
-pub struct Caller(Arc<ClientConfig>);
+pub(crate) struct Caller(Arc<ClientConfig>);
 
 /// The result of a request over TLS.
 #[derive(Debug)]
-pub struct Heard {
-    pub answer: String,
-    pub kind: HandshakeKind,
-    pub version: ProtocolVersion,
+pub(crate) struct Heard {
+    pub(crate) answer: String,
+    pub(crate) kind: HandshakeKind,
+    pub(crate) version: ProtocolVersion,
     /// The server's own certificate.
-    pub certificate: CertificateDer<'static>,
-    pub protocol: Option<Vec<u8>>,
+    pub(crate) certificate: CertificateDer<'static>,
+    pub(crate) protocol: Option<Vec<u8>>,
 }
 
 impl Heard {
     #[track_caller]
-    pub fn ok(self) -> Self {
+    pub(crate) fn ok(self) -> Self {
         assert!(self.answer.starts_with("HTTP/1.1 200 "), "{self:?}");
         self
     }
 }
 
 impl Caller {
-    pub fn trusting(authority: &Authority) -> Self {
+    pub(crate) fn trusting(authority: &Authority) -> Self {
         Self::new(authority, None, &[&TLS12, &TLS13])
     }
 
-    pub fn new(
+    pub(crate) fn new(
         authority: &Authority,
         identity: Option<&Identity>,
         versions: &[&'static SupportedProtocolVersion],
@@ -63,7 +63,7 @@ impl Caller {
     }
 
     /// Offers these protocols.
-    pub fn offering(self, protocols: &[&str]) -> Self {
+    pub(crate) fn offering(self, protocols: &[&str]) -> Self {
         let mut config = Arc::unwrap_or_clone(self.0);
         config.alpn_protocols = protocols
             .iter()
@@ -73,14 +73,14 @@ impl Caller {
     }
 
     /// Sends no server name.
-    pub fn nameless(self) -> Self {
+    pub(crate) fn nameless(self) -> Self {
         let mut config = Arc::unwrap_or_clone(self.0);
         config.enable_sni = false;
         Self(Arc::new(config))
     }
 
     /// Performs the TLS handshake on a connection of its own.
-    pub fn connect(
+    pub(crate) fn connect(
         &self,
         address: SocketAddr,
         name: &str,
@@ -98,7 +98,7 @@ impl Caller {
     }
 
     /// Asks for `/open` on a connection of its own, and reads to a proper end.
-    pub fn ask(&self, address: SocketAddr, name: &str) -> io::Result<Heard> {
+    pub(crate) fn ask(&self, address: SocketAddr, name: &str) -> io::Result<Heard> {
         let mut stream = self.connect(address, name)?;
         stream.write_all(b"GET /open HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
         let mut answer = Vec::new();
@@ -115,18 +115,18 @@ impl Caller {
     }
 
     /// Asks a proxy under the name `localhost`.
-    pub fn ask_proxy(&self, proxy: &Proxy) -> io::Result<Heard> {
+    pub(crate) fn ask_proxy(&self, proxy: &Proxy) -> io::Result<Heard> {
         self.ask(proxy.address(), "localhost")
     }
 }
 
 /// A proxy with this certificate and `/open` for everybody, to be configured further.
-pub fn with_tls(api: &Upstream, identity: &Identity) -> Builder {
+pub(crate) fn with_tls(api: &Upstream, identity: &Identity) -> Builder {
     with_certificates(api, &[("server", identity)])
 }
 
 /// A proxy with several certificates.
-pub fn with_certificates(api: &Upstream, identities: &[(&str, &Identity)]) -> Builder {
+pub(crate) fn with_certificates(api: &Upstream, identities: &[(&str, &Identity)]) -> Builder {
     let builder = Proxy::in_front_of(api).config(
         "listen.workers = 2\nservice.base_url = 'https://localhost'\noperation = [{ path = '/open', access = ['anonymous'] }]",
     );
@@ -147,7 +147,7 @@ pub fn with_certificates(api: &Upstream, identities: &[(&str, &Identity)]) -> Bu
 }
 
 /// A proxy that lets in only peers with a certificate of this authority.
-pub fn for_peers_of(api: &Upstream, identity: &Identity, authority: &Authority) -> Builder {
+pub(crate) fn for_peers_of(api: &Upstream, identity: &Identity, authority: &Authority) -> Builder {
     let builder = with_tls(api, identity);
     let path = authority.write(builder.directory(), "peers");
     builder.config(&format!("listen.tls.client_ca = '{}'", path.display()))

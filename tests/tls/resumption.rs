@@ -13,7 +13,7 @@ use super::{
 use crate::support::{PATIENCE, Proxy, Upstream, until, within};
 
 /// Asks a proxy to reload and waits until it has.
-pub fn reload(proxy: &Proxy) {
+pub(crate) fn reload(proxy: &Proxy) {
     let count = || {
         let lines = proxy.log().lines();
         lines

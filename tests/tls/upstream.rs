@@ -19,7 +19,7 @@ use super::{
 };
 use crate::support::{Call, Connection, Proxy, Upstream, proxy::Builder, until};
 
-pub fn server(identity: &Identity, peers: Option<&Authority>) -> Arc<ServerConfig> {
+pub(crate) fn server(identity: &Identity, peers: Option<&Authority>) -> Arc<ServerConfig> {
     let builder = ServerConfig::builder();
     let builder = match peers {
         None => builder.with_no_client_auth(),

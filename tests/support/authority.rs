@@ -9,7 +9,7 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use time::{Duration, OffsetDateTime};
 
-use crate::support::tls::write_secret;
+use super::tls::write_secret;
 
 /// An authority of its own.
 pub struct Authority {
