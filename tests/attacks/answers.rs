@@ -69,7 +69,7 @@ fn play(count: usize, table: &'static [Told], after: After) {
 }
 
 #[test]
-fn an_answer_that_two_could_split_differently_is_a_bad_one() {
+fn a_response_with_ambiguous_framing_is_502() {
     #[rustfmt::skip]
     const TABLE: &[Told] = &[
         told("two lengths", "RFC 9112 §6.3", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", BadGateway),
@@ -93,7 +93,7 @@ fn an_answer_that_two_could_split_differently_is_a_bad_one() {
 }
 
 #[test]
-fn a_head_that_is_none_is_a_bad_answer() {
+fn a_response_with_an_invalid_head_is_502() {
     #[rustfmt::skip]
     const TABLE: &[Told] = &[
         // RFC 9112 §2.2: "a recipient MAY recognize a single LF as a line terminator"; the caller gets CRLF.
@@ -125,7 +125,7 @@ fn a_head_that_is_none_is_a_bad_answer() {
 }
 
 #[test]
-fn a_body_that_breaks_off_never_looks_whole() {
+fn a_response_that_breaks_off_never_looks_complete() {
     #[rustfmt::skip]
     const TABLE: &[Told] = &[
         told("fewer bytes than its length", "RFC 9112 §6.3", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", Broken),
@@ -152,7 +152,7 @@ macro_rules! poisoned {
 }
 
 #[test]
-fn what_follows_an_answer_is_nobodys() {
+fn bytes_after_a_response_are_discarded() {
     #[rustfmt::skip]
     const TABLE: &[Told] = &[
         told("behind a length", "RFC 9112 §6.3", poisoned!("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"), Whole(200, "abc")),
@@ -170,7 +170,7 @@ fn what_follows_an_answer_is_nobodys() {
 }
 
 #[test]
-fn an_answer_with_its_oddities_is_passed_on() {
+fn a_legal_but_odd_response_is_passed_on() {
     #[rustfmt::skip]
     const TABLE: &[Told] = &[
         told("until the connection ends", "RFC 9112 §6.3", "HTTP/1.1 200 OK\r\n\r\nabc", Whole(200, "abc")),
@@ -190,7 +190,7 @@ fn an_answer_with_its_oddities_is_passed_on() {
 
 /// The API may have acted on a request whose kept connection ended without an answer.
 #[test]
-fn a_request_that_was_written_is_not_sent_again() {
+fn a_request_that_was_written_to_the_api_is_not_sent_again() {
     let api = Upstream::replying(|seen| match seen.target.as_str() {
         "/once" => Reply::hang_up(),
         target => Reply::ok(target),
@@ -223,7 +223,7 @@ fn a_request_that_was_written_is_not_sent_again() {
 
 /// HTTP/1.0 has no chunks: the end of the connection is the end of a body, so one that broke off is reset, not closed.
 #[test]
-fn a_caller_of_http_1_0_can_tell_what_broke_off() {
+fn a_caller_of_http_1_0_notices_a_truncated_response() {
     for [name, sent, whole] in rows(
         r"
         chunks                      | HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n | true

@@ -123,7 +123,7 @@ fn credentials_stand_once_and_in_one_place() {
 }
 
 #[test]
-fn credentials_may_be_spelt_as_the_grammar_allows() {
+fn credentials_may_have_any_spelling_of_the_grammar() {
     let stage = Stage::new("");
     let request =
         |value: &str| format!("GET /x HTTP/1.1\r\nHost: $H\r\nAuthorization: {value}\r\n\r\n");
@@ -268,7 +268,7 @@ fn a_form_that_the_signature_does_not_cover_never_passes() {
 }
 
 #[test]
-fn credentials_in_a_form_stand_there_alone() {
+fn credentials_in_a_form_are_nowhere_else() {
     let stage = Stage::new("");
     let request = |target: &str, lines: &str, body: &str| {
         format!(
@@ -292,7 +292,7 @@ fn credentials_in_a_form_stand_there_alone() {
 }
 
 #[test]
-fn a_covered_form_passes_in_every_spelling() {
+fn a_signed_form_passes_in_every_spelling() {
     let stage = Stage::new("");
     stage.play(6, &[
         passes("plain", "RFC 5849 §3.4.1.3.1", "POST /x | a=1&b=%20+", form("Content-Type: application/x-www-form-urlencoded", "a=1&b=%20+")),

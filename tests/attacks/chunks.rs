@@ -124,7 +124,7 @@ fn a_broken_chunked_body_is_rejected_and_never_forwarded_as_whole() {
 
 /// hyper CVE-2021-32714: sizes that fit 64 bits are waited for, all bytes are data, and the API never sees an end.
 #[test]
-fn a_chunk_that_never_ends_takes_everything_in() {
+fn bytes_within_an_endless_chunk_are_never_a_request() {
     let stage = Stage::new("limits.body_timeout = '1s'");
     for size in ["ffffffffffffffff", "8000000000000003"] {
         let before = stage.api.count();
@@ -170,7 +170,7 @@ fn a_broken_chunked_form_is_never_forwarded() {
 /// The API has the head and a first chunk when the fault arrives: the caller gets 400, the API sees a body that breaks
 /// off, and neither connection is used again.
 #[test]
-fn a_fault_later_in_a_chunked_body_breaks_the_upstream_body_off() {
+fn a_later_fault_in_a_chunked_body_cuts_the_upstream_request() {
     let stage = Stage::new("");
     for [name, source, fault] in &rows(BROKEN_LATER) {
         let before = stage.api.count();
@@ -209,7 +209,7 @@ fn a_fault_later_in_a_chunked_body_breaks_the_upstream_body_off() {
 }
 
 #[test]
-fn a_body_that_the_caller_breaks_off_is_not_passed_off_as_whole() {
+fn a_request_body_that_breaks_off_never_looks_complete() {
     let stage = Stage::new("");
     for [name, framing, part] in rows(
         r"
@@ -235,7 +235,7 @@ fn a_body_that_the_caller_breaks_off_is_not_passed_off_as_whole() {
 }
 
 #[test]
-fn what_chunks_may_have_is_taken_off_and_not_forwarded() {
+fn chunk_extensions_are_not_forwarded() {
     let stage = Stage::new("");
     let cases: Vec<Case> = rows(
         r#"

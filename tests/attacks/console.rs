@@ -30,7 +30,7 @@ fn is_enabled(proxy: &Proxy, consumer: &Consumer) -> bool {
 }
 
 #[test]
-fn no_name_of_another_host_opens_it_whatever_the_listener() {
+fn the_console_opens_under_no_other_host_name() {
     for (config, name) in [
         ("", 421),
         ("admin.hosts = ['console.test']", 303),
@@ -61,7 +61,7 @@ fn no_name_of_another_host_opens_it_whatever_the_listener() {
 
 /// RFC 9112 section 3.2.2: the host of an absolute target counts, whatever Host says.
 #[test]
-fn no_host_of_a_target_opens_it() {
+fn the_host_of_a_target_does_not_open_the_console() {
     let (_api, proxy) = console("");
     let own = proxy.admin().to_string();
     for (target, host, status) in [
@@ -86,7 +86,7 @@ fn no_host_of_a_target_opens_it() {
 
 /// Browsers send a cookie to every port of its host name: the console gets a name of its own.
 #[test]
-fn a_browser_at_a_shared_host_is_sent_to_the_consoles_own_once() {
+fn a_browser_at_a_shared_host_is_redirected_once_to_the_host_of_the_console() {
     let (_api, proxy) = console("");
     let port = proxy.admin().port();
     let open = |host: &str, fields: &str| {
@@ -145,7 +145,7 @@ fn a_browser_at_a_shared_host_is_sent_to_the_consoles_own_once() {
 }
 
 #[test]
-fn the_cookie_goes_over_https_alone_unless_the_host_is_loopback() {
+fn the_console_cookie_needs_https_unless_the_host_is_loopback() {
     let (_api, proxy) = console("admin.hosts = ['console.test']");
     let form = format!("to=/&token={WRITE}");
     for (host, expected) in [
@@ -173,7 +173,7 @@ fn the_cookie_goes_over_https_alone_unless_the_host_is_loopback() {
 }
 
 #[test]
-fn no_other_site_and_no_other_port_sends_a_form() {
+fn no_other_site_or_port_can_send_a_form_of_the_console() {
     let (_api, proxy) = console("");
     let operator = Operator::with(&proxy, WRITE);
     let (consumer, _, form) = asked(&proxy, &operator);
@@ -215,7 +215,7 @@ fn no_other_site_and_no_other_port_sends_a_form() {
 }
 
 #[test]
-fn only_the_sessions_own_form_about_this_record_changes_it() {
+fn only_a_form_of_the_same_session_about_the_record_changes_it() {
     let (_api, proxy) = console("");
     let (operator, other) = (Operator::with(&proxy, WRITE), Operator::with(&proxy, WRITE));
     let (consumer, page, form) = asked(&proxy, &operator);
@@ -310,7 +310,7 @@ fn is_harmless(answer: &Answer, sent: &str) {
 }
 
 #[test]
-fn markup_in_what_others_wrote_stays_text() {
+fn markup_in_foreign_text_is_escaped_in_the_console() {
     const MARKUP: &str = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>";
     let (_api, proxy) = console("signature.enforcement = 'observe'");
     let added = [
@@ -410,7 +410,7 @@ fn markup_in_what_others_wrote_stays_text() {
 }
 
 #[test]
-fn a_request_id_that_a_caller_made_up_finds_nothing() {
+fn the_console_finds_nothing_by_an_invented_request_id() {
     let (_api, proxy) = console("");
     proxy
         .send(Call::get("/x").header("X-Request-Id", "chosen-by-the-caller"))
@@ -421,7 +421,7 @@ fn a_request_id_that_a_caller_made_up_finds_nothing() {
 }
 
 #[test]
-fn forms_are_bounded_and_read_strictly() {
+fn forms_of_the_console_are_bounded_and_parsed_strictly() {
     let (_api, proxy) = console("");
     let operator = Operator::with(&proxy, WRITE);
     let post = |body: &str| operator.send(Call::post("/consumer/add").form(body)).status;
@@ -468,7 +468,7 @@ fn forms_are_bounded_and_read_strictly() {
 }
 
 #[test]
-fn a_right_token_works_while_wrong_ones_of_its_address_are_paused() {
+fn a_right_admin_token_works_while_wrong_ones_of_its_address_are_paused() {
     let (_api, proxy) = console("");
     let mut operator = Operator::at(&proxy);
     for number in 0..30 {

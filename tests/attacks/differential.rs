@@ -153,7 +153,7 @@ fn other_bodies_arrive_as_they_were_sent() {
 
 /// Credentials are cut out with their own `&`, and every other byte stays where it is.
 #[test]
-fn what_stands_around_the_credentials_stays() {
+fn parameters_around_the_credentials_arrive_as_they_were_sent() {
     let stage = Stage::new("");
     let mut cases = Vec::new();
     for [name, seen, query] in rows(

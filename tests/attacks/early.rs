@@ -13,7 +13,7 @@ fn refusable(fields: &str, body: &str) -> String {
 }
 
 #[test]
-fn nothing_in_the_body_of_a_refused_request_is_a_request() {
+fn bytes_in_the_body_of_a_rejected_request_are_never_a_request() {
     let stage = Stage::new(
         "limits.form_bytes = '1KiB'\noperation = [{ path = '/x', methods = ['POST'] }, { path = '/smuggled' }, { path = '/probe/{id}' }]",
     );
@@ -115,7 +115,7 @@ fn nothing_in_the_body_of_a_refused_request_is_a_request() {
 }
 
 #[test]
-fn a_body_is_asked_for_only_when_it_is_wanted() {
+fn a_100_is_sent_only_when_the_body_is_wanted() {
     let stage = Stage::new("");
     let mut cases = Vec::new();
     for [name, status, request] in rows(
@@ -161,7 +161,7 @@ fn a_body_is_asked_for_only_when_it_is_wanted() {
 }
 
 #[test]
-fn an_expectation_that_is_met_ends_here() {
+fn an_expectation_of_100_is_not_forwarded() {
     let stage = Stage::new("");
     // RFC 9110 §10.1.1: a server MAY omit the 100 where the body has begun to arrive. This one sends it to every caller
     // that asks, unless there is no body or the caller speaks HTTP/1.0.
@@ -191,7 +191,7 @@ fn an_expectation_that_is_met_ends_here() {
 /// Pingora CVE-2025-4366, Kettle 2025 (0.CL): an API that answers before it has read the body leaves both connections
 /// in the middle of one, and no other request may use them.
 #[test]
-fn an_api_that_answers_early_leaves_no_half_body_to_anybody() {
+fn an_early_response_leaves_no_half_body_on_any_connection() {
     // Answers at the head, and continues as if there were no body.
     let api = Upstream::handling(|exchange| {
         let target = exchange.seen.target.clone();
@@ -249,7 +249,7 @@ fn an_api_that_answers_early_leaves_no_half_body_to_anybody() {
 
 /// Kettle 2022 (pause-based desync): a body that pauses gets 408 and a close; the connection never goes on after it.
 #[test]
-fn a_body_that_pauses_is_not_gone_on_behind() {
+fn bytes_after_a_pause_in_a_body_are_never_a_request() {
     let stage =
         Stage::new("[limits]\nhead_timeout = '1s'\nform_timeout = '1s'\nbody_timeout = '1s'");
     for (name, request) in [

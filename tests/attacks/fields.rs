@@ -7,7 +7,7 @@ use crate::{
 };
 
 #[test]
-fn a_line_that_is_not_a_name_a_colon_and_a_value_is_refused() {
+fn a_header_line_that_is_not_a_name_a_colon_and_a_value_is_rejected() {
     let stage = Stage::new("");
     let mut cases: Vec<Case> = rows(r#"
         obs-fold by a space              | RFC 9112 §5.2                      | X-A: b\r\n c
@@ -89,7 +89,7 @@ fn a_line_that_is_not_a_name_a_colon_and_a_value_is_refused() {
 }
 
 #[test]
-fn every_control_byte_in_a_value_or_a_name_is_refused() {
+fn every_control_byte_in_a_field_is_rejected() {
     let stage = Stage::new("");
     let control = (0..=0x1fu8).chain([0x7f]).filter(|&byte| byte != b'\t');
     let cases: Vec<Case> = control
@@ -107,7 +107,7 @@ fn every_control_byte_in_a_value_or_a_name_is_refused() {
 }
 
 #[test]
-fn values_may_have_what_no_line_end_is_made_of() {
+fn field_values_may_have_all_other_bytes() {
     let stage = Stage::new("");
     let every: String = (0x20..=0xffu8)
         .filter(|&byte| byte != 0x7f)

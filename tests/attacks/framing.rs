@@ -10,7 +10,7 @@ use crate::{
 const CHUNKED: &str = "3\r\nabc\r\n0\r\n\r\n";
 
 #[test]
-fn a_content_length_that_two_could_read_differently_is_refused() {
+fn an_ambiguous_content_length_is_rejected() {
     let stage = Stage::new("");
     let mut cases = Vec::new();
     for (value, source) in [
@@ -90,7 +90,7 @@ fn a_content_length_that_two_could_read_differently_is_refused() {
 }
 
 #[test]
-fn transfer_encoding_is_one_chunked_or_refused() {
+fn a_transfer_encoding_other_than_one_chunked_is_rejected() {
     let stage = Stage::new("");
     let mut cases = Vec::new();
     for (value, source) in [
@@ -171,7 +171,7 @@ fn transfer_encoding_is_one_chunked_or_refused() {
 }
 
 #[test]
-fn content_length_beside_chunked_is_dropped() {
+fn content_length_with_chunked_is_dropped() {
     let stage = Stage::new("");
     let mut cases = Vec::new();
     // RFC 9112 §6.3: "the Transfer-Encoding overrides the Content-Length", which must be removed before the message
@@ -240,7 +240,7 @@ fn content_length_beside_chunked_is_dropped() {
 }
 
 #[test]
-fn transfer_encoding_in_http_1_0_is_refused() {
+fn transfer_encoding_in_http_1_0_is_rejected() {
     let stage = Stage::new("");
     let request = |fields: &str, body: &str| {
         format!("POST /x HTTP/1.0\r\nHost: $H\r\n$A[POST /x]\r\n{fields}\r\n\r\n{body}")

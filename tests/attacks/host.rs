@@ -11,7 +11,7 @@ fn with_host(lines: &str) -> String {
 }
 
 #[test]
-fn a_request_without_one_valid_host_is_refused() {
+fn a_request_without_exactly_one_valid_host_is_rejected() {
     let stage = Stage::new("");
     let mut cases: Vec<Case> = [
         ("none", ""),
@@ -128,7 +128,7 @@ fn a_host_that_is_not_ours_is_misdirected() {
 }
 
 #[test]
-fn an_absolute_target_agrees_with_host_or_is_refused() {
+fn an_absolute_target_that_contradicts_host_is_rejected() {
     let stage = Stage::new("");
     let request =
         |target: &str, host: &str| format!("GET {target} HTTP/1.1\r\n{host}$A[GET /x]\r\n\r\n");

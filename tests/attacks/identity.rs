@@ -80,7 +80,7 @@ fn forged_identity_never_arrives_on_an_anonymous_call() {
 
 /// Fields that a `Connection` line names are removed, except those that the proxy itself sets.
 #[test]
-fn connection_takes_nothing_away_that_the_proxy_answers_for() {
+fn connection_removes_no_field_that_the_proxy_sets() {
     let stage = Stage::new("");
     let body = |fields: &str| {
         format!(
@@ -262,7 +262,7 @@ fn forwarded_fields_never_choose_whether_to_verify() {
 
 /// CVE-2026-33496: a proof that was cached for one use is not valid for another.
 #[test]
-fn a_cached_token_counts_for_its_consumer_and_permission_alone() {
+fn a_cached_token_is_valid_only_for_its_consumer_and_permission() {
     let api = Upstream::start();
     let proxy = Proxy::with(
         &api,
@@ -322,7 +322,7 @@ const BELIEVED: &str = "X-Original-URL X-Original-URI X-Original-Path X-Original
     Cf-Cert-Verified Cf-Cert-Subject-Dn Cf-Client-Cert-Der-Base64 SSLClientCertStatus $WSRU $WSCC";
 
 #[test]
-fn what_an_api_believes_of_its_proxy_never_comes_from_a_caller() {
+fn fields_that_apis_trust_from_a_proxy_never_come_from_a_caller() {
     let names: Vec<&str> = BELIEVED.split_ascii_whitespace().collect();
     assert_eq!(names.len(), 125);
     let spellings: [fn(&str) -> String; 4] = [
@@ -364,7 +364,7 @@ fn what_an_api_believes_of_its_proxy_never_comes_from_a_caller() {
 }
 
 #[test]
-fn what_callers_have_a_use_for_arrives() {
+fn useful_fields_of_callers_are_forwarded() {
     let stage = Stage::new("");
     let names = "Accept Accept-Language User-Agent X-Requested-With X-Api-Key X-CSRF-Token X-Client-Version \
         X-User-Agent X-Auth-Token X-Correlation-ID Traceparent Range If-None-Match Idempotency-Key Origin DNT Via Hostname \
@@ -384,7 +384,7 @@ fn what_callers_have_a_use_for_arrives() {
 
 /// An operator's own list replaces the default, and `"default"` in it includes the default.
 #[test]
-fn a_list_of_the_operators_own_replaces_or_extends_the_default() {
+fn the_operators_list_of_dropped_fields_replaces_or_extends_the_default() {
     for [list, dropped, arrives] in rows(
         r"
         []                      |                                      | X-Mine X-Real-IP X-Mine-2

@@ -6,7 +6,7 @@ use crate::{
 };
 
 #[test]
-fn a_head_is_bounded_to_the_byte() {
+fn the_size_of_a_head_is_limited_to_the_byte() {
     let stage =
         Stage::new("[limits]\nhead_bytes = '4KiB'\nhead_fields = 20\ntarget_bytes = '1KiB'");
     // Signatures differ in length once they are escaped: made first, filled up then.
@@ -109,7 +109,7 @@ fn a_head_is_bounded_to_the_byte() {
 
 /// Each field is compared with the names in Connection, so that the work would grow with the square of the head.
 #[test]
-fn what_connection_names_is_bounded() {
+fn the_number_of_fields_that_connection_names_is_limited() {
     let stage = Stage::new("");
     let named = |bytes: usize| {
         let fields: String = (0..80).map(|n| format!("X-{n}: a\r\n")).collect();
@@ -141,7 +141,7 @@ fn what_connection_names_is_bounded() {
 
 /// A buffered body is bounded (RFC 9110 §15.5.14); a streamed one is not.
 #[test]
-fn a_form_is_bounded_to_the_byte() {
+fn the_size_of_a_form_is_limited_to_the_byte() {
     let stage = Stage::new("limits.form_bytes = '1KiB'");
     let form = |length: usize, framing: &str, end: &str| {
         let body = format!("a={}", "b".repeat(length - 2));

@@ -54,7 +54,7 @@ fn counts(proxy: &Proxy, verdict: &str, expected: f64) {
 }
 
 #[test]
-fn a_request_that_comes_back_is_508_at_its_first_return() {
+fn a_looping_request_is_508_at_its_first_return() {
     let relay = Relay::start();
     let proxy = Builder::in_front_of_url(&relay.url).config(OPEN).start();
     relay.to.set(proxy.address()).unwrap();
@@ -86,7 +86,7 @@ fn a_request_that_comes_back_is_508_at_its_first_return() {
 }
 
 #[test]
-fn a_request_that_comes_back_over_another_process_is_508() {
+fn a_request_that_loops_over_another_process_is_508() {
     let relay = Relay::start();
     let host = relay.url.strip_prefix("http://").unwrap().to_owned();
     let first = Builder::in_front_of_url(&relay.url)
@@ -107,7 +107,7 @@ fn a_request_that_comes_back_over_another_process_is_508() {
 }
 
 #[test]
-fn several_processes_in_a_row_are_no_loop() {
+fn several_proxies_in_a_row_are_not_a_loop() {
     let api = Upstream::start();
     let inner = Proxy::with(&api, OPEN);
     let outer = Builder::in_front_of_url(&format!("http://{}", inner.address()))
@@ -135,7 +135,7 @@ fn several_processes_in_a_row_are_no_loop() {
 }
 
 #[test]
-fn a_stranger_who_knows_the_marker_gets_508_and_nobody_else() {
+fn a_stranger_who_knows_the_loop_marker_gets_508_and_affects_nobody_else() {
     let api = Upstream::start();
     let mut proxy = Proxy::with(&api, OPEN);
     proxy.send(Call::get("/x")).has_status(200);

@@ -63,7 +63,7 @@ fn form(proxy: &Proxy, body: &str) -> Vec<u8> {
 }
 
 #[test]
-fn sixty_forms_of_a_mebibyte_take_no_more_than_is_meant_for_forms() {
+fn sixty_forms_of_a_mebibyte_stay_within_the_memory_for_forms() {
     const MIB: usize = 1 << 20;
     let mut many_and_long = String::new();
     for number in 0..2_000 {
@@ -88,7 +88,7 @@ fn sixty_forms_of_a_mebibyte_take_no_more_than_is_meant_for_forms() {
 
 /// The parameters of query and header are kept in memory while a body is waited for.
 #[test]
-fn queries_of_forms_that_never_come_count_as_well() {
+fn queries_of_requests_with_missing_forms_count_as_memory_for_forms() {
     let (_api, proxy) = in_front_of_silence();
     let request = format!(
         "POST /open?{} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\na",

@@ -239,7 +239,7 @@ impl Sent {
 }
 
 #[test]
-fn what_the_api_sees_of_broken_requests_was_signed() {
+fn the_api_sees_only_signed_parts_of_mutated_requests() {
     // A broken request may leave the proxy waiting for more.
     let stage = Stage::new(
         "[limits]\nhead_timeout = '100ms'\nform_timeout = '100ms'\nbody_timeout = '100ms'\nidle_timeout = '100ms'",

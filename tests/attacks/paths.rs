@@ -199,7 +199,7 @@ fn an_escape_hides_no_operation() {
 }
 
 #[test]
-fn a_permission_for_one_value_is_none_for_the_literal_beside_it() {
+fn a_permission_for_a_variable_segment_does_not_cover_a_literal_one() {
     let api = Upstream::start();
     for pattern in ["/users/@me", "/users/%40me"] {
         let proxy = Proxy::with(
@@ -235,7 +235,7 @@ fn a_permission_for_one_value_is_none_for_the_literal_beside_it() {
 }
 
 #[test]
-fn no_reading_of_a_path_leads_above_what_is_published() {
+fn no_reading_of_a_path_leaves_the_published_part() {
     let api = Upstream::start();
     let below = |path: &str| format!("upstream.api_url = '{}{path}'\n", api.url());
     let public = |prefix: &str, mode: &str| {

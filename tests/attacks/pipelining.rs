@@ -6,7 +6,7 @@ use crate::{
 };
 
 #[test]
-fn every_good_request_is_answered_once_and_in_order() {
+fn every_pipelined_request_is_answered_once_and_in_order() {
     let stage = Stage::new("");
     let one = |n: u8| format!("GET /{n} HTTP/1.1\r\nHost: $H\r\n$A[GET /{n}]\r\n\r\n");
     let wrong = "GET /y HTTP/1.1\r\nHost: $H\r\n$A[GET /z]\r\n\r\n";
@@ -74,7 +74,7 @@ fn every_good_request_is_answered_once_and_in_order() {
 }
 
 #[test]
-fn a_request_behind_a_broken_one_is_never_served() {
+fn a_request_after_a_broken_one_is_never_served() {
     let stage = Stage::new("");
     let good = get("X-A: b");
     let broken = |fields: &str| {

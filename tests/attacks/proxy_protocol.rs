@@ -43,7 +43,7 @@ fn closed(proxy: &Proxy) -> usize {
 }
 
 #[test]
-fn the_address_that_a_trusted_proxy_names_is_the_callers() {
+fn the_address_in_a_header_of_a_trusted_proxy_is_the_callers() {
     let api = Upstream::start();
     let proxy = start(&api, "");
     let mut extended = ENDS.to_vec();
@@ -112,7 +112,7 @@ fn the_address_that_a_trusted_proxy_names_is_the_callers() {
 }
 
 #[test]
-fn anything_else_is_closed_with_a_line_in_the_log_and_nothing_is_served() {
+fn an_invalid_header_of_a_trusted_proxy_ends_the_connection_with_a_log_line() {
     let api = Upstream::start();
     let proxy = start(&api, "limits.handshake_timeout = '2s'");
     let request = proxy.wire(&Call::get("/x"));
@@ -187,7 +187,7 @@ fn anything_else_is_closed_with_a_line_in_the_log_and_nothing_is_served() {
 }
 
 #[test]
-fn from_others_not_even_a_header_is_read() {
+fn the_header_of_an_untrusted_proxy_is_not_read() {
     let api = Upstream::start();
     let proxy = start(&api, "listen.trusted_proxies = ['192.0.2.0/24']");
     let header = v2(0x21, 0x11, 12, &ENDS);
@@ -202,7 +202,7 @@ fn from_others_not_even_a_header_is_read() {
 }
 
 #[test]
-fn limits_of_an_address_count_for_the_caller_and_not_for_the_proxy() {
+fn limits_of_an_address_apply_to_the_caller_and_not_to_the_proxy() {
     let api = Upstream::start();
     let proxy = start(&api, "limits.connections_per_address = 1");
     let from = |address: &str| {

@@ -10,7 +10,7 @@ use crate::{
 const FIELDS: &str = "Host: $H\r\n$A[GET /x]\r\n\r\n";
 
 #[test]
-fn a_request_line_that_is_not_three_words_is_refused() {
+fn a_request_line_that_is_not_three_words_is_rejected() {
     let stage = Stage::new("");
     let mut cases = Vec::new();
     for [name, source, line] in rows(
@@ -183,7 +183,7 @@ fn methods_are_case_sensitive_tokens_and_what_was_sent_is_what_is_signed() {
 }
 
 #[test]
-fn one_empty_line_in_front_is_ignored() {
+fn one_empty_line_before_a_request_is_ignored() {
     let stage = Stage::new("");
     let request = format!("GET /x HTTP/1.1\r\n{FIELDS}");
     stage.play(

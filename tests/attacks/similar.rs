@@ -66,7 +66,7 @@ const EXACT: &[&str] = &[
 ];
 
 #[test]
-fn a_path_that_is_similar_to_one_of_a_narrower_rule_is_hidden() {
+fn a_path_similar_to_one_of_a_narrower_rule_is_rejected() {
     let Scene { api, proxy, caller } = Scene::with(RULES);
     for path in CONFUSED {
         let answer = proxy.send(Call::get(path).of(&caller));
@@ -88,7 +88,7 @@ fn a_path_that_is_similar_to_one_of_a_narrower_rule_is_hidden() {
 }
 
 #[test]
-fn wider_is_for_an_api_that_compares_paths_exactly() {
+fn similar_paths_pass_where_the_operator_admits_them() {
     let Scene { api, proxy, caller } = Scene::with(&format!("paths.similar = 'wider'\n{RULES}"));
     for path in ["/members/Me", "/WRITE/1", "/Books/7/", "/members/me."] {
         proxy.passes(Call::get(path).of(&caller));
@@ -122,7 +122,7 @@ fn a_slash_at_the_end_is_part_of_the_path_that_is_signed_and_sent() {
 }
 
 #[test]
-fn what_no_rule_lists_is_similar_too_while_it_is_open() {
+fn an_open_unlisted_path_can_be_similar_too() {
     let config = "operations.unlisted = ['consumer', 'application']\nupstream.idle_timeout = '30s'
         permission = [{ name = 'write', title = 'Write' }]
         operation = [{ path = '/write', permission = 'write' }]";

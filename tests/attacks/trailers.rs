@@ -14,7 +14,7 @@ fn chunked(trailers: &str) -> String {
 }
 
 #[test]
-fn trailers_of_a_request_stop_here() {
+fn trailers_of_a_request_are_not_forwarded() {
     let stage = Stage::new("");
     let cases: Vec<Case> = [
         "X-Trailer: 1",
@@ -75,7 +75,7 @@ fn trailers_of_a_request_stop_here() {
 }
 
 #[test]
-fn trailers_that_are_no_fields_are_refused() {
+fn malformed_trailers_are_rejected() {
     let stage = Stage::new("");
     let cases: Vec<Case> = [
         ("no colon", "X-Trailer\r\n"),

@@ -37,7 +37,7 @@ const HEARD: [(&str, &str, &str); 21] = [
 ];
 
 #[test]
-fn the_word_of_the_nearest_counts_if_it_is_trusted() {
+fn forwarded_fields_of_the_nearest_proxy_count_if_it_is_trusted() {
     for trusted in [true, false] {
         let peers = if trusted {
             "127.0.0.0/8"
@@ -63,7 +63,7 @@ fn the_word_of_the_nearest_counts_if_it_is_trusted() {
 }
 
 #[test]
-fn a_word_that_is_none_or_names_another_is_refused() {
+fn malformed_or_foreign_forwarded_fields_of_a_trusted_proxy_are_rejected() {
     let stage = Stage::new(&format!("{BASE}listen.trusted_proxies = ['127.0.0.0/8']"));
     let cases: Vec<_> = [
         ("X-Forwarded-Host: evil.test", 421),
@@ -111,7 +111,7 @@ const READ: [(&str, &str, &str); 16] = [
 ];
 
 #[test]
-fn forwarded_counts_only_where_the_trusted_proxy_writes_it() {
+fn forwarded_counts_only_where_the_trusted_proxy_sets_it() {
     for trusted in ["127.0.0.0/8", "192.0.2.0/24"] {
         let stage = Stage::new(&format!(
             "{BASE}listen = {{ trusted_proxies = ['{trusted}'], forwarded = 'forwarded' }}"
@@ -166,7 +166,7 @@ fn forwarded_counts_only_where_the_trusted_proxy_writes_it() {
 /// By default `Forwarded` is not trusted, and it is dropped even from a trusted proxy: otherwise the API would read a
 /// stranger's values from it.
 #[test]
-fn the_family_that_the_proxy_does_not_write_never_arrives() {
+fn forwarded_fields_that_the_trusted_proxy_does_not_set_are_dropped() {
     for [family, fields, dropped] in rows(
         r"
         x-forwarded | Forwarded: for=6.6.6.6;proto=https;host=evil.test\r\nX-Forwarded-For: 203.0.113.9\r\nX-Forwarded-Prefix: /p | forwarded

@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[test]
-fn an_upgrade_is_dropped_and_the_request_served() {
+fn an_unknown_upgrade_is_dropped_and_the_request_served() {
     let stage = Stage::new("");
     let mut cases: Vec<Case> = Vec::new();
     for [name, source, fields] in rows(
@@ -64,7 +64,7 @@ fn an_upgrade_is_dropped_and_the_request_served() {
 }
 
 #[test]
-fn a_101_that_nobody_asked_for_is_a_broken_answer() {
+fn a_101_that_nobody_asked_for_is_502() {
     let api = Upstream::replying(|seen| {
         if seen.target.starts_with("/probe/") {
             return Reply::ok(&seen.target);
@@ -101,7 +101,7 @@ fn a_101_that_nobody_asked_for_is_a_broken_answer() {
 
 /// An ignored offer must not keep the caller waiting for the end of its connection.
 #[test]
-fn a_connection_that_ends_behind_an_offer_ends_at_once() {
+fn a_close_after_an_offered_upgrade_ends_the_connection_at_once() {
     let stage = Stage::new("");
     for request in [
         get("Connection: Upgrade, close\r\nUpgrade: h2c"),

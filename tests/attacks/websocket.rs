@@ -29,7 +29,7 @@ fn good() -> String {
 
 /// CVE-2026-2833: bytes after the handshake are not part of a tunnel until the API switches.
 #[test]
-fn an_api_that_declines_leaves_requests_that_are_verified() {
+fn requests_after_a_declined_websocket_are_verified() {
     for [name, answer, status] in rows(
         r"
         200 | HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n | 200
@@ -66,7 +66,7 @@ fn an_api_that_declines_leaves_requests_that_are_verified() {
 
 /// A 101 that switches to something else, or has a length, opens nothing (RFC 6455 §4.1, RFC 9110 §8.6).
 #[test]
-fn only_the_right_101_opens_a_tunnel() {
+fn only_the_right_101_opens_a_websocket() {
     for (name, answer) in [
         ("another accept", SWITCHING.replace("s3pP", "S3pP")),
         (
@@ -129,7 +129,7 @@ fn only_the_right_101_opens_a_tunnel() {
 
 /// Nothing is piped for an invalid or forbidden handshake either.
 #[test]
-fn a_handshake_is_verified_before_anything_is_piped() {
+fn a_websocket_handshake_is_verified_before_anything_is_piped() {
     let stage = Stage::new(OPERATIONS);
     let upgrade = "Connection: Upgrade\r\nUpgrade: websocket";
     for [name, source, status, credentials] in rows(
@@ -159,7 +159,7 @@ fn a_handshake_is_verified_before_anything_is_piped() {
 
 /// The forwarded form of the handshake: one WebSocket, whatever was offered, or a plain request.
 #[test]
-fn the_api_is_asked_for_websocket_or_for_nothing() {
+fn only_an_upgrade_to_websocket_is_forwarded() {
     let stage = Stage::new(OPERATIONS);
     for [name, fields, asked] in rows(
         r"
@@ -205,7 +205,7 @@ fn the_api_is_asked_for_websocket_or_for_nothing() {
 
 /// The bytes after a handshake reach the API after its 101, each once, and the proxy reads none of them as HTTP.
 #[test]
-fn what_came_early_waits_for_the_101() {
+fn bytes_before_the_101_are_piped_after_it() {
     let (head_seen, wait_for_head) = mpsc::channel();
     let (switch, wait_to_switch) = mpsc::channel::<()>();
     let (piped, wait_for_pipe) = mpsc::channel();

@@ -14,7 +14,7 @@ fn without_times(mut record: Value) -> Value {
 }
 
 #[test]
-fn what_is_not_given_is_drawn() {
+fn a_missing_key_and_secret_are_generated() {
     let place = Place::new();
     let drawn = || {
         let added = place.json("consumer add --name Shop");
@@ -35,7 +35,7 @@ fn what_is_not_given_is_drawn() {
 }
 
 #[test]
-fn lists_are_narrowed_by_text_state_and_use() {
+fn consumer_list_filters_by_text_state_and_use() {
     let place = Place::new();
     for (key, name) in [("a", "Shop 100%"), ("b", "Store"), ("shopping", "Other")] {
         place.json(&["consumer", "add", "--key", key, "--name", name]);
@@ -60,7 +60,7 @@ fn lists_are_narrowed_by_text_state_and_use() {
 }
 
 #[test]
-fn a_consumer_is_what_was_asked_for() {
+fn consumer_add_sets_each_option() {
     let place = Place::with("signature.default_dialect = 'legacy'");
     std::fs::write(place.path("key.pem"), KEY).unwrap();
     let added = place.json(&[
@@ -111,7 +111,7 @@ fn a_consumer_is_what_was_asked_for() {
 }
 
 #[test]
-fn secrets_come_from_files_and_from_standard_input() {
+fn consumer_secrets_come_from_files_and_from_standard_input() {
     let place = Place::new();
     let at_file = place.at_file("secret", "from a file\n");
     let add = ["consumer", "add", "--name", "x", "--json", "--secret"];
@@ -137,7 +137,7 @@ fn secrets_come_from_files_and_from_standard_input() {
 }
 
 #[test]
-fn a_key_is_given_once() {
+fn a_consumer_key_is_taken_only_once() {
     let place = Place::new();
     place.consumer("shop");
     // There are no warnings about a consumer that is not registered.
@@ -173,7 +173,7 @@ fn only_public_rsa_keys_are_registered_and_nothing_beside_them_is_kept() {
 }
 
 #[test]
-fn update_changes_what_is_given_and_nothing_else() {
+fn consumer_update_changes_only_what_is_given() {
     let place = Place::new();
     std::fs::write(place.path("key.pem"), KEY).unwrap();
     place.consumer("shop");
@@ -243,7 +243,7 @@ fn a_consumer_restricted_to_its_rsa_key_has_one() {
 }
 
 #[test]
-fn disabling_and_enabling_is_shown() {
+fn commands_that_disable_and_enable_show_the_state() {
     let place = Place::new();
     place.consumer("shop");
     for (verb, enabled) in [("disable", false), ("show", false), ("enable", true)] {
@@ -253,7 +253,7 @@ fn disabling_and_enabling_is_shown() {
 }
 
 #[test]
-fn what_is_valid_and_unwise_is_told_when_all_is_done() {
+fn valid_but_unwise_options_of_a_consumer_are_warned_of_at_the_end() {
     let place = Place::with("[[permission]]\nname = 'read'");
     let ended = place.run("consumer add --name x --key k --permission read --permission reed --callback http://a.test/ --callback http://127.0.0.1/");
     assert_eq!(ended.code, Some(0));
@@ -264,7 +264,7 @@ fn what_is_valid_and_unwise_is_told_when_all_is_done() {
 }
 
 #[test]
-fn the_grace_of_a_secret_is_ended() {
+fn a_command_ends_the_grace_of_a_secret() {
     let place = Place::new();
     place.consumer("c");
     let rotated = place.json("consumer rotate-secret c --grace 1h");
@@ -284,7 +284,7 @@ fn the_grace_of_a_secret_is_ended() {
 }
 
 #[test]
-fn people_get_aligned_columns() {
+fn lists_have_aligned_columns() {
     let place = Place::new();
     place.consumer("a");
     place.consumer("longer");

@@ -6,7 +6,7 @@ use crate::place::{Place, finish};
 use crate::text::has;
 
 #[test]
-fn wrong_usage_is_2_and_one_line() {
+fn wrong_usage_ends_with_2_and_one_line() {
     let place = Place::new();
     for (arguments, expected) in [
         ("consumer add", "--name <NAME>"),
@@ -42,7 +42,7 @@ fn wrong_usage_is_2_and_one_line() {
 }
 
 #[test]
-fn help_and_version_are_no_failures() {
+fn help_and_version_succeed() {
     let place = Place::new();
     let help = place.run("--help").done().stdout;
     for command in [
@@ -75,7 +75,7 @@ fn help_and_version_are_no_failures() {
 }
 
 #[test]
-fn an_invalid_configuration_is_2_with_a_line_for_each_problem() {
+fn an_invalid_configuration_ends_with_2_and_a_line_for_each_problem() {
     let place = Place::with("listen.adress = 'x'\nsignature.timestamp_window = 'soon'");
     let ended = place.run("consumer add --name x");
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
@@ -115,7 +115,7 @@ fn the_option_the_variable_and_the_directory_name_the_configuration() {
 }
 
 #[test]
-fn only_what_registers_something_begins_a_store() {
+fn only_commands_that_register_something_make_a_store() {
     for arguments in [
         "consumer list",
         "consumer show x",
@@ -137,7 +137,7 @@ fn only_what_registers_something_begins_a_store() {
 }
 
 #[test]
-fn what_fails_before_anything_is_registered_begins_no_store() {
+fn a_command_that_fails_before_it_registers_anything_makes_no_store() {
     let place = Place::new();
     for (arguments, input) in [
         ("consumer add --name x --rsa-public-key config.toml", ""),
@@ -152,7 +152,7 @@ fn what_fails_before_anything_is_registered_begins_no_store() {
 }
 
 #[test]
-fn a_store_that_is_none_is_named_and_left_alone() {
+fn a_file_that_is_not_a_store_is_named_and_unchanged() {
     let place = Place::new();
     std::fs::write(
         place.path("countersign.db"),
@@ -169,7 +169,7 @@ fn a_store_that_is_none_is_named_and_left_alone() {
 }
 
 #[test]
-fn what_is_unknown_is_1_and_says_where_to_look() {
+fn an_unknown_name_ends_with_1_and_says_where_to_look() {
     let place = Place::new();
     place.consumer("c");
     place.user("u");
@@ -199,7 +199,7 @@ fn what_is_unknown_is_1_and_says_where_to_look() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_failure() {
+fn a_closed_output_is_not_a_failure() {
     let place = Place::new();
     place.consumer("c");
     let mut child = place
@@ -216,7 +216,7 @@ fn a_reader_that_leaves_is_no_failure() {
 }
 
 #[test]
-fn an_output_that_takes_nothing_is_a_failure() {
+fn a_full_output_is_a_failure() {
     let place = Place::new();
     place.consumer("c");
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();

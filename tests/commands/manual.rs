@@ -17,7 +17,7 @@ fn completions_name_every_command_for_every_shell() {
 }
 
 #[test]
-fn man_writes_a_page_for_each_command() {
+fn manual_pages_exist_for_each_command() {
     let place = Place::new();
     let line = place.run("man config.toml").failed(1);
     assert!(line.contains("config.toml: cannot be written"), "{line}");

@@ -27,7 +27,7 @@ fn use_keys(place: &Place, keys: &str) {
 }
 
 #[test]
-fn a_plain_store_is_encrypted() {
+fn rekey_encrypts_a_plain_store() {
     let place = Place::new();
     place.consumer("shop");
     let line = place.run("rekey").failed(2);
@@ -44,7 +44,7 @@ fn a_plain_store_is_encrypted() {
 }
 
 #[test]
-fn a_store_that_is_not_there_is_an_error() {
+fn rekey_without_a_store_is_an_error() {
     let place = place("['new.key', 'old.key']");
     let line = place.run("rekey").failed(1);
     assert!(line.contains("no such file"), "{line}");

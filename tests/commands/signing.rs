@@ -12,7 +12,7 @@ fn sign<'a>(token: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn what_is_signed_with_the_stores_secrets_holds_with_the_stores_secrets() {
+fn explain_accepts_what_sign_signed_with_the_same_store() {
     let place = Place::new();
     place.consumer("c");
     place.user("alice");
@@ -55,7 +55,7 @@ fn explain_ends_with_1_for_what_the_server_rejects() {
 }
 
 #[test]
-fn a_request_that_was_pasted_is_explained() {
+fn explain_reads_a_pasted_request() {
     let place = Place::new();
     place.consumer("c");
     place.user("alice");
@@ -75,7 +75,7 @@ fn a_request_that_was_pasted_is_explained() {
 
 /// The keys are those of `openssl`, and `explain` verifies with the public one alone.
 #[test]
-fn signs_with_a_private_rsa_key() {
+fn sign_uses_a_private_rsa_key() {
     let place = Place::new();
     let openssl = |arguments: &[&str]| {
         let mut command = std::process::Command::new("openssl");
@@ -110,7 +110,7 @@ fn signs_with_a_private_rsa_key() {
 }
 
 #[test]
-fn secrets_that_are_not_found_are_told_with_the_way_to_give_them() {
+fn missing_secrets_are_named_with_the_option_that_gives_them() {
     let place = Place::new();
     let line = place.run(&sign("t", &[])).failed(1);
     has(&line, &["countersign.db", "--consumer-secret"]);

@@ -25,7 +25,7 @@ fn on_terminal(place: &Place, columns: u16, line: &str) -> String {
 }
 
 #[test]
-fn a_table_fits_and_json_is_whole() {
+fn a_table_fits_the_terminal_and_json_is_complete() {
     let place = Place::new();
     let name = "a name that is long ".repeat(10);
     place
@@ -91,7 +91,7 @@ fn each_command_that_changes_something_names_the_store() {
 }
 
 #[test]
-fn long_work_shows_how_far_it_is_on_a_terminal_alone() {
+fn long_work_shows_its_progress_only_on_a_terminal() {
     let place = Place::new();
     let mut file = "{\"kind\":\"export\",\"version\":1}\n".to_owned();
     for number in 0..60_000 {

@@ -13,7 +13,7 @@ fn place() -> Place {
 }
 
 #[test]
-fn a_token_grants_what_is_asked_for_and_else_all_that_the_consumer_has() {
+fn a_token_has_the_permissions_asked_for_or_all_of_its_consumer() {
     let place = place();
     let issue = |options: &str| format!("token issue --consumer c --user alice{options}");
     let granted = |options: &str| place.json(&issue(options))["permissions"].clone();
@@ -56,7 +56,7 @@ fn a_token_of_a_disabled_consumer_is_warned_of() {
 }
 
 #[test]
-fn lists_are_narrowed_by_user_and_consumer() {
+fn token_list_filters_by_user_and_consumer() {
     let place = place();
     place.consumer("d");
     place.user("bob");

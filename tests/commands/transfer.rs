@@ -42,7 +42,7 @@ fn records(export: &str) -> Vec<&str> {
 }
 
 #[test]
-fn an_export_is_whole_and_its_owners_alone() {
+fn an_export_is_complete_and_only_its_owner_can_read_it() {
     let place = full();
     place.run("export file").done();
     let path = place.path("file");
@@ -182,7 +182,7 @@ fn a_token_that_has_expired_stays_expired_whatever_the_unit_of_its_time() {
 }
 
 #[test]
-fn csv_that_is_wrong_is_named_with_its_line_and_nothing_is_imported() {
+fn wrong_csv_is_named_with_its_line_and_nothing_is_imported() {
     let place = Place::new();
     place.consumer("there");
     let before = export(&place);
@@ -299,7 +299,7 @@ fn an_import_takes_all_or_nothing() {
 }
 
 #[test]
-fn problems_are_reported_together_each_with_its_line() {
+fn all_problems_of_an_import_are_reported_each_with_its_line() {
     let place = Place::new();
     let file = r#"{"kind":"export","version":1}
         {"kind":"consumer","key":"broken","secret":"","name":"Shop"}
@@ -336,7 +336,7 @@ fn problems_are_reported_together_each_with_its_line() {
 }
 
 #[test]
-fn a_dry_run_reports_and_changes_nothing() {
+fn a_dry_run_of_an_import_changes_nothing() {
     let place = Place::new();
     let user = "id,name\n7,alice\n";
     let import = ["import", "-", "--csv", "user", "--json", "--dry-run"];
@@ -357,7 +357,7 @@ fn a_dry_run_reports_and_changes_nothing() {
 }
 
 #[test]
-fn an_existing_systems_keys_are_taken_over_with_what_is_known_of_them() {
+fn keys_of_an_existing_system_are_imported_with_all_their_facts() {
     let place = Place::with("[[permission]]\nname = 'read'");
     let file = r#"
         {"kind":"export","version":1}

@@ -8,7 +8,7 @@ use crate::place::{Place, finish};
 use crate::text::has;
 
 #[test]
-fn a_user_is_what_was_asked_for() {
+fn user_add_sets_each_option() {
     let place = Place::new();
     let add = ["user", "add", "bob", "--json", "--password-stdin"];
     let ended = place.run_with(&add, "password\n").done();
@@ -33,7 +33,7 @@ fn a_password_has_1_to_1024_bytes() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_told_before_a_password_is_asked_for() {
+fn a_taken_user_name_is_reported_before_a_password_is_asked_for() {
     let place = Place::new();
     place.user("alice");
     // There is no terminal, so asking for the password would be another failure.
@@ -95,7 +95,7 @@ fn a_password_is_asked_for_twice_on_the_terminal() {
 }
 
 #[test]
-fn a_weak_password_is_taken_and_on_the_terminal_warned_of() {
+fn a_weak_password_is_accepted_and_warned_of_on_a_terminal() {
     let place = Place::new();
     for (name, password, weakness) in [
         ("alice", "other", Some("is shorter than 8 characters")),
@@ -145,7 +145,7 @@ fn a_user_is_named_by_name_or_id() {
 }
 
 #[test]
-fn update_changes_names_and_sessions_are_listed_and_ended() {
+fn user_commands_change_names_and_list_and_end_sessions() {
     let place = Place::new();
     place.user("ada");
     let id = &place.json("user show ada")["id"];
@@ -177,7 +177,7 @@ fn update_changes_names_and_sessions_are_listed_and_ended() {
 }
 
 #[test]
-fn a_removal_is_confirmed_on_a_terminal() {
+fn removing_a_user_is_confirmed_on_a_terminal() {
     let place = Place::new();
     place.consumer("c");
     place.user("alice");

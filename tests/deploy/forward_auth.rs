@@ -449,7 +449,7 @@ fn copies_only_some(name: &'static str, command: fn(&Path) -> Command) {
 
 /// Sends the commands of the guide to the server, and compares their output.
 #[test]
-fn the_call_of_the_guide_passes_nginx_once() {
+fn the_call_of_the_nginx_guide_passes_once() {
     let gateway = Gateway::start("nginx", "", nginx);
     let directory = &gateway.directory;
     printed(nginx(directory).arg("-t").current_dir(directory));
@@ -690,7 +690,7 @@ const INVENTED: &str = "User Secret Authority Realm Role Roles Admin Tenant Org 
                         Proto-User Prefix H Ho Hos Hosts Hostname Host-User S Se Ser Serve Servers Server-User Service 1 Port Server";
 
 /// What belongs to one connection, and every further spelling of the target, stops at the gateway.
-fn passes_nothing_by_the_way(name: &'static str, command: fn(&Path) -> Command) {
+fn forwards_no_bypassing_request(name: &'static str, command: fn(&Path) -> Command) {
     let config = "identity.assertion = { header = 'X-Auth-Assertion', key_files = ['assertion.pem'], audience = 'https://api.internal' }";
     let gateway = Gateway::start(name, config, command);
     let (api, caller) = (&gateway.api, &gateway.caller);
@@ -880,7 +880,7 @@ macro_rules! servers {
     ($($server:ident)+) => {
         $(mod $server {
             #[test]
-            fn forwards_what_is_permitted_and_nothing_else() {
+            fn forwards_only_permitted_requests() {
                 super::decides(stringify!($server), super::$server);
             }
 
@@ -890,8 +890,8 @@ macro_rules! servers {
             }
 
             #[test]
-            fn passes_nothing_by_the_way() {
-                super::passes_nothing_by_the_way(stringify!($server), super::$server);
+            fn forwards_no_bypassing_request() {
+                super::forwards_no_bypassing_request(stringify!($server), super::$server);
             }
 
             #[test]

@@ -236,12 +236,12 @@ fn nginx(configuration: &'static str) -> impl FnOnce(&Path) -> Command {
 }
 
 #[test]
-fn nginx_with_x_forwarded_fields() {
+fn nginx_with_x_forwarded_fields_passes_signed_calls() {
     passes_signed_calls("nginx", "", nginx("nginx.conf"));
 }
 
 #[test]
-fn nginx_with_the_forwarded_field() {
+fn nginx_with_the_forwarded_field_passes_signed_calls() {
     passes_signed_calls(
         "nginx",
         "listen.forwarded = 'forwarded'",
@@ -250,7 +250,7 @@ fn nginx_with_the_forwarded_field() {
 }
 
 #[test]
-fn haproxy() {
+fn haproxy_passes_signed_calls() {
     passes_signed_calls("haproxy", "", |_| {
         let mut command = Command::new("/usr/sbin/haproxy");
         command.args(["-db", "-f", "haproxy.cfg"]);
@@ -259,7 +259,7 @@ fn haproxy() {
 }
 
 #[test]
-fn haproxy_that_passes_connections_on_by_the_proxy_protocol() {
+fn haproxy_by_the_proxy_protocol_passes_signed_calls() {
     let own_tls = "listen.proxy_protocol = true\nlisten.tls.certificate = 'certificate.pem'\nlisten.tls.key = 'key.pem'";
     for version in ["send-proxy-v2", "send-proxy"] {
         passes_signed_calls(version, own_tls, |directory| {
@@ -274,7 +274,7 @@ fn haproxy_that_passes_connections_on_by_the_proxy_protocol() {
 }
 
 #[test]
-fn caddy() {
+fn caddy_passes_signed_calls() {
     passes_signed_calls("caddy", "", |_| {
         let mut command = Command::new("caddy");
         command.args(["run", "--config", "Caddyfile", "--adapter", "caddyfile"]);
@@ -283,7 +283,7 @@ fn caddy() {
 }
 
 #[test]
-fn traefik() {
+fn traefik_passes_signed_calls() {
     passes_signed_calls("traefik", "", |_| {
         let mut command = tool("traefik");
         command.arg("--configFile=traefik.yaml");
@@ -292,7 +292,7 @@ fn traefik() {
 }
 
 #[test]
-fn envoy() {
+fn envoy_passes_signed_calls() {
     passes_signed_calls("envoy", "", |_| {
         let mut command = tool("envoy");
         command.args([

@@ -85,7 +85,7 @@ fn the_document_lists_every_metric_with_its_type_labels_and_help() {
 }
 
 #[test]
-fn consumers_count_once_they_have_signed_rightly() {
+fn consumers_are_counted_after_a_right_signature() {
     let scene = scene();
     let Scene { proxy, caller, .. } = &scene;
     let count = |consumer: &str, result: &str| {
@@ -103,7 +103,7 @@ fn consumers_count_once_they_have_signed_rightly() {
 }
 
 #[test]
-fn readiness_and_reloads_are_shown() {
+fn metrics_show_readiness_and_reloads() {
     let mut scene = Scene::with("listen.drain_delay = '1m'");
     let proxy = &mut scene.proxy;
     assert_eq!(proxy.metric("countersign_ready"), 1.0);

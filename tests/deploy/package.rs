@@ -27,7 +27,7 @@ fn script(path: &str) -> Command {
 
 #[test]
 #[ignore = "needs root and boots a container: tests/run packages"]
-fn the_debian_package_installs_starts_upgrades_and_goes() {
+fn the_debian_package_installs_starts_upgrades_and_uninstalls() {
     let directory = tempfile::TempDir::new().unwrap();
     let place = PLACE.lock();
     for revision in ["1", "2"] {
@@ -82,7 +82,7 @@ fn the_debian_package_installs_starts_upgrades_and_goes() {
 
 #[test]
 #[ignore = "needs root and cargo-deb: tests/run packages"]
-fn a_release_is_whole() {
+fn a_release_has_all_its_files() {
     let directory = tempfile::TempDir::new().unwrap();
     let at = |name: &str| directory.path().join(name);
     let place = PLACE.lock();

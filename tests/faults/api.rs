@@ -62,7 +62,7 @@ fn serve(mut stream: TcpStream, got: &Got) -> std::io::Result<()> {
 }
 
 #[test]
-fn that_closes_connections_at_random_times_gets_nothing_twice() {
+fn an_api_that_closes_connections_at_random_gets_no_request_twice() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let got = Arc::<Got>::default();
@@ -119,7 +119,7 @@ fn that_closes_connections_at_random_times_gets_nothing_twice() {
 
 /// Without TCP keep-alive the request would wait for a minute, longer than a test does.
 #[test]
-fn that_is_gone_is_noticed_while_it_owes_a_response() {
+fn an_api_that_is_gone_is_noticed_while_it_owes_a_response() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let proxy = Proxy::in_front_of_url(&url)

@@ -144,7 +144,7 @@ fn set(file: &Path, seconds: i64) {
 }
 
 #[test]
-fn that_jumps_and_is_put_right_costs_nothing_and_admits_nothing() {
+fn a_clock_that_jumps_and_is_corrected_admits_no_request_twice() {
     for &jump in &[HOUR, -HOUR, YEARS][..scaled(1, 3)] {
         let mut clock = Clockwork::start();
         clock.passes(0);
@@ -164,7 +164,7 @@ fn that_jumps_and_is_put_right_costs_nothing_and_admits_nothing() {
 }
 
 #[test]
-fn that_jumps_between_two_runs_admits_nothing() {
+fn a_clock_that_jumps_between_two_runs_admits_no_request_twice() {
     for &jump in &[HOUR, -HOUR][..scaled(1, 2)] {
         let mut clock = Clockwork::start();
         clock.passes(0);
@@ -186,7 +186,7 @@ fn that_jumps_between_two_runs_admits_nothing() {
 }
 
 #[test]
-fn that_was_wrong_for_longer_than_a_window_admits_nothing() {
+fn a_clock_that_was_wrong_for_longer_than_a_window_admits_no_request_twice() {
     let mut clock = Clockwork::start();
     clock.passes(0);
     clock.off_by(-HOUR);
@@ -203,7 +203,7 @@ fn that_was_wrong_for_longer_than_a_window_admits_nothing() {
 }
 
 #[test]
-fn that_was_ahead_for_longer_than_a_window_is_reported_and_mended() {
+fn a_clock_that_was_ahead_for_longer_than_a_window_is_reported_and_corrected() {
     let mut clock = Clockwork::start();
     clock.off_by(YEARS);
     clock.passes(YEARS);
@@ -244,7 +244,7 @@ fn that_was_ahead_for_longer_than_a_window_is_reported_and_mended() {
 }
 
 #[test]
-fn that_differs_from_those_of_several_consumers_makes_us_not_ready() {
+fn a_clock_that_differs_from_those_of_several_consumers_is_not_ready() {
     let clock = Clockwork::start();
     let proxy = &clock.proxy;
     let user = proxy.user("bob");

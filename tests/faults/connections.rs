@@ -32,7 +32,7 @@ fn break_off(stream: TcpStream, number: usize) {
 }
 
 #[test]
-fn that_break_off_in_any_state_leak_nothing() {
+fn connections_that_break_off_in_any_state_leak_nothing() {
     let large = vec![b'x'; 4 << 20];
     let api = Upstream::handling(move |exchange| {
         if exchange.seen.target == "/silent" {
@@ -107,7 +107,7 @@ fn that_break_off_in_any_state_leak_nothing() {
 }
 
 #[test]
-fn that_break_off_within_a_tls_handshake_leak_nothing() {
+fn connections_that_break_off_within_a_tls_handshake_leak_nothing() {
     let api = Upstream::start();
     let certificate = Certificate::for_names(&["localhost"]);
     let builder = Proxy::in_front_of(&api);
@@ -157,7 +157,7 @@ fn that_break_off_within_a_tls_handshake_leak_nothing() {
 }
 
 #[test]
-fn idle_ones_cost_nothing() {
+fn idle_connections_cost_no_processor_time() {
     allow_many_descriptors();
     let count = scaled(1_500, 1_500);
     let (_api, proxy, caller) =
@@ -213,7 +213,7 @@ fn from(source: Ipv4Addr, to: SocketAddr) -> TcpStream {
 }
 
 #[test]
-fn too_many_from_one_address_are_turned_away_and_others_are_not() {
+fn too_many_connections_of_one_address_are_closed_and_others_are_not() {
     let (_api, proxy, caller) = Scene::with("limits.connections_per_address = 3").into_parts();
     let target = Target::of(&proxy, &caller.consumer, &caller.token);
     let (greedy, modest) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
@@ -261,7 +261,7 @@ fn half_sent(source: Ipv4Addr, to: SocketAddr, count: usize, part: &[u8]) -> Vec
 }
 
 #[test]
-fn with_half_sent_heads_keep_nobody_from_the_probe_and_admin_listeners() {
+fn half_sent_heads_do_not_block_the_probe_and_admin_listeners() {
     let api = Upstream::start();
     let probe = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let proxy = Proxy::with(&api, &format!("admin.probe_listen = '{probe}'"));
@@ -278,7 +278,7 @@ fn with_half_sent_heads_keep_nobody_from_the_probe_and_admin_listeners() {
 }
 
 #[test]
-fn with_half_sent_heads_keep_no_caller_out() {
+fn half_sent_heads_do_not_keep_callers_out() {
     let (_api, proxy, caller) = Scene::with("limits.connections = 40").into_parts();
     let target = Target::of(&proxy, &caller.consumer, &caller.token);
     let half = half_sent(Ipv4Addr::new(127, 0, 0, 2), target.address, 40, b"G");
@@ -291,7 +291,7 @@ fn with_half_sent_heads_keep_no_caller_out() {
 }
 
 #[test]
-fn of_a_flood_replace_each_other_and_no_slow_caller() {
+fn connections_of_a_flood_replace_each_other_and_no_slow_caller() {
     let config = "limits.connections = 40\nlisten.workers = 1";
     let (_api, proxy, caller) = Scene::with(config).into_parts();
     let target = Target::of(&proxy, &caller.consumer, &caller.token);
@@ -318,7 +318,7 @@ fn of_a_flood_replace_each_other_and_no_slow_caller() {
 }
 
 #[test]
-fn that_are_one_too_many_get_the_whole_503() {
+fn connections_over_the_limit_get_the_whole_503() {
     let api = Upstream::handling(|exchange| {
         exchange.peer_closed();
         Ok(After::Close)
@@ -349,7 +349,7 @@ fn that_are_one_too_many_get_the_whole_503() {
 const SILENCE: Duration = Duration::from_millis(800);
 
 #[test]
-fn that_were_silent_for_a_while_go_on() {
+fn connections_that_were_silent_for_a_while_still_work() {
     let large = vec![b'x'; 6 << 20];
     let api = Upstream::replying(move |seen| match seen.target.as_str() {
         "/large" => Reply::ok(large.clone()),
@@ -409,7 +409,7 @@ fn that_were_silent_for_a_while_go_on() {
 }
 
 #[test]
-fn that_are_silent_are_told_of_the_end() {
+fn silent_connections_are_told_of_the_end() {
     let (_api, mut proxy, caller) = Scene::with("listen.drain = '1h'").into_parts();
     let mut silent = proxy.connect();
     proxy

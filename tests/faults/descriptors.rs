@@ -18,7 +18,7 @@ fn call(target: &Target, stream: &TcpStream) -> Option<Answer> {
 }
 
 #[test]
-fn callers_who_do_nothing_cannot_take_those_by_which_others_are_served() {
+fn idle_callers_cannot_take_the_descriptors_of_others() {
     let api = Upstream::start();
     // 100 less the 64 that are the program's own: 18 callers, each with a connection to the API.
     let mut proxy = Proxy::in_front_of(&api).descriptors(100).start();
@@ -58,7 +58,7 @@ fn callers_who_do_nothing_cannot_take_those_by_which_others_are_served() {
 }
 
 #[test]
-fn running_out_neither_spins_nor_kills_and_ends() {
+fn running_out_of_descriptors_neither_spins_nor_kills_and_passes() {
     let (_api, mut proxy, caller) = Scene::start().into_parts();
     let target = Target::of(&proxy, &caller.consumer, &caller.token);
     let process = Process::of(&proxy);

@@ -12,7 +12,7 @@ use crate::{
 const FIXED: &str = "service.base_url = 'https://api.test'\nlog.access = false";
 
 #[test]
-fn under_load_every_request_on_an_accepted_connection_is_answered() {
+fn a_drain_under_load_answers_every_request_on_an_accepted_connection() {
     let (api, mut proxy, caller) = Scene::with(FIXED).into_parts();
     let mut answered = 0;
     for round in 0..scaled(2, 10) {
@@ -49,7 +49,7 @@ fn under_load_every_request_on_an_accepted_connection_is_answered() {
 }
 
 #[test]
-fn a_kept_connection_gets_one_more_request_marked_as_the_last() {
+fn a_drain_marks_the_response_to_one_more_request_as_the_last() {
     let (go, proceed) = std::sync::mpsc::channel::<()>();
     let proceed = std::sync::Mutex::new(proceed);
     let api = Upstream::replying(move |seen| {
@@ -89,7 +89,7 @@ fn a_kept_connection_gets_one_more_request_marked_as_the_last() {
 }
 
 #[test]
-fn connections_without_a_request_do_not_hold_the_end_up() {
+fn idle_connections_do_not_delay_the_end_of_a_drain() {
     let (_api, mut proxy, caller) = Scene::with("listen.drain = '1h'").into_parts();
     let mut connections = Vec::new();
     for written in [

@@ -136,7 +136,7 @@ impl Replays {
 }
 
 #[test]
-fn a_successor_takes_over_under_load_without_a_gap_and_nothing_passes_twice() {
+fn a_handover_under_load_has_no_gap_and_admits_nothing_twice() {
     let may_end = Arc::default();
     let api = api(&may_end);
     let mut proxy = Proxy::in_front_of(&api).config(CONFIG).activated().start();
@@ -197,7 +197,7 @@ fn a_successor_takes_over_under_load_without_a_gap_and_nothing_passes_twice() {
 }
 
 #[test]
-fn a_form_that_is_too_slow_for_the_handover_is_the_successors() {
+fn a_form_that_is_too_slow_for_the_handover_goes_to_the_successor() {
     let api = Upstream::start();
     let mut proxy = Proxy::in_front_of(&api).config(CONFIG).activated().start();
     let caller = proxy.somebody();
@@ -221,7 +221,7 @@ fn a_form_that_is_too_slow_for_the_handover_is_the_successors() {
 }
 
 #[test]
-fn once_the_window_is_given_up_the_admin_listener_reports_health_alone() {
+fn after_handing_the_nonce_window_over_the_admin_listener_only_reports_health() {
     let may_end = Arc::default();
     let api = api(&may_end);
     let builder = Proxy::in_front_of(&api).config(CONFIG);
@@ -387,7 +387,7 @@ impl Manager {
 }
 
 #[test]
-fn the_service_manager_is_told_of_each_step() {
+fn the_service_manager_is_notified_of_each_step() {
     let manager = Manager::start();
     let api = Upstream::start();
     let mut proxy = manager.runs(Proxy::in_front_of(&api));
@@ -407,7 +407,7 @@ fn the_service_manager_is_told_of_each_step() {
 }
 
 #[test]
-fn a_successor_that_waits_for_the_window_says_so() {
+fn a_successor_that_waits_for_the_nonce_window_says_so() {
     let manager = Manager::start();
     let api = Upstream::start();
     let mut proxy = manager.runs(Proxy::in_front_of(&api).config(CONFIG).activated());

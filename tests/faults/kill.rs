@@ -86,7 +86,7 @@ fn random() -> usize {
 }
 
 #[test]
-fn at_random_loses_no_token_and_admits_no_request_twice() {
+fn a_kill_at_random_loses_no_token_and_admits_no_request_twice() {
     let api = Upstream::start();
     let mut proxy = Proxy::with(&api, FIXED);
     let callbacks = format!("--callback {CALLBACK} --callback oob");

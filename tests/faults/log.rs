@@ -33,7 +33,7 @@ fn written(proxy: &Proxy) -> (usize, usize) {
 }
 
 #[test]
-fn that_nobody_reads_stops_no_request_and_then_tells_what_is_missing() {
+fn a_log_that_nobody_reads_stops_no_request_and_later_counts_the_lost_lines() {
     const REQUESTS: usize = 10_000;
     let (_api, proxy, caller) = Scene::start().into_parts();
     let log = proxy.log();
@@ -73,7 +73,7 @@ fn that_nobody_reads_stops_no_request_and_then_tells_what_is_missing() {
 }
 
 #[test]
-fn is_written_in_full_at_a_clean_stop() {
+fn the_log_is_complete_after_a_clean_stop() {
     const REQUESTS: usize = 2_000;
     let (_api, mut proxy, _) = Scene::start().into_parts();
     let log = proxy.log();

@@ -17,7 +17,7 @@ const LOGINS: usize = 200;
 const MAY_ADD: usize = 72 << 20;
 
 #[test]
-fn of_200_at_once_most_are_told_to_come_back_and_protected_calls_go_on() {
+fn of_200_logins_at_once_most_get_503_and_signed_calls_go_on() {
     let api = Upstream::handling(|exchange| {
         exchange.whole_body()?;
         exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
@@ -120,7 +120,7 @@ fn of_200_at_once_most_are_told_to_come_back_and_protected_calls_go_on() {
 }
 
 #[test]
-fn guesses_beyond_the_allowed_ones_cost_nothing() {
+fn guesses_over_the_limit_cost_no_hashing() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "login.max_failures = '3 per 15m'");
     let user = proxy.user("alice");

@@ -35,7 +35,7 @@ fn proxy(port: u16, lines: &str, config: &str) -> (Proxy, Names) {
 }
 
 #[test]
-fn a_dead_first_address_delays_nobody_for_a_second() {
+fn a_dead_first_address_of_the_api_delays_no_call_for_a_second() {
     let api = each_on_its_own();
     let port = port(&api);
     let _silent = Silent::at(address(2, port));
@@ -53,7 +53,7 @@ fn a_dead_first_address_delays_nobody_for_a_second() {
 }
 
 #[test]
-fn while_the_name_cannot_be_resolved_its_last_addresses_serve_for_a_while() {
+fn the_last_addresses_of_the_api_serve_while_its_name_cannot_be_resolved() {
     let api = each_on_its_own();
     let config = "[upstream]\nstale_addresses = '4s'\nconnect_timeout = '1s'";
     let (proxy, names) = proxy(port(&api), "api.test 127.0.0.1", config);
@@ -113,7 +113,7 @@ fn while_the_name_cannot_be_resolved_its_last_addresses_serve_for_a_while() {
 }
 
 #[test]
-fn another_address_takes_effect_though_connections_are_kept() {
+fn another_address_of_the_api_takes_effect_though_connections_are_kept() {
     let old = Upstream::at(address(2, 0), |_| Reply::ok("old"));
     let new = Upstream::at(address(3, port(&old)), |_| Reply::ok("new"));
     let (proxy, names) = proxy(port(&old), "api.test 127.0.0.2", "upstream.max_age = '1s'");

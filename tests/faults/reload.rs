@@ -36,7 +36,7 @@ fn misses(proxy: &Proxy) -> f64 {
 }
 
 #[test]
-fn under_load_no_request_is_lost_and_nothing_is_forgotten() {
+fn a_reload_under_load_loses_no_request_and_no_nonce() {
     let api = Upstream::start();
     let mut proxy = Proxy::in_front_of(&api)
         .config(FIXED)
@@ -138,7 +138,7 @@ fn under_load_no_request_is_lost_and_nothing_is_forgotten() {
 }
 
 #[test]
-fn connections_to_the_api_stay_unless_their_own_rules_change() {
+fn a_reload_keeps_connections_to_the_api_unless_their_rules_change() {
     let certificate = Certificate::for_names(&["localhost"]);
     let over_tls = Upstream::over_tls(&certificate);
     for api in [Upstream::start(), over_tls] {
@@ -186,7 +186,7 @@ fn reload(proxy: &mut Proxy, text: &str) -> String {
 }
 
 #[test]
-fn what_a_reload_cannot_change_is_named_each_time_and_not_claimed() {
+fn a_reload_names_settings_that_need_a_restart_each_time() {
     let (_api, mut proxy, caller) = Scene::with(FIXED).into_parts();
     let warnings = |proxy: &Proxy| told(proxy, "settings that changed but need a restart");
     // Twice: the running configuration still differs from the written one.
@@ -233,7 +233,7 @@ fn a_reload_does_not_switch_tls_on() {
 }
 
 #[test]
-fn the_number_of_connections_changes_with_a_reload() {
+fn a_reload_changes_the_limit_of_connections() {
     let (_api, mut proxy, caller) = Scene::with(FIXED).into_parts();
     let call = Call::get("/x").of(&caller);
     for limit in ["connections", "connections_per_address"] {

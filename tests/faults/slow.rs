@@ -68,7 +68,7 @@ fn is_cut_short(what: &str, stream: &mut TcpStream, wire: &[u8], at_once: usize)
 }
 
 #[test]
-fn a_head_that_comes_byte_by_byte() {
+fn a_head_that_comes_byte_by_byte_is_cut_at_its_deadline() {
     let api = Upstream::start();
     let (proxy, _, _, target) = with_deadlines(&api, "limits.head_timeout = '1s'");
     let (_, wire) = target.wire(Call::get("/x"));
@@ -95,7 +95,7 @@ fn a_head_that_comes_byte_by_byte() {
 }
 
 #[test]
-fn a_form_that_comes_byte_by_byte() {
+fn a_form_that_comes_byte_by_byte_is_cut_at_its_deadline() {
     let api = Upstream::start();
     let (proxy, consumer, token, target) = with_deadlines(&api, "limits.form_timeout = '500ms'");
     let form = format!("a={}", "x".repeat(200));
@@ -125,7 +125,7 @@ fn a_form_that_comes_byte_by_byte() {
 }
 
 #[test]
-fn a_body_that_goes_on_has_time_and_one_that_stands_still_has_none() {
+fn a_body_with_progress_has_time_and_a_stalled_one_is_cut() {
     let (tell, told) = mpsc::channel();
     let tell = Mutex::new(tell);
     let api = Upstream::handling(move |exchange| {
@@ -167,7 +167,7 @@ fn a_body_that_goes_on_has_time_and_one_that_stands_still_has_none() {
 }
 
 #[test]
-fn a_reader_that_reads_nothing() {
+fn a_caller_that_reads_nothing_is_cut() {
     let (tell, told) = mpsc::channel();
     let tell = Mutex::new(tell);
     let api = Upstream::handling(move |exchange| {
@@ -194,7 +194,7 @@ fn a_reader_that_reads_nothing() {
 }
 
 #[test]
-fn a_refused_body_without_end() {
+fn a_rejected_body_without_end_is_cut() {
     let api = Upstream::start();
     let (proxy, ..) = with_deadlines(&api, "limits.body_timeout = '500ms'");
     let head = format!(
@@ -224,7 +224,7 @@ fn a_refused_body_without_end() {
 }
 
 #[test]
-fn a_kept_connection_that_says_nothing_more() {
+fn an_idle_connection_of_a_caller_is_closed() {
     let api = Upstream::start();
     let (proxy, _, _, target) = with_deadlines(
         &api,
@@ -251,7 +251,7 @@ fn a_kept_connection_that_says_nothing_more() {
 }
 
 #[test]
-fn a_tls_handshake_that_does_not_go_on() {
+fn a_stalled_tls_handshake_is_cut() {
     let api = Upstream::start();
     let certificate = Certificate::for_names(&["localhost"]);
     let builder = Proxy::in_front_of(&api);
@@ -294,7 +294,7 @@ fn full_listener() -> (TcpListener, Vec<TcpStream>) {
 }
 
 #[test]
-fn an_api_that_lets_nobody_in() {
+fn an_api_that_accepts_no_connection_is_504() {
     let short = "upstream.connect_timeout = '500ms'";
     let (listener, filling) = full_listener();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -312,7 +312,7 @@ fn an_api_that_lets_nobody_in() {
 }
 
 #[test]
-fn an_api_that_answers_byte_by_byte_or_not_at_all() {
+fn an_api_that_answers_byte_by_byte_or_not_at_all_is_given_up() {
     let api = Upstream::handling(|exchange| {
         let target = exchange.seen.target.clone();
         if target == "/unread" {
@@ -383,7 +383,7 @@ fn an_api_that_answers_byte_by_byte_or_not_at_all() {
 }
 
 #[test]
-fn an_unused_connection_to_the_api_is_let_go() {
+fn an_idle_connection_to_the_api_is_closed() {
     let (tell, told) = mpsc::channel();
     let tell = Arc::new(Mutex::new(tell));
     let api = Upstream::handling(move |exchange| {

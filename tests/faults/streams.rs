@@ -45,7 +45,7 @@ fn stands_still(count: &AtomicUsize) -> usize {
 }
 
 #[test]
-fn an_answer_of_100_mib_adds_at_most_16_mib_while_its_reader_is_slow() {
+fn a_response_of_100_mib_takes_at_most_16_mib_while_its_reader_is_slow() {
     let written = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&written);
     let api = Upstream::handling(move |exchange| {
@@ -111,7 +111,7 @@ fn an_answer_of_100_mib_adds_at_most_16_mib_while_its_reader_is_slow() {
 }
 
 #[test]
-fn a_body_of_100_mib_adds_at_most_16_mib_while_the_api_is_slow() {
+fn a_request_of_100_mib_takes_at_most_16_mib_while_the_api_is_slow() {
     let go = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&go);
     let api = Upstream::handling(move |exchange| {

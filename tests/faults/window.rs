@@ -84,7 +84,7 @@ fn timestamp(wire: &[u8]) -> i64 {
 }
 
 #[test]
-fn widened_admits_nothing_twice_after_a_kill_and_a_lost_file() {
+fn a_widened_window_admits_nothing_twice_after_a_kill_and_a_lost_file() {
     let mut clock = Clockwork::with_window(NARROW);
     clock.call(0).has_status(200);
     clock.reload(WIDE);
@@ -101,7 +101,7 @@ fn widened_admits_nothing_twice_after_a_kill_and_a_lost_file() {
 }
 
 #[test]
-fn widened_twice_and_then_narrowed_admits_nothing_twice() {
+fn a_window_widened_twice_and_then_narrowed_admits_nothing_twice() {
     let mut clock = Clockwork::with_window(NARROW);
     clock.reload(WIDE / 2);
     clock.comes_to_pass(AHEAD / 2);
@@ -115,7 +115,7 @@ fn widened_twice_and_then_narrowed_admits_nothing_twice() {
 }
 
 #[test]
-fn narrowed_and_widened_again_admits_nothing_twice_in_one_run() {
+fn a_window_narrowed_and_widened_admits_nothing_twice_in_one_run() {
     let mut clock = Clockwork::with_window(WIDE);
     clock.call(-AHEAD).has_status(200);
     clock.call(0).has_status(200);
@@ -137,7 +137,7 @@ fn narrowed_and_widened_again_admits_nothing_twice_in_one_run() {
 }
 
 #[test]
-fn widened_while_the_lost_nonces_are_waited_for_admits_nothing_twice() {
+fn a_window_widened_while_waiting_for_lost_nonces_admits_nothing_twice() {
     let mut clock = Clockwork::with_window(NARROW);
     clock.call(0).has_status(200);
     clock.call(NARROW.cast_signed()).has_status(200);
@@ -151,7 +151,7 @@ fn widened_while_the_lost_nonces_are_waited_for_admits_nothing_twice() {
 }
 
 #[test]
-fn widened_while_the_clock_is_wrong_admits_nothing_twice() {
+fn a_window_widened_while_the_clock_is_wrong_admits_nothing_twice() {
     for jump in [-3_600, 3_600] {
         let mut clock = Clockwork::with_window(NARROW);
         clock.call(0).has_status(200);

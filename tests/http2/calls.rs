@@ -85,7 +85,7 @@ fn bodies_go_up_with_and_without_a_length() {
 }
 
 #[test]
-fn forms_are_proved_before_they_are_forwarded() {
+fn forms_are_verified_before_they_are_forwarded() {
     let Scene { api, proxy, caller } = Scene::start();
     run(async {
         let mut client = Client::to(&proxy).await;
@@ -113,7 +113,7 @@ fn forms_are_proved_before_they_are_forwarded() {
 }
 
 #[test]
-fn answers_come_down_in_every_framing() {
+fn responses_arrive_in_every_framing() {
     let large = "0123456789abcdef".repeat(1 << 18);
     let api = {
         let large = large.clone();
@@ -151,7 +151,7 @@ fn answers_come_down_in_every_framing() {
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_reset_and_never_looks_whole() {
+fn a_response_that_breaks_off_resets_its_stream() {
     let api = Upstream::replying(|seen| match seen.target.as_str() {
         "/length" => Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf").closing(),
         "/chunked" => {
@@ -180,7 +180,7 @@ fn an_answer_that_breaks_off_is_reset_and_never_looks_whole() {
 }
 
 #[test]
-fn requests_of_one_connection_run_beside_each_other() {
+fn requests_of_one_connection_run_concurrently() {
     let all = Arc::new(Barrier::new(8));
     let api = Upstream::replying(move |_| {
         all.wait();
@@ -233,7 +233,7 @@ fn only_so_many_are_served(proxy: Builder, api: &Upstream, gate: &Gate, served: 
 }
 
 #[test]
-fn limit_bounds_the_requests_served_at_once() {
+fn the_limit_of_streams_bounds_the_requests_served_at_once() {
     let gate = Gate::default();
     let api = gate.api();
     let proxy = Proxy::in_front_of(&api).config("limits.concurrent_requests = 7");
@@ -241,7 +241,7 @@ fn limit_bounds_the_requests_served_at_once() {
 }
 
 #[test]
-fn streams_cannot_take_the_descriptors_of_others() {
+fn the_streams_of_one_caller_cannot_take_the_descriptors_of_others() {
     let gate = Gate::default();
     let api = gate.api();
     // 100 less the 64 that are the program's own: 18 requests, each with a connection to the API.
@@ -278,7 +278,7 @@ impl Gate {
 }
 
 #[test]
-fn a_caller_that_waits_for_100_is_refused_first_or_goes_on_by_itself() {
+fn a_caller_that_waits_for_100_is_rejected_first_or_goes_on_by_itself() {
     let api = Upstream::replying(|seen| Reply::ok(&seen.body));
     let proxy = Proxy::in_front_of(&api).start();
     let caller = proxy.somebody();
@@ -311,7 +311,7 @@ fn a_caller_that_waits_for_100_is_refused_first_or_goes_on_by_itself() {
 }
 
 #[test]
-fn a_cookie_in_crumbs_arrives_whole_and_ours_stays_here() {
+fn a_split_cookie_arrives_joined_and_without_ours() {
     let Scene { api, proxy, caller } = Scene::start();
     run(async {
         let mut client = Client::to(&proxy).await;
@@ -329,7 +329,7 @@ fn a_cookie_in_crumbs_arrives_whole_and_ours_stays_here() {
 }
 
 #[test]
-fn a_caller_that_leaves_an_answer_that_pauses_ends_its_request_at_the_api() {
+fn a_caller_that_leaves_a_paused_response_ends_its_request_at_the_api() {
     let api = Upstream::handling(|exchange| {
         exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun")?;
         exchange.peer_closed();
@@ -368,7 +368,7 @@ fn a_caller_that_leaves_an_answer_that_pauses_ends_its_request_at_the_api() {
 }
 
 #[test]
-fn a_caller_that_leaves_a_body_nobody_takes_ends_its_request_at_the_api() {
+fn a_caller_that_leaves_an_unread_body_ends_its_request_at_the_api() {
     let gate = Gate::default();
     let api = {
         let gate = gate.clone();

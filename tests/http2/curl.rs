@@ -23,7 +23,7 @@ fn curl(proxy: &Proxy, call: &Call, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn curl_speaks_it_by_alpn() {
+fn curl_speaks_http2_by_alpn() {
     let api = Upstream::start();
     let directory = tempfile::TempDir::new().unwrap();
     let (certificate, key) = Certificate::for_names(&["localhost"]).write(directory.path());

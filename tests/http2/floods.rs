@@ -129,7 +129,7 @@ fn header_blocks_without_end_end_the_connection() {
 }
 
 #[test]
-fn a_small_block_that_unpacks_into_a_large_one_is_refused() {
+fn a_header_block_that_unpacks_into_a_large_one_is_rejected() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     // A field of 4,000 bytes put into the table once (RFC 7541 section 6.2.1), then named 10,000 times by one byte each.
@@ -188,7 +188,7 @@ fn a_flood_of_streams_waits_for_its_turn() {
 
 /// CVE-2019-9517: responses that are requested and not read. Each keeps its request under way until it is read.
 #[test]
-fn responses_that_nobody_takes_keep_their_requests_under_way() {
+fn unread_responses_count_as_running_requests() {
     let api = Upstream::start();
     let proxy = Proxy::with(
         &api,
@@ -261,7 +261,7 @@ fn growth_by_untaken(proxy: &Proxy, connections: u32, window: u32, path: &str) -
 const WINDOWS: [u32; 3] = [0, 1, 0x7fff_ffff];
 
 #[test]
-fn responses_that_nobody_takes_hold_little_memory() {
+fn unread_responses_hold_little_memory() {
     const MIB: u64 = 1 << 20;
     for window in WINDOWS {
         let api = Upstream::replying(|_| Reply::ok(vec![b'x'; 60_000]));
@@ -305,7 +305,7 @@ fn responses_that_nobody_takes_hold_little_memory() {
 
 /// The pages of a connection whose caller takes none of them wait in 256 KiB, however many streams it opens.
 #[test]
-fn pages_that_nobody_takes_are_bounded_by_the_connection() {
+fn unread_pages_are_bounded_by_the_connection() {
     const MIB: u64 = 1 << 20;
     let api = Upstream::start();
     let proxy = Proxy::with(
@@ -328,7 +328,7 @@ fn pages_that_nobody_takes_are_bounded_by_the_connection() {
 
 /// A caller that takes them gets them all, although they are more than wait at once.
 #[test]
-fn a_hundred_pages_at_once_arrive_whole() {
+fn a_hundred_pages_at_once_arrive_complete() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "limits.body_timeout = '10m'");
     let login = head(

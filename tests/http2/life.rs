@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[test]
-fn sigterm_lets_what_is_under_way_finish_and_says_that_no_more_is_taken() {
+fn sigterm_finishes_running_streams_and_sends_goaway() {
     let api = Upstream::replying(|seen| {
         if seen.target == "/slow" {
             std::thread::sleep(Duration::from_millis(700));
@@ -88,7 +88,7 @@ fn a_caller_that_ignores_the_end_gets_503_once_the_nonces_are_given_up() {
 }
 
 #[test]
-fn idle_connections_are_told_and_closed() {
+fn idle_http2_connections_get_goaway_and_are_closed() {
     let api = Upstream::start();
     let proxy = Proxy::with(
         &api,
@@ -113,7 +113,7 @@ fn idle_connections_are_told_and_closed() {
 }
 
 #[test]
-fn what_is_begun_must_come_to_its_end() {
+fn cut_frames_and_open_header_blocks_end_the_connection() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "[limits]\nhead_timeout = '2s'\nidle_timeout = '60s'");
     let head = block(&[(":method", "GET")]);
@@ -133,7 +133,7 @@ fn what_is_begun_must_come_to_its_end() {
 }
 
 #[test]
-fn bodies_either_way_must_make_progress() {
+fn bodies_of_streams_must_make_progress() {
     let api = Upstream::replying(|_| Reply::ok(vec![b'x'; 1 << 20]));
     let proxy = Proxy::with(
         &api,
@@ -162,7 +162,7 @@ fn bodies_either_way_must_make_progress() {
 
 /// A caller may open no window at all: the response is aborted, and so is the connection to the API that it came by.
 #[test]
-fn a_stream_that_takes_nothing_is_reset_and_the_api_let_go() {
+fn an_unread_stream_is_reset_and_its_upstream_request_ended() {
     let (tell, told) = std::sync::mpsc::channel();
     let tell = std::sync::Mutex::new(tell);
     let api = Upstream::handling(move |exchange| {

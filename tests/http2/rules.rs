@@ -6,7 +6,7 @@ use crate::{
 };
 
 #[test]
-fn what_http_1_1_refuses_is_refused() {
+fn requests_that_http_1_1_rejects_are_rejected_over_http2() {
     let Scene { api, proxy, caller } =
         Scene::with("[limits]\nhead_fields = 20\ntarget_bytes = '1KiB'\nform_bytes = '1KiB'");
     run(async {
@@ -102,7 +102,7 @@ fn refused(proxy: &Proxy, fields: &[(&str, &str)], body: Option<&[u8]>) -> bool 
 }
 
 #[test]
-fn what_only_http_2_can_get_wrong_is_refused() {
+fn requests_that_only_http2_can_malform_are_rejected() {
     let api = Upstream::start();
     // Everything is open, so that only HTTP's own rules can refuse.
     let proxy = Proxy::with(&api, "[operations]\nunlisted = 'anonymous'");
@@ -189,7 +189,7 @@ fn what_only_http_2_can_get_wrong_is_refused() {
 }
 
 #[test]
-fn a_body_of_another_length_than_announced_is_never_whole_at_the_api() {
+fn a_body_of_another_length_than_announced_is_never_complete_at_the_api() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "[operations]\nunlisted = 'anonymous'");
     let host = proxy.host();
@@ -227,7 +227,7 @@ fn a_body_of_another_length_than_announced_is_never_whole_at_the_api() {
 }
 
 #[test]
-fn trailers_never_become_fields() {
+fn trailers_never_become_header_fields() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "[operations]\nunlisted = 'anonymous'");
     let mut raw = Raw::to(proxy.address());
@@ -258,7 +258,7 @@ fn is_ended(connection: &mut Connection) {
 }
 
 #[test]
-fn it_can_be_switched_off() {
+fn http2_can_be_switched_off() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "[listen]\nhttp2 = false");
     let mut connection = proxy.connect();
@@ -268,7 +268,7 @@ fn it_can_be_switched_off() {
 }
 
 #[test]
-fn it_begins_on_a_fresh_connection_only_and_with_its_whole_preface() {
+fn http2_begins_only_with_a_whole_preface_on_a_fresh_connection() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "[operations]\nunlisted = 'anonymous'");
     let mut kept = proxy.connect();

@@ -13,7 +13,7 @@ use crate::{
 const OPEN: &str = "[operations]\nunlisted = 'anonymous'";
 
 #[test]
-fn calls_go_on_in_the_form_of_http_2() {
+fn calls_are_forwarded_over_http2() {
     let api = Api::start();
     let proxy = api.behind().start();
     let caller = proxy.somebody();
@@ -75,7 +75,7 @@ fn calls_go_on_in_the_form_of_http_2() {
 }
 
 #[test]
-fn grpc_passes_with_its_trailers() {
+fn grpc_passes_with_its_trailers_over_http2() {
     let api = Api::start();
     let proxy = api.behind().start();
     let caller = proxy.somebody();
@@ -143,7 +143,7 @@ fn trusting(builder: Builder, certificate: &Certificate) -> Proxy {
 }
 
 #[test]
-fn over_tls_alpn_decides() {
+fn alpn_decides_on_http2_to_the_api() {
     let certificate = Certificate::for_names(&["localhost"]);
     let api = Api::over_tls(with_alpn(&certificate, &[b"h2", b"http/1.1"]));
     let proxy = trusting(api.behind(), &certificate);
@@ -174,7 +174,7 @@ fn over_tls_alpn_decides() {
 }
 
 #[test]
-fn many_streams_share_a_connection() {
+fn many_streams_share_an_upstream_connection() {
     let api = Api::start();
     let proxy = api.behind().config(OPEN).start();
     let many = 4 * STREAMS;
@@ -199,7 +199,7 @@ fn many_streams_share_a_connection() {
 
 /// The API may have acted on a request whose connection or stream ended without a response.
 #[test]
-fn a_request_that_was_written_is_not_sent_again() {
+fn a_request_that_was_written_over_http2_is_not_sent_again() {
     for (method, path) in [
         ("GET", "/hang-up"),
         ("DELETE", "/hang-up"),
@@ -218,7 +218,7 @@ fn a_request_that_was_written_is_not_sent_again() {
 }
 
 #[test]
-fn a_connection_that_says_goaway_finishes_what_it_has_and_gets_no_more() {
+fn an_upstream_connection_with_goaway_finishes_its_streams_and_gets_no_more() {
     let api = Api::start();
     let proxy = api.behind().config(OPEN).start();
     run(async {
@@ -280,7 +280,7 @@ fn an_api_that_is_too_slow_has_its_stream_reset() {
 
 /// It answers no PING. Without one the request would wait for a minute, longer than a test does.
 #[test]
-fn an_api_that_is_gone_is_noticed_while_it_owes_a_response() {
+fn an_http2_api_that_is_gone_is_noticed_while_it_owes_a_response() {
     let api = Api::start();
     let proxy = api.behind().config(OPEN).start();
     proxy.send(Call::get("/x")).has_status(200);
@@ -290,7 +290,7 @@ fn an_api_that_is_gone_is_noticed_while_it_owes_a_response() {
 }
 
 #[test]
-fn a_caller_that_leaves_or_breaks_off_resets_the_stream() {
+fn a_caller_that_leaves_resets_the_upstream_stream() {
     let api = Api::start();
     let proxy = api.behind().config(OPEN).start();
     let mut connection = proxy.connect();
@@ -318,7 +318,7 @@ fn a_caller_that_leaves_or_breaks_off_resets_the_stream() {
 }
 
 #[test]
-fn a_response_before_the_end_of_the_body_arrives() {
+fn a_response_before_the_end_of_the_body_arrives_over_http2() {
     let api = Api::start();
     let proxy = api.behind().config(OPEN).start();
     run(async {
@@ -337,7 +337,7 @@ fn a_response_before_the_end_of_the_body_arrives() {
 }
 
 #[test]
-fn an_unused_connection_is_let_go() {
+fn an_idle_upstream_connection_of_http2_is_closed() {
     let api = Api::start();
     let proxy = api
         .behind()
@@ -351,7 +351,7 @@ fn an_unused_connection_is_let_go() {
 
 /// HTTP/2 has no Upgrade (RFC 9113 §8.6): WebSocket uses a connection of HTTP/1.1.
 #[test]
-fn websocket_goes_by_http_1_1() {
+fn a_websocket_goes_to_an_http2_api_by_http_1_1() {
     let api = Upstream::handling(|exchange| {
         exchange.write(
             "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\

@@ -22,7 +22,7 @@ fn providers() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_file_passes_check() {
+fn every_provider_file_passes_check() {
     let api = Upstream::start();
     for provider in providers() {
         let mut builder = Proxy::in_front_of(&api).config(&file(&provider));
@@ -33,7 +33,7 @@ fn every_file_passes_check() {
 }
 
 #[test]
-fn every_file_is_named_in_the_documents() {
+fn every_provider_file_is_named_in_the_documents() {
     for document in ["deploy/providers/README.md", "docs/migrating.md"] {
         let text = std::fs::read_to_string(root().join(document)).unwrap();
         for provider in providers() {

@@ -35,7 +35,7 @@ impl Stage {
 }
 
 #[test]
-fn twitter() {
+fn sdks_of_twitter_work_unchanged() {
     let stage = Stage::of("twitter");
     let tweepy = stage.python("tweepy", &stage.shop(), json!({}));
     tweepy.walks("permission_denied");
@@ -71,7 +71,7 @@ fn twitter() {
 }
 
 #[test]
-fn twitter_by_its_new_name() {
+fn sdks_of_twitter_by_its_new_name_work_unchanged() {
     let stage = Stage::renamed("twitter", "twitter.com", "x.com");
     let v2 = stage.node("twitter-api-v2", &stage.shop(), json!({}));
     let token = v2.walks("permission_denied");
@@ -96,7 +96,7 @@ fn twitter_by_its_new_name() {
 }
 
 #[test]
-fn flickr() {
+fn sdks_of_flickr_work_unchanged() {
     let stage = Stage::of("flickr");
     let facts = |token: &Value, id: &str| {
         assert_eq!(
@@ -140,7 +140,7 @@ fn flickr() {
 }
 
 #[test]
-fn tumblr() {
+fn sdks_of_tumblr_work_unchanged() {
     let stage = Stage::of("tumblr");
     let by = stage.shop();
     let api_key = format!("?api_key={}", by.0.key);
@@ -169,7 +169,7 @@ fn tumblr() {
 }
 
 #[test]
-fn discogs() {
+fn sdks_of_discogs_work_unchanged() {
     let stage = Stage::of("discogs");
     let client = stage.python("discogs_client", &stage.shop(), json!({}));
     client.walks("401");
@@ -201,7 +201,7 @@ fn discogs() {
 }
 
 #[test]
-fn trello() {
+fn sdks_of_trello_work_unchanged() {
     let stage = Stage::of("trello");
     let strict = stage.python("trello", &stage.consumer("--callback oob"), json!({}));
     strict.never_walks("parameter_absent");
@@ -229,7 +229,7 @@ fn trello() {
 }
 
 #[test]
-fn openstreetmap() {
+fn sdks_of_openstreetmap_work_unchanged() {
     let stage = Stage::of("openstreetmap");
     let allauth = stage.allauth("openstreetmap", "");
     allauth.walks("cancelled");

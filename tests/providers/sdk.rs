@@ -11,14 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     stage::Stage,
-    support::{
-        Consumer, Token, Visitor,
-        http::{find, latin1},
-        installed,
-        legs::query_value,
-        signer::form_pairs,
-        upstream::Seen,
-    },
+    support::{Consumer, Token, Visitor, installed, signer::form_pairs, upstream::Seen},
 };
 
 /// The address to which browsers are sent back.

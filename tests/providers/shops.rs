@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::{sdk::CALLBACK, stage::Stage};
 
 #[test]
-fn magento_1() {
+fn sdks_of_magento_1_work_unchanged() {
     let stage = Stage::of("magento1");
     stage
         .node("magento-rest-api", &stage.shop(), json!({}))
@@ -23,7 +23,7 @@ fn magento_1() {
 }
 
 #[test]
-fn magento_2() {
+fn sdks_of_magento_2_work_unchanged() {
     let stage = Stage::of("magento2");
     stage.node("magento-api-rest", &stage.shop(), json!({})).calls(&[
         "GET /rest/V1/products ?searchCriteria[sort_orders][0][field]=id ?searchCriteria[sort_orders][0][direction]=ASC \
@@ -45,7 +45,7 @@ fn magento_2() {
 
 /// The host name of this SDK's shop is built in.
 #[test]
-fn magento_2_by_social_auth() {
+fn social_auth_completes_the_flow_of_magento_2() {
     let stage = Stage::renamed("magento2", "magento.example.com", "docentedigital.app");
     let social = stage.social_auth("oauth_magento.oauth_magento_openedx.MagentoOAuth1");
     social.walks("AuthProviderError");
@@ -53,7 +53,7 @@ fn magento_2_by_social_auth() {
 }
 
 #[test]
-fn woocommerce() {
+fn sdks_of_woocommerce_work_unchanged() {
     let stage = Stage::of("woocommerce");
     // This client decodes `%41` before it signs, and sends it as it is.
     let settings = json!({ "tricky": "ü + & % ~ * ' =" });

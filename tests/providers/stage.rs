@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::{
     api,
     authority::Authority,
-    support::{Consumer, Proxy, Token, Upstream, User, upstream::Seen},
+    support::{Consumer, Proxy, Token, Upstream, User},
 };
 
 pub(crate) struct Stage {

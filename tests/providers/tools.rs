@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::{authority::rsa_key, sdk::CALLBACK, stage::Stage};
 
 #[test]
-fn jira() {
+fn sdks_of_jira_work_unchanged() {
     let stage = Stage::of("jira");
     let key = rsa_key();
     let public = stage.proxy.directory().join("shop.pem");
@@ -36,7 +36,7 @@ fn jira() {
 }
 
 #[test]
-fn launchpad() {
+fn sdks_of_launchpad_work_unchanged() {
     let stage = Stage::of("launchpad");
     let by = stage.consumer_without_secret();
     let launchpadlib = stage.python("launchpadlib", &by, json!({}));
@@ -51,7 +51,7 @@ fn launchpad() {
 }
 
 #[test]
-fn maas() {
+fn sdks_of_maas_work_unchanged() {
     let stage = Stage::of("maas");
     let by = stage.consumer_without_secret();
     // The values of its multipart bodies are in base64.
@@ -67,7 +67,7 @@ fn maas() {
 }
 
 #[test]
-fn netsuite() {
+fn sdks_of_netsuite_work_unchanged() {
     let stage = Stage::of("netsuite");
     stage.python("netsuite", &stage.shop(), json!({})).calls(&[
         "GET /services/rest/record/v1/salesOrder ?q={T} ?limit=10 ?fields=",
@@ -93,7 +93,7 @@ fn netsuite() {
 }
 
 #[test]
-fn schoology() {
+fn sdks_of_schoology_work_unchanged() {
     let stage = Stage::of("schoology");
     let by = stage.consumer(&format!("--callback {CALLBACK} --accept callback_absent"));
     let schoolopy = stage.python("schoolopy", &by, json!({}));

@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[test]
-fn mediawiki() {
+fn sdks_of_mediawiki_work_unchanged() {
     let stage = Stage::of("mediawiki");
     let options = format!("--callback {CALLBACK} --key {WIKI_KEY} --secret {WIKI_SECRET}");
     let by = stage.consumer(&options);
@@ -38,7 +38,7 @@ fn mediawiki() {
 }
 
 #[test]
-fn wordpress() {
+fn sdks_of_wordpress_work_unchanged() {
     let stage = Stage::of("wordpress");
     let api = stage.python("wordpress_api", &stage.shop(), json!({}));
     api.walks("returned 401");

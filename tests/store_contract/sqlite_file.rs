@@ -233,7 +233,7 @@ fn names_what_is_wrong_with_the_place() {
 }
 
 #[tokio::test]
-async fn a_name_is_only_a_name() {
+async fn a_file_name_is_never_a_uri_or_a_database_in_memory() {
     // To SQLite these two would be a database in memory and a URI with options.
     let directory = tempfile::tempdir().unwrap();
     for name in [":memory:", "file:store.db?mode=memory"] {

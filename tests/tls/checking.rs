@@ -161,7 +161,7 @@ fn handshakes_that_fail_are_counted_by_their_reason() {
 }
 
 #[test]
-fn one_expired_certificate_of_several_is_named() {
+fn one_expired_certificate_of_several_is_reported() {
     let (api, authority) = (Upstream::start(), Authority::new("CA"));
     let (good, bad) = (
         authority.server(&["localhost"]),

@@ -50,7 +50,7 @@ fn a_login_is_checked_by_a_system_of_a_private_authority() {
 }
 
 #[test]
-fn no_password_goes_to_a_system_that_is_not_the_right_one() {
+fn no_password_goes_to_a_login_system_with_a_wrong_certificate() {
     let api = Upstream::start();
     let (authority, other) = (Authority::new("CA"), Authority::new("other CA"));
     let expired = rcgen::KeyPair::generate().unwrap();

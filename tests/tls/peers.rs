@@ -10,7 +10,7 @@ use crate::support::Upstream;
 use crate::support::has;
 
 #[test]
-fn only_a_certificate_of_the_authority_lets_in() {
+fn only_a_client_certificate_of_the_authority_is_accepted() {
     let (api, authority, other) = (
         Upstream::start(),
         Authority::new("CA"),

@@ -91,7 +91,7 @@ fn a_resumed_session_does_not_outlive_the_authority_of_its_peer() {
 }
 
 #[test]
-fn authorities_that_begin_to_be_demanded_end_the_sessions_before() {
+fn newly_demanded_client_authorities_end_earlier_tls_sessions() {
     let (api, authority) = (Upstream::start(), Authority::new("CA"));
     let mut proxy = with_tls(&api, &authority.server(&["localhost"])).start();
     let caller = Caller::trusting(&authority);

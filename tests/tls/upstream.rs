@@ -46,7 +46,7 @@ fn trusting(builder: Builder, authority: &Authority) -> Builder {
 }
 
 #[test]
-fn an_api_that_is_not_the_right_one_is_502_and_the_log_says_why() {
+fn an_api_with_a_wrong_certificate_is_502_and_the_log_says_why() {
     let (authority, other) = (Authority::new("CA"), Authority::new("other CA"));
     let expired = authority.sign(
         &["localhost"],
@@ -85,7 +85,7 @@ fn an_api_that_is_not_the_right_one_is_502_and_the_log_says_why() {
 }
 
 #[test]
-fn the_name_to_be_shown_can_be_another_than_the_address() {
+fn the_expected_name_of_the_api_can_differ_from_its_address() {
     let authority = Authority::new("CA");
     let api = Upstream::over_tls_with(server(&authority.server(&["elsewhere.test"]), None));
     let proxy = trusting(Proxy::in_front_of(&api), &authority)
@@ -159,7 +159,7 @@ fn answering(authority: &Authority, answer: &'static str, proper: bool) -> Socke
 }
 
 #[test]
-fn an_answer_until_close_is_whole_only_with_close_notify() {
+fn a_response_until_close_is_complete_only_with_close_notify() {
     let authority = Authority::new("CA");
     let answer = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nas far as it goes";
     for proper in [true, false] {
@@ -187,7 +187,7 @@ fn an_answer_until_close_is_whole_only_with_close_notify() {
 }
 
 #[test]
-fn an_answer_with_a_length_is_whole_without_close_notify() {
+fn a_response_with_a_length_is_complete_without_close_notify() {
     let authority = Authority::new("CA");
     let whole = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nwhole";
     let address = answering(&authority, whole, false);

@@ -43,7 +43,7 @@ fn plain_http_is_told_that_this_port_is_for_https() {
 }
 
 #[test]
-fn garbage_ends_the_connection_and_nothing_else() {
+fn garbage_ends_only_its_connection() {
     let (api, authority) = (Upstream::start(), Authority::new("CA"));
     let mut proxy = with_tls(&api, &authority.server(&["localhost"]))
         .config("limits.handshake_timeout = '1s'")
@@ -80,7 +80,7 @@ fn garbage_ends_the_connection_and_nothing_else() {
 }
 
 #[test]
-fn a_cut_request_is_never_whole() {
+fn a_cut_request_never_reaches_the_api_as_complete() {
     let (api, authority) = (Upstream::start(), Authority::new("CA"));
     let proxy = with_tls(&api, &authority.server(&["localhost"])).start();
     let caller = Caller::trusting(&authority);
@@ -136,7 +136,7 @@ fn an_idle_connection_is_ended_with_close_notify() {
 }
 
 #[test]
-fn an_answer_that_was_cut_is_reset() {
+fn a_response_that_was_cut_resets_the_connection() {
     // Many callers accept a missing close_notify: to HTTP/1.0 only the reset shows the cut.
     let cut = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
     let (api, authority) = (
@@ -155,7 +155,7 @@ fn an_answer_that_was_cut_is_reset() {
 }
 
 #[test]
-fn every_answer_ends_with_close_notify() {
+fn every_tls_connection_ends_with_close_notify() {
     let (api, authority) = (Upstream::start(), Authority::new("CA"));
     let proxy = with_tls(&api, &authority.server(&["localhost"])).start();
     let caller = Caller::trusting(&authority);

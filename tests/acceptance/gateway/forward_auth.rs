@@ -61,7 +61,7 @@ fn status(way: Way, answer: &Answer) -> u16 {
 }
 
 #[test]
-fn a_signed_call_is_permitted_once_and_its_identity_is_in_the_response() {
+fn a_described_call_is_permitted_once_and_its_identity_is_in_the_response() {
     let Scene { api, proxy, caller } = Scene::with("forward_auth.listen = '127.0.0.1:0'");
     let (user, key) = (&*caller.user.id, &*caller.consumer.key);
     for way in WAYS {
@@ -97,7 +97,7 @@ fn a_signed_call_is_permitted_once_and_its_identity_is_in_the_response() {
 }
 
 #[test]
-fn of_one_request_at_both_listeners_at_once_one_passes() {
+fn of_one_request_at_both_listeners_at_once_only_one_passes() {
     let Scene { api, proxy, caller } = Scene::with("forward_auth.listen = '127.0.0.1:0'");
     let mut permitted = 0;
     for round in 0..10 {
@@ -125,7 +125,7 @@ fn of_one_request_at_both_listeners_at_once_one_passes() {
 }
 
 #[test]
-fn all_identity_headers_are_there_whoever_calls() {
+fn every_permission_has_all_identity_headers() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, CONFIG);
     let consumer = proxy.consumer_with("Shop", "--permission members");
@@ -163,7 +163,7 @@ fn all_identity_headers_are_there_whoever_calls() {
 }
 
 #[test]
-fn the_assertion_is_there_and_empty_where_none_applies() {
+fn a_permission_without_an_assertion_has_an_empty_header_for_it() {
     let builder = Builder::for_forward_auth().config(CONFIG).config(
         "identity.assertion = { header = 'X-Auth-Assertion', key_files = ['key.pem'], audience = 'https://api.internal' }",
     );
@@ -186,7 +186,7 @@ fn the_assertion_is_there_and_empty_where_none_applies() {
 }
 
 #[test]
-fn each_rejection_is_the_proxys_own_and_nginx_learns_it_in_a_field() {
+fn a_rejection_is_that_of_the_public_listener_and_nginx_gets_it_in_a_field() {
     let Scene { proxy, caller, .. } = Scene::with(CONFIG);
     let secret = caller.consumer.clone();
     let wrong = crate::support::Consumer::new(secret.key, "wrong");
@@ -275,7 +275,7 @@ fn raw(proxy: &Proxy, head: &str) -> Answer {
 }
 
 #[test]
-fn an_own_field_is_there_once_and_not_empty() {
+fn a_description_has_each_field_once_and_not_empty() {
     let Scene { api, proxy, .. } = Scene::with(CONFIG);
     let origin = proxy.origin();
     for way in WAYS {
@@ -473,7 +473,7 @@ fn nothing_in_a_described_url_can_be_read_in_two_ways() {
 }
 
 #[test]
-fn without_a_described_scheme_the_public_urls_tell_it() {
+fn a_missing_described_scheme_comes_from_the_public_urls() {
     let proxy = Builder::for_forward_auth()
         .config(
             "service.base_url = 'https://auth.example.com'\n\
@@ -558,7 +558,7 @@ fn a_body_that_the_signature_covers_is_not_verified_without_it() {
 }
 
 #[test]
-fn limits_are_those_of_the_public_listener() {
+fn described_requests_have_the_limits_of_the_public_listener() {
     let Scene {
         api: _api,
         proxy,
@@ -604,7 +604,7 @@ fn limits_are_those_of_the_public_listener() {
 }
 
 #[test]
-fn a_full_nonce_window_is_503_at_every_description() {
+fn a_full_nonce_window_is_503_for_every_description() {
     let scene = Scene::with("forward_auth.listen = '127.0.0.1:0'\nnonce.max_entries = 1");
     let call = || Call::get("/").of(&scene.caller);
     scene.proxy.passes(call());
@@ -780,7 +780,7 @@ fn an_upgrade_is_permitted_where_the_operation_admits_it() {
 }
 
 #[test]
-fn preflights_and_observed_calls_pass_as_on_the_public_listener() {
+fn described_preflights_and_observed_calls_pass_as_on_the_public_listener() {
     let preflight = || {
         Call::new("OPTIONS", "/mine")
             .header("Origin", "https://app.example")
@@ -903,7 +903,7 @@ fn the_user_whom_a_description_names_is_the_callers_word() {
 }
 
 #[test]
-fn a_unix_socket_serves_too_and_draining_finishes_what_is_running() {
+fn forward_auth_serves_a_unix_socket_and_draining_finishes_running_requests() {
     let mut builder = Builder::for_forward_auth();
     let path = builder.directory().join("gate.sock");
     builder.set(
@@ -936,7 +936,7 @@ fn a_unix_socket_serves_too_and_draining_finishes_what_is_running() {
 }
 
 #[test]
-fn check_warns_of_a_listener_that_others_reach() {
+fn check_warns_of_a_forward_auth_listener_that_others_reach() {
     for (address, warned) in [
         ("0.0.0.0:0", true),
         ("[::]:0", true),

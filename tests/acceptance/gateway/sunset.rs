@@ -42,7 +42,7 @@ fn moment(seconds: i64) -> String {
 }
 
 #[test]
-fn every_response_to_a_right_signature_announces_the_end() {
+fn every_response_to_a_right_signature_announces_the_end_of_oauth_1() {
     let api = Upstream::replying(|seen| match &*seen.target {
         "/missing" => {
             Reply::status("404 Not Found").header("Sunset", "Thu, 01 Jan 1970 00:00:00 GMT")
@@ -145,7 +145,7 @@ fn the_apis_own_link_stays_and_its_own_sunset_does_not() {
 }
 
 #[test]
-fn a_reload_begins_and_ends_the_announcement_for_those_it_names() {
+fn a_reload_begins_and_ends_the_announcement_for_the_named_consumers() {
     let mut scene = Scene::start();
     let other = scene.proxy.somebody_else();
     let calls = |scene: &Scene| {
@@ -275,7 +275,7 @@ fn the_response_to_another_proxy_announces_the_end_and_has_brown_outs() {
 }
 
 #[test]
-fn a_plan_that_cannot_be_is_invalid() {
+fn an_impossible_sunset_is_an_invalid_configuration() {
     let api = Upstream::start();
     for [config, key, reason] in rows(
         r"
@@ -335,7 +335,7 @@ fn a_plan_that_cannot_be_is_invalid() {
 }
 
 #[test]
-fn the_last_use_of_a_consumer_is_told_with_its_method_and_dialect() {
+fn the_last_use_of_a_consumer_is_shown_with_its_method_and_dialect() {
     let mut scene = Scene::with("[operations]\nunlisted = 'application'");
     let key = scene.caller.consumer.key.clone();
     let unused = scene.proxy.consumer("Unused");

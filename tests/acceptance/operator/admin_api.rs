@@ -135,7 +135,7 @@ fn with_each_store(test: impl Fn(&str)) {
 }
 
 #[test]
-fn consumers_users_and_tokens_live_and_end_over_the_api() {
+fn consumers_users_and_tokens_are_made_changed_and_removed_over_the_admin_api() {
     with_each_store(|store| {
         let upstream = Upstream::start();
         let proxy = with_api(&upstream, store).start();
@@ -272,7 +272,7 @@ fn consumers_users_and_tokens_live_and_end_over_the_api() {
 }
 
 #[test]
-fn a_request_that_cannot_be_done_is_told_why() {
+fn an_impossible_request_gets_a_problem_with_the_reason() {
     let upstream = Upstream::start();
     let proxy = with_api(&upstream, "admin.hosts = ['admin.example']").start();
     let shop = json!({ "key": "shop", "name": "Shop", "permissions": ["read"] });
@@ -420,7 +420,7 @@ fn a_request_that_cannot_be_done_is_told_why() {
 }
 
 #[test]
-fn without_a_token_file_there_is_no_api() {
+fn without_a_token_file_there_is_no_admin_api() {
     let upstream = Upstream::start();
     let mut proxy = Proxy::in_front_of(&upstream).start();
     let token = format!("Authorization: Bearer {WRITE}");
@@ -451,7 +451,7 @@ fn without_a_token_file_there_is_no_api() {
 }
 
 #[test]
-fn wrong_tokens_of_one_address_are_limited() {
+fn wrong_admin_tokens_of_one_address_are_limited() {
     let upstream = Upstream::start();
     let proxy = with_api(&upstream, "").start();
     let guess = |token: &str| {
@@ -473,7 +473,7 @@ fn wrong_tokens_of_one_address_are_limited() {
 }
 
 #[test]
-fn a_change_for_another_state_of_the_record_is_not_made() {
+fn a_change_with_a_stale_entity_tag_is_rejected() {
     with_each_store(|store| {
         let upstream = Upstream::start();
         let proxy = with_api(&upstream, store).start();
@@ -586,7 +586,7 @@ fn a_change_for_another_state_of_the_record_is_not_made() {
 }
 
 #[test]
-fn a_last_use_is_no_part_of_an_entity_tag() {
+fn an_entity_tag_does_not_depend_on_the_last_use() {
     let upstream = Upstream::start();
     let proxy = with_api(&upstream, "").start();
     let caller = proxy.somebody();
@@ -678,7 +678,7 @@ fn a_consumer_signs_with_the_secret_and_the_key_that_were_given() {
 }
 
 #[test]
-fn a_list_has_100_items_unless_told_otherwise_and_8_characters_may_name_two_tokens() {
+fn a_list_has_100_items_by_default_and_8_characters_can_match_two_tokens() {
     let upstream = Upstream::start();
     let proxy = with_api(&upstream, "").start();
     let (consumer, user, _) = proxy.somebody().into_parts();
@@ -742,7 +742,7 @@ fn sessions_of_a_user_are_listed_in_pages_and_ended() {
 }
 
 #[test]
-fn lists_come_in_pages_and_by_what_is_asked() {
+fn lists_are_paged_and_filtered() {
     with_each_store(|store| {
         let upstream = Upstream::start();
         let proxy = with_api(&upstream, store).start();
@@ -978,7 +978,7 @@ fn a_change_is_recorded_although_its_caller_has_gone() {
 }
 
 #[test]
-fn a_change_whose_record_the_store_does_not_take_is_logged_where_it_was_made() {
+fn a_change_whose_audit_record_cannot_be_stored_is_logged() {
     let upstream = Upstream::start();
     let proxy = with_api(&upstream, "").start();
     let store = rusqlite::Connection::open(proxy.directory().join("countersign.db")).unwrap();
@@ -1201,7 +1201,7 @@ fn the_last_rejections_are_listed_with_their_diagnosis() {
 }
 
 #[test]
-fn explain_finds_the_mistake_and_tells_no_expected_signature() {
+fn explain_finds_the_mistake_and_shows_no_expected_signature() {
     let upstream = Upstream::start();
     let proxy = with_api(&upstream, "").start();
     let (consumer, _, token) = proxy.somebody().into_parts();
@@ -1266,7 +1266,7 @@ fn python() -> PathBuf {
 }
 
 #[test]
-fn schemathesis_finds_nothing() {
+fn schemathesis_finds_no_fault_in_the_admin_api() {
     with_each_store(|store| {
         let upstream = Upstream::start();
         let proxy = with_api(&upstream, store).start();

@@ -77,7 +77,7 @@ fn click(operator: &Operator<'_>, page: &Page, text: &str) -> Page {
 }
 
 #[test]
-fn an_admin_token_opens_a_session_and_its_replacement_ends_it() {
+fn an_admin_token_opens_a_console_session_and_its_replacement_ends_it() {
     let (_api, proxy) = console("");
     let mut operator = Operator::at(&proxy);
     let to_login = operator.open("/rejections?kind=observed");
@@ -331,7 +331,7 @@ fn the_overview_names_who_uses_a_secret_in_its_grace() {
 }
 
 #[test]
-fn two_clicks_lead_to_what_enforcing_would_break() {
+fn two_clicks_lead_to_the_calls_that_enforce_would_reject() {
     let (_api, proxy) = console("signature.enforcement = 'observe'");
     let (consumer, ..) = caller(&proxy, "Shop", "");
     let stranger = Consumer::new(&consumer.key, "wrong");
@@ -389,7 +389,7 @@ fn two_clicks_lead_to_unused_tokens_and_revoke_them() {
 }
 
 #[test]
-fn a_consumer_lives_in_the_console_and_its_secret_is_shown_once() {
+fn a_consumer_is_made_changed_and_removed_in_the_console_and_its_secret_is_shown_once() {
     let (_api, proxy) = console(OPERATIONS);
     let operator = Operator::with(&proxy, WRITE);
     let form = operator.open("/consumer/add");
@@ -503,7 +503,7 @@ fn a_consumer_lives_in_the_console_and_its_secret_is_shown_once() {
 }
 
 #[test]
-fn a_confirmation_says_what_the_change_ends() {
+fn a_confirmation_in_the_console_says_what_the_change_ends() {
     let (_api, proxy) = console("");
     let (consumer, user, token) = caller(&proxy, "Shop", "");
     proxy.token(&consumer, &user);
@@ -572,7 +572,7 @@ fn charts_of_the_last_hour_and_day_are_described_in_words() {
 }
 
 #[test]
-fn users_are_disabled_and_their_sessions_ended() {
+fn users_are_disabled_and_their_sessions_ended_in_the_console() {
     let (_api, proxy) = console("");
     let (consumer, user, token) = caller(&proxy, "Shop", "");
     let mut visitor = crate::support::Visitor::logged_in(&proxy, &user);
@@ -600,7 +600,7 @@ fn users_are_disabled_and_their_sessions_ended() {
 }
 
 #[test]
-fn a_user_who_has_changed_since_is_not_changed_and_the_way_back_leads_to_them() {
+fn a_form_about_a_user_who_changed_since_changes_nothing_and_links_to_that_user() {
     let (_api, proxy) = console("");
     let user = proxy.user("ada");
     let operator = Operator::with(&proxy, WRITE);
@@ -626,7 +626,7 @@ fn a_user_who_has_changed_since_is_not_changed_and_the_way_back_leads_to_them() 
 }
 
 #[test]
-fn no_address_has_a_whole_token_in_it() {
+fn no_url_of_the_console_contains_a_whole_token() {
     let (_api, proxy) = console("");
     let (consumer, user, _) = caller(&proxy, "Shop", "");
     let mut lines = "{\"kind\":\"export\",\"version\":1}\n".to_owned();
@@ -671,7 +671,7 @@ fn no_address_has_a_whole_token_in_it() {
 }
 
 #[test]
-fn a_read_token_shows_everything_and_changes_nothing() {
+fn a_session_of_the_read_token_shows_everything_and_changes_nothing() {
     let (_api, proxy) = console(OPERATIONS);
     let (consumer, user, token) = caller(&proxy, "Shop", "");
     let (reader, writer) = (Operator::with(&proxy, READ), Operator::with(&proxy, WRITE));
@@ -741,7 +741,7 @@ fn a_read_token_shows_everything_and_changes_nothing() {
 }
 
 #[test]
-fn operations_say_which_one_a_path_matches_and_who_may() {
+fn the_console_shows_the_operation_of_a_path_and_who_may_call_it() {
     let (_api, proxy) = console(OPERATIONS);
     let operator = Operator::with(&proxy, READ);
     let table = operator.text("/operations");
@@ -785,7 +785,7 @@ fn operations_say_which_one_a_path_matches_and_who_may() {
 }
 
 #[test]
-fn the_configuration_says_where_each_value_is_from_and_no_password() {
+fn the_console_shows_the_source_of_each_setting_and_no_password() {
     let api = Upstream::start();
     let proxy = builder(
         &api,
@@ -825,7 +825,7 @@ fn the_configuration_says_where_each_value_is_from_and_no_password() {
 }
 
 #[test]
-fn a_pasted_request_is_explained_without_its_expected_signature() {
+fn the_console_explains_a_pasted_request_without_its_expected_signature() {
     let (_api, proxy) = console("");
     let (consumer, _, token) = caller(&proxy, "Shop", "");
     let operator = Operator::with(&proxy, WRITE);
@@ -1072,7 +1072,7 @@ fn axe_finds_nothing_in_the_console_in_any_window() {
 }
 
 #[test]
-fn the_keyboard_alone_changes_a_consumer_without_javascript() {
+fn the_keyboard_alone_changes_a_consumer_in_the_console_without_javascript() {
     let (_api, proxy) = console("");
     let consumer = proxy.consumer("Shop");
     let browser = Browser::without_javascript();

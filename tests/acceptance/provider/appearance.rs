@@ -48,7 +48,7 @@ fn icon(proxy: &Proxy, page: &Answer) -> Answer {
 }
 
 #[test]
-fn logo_and_style_sheet_come_from_our_origin_alone_and_run_no_script() {
+fn logo_and_style_sheet_come_only_from_our_origin_and_run_no_script() {
     let api = Upstream::replying(|_| Reply::ok("of the API"));
     let files: [(&str, &[u8]); 2] = [("logo", SVG.as_bytes()), ("pages.css", b"main{color:red}")];
     let config = "pages.name = 'A <b> & C'\npages.logo = 'DIR/logo'\npages.stylesheet = 'DIR/pages.css'\n\
@@ -150,7 +150,7 @@ fn browsers_that_prefer_dark_pages_show_the_dark_logo() {
 }
 
 #[test]
-fn a_reload_gives_a_changed_file_another_path_and_rejects_a_broken_one() {
+fn a_reload_gives_a_changed_logo_another_path_and_rejects_a_broken_one() {
     let api = Upstream::start();
     let proxy = with_files(&api, &[("logo", SVG.as_bytes())], "pages.logo = 'DIR/logo'").start();
     let logo = || url(&html(&proxy, LOGIN), "<img src=\"");
@@ -172,7 +172,7 @@ fn a_reload_gives_a_changed_file_another_path_and_rejects_a_broken_one() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_an_invalid_configuration() {
+fn an_unusable_logo_or_style_sheet_is_an_invalid_configuration() {
     let big = vec![b'a'; 257 * 1024];
     for (config, content, problem) in [
         (

@@ -72,7 +72,7 @@ fn callback_is_checked_against_the_registered_one() {
 }
 
 #[test]
-fn oob_needs_to_be_registered_or_nothing_else_to_be() {
+fn oob_is_admitted_if_it_or_nothing_is_registered() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let nothing = proxy.consumer("nothing");
     proxy.passes(asks(&nothing, "oob"));

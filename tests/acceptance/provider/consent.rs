@@ -31,7 +31,7 @@ fn consent(proxy: &Proxy, consumer: &Consumer, user: &User, callback: &str) -> S
 }
 
 #[test]
-fn the_page_says_whose_account_who_asks_for_what_and_what_comes_next() {
+fn the_consent_page_names_account_consumer_permissions_and_next_host() {
     let proxy = Proxy::with(&Upstream::start(), CONFIG);
     let user = proxy.user("ada");
     let options = "--callback https://printer.example:8443/back --permission orders.pay --permission photos.read \
@@ -85,7 +85,7 @@ fn the_page_says_whose_account_who_asks_for_what_and_what_comes_next() {
 }
 
 #[test]
-fn what_is_new_since_an_earlier_grant_is_marked_until_that_grant_ends() {
+fn the_consent_page_marks_permissions_that_an_earlier_grant_does_not_have() {
     let proxy = Proxy::with(&Upstream::start(), CONFIG);
     let (user, other) = (proxy.user("ada"), proxy.user("bob"));
     let consumer = proxy.consumer_with(
@@ -122,7 +122,7 @@ fn what_is_new_since_an_earlier_grant_is_marked_until_that_grant_ends() {
 }
 
 #[test]
-fn lifetimes_and_facts_about_the_user_are_those_of_the_configuration() {
+fn the_consent_page_shows_the_configured_lifetime_and_facts_about_the_user() {
     let config =
         "tokens.access_ttl = '90d'\ntokens.access_idle = '36h'\ntokens.profile = ['display_name']";
     let proxy = Proxy::with(&Upstream::start(), config);
@@ -142,7 +142,7 @@ fn lifetimes_and_facts_about_the_user_are_those_of_the_configuration() {
 }
 
 #[test]
-fn permissions_are_in_the_users_language_or_marked_with_their_own() {
+fn the_consent_page_marks_the_language_of_untranslated_permissions() {
     let builder = Proxy::in_front_of(&Upstream::start());
     let directory = builder.directory().join("messages");
     std::fs::create_dir(&directory).unwrap();
@@ -185,7 +185,7 @@ fn permissions_are_in_the_users_language_or_marked_with_their_own() {
 }
 
 #[test]
-fn a_denial_out_of_band_can_be_loaded_again_by_its_user_alone() {
+fn only_its_user_can_reload_the_page_of_an_out_of_band_denial() {
     let proxy = Proxy::with(&Upstream::start(), CONFIG);
     let (consumer, user) = (proxy.consumer("Printer"), proxy.user("ada"));
     let token = proxy.request_token(&consumer, "oob");

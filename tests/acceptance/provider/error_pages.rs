@@ -19,7 +19,7 @@ fn typed(proxy: &Proxy, target: &str) -> Answer {
 }
 
 #[test]
-fn addresses_that_people_type_lead_to_the_applications() {
+fn addresses_that_people_type_redirect_to_the_applications() {
     let api = Upstream::start();
     for unlisted in ["consumer", "nobody"] {
         let proxy = Proxy::with(&api, &format!("operations.unlisted = '{unlisted}'"));
@@ -81,7 +81,7 @@ fn log_out_by_a_link_asks_first() {
 }
 
 #[test]
-fn an_error_names_the_application_its_web_page_and_the_request() {
+fn an_error_page_names_the_application_its_web_page_and_the_request() {
     let proxy = Proxy::with(
         &Upstream::start(),
         "pages.help_url = 'https://help.example/'",
@@ -120,7 +120,7 @@ fn an_error_names_the_application_its_web_page_and_the_request() {
 }
 
 #[test]
-fn a_failure_that_passes_has_a_link_to_try_again_and_to_no_other_host() {
+fn a_temporary_failure_has_a_link_to_retry_and_to_no_other_host() {
     let config = "operations.unlisted = 'anonymous'";
     let builder = Builder::in_front_of_url(&format!("http://{}", nobody()));
     let proxy = builder.config(config).start();
@@ -158,7 +158,7 @@ fn a_failure_that_passes_has_a_link_to_try_again_and_to_no_other_host() {
 }
 
 #[test]
-fn a_wrong_address_names_the_right_one() {
+fn a_page_at_a_wrong_address_names_the_right_one() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let call = Call::get(LOGIN)
         .host("elsewhere.test")
@@ -169,7 +169,7 @@ fn a_wrong_address_names_the_right_one() {
 }
 
 #[test]
-fn errors_link_to_their_documentation() {
+fn problems_link_to_their_documentation() {
     let builder = Builder::in_front_of_url(&format!("http://{}", nobody()));
     let docs = "service.docs_url = 'https://docs.example/errors'";
     let proxy = builder.config(docs).start();

@@ -50,7 +50,7 @@ fn the_three_legs_lead_to_a_call_with_the_users_identity() {
 }
 
 #[test]
-fn authorization_page_by_its_alias() {
+fn the_authorization_page_has_an_alias() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let (consumer, user) = proxy.shop();
     let token = encode(proxy.request_token(&consumer, CALLBACK).token);
@@ -142,7 +142,7 @@ fn oob_shows_a_verifier_that_is_taken_with_spaces_and_hyphens() {
 }
 
 #[test]
-fn denial_reaches_the_consumer() {
+fn a_denial_reaches_the_consumer() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let consumer = proxy.consumer_with("Shop", &format!("--callback {CALLBACK} --callback oob"));
     let user = proxy.user("alice");
@@ -232,7 +232,7 @@ fn tokens_and_verifiers_are_random() {
 }
 
 #[test]
-fn pages_carry_their_protection() {
+fn pages_have_the_header_fields_that_protect_them() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let consumer = proxy.consumer("<b>Shop & \"Co\"</b>");
     let request_token = proxy.request_token(&consumer, "oob");
@@ -330,7 +330,7 @@ fn the_same_decision_sent_again_gets_the_same_response() {
 }
 
 #[test]
-fn a_request_that_cannot_be_decided_leads_nowhere() {
+fn an_undecidable_request_redirects_nowhere() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let user = proxy.user("alice");
     let mut visitor = Visitor::logged_in(&proxy, &user);
@@ -383,7 +383,7 @@ fn a_request_that_cannot_be_decided_leads_nowhere() {
 }
 
 #[test]
-fn the_oob_page_can_be_loaded_again_by_its_user_alone_until_the_exchange() {
+fn only_its_user_can_reload_the_oob_page_until_the_exchange() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let consumer = proxy.consumer("Shop");
     let (user, other) = (proxy.user("alice"), proxy.user("bob"));
@@ -409,7 +409,7 @@ fn the_oob_page_can_be_loaded_again_by_its_user_alone_until_the_exchange() {
 }
 
 #[test]
-fn a_browser_without_cookies_is_told_so() {
+fn a_browser_without_cookies_gets_an_explanation() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let (consumer, user) = (proxy.consumer("Shop"), proxy.user("alice"));
     let target = authorization(&proxy.request_token(&consumer, "oob"));

@@ -62,7 +62,7 @@ fn the_flow_runs_at_the_paths_of_another_provider_and_other_requests_go_to_the_a
 }
 
 #[test]
-fn a_request_to_the_path_of_the_service_that_is_no_call_of_it_goes_to_the_api() {
+fn a_request_to_a_flow_path_that_is_not_a_flow_call_goes_to_the_api() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "service.path = '/w/index.php'");
     let caller = proxy.somebody();
@@ -107,7 +107,7 @@ fn a_request_to_the_path_of_the_service_that_is_no_call_of_it_goes_to_the_api() 
 }
 
 #[test]
-fn a_form_of_the_api_at_the_path_of_the_service_is_observed_like_any_other() {
+fn a_form_of_the_api_at_a_flow_path_is_observed_like_any_other() {
     let api = Upstream::start();
     let config = "service.path = '/w/index.php'\nsignature.enforcement = 'observe'";
     let proxy = Proxy::with(&api, config);
@@ -123,7 +123,7 @@ fn a_form_of_the_api_at_the_path_of_the_service_is_observed_like_any_other() {
 }
 
 #[test]
-fn paths_that_overlap_are_errors_that_name_both() {
+fn overlapping_flow_paths_are_errors_that_name_both() {
     for (config, named) in [
         (
             "service.request_token_paths = '/a'\nservice.authorize_paths = '/a?b=c'",
@@ -294,7 +294,7 @@ fn pages_on_another_host_keep_the_flow_there() {
 }
 
 #[test]
-fn a_further_host_has_the_pages_alone() {
+fn a_host_of_pages_serves_only_pages() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, HOSTS);
     let (consumer, user) = proxy.shop();
@@ -331,7 +331,7 @@ fn a_further_host_has_the_pages_alone() {
 }
 
 #[test]
-fn other_names_of_page_parameters_agree_with_their_own_and_with_the_token() {
+fn aliases_of_page_parameters_must_agree_with_the_names_and_the_token() {
     let proxy = Proxy::with(&Upstream::start(), HOSTS);
     let (consumer, _) = proxy.shop();
     let other = proxy.consumer("Other");

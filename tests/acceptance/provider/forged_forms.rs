@@ -114,7 +114,7 @@ fn post(visitor: &mut Visitor<'_>, form: &Form, headers: &[(&str, &str)]) -> u16
 }
 
 #[test]
-fn a_form_counts_for_its_browser_its_purpose_and_its_subject_alone() {
+fn a_form_is_valid_only_for_its_browser_its_purpose_and_its_subject() {
     let site = Site::new();
     let other = site.proxy.user("mallory");
     site.proxy.token(&site.caller.consumer, &other);
@@ -155,7 +155,7 @@ fn a_form_counts_for_its_browser_its_purpose_and_its_subject_alone() {
 }
 
 #[test]
-fn what_a_browser_calls_foreign_is_rejected_even_with_the_right_value() {
+fn a_form_that_a_browser_calls_cross_site_is_rejected_even_with_the_right_value() {
     let site = Site::new();
     let mut visitor = site.logged_in(&site.caller.user);
     let mut newcomer = Visitor::to(&site.proxy);
@@ -253,7 +253,7 @@ fn a_login_opens_a_session_with_a_new_id_and_ends_the_previous_one() {
 }
 
 #[test]
-fn a_form_from_another_session_says_why_it_is_stale_and_leads_to_its_page() {
+fn a_form_of_another_session_gets_the_reason_and_a_link_to_its_page() {
     let site = Site::new();
     let target = authorization(&site.request);
     let mut visitor = site.logged_in(&site.caller.user);
@@ -298,7 +298,7 @@ fn a_form_from_another_session_says_why_it_is_stale_and_leads_to_its_page() {
 }
 
 #[test]
-fn unknown_names_wrong_passwords_and_disabled_users_look_alike() {
+fn unknown_names_wrong_passwords_and_disabled_users_get_the_same_page() {
     let site = Site::new();
     let disabled = site.proxy.user("disabled");
     site.proxy.run(&format!("user disable {}", disabled.name));

@@ -101,7 +101,7 @@ fn only_a_trusted_proxy_names_the_user_in_any_spelling() {
 }
 
 #[test]
-fn a_session_is_good_for_the_user_it_was_opened_for_alone() {
+fn a_session_is_valid_only_for_the_user_it_was_opened_for() {
     let api = Upstream::start();
     let proxy = trusting(&api, "127.0.0.1").start();
     let mut browser = Visitor::to(&proxy);

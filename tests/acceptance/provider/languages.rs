@@ -120,7 +120,7 @@ fn the_operators_messages_are_shown_and_a_reload_reads_them_again() {
 }
 
 #[test]
-fn messages_that_cannot_be_used_are_an_invalid_configuration() {
+fn unusable_messages_of_the_operator_are_an_invalid_configuration() {
     for [name, text, place] in rows(
         r"
         nl.ftl         | \nlogin-titel = a\n | nl.ftl line 2: no page shows `login-titel`

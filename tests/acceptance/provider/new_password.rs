@@ -51,7 +51,7 @@ fn opens(proxy: &Proxy, user: &User, password: &str) -> bool {
 }
 
 #[test]
-fn the_new_password_opens_and_only_this_browser_stays() {
+fn after_a_new_password_only_this_browser_stays_logged_in() {
     let api = Upstream::start();
     let proxy = with_account(&api).start();
     let caller = proxy.somebody();
@@ -90,7 +90,7 @@ fn the_new_password_opens_and_only_this_browser_stays() {
 }
 
 #[test]
-fn what_is_not_good_enough_changes_nothing() {
+fn a_rejected_new_password_changes_nothing() {
     let api = Upstream::start();
     let proxy = with_account(&api).start();
     let user = proxy.user("somebody@example.org");
@@ -188,7 +188,7 @@ fn guesses_of_the_current_password_are_throttled_as_logins_are() {
 }
 
 #[test]
-fn where_another_system_has_the_passwords_there_is_no_page() {
+fn without_local_accounts_there_is_no_page_for_a_new_password() {
     let api = Upstream::start();
     let system = Upstream::replying(|_| crate::support::Reply::ok(r#"{"id":"ada"}"#));
     let http = with_account(&api)

@@ -50,7 +50,7 @@ fn log_in<'a>(proxy: &'a Proxy, name: &str, password: &str) -> (Visitor<'a>, Ans
 
 /// The endpoint does not respond to the logins of one address, which take a quarter of the places.
 #[test]
-fn one_address_does_not_take_all_places() {
+fn one_address_does_not_take_all_places_of_outside_logins() {
     let api = Upstream::start();
     let system = Upstream::replying(|seen| match seen.text().contains("=hang") {
         true => Reply::silence(),
@@ -100,7 +100,7 @@ fn account(visitor: &mut Visitor<'_>) -> Answer {
 }
 
 #[test]
-fn the_systems_user_is_the_user() {
+fn a_login_gets_the_user_of_the_outside_system() {
     let api = Upstream::start();
     let system = system(&[
         (
@@ -140,7 +140,7 @@ fn the_systems_user_is_the_user() {
 }
 
 #[test]
-fn json_is_spoken_under_the_systems_own_names() {
+fn an_outside_login_by_json_has_the_configured_names() {
     let api = Upstream::start();
     let seen: Arc<Mutex<Option<Seen>>> = Arc::default();
     let keep = Arc::clone(&seen);
@@ -163,7 +163,7 @@ fn json_is_spoken_under_the_systems_own_names() {
 }
 
 #[test]
-fn a_wrong_password_is_a_wrong_password_and_is_counted() {
+fn a_password_that_the_outside_system_rejects_is_counted() {
     let api = Upstream::start();
     let system = system(&[("ada", "enchantress", r#"{"id":"ada"}"#)]);
     let proxy = asking(&api, &system)
@@ -180,7 +180,7 @@ fn a_wrong_password_is_a_wrong_password_and_is_counted() {
 }
 
 #[test]
-fn whatever_else_the_system_does_is_a_page_with_503_and_no_login() {
+fn any_other_response_of_the_outside_system_is_a_page_with_503() {
     let right = r#"{"id":"ada"}"#;
     let big = format!(r#"{{"id":"ada","filler":"{}"}}"#, "x".repeat(8 << 20));
     for (what, reply) in [
@@ -231,7 +231,7 @@ fn whatever_else_the_system_does_is_a_page_with_503_and_no_login() {
 }
 
 #[test]
-fn a_system_that_is_down_counts_nothing_against_anybody() {
+fn an_outside_system_that_is_down_counts_nothing_against_anybody() {
     let api = Upstream::start();
     let url = format!("http://{}/check", nobody());
     let proxy = asking(&api, &Upstream::start())
@@ -245,7 +245,7 @@ fn a_system_that_is_down_counts_nothing_against_anybody() {
 }
 
 #[test]
-fn a_user_takes_over_neither_name_nor_record_of_another() {
+fn an_outside_user_takes_over_neither_name_nor_record_of_another() {
     let api = Upstream::start();
     let system = system(&[
         ("ada", "enchantress", r#"{"id":"1","name":"ada"}"#),

@@ -113,7 +113,7 @@ fn a_navigation_without_a_session_leads_to_the_login_and_back_in_a_browser() {
 }
 
 #[test]
-fn a_second_click_on_a_slow_line_does_not_lose_the_verifier() {
+fn a_second_click_on_a_slow_connection_does_not_lose_the_verifier() {
     let shop = Upstream::replying(|_| {
         Reply::ok("<p id=back>back</p>").header("Content-Type", "text/html")
     });
@@ -141,7 +141,7 @@ fn a_second_click_on_a_slow_line_does_not_lose_the_verifier() {
 }
 
 #[test]
-fn second_clicks_on_a_slow_line_end_what_was_asked_and_say_so() {
+fn a_second_click_on_a_slow_connection_gets_the_notice_of_the_first() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let caller = proxy.somebody();
     let browser = Browser::start();

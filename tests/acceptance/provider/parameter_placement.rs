@@ -95,7 +95,7 @@ fn equal_copies_count_once_also_where_a_library_signs_them_once() {
 }
 
 #[test]
-fn different_copies_and_all_other_parameters_apart_are_rejected() {
+fn different_copies_and_other_parameters_outside_the_header_are_rejected() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let (consumer, user) = proxy.shop();

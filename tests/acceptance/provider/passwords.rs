@@ -112,7 +112,7 @@ fn processor_time(proxy: &Proxy) -> Duration {
 }
 
 #[test]
-fn the_time_of_a_login_does_not_tell_accounts_apart() {
+fn the_time_of_a_login_does_not_depend_on_the_account() {
     let api = Upstream::start();
     let proxy = with_account(&api);
     let User { name: local, .. } = proxy.user("local");
@@ -162,7 +162,7 @@ fn the_time_of_a_login_does_not_tell_accounts_apart() {
 }
 
 #[test]
-fn a_login_with_an_imported_hash_leaves_one_of_ours() {
+fn a_login_replaces_an_imported_hash_by_one_of_ours() {
     let api = Upstream::start();
     let proxy = with_account(&api);
     let users = [

@@ -59,7 +59,7 @@ fn a_session_opens_operations_of_access_user_with_the_users_identity() {
 }
 
 #[test]
-fn our_cookie_is_taken_out_and_the_others_go_on() {
+fn our_cookie_is_removed_and_the_others_are_forwarded() {
     let api = Upstream::replying(|seen| {
         let cookie = seen.header("x-set").unwrap_or("a=b").to_owned();
         Reply::ok("x")
@@ -313,7 +313,7 @@ fn a_user_ends_one_other_session_or_all_others_and_no_session_of_another_user() 
 }
 
 #[test]
-fn notices_are_shown_after_the_act_and_not_by_a_link() {
+fn notices_are_shown_after_the_action_and_not_by_a_link() {
     let proxy = with_user_operations(&Upstream::start()).start();
     let caller = proxy.somebody();
     let mut visitor = Visitor::logged_in(&proxy, &caller.user);
@@ -446,7 +446,7 @@ fn applications_are_listed_by_their_last_use_with_dates_in_words() {
 }
 
 #[test]
-fn a_disabled_user_ends_with_everything() {
+fn disabling_a_user_ends_sessions_and_tokens() {
     let api = Upstream::start();
     let proxy = with_user_operations(&api).start();
     let caller = proxy.somebody();
@@ -732,7 +732,7 @@ fn nothing_but_a_navigation_of_a_user_goes_to_the_login() {
 }
 
 #[test]
-fn the_login_leads_back_to_a_path_of_ours_alone() {
+fn the_login_redirects_back_only_to_a_path_of_ours() {
     let proxy = Proxy::with(&Upstream::start(), "operations.unlisted = 'user'");
     let user = proxy.user("alice");
     let long = format!("/{}", "a".repeat(3_000));
@@ -758,7 +758,7 @@ fn the_login_leads_back_to_a_path_of_ours_alone() {
 }
 
 #[test]
-fn a_rejection_as_a_page_is_escaped_guarded_and_never_kept() {
+fn a_rejection_as_a_page_is_escaped_protected_and_not_cached() {
     let proxy = with_user_operations(&Upstream::start())
         .config("service.realm = 'a <b> & c'\nsignature.advice = 'full'")
         .start();
@@ -811,7 +811,7 @@ fn a_rejection_as_a_page_is_escaped_guarded_and_never_kept() {
 
 /// The audit log has one line of each act, with these fields and no others.
 #[test]
-fn each_act_on_a_page_is_one_line_of_the_audit_log() {
+fn each_action_on_a_page_is_one_line_of_the_audit_log() {
     let api = Upstream::start();
     let permission = "permission = [{ name = 'read', title = 'Read' }]";
     let proxy = Proxy::with(&api, permission);

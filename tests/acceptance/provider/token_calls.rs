@@ -86,7 +86,7 @@ fn request_token_call_takes_an_empty_post_as_every_library_sends_it() {
 }
 
 #[test]
-fn aliases_can_be_switched_off() {
+fn aliases_of_the_flow_can_be_switched_off() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "service.aliases = false");
     let (consumer, _) = proxy.shop();
@@ -98,7 +98,7 @@ fn aliases_can_be_switched_off() {
 }
 
 #[test]
-fn service_path_can_be_moved() {
+fn the_path_of_the_flow_can_be_configured() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, "service.path = '/sign/in'");
     let (consumer, _) = proxy.shop();
@@ -109,7 +109,7 @@ fn service_path_can_be_moved() {
 }
 
 #[test]
-fn mode_that_is_unknown_or_given_twice_is_refused() {
+fn a_mode_that_is_unknown_or_repeated_is_rejected() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let consumer = proxy.consumer("Shop");
     for target in [
@@ -129,7 +129,7 @@ fn mode_that_is_unknown_or_given_twice_is_refused() {
 }
 
 #[test]
-fn mode_of_the_token_calls_is_taken_from_a_form() {
+fn a_token_call_may_have_its_mode_in_a_form() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let (consumer, user) = proxy.shop();
@@ -158,7 +158,7 @@ fn mode_of_the_token_calls_is_taken_from_a_form() {
 }
 
 #[test]
-fn mode_in_a_form_is_needed_once_and_never_beside_one_in_the_query() {
+fn a_mode_in_a_form_that_is_repeated_or_also_in_the_query_is_rejected() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let consumer = proxy.consumer("Shop");
     let asked = |call: Call| call.by(&consumer).parameter("oauth_callback", "oob");
@@ -186,7 +186,7 @@ fn mode_in_a_form_is_needed_once_and_never_beside_one_in_the_query() {
 }
 
 #[test]
-fn mode_of_a_page_is_taken_from_the_query_alone() {
+fn a_page_has_its_mode_only_in_the_query() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let page = |target: &str| {
         let form = "mode=login&username=a&password=b";
@@ -197,7 +197,7 @@ fn mode_of_a_page_is_taken_from_the_query_alone() {
 }
 
 #[test]
-fn token_call_without_a_mode_is_told_by_its_parameters() {
+fn a_token_call_without_a_mode_is_recognised_by_its_parameters() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let (consumer, user) = proxy.shop();
@@ -266,7 +266,7 @@ fn dialect_legacy_gets_a_new_token_on_the_redirect_and_may_use_either() {
 }
 
 #[test]
-fn token_calls_accept_the_descriptions_base_string_and_key() {
+fn token_calls_accept_the_legacy_base_string_and_key() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let (consumer, user) = proxy.shop();
     // The description's key is the secret alone, on the request token call only.
@@ -289,7 +289,7 @@ fn token_calls_accept_the_descriptions_base_string_and_key() {
 }
 
 #[test]
-fn the_descriptions_spelling_can_be_switched_off() {
+fn the_legacy_spelling_can_be_switched_off() {
     let proxy = Proxy::with(&Upstream::start(), "signature.accept_description = false");
     let consumer = proxy.consumer("Shop");
     proxy
@@ -302,7 +302,7 @@ fn the_descriptions_spelling_can_be_switched_off() {
 }
 
 #[test]
-fn only_dialect_legacy_signs_protected_calls_as_described() {
+fn only_dialect_legacy_signs_protected_calls_the_legacy_way() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let user = proxy.user("alice");

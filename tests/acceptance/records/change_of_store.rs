@@ -34,7 +34,7 @@ fn is_ready(proxy: &Proxy, status: u16) {
 }
 
 #[test]
-fn rejects_after_a_move_what_was_accepted_before_it() {
+fn a_moved_store_rejects_what_the_old_one_accepted() {
     let (api, postgres) = (Upstream::start(), Postgres::start());
     for (from, to) in [
         ("sqlite local", "sqlite local"),
@@ -108,7 +108,7 @@ fn a_running_proxy_rejects_what_the_store_of_an_import_accepted() {
 }
 
 #[test]
-fn waits_for_an_old_export_and_not_for_keys_of_another_system() {
+fn an_import_waits_for_an_old_export_and_not_for_keys_of_another_system() {
     let api = Upstream::start();
     let lines = r#"
         {"kind":"consumer","key":"shop","secret":"s","name":"Shop"}

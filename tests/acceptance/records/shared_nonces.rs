@@ -107,7 +107,7 @@ fn beside(server: &Postgres, redis: &RedisServer) -> String {
 }
 
 #[test]
-fn with_nonces_in_a_redis_beside_postgresql_each_may_fail_alone() {
+fn nonces_in_redis_and_records_in_postgresql_fail_independently() {
     let server = Postgres::start();
     let redis = RedisServer::with(&[&["--appendonly", "yes"], &["--appendfsync", "always"]]);
     let replicas = Replicas::beside(&server, &redis);
@@ -233,7 +233,7 @@ fn one_of_a_hundred_passes(replicas: &Replicas) {
 }
 
 #[test]
-fn a_hung_server_is_503_and_nothing_is_forwarded() {
+fn with_a_hung_postgresql_requests_get_503_and_are_not_forwarded() {
     let server = Postgres::start();
     let replicas = Replicas::on(&server);
     one_of_a_hundred_passes(&replicas);
@@ -313,12 +313,12 @@ fn flow_from_one_to_the_other(replicas: &Replicas) {
 }
 
 #[test]
-fn a_flow_goes_on_whichever_process_answers() {
+fn each_step_of_a_flow_may_be_at_another_process() {
     flow_from_one_to_the_other(&Replicas::on(&Postgres::start()));
 }
 
 /// A password that is changed at one process ends the other sessions at both.
-fn a_new_password_counts_at_both(replicas: &Replicas) {
+fn a_new_password_counts_at_both_processes(replicas: &Replicas) {
     let [one, other] = &replicas.proxies;
     let user = one.user("eve");
     let mut browsers = [one, other].map(|proxy| {
@@ -348,11 +348,11 @@ fn a_new_password_counts_at_both(replicas: &Replicas) {
 
 #[test]
 fn a_changed_password_ends_sessions_whichever_process_opened_them() {
-    a_new_password_counts_at_both(&Replicas::on(&Postgres::start()));
+    a_new_password_counts_at_both_processes(&Replicas::on(&Postgres::start()));
 }
 
 /// Two processes allow as many wrong passwords together as one does alone.
-fn guesses_count_at_both(store: &str) {
+fn password_guesses_count_at_both_processes(store: &str) {
     let replicas = Replicas::with(&format!("{store}\nlogin.max_failures = '4 per 15m'"));
     let [one, other] = &replicas.proxies;
     let (ada, bob) = (one.user("ada"), one.user("bob"));
@@ -383,5 +383,5 @@ fn guesses_count_at_both(store: &str) {
 
 #[test]
 fn guesses_at_two_processes_are_throttled_as_at_one() {
-    guesses_count_at_both(&in_postgres(&Postgres::start()));
+    password_guesses_count_at_both_processes(&in_postgres(&Postgres::start()));
 }

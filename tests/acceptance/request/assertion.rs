@@ -165,7 +165,7 @@ end
 }
 
 #[test]
-fn apis_in_three_languages_verify_it_and_reject_every_other_one() {
+fn apis_in_three_languages_verify_an_assertion_and_reject_every_other_one() {
     let exchange = format!("exchange.audience = '{AUDIENCE}'\n");
     for (key, alg) in [("a.pem", "EdDSA"), ("b.pem", "ES256"), ("c.pem", "ES256")] {
         let mut scene = scene(&[key], "");
@@ -221,7 +221,7 @@ fn apis_in_three_languages_verify_it_and_reject_every_other_one() {
 }
 
 #[test]
-fn its_claims_say_who_calls_and_for_what() {
+fn claims_of_an_assertion_name_the_caller_and_the_purpose() {
     let more = "[[permission]]\nname = 'read'\n[[permission]]\nname = 'write'\n\
         [[operation]]\npath = '/open'\naccess = ['anonymous', 'application', 'consumer', 'user']\n\
         [[operation]]\npath = '/{*rest}'\n";
@@ -276,7 +276,7 @@ fn its_claims_say_who_calls_and_for_what() {
 }
 
 #[test]
-fn its_url_is_the_one_that_was_signed() {
+fn the_url_in_an_assertion_is_the_one_that_was_signed() {
     for (mode, target, signed) in [
         ("strip", "/v1/a?b", "https://api.example.com:8443/v1/a"),
         ("keep", "/v1/a?b", "https://api.example.com:8443/v1/a"),
@@ -296,7 +296,7 @@ fn its_url_is_the_one_that_was_signed() {
 }
 
 #[test]
-fn another_proxy_gets_it_for_the_request_that_it_describes() {
+fn another_proxy_gets_an_assertion_for_the_request_it_describes() {
     let mut scene = scene(&["a.pem"], "");
     scene.proxy.reconfigure(
         "forward_auth.listen = '127.0.0.1:0'\n\
@@ -325,7 +325,7 @@ fn another_proxy_gets_it_for_the_request_that_it_describes() {
 }
 
 #[test]
-fn keys_change_without_a_gap() {
+fn assertion_keys_change_without_a_gap() {
     let mut scene = scene(&["a.pem"], "");
     let url = format!("{}/", scene.proxy.origin());
     let guide = Guide::of(&scene.proxy);
@@ -372,7 +372,7 @@ fn keys_change_without_a_gap() {
 }
 
 #[test]
-fn one_serves_several_calls_until_its_credential_changes() {
+fn an_assertion_serves_several_calls_until_its_credential_changes() {
     let mut scene = scene(&["a.pem"], "bind = 'none'\nttl = '2h'");
     let consumer = scene
         .proxy
@@ -433,7 +433,7 @@ fn one_serves_several_calls_until_its_credential_changes() {
 }
 
 #[test]
-fn no_caller_sends_one_of_its_own() {
+fn an_assertion_that_a_caller_sends_is_dropped() {
     let mut scene = scene(&["a.pem"], "");
     scene.proxy.reload(
         "[[operation]]\npath = '/open'\naccess = ['anonymous', 'user', 'application', 'consumer']\n\
@@ -481,7 +481,7 @@ fn no_caller_sends_one_of_its_own() {
 }
 
 #[test]
-fn without_keys_nothing_is_published_and_the_api_keeps_its_path() {
+fn without_assertion_keys_nothing_is_published_and_the_api_keeps_its_path() {
     let scene = Scene::start();
     scene.proxy.ask_admin("/jwks.json").has_status(404);
     scene
@@ -502,7 +502,7 @@ fn without_keys_nothing_is_published_and_the_api_keeps_its_path() {
 }
 
 #[test]
-fn a_configuration_that_could_not_sign_is_invalid() {
+fn an_assertion_configuration_that_cannot_sign_is_invalid() {
     let api = Upstream::start();
     let directory_of = |config: &str, api_url: Option<&str>| {
         let mut builder = Proxy::in_front_of(&api).config(config);
@@ -708,7 +708,7 @@ fn an_access_token_is_exchanged_for_one_of_oauth_2() {
 }
 
 #[test]
-fn the_exchange_takes_nothing_but_a_post_signed_with_an_access_token() {
+fn the_exchange_takes_only_a_post_signed_with_an_access_token() {
     let mut scene = scene(&["a.pem"], "");
     scene
         .proxy
@@ -785,7 +785,7 @@ fn the_exchange_takes_nothing_but_a_post_signed_with_an_access_token() {
 }
 
 #[test]
-fn an_exchanged_token_ends_with_the_first_one() {
+fn an_exchanged_token_ends_with_the_access_token() {
     let mut scene = scene(&["a.pem"], "");
     scene
         .proxy
@@ -819,7 +819,7 @@ fn the_exchange_announces_the_end_and_has_brown_outs() {
 
 /// An API that accepts OAuth 2 and the requests that countersign forwards.
 #[test]
-fn one_api_serves_both_ways() {
+fn one_api_serves_assertions_and_exchanged_tokens() {
     let api = Upstream::replying(|seen| {
         let signed = seen.header("x-auth-assertion");
         let bearer = seen

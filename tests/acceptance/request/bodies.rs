@@ -102,7 +102,7 @@ fn a_body_without_a_length_is_sent_whole_to_an_api_of_http_1_0() {
 }
 
 #[test]
-fn an_answer_is_streamed() {
+fn a_response_body_is_streamed() {
     let (go, proceed): (Sender<()>, Receiver<()>) = channel();
     let proceed = Mutex::new(proceed);
     let api = Upstream::handling(move |exchange| {

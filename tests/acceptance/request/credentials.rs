@@ -6,7 +6,7 @@ use crate::support::{
 };
 
 #[test]
-fn forwarded_credentials_are_untouched_when_the_operator_wants_it() {
+fn credentials_are_forwarded_unchanged_where_the_operator_wants_it() {
     let Scene { api, proxy, caller } = Scene::with("identity.forward_authorization = true");
     proxy.send(Call::get("/a").of(&caller)).has_status(200);
     assert!(

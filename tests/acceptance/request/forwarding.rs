@@ -61,7 +61,7 @@ fn field_names_are_written_in_title_case() {
 }
 
 #[test]
-fn answers_pass_unchanged() {
+fn responses_pass_unchanged() {
     let api = Upstream::replying(|seen| match seen.target.as_str() {
         "/created" => Reply::status("201 Made It")
             .header("X-A", "1")

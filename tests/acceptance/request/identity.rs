@@ -81,7 +81,7 @@ fn keys_and_ids_of_other_systems_reach_the_api_as_they_are() {
 }
 
 #[test]
-fn what_is_to_be_dropped_is_dropped_though_the_proxy_knows_the_name() {
+fn configured_fields_are_dropped_even_if_the_proxy_knows_their_names() {
     let api = Upstream::start();
     let proxy = Proxy::with(
         &api,

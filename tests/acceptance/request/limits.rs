@@ -48,7 +48,7 @@ fn a_consumer_over_its_rate_is_429() {
 }
 
 #[test]
-fn token_calls_count_like_all_others() {
+fn token_calls_count_against_the_rate() {
     let (_api, proxy, caller) =
         Scene::with("limits.requests_per_consumer = '4 per 60s'").into_parts();
     let consumer = &caller.consumer;
@@ -96,7 +96,7 @@ fn a_consumer_has_a_limit_for_request_tokens_that_nobody_decides_on() {
 }
 
 #[test]
-fn observation_covers_neither_limits_nor_the_rules_of_http() {
+fn observe_mode_lifts_neither_limits_nor_the_rules_of_http() {
     let Scene { api, proxy, caller } = Scene::with(
         "signature.enforcement = 'observe'\nlimits.requests_per_consumer = '3 per 60s'",
     );
@@ -211,7 +211,7 @@ fn stalled_forms_make_room_for_others() {
 
 /// A caller that stalls forms uses up its own memory only, not that of other callers or of logins.
 #[test]
-fn no_address_takes_the_memory_of_others_nor_that_of_logins() {
+fn no_address_takes_the_form_memory_of_others_nor_that_of_logins() {
     let api = Upstream::start();
     let proxy = Proxy::with(
         &api,
@@ -252,7 +252,7 @@ fn no_address_takes_the_memory_of_others_nor_that_of_logins() {
 
 /// A form that cannot pass is rejected without reading it.
 #[test]
-fn a_form_is_rejected_for_its_head_alone() {
+fn an_unwanted_form_is_rejected_by_its_head_alone() {
     let Scene { api, proxy, caller } =
         Scene::with("operation = [{ path = '/x', methods = ['POST'] }]");
     let stranger = Proxy::in_front_of(&api).start().somebody().consumer;
@@ -298,7 +298,7 @@ fn a_form_is_rejected_for_its_head_alone() {
 
 /// Forms of pages are short, and the time to send one is limited.
 #[test]
-fn a_stalled_form_of_a_page_ends_by_a_time_of_its_own() {
+fn a_stalled_form_of_a_page_has_its_own_deadline() {
     let proxy = Proxy::with(
         &Upstream::start(),
         "limits.page_form_timeout = '200ms'\nlisten.trusted_proxies = '127.0.0.1'",

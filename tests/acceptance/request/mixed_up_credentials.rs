@@ -11,7 +11,7 @@ use crate::support::{
 const CALLBACK: &str = "https://shop.example/ready";
 
 #[test]
-fn a_request_token_is_no_access_token_and_the_other_way_round() {
+fn request_tokens_and_access_tokens_do_not_pass_for_each_other() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let (consumer, user) = proxy.shop();
@@ -44,7 +44,7 @@ fn a_request_token_is_no_access_token_and_the_other_way_round() {
 }
 
 #[test]
-fn what_is_public_of_a_consumer_is_no_key() {
+fn public_facts_of_a_consumer_are_not_its_key() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let (private, public) = signer::rsa_key_pair(proxy.directory());
@@ -98,7 +98,7 @@ fn what_is_public_of_a_consumer_is_no_key() {
 }
 
 #[test]
-fn a_request_that_was_changed_on_the_way_is_refused() {
+fn a_request_that_was_changed_after_signing_is_rejected() {
     let Scene { api, proxy, caller } = Scene::start();
     let signed = "/members/1?a=b%20c&d=%3Be%3Df&g=h";
     let send = |method: &str, target: &str| {

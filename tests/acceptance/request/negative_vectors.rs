@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 #[test]
-fn every_template_is_answered_as_the_rfc_asks() {
+fn every_negative_vector_is_answered_as_the_rfc_asks() {
     let vectors: Vec<Value> =
         serde_json::from_str(include_str!("../../vectors/negative.json")).unwrap();
     assert_eq!(vectors.len(), 74);

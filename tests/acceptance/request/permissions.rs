@@ -141,7 +141,7 @@ fn a_wrong_signature_with_a_form_does_not_tell_listed_paths_apart() {
 }
 
 #[test]
-fn unlisted_paths_can_be_opened_to_one_kind() {
+fn unlisted_paths_can_be_opened_to_one_kind_of_caller() {
     let api = Upstream::start();
     let proxy = with_operations(&api)
         .config("operations.unlisted = 'consumer'")
@@ -187,7 +187,7 @@ fn a_listed_path_with_an_unlisted_method_is_405_and_names_the_listed_ones() {
 }
 
 #[test]
-fn the_most_specific_pattern_wins() {
+fn the_most_specific_pattern_of_a_path_wins() {
     let api = Upstream::start();
     let proxy = with_operations(&api).start();
     let caller = proxy.somebody();
@@ -283,7 +283,7 @@ fn a_call_without_a_token_cannot_tell_what_is_listed() {
 }
 
 #[test]
-fn anonymous_calls_pass_where_they_are_welcome() {
+fn anonymous_calls_pass_only_where_configured() {
     let api = Upstream::start();
     let proxy = with_operations(&api).start();
     proxy.send(Call::get("/open")).has_status(200);

@@ -23,7 +23,7 @@ fn unknown_consumer() -> Consumer {
 }
 
 #[test]
-fn requests_of_a_wrong_shape_are_400_and_name_the_parameter() {
+fn malformed_requests_are_400_and_name_the_parameter() {
     let Scene { api, proxy, caller } = Scene::start();
     let call = || Call::get("/x?y=1").of(&caller);
     for name in words(
@@ -83,7 +83,7 @@ fn requests_of_a_wrong_shape_are_400_and_name_the_parameter() {
 }
 
 #[test]
-fn credentials_that_do_not_hold_are_401_and_say_which() {
+fn invalid_credentials_are_401_and_named() {
     let (_api, proxy, caller) = Scene::start().into_parts();
     let call = || Call::get("/x").of(&caller);
     let basic = Call::get("/x").header("Authorization", "Basic YTpi");
@@ -161,7 +161,7 @@ fn a_challenge_goes_with_every_401() {
 }
 
 #[test]
-fn problems_are_json_or_a_page_where_the_caller_prefers_it() {
+fn problems_are_json_or_a_page_as_the_caller_prefers() {
     let proxy = Proxy::in_front_of(&Upstream::start()).start();
     let (form, json, html) = (FORM, "application/problem+json", "text/html");
     let sent = |call: Call, kind: &str| {
@@ -292,7 +292,7 @@ fn tokens_expire() {
 
 /// The service reads its clock somewhere between the two times that are read here.
 #[test]
-fn a_refused_timestamp_is_told_by_how_much_it_is_off() {
+fn a_rejected_timestamp_gets_its_difference_from_our_clock() {
     let Scene { proxy, caller, .. } = Scene::start();
     let advice = |sent: u64| {
         let call = Call::get("/x").of(&caller);
@@ -319,7 +319,7 @@ fn a_refused_timestamp_is_told_by_how_much_it_is_off() {
 }
 
 #[test]
-fn a_wrong_signature_is_advised_on_as_configured() {
+fn advice_on_a_wrong_signature_is_as_configured() {
     for (level, base_string) in [("off", false), ("hint", false), ("full", true)] {
         let Scene { proxy, caller, .. } = Scene::with(&format!("signature.advice = '{level}'"));
         let wrong = Call::get("/x?y=1").of(&caller).signs_target("/x");
@@ -375,7 +375,7 @@ fn plaintext_is_on_only_by_name_and_only_over_tls() {
 }
 
 #[test]
-fn token_calls_answer_as_the_table_says() {
+fn rejected_token_calls_get_the_status_of_the_table() {
     let (_api, proxy, caller) = Scene::start().into_parts();
     let consumer = &caller.consumer;
     let call = || Call::post(REQUEST_TOKEN).by(consumer);
@@ -403,7 +403,7 @@ fn token_calls_answer_as_the_table_says() {
 }
 
 #[test]
-fn options_for_the_proxy_itself_are_answered_here() {
+fn options_for_the_proxy_itself_is_not_forwarded() {
     let Scene { api, proxy, caller } = Scene::start();
     let asterisk = |host: &str| {
         let mut connection = proxy.connect();

@@ -81,7 +81,7 @@ impl Service {
 }
 
 #[test]
-fn names_the_url_that_was_signed_in_place_of_the_one_that_was_called() {
+fn advice_names_the_url_that_was_signed_instead_of_the_one_called() {
     let service = Service::start("enforce");
     let call = || service.get("/v2/photos/a?x=1");
     let internal = service.api.url().to_owned();
@@ -145,7 +145,7 @@ fn names_the_url_that_was_signed_in_place_of_the_one_that_was_called() {
 
 /// The body is not read before the signature has failed, and then only a small one of known length.
 #[test]
-fn names_a_signed_body_that_is_not_a_form() {
+fn advice_names_a_signed_body_that_is_not_a_form() {
     let service = Service::start("enforce");
     let post = || service.signed(Call::post("/v2/x"));
     let told = "leave a body out of what is signed";
@@ -171,7 +171,7 @@ fn names_a_signed_body_that_is_not_a_form() {
 }
 
 #[test]
-fn names_parts_of_a_body_that_were_signed_or_hold_the_credentials() {
+fn advice_names_parts_of_a_body_that_were_signed_or_hold_the_credentials() {
     let service = Service::start("enforce");
     const TYPE: &str = "multipart/form-data; boundary=b";
     let part = |name: &str, value: &str| {
@@ -217,7 +217,7 @@ fn names_parts_of_a_body_that_were_signed_or_hold_the_credentials() {
 }
 
 #[test]
-fn the_log_names_a_parameter_and_what_is_wrong_with_it_and_never_its_value() {
+fn the_log_names_a_wrong_parameter_and_its_mistake_but_not_its_value() {
     let service = Service::start("enforce");
     let log = |call: Call, parts: &[&str]| {
         service.proxy.send(call).has_status(400);
@@ -262,7 +262,7 @@ fn a_body_that_was_read_for_advice_reaches_the_api_in_observe_mode() {
 }
 
 #[test]
-fn names_the_previous_secret_once_its_grace_is_over() {
+fn advice_names_the_previous_secret_once_its_grace_is_over() {
     let service = Service::start("enforce");
     let key = service.caller.consumer.key.clone();
     let rotate = ["consumer", "rotate-secret", &key, "--grace", "1s"];
@@ -278,7 +278,7 @@ fn names_the_previous_secret_once_its_grace_is_over() {
 
 /// The means of a consumer's authors who do not run the proxy.
 #[test]
-fn tells_how_the_right_base_string_begins_where_no_known_mistake_was_made() {
+fn advice_shows_the_start_of_the_expected_base_string_if_no_mistake_is_known() {
     let service = Service::start("enforce");
     let advice = service.advice(service.get("/v2/x?a=1").key("stranger&token"));
     let told =

@@ -116,7 +116,7 @@ fn launch(consumer: &Consumer, form: &str) -> Call {
 }
 
 #[test]
-fn an_operation_says_whether_its_credentials_go_on() {
+fn an_operation_says_whether_its_credentials_are_forwarded() {
     let Scene { api, proxy, caller } = Scene::with(
         "operation = [
             { path = '/launch', access = ['application'], forward_authorization = true },
@@ -230,7 +230,7 @@ fn a_parameter_that_is_not_signed_is_in_no_header_field() {
 }
 
 #[test]
-fn a_gateway_that_forwards_itself_gets_each_header_field() {
+fn a_gateway_that_forwards_requests_itself_gets_each_header_field() {
     let config = format!("forward_auth.listen = '127.0.0.1:0'\n{HEADERS}");
     let Scene { proxy, caller, .. } = Scene::with(&config);
     let launch = Call::post("/launch?context_id=c1").by(&caller.consumer);
@@ -396,7 +396,7 @@ fn at(path: &str, consumer: &Consumer, ago: u64) -> Call {
 }
 
 #[test]
-fn an_operation_has_a_window_of_its_own() {
+fn an_operation_can_have_its_own_timestamp_window() {
     let Scene {
         api: _api,
         proxy,
@@ -445,7 +445,7 @@ fn an_operation_has_a_window_of_its_own() {
 }
 
 #[test]
-fn a_window_that_a_reload_widens_and_narrows_admits_nothing_twice() {
+fn a_timestamp_window_that_a_reload_widens_and_narrows_admits_nothing_twice() {
     let mut scene = Scene::with(WIDE);
     let consumer = scene.caller.consumer.clone();
     let proxy = &mut scene.proxy;

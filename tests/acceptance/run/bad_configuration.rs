@@ -27,7 +27,7 @@ fn the_line(ended: &Ended) -> String {
 }
 
 #[test]
-fn an_unknown_key_is_2_and_suggests_the_nearest() {
+fn an_unknown_key_ends_with_2_and_suggests_the_nearest() {
     for [text, key, nearest] in rows(
         r"
         listen.adress = 'x'                             | listen.adress             | address
@@ -55,7 +55,7 @@ fn an_unknown_key_is_2_and_suggests_the_nearest() {
 }
 
 #[test]
-fn what_is_not_toml_or_not_there_is_2() {
+fn a_configuration_that_is_missing_or_not_toml_ends_with_2() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("broken.toml");
     std::fs::write(&path, "listen = [\n").unwrap();
@@ -88,7 +88,7 @@ fn an_api_url_is_required() {
 }
 
 #[test]
-fn a_port_in_use_is_1() {
+fn a_port_in_use_ends_with_1() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     for key in ["listen.address", "admin.listen"] {
@@ -102,7 +102,7 @@ fn a_port_in_use_is_1() {
 }
 
 #[test]
-fn a_second_serve_on_the_same_public_port_is_1_though_workers_share_it() {
+fn a_second_serve_on_the_same_public_port_ends_with_1_though_workers_share_it() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let ended = builder()
@@ -128,7 +128,7 @@ fn an_api_that_is_down_does_not_stop_serve_and_check_says_so() {
 }
 
 #[test]
-fn the_environment_is_over_the_file() {
+fn the_environment_overrides_the_file() {
     let api = Upstream::start();
     let builder = Builder::in_front_of_url("http://127.0.0.1:1");
     let secret = builder.directory().join("url");

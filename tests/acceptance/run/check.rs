@@ -52,7 +52,7 @@ fn write(path: &Path, content: impl AsRef<[u8]>, mode: u32) {
 }
 
 #[test]
-fn an_api_that_is_our_own_listener_is_refused_by_both() {
+fn check_and_serve_reject_an_api_that_is_our_own_listener() {
     let (port, other) = (free_port(), free_port());
     let base = "service.base_url = 'https://api.test'\nlisten.trusted_proxies = ['10.0.0.0/8']\n";
     for (listeners, api, key) in [
@@ -161,7 +161,7 @@ fn an_api_beside_our_listeners_is_served() {
 }
 
 #[test]
-fn secret_files_that_others_can_open_are_no_valid_configuration() {
+fn secret_files_that_others_can_open_are_an_invalid_configuration() {
     let api = Upstream::start();
     let certificate = Certificate::for_names(&["localhost"]);
     let builder = Proxy::in_front_of(&api);
@@ -236,7 +236,7 @@ fn a_key_of_the_wrong_length_is_refused_before_there_is_a_store() {
 }
 
 #[test]
-fn a_base_url_that_is_the_apis_own_origin_is_refused_by_both() {
+fn check_and_serve_reject_a_base_url_that_is_the_origin_of_the_api() {
     for (base, api, refused) in [
         ("https://api.test", "https://api.test", true),
         ("https://api.test", "https://api.test:443/v1", true),
@@ -269,7 +269,7 @@ fn a_base_url_that_is_the_apis_own_origin_is_refused_by_both() {
 }
 
 #[test]
-fn https_that_nobody_speaks_is_warned_of_by_both() {
+fn check_and_serve_warn_of_https_that_nobody_speaks() {
     let api = Upstream::start();
     let base = "service.base_url = 'https://api.test'";
     let warns = |text: &str| {
@@ -321,7 +321,7 @@ const BROKEN: &str = r"
 ";
 
 #[test]
-fn what_serve_refuses_check_refuses() {
+fn check_rejects_what_serve_rejects() {
     let api = Upstream::start();
     let (certificate, other) = (
         Certificate::for_names(&["localhost"]),
@@ -374,7 +374,7 @@ fn check_beside_a_running_serve_finds_nothing_wrong_and_changes_nothing() {
 }
 
 #[test]
-fn more_workers_than_descriptors_are_refused_by_both() {
+fn check_and_serve_reject_more_workers_than_descriptors() {
     let api = Upstream::start();
     let builder = Proxy::in_front_of(&api).config("listen.workers = 100");
     builder.run(&["check"], "").done();
@@ -464,7 +464,7 @@ fn a_password_of_a_database_in_a_file_that_others_can_read_is_a_warning() {
 }
 
 #[test]
-fn nonces_that_replicas_share_are_not_called_kept_in_memory() {
+fn check_does_not_say_that_shared_nonces_are_kept_in_memory() {
     let (api, postgres) = (Upstream::start(), Postgres::start());
     let mut builder = Proxy::in_front_of(&api).config("store.backend = 'postgres'");
     builder.set("store.url", postgres.database().into());

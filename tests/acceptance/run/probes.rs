@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use crate::support::{Call, Proxy, Scene, Upstream, http, until};
 
 #[test]
-fn probes_tell_life_and_readiness() {
+fn only_the_admin_listener_serves_probes_and_draining_is_not_ready() {
     let api = Upstream::start();
     let mut proxy = Proxy::with(&api, "listen.drain_delay = '5s'");
     proxy.ask_admin("/healthz").has_status(200);

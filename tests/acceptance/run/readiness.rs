@@ -13,7 +13,7 @@ fn told(proxy: &Proxy, parts: &[&str], times: usize) {
 }
 
 #[test]
-fn a_full_nonce_window_is_told_once_with_the_time_it_lasts() {
+fn a_full_nonce_window_is_logged_once_with_its_duration() {
     let (_api, proxy, caller) =
         Scene::with("nonce.max_entries = 10\nsignature.timestamp_window = '3s'").into_parts();
     let send = || proxy.send(Call::get("/x").of(&caller));

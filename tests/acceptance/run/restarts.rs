@@ -153,7 +153,7 @@ fn a_start_that_fails_or_is_killed_early_loses_no_nonces() {
 }
 
 #[test]
-fn a_second_serve_on_the_same_nonce_file_ends_with_1() {
+fn a_second_serve_on_the_same_nonce_file_ends_with_exit_code_1() {
     let api = Upstream::start();
     let proxy = Proxy::in_front_of(&api).start();
     let ended = proxy.command(&["serve"]);
@@ -165,7 +165,7 @@ fn a_second_serve_on_the_same_nonce_file_ends_with_1() {
 }
 
 #[test]
-fn files_that_the_program_makes_are_its_owners_alone() {
+fn only_the_owner_can_open_files_that_the_program_makes() {
     let (_api, proxy, caller) = Scene::start().into_parts();
     proxy.send(Call::get("/x").of(&caller)).has_status(200);
     let mut seen = 0;
@@ -181,7 +181,7 @@ fn files_that_the_program_makes_are_its_owners_alone() {
     assert!(seen >= 2, "the store and the nonce window");
 }
 #[test]
-fn what_does_not_end_is_cut_at_the_deadline_and_the_exit_is_still_0() {
+fn requests_are_cut_at_the_drain_deadline_and_the_exit_code_is_0() {
     let api = Upstream::replying(|_| Reply::silence());
     let mut proxy = Proxy::with(&api, "listen.drain = '1s'");
     let caller = proxy.somebody();

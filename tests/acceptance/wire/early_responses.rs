@@ -46,7 +46,7 @@ fn is_refused(connection: &mut Connection, wire: &[u8], what: &str) {
 
 /// hyperium/hyper#2384, #3078, #3944: closing at once would reset the connection and lose the response.
 #[test]
-fn a_refusal_reaches_a_caller_that_is_still_sending() {
+fn a_rejection_reaches_a_caller_that_is_still_sending() {
     let api = Upstream::start();
     let plain = Proxy::with(&api, OPEN);
     let (tls, certificate, _) = over_tls(&api);
@@ -73,7 +73,7 @@ fn a_refusal_reaches_a_caller_that_is_still_sending() {
 }
 
 #[test]
-fn a_refusal_reaches_requests_and_node() {
+fn a_rejection_during_an_upload_reaches_requests_and_node() {
     let api = Upstream::start();
     let plain = Proxy::with(&api, OPEN);
     let (tls, _, roots) = over_tls(&api);
@@ -140,7 +140,7 @@ fn a_response_of_an_api_that_does_not_wait_for_the_body_arrives_whole() {
 
 /// A response that ends with its connection is whole only if the connection ends properly (RFC 9112 §8).
 #[test]
-fn a_response_until_close_that_is_reset_is_not_whole() {
+fn a_response_until_close_that_is_reset_is_incomplete() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     // The part is read before the end comes.

@@ -125,7 +125,7 @@ fn the_host_of_the_pages_leads_to_the_applications_and_is_404_elsewhere() {
 }
 
 #[test]
-fn the_host_that_the_api_sees() {
+fn the_api_gets_the_configured_host() {
     let api = Upstream::start();
     for (mode, expected) in [
         ("public", None),
@@ -258,7 +258,7 @@ fn an_api_on_a_unix_socket() {
 }
 
 #[test]
-fn the_public_listener_by_tls() {
+fn the_public_listener_serves_tls() {
     let api = Upstream::start();
     let certificate = Certificate::for_names(&["localhost"]);
     let builder = Proxy::in_front_of(&api);
@@ -289,7 +289,7 @@ fn the_public_listener_by_tls() {
 }
 
 #[test]
-fn warns_once_of_forwarded_fields_of_the_other_family() {
+fn forwarded_fields_of_the_other_family_are_warned_of_once() {
     let api = Upstream::start();
     for (family, other) in [
         ("x-forwarded", ("Forwarded", "for=203.0.113.9")),

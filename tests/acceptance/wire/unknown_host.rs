@@ -3,7 +3,7 @@
 use crate::support::{Call, Scene, has, legs::LOGIN};
 
 #[test]
-fn a_host_that_is_none_of_the_services_is_421() {
+fn a_host_that_is_not_ours_is_421() {
     let Scene { api, proxy, caller } = Scene::start();
     for host in ["evil.test", "127.0.0.1:1", "", "localhost"] {
         let answer = proxy.send(Call::get("/x").of(&caller).host(host));

@@ -60,7 +60,7 @@ fn read(connection: &mut Connection, expected: &[u8]) {
 }
 
 #[test]
-fn passes_where_its_operation_says_so_verified_first() {
+fn a_websocket_passes_verified_where_its_operation_admits_it() {
     let api = echoing();
     let proxy = Proxy::with(&api, &LISTED.replace(", 'anonymous'", ""));
     let caller = proxy.somebody();
@@ -102,7 +102,7 @@ fn passes_where_its_operation_says_so_verified_first() {
 }
 
 #[test]
-fn carries_much_either_way_with_a_slow_reader() {
+fn a_websocket_carries_much_data_either_way_with_a_slow_reader() {
     let api = echoing();
     let proxy = Proxy::with(&api, LISTED);
     let (mut socket, mut writer) = open(&proxy);
@@ -121,7 +121,7 @@ fn carries_much_either_way_with_a_slow_reader() {
 }
 
 #[test]
-fn a_handshake_that_no_server_could_accept_is_refused() {
+fn a_websocket_handshake_that_no_server_could_accept_is_rejected() {
     let api = echoing();
     let proxy = Proxy::with(&api, LISTED);
     let begin = || {
@@ -169,7 +169,7 @@ fn a_handshake_that_no_server_could_accept_is_refused() {
 }
 
 #[test]
-fn silence_and_stalled_readers_come_to_a_limit() {
+fn silent_and_stalled_websockets_are_ended() {
     let api = echoing();
     let proxy = Proxy::with(
         &api,
@@ -196,7 +196,7 @@ fn silence_and_stalled_readers_come_to_a_limit() {
 }
 
 #[test]
-fn a_page_of_another_site_cannot_open_one_with_a_users_session() {
+fn a_page_of_another_site_cannot_open_a_websocket_with_a_users_session() {
     let api = echoing();
     let proxy = Proxy::with(
         &api,
