@@ -11,6 +11,7 @@ mod gateways;
 mod manifests;
 mod metrics;
 mod package;
+mod pictures;
 mod traces;
 
 use std::{

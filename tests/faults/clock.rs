@@ -11,8 +11,8 @@ use std::{
 use crate::{
     scaled,
     support::{
-        Answer, Call, Caller, Connection, Consumer, PATIENCE, Proxy, Token, Upstream, now, until,
-        within,
+        Answer, Call, Caller, Connection, Consumer, PATIENCE, Proxy, Token, Upstream, faketime,
+        now, until, within,
     },
 };
 
@@ -20,15 +20,6 @@ use crate::{
 const WINDOW: u64 = 3;
 const HOUR: i64 = 3_600;
 const YEARS: i64 = 4 * 365 * 24 * HOUR;
-
-/// The directory of the library from Debian's package `faketime`.
-fn library() -> PathBuf {
-    let directories = std::fs::read_dir("/usr/lib").unwrap().flatten();
-    let found = directories
-        .map(|entry| entry.path().join("faketime/libfaketimeMT.so.1"))
-        .find(|path| path.exists());
-    found.expect("faketime is installed (tests/run does it)")
-}
 
 /// A proxy whose clock can be set wrong.
 pub(crate) struct Clockwork {
@@ -55,7 +46,7 @@ impl Clockwork {
             .config(&format!(
                 "service.base_url = 'https://api.test'\nsignature.timestamp_window = '{window}s'"
             ))
-            .environment("LD_PRELOAD", &library().display().to_string())
+            .environment("LD_PRELOAD", &faketime().display().to_string())
             .environment("FAKETIME_TIMESTAMP_FILE", &offset.display().to_string())
             .environment("FAKETIME_NO_CACHE", "1")
             .environment("FAKETIME_DONT_FAKE_MONOTONIC", "1")

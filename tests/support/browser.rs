@@ -142,11 +142,15 @@ impl Browser {
 
     /// Makes the window this wide, and sets the preference for dark or light pages.
     pub fn emulate(&self, width: u32, dark: bool) {
+        self.emulate_window(width, 800, dark);
+    }
+
+    /// Makes the window this wide and high, and sets the preference for dark or light pages.
+    pub fn emulate_window(&self, width: u32, height: u32, dark: bool) {
         let scheme = if dark { "dark" } else { "light" };
         let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
         let media = json!({ "features": [feature] });
-        let metrics =
-            json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500 });
+        let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500 });
         for (name, params) in [
             ("Emulation.setEmulatedMedia", media),
             ("Emulation.setDeviceMetricsOverride", metrics),

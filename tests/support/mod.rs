@@ -90,3 +90,12 @@ pub fn installed(path: &str) -> PathBuf {
     );
     path
 }
+
+/// The library of Debian's package `faketime` that sets the clock of a program.
+pub fn faketime() -> PathBuf {
+    let directories = std::fs::read_dir("/usr/lib").unwrap().flatten();
+    let found = directories
+        .map(|entry| entry.path().join("faketime/libfaketimeMT.so.1"))
+        .find(|path| path.exists());
+    found.expect("faketime is installed (tests/run does it)")
+}
