@@ -1,6 +1,12 @@
-//! `docs/errors.md` against the messages of the program, and files that a release needs.
+//! The documents: their links, lengths, contents lists and index, `docs/errors.md` against the messages of the program,
+//! and files that a release needs.
 
-use std::{collections::BTreeSet, process::Command};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    process::Command,
+};
 
 use super::{file, printed, read};
 use crate::support::Scene;
@@ -84,18 +90,181 @@ fn each_problem_and_each_mistake_has_a_heading_with_the_advice() {
     }
 }
 
+/// The most lines of the README, and of a page in `docs`.
+const README_LINES: usize = 120;
+const PAGE_LINES: usize = 250;
+
+/// Pages without these limits: `service.docs_url` names one page for all codes, and tests or lists make the others.
+const LISTS: [&str; 3] = [
+    "docs/configuration.md",
+    "docs/errors.md",
+    "docs/promises.md",
+];
+
+/// Pages of at least so many sections begin with links to them.
+const SECTIONS_WITHOUT_CONTENTS: usize = 2;
+
+/// The Markdown files of the project with their text, by their path.
+fn documents() -> BTreeMap<String, String> {
+    let mut documents = BTreeMap::new();
+    for directory in [
+        "",
+        "benches",
+        "deploy",
+        "deploy/providers",
+        "docs",
+        "fuzz",
+        "locales",
+        "tests",
+        "tests/clients",
+        "tests/providers",
+    ] {
+        for entry in fs::read_dir(file(directory)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap();
+                let text = fs::read_to_string(&path).unwrap();
+                documents.insert(name.display().to_string(), text);
+            }
+        }
+    }
+    documents
+}
+
+/// The lines that are not in a block of code.
+fn prose(document: &str) -> impl Iterator<Item = &str> {
+    let mut is_code = false;
+    document.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    })
+}
+
+/// The name of a heading in a link, as GitHub and mdbook make it.
+fn anchor(heading: &str) -> String {
+    let letters = heading.to_lowercase();
+    let letters = letters
+        .chars()
+        .filter(|it| it.is_alphanumeric() || " -_".contains(*it));
+    letters.map(|it| if it == ' ' { '-' } else { it }).collect()
+}
+
+fn anchors(document: &str) -> BTreeSet<String> {
+    let headings = prose(document).filter(|line| line.starts_with('#'));
+    headings
+        .map(|line| anchor(line.trim_start_matches('#').trim_start()))
+        .collect()
+}
+
+/// The targets of links and pictures.
+fn links(document: &str) -> impl Iterator<Item = &str> {
+    prose(document).flat_map(|line| {
+        let starts = [("](", ')'), ("src=\"", '"'), ("srcset=\"", '"')];
+        starts.into_iter().flat_map(move |(start, end)| {
+            line.split(start)
+                .skip(1)
+                .map(move |rest| rest.split(end).next().unwrap())
+        })
+    })
+}
+
 #[test]
-fn the_readme_is_short_and_the_version_is_in_the_change_log() {
-    assert!(read("README.md").lines().count() <= 200);
+fn every_link_in_the_documents_leads_to_a_file_and_a_heading() {
+    let documents = documents();
+    for (name, text) in &documents {
+        for link in links(text).filter(|link| !link.starts_with("http")) {
+            let (path, heading) = link.split_once('#').unwrap_or((link, ""));
+            let directory = Path::new(name).parent().unwrap();
+            let target = match path {
+                "" => file(name),
+                _ => file(directory.join(path).to_str().unwrap()),
+            };
+            assert!(target.exists(), "{name} links to {link}");
+            if !heading.is_empty() {
+                let text = fs::read_to_string(&target).unwrap();
+                assert!(anchors(&text).contains(heading), "{name} links to {link}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_page_is_short_and_begins_with_links_to_its_sections() {
+    for (name, text) in documents() {
+        if !name.starts_with("docs/") || LISTS.contains(&name.as_str()) {
+            continue;
+        }
+        assert!(text.lines().count() <= PAGE_LINES, "{name} is too long");
+        let sections = prose(&text).filter_map(|line| line.strip_prefix("## "));
+        let expected = Vec::from_iter(sections.map(|it| format!("[{it}](#{})", anchor(it))));
+        if let Some(contents) = text
+            .lines()
+            .find_map(|line| line.strip_prefix("On this page: "))
+        {
+            assert_eq!(Vec::from_iter(contents.split(" · ")), expected, "{name}");
+        } else {
+            // The index is a list of links, and the first hour is read from its beginning to its end.
+            let needs_none = ["docs/README.md", "docs/first-hour.md"].contains(&name.as_str());
+            assert!(
+                needs_none || expected.len() <= SECTIONS_WITHOUT_CONTENTS,
+                "{name} has no contents list"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_index_names_every_page() {
+    let documents = documents();
+    let named = BTreeSet::from_iter(
+        links(&documents["docs/README.md"]).map(|link| link.split('#').next().unwrap()),
+    );
+    for name in documents
+        .keys()
+        .filter_map(|name| name.strip_prefix("docs/"))
+    {
+        assert!(
+            name == "README.md" || named.contains(name),
+            "docs/README.md does not name {name}"
+        );
+    }
+}
+
+#[test]
+fn the_documents_are_a_book_where_mdbook_is_there() {
+    if Command::new("mdbook").arg("--version").output().is_err() {
+        eprintln!("skipped: no mdbook; cargo install mdbook installs it");
+        return;
+    }
+    let directory = tempfile::TempDir::new().unwrap();
+    let index = printed(Command::new(file("docs/book")).arg(directory.path().join("book")));
+    let book = Path::new(index.trim()).parent().unwrap();
+    for (name, _) in documents() {
+        if let Some(page) = name
+            .strip_prefix("docs/")
+            .filter(|&page| page != "README.md")
+        {
+            let page = book.join(page).with_extension("html");
+            assert!(page.exists(), "{}", page.display());
+        }
+    }
+}
+
+#[test]
+fn the_readme_is_short_and_begins_with_the_demo_and_the_tests() {
+    let readme = read("README.md");
+    assert!(readme.lines().count() <= README_LINES);
+    let commands = readme
+        .split("```sh\n")
+        .skip(1)
+        .map(|block| block.lines().next().unwrap());
+    let first = Vec::from_iter(commands.take(2));
+    assert_eq!(first, ["cargo run -- demo", "tests/run"]);
+}
+
+#[test]
+fn the_version_is_in_the_change_log() {
     let heading = format!("## {}\n", env!("CARGO_PKG_VERSION"));
     assert!(read("CHANGELOG.md").contains(&heading));
-    for name in [
-        "CONTRIBUTING.md",
-        "SECURITY.md",
-        "docs/security.md",
-        "docs/migrating.md",
-        "docs/upgrading.md",
-    ] {
-        assert!(file(name).exists(), "{name}");
-    }
 }

@@ -520,7 +520,7 @@ fn metrics_count_by_operation_and_status_and_no_caller_adds_a_label() {
     assert_eq!(after.count(), before);
 }
 
-/// The recipe of docs/operating.md, without jq.
+/// The recipe of docs/health.md, without jq.
 #[test]
 fn the_json_log_lists_which_consumer_would_fail_why_and_since_when() {
     let api = Upstream::start();

@@ -1,21 +1,33 @@
-# Cargo has built the program already; the demo ends once it prints its call.
-cargo() {
-    [ "$1 $2 $3" = "run --release --" ] || return 1
-    shift 3
-    countersign "$@" --listen 127.0.0.1:0 > demo.out 2>&1 &
-    until grep -q '^curl' demo.out; do kill -0 $! || return 1; sleep 0.1; done
+# Cargo has built the program already, and neither a container engine nor a package manager is here: the demo runs all the same. It ends
+# once it has printed what the document says and its signed call has passed.
+demonstrate() {
+    command countersign demo --listen 127.0.0.1:0 > demo.out 2>&1 &
+    until grep -q '^Metrics' demo.out; do kill -0 $! || return 1; sleep 0.1; done
+    python3 - <<'END' || return 1
+import os, re
+shown = re.search(r"```text\n(countersign listens.*?)```", open(os.environ["PROJECT"] + "/README.md").read(), re.S).group(1)
+printed = open("demo.out").read()
+for line in shown.splitlines():
+    line = ".*".join(re.escape(part) for part in line.replace("8080", "…").split("…"))
+    assert re.search("^" + line, printed, re.M), line
+END
     eval "$(grep '^curl' demo.out)"
     kill $! && wait $!
 }
-cat > config.toml <<END
-listen.address = "127.0.0.1:$PUBLIC"
-upstream.api_url = "http://127.0.0.1:$API"
-permission = [{ name = "members.read", title = "See the members" }]
-END
-echo of-the-consumer > secret
-echo of-the-token > token-secret
-sent=$(countersign sign GET 'https://api.example.com/members/1?fields=name' --consumer-key key --consumer-secret @secret \
-    --token token --token-secret @token-secret)
-sent=${sent#Authorization: }
-# There is a store already.
-countersign consumer add --name Other
+cargo() { [ "$*" = "run -- demo" ] && demonstrate; }
+docker() {
+    case "$*" in
+        "build -t countersign .") ;;
+        "run --rm --network host countersign demo") demonstrate ;;
+        *) return 1 ;;
+    esac
+}
+# tests/run packages makes the package and installs it.
+mkdir deploy && printf '#!/bin/sh\nmkdir -p target/package && touch target/package/countersign_0.1.0_amd64.deb\n' > deploy/package && chmod +x deploy/package
+sudo() { [ "$1 $2" = "apt-get install" ] && [ -e "$3" ]; }
+countersign() {
+    case "$*" in
+        "demo --listen 127.0.0.1:8090") demonstrate ;;
+        *) command countersign "$@" ;;
+    esac
+}
