@@ -103,6 +103,9 @@ const CRATES: &[(&str, &[&str])] = &[
     ),
 ];
 
+#[path = "layers/picture.rs"]
+mod picture;
+
 #[test]
 fn no_file_names_anything_of_a_wing_that_stands_after_its_own_in_the_table() {
     let lib = fs::read_to_string(project("src/lib.rs")).unwrap();
