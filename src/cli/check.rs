@@ -12,8 +12,9 @@ use crate::{
     base::{clock::Clock, language::Texts},
     operator::admin::tokens::TokenKind,
     provider::login::http,
+    provider::login::settings::LoginMethod,
     records::{
-        nonce,
+        nonce::{self, settings::NonceScope},
         store::{
             OpenProblem, Opening, Store, grant,
             port::{ResealFrom, Resealed},
@@ -24,6 +25,7 @@ use crate::{
     request::{
         forward::{Fault, pool::Pool},
         identity::keys::Keys,
+        policy::settings::OperationSettings,
     },
     run::{
         app::{
@@ -34,7 +36,7 @@ use crate::{
             services::{self, ServiceError},
             traces,
         },
-        config::{Config, LoginBackend, NonceScope, Operation},
+        config::Config,
     },
     wire::server::tls,
 };
@@ -119,7 +121,7 @@ fn open_password(config: &Config, path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     let urls = [
         ("store.url", Some(&config.store.url)),
-        ("store.lookup.url", config.store.lookup.url.as_ref()),
+        ("store.lookup.url", config.lookup.url.as_ref()),
         ("nonce.url", config.nonce.url.as_ref()),
     ];
     let has_password = |url: &str| {
@@ -181,7 +183,7 @@ fn certificates(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
 }
 
 fn keys(config: &Config, _: &mut Vec<String>) -> CheckResult {
-    let keys = Keys::read(&config.identity.assertion.key_files).map_err(StartError::from)?;
+    let keys = Keys::read(&config.assertion.key_files).map_err(StartError::from)?;
     Ok(match keys.as_ref().map(|keys| keys.ids.as_slice()) {
         None | Some([]) => "none: nothing is signed".to_owned(),
         Some([first]) => format!("{first} signs"),
@@ -196,8 +198,9 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
         0 => "none are listed".to_owned(),
         count => format!("{count} are listed"),
     };
-    let count =
-        |is_one: fn(&Operation) -> bool| config.operation.iter().filter(|it| is_one(it)).count();
+    let count = |is_one: fn(&OperationSettings) -> bool| {
+        config.operation.iter().filter(|it| is_one(it)).count()
+    };
     for (count, what) in [
         (
             count(|it| it.body_hash == BodyHash::Required),
@@ -447,8 +450,8 @@ fn certificate_fix(error: &io::Error, ca: &str, name: &str) -> Option<String> {
 fn login(config: &Config, _: &mut Vec<String>) -> CheckResult {
     let Some(params) = services::login_params(config).map_err(StartError::from)? else {
         return Ok(match config.login.backend {
-            LoginBackend::Header => "a proxy in front names the user".to_owned(),
-            LoginBackend::Local | LoginBackend::Http => "accounts of the store".to_owned(),
+            LoginMethod::Header => "a proxy in front names the user".to_owned(),
+            LoginMethod::Local | LoginMethod::Http => "accounts of the store".to_owned(),
         });
     };
     let url = format!("{}{}", params.target.origin, params.path);

@@ -13,11 +13,11 @@ use super::{
     secret_arg::SecretArg,
 };
 use crate::{
+    base::clock::parse_duration,
     base::{names::ConsumerKey, secret::Secret},
     oauth::Deviation,
     operator::manage::{ManageError, check_secret, view},
     records::store::{port::RecordFilter, record::Consumer},
-    run::config::parse_duration,
 };
 
 /// The commands for consumers.
@@ -170,7 +170,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             let question = format!("Remove the consumer {key:?} with all its tokens?");
             confirmation.ask(&question)?;
             manage.remove_consumer(actor, &key, None).await?;
-            if context.config.store.lookup.consumer_sql.is_some() {
+            if context.config.lookup.consumer_sql.is_some() {
                 context.note(&format!(
                     "the key {key:?} is unknown from now on, also where store.lookup.consumer_sql finds it"
                 ));

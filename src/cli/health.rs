@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::context::{CommandError, ConfigArgs, Output};
-use crate::run::{app::own, config::ListenAddress};
+use crate::{run::app::own, wire::address::ListenAddress};
 
 /// Asks the running process; exit code 0 if it is healthy, else 1.
 #[derive(Debug, clap::Args)]

@@ -12,13 +12,10 @@ use crate::{
     oauth::{RsaPublicKey, rsa::InvalidRsaKey},
     operator::explain::{Asked, KnownSecrets, find},
     records::{
-        nonce::{self, NonceUse},
+        nonce::{self, NonceUse, settings::NonceScope},
         store::{Opening, redis},
     },
-    run::{
-        app::{self, live, services},
-        config::NonceScope,
-    },
+    run::app::{self, live, services},
 };
 
 /// Finds the secrets of a request where they are kept.

@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::context::{CommandError, Context};
 use crate::{
+    base::clock::parse_duration,
     base::names::{ConsumerKey, Permission},
     operator::manage::view,
     records::store::{port::TokenFilter, record::AccessToken},
-    run::config::parse_duration,
 };
 
 /// The commands for access tokens.

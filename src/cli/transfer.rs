@@ -33,16 +33,13 @@ use crate::{
     },
     provider::{issue::callback, login::password},
     records::{
-        nonce,
+        nonce::{self, settings::NonceScope},
         store::{
             self, Backend, OpenProblem, Opening,
             transfer::{Conflict, Export, Import, ImportList, MAX_PROBLEMS, Numbered, Record},
         },
     },
-    run::{
-        app::services::{self, ServiceError},
-        config::NonceScope,
-    },
+    run::app::services::{self, ServiceError},
     telemetry::audit::CommandRecord,
 };
 

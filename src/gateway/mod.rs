@@ -3,3 +3,4 @@
 pub mod authorize;
 pub mod forward_auth;
 pub mod proxy;
+pub mod settings;

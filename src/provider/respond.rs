@@ -7,6 +7,7 @@ pub mod facts;
 mod format;
 pub mod look;
 mod own;
+pub mod settings;
 
 use std::borrow::Cow;
 

@@ -3,3 +3,4 @@
 
 pub mod nonce;
 pub mod store;
+pub mod url;

@@ -6,7 +6,10 @@ use http::Method;
 use thiserror::Error;
 
 use crate::{
-    base::fields,
+    base::{
+        fields,
+        settings::{distinct, section, texts},
+    },
     oauth::{Parameters, ProtocolParameter, percent},
     request::parse::{
         head::Head,
@@ -294,6 +297,29 @@ impl FromStr for FlowPath {
             query,
         })
     }
+}
+
+section! {
+    /// The paths of the token calls and of the pages.
+    FlowSettings["service"] {
+        /// The path of the token endpoint, under base_url only.
+        path: String = "/service.oauth", reload;
+        /// Also serves /oauth/request_token, /oauth/authorize, /oauth/authenticate and /oauth/access_token, which many client libraries expect.
+        aliases: bool = true, reload;
+        /// Further paths of the request token call, under base_url. An entry may have a query that must be there, beside which other parameters may stand; other requests to its path go to the API.
+        #[serde(default, deserialize_with = "distinct")]
+        request_token_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/initiate"]], reload;
+        /// Further paths of the authorization page.
+        #[serde(default, deserialize_with = "distinct")]
+        authorize_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/authorize"]], reload;
+        /// Further paths of the access token call.
+        #[serde(default, deserialize_with = "distinct")]
+        access_token_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/token"]], reload;
+    }
+}
+
+texts! {
+    FlowPath: "a path such as \"/oauth/initiate\", with or without a query" => |text: &str| text.parse::<FlowPath>();
 }
 
 /// The paths of the calls of the flow.

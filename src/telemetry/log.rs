@@ -17,6 +17,7 @@ use super::{
     lines::LogLines,
     queue::{Queue, ToQueue},
 };
+use crate::base::settings::{deserialize_text, plain_values, section, texts};
 
 /// The targets that may write below `info`, with all targets below them.
 const OWN_TARGETS: [&str; 2] = ["countersign", "audit"];
@@ -111,6 +112,24 @@ fn level_of(word: &str) -> Result<LevelFilter, InvalidLogLevel> {
     let level = word.parse().ok().filter(|_| is_word);
     level.ok_or(InvalidLogLevel::Level)
 }
+
+section! {
+    /// The log, on standard error. Never a query, a form, a secret, or more than 8 characters of a token.
+    LogSettings["log"] {
+        /// "text" for people, "json" for machines.
+        format: Format = "text", restart;
+        /// "off", "error", "warn", "info", "debug" or "trace", also by target: "info,audit=debug". Libraries write nothing below "info", whatever is set.
+        level: LogLevel = "info", reload;
+        /// A line for each request. Requests never wait for the reader of standard error: while it stalls, these lines are dropped first, and counted.
+        access: bool = true, reload;
+    }
+}
+
+texts! {
+    LogLevel: "a level such as \"info\", or levels by target such as \"info,audit=debug\"" => str::parse::<Self>;
+}
+deserialize_text!(LogLevel);
+plain_values!(Format);
 
 /// The form of log records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]

@@ -1,6 +1,7 @@
 //! Connections: their byte streams, callers' connections to this process, this process's connections to other hosts,
 //! origins, and the form of an error response.
 
+pub mod address;
 pub mod body;
 mod frames;
 #[cfg(fuzzing)]
@@ -11,3 +12,4 @@ pub mod problem;
 pub mod server;
 pub mod stream;
 pub mod watched;
+pub mod web_page;

@@ -1,6 +1,25 @@
-//! Settings: what each module declares about the keys of the configuration that it uses. Nothing here reads a file.
+//! Settings: how a module declares the keys of the configuration that it uses. Nothing here reads a file.
+//!
+//! A module declares its keys with [`section!`], in its file `settings.rs` or beside the code that uses them: each with its type, default,
+//! documentation, and whether a reload applies it. The struct that results is what the module takes. `run::config` lists the sections, reads
+//! them, and checks the rules on more than one key.
 
+mod section;
+mod text;
+mod units;
 mod value;
 
-pub(crate) use value::plain_values;
-pub use value::{DataPath, Directories, SettingValue, ValueType, value_of, without_password};
+pub(crate) use self::{
+    section::section,
+    text::{deserialize_text, texts},
+    value::plain_values,
+};
+pub use self::{
+    section::{KeySchema, Schema, Section, Unwritten},
+    text::{Reason, Text, distinct, filled, list, optional, text},
+    units::{
+        DAY, KIB, LONGEST, MIB, count, duration, format_duration, format_size, lifetime,
+        optional_seconds, seconds, size,
+    },
+    value::{DataPath, Directories, SettingValue, ValueType, value_of, without_password},
+};

@@ -1,14 +1,10 @@
 //! What the type of a key does with a value as it is written: what may be shown of it, and what its relative paths mean.
 
 use std::{
-    net::SocketAddr,
     num::{NonZeroU16, NonZeroU32, NonZeroU64},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
-use http::{HeaderName, Method};
-use ipnet::IpNet;
 use serde::Deserialize as _;
 use toml::{Value, de::ValueDeserializer};
 
@@ -83,8 +79,7 @@ macro_rules! plain_values {
 pub(crate) use plain_values;
 
 plain_values!(
-    bool, u16, u32, u64, usize, NonZeroU16, NonZeroU32, NonZeroU64, String, Duration, SocketAddr,
-    IpNet, HeaderName, Method
+    bool, u16, u32, u64, usize, NonZeroU16, NonZeroU32, NonZeroU64, String
 );
 
 impl<T: SettingValue> SettingValue for Option<T> {

@@ -5,6 +5,7 @@ mod api;
 pub mod console;
 mod explain;
 pub mod readiness;
+pub mod settings;
 pub mod tokens;
 
 use std::{

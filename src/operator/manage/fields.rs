@@ -12,6 +12,7 @@ use crate::{
     oauth::{Deviation, Pinned},
     provider::issue::{callback, registration},
     records::store::record::{BodyHash, Consumer, Dialect},
+    wire::web_page::web_page,
 };
 
 /// A field of a consumer.
@@ -132,7 +133,7 @@ impl Field {
                 .parse()
                 .map(|_: Pinned| same())
                 .map_err(|error| error.to_string()),
-            ("website", _) => registration::web_page(text).map_err(|error| error.to_string()),
+            ("website", _) => web_page(text).map_err(|error| error.to_string()),
             ("rsa_public_key", _) => {
                 registration::rsa_public_key(text).map_err(|error| error.to_string())
             }

@@ -4,6 +4,7 @@ pub mod access_token;
 pub mod exchange;
 pub mod request_token;
 pub mod revoke_token;
+pub mod settings;
 
 use std::{sync::Arc, time::Duration};
 

@@ -2,7 +2,6 @@
 //! and in an import.
 
 use thiserror::Error;
-use url::Url;
 
 use crate::oauth::{RsaPublicKey, rsa::InvalidRsaKey};
 
@@ -14,8 +13,6 @@ pub const MAX_LOGIN_NAME_BYTES: usize = 255;
 pub const MAX_TOKEN_BYTES: usize = 255;
 /// The longest secret of a consumer or of a token of an earlier system, in bytes; ours are shorter.
 pub const MAX_SECRET_BYTES: usize = 4096;
-/// The longest address of a web page, in bytes.
-pub const MAX_WEB_PAGE_BYTES: usize = 2048;
 /// The longest public key as PEM, in bytes: a certificate with many names, or a key of the largest size several times over.
 const MAX_KEY_BYTES: usize = 16_384;
 
@@ -40,23 +37,6 @@ pub enum InvalidText {
     /// It has other characters than visible ASCII in it, which headers and command lines need.
     #[error("it has other than visible ASCII characters in it")]
     NotVisible,
-}
-
-/// Why a text is not the address of a web page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum InvalidWebPage {
-    /// It is not a URL.
-    #[error(transparent)]
-    Url(#[from] url::ParseError),
-    /// It leads elsewhere than to a web server.
-    #[error("it is neither https:// nor http://")]
-    Scheme,
-    /// It has a user name or a password in it.
-    #[error("it has a user name in it")]
-    UserInfo,
-    /// It has more than [`MAX_WEB_PAGE_BYTES`] bytes.
-    #[error("it is longer than 2048 bytes")]
-    TooLong,
 }
 
 /// Checks and returns the name of a consumer or a user on pages.
@@ -95,28 +75,6 @@ pub fn token(text: &str) -> Result<(), InvalidText> {
     } else {
         Ok(())
     }
-}
-
-/// Checks the address of a web page that pages link to, and returns it as a browser writes it.
-///
-/// # Errors
-/// [`InvalidWebPage`]
-pub fn web_page(text: &str) -> Result<String, InvalidWebPage> {
-    if text.len() > MAX_WEB_PAGE_BYTES {
-        return Err(InvalidWebPage::TooLong);
-    }
-    let url = Url::parse(text)?;
-    if !matches!(url.scheme(), "https" | "http") {
-        return Err(InvalidWebPage::Scheme);
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(InvalidWebPage::UserInfo);
-    }
-    // Escapes make it longer.
-    if url.as_str().len() > MAX_WEB_PAGE_BYTES {
-        return Err(InvalidWebPage::TooLong);
-    }
-    Ok(url.into())
 }
 
 /// Checks a public key and returns the stored part of its file: the first PEM block, which is the one that counts. A
@@ -230,28 +188,5 @@ mod tests {
             rsa_public_key(&padded),
             Err(InvalidRsaKey::TooLong)
         ));
-    }
-
-    #[test]
-    fn a_web_page_is_on_a_web_server() {
-        assert_eq!(web_page("HTTPS://A.test").unwrap(), "https://a.test/");
-        assert_eq!(
-            web_page("http://ä.test/\"?b").unwrap(),
-            "http://xn--4ca.test/%22?b"
-        );
-        assert_eq!(web_page("javascript:alert(1)"), Err(InvalidWebPage::Scheme));
-        assert_eq!(web_page("data:text/html,x"), Err(InvalidWebPage::Scheme));
-        assert_eq!(web_page("https://a@b.test/"), Err(InvalidWebPage::UserInfo));
-        let long = |count| format!("https://a.test/{}", "é".repeat(count));
-        assert_eq!(web_page(&long(338)).unwrap().len(), 2043);
-        for count in [339, 1_000_000] {
-            assert_eq!(web_page(&long(count)), Err(InvalidWebPage::TooLong));
-        }
-        for broken in ["", "/terms", "a.test", "https://"] {
-            assert!(
-                matches!(web_page(broken), Err(InvalidWebPage::Url(_))),
-                "{broken}"
-            );
-        }
     }
 }

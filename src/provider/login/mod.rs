@@ -20,6 +20,7 @@ pub mod new_password;
 pub mod password;
 mod places;
 pub mod pool;
+pub mod settings;
 mod stored;
 pub mod throttle;
 

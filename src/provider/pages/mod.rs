@@ -64,6 +64,7 @@ pub mod fuzzing;
 mod login;
 mod password;
 mod return_to;
+pub mod settings;
 
 pub use cookies::{CookieNames, cookie_names};
 

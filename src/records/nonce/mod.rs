@@ -25,6 +25,7 @@ mod journal;
 mod key;
 mod local;
 mod segment;
+pub mod settings;
 mod state;
 #[cfg(test)]
 mod tests;

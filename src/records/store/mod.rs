@@ -11,6 +11,7 @@ pub mod redis;
 mod remote;
 mod rows;
 pub mod seal;
+pub mod settings;
 pub mod sql;
 pub mod sqlite;
 pub mod transfer;

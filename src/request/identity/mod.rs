@@ -3,6 +3,7 @@
 
 mod assertion;
 pub mod keys;
+pub mod settings;
 
 use http::{HeaderName, HeaderValue};
 use thiserror::Error;

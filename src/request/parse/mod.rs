@@ -4,6 +4,7 @@ pub mod claimed;
 pub mod head;
 pub mod origin;
 pub mod rejection;
+pub mod settings;
 pub mod signed;
 pub mod target;
 

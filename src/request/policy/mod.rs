@@ -6,6 +6,7 @@ pub mod pattern;
 pub mod permit;
 pub mod rate;
 mod rejection;
+pub mod settings;
 mod similar;
 pub mod sunset;
 

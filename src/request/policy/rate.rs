@@ -12,7 +12,20 @@ use std::{
 use moka::sync::Cache;
 
 use super::Rejection;
-use crate::base::names::ConsumerKey;
+use crate::base::{
+    clock::parse_duration,
+    names::ConsumerKey,
+    settings::{deserialize_text, section, texts},
+};
+
+section! {
+    /// The limit on the requests of one consumer.
+    #[derive(Copy)]
+    RateSettings["limits"] {
+        /// Requests of one consumer, token calls included; 429 past it.
+        requests_per_consumer: Option<Rate> [else "no limit": "100 per 1s"], reload;
+    }
+}
 
 /// A number of requests in a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +34,23 @@ pub struct Rate {
     pub count: NonZeroU32,
     /// The period, longer than zero.
     pub period: Duration,
+}
+
+texts! {
+    Rate: "a rate such as \"10 per 15m\"" => parse_rate;
+}
+deserialize_text!(Rate);
+
+fn parse_rate(text: &str) -> Result<Rate, &'static str> {
+    let (count, period) = text.split_once(" per ").ok_or("write COUNT per PERIOD")?;
+    let count: NonZeroU32 = count
+        .parse()
+        .map_err(|_| "the count is a whole number above 0")?;
+    let period = parse_duration(period)?;
+    if period.is_zero() {
+        return Err("the period is above 0");
+    }
+    Ok(Rate { count, period })
 }
 
 /// Counts requests by consumer. Only verified requests are counted, so no caller can use up another consumer's rate.
@@ -83,6 +113,23 @@ fn nanoseconds(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reads_rates_exactly() {
+        let rate = parse_rate("10 per 15m").unwrap();
+        assert_eq!((rate.count.get(), rate.period.as_secs()), (10, 900));
+        for text in [
+            "10",
+            "10/15m",
+            "10 per 0s",
+            "0 per 1s",
+            "10x per 1s",
+            "10 per s",
+            "4294967296 per 1s",
+        ] {
+            assert!(parse_rate(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn allows_the_count_and_refills() {

@@ -1,5 +1,7 @@
 //! The planned end of OAuth 1.0a: fields that announce it to consumers, and brown-outs before it.
 
+pub mod settings;
+
 use std::{
     ops::Range,
     time::{Duration, UNIX_EPOCH},

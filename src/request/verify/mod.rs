@@ -9,6 +9,7 @@ pub mod clock;
 mod credential;
 mod error;
 pub mod nonces;
+pub mod settings;
 mod skew;
 
 use std::{

@@ -58,7 +58,7 @@ impl Setup {
             store.put_access_token(&token(name, key));
         }
         let clock = Clock::manual(NOW);
-        let cache = cached::Params {
+        let cache = cached::CacheSettings {
             max_entries: 100,
             ttl: Duration::from_secs(1_000_000),
             negative_ttl: Duration::from_secs(5),

@@ -16,7 +16,7 @@ use tokio::task::spawn_local;
 use super::{StartError, sockets::Passed};
 use crate::{
     operator::admin::Admin,
-    run::config::ListenAddress,
+    wire::address::ListenAddress,
     wire::server::{
         bounds::Bounds,
         handler::Handler as _,

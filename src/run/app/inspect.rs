@@ -25,7 +25,8 @@ use webpki::EndEntityCert;
 
 use super::{StartError, certificates::Certificate, own::directory};
 use crate::{
-    run::config::{Config, ListenAddress},
+    run::config::Config,
+    wire::address::ListenAddress,
     wire::origin::{Origin, Scheme},
 };
 
@@ -67,14 +68,14 @@ pub(super) fn log(config: &Config, listener: SocketAddr) {
 /// that needs it reports it. `listener` is the address of the first public listener.
 pub fn inspect(config: &Config, listener: SocketAddr) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
-    let (listen, upstream) = (&config.listen.tls, &config.upstream.tls);
+    let (listen, upstream) = (&config.listen_tls, &config.upstream_tls);
     for key in &listen.key {
         findings.mode("listen.tls.key", key);
     }
     if let Some(key) = &upstream.key {
         findings.mode("upstream.tls.key", key);
     }
-    for key in &config.identity.assertion.key_files {
+    for key in &config.assertion.key_files {
         findings.mode("identity.assertion.key_files", key);
     }
     for key in &config.store.encryption_key_file {
@@ -147,7 +148,7 @@ impl Findings {
                 continue;
             }
             let host = &origin.host;
-            let behind_proxy = !config.listen.trusted_proxies.is_empty();
+            let behind_proxy = !config.proxies.trusted_proxies.is_empty();
             let (severity, fix) = if behind_proxy {
                 (
                     Severity::Unwise,

@@ -11,7 +11,7 @@ use crate::{
         language::PageFileError,
         tls::TlsFiles,
     },
-    gateway::{authorize::Authorizer, proxy::Live},
+    gateway::{authorize::Authorizer, proxy::Live, settings::Preflight},
     oauth::{MethodSet, diagnosis::OtherUrl},
     operator::{
         admin::{
@@ -24,7 +24,7 @@ use crate::{
     },
     provider::{
         endpoints::{Endpoints, Exchange, Lifetimes, UserField},
-        pages::{self, Pages, PermissionText, cookie_names},
+        pages::{self, Pages, PermissionText, cookie_names, settings::PermissionSettings},
         respond::{
             colour::Palette,
             look::{self, Look},
@@ -32,18 +32,26 @@ use crate::{
     },
     records::store::record::BodyHash,
     request::{
-        forward::{self, FoldedNames, HTTPOXY, HostMode, LOOKALIKES, pool, tls},
+        forward::{
+            self, FoldedNames, HTTPOXY, HostMode, LOOKALIKES, pool,
+            settings::{ApiUrl, UpstreamHost},
+            tls,
+        },
         identity::{Assertion, Identity, IdentityNames, keys::Keys},
         parse::origin::{Origins, PublicUrl},
         policy::{
             operations::{Access, Operation, Operations},
             rate::ConsumerRate,
-            sunset::{BrownOut, Concerned, Sunset},
+            settings::OperationSettings,
+            sunset::{
+                BrownOut, Concerned, Sunset,
+                settings::{BrownOutSettings, SunsetSettings},
+            },
         },
         route::{self, FlowCall, FlowPaths},
-        verify,
+        verify::{self, settings::Enforcement},
     },
-    run::config::{self, ApiUrl, Config, Enforcement, Preflight, UpstreamHost},
+    run::config::Config,
     wire::{
         origin::{HttpUrl, Origin, Scheme},
         outbound::Dialer,
@@ -62,10 +70,10 @@ pub fn live(
 ) -> Result<Live, StartError> {
     let origins = Arc::new(origins(config, listener));
     let sunset = sunset(config, &services.clock).map(Arc::new);
-    let keys = Keys::read(&config.identity.assertion.key_files)?;
+    let keys = Keys::read(&config.assertion.key_files)?;
     let verify = verify_params(config, listener);
     let look = Arc::new(look(config, listener)?);
-    let rate = config.limits.requests_per_consumer.map(ConsumerRate::new);
+    let rate = config.rate.requests_per_consumer.map(ConsumerRate::new);
     let rate = rate.map(Arc::new);
     let endpoints = Endpoints {
         verifier: Arc::clone(&services.verifier),
@@ -75,8 +83,8 @@ pub fn live(
             access: config.tokens.access_ttl,
         },
         rate: rate.clone(),
-        max_request_tokens: config.limits.request_tokens_per_consumer.get(),
-        user_parameters: config.tokens.user_parameters(),
+        max_request_tokens: config.request_tokens.request_tokens_per_consumer.get(),
+        user_parameters: config.token_response.user_parameters(),
         feed: Arc::clone(&services.pages.feed),
         base: origins.base.clone(),
         sunset: sunset.clone(),
@@ -92,7 +100,7 @@ pub fn live(
         origins: Arc::clone(&origins),
         operations: operations(config),
         enforce: config.signature.enforcement == Enforcement::Enforce,
-        forward_preflights: config.operations.preflight == Preflight::Forward,
+        forward_preflights: config.preflights.preflight == Preflight::Forward,
         sunset,
         rate,
     };
@@ -106,7 +114,7 @@ pub fn live(
         },
         endpoints,
         authorizer,
-        conventions: config.paths.policy,
+        conventions: config.conventions.policy,
         forward: forward_params(config, &origins.base.origin, keys.as_ref(), services),
         upstream: upstream_params(config)?,
         look,
@@ -129,10 +137,10 @@ pub fn live(
 /// The end of OAuth 1.0a, if anything of it is planned.
 fn sunset(config: &Config, clock: &Clock) -> Option<Sunset> {
     let written = &config.sunset;
-    if *written == config::Sunset::default() && config.brown_out.is_empty() {
+    if *written == SunsetSettings::default() && config.brown_out.is_empty() {
         return None;
     }
-    let brown_out = |one: &config::BrownOut| BrownOut {
+    let brown_out = |one: &BrownOutSettings| BrownOut {
         during: one.from.0..one.until.0,
         consumers: Concerned(match one.consumers.is_empty() {
             true => written.consumers.clone(),
@@ -164,7 +172,7 @@ fn exchange(config: &Config, keys: &Keys) -> Option<Exchange> {
 
 /// The fields that identify the caller; `base` is the origin of the token endpoints.
 fn identity(config: &Config, base: &Origin, keys: Option<&Keys>, clock: &Clock) -> Identity {
-    let (identity, signed) = (&config.identity, &config.identity.assertion);
+    let (identity, signed) = (&config.identity, &config.assertion);
     let assertion = || {
         let parties = (base.to_string(), config.assertion_audience()?);
         let (header, bound) = (signed.header.clone()?, (signed.ttl, signed.bind));
@@ -241,7 +249,7 @@ fn limits(config: &Config) -> Limits {
         form_shares: Shares::of(limits.form_memory, limits.form_bytes),
         form_fields: limits.form_fields.get() as usize,
         header_case: config.upstream.header_case,
-        streams: config.listen.http2.then_some(limits.http2_streams),
+        streams: config.protocols.http2.then_some(limits.http2_streams),
     }
 }
 
@@ -253,8 +261,8 @@ fn origins(config: &Config, listener: SocketAddr) -> Origins {
         pages: config.service.page_urls.clone(),
         public: public.map(PublicUrl::from).collect(),
         prefix_mode: config.service.prefix,
-        trusted_proxies: config.listen.trusted_proxies.clone(),
-        family: config.listen.forwarded,
+        trusted_proxies: config.proxies.trusted_proxies.clone(),
+        family: config.proxies.forwarded,
     }
 }
 
@@ -291,14 +299,14 @@ pub fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
 
 /// The paths of the token endpoints.
 pub fn flow_paths(config: &Config) -> FlowPaths {
-    let service = &config.service;
+    let flow = &config.flow;
     FlowPaths::new(
-        &service.path,
-        service.aliases,
+        &flow.path,
+        flow.aliases,
         [
-            (FlowCall::RequestToken, &service.request_token_paths),
-            (FlowCall::Authorize, &service.authorize_paths),
-            (FlowCall::AccessToken, &service.access_token_paths),
+            (FlowCall::RequestToken, &flow.request_token_paths),
+            (FlowCall::Authorize, &flow.authorize_paths),
+            (FlowCall::AccessToken, &flow.access_token_paths),
         ],
     )
 }
@@ -322,10 +330,9 @@ fn page_paths(config: &Config) -> Vec<String> {
 
 /// The parameters of the authorization page that the configuration names.
 fn page_parameters(config: &Config) -> Vec<String> {
-    let service = &config.service;
-    let paths = service.authorize_paths.iter();
+    let paths = config.flow.authorize_paths.iter();
     let demanded = paths.flat_map(|path| path.names().map(str::to_owned));
-    let renamed = service.page_parameters.0.iter();
+    let renamed = config.authorize_page.page_parameters.0.iter();
     demanded
         .chain(renamed.map(|(name, _)| name.clone()))
         .collect()
@@ -338,12 +345,16 @@ fn page_parameters(config: &Config) -> Vec<String> {
 pub fn look(config: &Config, listener: SocketAddr) -> Result<Look, PageFileError> {
     let pages = &config.pages;
     Look::read(look::Params {
-        realm: config.service.realm.clone(),
+        realm: config.responses.realm.clone(),
         origin: config.base_url(listener).to_string(),
-        path: config.service.path.clone(),
+        path: config.flow.path.clone(),
         page_paths: page_paths(config),
         page_parameters: page_parameters(config),
-        name: pages.name.as_ref().unwrap_or(&config.service.realm).clone(),
+        name: pages
+            .name
+            .as_ref()
+            .unwrap_or(&config.responses.realm)
+            .clone(),
         messages: pages.messages.clone(),
         permissions: config.permission.iter().map(|it| it.name.clone()).collect(),
         logo: pages.logo.clone(),
@@ -358,13 +369,13 @@ pub fn look(config: &Config, listener: SocketAddr) -> Result<Look, PageFileError
         terms_url: pages.terms_url.as_ref().map(|url| url.0.clone()),
         privacy_url: pages.privacy_url.as_ref().map(|url| url.0.clone()),
         help_url: pages.help_url.as_ref().map(|url| url.0.clone()),
-        docs_url: config.service.docs_url.as_ref().map(|url| url.0.clone()),
+        docs_url: config.responses.docs_url.as_ref().map(|url| url.0.clone()),
         recovery_url: pages.recovery_url.as_ref().map(|url| url.0.clone()),
     })
 }
 
 fn page_params(config: &Config, origins: &Arc<Origins>, look: Arc<Look>) -> pages::Params {
-    let text = |entry: &config::PermissionEntry| PermissionText {
+    let text = |entry: &PermissionSettings| PermissionText {
         name: entry.name.clone(),
         title: entry
             .title
@@ -373,13 +384,13 @@ fn page_params(config: &Config, origins: &Arc<Origins>, look: Arc<Look>) -> page
         description: entry.description.clone().unwrap_or_default(),
         sensitive: entry.sensitive,
     };
-    let profile = config.tokens.user_parameters();
+    let profile = config.token_response.user_parameters();
     pages::Params {
         origins: Arc::clone(origins),
-        parameters: config.service.page_parameters.0.clone(),
+        parameters: config.authorize_page.page_parameters.0.clone(),
         look,
         session_ttl: config.login.session_ttl,
-        sessions_per_user: config.limits.sessions_per_user,
+        sessions_per_user: config.sessions.sessions_per_user,
         user_headers: config.user_headers(),
         request_ttl: config.tokens.request_ttl,
         access_ttl: config.tokens.access_ttl,
@@ -399,7 +410,7 @@ fn page_params(config: &Config, origins: &Arc<Origins>, look: Arc<Look>) -> page
 
 /// The operations.
 fn operations(config: &Config) -> Operations {
-    let operation = |entry: &config::Operation| Operation {
+    let operation = |entry: &OperationSettings| Operation {
         path: entry.path.clone(),
         methods: entry.methods.iter().map(ToString::to_string).collect(),
         permission: entry.permission.clone(),
@@ -493,7 +504,7 @@ pub fn upstream_params(config: &Config) -> Result<Option<pool::Params>, TlsError
             let origin = &url.origin;
             let host = origin.bare_host().to_owned();
             let tls = if origin.scheme == Scheme::Https {
-                let files = &upstream.tls;
+                let files = &config.upstream_tls;
                 let name = files.server_name.as_ref().map_or(&host, |name| &name.0);
                 let params = tls::Params {
                     files: TlsFiles {

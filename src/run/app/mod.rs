@@ -53,12 +53,15 @@ use crate::{
     gateway::proxy::{Live, Phase, Shared},
     operator::admin::{Admin, Backend, Control, console::Console, tokens::TokenFileError},
     provider::login::PasswordPool,
-    run::config::{Config, FORWARD_AUTH, ListenAddress},
+    run::config::{Config, FORWARD_AUTH},
     telemetry::{log::LogControl, previous_secrets::PreviousSecrets},
-    wire::server::{
-        bounds::Bounds,
-        handler::LAST_REQUEST,
-        tls::{self, Tls, TlsError},
+    wire::{
+        address::ListenAddress,
+        server::{
+            bounds::Bounds,
+            handler::LAST_REQUEST,
+            tls::{self, Tls, TlsError},
+        },
     },
 };
 
@@ -312,7 +315,7 @@ impl App {
             // All of them come from the proxy in front.
             gate_bounds: Arc::new(Bounds::new(connections, None)),
             tls: tls.map(|tls| Arc::new(ArcSwap::from_pointee(tls))),
-            proxy_protocol: config.listen.proxy_protocol,
+            proxy_protocol: config.protocols.proxy_protocol,
             beat: manager::beat(),
             heartbeats: Arc::clone(&services.readiness.heartbeats),
             staying: Arc::new(AtomicUsize::new(workers)),
@@ -719,9 +722,9 @@ fn connections(config: &Config) -> usize {
 /// The TLS of the public listener, if it has any.
 pub fn tls_params(config: &Config) -> Option<tls::Params> {
     config.listens_with_tls().then(|| tls::Params {
-        certificates: config.listen.tls.certificate.clone(),
-        keys: config.listen.tls.key.clone(),
-        client_ca: config.listen.tls.client_ca.clone(),
-        http2: config.listen.http2,
+        certificates: config.listen_tls.certificate.clone(),
+        keys: config.listen_tls.key.clone(),
+        client_ca: config.listen_tls.client_ca.clone(),
+        http2: config.protocols.http2,
     })
 }

@@ -12,7 +12,7 @@ use thiserror::Error;
 use tokio::time::timeout;
 
 use crate::{
-    run::config::{ApiUrl, Config, ListenAddress},
+    request::forward::settings::ApiUrl, run::config::Config, wire::address::ListenAddress,
     wire::outbound,
 };
 

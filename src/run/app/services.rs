@@ -18,25 +18,27 @@ use crate::{
     },
     operator::admin::readiness::Readiness,
     provider::{
-        login::{self, HttpLogin, LocalLogin, PasswordPool, Throttle},
+        login::{self, HttpLogin, LocalLogin, PasswordPool, Throttle, settings::LoginMethod},
         pages,
     },
     records::{
-        nonce::{self, LocalWindow, Opened, SharedWindow},
+        nonce::{self, LocalWindow, Opened, SharedWindow, settings::NonceScope},
         store::{
             self, OpenError, OpenProblem, Opening, Store, StoreError,
-            cached::{self, Cached},
+            cached::Cached,
             feed::ChangeHub,
             postgres::{self, Lookup, LookupParams},
             redis,
             seal::{KeyFileError, SealKey},
+            settings::{Sql, StoreBackend},
         },
+        url::StoreUrl,
     },
     request::{
         forward,
         verify::{Verifier, nonces::Nonces},
     },
-    run::config::{Config, LoginBackend, NonceScope, Sql, StoreBackend, StoreUrl},
+    run::config::Config,
     telemetry::{
         charts::Charts, conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics,
         rejections::Rejections,
@@ -223,7 +225,7 @@ pub fn open_or_create_store(
 /// # Errors
 /// [`ServiceError::Lookup`]: a file of TLS.
 pub fn open_lookup(config: &Config, opening: Opening) -> Result<Option<Arc<Lookup>>, ServiceError> {
-    let lookup = &config.store.lookup;
+    let lookup = &config.lookup;
     let Some(url) = &lookup.url else {
         return Ok(None);
     };
@@ -343,13 +345,7 @@ pub async fn open(
     let opened = opened.after_version(version);
     let window = opened.start(clock.now(), known, config.nonce.on_lost)?;
     let throttle = Arc::new(throttle(config)?);
-    let cache = cached::Params {
-        max_entries: config.cache.max_entries,
-        ttl: config.cache.ttl,
-        negative_ttl: config.cache.negative_ttl,
-        stale_if_error: config.cache.stale_if_error,
-    };
-    let cached = Cached::new(Arc::clone(&store), &cache, clock.clone());
+    let cached = Cached::new(Arc::clone(&store), &config.cache, clock.clone());
     let credentials = Arc::new(cached);
     let (counts, reads) = (Arc::clone(&throttle), clock.clone());
     let apply = move |report: &str| counts.apply_report(report, reads.now());
@@ -437,7 +433,7 @@ fn login_backend(
         let pool = PasswordPool::start(PasswordPool::THREADS, PasswordPool::QUEUE)
             .map_err(ServiceError::Thread)?;
         let pool = Arc::new(pool);
-        let is_local = config.login.backend == LoginBackend::Local;
+        let is_local = config.login.backend == LoginMethod::Local;
         let passwords = is_local.then(|| Arc::clone(&pool));
         return Ok((Arc::new(LocalLogin::new(store, pool)), passwords));
     };
@@ -451,7 +447,7 @@ fn login_backend(
 /// A file of `login.ca`.
 pub fn login_params(config: &Config) -> Result<Option<login::http::Params>, ServiceError> {
     let login = &config.login;
-    let is_http = login.backend == LoginBackend::Http;
+    let is_http = login.backend == LoginMethod::Http;
     let Some(url) = login.url.as_ref().filter(|_| is_http) else {
         return Ok(None);
     };

@@ -14,7 +14,8 @@ use socket2::SockRef;
 use thiserror::Error;
 
 use crate::{
-    run::config::{Config, FORWARD_AUTH, ListenAddress},
+    run::config::{Config, FORWARD_AUTH},
+    wire::address::ListenAddress,
     wire::origin::is_loopback,
 };
 

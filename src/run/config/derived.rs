@@ -8,12 +8,16 @@ use std::{
     time::Duration,
 };
 
-use super::{Config, ListenAddress, LoginBackend, NonceScope, StoreBackend, Unlisted};
+use super::Config;
 use crate::{
     base::settings::DataPath,
-    provider::login::header::UserHeaders,
-    request::policy::operations::Kind,
-    wire::origin::{HttpUrl, Origin},
+    provider::login::{header::UserHeaders, settings::LoginMethod},
+    records::{nonce::settings::NonceScope, store::settings::StoreBackend},
+    request::policy::{operations::Kind, settings::Unlisted},
+    wire::{
+        address::ListenAddress,
+        origin::{HttpUrl, Origin},
+    },
 };
 
 /// The most workers where `listen.workers` is not written. A container with a small share of a large machine may have no
@@ -55,14 +59,14 @@ impl Config {
     /// `identity.assertion.audience`: as written, else the origin of the API; `None` for a Unix socket, which has none.
     pub fn assertion_audience(&self) -> Option<String> {
         let of_api = || Some(self.api_on_network()?.origin.to_string());
-        self.identity.assertion.audience.clone().or_else(of_api)
+        self.assertion.audience.clone().or_else(of_api)
     }
 
     /// The fields by which a proxy in front names the user, if `login.backend` is `header`.
     pub fn user_headers(&self) -> Option<UserHeaders> {
         let login = &self.login;
         let user = login.user_header.clone();
-        user.filter(|_| login.backend == LoginBackend::Header)
+        user.filter(|_| login.backend == LoginMethod::Header)
             .map(|user| UserHeaders {
                 user,
                 display_name: login.display_name_header.clone(),
@@ -102,7 +106,7 @@ impl Config {
     /// Whether the public listener speaks TLS.
     #[must_use]
     pub fn listens_with_tls(&self) -> bool {
-        !self.listen.tls.certificate.is_empty()
+        !self.listen_tls.certificate.is_empty()
     }
 
     /// `nonce.scope`: as written, else `local` for a store of this machine alone.

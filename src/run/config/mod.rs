@@ -3,65 +3,78 @@
 //!
 //! # How to add a key
 //!
-//! Declare it in `sections`, with its type, default, reason, and whether a reload applies it. Suggestions, environment
-//! variables, `config.example.toml` and `docs/configuration.md` follow from that; `COUNTERSIGN_WRITE_EXAMPLE=1 cargo test
-//! example_file` writes the latter two. A value that is written as a string implements `text::Text`. Rules on more than one key are in `rules`
-//! (errors) and `warnings` (advice); values that follow from other keys are in `derived`.
+//! Declare it in the settings of the module that uses it, with its type, default, reason, and whether a reload applies it
+//! (`base::settings`). Suggestions, environment variables, `config.example.toml` and `docs/configuration.md` follow from that;
+//! `COUNTERSIGN_WRITE_EXAMPLE=1 cargo test example_file` writes the latter two. Rules on more than one key are in `rules` (errors) and
+//! `warnings` (advice); values that follow from other keys are in `derived`.
 //!
 //! A relative path belongs to the directory of the configuration file, wherever the working directory is: in the file, in
 //! a variable that sets a key, and in a `_FILE` variable; only the files that the process writes can belong to another one, which
 //! `COUNTERSIGN_DATA` names. Every path is made absolute when it is read.
 
-mod address;
-mod choices;
 mod derived;
-mod header;
-mod moment;
+mod process;
 mod read;
 mod rules;
-mod section;
-mod sections;
-mod store_url;
-mod text;
-mod units;
 mod warnings;
 
 use std::{ffi::OsString, fs, io, path::Path};
 
-pub use self::{
-    address::*,
-    choices::*,
-    derived::FORWARD_AUTH,
-    header::{DroppedHeaders, HeaderPattern},
-    moment::{Deprecation, Moment},
-    read::ConfigErrors,
-    rules::Finding,
-    sections::*,
-    store_url::{Sql, StoreUrl},
-    units::parse_duration,
+use self::read::Written;
+pub use self::{derived::FORWARD_AUTH, process::*, read::ConfigErrors, rules::Finding};
+use crate::{
+    base::settings::{Schema, Section},
+    gateway::settings::{ConventionSettings, ForwardAuthSettings, PreflightSettings},
+    operator::{admin::settings::AdminSettings, manage::setting::Setting},
+    provider::{
+        endpoints::settings::{ExchangeSettings, RequestTokenSettings, TokenResponseSettings},
+        login::settings::LoginSettings,
+        pages::settings::{AuthorizePageSettings, PermissionSettings, SessionSettings},
+        respond::settings::{PagesSettings, ResponseSettings},
+    },
+    records::{
+        nonce::settings::NonceSettings,
+        store::{
+            cached::CacheSettings,
+            settings::{LookupSettings, StoreSettings},
+        },
+    },
+    request::{
+        forward::settings::{UpstreamSettings, UpstreamTlsSettings},
+        identity::settings::{AssertionSettings, IdentitySettings},
+        parse::settings::{ProxySettings, ServiceSettings},
+        policy::{
+            rate::RateSettings,
+            settings::{OperationSettings, SimilarSettings, UnlistedSettings},
+            sunset::settings::{BrownOutSettings, SunsetSettings},
+        },
+        route::FlowSettings,
+        verify::settings::{SignatureSettings, TokenSettings},
+    },
+    telemetry::log::LogSettings,
+    wire::server::settings::{LimitSettings, ListenTlsSettings, ProtocolSettings},
 };
-use self::{
-    read::Written,
-    section::{Schema, Section},
-};
-use crate::operator::manage::setting::Setting;
 
-/// Declares the configuration: each section in the order of the example, with the section inside it, and in brackets
-/// the sections that are written any number of times.
+/// Declares the configuration: each section or part of one, in the order of the example, and in brackets those that are written any
+/// number of times.
 macro_rules! config {
-    ($($field:ident: $($type:ident $({ $inner:ident })?)? $([$item:ident])?,)+) => {
+    ($($field:ident: $($type:ident)? $([$item:ident])?,)+) => {
         /// A whole configuration, valid in itself; files, addresses and the API are not checked yet.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct Config {
-            $(#[doc = concat!("`", stringify!($field), "`")] pub $field: $($type)? $(Vec<$item>)?,)+
+            $($(
+                #[doc = concat!("[`", stringify!($type), "`]")]
+                pub $field: $type,
+            )? $(
+                #[doc = concat!("[`", stringify!($item), "`]")]
+                pub $field: Vec<$item>,
+            )?)+
             /// Every key with its value, without passwords, and the source of the value.
             pub settings: Vec<Setting>,
         }
 
-        /// Every section that can be written, in the order of the example.
-        const SECTIONS: &[Schema] = &[
-            $($($type::SCHEMA, $($inner::SCHEMA,)?)? $($item::SCHEMA,)?)+
-        ];
+        /// Every section that can be written, or its parts one after the other, in the order of the example.
+        const SECTIONS: &[Schema] = &[$($($type::SCHEMA,)? $($item::SCHEMA,)?)+];
 
         impl Config {
             fn read(written: &mut Written<'_>) -> Option<Self> {
@@ -73,50 +86,65 @@ macro_rules! config {
             /// Takes from `running` the values that only a restart can change, so that this configuration is the one in
             /// effect, and returns the keys that differed. A listener neither starts nor stops using TLS.
             pub fn keep_fixed(&mut self, running: &Self) -> Vec<&'static str> {
-                let mut kept = Vec::new();
-                $($(<$type as Section>::keep_fixed(&mut self.$field, &running.$field, &mut kept);)?)+
+                let mut fixed = Vec::new();
+                $($(<$type as Section>::keep_fixed(&mut self.$field, &running.$field, &mut fixed);)?)+
                 if self.listens_with_tls() != running.listens_with_tls() {
-                    self.listen.tls = running.listen.tls.clone();
-                    kept.push("listen.tls.certificate");
+                    self.listen_tls = running.listen_tls.clone();
+                    fixed.push("listen.tls.certificate");
                 }
                 for setting in &mut self.settings {
-                    let is_kept = kept.contains(&&*setting.key)
-                        || kept.contains(&"listen.tls.certificate") && setting.key.starts_with("listen.tls.");
-                    let runs = running.settings.iter().find(|runs| is_kept && runs.key == setting.key);
+                    let is_fixed = fixed.contains(&&*setting.key)
+                        || fixed.contains(&"listen.tls.certificate") && setting.key.starts_with("listen.tls.");
+                    let runs = running.settings.iter().find(|runs| is_fixed && runs.key == setting.key);
                     if let Some(runs) = runs {
                         setting.clone_from(runs);
                     }
                 }
-                kept
+                fixed
             }
         }
     };
 }
 
 config! {
-    listen: Listen { ListenTls },
-    service: Service,
-    upstream: Upstream { UpstreamTls },
-    signature: Signature,
-    nonce: Nonce,
-    store: Store { StoreLookup },
-    cache: Cache,
-    tokens: Tokens,
-    login: Login,
-    pages: Pages,
-    identity: Identity { IdentityAssertion },
-    exchange: Exchange,
-    sunset: Sunset,
-    brown_out: [BrownOut],
-    permission: [PermissionEntry],
-    operation: [Operation],
-    operations: Operations,
-    paths: Paths,
-    limits: Limits,
-    forward_auth: ForwardAuth,
-    admin: Admin,
-    telemetry: Telemetry,
-    log: Log,
+    listen: ListenSettings,
+    proxies: ProxySettings,
+    protocols: ProtocolSettings,
+    listen_tls: ListenTlsSettings,
+    service: ServiceSettings,
+    flow: FlowSettings,
+    authorize_page: AuthorizePageSettings,
+    responses: ResponseSettings,
+    upstream: UpstreamSettings,
+    upstream_tls: UpstreamTlsSettings,
+    signature: SignatureSettings,
+    nonce: NonceSettings,
+    store: StoreSettings,
+    lookup: LookupSettings,
+    cache: CacheSettings,
+    tokens: TokenSettings,
+    token_response: TokenResponseSettings,
+    login: LoginSettings,
+    pages: PagesSettings,
+    identity: IdentitySettings,
+    assertion: AssertionSettings,
+    exchange: ExchangeSettings,
+    sunset: SunsetSettings,
+    brown_out: [BrownOutSettings],
+    permission: [PermissionSettings],
+    operation: [OperationSettings],
+    operations: UnlistedSettings,
+    preflights: PreflightSettings,
+    conventions: ConventionSettings,
+    paths: SimilarSettings,
+    limits: LimitSettings,
+    sessions: SessionSettings,
+    rate: RateSettings,
+    request_tokens: RequestTokenSettings,
+    forward_auth: ForwardAuthSettings,
+    admin: AdminSettings,
+    telemetry: TraceSettings,
+    log: LogSettings,
 }
 
 /// Reads a configuration from a file and the environment, the latter over the former. Relative paths are resolved against

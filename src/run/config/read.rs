@@ -21,12 +21,9 @@ use strsim::damerau_levenshtein;
 use thiserror::Error;
 use toml::{Table, Value};
 
-use super::{
-    SECTIONS,
-    section::{Section, Unwritten},
-};
+use super::SECTIONS;
 use crate::{
-    base::settings::{Directories, value_of},
+    base::settings::{Directories, Section, Unwritten, value_of},
     operator::manage::setting::Setting,
     telemetry::lines::visible,
 };
@@ -255,12 +252,11 @@ impl<'f> Written<'f> {
         settings
     }
 
-    /// Reads a section that is written once.
+    /// Reads a section that is written once, or a part of it.
     pub(super) fn section<S: Section>(&mut self) -> Option<S> {
         let mut names = S::SCHEMA.name.split('.');
         let table = names.try_fold(&self.table, |table, name| table.get(name)?.as_table());
-        let table = table.cloned().unwrap_or_default();
-        S::read(self, S::SCHEMA.name, table)
+        self.values(S::SCHEMA.name, table.cloned().unwrap_or_default())
     }
 
     /// Reads a section that is written any number of times.
@@ -278,13 +274,13 @@ impl<'f> Written<'f> {
         };
         let items = items.into_iter().enumerate();
         let items: Vec<_> = items
-            .map(|(index, table)| S::read(self, &format!("{name}[{}]", index + 1), table))
+            .map(|(index, table)| self.values(&format!("{name}[{}]", index + 1), table))
             .collect();
         items.into_iter().collect()
     }
 
     /// Reads the known keys of a table, those that are not written by their defaults, and reports the first that is wrong.
-    pub(super) fn values<S: Section>(&mut self, name: &str, mut table: Table) -> Option<S> {
+    fn values<S: Section>(&mut self, name: &str, mut table: Table) -> Option<S> {
         table.retain(|key, _| S::SCHEMA.keys.iter().any(|known| known.name == key));
         for key in S::SCHEMA.keys {
             let full = format!("{name}.{}", key.name);

@@ -4,22 +4,30 @@ use std::{collections::BTreeSet, fmt, net::IpAddr};
 
 use http::HeaderName;
 
-use super::{
-    Config, EndpointUrl, ListenAddress, LoginBackend, NonceScope, Operation, StoreBackend,
-    header::{fold, is_reserved},
-    text::{PARAMETER, is_parameter},
-    units::format_size,
-};
+use super::Config;
 use crate::{
-    base::{language, names::Permission},
-    records::store::{postgres, redis},
+    base::{language, names::Permission, settings::format_size},
+    provider::{
+        login::settings::LoginMethod,
+        respond::settings::{PARAMETER, is_parameter},
+    },
+    records::{
+        nonce::settings::NonceScope,
+        store::{postgres, redis, settings::StoreBackend},
+    },
     request::{
-        forward::FoldedNames,
+        forward::{
+            FoldedNames,
+            header::{fold, is_reserved},
+        },
         parse::origin::PrefixMode,
-        policy::{operations::ParameterHeader, pattern::PathPattern},
+        policy::{operations::ParameterHeader, pattern::PathPattern, settings::OperationSettings},
         route::{ALIASES, FlowCall, FlowPath},
     },
-    wire::origin::{HttpUrl, Origin, Scheme, is_loopback, plain_path},
+    wire::{
+        address::{EndpointUrl, ListenAddress},
+        origin::{HttpUrl, Origin, Scheme, is_loopback, plain_path},
+    },
 };
 
 /// A wrong or unwise setting: the key, and the cause with the fix. Prints as one line.
@@ -113,7 +121,7 @@ fn listeners(config: &Config, found: &mut Findings) {
 
 /// Each certificate has a key, and peers' certificates are demanded only over TLS.
 fn listener_tls(config: &Config, found: &mut Findings) {
-    let tls = &config.listen.tls;
+    let tls = &config.listen_tls;
     let (certificates, keys) = (tls.certificate.len(), tls.key.len());
     report! { found;
         ["listen.tls.key"] if certificates != keys =>
@@ -125,9 +133,8 @@ fn listener_tls(config: &Config, found: &mut Findings) {
 
 /// With the PROXY protocol, at least one proxy is trusted.
 fn proxy_protocol(config: &Config, found: &mut Findings) {
-    let listen = &config.listen;
     report! { found;
-        ["listen.proxy_protocol"] if listen.proxy_protocol && listen.trusted_proxies.is_empty() =>
+        ["listen.proxy_protocol"] if config.protocols.proxy_protocol && config.proxies.trusted_proxies.is_empty() =>
             "true, and listen.trusted_proxies is empty, so that every connection would be closed; write the addresses \
              of the proxies there";
     }
@@ -172,40 +179,40 @@ fn public_api_urls(config: &Config, found: &mut Findings) {
 
 /// A path of our own is fixed and is not the root: every other path is below the root.
 fn service_path(config: &Config, found: &mut Findings) {
-    let service = &config.service;
-    let problem = match plain_path(&service.path) {
+    let (flow, realm) = (&config.flow, &config.responses.realm);
+    let problem = match plain_path(&flow.path) {
         Err(error) => Some(error.to_string()),
-        Ok(()) if service.path.contains('%') => Some("it has an escape".to_owned()),
+        Ok(()) if flow.path.contains('%') => Some("it has an escape".to_owned()),
         Ok(()) => None,
     };
     let is_visible = |byte| matches!(byte, b' '..=b'~');
     report! { found;
-        ["service.realm"] if !service.realm.bytes().all(is_visible) => "expected visible ASCII and spaces";
+        ["service.realm"] if !realm.bytes().all(is_visible) => "expected visible ASCII and spaces";
         ["service.path"] if let Some(problem) = problem =>
             "expected a path such as \"/service.oauth\": {problem}";
-        ["service.path"] if service.aliases && ALIASES.iter().any(|(path, _)| *path == service.path) =>
+        ["service.path"] if flow.aliases && ALIASES.iter().any(|(path, _)| *path == flow.path) =>
             "this is one of the aliases already; write another path, or set service.aliases = false";
     }
 }
 
 /// Each path of a call of the flow is of one call alone, and no operation lists it.
 fn flow_paths(config: &Config, found: &mut Findings) {
-    let service = &config.service;
+    let (service, flow) = (&config.service, &config.flow);
     let lists = [
         (
             "request_token_paths",
             FlowCall::RequestToken,
-            &service.request_token_paths,
+            &flow.request_token_paths,
         ),
         (
             "authorize_paths",
             FlowCall::Authorize,
-            &service.authorize_paths,
+            &flow.authorize_paths,
         ),
         (
             "access_token_paths",
             FlowCall::AccessToken,
-            &service.access_token_paths,
+            &flow.access_token_paths,
         ),
     ];
     let entries = lists.into_iter().flat_map(|(name, call, paths)| {
@@ -221,7 +228,7 @@ fn flow_paths(config: &Config, found: &mut Findings) {
     for (index, (key, call, path)) in entries.iter().enumerate() {
         let mut others = entries[..index].iter();
         let other = others.find(|(_, _, other)| path.overlaps(other));
-        let mut aliases = ALIASES.iter().filter(|_| service.aliases);
+        let mut aliases = ALIASES.iter().filter(|_| flow.aliases);
         let alias = aliases.find(|(alias, of)| *alias == path.path() && of != call);
         let pattern: Option<PathPattern> = path.path().parse().ok();
         let mut operations = config
@@ -231,8 +238,8 @@ fn flow_paths(config: &Config, found: &mut Findings) {
         let operation =
             operations.find(|it| pattern.as_ref().is_some_and(|path| path.is_same(&it.path)));
         report! { found;
-            [key] if path.path() == service.path =>
-                "{path} overlaps with service.path {}; write another path in one of the two", service.path;
+            [key] if path.path() == flow.path =>
+                "{path} overlaps with service.path {}; write another path in one of the two", flow.path;
             [key] if let Some((other_key, _, other)) = other =>
                 "{path} overlaps with {other} of {other_key}: one request would be for both; write paths that differ, or queries \
                  that exclude each other";
@@ -267,7 +274,7 @@ fn page_urls(config: &Config, found: &mut Findings) {
 }
 
 fn token_response(config: &Config, found: &mut Findings) {
-    let tokens = &config.tokens;
+    let tokens = &config.token_response;
     let mut names = BTreeSet::new();
     let mut all = tokens.profile.iter().map(|parameter| &parameter.0);
     let fixed = [&tokens.user_id_parameter, &tokens.screen_name_parameter];
@@ -288,7 +295,7 @@ fn token_response(config: &Config, found: &mut Findings) {
 
 fn upstream(config: &Config, found: &mut Findings) {
     let upstream = &config.upstream;
-    let tls = &upstream.tls;
+    let tls = &config.upstream_tls;
     let origin = config.api_on_network().map(|url| &url.origin);
     let over_tls = origin.is_some_and(|origin| origin.scheme == Scheme::Https);
     let written = [
@@ -330,7 +337,7 @@ fn store(config: &Config, found: &mut Findings) {
     let shared = config.nonce_scope() == NonceScope::Shared;
     let nonces = config.nonce.url.as_ref();
     let no_redis = nonces.and_then(|url| redis::Target::parse(url.expose()).err());
-    let lookup = &store.lookup;
+    let lookup = &config.lookup;
     let query = [
         ("store.lookup.consumer_sql", &lookup.consumer_sql),
         ("store.lookup.token_sql", &lookup.token_sql),
@@ -368,8 +375,8 @@ fn store(config: &Config, found: &mut Findings) {
 
 fn login(config: &Config, found: &mut Findings) {
     let login = &config.login;
-    let header = login.backend == LoginBackend::Header;
-    let (http, url) = (login.backend == LoginBackend::Http, login.url.as_ref());
+    let header = login.backend == LoginMethod::Header;
+    let (http, url) = (login.backend == LoginMethod::Http, login.url.as_ref());
     let in_clear = url.is_some_and(|EndpointUrl { origin, .. }| {
         origin.scheme == Scheme::Http && !origin.is_loopback()
     });
@@ -380,7 +387,7 @@ fn login(config: &Config, found: &mut Findings) {
             "login.backend is \"local\", which asks no URL; leave it out, or set login.backend = \"http\"";
         ["login.user_header"] if header && login.user_header.is_none() =>
             "missing, since login.backend is \"header\"; write the name of the field that the proxy in front sets";
-        ["listen.trusted_proxies"] if header && config.listen.trusted_proxies.is_empty() =>
+        ["listen.trusted_proxies"] if header && config.proxies.trusted_proxies.is_empty() =>
             "no proxy is trusted, but login.backend is \"header\"; write the address of the proxy in front";
         ["login.user_header"] if let Some(name) = login.user_header.as_ref().filter(|name| is_reserved(name)) =>
             "HTTP uses {name} itself; write another name";
@@ -402,7 +409,7 @@ fn identity_names(config: &Config) -> Vec<(&'static str, &HeaderName)> {
         ("identity.kind_header", Some(&identity.kind_header)),
         (
             "identity.assertion.header",
-            identity.assertion.header.as_ref(),
+            config.assertion.header.as_ref(),
         ),
     ];
     let names = names.into_iter();
@@ -424,7 +431,7 @@ fn identity_headers(config: &Config, found: &mut Findings) {
 
 /// Signed identities have a key and an audience.
 fn signed_identity(config: &Config, found: &mut Findings) {
-    let (assertion, exchange) = (&config.identity.assertion, &config.exchange);
+    let (assertion, exchange) = (&config.assertion, &config.exchange);
     let (is_on, has_keys) = (assertion.header.is_some(), !assertion.key_files.is_empty());
     let audiences = [
         ("identity.assertion.audience", &assertion.audience),
@@ -578,7 +585,7 @@ fn item_key(list: &str, index: usize, key: &str) -> String {
 }
 
 /// Whether both list one path and method.
-fn is_same_call(one: &Operation, other: &Operation) -> bool {
+fn is_same_call(one: &OperationSettings, other: &OperationSettings) -> bool {
     let shared = |method| other.methods.contains(method);
     one.path.is_same(&other.path)
         && (one.methods.is_empty() || other.methods.is_empty() || one.methods.iter().any(shared))

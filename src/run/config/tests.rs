@@ -16,10 +16,8 @@ use std::{
 use proptest::prelude::*;
 
 use self::example::{example, page, wrapped};
-use super::{
-    section::{Schema, Unwritten},
-    *,
-};
+use super::*;
+use crate::base::settings::Unwritten;
 
 const MINIMAL: &str = "upstream.api_url = \"http://127.0.0.1:9000\"\n";
 

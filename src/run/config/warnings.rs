@@ -5,19 +5,22 @@ use std::time::Duration;
 use http::Method;
 
 use super::{
-    Config, Enforcement, FORWARD_AUTH, NonceScope, Operation,
+    Config, FORWARD_AUTH,
     rules::{Finding, Findings, report},
-    units::format_duration,
 };
 use crate::{
+    base::settings::format_duration,
     oauth::SignatureMethod,
     records::{
-        nonce::OnLost,
+        nonce::{OnLost, settings::NonceScope},
         store::{postgres, record::Dialect, redis},
     },
     request::{
-        policy::operations::{Kind, Similar},
-        verify::Advice,
+        policy::{
+            operations::{Kind, Similar},
+            settings::OperationSettings,
+        },
+        verify::{Advice, settings::Enforcement},
     },
     wire::origin::{Origin, Scheme, is_loopback},
 };
@@ -45,7 +48,7 @@ impl Config {
 
     /// Whether the listener is neither encrypted nor behind a proxy that is trusted to be.
     fn listens_in_clear(&self) -> bool {
-        !self.listens_with_tls() && self.listen.trusted_proxies.is_empty()
+        !self.listens_with_tls() && self.proxies.trusted_proxies.is_empty()
     }
 }
 
@@ -63,7 +66,7 @@ fn listener(config: &Config, found: &mut Findings) {
             "{address} is reached from other machines without TLS; set listen.tls, or listen.trusted_proxies if a \
              proxy in front ends TLS";
     }
-    for network in &listen.trusted_proxies {
+    for network in &config.proxies.trusted_proxies {
         report! { found;
             ["listen.trusted_proxies"] if network.prefix_len() == 0 =>
                 "with {network}, forwarded fields of every caller are believed; name only the proxies";
@@ -102,7 +105,7 @@ fn service(config: &Config, found: &mut Findings) {
     report! { found;
         ["pages.name"] if config.pages.name.is_none() && base.is_some_and(|base| !base.is_loopback()) =>
             "it is not set: the pages ask for access to a {:?} account, a name that users may not know",
-            service.realm;
+            config.responses.realm;
     }
     // A loopback address is only for trials.
     let shared = base.filter(|base| !base.is_loopback()).is_some_and(|base| {
@@ -123,7 +126,7 @@ fn sessions(config: &Config, found: &mut Findings) {
         let mut urls = service.public_api_urls.iter();
         !service.public_api_urls.is_empty() && urls.all(|url| url.origin != **base)
     });
-    let admits_users = |operation: &Operation| operation.access.contains(&Kind::User);
+    let admits_users = |operation: &OperationSettings| operation.access.contains(&Kind::User);
     let user = config.operation.iter().any(admits_users) || config.unlisted().contains(&Kind::User);
     report! { found;
         ["service.public_api_urls"] if let Some(base) = base.filter(|_| user) =>
@@ -198,7 +201,7 @@ fn store(config: &Config, found: &mut Findings) {
     let store = config.store_file().is_none().then_some(&config.store.url);
     for (key, url) in [
         ("store.url", store),
-        ("store.lookup.url", config.store.lookup.url.as_ref()),
+        ("store.lookup.url", config.lookup.url.as_ref()),
     ] {
         let url = url.and_then(|url| postgres::Url::parse(url.expose()).ok());
         report! { found;
@@ -246,7 +249,7 @@ fn operations(config: &Config, found: &mut Findings) {
     }
 }
 
-fn operation(index: usize, operation: &Operation, found: &mut Findings) {
+fn operation(index: usize, operation: &OperationSettings, found: &mut Findings) {
     let key = |name: &str| format!("operation[{}].{name}", index + 1);
     let (path, access) = (&operation.path, &operation.access);
     let needs_permission = operation.permission.is_some();
@@ -259,8 +262,8 @@ fn operation(index: usize, operation: &Operation, found: &mut Findings) {
 }
 
 /// Whether one method is allowed by both: `GET` also allows `HEAD`.
-fn share_a_method(one: &Operation, other: &Operation) -> bool {
-    let allows = |operation: &Operation, method: &Method| {
+fn share_a_method(one: &OperationSettings, other: &OperationSettings) -> bool {
+    let allows = |operation: &OperationSettings, method: &Method| {
         operation.methods.is_empty()
             || operation.methods.contains(method)
             || *method == Method::HEAD && operation.methods.contains(&Method::GET)
@@ -270,14 +273,17 @@ fn share_a_method(one: &Operation, other: &Operation) -> bool {
         || other.methods.iter().any(|method| allows(one, method))
 }
 
-fn have_same_rules(config: &Config, one: &Operation, other: &Operation) -> bool {
-    let within = |a: &Operation, b: &Operation| a.access.iter().all(|kind| b.access.contains(kind));
-    let enforcement = |of: &Operation| of.enforcement.unwrap_or(config.signature.enforcement);
-    let forwards = |of: &Operation| {
+fn have_same_rules(config: &Config, one: &OperationSettings, other: &OperationSettings) -> bool {
+    let within = |a: &OperationSettings, b: &OperationSettings| {
+        a.access.iter().all(|kind| b.access.contains(kind))
+    };
+    let enforcement =
+        |of: &OperationSettings| of.enforcement.unwrap_or(config.signature.enforcement);
+    let forwards = |of: &OperationSettings| {
         let general = config.identity.forward_authorization;
         of.forward_authorization.unwrap_or(general)
     };
-    let window = |of: &Operation| {
+    let window = |of: &OperationSettings| {
         of.timestamp_window
             .unwrap_or(config.signature.timestamp_window)
     };

@@ -14,4 +14,5 @@ pub mod rejection;
 pub mod request;
 pub mod response;
 pub mod seats;
+pub mod settings;
 pub mod tls;

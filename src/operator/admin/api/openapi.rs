@@ -20,9 +20,10 @@ use crate::{
         explain::View,
         manage::{InvalidInput, Kind, fields},
     },
-    provider::issue::registration::{MAX_SECRET_BYTES, MAX_WEB_PAGE_BYTES},
+    provider::issue::registration::MAX_SECRET_BYTES,
     records::store::record::{AccessToken, BodyHash, Consumer, Dialect, Session, User},
     telemetry::rejections::Rejection,
+    wire::web_page::MAX_WEB_PAGE_BYTES,
 };
 
 /// The document.

@@ -17,7 +17,7 @@ use std::{
 
 use moka::{future, policy::EvictionPolicy, sync};
 
-use super::{Params, credentials::LastUse};
+use super::{CacheSettings, credentials::LastUse};
 use crate::{
     base::{clock::UnixTime, hashed::Hashed},
     records::store::{Result, StoreError, port::Source},
@@ -164,31 +164,31 @@ pub(super) struct RecordCache<V: CacheEntry> {
     // Keyed at random, so that nobody can choose keys of one hash.
     hasher: RandomState,
     announced: Arc<Announced>,
-    params: Params,
+    settings: CacheSettings,
     pub(super) counts: Counts,
 }
 
 impl<V: CacheEntry> RecordCache<V> {
-    pub(super) fn new(params: &Params, announced: Arc<Announced>) -> Self {
-        let stale_if_error = params.stale_if_error.max(SHORTEST_STALE);
+    pub(super) fn new(settings: &CacheSettings, announced: Arc<Announced>) -> Self {
+        let stale_if_error = settings.stale_if_error.max(SHORTEST_STALE);
         // An entry is read again after `ttl`; it is used until then and while the store fails.
-        let keep = params.ttl.saturating_add(stale_if_error);
+        let keep = settings.ttl.saturating_add(stale_if_error);
         Self {
             known: sync::Cache::builder()
-                .max_capacity(params.max_entries)
+                .max_capacity(settings.max_entries)
                 .time_to_idle(keep.min(LONGEST_TTL))
                 // Strangers insert nothing here, so the frequencies that other policies count are not needed.
                 .eviction_policy(EvictionPolicy::lru())
                 .build_with_hasher(Hashed::default()),
             reads: future::Cache::builder()
-                .max_capacity((params.max_entries / NEGATIVE_SHARE).max(1))
-                .time_to_live(params.negative_ttl.min(LONGEST_TTL))
+                .max_capacity((settings.max_entries / NEGATIVE_SHARE).max(1))
+                .time_to_live(settings.negative_ttl.min(LONGEST_TTL))
                 .build(),
             hasher: RandomState::new(),
             announced,
-            params: Params {
+            settings: CacheSettings {
                 stale_if_error,
-                ..*params
+                ..*settings
             },
             counts: Counts::default(),
         }
@@ -203,7 +203,7 @@ impl<V: CacheEntry> RecordCache<V> {
     pub(super) fn fresh(&self, key: &[u8], now: UnixTime) -> Option<Arc<V>> {
         self.known(key).filter(|entry| {
             let stamp = entry.stamp();
-            is_within(&stamp.read_at, self.params.ttl, now)
+            is_within(&stamp.read_at, self.settings.ttl, now)
                 && (stamp.is_outside || self.is_within_stale_limit(entry, now))
         })
     }
@@ -211,7 +211,7 @@ impl<V: CacheEntry> RecordCache<V> {
     /// Whether less than `stale_if_error` has passed since the store was last known to answer, for this record or with the
     /// end of its feed. A revocation may have been missed since.
     fn is_within_stale_limit(&self, entry: &V, now: UnixTime) -> bool {
-        let (span, stamp) = (self.params.stale_if_error, entry.stamp());
+        let (span, stamp) = (self.settings.stale_if_error, entry.stamp());
         !stamp.is_outside && is_within(&self.announced.answered_at, span, now)
             || is_within(&stamp.read_at, span, now)
     }

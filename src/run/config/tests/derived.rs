@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::settings::{DataPath, Directories};
+use crate::records::nonce::settings::NonceScope;
 use crate::request::policy::{operations::Kind, rate::Rate};
 use crate::run::config::derived::default_workers;
 use crate::text::words;

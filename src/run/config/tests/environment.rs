@@ -38,10 +38,10 @@ fn takes_the_environment_over_the_file() {
     .unwrap();
     assert_eq!(config.listen.address, ["127.0.0.1:2".parse().unwrap()]);
     assert_eq!(config.listen.workers.map(u16::from), Some(3));
-    assert_eq!(config.listen.trusted_proxies.len(), 2);
-    assert_eq!(config.listen.tls.certificate, [Path::new("/cert.pem")]);
-    assert_eq!(config.listen.tls.key, [Path::new("/key.pem")]);
-    assert_eq!(config.service.realm, "from a file");
+    assert_eq!(config.proxies.trusted_proxies.len(), 2);
+    assert_eq!(config.listen_tls.certificate, [Path::new("/cert.pem")]);
+    assert_eq!(config.listen_tls.key, [Path::new("/key.pem")]);
+    assert_eq!(config.responses.realm, "from a file");
     assert_eq!(config.store.encryption_key_file, [Path::new("/store.key")]);
     assert_eq!(config.nonce.max_entries.get(), 50_000);
     assert_eq!(

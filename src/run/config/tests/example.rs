@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::*;
-use crate::run::config::section::Unwritten;
+use crate::base::settings::Unwritten;
 
 /// The longest line of a list, in characters.
 const WIDTH: usize = 120;
@@ -46,13 +46,16 @@ pub(super) fn page() -> String {
         words.collect::<Vec<_>>().join(" ").replace('|', "\\|")
     };
     let mut text = PAGE_HEAD.to_owned();
+    let mut written = "";
     for section in SECTIONS {
         let (name, about) = (section.name, joined(section.doc));
         let list = if section.list { " (a list)" } else { "" };
-        let _ = write!(
-            text,
-            "\n## {name}{list}\n\n{about}\n\n| key | default | change by | meaning |\n|---|---|---|---|\n"
-        );
+        if std::mem::replace(&mut written, name) != name {
+            let _ = write!(
+                text,
+                "\n## {name}{list}\n\n{about}\n\n| key | default | change by | meaning |\n|---|---|---|---|\n"
+            );
+        }
         for key in section.keys {
             let default = match key.unwritten {
                 Unwritten::Default(value) => format!("`{}`", joined(&[value]).replace(",]", "]")),
@@ -76,17 +79,20 @@ pub(super) fn page() -> String {
 /// The text of `config.example.toml`.
 pub(super) fn example() -> String {
     let mut text = HEAD.to_owned();
+    let mut written = "";
     for section in SECTIONS {
-        text.push('\n');
-        write_doc(&mut text, section.doc, "");
         // There is no list by default, so all of it is commented out.
         let header = if section.list {
             format!("#[[{}]]", section.name)
         } else {
             format!("[{}]", section.name)
         };
-        text.push_str(&header);
-        text.push('\n');
+        if std::mem::replace(&mut written, section.name) != section.name {
+            text.push('\n');
+            write_doc(&mut text, section.doc, "");
+            text.push_str(&header);
+            text.push('\n');
+        }
         for key in section.keys {
             let (value, note, commented) = match key.unwritten {
                 Unwritten::Default(value) => (value, String::new(), section.list),

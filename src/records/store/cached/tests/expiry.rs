@@ -23,9 +23,9 @@ async fn an_unknown_key_is_asked_for_again_after_its_time() {
         assert!(setup.access().await.is_none());
     }
     assert_eq!(setup.cached.counts().1.negative_hits.load(SeqCst), 1);
-    let setup = setup_with(&Params {
+    let setup = setup_with(&CacheSettings {
         negative_ttl: Duration::from_millis(1),
-        ..params()
+        ..settings()
     });
     setup.store.sql("DELETE FROM access_tokens");
     assert!(setup.access().await.is_none());
@@ -111,9 +111,9 @@ async fn an_entry_is_used_while_the_store_fails_and_not_for_long() {
 
 #[tokio::test]
 async fn a_long_ttl_does_not_prolong_use_while_the_store_fails() {
-    let setup = setup_with(&Params {
+    let setup = setup_with(&CacheSettings {
         ttl: seconds(3_600),
-        ..params()
+        ..settings()
     });
     setup.access().await;
     setup.later(100);

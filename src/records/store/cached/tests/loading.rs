@@ -31,9 +31,9 @@ async fn what_cannot_be_a_name_does_not_reach_the_store() {
 
 #[tokio::test]
 async fn strangers_do_not_push_out_good_entries() {
-    let setup = setup_with(&Params {
+    let setup = setup_with(&CacheSettings {
         max_entries: 100,
-        ..params()
+        ..settings()
     });
     for number in 0..50 {
         let name = format!("good{number}");

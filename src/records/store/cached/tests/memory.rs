@@ -20,9 +20,9 @@ fn resident() -> u64 {
 
 /// Fills a cache and prints the bytes of memory that a pair takes.
 async fn fill() {
-    let setup = setup_with(&Params {
+    let setup = setup_with(&CacheSettings {
         max_entries: PAIRS,
-        ..params()
+        ..settings()
     });
     let name = |what: &str, number: u64| format!("{what}{number:07}{}", "x".repeat(19));
     let (mut consumers, mut tokens) = (Vec::new(), Vec::new());

@@ -19,8 +19,8 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn params() -> Params {
-    Params {
+fn settings() -> CacheSettings {
+    CacheSettings {
         max_entries: 1_000,
         ttl: seconds(60),
         negative_ttl: seconds(5),
@@ -60,13 +60,13 @@ struct Setup {
     failed_logins: Arc<Mutex<Vec<String>>>,
 }
 
-fn setup_with(params: &Params) -> Setup {
+fn setup_with(settings: &CacheSettings) -> Setup {
     let store = Arc::new(TestStore::default());
     store.put_consumer(&Consumer::for_tests("c"));
     store.put_access_token(&token("t", "c"));
     let clock = Clock::manual(START);
     let behind: Arc<dyn Store> = Arc::clone(&store) as _;
-    let cached = Arc::new(Cached::new(Arc::clone(&behind), params, clock.clone()));
+    let cached = Arc::new(Cached::new(Arc::clone(&behind), settings, clock.clone()));
     let failed_logins = Arc::<Mutex<Vec<String>>>::default();
     let failed = Arc::clone(&failed_logins);
     let on_failed_login = move |report: &str| failed.lock().push(report.to_owned());
@@ -80,7 +80,7 @@ fn setup_with(params: &Params) -> Setup {
 }
 
 fn setup() -> Setup {
-    setup_with(&params())
+    setup_with(&settings())
 }
 
 impl Setup {

@@ -68,9 +68,9 @@ async fn uses_are_kept_when_writing_is_given_up() {
 
 #[tokio::test]
 async fn many_uses_are_written_in_parts_and_all_of_them() {
-    let setup = setup_with(&Params {
+    let setup = setup_with(&CacheSettings {
         max_entries: 20_000,
-        ..params()
+        ..settings()
     });
     for number in 0..12_000 {
         let name = format!("t{number}");

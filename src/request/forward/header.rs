@@ -4,8 +4,7 @@ use http::HeaderName;
 use serde::de::{Deserialize, Deserializer};
 use toml::Value;
 
-use super::text::{Reason, Text, list};
-use crate::base::settings::{SettingValue, plain_values, value_of};
+use crate::base::settings::{Reason, SettingValue, Text, list, plain_values, value_of};
 
 /// Fields that carry the message itself or credentials: setting or dropping one of them would break either.
 const RESERVED: &str = "authorization connection content-length content-type content-encoding cookie date expect \
@@ -16,13 +15,14 @@ const RESERVED: &str = "authorization connection content-length content-type con
 const FRAMING: &[&str] = &["connection", "content-length", "host", "transfer-encoding"];
 
 /// The name as CGI or WSGI passes it to an API: in lower case, with `-` for every byte that is not a letter or digit.
-pub(super) fn fold(name: &str) -> String {
+pub fn fold(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     name.replace(|character: char| !character.is_ascii_alphanumeric(), "-")
 }
 
 /// Whether an identity header must not have this name.
-pub(super) fn is_reserved(name: &HeaderName) -> bool {
+#[must_use]
+pub fn is_reserved(name: &HeaderName) -> bool {
     let folded = fold(name.as_str());
     RESERVED.split(' ').any(|reserved| reserved == folded)
 }
@@ -38,7 +38,7 @@ impl HeaderPattern {
     }
 
     /// A field that frames messages and that the pattern would drop.
-    pub(super) fn framing_field(&self) -> Option<&'static str> {
+    pub fn framing_field(&self) -> Option<&'static str> {
         let folded = fold(self.0.trim_end_matches('*'));
         let open = self.0.ends_with('*');
         let drops = |name: &&&str| **name == folded || open && name.starts_with(&folded);

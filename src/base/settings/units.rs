@@ -4,18 +4,14 @@ use std::{num::NonZeroU32, time::Duration};
 
 use serde::de::{Deserialize as _, Deserializer, Error as _};
 
-use super::text::{Reason, Text, text, texts};
-pub use crate::base::clock::parse_duration;
-pub(super) use crate::base::clock::{DAY, LONGEST};
-use crate::{
-    base::clock::{TIME_UNITS, quantity},
-    request::policy::rate::Rate,
-};
+use super::{Reason, SettingValue, Text, text, texts};
+pub use crate::base::clock::{DAY, LONGEST};
+use crate::base::clock::{TIME_UNITS, parse_duration, quantity};
 
 /// One KiB, in bytes.
-pub(super) const KIB: usize = 1 << 10;
+pub const KIB: usize = 1 << 10;
 /// One MiB, in bytes.
-pub(super) const MIB: usize = 1 << 20;
+pub const MIB: usize = 1 << 20;
 
 /// The units of sizes, in bytes, the largest first.
 const SIZE_UNITS: [(&str, u64); 4] = [
@@ -26,7 +22,10 @@ const SIZE_UNITS: [(&str, u64); 4] = [
 ];
 
 /// Reads a duration from `LOW` to `HIGH` milliseconds, both allowed.
-pub(super) fn duration<'de, const LOW: u64, const HIGH: u64, D: Deserializer<'de>>(
+///
+/// # Errors
+/// It is something else.
+pub fn duration<'de, const LOW: u64, const HIGH: u64, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Duration, D::Error> {
     let duration = text(deserializer)?;
@@ -39,7 +38,10 @@ pub(super) fn duration<'de, const LOW: u64, const HIGH: u64, D: Deserializer<'de
 }
 
 /// Reads whole seconds from one to `HIGH` milliseconds: timestamps, to which they are compared, are not finer.
-pub(super) fn seconds<'de, const HIGH: u64, D: Deserializer<'de>>(
+///
+/// # Errors
+/// It is something else.
+pub fn seconds<'de, const HIGH: u64, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Duration, D::Error> {
     let duration = duration::<1_000, HIGH, D>(deserializer)?;
@@ -50,14 +52,20 @@ pub(super) fn seconds<'de, const HIGH: u64, D: Deserializer<'de>>(
 }
 
 /// As [`seconds`], under a key that may be absent.
-pub(super) fn optional_seconds<'de, const HIGH: u64, D: Deserializer<'de>>(
+///
+/// # Errors
+/// It is something else.
+pub fn optional_seconds<'de, const HIGH: u64, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
     seconds::<HIGH, D>(deserializer).map(Some)
 }
 
 /// Reads a size from `LOW` to `HIGH` bytes, both allowed.
-pub(super) fn size<'de, const LOW: usize, const HIGH: usize, D: Deserializer<'de>>(
+///
+/// # Errors
+/// It is something else.
+pub fn size<'de, const LOW: usize, const HIGH: usize, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<usize, D::Error> {
     let ByteSize(size) = text(deserializer)?;
@@ -69,7 +77,10 @@ pub(super) fn size<'de, const LOW: usize, const HIGH: usize, D: Deserializer<'de
 }
 
 /// Reads a whole number from 1 to `HIGH`.
-pub(super) fn count<'de, const HIGH: u32, D: Deserializer<'de>>(
+///
+/// # Errors
+/// It is something else.
+pub fn count<'de, const HIGH: u32, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<NonZeroU32, D::Error> {
     let count = NonZeroU32::deserialize(deserializer)?;
@@ -80,7 +91,7 @@ pub(super) fn count<'de, const HIGH: u32, D: Deserializer<'de>>(
 }
 
 /// Writes a duration in the largest unit that divides it, to the millisecond.
-pub(super) fn format_duration(duration: Duration) -> String {
+pub fn format_duration(duration: Duration) -> String {
     match duration.as_millis() {
         0 => "0s".to_owned(),
         total => written(total, &TIME_UNITS),
@@ -99,29 +110,18 @@ fn parse_size(text: &str) -> Result<ByteSize, &'static str> {
 }
 
 /// Writes a size in the largest unit that divides it.
-pub(super) fn format_size(bytes: usize) -> String {
+pub fn format_size(bytes: usize) -> String {
     match bytes {
         0 => "0B".to_owned(),
         bytes => written(bytes as u128, &SIZE_UNITS),
     }
 }
 
-fn parse_rate(text: &str) -> Result<Rate, &'static str> {
-    let (count, period) = text.split_once(" per ").ok_or("write COUNT per PERIOD")?;
-    let count: NonZeroU32 = count
-        .parse()
-        .map_err(|_| "the count is a whole number above 0")?;
-    let period = parse_duration(period)?;
-    if period.is_zero() {
-        return Err("the period is above 0");
-    }
-    Ok(Rate { count, period })
-}
-
 /// Reads a lifetime; `None`: it never expires.
-pub(super) fn lifetime<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Duration>, D::Error> {
+///
+/// # Errors
+/// It is something else.
+pub fn lifetime<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     Ok(text::<D, Lifetime>(deserializer)?.0)
 }
 
@@ -130,8 +130,9 @@ struct Lifetime(Option<Duration>);
 texts! {
     Duration: "a duration such as \"300s\", \"10m\" or \"7d\"" => parse_duration;
     ByteSize: "a size such as \"32KiB\" or \"1MiB\"" => parse_size;
-    Rate: "a rate such as \"10 per 15m\"" => parse_rate;
 }
+
+impl SettingValue for Lifetime {}
 
 impl Text for Lifetime {
     const EXPECTED: &'static str = "a duration such as \"12h\" or \"30d\", or \"never\"";
@@ -211,23 +212,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn reads_rates_exactly() {
-        let rate = parse_rate("10 per 15m").unwrap();
-        assert_eq!((rate.count.get(), rate.period.as_secs()), (10, 900));
-        for text in [
-            "10",
-            "10/15m",
-            "10 per 0s",
-            "0 per 1s",
-            "10x per 1s",
-            "10 per s",
-            "4294967296 per 1s",
-        ] {
-            assert!(parse_rate(text).is_err(), "{text}");
-        }
-    }
-
     proptest! {
         #[test]
         fn reads_back_what_it_writes(number in 0..3_153_600_000_000u64, bytes: usize) {
@@ -238,7 +222,7 @@ mod tests {
 
         #[test]
         fn never_panics_on_any_text(text: String) {
-            let _ = (parse_duration(&text), parse_size(&text), parse_rate(&text));
+            let _ = (parse_duration(&text), parse_size(&text));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `store.url`: a path or a URL, the latter perhaps with a password in it.
+//! `store.url` and the URLs like it: a path or a URL, the latter perhaps with a password in it.
 
 use std::{
     fmt,
@@ -8,12 +8,11 @@ use std::{
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use toml::Value;
 
-use super::text::{Reason, Text};
-use crate::base::settings::{Directories, SettingValue};
+use crate::base::settings::{Directories, Reason, SettingValue, Text, deserialize_text};
 
 /// The place of the store. Does not print.
 #[derive(Clone, PartialEq, Eq)]
-pub struct StoreUrl(pub(super) String);
+pub struct StoreUrl(String);
 
 impl StoreUrl {
     /// The URL as written.
@@ -27,7 +26,8 @@ impl StoreUrl {
     }
 
     /// Why this cannot be the path of a SQLite file.
-    pub(super) fn sqlite_problem(&self) -> Option<&'static str> {
+    #[must_use]
+    pub fn sqlite_problem(&self) -> Option<&'static str> {
         let path = self.0.strip_prefix("sqlite:").unwrap_or(&self.0);
         if self.0.contains("://") {
             Some("with backend \"sqlite\" this is the path of a file, not the URL of a server")
@@ -104,36 +104,7 @@ impl SettingValue for StoreUrl {
     }
 }
 
-/// A query of the operator's.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sql(pub String);
-
-impl Text for Sql {
-    const EXPECTED: &'static str = "a query such as \"SELECT … WHERE key = $1\"";
-
-    fn parse(text: &str) -> Result<Self, Reason> {
-        if text.trim().is_empty() {
-            return Err("it is empty".into());
-        }
-        // It may have several lines.
-        if text.contains('\0') {
-            return Err("it has a NUL in it".into());
-        }
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl SettingValue for Sql {
-    /// A query may have a key in it.
-    fn redacted(_: Value) -> Option<Value> {
-        None
-    }
-
-    /// It may have several lines.
-    fn resolved(written: Value, _: Directories<'_>) -> Result<Value, &'static str> {
-        Ok(written)
-    }
-}
+deserialize_text!(StoreUrl);
 
 #[cfg(test)]
 mod tests {

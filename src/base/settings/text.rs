@@ -10,44 +10,39 @@ use http::HeaderName;
 use ipnet::IpNet;
 use serde::de::{Deserialize, Deserializer, Error};
 
-use super::{
-    address::{ApiUrl, EndpointUrl, Language, ListenAddress, ServerName, UpstreamHost, WebUrl},
-    choices::StoreBackend,
-    store_url::{Sql, StoreUrl},
-};
-use crate::{
-    base::names::{ConsumerKey, Permission},
-    oauth::SignatureMethod,
-    provider::respond::colour::Colour,
-    request::policy::{operations::Kind, pattern::PathPattern, rate::Rate},
-    telemetry::log::LogLevel,
-    wire::origin::{HttpUrl, Origin},
-};
+use super::{SettingValue, plain_values};
+use crate::base::names::{ConsumerKey, Permission};
 
 /// The reason why a text is rejected, without the text itself; empty if [`Text::EXPECTED`] is enough.
-pub(super) type Reason = Cow<'static, str>;
+pub type Reason = Cow<'static, str>;
 
 /// A type that is written as a string.
-pub(super) trait Text: Sized {
+pub trait Text: SettingValue + Sized {
     /// The expected text, for error lines.
     const EXPECTED: &'static str;
 
+    /// Reads it.
+    ///
+    /// # Errors
+    /// The reason.
     fn parse(text: &str) -> Result<Self, Reason>;
 }
 
-/// Implements [`Text`] for types whose errors print as the reason: `type: expected => parse;`.
+/// Implements [`Text`] and [`SettingValue`] for types without a secret or a path whose errors print as the reason: `type: expected => parse;`.
 macro_rules! texts {
     ($($type:ty: $expected:literal => $parse:expr;)+) => {$(
-        impl $crate::run::config::text::Text for $type {
+        impl $crate::base::settings::SettingValue for $type {}
+
+        impl $crate::base::settings::Text for $type {
             const EXPECTED: &'static str = $expected;
 
-            fn parse(text: &str) -> Result<Self, $crate::run::config::text::Reason> {
+            fn parse(text: &str) -> Result<Self, $crate::base::settings::Reason> {
                 ($parse)(text).map_err(|error| error.to_string().into())
             }
         }
     )+};
 }
-pub(super) use texts;
+pub(crate) use texts;
 
 fn parse<T: Text, E: Error>(text: &str) -> Result<T, E> {
     T::parse(text).map_err(|reason| {
@@ -57,23 +52,30 @@ fn parse<T: Text, E: Error>(text: &str) -> Result<T, E> {
 }
 
 /// Reads a string.
-pub(super) fn text<'de, D: Deserializer<'de>, T: Text>(deserializer: D) -> Result<T, D::Error> {
+///
+/// # Errors
+/// It is something else.
+pub fn text<'de, D: Deserializer<'de>, T: Text>(deserializer: D) -> Result<T, D::Error> {
     let text = String::deserialize(deserializer);
     let expected = |_| D::Error::custom(format!("expected {}, in quotes", T::EXPECTED));
     parse(&text.map_err(expected)?)
 }
 
 /// Reads a string under a key that may be absent.
-pub(super) fn optional<'de, D: Deserializer<'de>, T: Text>(
+///
+/// # Errors
+/// It is something else.
+pub fn optional<'de, D: Deserializer<'de>, T: Text>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     text(deserializer).map(Some)
 }
 
 /// Reads a list; a single value is a list of one.
-pub(super) fn list<'de, D: Deserializer<'de>, T: Text>(
-    deserializer: D,
-) -> Result<Vec<T>, D::Error> {
+///
+/// # Errors
+/// It is something else.
+pub fn list<'de, D: Deserializer<'de>, T: Text>(deserializer: D) -> Result<Vec<T>, D::Error> {
     #[derive(serde::Deserialize)]
     #[serde(untagged)]
     enum OneOrMore {
@@ -88,7 +90,10 @@ pub(super) fn list<'de, D: Deserializer<'de>, T: Text>(
 }
 
 /// Reads a list in which nothing is repeated.
-pub(super) fn distinct<'de, D: Deserializer<'de>, T: Text + PartialEq>(
+///
+/// # Errors
+/// It is something else.
+pub fn distinct<'de, D: Deserializer<'de>, T: Text + PartialEq>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     let items: Vec<T> = list(deserializer)?;
@@ -102,7 +107,10 @@ pub(super) fn distinct<'de, D: Deserializer<'de>, T: Text + PartialEq>(
 }
 
 /// Reads a list of one item at least, in which nothing is repeated.
-pub(super) fn filled<'de, D: Deserializer<'de>, T: Text + PartialEq>(
+///
+/// # Errors
+/// It is something else.
+pub fn filled<'de, D: Deserializer<'de>, T: Text + PartialEq>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     let items = distinct(deserializer)?;
@@ -113,31 +121,17 @@ pub(super) fn filled<'de, D: Deserializer<'de>, T: Text + PartialEq>(
     Ok(items)
 }
 
-/// The demand of [`is_parameter`]: the name of a response's parameter that needs no escape.
-pub(super) const PARAMETER: &str =
-    "a name of 1 to 64 letters, digits, -, ., _ and ~ that does not begin with \"oauth_\"";
-
-pub(super) fn is_parameter(name: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let is_name = (1..=64).contains(&name.len()) && name.bytes().all(is_plain);
-    is_name && !name.starts_with("oauth_")
-}
-
 /// Lets a type of ours say how it is read, so that its keys need no attribute.
-macro_rules! deserialize {
-    ($($type:ty),+) => {$(
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                text(deserializer)
+macro_rules! deserialize_text {
+    ($($type:ty),+ $(,)?) => {$(
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::base::settings::text(deserializer)
             }
         }
     )+};
 }
-
-deserialize! {
-    ApiUrl, Colour, EndpointUrl, HttpUrl, Language, ListenAddress, LogLevel, Origin, PathPattern, Rate, ServerName, Sql,
-    StoreBackend, StoreUrl, UpstreamHost, WebUrl
-}
+pub(crate) use deserialize_text;
 
 impl Text for PathBuf {
     const EXPECTED: &'static str = "a path";
@@ -146,6 +140,8 @@ impl Text for PathBuf {
         Ok(text.into())
     }
 }
+
+plain_values!(IpNet, http::Method);
 
 /// A CIDR; an address alone is the network of that one address.
 impl Text for IpNet {
@@ -167,13 +163,8 @@ texts! {
     SocketAddr: "an IP address and a port such as \"127.0.0.1:8080\", \"0.0.0.0:8080\" for every interface, or \"[::1]:8080\"" =>
         |text: &str| text.parse::<Self>().map_err(|_| "");
     HeaderName: "the name of a header field such as \"X-Auth-User\"" => |text: &str| text.parse::<Self>().map_err(|_| "");
-    PathPattern: "a path such as \"/members/{id}\" or \"/files/{*rest}\"" => str::parse::<Self>;
     ConsumerKey: "the key of a consumer" => str::parse::<Self>;
     Permission: "a name such as \"members.read\"" => str::parse::<Self>;
-    LogLevel: "a level such as \"info\", or levels by target such as \"info,audit=debug\"" => str::parse::<Self>;
-    SignatureMethod: "a signature method such as \"HMAC-SHA1\"" => str::parse::<Self>;
-    Kind: "\"consumer\", \"application\", \"user\" or \"anonymous\"" =>
-        |text| Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or("");
 }
 
 /// The methods of operations: any token but CONNECT and TRACE, which are never forwarded.

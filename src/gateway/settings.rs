@@ -1,0 +1,45 @@
+//! The settings of decisions and of the listener for other gateways.
+
+use super::proxy::Conventions;
+use crate::{
+    base::settings::{plain_values, section},
+    wire::address::ListenAddress,
+};
+
+section! {
+    /// Unsigned CORS preflights.
+    #[derive(Copy)]
+    PreflightSettings["operations"] {
+        /// "forward" sends unsigned CORS preflights on listed paths to the API, as anonymous; only for an API that responds to them itself.
+        preflight: Preflight = "reject", reload;
+    }
+}
+
+section! {
+    /// The service's path conventions, on protected paths only.
+    #[derive(Copy)]
+    ConventionSettings["paths"] {
+        /// "log" or "enforce" (400, naming the rule) rules a machine can check; off, since an existing API has its paths already.
+        policy: Conventions = "off", reload;
+    }
+}
+
+section! {
+    /// Decisions for another proxy (nginx auth_request, Traefik, Caddy, HAProxy, Envoy, Apache), which forwards the requests itself. See docs/gateways.md.
+    ForwardAuthSettings["forward_auth"] {
+        /// An IP address and a port, or unix:/path.sock, that only this proxy can reach: countersign believes its descriptions.
+        listen: Option<ListenAddress> [else "none": "127.0.0.1:8083"], restart;
+    }
+}
+
+/// The treatment of an unsigned CORS preflight on a path that an operation lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Preflight {
+    /// It is rejected like any other call without credentials.
+    Reject,
+    /// The API gets it as an anonymous call.
+    Forward,
+}
+
+plain_values!(Conventions, Preflight);

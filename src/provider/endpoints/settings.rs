@@ -1,0 +1,77 @@
+//! The settings of the token calls.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use super::UserField;
+use crate::{
+    base::settings::{LONGEST, Reason, Text, distinct, plain_values, seconds, section},
+    provider::respond::settings::{PARAMETER, is_parameter},
+};
+
+section! {
+    /// The response with an access token.
+    TokenResponseSettings["tokens"] {
+        /// The user id's name in the access token response, for consumers that look for another name.
+        user_id_parameter: String = "user_id", reload;
+        /// The same for the user's name.
+        screen_name_parameter: String = "screen_name", reload;
+        /// Further facts on the user there: "id", "name" or "display_name", also under another name, as in "fullname=display_name". Every consumer that users authorize gets them; unknown ones are left out.
+        #[serde(deserialize_with = "distinct")] profile: Vec<ProfileParameter> = [], reload;
+    }
+}
+
+section! {
+    /// The exchange of OAuth 1.0a for OAuth 2: with mode=exchange a consumer gets an access token (RFC 9068) for the next gateway.
+    ExchangeSettings["exchange"] {
+        /// The recipient: the claim aud. Without it there is no exchange. It needs identity.assertion.key_files.
+        audience: Option<String> [else "none: no exchange": "https://api.example.com"], reload;
+        /// The lifetime of such a token, at most that of the token that signs.
+        #[serde(deserialize_with = "seconds::<LONGEST, _>")] ttl: Duration = "15m", reload;
+    }
+}
+
+section! {
+    /// The limit on request tokens.
+    #[derive(Copy)]
+    RequestTokenSettings["limits"] {
+        /// Request tokens of one consumer that can still be exchanged; 429 past it.
+        request_tokens_per_consumer: NonZeroU32 = 10_000, reload;
+    }
+}
+
+/// A parameter of the access token response that describes the user: its name, and the field of the user that it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProfileParameter(pub String, pub UserField);
+
+plain_values!(ProfileParameter);
+
+impl Text for ProfileParameter {
+    const EXPECTED: &'static str = "\"id\", \"name\" or \"display_name\", also under another name as in \"fullname=display_name\"";
+
+    fn parse(text: &str) -> Result<Self, Reason> {
+        let (name, field) = text.split_once('=').unwrap_or((text, text));
+        let field = match field {
+            "id" => UserField::Id,
+            "name" => UserField::Name,
+            "display_name" => UserField::DisplayName,
+            _ => return Err("".into()),
+        };
+        if !is_parameter(name) {
+            return Err(format!("the other name is not {PARAMETER}").into());
+        }
+        Ok(Self(name.to_owned(), field))
+    }
+}
+
+impl TokenResponseSettings {
+    /// All parameters of the access token response that describe the user, by their names.
+    pub fn user_parameters(&self) -> Vec<(String, UserField)> {
+        let always = [
+            (self.user_id_parameter.clone(), UserField::Id),
+            (self.screen_name_parameter.clone(), UserField::Name),
+        ];
+        let profile = self.profile.iter();
+        let profile = profile.map(|ProfileParameter(name, field)| (name.clone(), *field));
+        always.into_iter().chain(profile).collect()
+    }
+}

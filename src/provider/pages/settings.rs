@@ -1,0 +1,77 @@
+//! The settings of the pages of users.
+
+use std::{collections::BTreeMap, num::NonZeroU32};
+
+use serde::de::{Deserialize, Deserializer, Error as _};
+
+use crate::{
+    base::{
+        names::Permission,
+        settings::{plain_values, section, text},
+    },
+    oauth::ProtocolParameter,
+    provider::respond::settings::{PARAMETER, is_parameter},
+};
+
+section! {
+    /// The authorization page.
+    AuthorizePageSettings["service"] {
+        /// Further names of the parameters oauth_token and oauth_consumer_key in the URL of the authorization page, each with the name of the parameter.
+        page_parameters: PageParameters = {}, reload;
+    }
+}
+
+section! {
+    /// A permission for consumers, as the consent page shows it.
+    PermissionSettings["permission", list] {
+        /// Its name in operations, consumers and tokens.
+        #[serde(deserialize_with = "text")] name: Permission [required: "members.read"], reload;
+        /// Its name for users.
+        title: Option<String> [else "the name": "Read your profile"], reload;
+        /// Its meaning, in a sentence.
+        description: Option<String> [else "none": "Your name and your picture, no addresses."], reload;
+        /// The consent page marks it and lists it last.
+        sensitive: bool = false, reload;
+    }
+}
+
+section! {
+    /// The limit on sessions.
+    #[derive(Copy)]
+    SessionSettings["limits"] {
+        /// Browser sessions of one user; past it the oldest ends.
+        sessions_per_user: NonZeroU32 = 100, reload;
+    }
+}
+
+/// Other names of parameters in the address of the authorization page, each with the parameter that it stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PageParameters(pub Vec<(String, ProtocolParameter)>);
+
+impl<'de> Deserialize<'de> for PageParameters {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = BTreeMap::<String, String>::deserialize(deserializer);
+        let expected = "expected a table of names, such as { token = \"oauth_token\" }";
+        let written = written.map_err(|_| D::Error::custom(expected))?;
+        let pairs = written.into_iter().map(|(name, meant)| {
+            let meant = match meant.as_str() {
+                "oauth_token" => ProtocolParameter::Token,
+                "oauth_consumer_key" => ProtocolParameter::ConsumerKey,
+                _ => {
+                    let message = format!(
+                        "{name:?} stands for {meant:?}; expected \"oauth_token\" or \"oauth_consumer_key\""
+                    );
+                    return Err(D::Error::custom(message));
+                }
+            };
+            if !is_parameter(&name) || name == "mode" {
+                let message = format!("{name:?} cannot stand for {}; expected {PARAMETER}", meant.as_str());
+                return Err(D::Error::custom(message));
+            }
+            Ok((name, meant))
+        });
+        pairs.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+plain_values!(PageParameters);

@@ -1,0 +1,37 @@
+//! The settings of used nonces.
+
+use std::num::NonZeroU64;
+
+use super::OnLost;
+use crate::{
+    base::settings::{DataPath, plain_values, section},
+    records::url::StoreUrl,
+};
+
+section! {
+    /// The memory of used nonces, by which a replayed request is rejected.
+    NonceSettings["nonce"] {
+        /// "local": this process alone; "shared": in the store or in nonce.url, for several replicas.
+        scope: Option<NonceScope> [else "local with sqlite, else shared": "local"], restart;
+        /// A Redis or Valkey for shared nonces, beside store.backend = "postgres": redis://USER:PASSWORD@HOST/NUMBER, with rediss for TLS, redis+sentinel://HOST,HOST/SERVICE or redis+cluster://HOST,HOST; ca, certificate and key name PEM files.
+        url: Option<StoreUrl> [else "none": "redis://nonces.internal"], restart;
+        /// Past it signed requests get 503; a nonce that is still valid is never forgotten. 10 to 25 bytes each in memory, and 16 on the disk.
+        max_entries: NonZeroU64 = 50_000_000, restart;
+        /// The path of the nonce log, for restarts. One process at a time.
+        path: Option<DataPath> [else "beside the SQLite file": "countersign.db.nonces"], restart;
+        /// When used nonces are lost, with the file or in a failover of the store: "refuse" signed requests until no earlier request could be replayed, or "accept" them at once.
+        on_lost: OnLost = "refuse", reload;
+    }
+}
+
+/// The place of used nonces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NonceScope {
+    /// In this process.
+    Local,
+    /// In the store, for several replicas.
+    Shared,
+}
+
+plain_values!(NonceScope, OnLost);

@@ -1,0 +1,143 @@
+//! The settings of the API.
+
+use std::{path::PathBuf, time::Duration};
+
+use super::header::DroppedHeaders;
+use crate::{
+    base::settings::{
+        LONGEST, Reason, Text, deserialize_text, distinct, duration, plain_values, section, texts,
+    },
+    wire::{
+        address::{ServerName, TcpOrUnix, tcp_or_unix},
+        origin::{HttpUrl, authority},
+        server::caller::HeaderCase,
+    },
+};
+
+section! {
+    /// The API. One process serves one API; run several processes on one store for several APIs.
+    UpstreamSettings["upstream"] {
+        /// http://, https:// or unix:/path.sock; a path goes before that of each request. The one key without a default. It may be absent where forward_auth.listen is set: then countersign decides and forwards nothing.
+        api_url: Option<ApiUrl> [required: "http://127.0.0.1:9000", unless "forward_auth.listen"], reload;
+        /// The time for which the last good addresses of its host serve while the name cannot be resolved. Each new connection asks for the addresses; all of them are tried.
+        #[serde(deserialize_with = "duration::<0, LONGEST, _>")] stale_addresses: Duration = "60s", reload;
+        /// Time to connect, for the addresses of the host together. An API that takes longer is down.
+        #[serde(deserialize_with = "duration::<1, LONGEST, _>")] connect_timeout: Duration = "2s", reload;
+        /// Time from the request's end to the response's head.
+        #[serde(deserialize_with = "duration::<1, LONGEST, _>")] response_timeout: Duration = "60s", reload;
+        /// The time to keep an unused connection: less than the API's own, or requests meet connections that just closed.
+        #[serde(deserialize_with = "duration::<1, LONGEST, _>")] idle_timeout: Duration = "60s", reload;
+        /// The age at which a connection is closed as soon as it is unused, less up to a tenth, so that another address of the host takes effect. A connection over HTTP/2 then gets no more requests.
+        #[serde(deserialize_with = "duration::<1, LONGEST, _>")] max_age: Duration = "10m", reload;
+        /// Maximum of unused connections in each worker.
+        max_idle: u32 = 128, reload;
+        /// Speaks HTTP/2 to the API: over TLS where ALPN agrees, else by prior knowledge. gRPC needs it.
+        http2: bool = false, reload;
+        /// The case of field names over HTTP/1.1, to the API and to callers: "title" (Content-Type), or "preserve" for those that compare spellings (about an eighth more CPU).
+        header_case: HeaderCase = "title", reload;
+        /// The Host that the API gets: "public" (as received), "upstream" (api_url's), or a name.
+        host: UpstreamHost = "public", reload;
+        /// Sets X-Forwarded-For, -Proto and -Host, so that the API knows the caller's address and builds public links.
+        forwarded: bool = true, reload;
+        /// Header fields of callers that are dropped, in every spelling that an API may take for them: those that would make it undo the decision made here or believe an identity, an address or a certificate. "*" at the end of a name matches any rest.
+        /// A list replaces this one; "default" in it means this one. If a trusted proxy in front sets one of these for the API, write a list of your own without it.
+        drop_headers: DroppedHeaders = [
+            "X-Original-*", "X-Rewrite-URL", "X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override",
+            "X-HTTP-Host-Override", "X-Host", "X-Envoy-*", "X-Middleware-*", "X-Accel-*", "X-Sendfile-Type",
+            "Script-Name", "X-Script-Name", "Path-Info", "X-Path-Info", "Request-URI",
+            "X-Forwarded*", "Forwarded-*", "X-Real-*", "X-Scheme", "X-URL-Scheme", "Front-End-HTTPS", "Client-IP", "X-Client-IP",
+            "X-Cluster-Client-IP", "X-Originating-IP", "X-ProxyUser-IP", "Proxy-Client-IP", "WL-Proxy-*", "HTTP-Client-IP",
+            "HTTP-X-*", "HTTP-Forwarded*", "True-Client-*", "CF-Connecting-*", "CF-Access-*", "CF-Pseudo-*", "CF-Cert-*", "CF-Client-Cert-*", "Fastly-Client-*", "Fly-Client-IP",
+            "X-Azure-ClientIP", "X-Azure-SocketIP", "X-NF-Client-*", "X-Vercel-Forwarded-For", "X-AppEngine-*",
+            "Remote-*", "X-Remote-*", "X-User", "X-User-ID", "X-User-Name", "X-User-Email", "X-Username", "X-WebAuth-*", "X-Auth-Request-*",
+            "X-Authenticated-*", "X-Authentik-*", "X-Consumer-*", "X-Credential-*", "X-Anonymous-Consumer", "X-Pomerium-*", "X-Vouch-*",
+            "X-MS-Client-Principal*", "X-MS-Token-*", "X-Goog-Authenticated-User-*", "X-Goog-IAP-*", "X-Amzn-OIDC-*", "X-Amzn-MTLS-*",
+            "OIDC-*", "Shib-*", "SM-*", "OAM-*", "iv-*", "CAS-User",
+            "X-SSL-*", "SSL-*", "SSLClient*", "$WS*", "X-TLS-*", "X-Client-Cert*", "X-Client-DN", "X-Client-Verify", "Client-Cert*", "X-ARR-*",
+        ], reload;
+    }
+}
+
+section! {
+    /// TLS to an https:// API. Read again on SIGHUP and when a file changes.
+    UpstreamTlsSettings["upstream.tls"] {
+        /// The authorities to trust, PEM.
+        #[serde(default, deserialize_with = "distinct")] ca: Vec<PathBuf> [else "the system's": "api-ca.pem"], reload;
+        /// Our own certificate, PEM, for an API that demands one.
+        certificate: Option<PathBuf> [else "none": "client.pem"], reload;
+        /// Its private key, PEM.
+        key: Option<PathBuf> [else "none": "client-key.pem"], reload;
+        /// The name that the API's certificate is for.
+        server_name: Option<ServerName> [else "the host of api_url": "api.internal"], reload;
+    }
+}
+
+/// The address of the API. Over TCP it is a URL, with or without TLS, whose path goes in front of each forwarded path.
+pub type ApiUrl = TcpOrUnix<HttpUrl>;
+
+/// The Host field that the API gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UpstreamHost {
+    /// As received.
+    Public,
+    /// `upstream.api_url`'s.
+    Upstream,
+    /// This name, with a port if one is written.
+    Name(String),
+}
+
+texts! {
+    ApiUrl: "a URL such as \"http://127.0.0.1:9000\" or \"unix:/run/api.sock\"" => tcp_or_unix;
+}
+plain_values!(UpstreamHost);
+deserialize_text!(ApiUrl, UpstreamHost);
+
+impl Text for UpstreamHost {
+    const EXPECTED: &'static str = "\"public\", \"upstream\" or a host name";
+
+    fn parse(text: &str) -> Result<Self, Reason> {
+        match text {
+            "public" => Ok(Self::Public),
+            "upstream" => Ok(Self::Upstream),
+            _ => {
+                let (host, port) = authority(text).map_err(|error| error.to_string())?;
+                Ok(Self::Name(match port {
+                    Some(port) => format!("{host}:{port}"),
+                    None => host,
+                }))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn reads_the_places_where_an_api_can_be() {
+        assert_eq!(
+            ApiUrl::parse("unix:/run/a.sock"),
+            Ok(ApiUrl::Unix("/run/a.sock".into()))
+        );
+        assert!(ApiUrl::parse("unix:a.sock").is_err());
+        let Ok(ApiUrl::Tcp(url)) = ApiUrl::parse("https://api:8443/v1/") else {
+            panic!("no URL");
+        };
+        assert_eq!((url.origin.port, url.path.as_str()), (8443, "/v1"));
+        assert_eq!(
+            UpstreamHost::parse("API:80"),
+            Ok(UpstreamHost::Name("api:80".to_owned()))
+        );
+        assert!(UpstreamHost::parse("a b").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics_on_any_text(text: String) {
+            let _ = (ApiUrl::parse(&text), UpstreamHost::parse(&text));
+        }
+    }
+}

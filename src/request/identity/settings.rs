@@ -1,0 +1,42 @@
+//! The settings of the identity that the API gets.
+
+use std::{path::PathBuf, time::Duration};
+
+use http::HeaderName;
+
+use super::assertion::Bind;
+use crate::base::settings::{DAY, distinct, optional, plain_values, seconds, section, text};
+
+section! {
+    /// The fields that identify the caller to the API. Fields of these names that a caller sends are dropped.
+    IdentitySettings["identity"] {
+        /// The user's id.
+        #[serde(deserialize_with = "text")] user_header: HeaderName = "X-Auth-User", reload;
+        /// The consumer's key.
+        #[serde(deserialize_with = "text")] consumer_header: HeaderName = "X-Auth-Consumer", reload;
+        /// The permissions granted, separated by spaces.
+        #[serde(deserialize_with = "text")] permissions_header: HeaderName = "X-Auth-Permissions", reload;
+        /// "consumer", "application", "user" or "anonymous"; always sent.
+        #[serde(deserialize_with = "text")] kind_header: HeaderName = "X-Auth-Kind", reload;
+        /// Lets the oauth_ credentials go on to the API untouched, for one that verifies them itself.
+        forward_authorization: bool = false, reload;
+    }
+}
+
+section! {
+    /// A JWT that tells the API who calls, and that nobody else can make; see docs/assertion.md. Anonymous calls have none.
+    AssertionSettings["identity.assertion"] {
+        /// The field that has it. A caller's own is dropped, as are the names above.
+        #[serde(default, deserialize_with = "optional")] header: Option<HeaderName> [else "none": "X-Auth-Assertion"], reload;
+        /// Files with a private key each, Ed25519 or P-256, PEM. The first signs; the public keys of all are at /jwks.json of the admin listener and /.well-known/jwks.json of service.base_url, where APIs keep them for 5 minutes: add a key some time before it signs, and keep the old one as long after. Read again on SIGHUP.
+        #[serde(default, deserialize_with = "distinct")] key_files: Vec<PathBuf> [else "none": ["assertion.pem"]], reload;
+        /// The recipient: the claim aud, which the API has to check. Required where upstream.api_url is a Unix socket or absent.
+        audience: Option<String> [else "the origin of upstream.api_url": "https://api.internal"], reload;
+        /// The lifetime of a JWT.
+        #[serde(deserialize_with = "seconds::<DAY, _>")] ttl: Duration = "60s", reload;
+        /// "request": each is signed for the method and the URL of one request; "none": one serves a token for half its life, which costs less.
+        bind: Bind = "request", reload;
+    }
+}
+
+plain_values!(Bind);

@@ -1,0 +1,138 @@
+//! The settings of operations.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use http::Method;
+use serde::de::{Deserialize, Deserializer, Error as _};
+
+use super::{
+    operations::{Kind, ParameterHeader, Similar},
+    pattern::PathPattern,
+};
+use crate::{
+    base::{
+        names::Permission,
+        settings::{
+            DAY, deserialize_text, distinct, filled, optional, optional_seconds, plain_values,
+            section, texts,
+        },
+    },
+    records::store::record::BodyHash,
+    request::verify::settings::Enforcement,
+};
+
+section! {
+    /// Settings of all operations.
+    UnlistedSettings["operations"] {
+        /// Kinds of callers allowed on paths in no `[[operation]]`: a list of "consumer", "application", "user" and "anonymous"; "nobody" is the empty list.
+        unlisted: Option<Unlisted> [else "consumer while there is no [[operation]], else nobody": ["consumer", "application"]], reload;
+        /// The status of a call that is not permitted: 404 hides that the path exists, 403 does not.
+        forbidden_status: u16 = 404, reload;
+    }
+}
+
+section! {
+    /// One protected operation. The most specific pattern wins; a listed path with an unlisted method is 405.
+    OperationSettings["operation", list] {
+        /// {name} is one segment, {*rest} is the rest. /members/ with a slash at the end is another path than /members; {*rest} matches either. A path that differs from a narrower pattern in nothing else is rejected (paths.similar).
+        path: PathPattern [required: "/members/{id}"], reload;
+        /// GET covers HEAD.
+        #[serde(default, deserialize_with = "filled")] methods: Vec<Method> [else "every method": ["GET"]], reload;
+        /// The token and the consumer must both have it.
+        #[serde(default, deserialize_with = "optional")]
+        permission: Option<Permission> [else "none is needed": "members.read"], reload;
+        /// Callers allowed: "consumer" (with an access token), "application" (a consumer without one), "user" (logged in directly), "anonymous".
+        #[serde(deserialize_with = "filled")] access: Vec<Kind> = ["consumer"], reload;
+        /// "enforce" or "observe" for this operation alone.
+        enforcement: Option<Enforcement> [else "signature.enforcement": "observe"], reload;
+        /// Protocols that it may switch to: "websocket".
+        #[serde(default, deserialize_with = "filled")]
+        upgrade: Vec<UpgradeProtocol> [else "none": ["websocket"]], reload;
+        /// "required": a body that is not a form needs oauth_body_hash, else it is not signed. A consumer can have the same.
+        body_hash: BodyHash = "optional", reload;
+        /// The error that a consumer's clock may have here, either way, such as "90m" for LTI launches. Nonces are remembered for twice the longest of these windows.
+        #[serde(default, deserialize_with = "optional_seconds::<DAY, _>")]
+        timestamp_window: Option<Duration> [else "signature.timestamp_window": "90m"], reload;
+        /// Lets the oauth_ credentials of this operation's calls go on to the API untouched, or not. Libraries of LTI tools read oauth_consumer_key from the form.
+        forward_authorization: Option<bool> [else "identity.forward_authorization": true], reload;
+        /// Signed parameters that the API also gets as header fields, such as { X-LTI-Context = "context_id" }. Callers' own copies are dropped on every path. A parameter that is absent, repeated with another value, longer than 4096 bytes or not fit for a field is left out.
+        headers: ParameterHeaders = {}, reload;
+    }
+}
+
+section! {
+    /// Paths that an API may take for others.
+    #[derive(Copy)]
+    SimilarSettings["paths"] {
+        /// Some APIs ignore letter case, white space or a dot at the end of a segment, or the slash at the end of a path, and so read a path as one of a more specific pattern. "reject" refuses such a path like one that nobody may call; "wider" treats it as the pattern that it matches, for an API that compares paths exactly.
+        similar: Similar = "reject", reload;
+    }
+}
+
+/// The kinds of caller who may call what no `[[operation]]` lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unlisted(pub Vec<Kind>);
+
+impl<'de> Deserialize<'de> for Unlisted {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let kinds: Vec<UnlistedKind> = distinct(deserializer)?;
+        match kinds.as_slice() {
+            [UnlistedKind(None)] => Ok(Self(Vec::new())),
+            kinds => {
+                let kinds: Option<Vec<Kind>> = kinds.iter().map(|kind| kind.0).collect();
+                let mixed = "\"nobody\" stands alone; leave it out, or leave the kinds out";
+                kinds.map(Self).ok_or_else(|| D::Error::custom(mixed))
+            }
+        }
+    }
+}
+
+/// One item of [`Unlisted`]; `None`: nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct UnlistedKind(Option<Kind>);
+
+/// Header fields that have the values of signed parameters.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ParameterHeaders(pub Vec<ParameterHeader>);
+
+impl<'de> Deserialize<'de> for ParameterHeaders {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = BTreeMap::<String, String>::deserialize(deserializer);
+        let expected = "expected a table of names, such as { X-LTI-Context = \"context_id\" }";
+        let written = written.map_err(|_| D::Error::custom(expected))?;
+        let headers = written.into_iter().map(|(name, parameter)| {
+            let invalid = |_| format!("{name:?} is not the name of a header field");
+            let name = name.parse().map_err(invalid)?;
+            match parameter.as_str() {
+                "" => Err(format!("{name}: name the parameter that it has")),
+                oauth if oauth.starts_with("oauth_") => {
+                    let fix = "identity.consumer_header has the consumer key, and forward_authorization = true keeps the credentials";
+                    Err(format!("{name}: {oauth} is one of the credentials; {fix}"))
+                }
+                _ => Ok(ParameterHeader { name, parameter }),
+            }
+        });
+        let headers: Result<_, String> = headers.collect();
+        headers.map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// A protocol that an operation may switch to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UpgradeProtocol {
+    /// RFC 6455.
+    Websocket,
+}
+
+texts! {
+    Kind: "\"consumer\", \"application\", \"user\" or \"anonymous\"" =>
+        |text| Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or("");
+    PathPattern: "a path such as \"/members/{id}\" or \"/files/{*rest}\"" => str::parse::<Self>;
+    UnlistedKind: "\"consumer\", \"application\", \"user\", \"anonymous\" or \"nobody\"" => |text| match text {
+        "nobody" => Ok(Self(None)),
+        kind => Kind::parse(kind).map(|kind| Self(Some(kind))).map_err(|_| ""),
+    };
+    UpgradeProtocol: "\"websocket\"" => |text| if text == "websocket" { Ok(Self::Websocket) } else { Err("") };
+}
+deserialize_text!(PathPattern);
+plain_values!(ParameterHeaders, Similar, Unlisted);

@@ -1,0 +1,83 @@
+//! The settings of the planned end of OAuth 1.0a.
+
+use serde::de::{Deserialize, Deserializer, Error};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use toml::Value;
+
+use crate::{
+    base::{
+        clock::UnixTime,
+        names::ConsumerKey,
+        settings::{filled, plain_values, section},
+    },
+    wire::web_page::WebUrl,
+};
+
+section! {
+    /// The planned end of OAuth 1.0a; see docs/leaving.md. Once any part of it is set, responses to rightly signed calls announce it.
+    #[derive(Default)]
+    SunsetSettings["sunset"] {
+        /// The start of the deprecation: the field Deprecation (RFC 9745). "now", or a date and a time with an offset, not later than date.
+        deprecation: Option<Deprecation> [else "now: when the configuration was read": "2026-09-01T00:00:00Z"], reload;
+        /// The end: the field Sunset (RFC 8594). Nothing ends by itself; disable the consumers then.
+        date: Option<Moment> [else "none": "2027-03-31T00:00:00Z"], reload;
+        /// A page about it: the field Link with the relation sunset.
+        link: Option<WebUrl> [else "none": "https://example.com/oauth2"], reload;
+        /// The keys of the consumers that get this.
+        #[serde(default, deserialize_with = "filled")] consumers: Vec<ConsumerKey> [else "all": ["dpf43f3p2l4k3l03"]], reload;
+    }
+}
+
+section! {
+    /// A brown-out: for a planned time, rightly signed calls get 503 with Retry-After, so that those who still send them notice.
+    BrownOutSettings["sunset.brownout", list] {
+        /// The beginning.
+        from: Moment [required: "2027-02-01T09:00:00Z"], reload;
+        /// The end.
+        until: Moment [required: "2027-02-01T09:15:00Z"], reload;
+        /// The keys of the consumers that get it.
+        #[serde(default, deserialize_with = "filled")] consumers: Vec<ConsumerKey> [else "sunset.consumers": ["dpf43f3p2l4k3l03"]], reload;
+    }
+}
+
+/// A moment from 2000 to 9999: an RFC 3339 text, or a TOML date-time with an offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub struct Moment(pub UnixTime);
+
+/// The beginning of a deprecation; `None`: the time at which the configuration was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deprecation(pub Option<Moment>);
+
+fn written<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::String(text) => text,
+        Value::Datetime(moment) => moment.to_string(),
+        _ => String::new(),
+    })
+}
+
+fn moment<E: Error>(text: &str) -> Result<Moment, E> {
+    let has_offset = OffsetDateTime::parse(text, &Rfc3339).is_ok();
+    let time = UnixTime::from_written(text).ok().filter(|_| has_offset);
+    time.map(Moment).ok_or_else(|| {
+        E::custom("expected a date and a time with an offset, such as 2027-03-31T00:00:00Z, from 2000 to 9999")
+    })
+}
+
+impl<'de> Deserialize<'de> for Moment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        moment(&written(deserializer)?)
+    }
+}
+
+impl<'de> Deserialize<'de> for Deprecation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = written(deserializer)?;
+        Ok(Self(match text.as_str() {
+            "now" => None,
+            text => Some(moment(text)?),
+        }))
+    }
+}
+
+plain_values!(Deprecation, Moment);

@@ -1,0 +1,57 @@
+//! The settings of verification.
+
+use std::time::Duration;
+
+use super::advice::Advice;
+use crate::{
+    base::settings::{DAY, LONGEST, filled, lifetime, plain_values, seconds, section, texts},
+    oauth::SignatureMethod,
+    records::store::record::{BodyHash, Dialect},
+};
+
+section! {
+    /// Rules for signatures.
+    SignatureSettings["signature"] {
+        /// Accepted methods, which also decide about the hash in oauth_body_hash. PLAINTEXT is left out: it sends the secrets themselves.
+        #[serde(deserialize_with = "filled")]
+        methods: Vec<SignatureMethod> [default SignatureMethod::DEFAULT_LIST], reload;
+        /// The error a consumer's clock may have, either way. Every nonce is remembered twice that long. Widening it admits nothing that had left the old window.
+        #[serde(deserialize_with = "seconds::<DAY, _>")] timestamp_window: Duration = "300s", reload;
+        /// The base string of consumers registered without a dialect: "rfc5849" or "legacy".
+        default_dialect: Dialect = "rfc5849", reload;
+        /// The token calls also accept the base string and key of the service's own description.
+        accept_description: bool = true, reload;
+        /// "observe" verifies, counts and logs, but lets protected calls through: for the weeks before switching on.
+        enforcement: Enforcement = "enforce", reload;
+        /// The help in a response to a wrong signature: "off" (nothing), "hint" (the known mistake that would match), "full" (also the base string computed here).
+        advice: Advice = "hint", reload;
+    }
+}
+
+section! {
+    /// Lifetimes of tokens.
+    #[derive(Copy)]
+    TokenSettings["tokens"] {
+        /// The time to approve a request token, and the same time again to exchange it.
+        #[serde(deserialize_with = "seconds::<LONGEST, _>")] request_ttl: Duration = "10m", reload;
+        /// Access tokens expire this long after issue; "never" is usual for OAuth 1.0a.
+        #[serde(deserialize_with = "lifetime")] access_ttl: Option<Duration> = "never", reload;
+        /// Unused access tokens expire after this.
+        #[serde(deserialize_with = "lifetime")] access_idle: Option<Duration> = "never", reload;
+    }
+}
+
+/// The treatment of protected calls that fail verification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Enforcement {
+    /// They are rejected.
+    Enforce,
+    /// They are counted, logged and forwarded, without any identity.
+    Observe,
+}
+
+texts! {
+    SignatureMethod: "a signature method such as \"HMAC-SHA1\"" => str::parse::<Self>;
+}
+plain_values!(Advice, BodyHash, Dialect, Enforcement);

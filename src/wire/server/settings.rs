@@ -1,0 +1,75 @@
+//! The settings of listeners and of callers' connections.
+
+use std::{num::NonZeroU32, path::PathBuf, time::Duration};
+
+use super::caller::HeaderCase;
+use crate::base::settings::{
+    DAY, KIB, MIB, count, distinct, duration, list, plain_values, section, size,
+};
+
+section! {
+    /// The protocols of the public listener.
+    ProtocolSettings["listen"] {
+        /// Every connection comes from one of trusted_proxies and begins with a header of the PROXY protocol, version 1 or 2, that has the caller's address. All others are closed.
+        proxy_protocol: bool = false, restart;
+        /// HTTP/2 beside HTTP/1.1: by ALPN under TLS, by prior knowledge without.
+        http2: bool = true, reload;
+    }
+}
+
+section! {
+    /// TLS on the public listener; without it the listener speaks plain HTTP. Read again on SIGHUP and when a file changes.
+    ListenTlsSettings["listen.tls"] {
+        /// The certificate chain, PEM; from a list, the name the peer asks for (SNI) selects one.
+        #[serde(default, deserialize_with = "distinct")]
+        certificate: Vec<PathBuf> [else "none": "fullchain.pem"], reload;
+        /// The private key of each certificate, in the same order, PEM.
+        #[serde(default, deserialize_with = "list")] key: Vec<PathBuf> [else "none": "privkey.pem"], reload;
+        /// Demands a certificate from peers, signed by one of these authorities, PEM.
+        #[serde(default, deserialize_with = "distinct")]
+        client_ca: Vec<PathBuf> [else "none": "clients-ca.pem"], reload;
+    }
+}
+
+section! {
+    /// Bounds of every wait and every buffer.
+    #[derive(Copy)]
+    LimitSettings["limits"] {
+        /// Request line and headers together; 431 past it.
+        #[serde(deserialize_with = "size::<KIB, { 16 * MIB }, _>")] head_bytes: usize = "32KiB", reload;
+        /// Header fields; 431 past it.
+        #[serde(deserialize_with = "count::<10_000, _>")] head_fields: NonZeroU32 = 100, reload;
+        /// Path and query; 414 past it.
+        #[serde(deserialize_with = "size::<64, { 16 * MIB }, _>")] target_bytes: usize = "16KiB", reload;
+        /// A signed form, or a body with oauth_body_hash: held back until it is verified; 413 past it.
+        #[serde(deserialize_with = "size::<1, { 1024 * MIB }, _>")] form_bytes: usize = "1MiB", reload;
+        /// Fields of such a form; 413 past it.
+        form_fields: NonZeroU32 = 2_000, reload;
+        /// All of these and their parsed parameters together, in the whole process. One address (an IPv6 /64) gets a sixteenth of it or eight times form_bytes, whichever is more, but never over a quarter. Where there is no room, the form that has been arriving for longest is dropped (503). Forms of the pages, at most 16 KiB each, have 16 MiB of their own, 256 KiB for one address.
+        #[serde(deserialize_with = "size::<1, { 1024 * 1024 * MIB }, _>")] form_memory: usize = "64MiB", reload;
+        /// For the whole head, and for the first byte of a new connection.
+        #[serde(deserialize_with = "duration::<1, DAY, _>")] head_timeout: Duration = "10s", reload;
+        /// For a whole signed form.
+        #[serde(deserialize_with = "duration::<1, DAY, _>")] form_timeout: Duration = "30s", reload;
+        /// For a whole form of a page.
+        #[serde(deserialize_with = "duration::<1, DAY, _>")] page_form_timeout: Duration = "5s", reload;
+        /// For any other body, without progress.
+        #[serde(deserialize_with = "duration::<1, DAY, _>")] body_timeout: Duration = "30s", reload;
+        /// The time a connection may wait between requests.
+        #[serde(deserialize_with = "duration::<1, DAY, _>")] idle_timeout: Duration = "60s", reload;
+        /// The time both sides of an upgraded connection may be silent. For a side that does not read, body_timeout applies.
+        #[serde(deserialize_with = "duration::<1, DAY, _>")] tunnel_timeout: Duration = "10m", reload;
+        /// For the TLS handshake.
+        #[serde(deserialize_with = "duration::<1, DAY, _>")] handshake_timeout: Duration = "10s", reload;
+        /// Connections at once. Past it, one without a request is closed for each new one; where all have one, a new one gets 503.
+        connections: NonZeroU32 = 10_000, reload;
+        /// Connections at once from one address (an IPv6 /64); set it only without a proxy in front.
+        connections_per_address: Option<NonZeroU32> [else "no limit": 100], reload;
+        /// Requests being served at once; 503 past it.
+        concurrent_requests: NonZeroU32 = 10_000, reload;
+        /// Streams of one HTTP/2 connection; further requests wait at the caller.
+        #[serde(deserialize_with = "count::<10_000, _>")] http2_streams: NonZeroU32 = 100, reload;
+    }
+}
+
+plain_values!(HeaderCase);

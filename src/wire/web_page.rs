@@ -1,0 +1,85 @@
+//! Addresses of web pages that pages and responses link to.
+
+use thiserror::Error;
+use url::Url;
+
+use crate::base::settings::{deserialize_text, texts};
+
+/// The longest address of a web page, in bytes.
+pub const MAX_WEB_PAGE_BYTES: usize = 2048;
+
+/// Why a text is not the address of a web page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum InvalidWebPage {
+    /// It is not a URL.
+    #[error(transparent)]
+    Url(#[from] url::ParseError),
+    /// It leads elsewhere than to a web server.
+    #[error("it is neither https:// nor http://")]
+    Scheme,
+    /// It has a user name or a password in it.
+    #[error("it has a user name in it")]
+    UserInfo,
+    /// It has more than [`MAX_WEB_PAGE_BYTES`] bytes.
+    #[error("it is longer than 2048 bytes")]
+    TooLong,
+}
+
+/// The address of a web page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebUrl(pub String);
+
+texts! {
+    WebUrl: "the address of a web page such as \"https://example.com/terms\"" => |text| web_page(text).map(Self);
+}
+deserialize_text!(WebUrl);
+
+/// Checks the address of a web page that pages link to, and returns it as a browser writes it.
+///
+/// # Errors
+/// [`InvalidWebPage`]
+pub fn web_page(text: &str) -> Result<String, InvalidWebPage> {
+    if text.len() > MAX_WEB_PAGE_BYTES {
+        return Err(InvalidWebPage::TooLong);
+    }
+    let url = Url::parse(text)?;
+    if !matches!(url.scheme(), "https" | "http") {
+        return Err(InvalidWebPage::Scheme);
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(InvalidWebPage::UserInfo);
+    }
+    // Escapes make it longer.
+    if url.as_str().len() > MAX_WEB_PAGE_BYTES {
+        return Err(InvalidWebPage::TooLong);
+    }
+    Ok(url.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_web_page_is_on_a_web_server() {
+        assert_eq!(web_page("HTTPS://A.test").unwrap(), "https://a.test/");
+        assert_eq!(
+            web_page("http://ä.test/\"?b").unwrap(),
+            "http://xn--4ca.test/%22?b"
+        );
+        assert_eq!(web_page("javascript:alert(1)"), Err(InvalidWebPage::Scheme));
+        assert_eq!(web_page("data:text/html,x"), Err(InvalidWebPage::Scheme));
+        assert_eq!(web_page("https://a@b.test/"), Err(InvalidWebPage::UserInfo));
+        let long = |count| format!("https://a.test/{}", "é".repeat(count));
+        assert_eq!(web_page(&long(338)).unwrap().len(), 2043);
+        for count in [339, 1_000_000] {
+            assert_eq!(web_page(&long(count)), Err(InvalidWebPage::TooLong));
+        }
+        for broken in ["", "/terms", "a.test", "https://"] {
+            assert!(
+                matches!(web_page(broken), Err(InvalidWebPage::Url(_))),
+                "{broken}"
+            );
+        }
+    }
+}
