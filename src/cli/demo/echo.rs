@@ -58,8 +58,8 @@ pub(super) async fn echo(mut request: Request<RequestBody>) -> OwnResponse {
 }
 
 impl<F: AsyncFn(Request<RequestBody>) -> OwnResponse + 'static> Handler for DemoPages<F> {
-    fn limits(&self) -> Limits {
-        LIMITS
+    fn limits(&self) -> Rc<Limits> {
+        Rc::new(LIMITS)
     }
 
     async fn answer(

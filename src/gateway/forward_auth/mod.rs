@@ -5,7 +5,7 @@
 
 mod description;
 
-use std::{pin::pin, rc::Rc};
+use std::{cell::RefCell, pin::pin, rc::Rc};
 
 use http::{HeaderMap, HeaderValue, Request, Response, header, request::Parts};
 
@@ -38,12 +38,28 @@ const DESCRIPTION_FIELDS: usize = 20;
 const DESCRIPTION_BYTES: usize = 8 << 10;
 
 /// Answers the proxy in front.
-pub struct Gate(Rc<Worker>);
+pub struct Gate {
+    worker: Rc<Worker>,
+    /// The limits of the worker, and those of descriptions that follow from them.
+    limits: RefCell<(Rc<Limits>, Rc<Limits>)>,
+}
 
 impl Gate {
     /// Decides as this worker does.
-    pub const fn new(worker: Rc<Worker>) -> Self {
-        Self(worker)
+    pub fn new(worker: Rc<Worker>) -> Self {
+        let limits = worker.limits();
+        let of_descriptions = Rc::new(limits_of_descriptions(&limits));
+        let limits = RefCell::new((limits, of_descriptions));
+        Self { worker, limits }
+    }
+}
+
+fn limits_of_descriptions(limits: &Limits) -> Limits {
+    Limits {
+        head_bytes: limits.head_bytes + limits.target_bytes + DESCRIPTION_BYTES,
+        head_fields: limits.head_fields + DESCRIPTION_FIELDS,
+        streams: None,
+        ..limits.clone()
     }
 }
 
@@ -117,53 +133,53 @@ fn for_nginx(mut own: OwnResponse) -> OwnResponse {
 }
 
 impl Handler for Gate {
-    fn limits(&self) -> Limits {
-        let limits = self.0.limits();
-        Limits {
-            head_bytes: limits.head_bytes + limits.target_bytes + DESCRIPTION_BYTES,
-            head_fields: limits.head_fields + DESCRIPTION_FIELDS,
-            streams: None,
-            ..limits
+    fn limits(&self) -> Rc<Limits> {
+        let limits = self.worker.limits();
+        let mut known = self.limits.borrow_mut();
+        if !Rc::ptr_eq(&known.0, &limits) {
+            let of_descriptions = Rc::new(limits_of_descriptions(&limits));
+            *known = (limits, of_descriptions);
         }
+        Rc::clone(&known.1)
     }
 
     fn is_draining(&self) -> bool {
-        self.0.is_draining()
+        self.worker.is_draining()
     }
 
     fn is_leaving(&self) -> bool {
-        self.0.is_leaving()
+        self.worker.is_leaving()
     }
 
     async fn draining(&self) {
-        self.0.draining().await;
+        self.worker.draining().await;
     }
 
     fn opened(&self) {
-        self.0.opened();
+        self.worker.opened();
     }
 
     fn closed(&self) {
-        self.0.closed();
+        self.worker.closed();
     }
 
     fn evicted(&self) {
-        self.0.evicted();
+        self.worker.evicted();
     }
 
     fn refused(&self) {
-        self.0.refused();
+        self.worker.refused();
     }
 
     fn rejected(&self, peer: Peer, status: u16, reason: &str) {
-        self.0.rejected(peer, status, reason);
+        self.worker.rejected(peer, status, reason);
     }
 
     async fn answer(
         self: Rc<Self>,
         request: Request<RequestBody>,
     ) -> Result<Response<ResponseBody>, Gone> {
-        let (worker, current) = (&self.0, self.0.current());
+        let (worker, current) = (&self.worker, self.worker.current());
         let live = &*current.live;
         let (mut parts, body) = request.into_parts();
         let (caller, asked) = (Rc::clone(body.caller()), parts.method.clone());

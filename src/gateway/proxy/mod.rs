@@ -121,6 +121,8 @@ pub struct Worker {
 pub struct Current {
     /// The configuration of requests.
     pub live: Arc<Live>,
+    /// Its bounds and deadlines, which the connections of the worker share.
+    limits: Rc<Limits>,
     /// `None` where there is no API.
     pool: Option<Rc<Pool>>,
 }
@@ -137,7 +139,8 @@ impl Current {
                 params.map(|params| Rc::new(Pool::new(params)))
             }
         };
-        (generation, Rc::new(Self { live, pool }))
+        let limits = Rc::new(live.limits.clone());
+        (generation, Rc::new(Self { live, limits, pool }))
     }
 }
 
@@ -497,8 +500,8 @@ fn own_response(
 }
 
 impl Handler for Worker {
-    fn limits(&self) -> Limits {
-        self.current().live.limits
+    fn limits(&self) -> Rc<Limits> {
+        Rc::clone(&self.current().limits)
     }
 
     fn is_draining(&self) -> bool {

@@ -241,8 +241,8 @@ impl Drop for Completed {
 }
 
 impl Handler for Admin {
-    fn limits(&self) -> Limits {
-        Limits::SMALL
+    fn limits(&self) -> Rc<Limits> {
+        Rc::new(Limits::SMALL)
     }
 
     fn evicted(&self) {

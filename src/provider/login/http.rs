@@ -175,7 +175,7 @@ pub async fn reach(params: &Params) -> io::Result<()> {
 impl From<ExchangeError> for LoginFault {
     fn from(error: ExchangeError) -> Self {
         match error {
-            ExchangeError::NoResponse(error) => Self::NoResponse(error),
+            ExchangeError::NoResponse(error) => Self::NoResponse(error.into()),
             ExchangeError::TooLong => Self::Response("is longer than 64 KiB"),
         }
     }

@@ -96,7 +96,7 @@ pub enum LoginFault {
     TooSlow,
     /// The connection broke, or the response was not HTTP.
     #[error("login.url gave no response")]
-    NoResponse(#[from] hyper::Error),
+    NoResponse(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The status is neither success nor rejection.
     #[error("login.url responded {0}")]
     Status(StatusCode),

@@ -5,6 +5,7 @@ use std::{
     net::IpAddr,
     num::NonZeroU32,
     pin::Pin,
+    rc::Rc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -30,7 +31,7 @@ pub enum HeaderCase {
 }
 
 /// Bounds and deadlines of a connection.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Limits {
     /// Bytes of a request's head.
     pub head_bytes: usize,
@@ -107,7 +108,7 @@ pub struct Caller {
     pub peer: Peer,
     /// The address of the other end as fields have it.
     address: OnceCell<HeaderValue>,
-    limits: Cell<Limits>,
+    limits: RefCell<Rc<Limits>>,
     counted_as: Cell<Option<IpAddr>>,
     upload: Cell<Upload>,
     timer: RefCell<Deadline>,
@@ -118,11 +119,11 @@ pub struct Caller {
 
 impl Caller {
     /// The caller at the other end of a new connection or stream.
-    pub fn new(peer: Peer, limits: Limits) -> Self {
+    pub fn new(peer: Peer, limits: Rc<Limits>) -> Self {
         Self {
             peer,
             address: OnceCell::new(),
-            limits: Cell::new(limits),
+            limits: RefCell::new(limits),
             counted_as: Cell::new(peer.address),
             upload: Cell::new(Upload::Done),
             timer: RefCell::default(),
@@ -142,13 +143,13 @@ impl Caller {
     }
 
     /// The bounds of the request being served.
-    pub const fn limits(&self) -> Limits {
-        self.limits.get()
+    pub fn limits(&self) -> Rc<Limits> {
+        Rc::clone(&self.limits.borrow())
     }
 
     /// Begins another request.
-    pub(super) fn begin(&self, limits: Limits, has_body: bool) {
-        self.limits.set(limits);
+    pub(super) fn begin(&self, limits: Rc<Limits>, has_body: bool) {
+        self.limits.replace(limits);
         self.counted_as.set(self.peer.address);
         self.upload.set(if has_body {
             Upload::Taken(Instant::now())

@@ -14,7 +14,7 @@ use crate::{base::peer::Peer, telemetry::metrics::HandshakeFailure};
 /// Answers the requests of connections.
 pub trait Handler: 'static {
     /// The bounds to keep now.
-    fn limits(&self) -> Limits;
+    fn limits(&self) -> Rc<Limits>;
     /// Whether responses say `Connection: close`, and connections without a request are closed soon.
     fn is_draining(&self) -> bool {
         false

@@ -248,7 +248,7 @@ pub(super) async fn serve<H: Handler>(
     };
     let service = service_fn(|request: Request<Incoming>| {
         let stream = streams.begin();
-        let caller = Rc::new(Caller::new(peer, limits));
+        let caller = Rc::new(Caller::new(peer, Rc::clone(&limits)));
         caller.begin(handler.limits(), !request.body().is_end_stream());
         let request = request.map(|incoming| RequestBody::new(incoming, caller));
         let handler = Rc::clone(&handler);

@@ -413,8 +413,8 @@ mod tests {
     struct Empty;
 
     impl Handler for Empty {
-        fn limits(&self) -> Limits {
-            Limits::SMALL
+        fn limits(&self) -> Rc<Limits> {
+            Rc::new(Limits::SMALL)
         }
 
         async fn answer(
