@@ -14,7 +14,6 @@ mod telemetry {
 mod wire {
     mod early_responses;
     mod origins;
-    mod unknown_host;
     mod websocket;
 }
 mod records {
@@ -70,7 +69,6 @@ mod operator {
 mod run {
     mod bad_configuration;
     mod check;
-    mod probes;
     mod readiness;
     mod restarts;
 }

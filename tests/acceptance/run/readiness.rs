@@ -1,6 +1,8 @@
-//! Conditions that an operator has to notice before consumers call: in `/readyz`, the metrics and the log.
+//! The probes, and conditions that an operator has to notice before consumers call: in `/readyz`, the metrics and the log.
 
-use crate::support::{Answer, Call, Connection, Proxy, Scene, Upstream, has, until};
+use rustix::process::Signal;
+
+use crate::support::{Answer, Call, Connection, Proxy, Scene, Upstream, has, http, until};
 
 /// Waits until this many lines of the log have all of these parts.
 #[track_caller]
@@ -10,6 +12,24 @@ fn told(proxy: &Proxy, parts: &[&str], times: usize) {
         let has = |line: &&String| parts.iter().all(|part| line.contains(part));
         lines.iter().filter(has).count() == times
     });
+}
+
+#[test]
+fn only_the_admin_listener_serves_probes_and_draining_is_not_ready() {
+    let api = Upstream::start();
+    let mut proxy = Proxy::with(&api, "listen.drain_delay = '5s'");
+    proxy.ask_admin("/healthz").has_status(200);
+    proxy.ask_admin("/readyz").has_status(200);
+    // Only the admin listener serves them.
+    for target in ["/healthz", "/readyz", "/metrics"] {
+        proxy.send(Call::get(target)).is(401, "parameter_absent");
+    }
+    proxy.signal(Signal::TERM);
+    let admin = proxy.admin();
+    until("not ready while draining", || {
+        http::get(admin, "/readyz").status == 503
+    });
+    assert!(proxy.wait().success());
 }
 
 #[test]

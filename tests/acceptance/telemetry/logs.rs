@@ -674,3 +674,10 @@ fn no_level_writes_a_token_or_a_secret_on_any_store() {
         }
     }
 }
+
+#[test]
+fn the_access_log_can_be_switched_off() {
+    let (_api, proxy, caller) = Scene::with("log.access = false").into_parts();
+    proxy.send(Call::get("/quiet").of(&caller)).has_status(200);
+    assert!(!proxy.log().to_string().contains("/quiet"));
+}

@@ -1,8 +1,8 @@
 //! Hosts, origins and prefixes in front of the proxy; addresses of the API behind it.
 
 use crate::support::{
-    Call, Connection, Proxy, Reply, Scene, Upstream, legs::APPLICATIONS, tls::Certificate, until,
-    upstream::nobody, words,
+    Call, Connection, Proxy, Reply, Scene, Upstream, has, legs::APPLICATIONS, legs::LOGIN,
+    tls::Certificate, until, upstream::nobody, words,
 };
 
 #[test]
@@ -321,4 +321,32 @@ fn forwarded_fields_of_the_other_family_are_warned_of_once() {
     let call = Call::get("/").header("Forwarded", "for=203.0.113.9");
     distrustful.send(call).has_status(401);
     assert!(!distrustful.log().to_string().contains("field=forwarded"));
+}
+
+#[test]
+fn a_host_that_is_not_ours_is_421() {
+    let Scene { api, proxy, caller } = Scene::start();
+    for host in ["evil.test", "127.0.0.1:1", "", "localhost"] {
+        let answer = proxy.send(Call::get("/x").of(&caller).host(host));
+        assert!(
+            answer.status == 421 || (host.is_empty() && answer.status == 400),
+            "{host:?}: {answer:?}"
+        );
+    }
+    let login = Call::get(LOGIN).host("evil.test");
+    proxy.send(login.clone()).has_status(421);
+    // Every form of the response names the address to use, and the log line the host that was received.
+    for accept in ["*/*", "text/html", "application/json"] {
+        let answer = proxy.send(login.clone().header("Accept", accept));
+        answer.has_status(421);
+        has(&answer.text(), &[&format!("use http://{}", proxy.host())]);
+    }
+    proxy.log().wait_for("the line", |line| {
+        let fields = ["access: ", " status=421 ", " host=evil.test "];
+        fields
+            .iter()
+            .all(|field| line.contains(field))
+            .then_some(())
+    });
+    api.saw_nothing();
 }
