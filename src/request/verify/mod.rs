@@ -38,7 +38,7 @@ use crate::{
         nonce::{NonceUse, Outage},
         store::{
             Store,
-            cached::{AccessCredentials, Cached, ConsumerCredentials},
+            cached::{AccessCredentials, Cached, ConsumerCredentials, SecretAge},
             record::Dialect,
         },
     },
@@ -123,8 +123,8 @@ struct Proof {
     _holds: SignatureHolds,
     selection: Selection,
     deviations: DeviationSet,
-    /// The number of the key that it was made with, among those that were tried.
-    key: usize,
+    /// The consumer's secret that it was made with; the current one with a method of RSA.
+    secret: SecretAge,
 }
 
 impl Proof {
@@ -245,7 +245,7 @@ impl Verifier {
         if let Credential::AccessToken(access) = &mut credential
             && is_idle(params, access, now)
         {
-            *access = cold::boxed(self.again(access)).await?;
+            *access = cold::boxed(self.reload_token(access)).await?;
         }
         credential.check_states(params, now)?;
         if purpose == Purpose::Api {
@@ -262,11 +262,9 @@ impl Verifier {
         let dialect = signature.dialect();
         self.credentials
             .touch_consumer(credential.consumer(), now, method, dialect);
-        // Keys are tried in the order of the consumer's secrets, some of them in two forms.
-        let secrets = credential.consumer().secrets(now).count();
         self.skews.accepted(&credential.consumer().key);
         Ok(Verified {
-            by_previous_secret: signature.key % secrets > 0,
+            by_previous_secret: signature.secret == SecretAge::Previous,
             credential,
             signature,
             skew_seconds: skew(&request.credentials, now),
@@ -338,7 +336,10 @@ impl Verifier {
     }
 
     /// Reads a token from the store again: another process may have used it.
-    async fn again(&self, access: &AccessCredentials) -> Result<Arc<AccessCredentials>, Error> {
+    async fn reload_token(
+        &self,
+        access: &AccessCredentials,
+    ) -> Result<Arc<AccessCredentials>, Error> {
         let token = access.token().as_bytes();
         let found = self.credentials.access_reloaded(token).await?;
         let same = |found: &Arc<AccessCredentials>| found.consumer.key == access.consumer.key;
@@ -355,7 +356,7 @@ impl Verifier {
             Purpose::RequestToken if params.accept_description => 2,
             _ => 1,
         };
-        let dummy = (self.credentials.dummy().into(), DeviationSet::NONE);
+        let dummy = Candidate::from((SecretAge::Current, self.credentials.dummy().into()));
         let dummies = std::iter::repeat_n(dummy, keys);
         let selections = purpose.selections(params, None);
         let texts = &[DeviationSet::NONE];
@@ -435,6 +436,32 @@ impl Verifier {
     }
 }
 
+/// A key that the signature may have been made with.
+#[derive(Clone, Copy)]
+struct Candidate<'k> {
+    key: Key<'k>,
+    secret: SecretAge,
+    /// The deviation that lets the key be tried, if one does.
+    deviations: DeviationSet,
+}
+
+impl<'k> From<(SecretAge, Key<'k>)> for Candidate<'k> {
+    fn from((secret, key): (SecretAge, Key<'k>)) -> Self {
+        Self {
+            key,
+            secret,
+            deviations: DeviationSet::NONE,
+        }
+    }
+}
+
+impl Candidate<'_> {
+    fn by(self, deviation: Deviation) -> Self {
+        let deviations = self.deviations.with(deviation);
+        Self { deviations, ..self }
+    }
+}
+
 /// Proves the signature with one of the credentials' keys; `None`: it is wrong.
 fn prove(
     params: &Params,
@@ -456,32 +483,31 @@ fn prove(
         Credential::AccessToken(access) => {
             let is_empty_accepted =
                 method == SignatureMethod::Plaintext && accept.contains(Deviation::EmptySecret);
-            let keys = access.keys(now).map(|key| match key.consumer_secret {
-                [] if is_empty_accepted => (key, DeviationSet::NONE.with(Deviation::EmptySecret)),
-                _ => (key, DeviationSet::NONE),
+            let keys = access.keys(now).map(Candidate::from);
+            let keys = keys.map(|candidate| match candidate.key.consumer_secret {
+                [] if is_empty_accepted => candidate.by(Deviation::EmptySecret),
+                _ => candidate,
             });
             try_keys(request, keys, rsa, selections, texts)
         }
         Credential::Application(consumer) => {
             let deviation = Deviation::KeyWithoutAmpersand;
-            let alone = consumer.keys_alone(now);
+            let alone = consumer.keys_alone(now).map(Candidate::from);
             let alone = alone.filter(|_| accept.contains(deviation));
-            let alone = alone.map(|key| (key, DeviationSet::NONE.with(deviation)));
-            let keys = consumer.keys(now).map(|key| (key, DeviationSet::NONE));
+            let alone = alone.map(|candidate| candidate.by(deviation));
+            let keys = consumer.keys(now).map(Candidate::from);
             try_keys(request, keys.chain(alone), rsa, selections, texts)
         }
         Credential::Consumer(consumer) => {
-            let alone = consumer
-                .keys_alone(now)
-                .filter(|_| params.accept_description);
-            let keys = consumer.keys(now).chain(alone);
-            let keys = keys.map(|key| (key, DeviationSet::NONE));
+            let alone = consumer.keys_alone(now);
+            let alone = alone.filter(|_| params.accept_description);
+            let keys = consumer.keys(now).chain(alone).map(Candidate::from);
             try_keys(request, keys, rsa, selections, texts)
         }
         Credential::RequestToken(signer) => {
-            let joined = |secret| SigningKey::new(secret, &signer.token.secret);
-            let keys: Vec<SigningKey> = consumer.secrets(now).map(joined).collect();
-            let keys = keys.iter().map(|key| (key.into(), DeviationSet::NONE));
+            let joined = |(age, secret)| (age, SigningKey::new(secret, &signer.token.secret));
+            let keys: Vec<(SecretAge, SigningKey)> = consumer.secrets(now).map(joined).collect();
+            let keys = keys.iter().map(|(age, key)| (*age, key.into()).into());
             try_keys(request, keys, rsa, selections, texts)
         }
     })
@@ -531,7 +557,7 @@ fn needed_deviation(
 /// Tries the keys, each with every base string that the call may be signed with.
 fn try_keys<'k>(
     request: &SignedRequest<'_>,
-    keys: impl Iterator<Item = (Key<'k>, DeviationSet)>,
+    keys: impl Iterator<Item = Candidate<'k>>,
     rsa: Option<&RsaPublicKey>,
     selections: &[Selection],
     texts: &[DeviationSet],
@@ -541,7 +567,12 @@ fn try_keys<'k>(
         signature,
         ..
     } = request.credentials;
-    for (number, (key, deviations)) in keys.enumerate() {
+    for Candidate {
+        key,
+        secret,
+        deviations,
+    } in keys
+    {
         // Without a secret anybody can sign.
         if key.consumer_secret.is_empty()
             && !signature_method.is_rsa()
@@ -561,7 +592,7 @@ fn try_keys<'k>(
                         _holds,
                         selection,
                         deviations: text.iter().fold(deviations, DeviationSet::with),
-                        key: number,
+                        secret,
                     });
                 }
             }

@@ -94,6 +94,15 @@ pub struct ConsumerCredentials {
     stamp: Stamp,
 }
 
+/// Which secret of a consumer it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretAge {
+    /// The one that the consumer has.
+    Current,
+    /// The one that it replaced.
+    Previous,
+}
+
 /// The last use of a consumer or a token, written with others in batches.
 #[derive(Debug, Default)]
 pub(super) struct LastUse {
@@ -219,22 +228,24 @@ impl ConsumerCredentials {
     }
 
     /// The secrets that verify: the current one, and the one before while its grace lasts.
-    pub fn secrets(&self, now: UnixTime) -> impl Iterator<Item = &Secret> {
+    pub fn secrets(&self, now: UnixTime) -> impl Iterator<Item = (SecretAge, &Secret)> {
         let previous = self.previous_secret();
         let graced = previous.filter(move |(_, until)| now < *until);
-        std::iter::once(&self.secret).chain(graced.map(|(secret, _)| secret))
+        let graced = graced.map(|(secret, _)| (SecretAge::Previous, secret));
+        std::iter::once((SecretAge::Current, &self.secret)).chain(graced)
     }
 
     /// The keys of calls without a token, in the order of [`Self::secrets`].
-    pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = Key<'_>> {
+    pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = (SecretAge, Key<'_>)> {
         let secrets = self.secrets(now).zip(self.states());
-        secrets.map(|(secret, states)| kept(secret.expose(), Some(b""), &states.joined))
+        secrets
+            .map(|((age, secret), states)| (age, kept(secret.expose(), Some(b""), &states.joined)))
     }
 
     /// As [`Self::keys`], for the key that the service's description defines: the secret without `&`.
-    pub fn keys_alone(&self, now: UnixTime) -> impl Iterator<Item = Key<'_>> {
+    pub fn keys_alone(&self, now: UnixTime) -> impl Iterator<Item = (SecretAge, Key<'_>)> {
         let secrets = self.secrets(now).zip(self.states());
-        secrets.map(|(secret, states)| kept(secret.expose(), None, &states.alone))
+        secrets.map(|((age, secret), states)| (age, kept(secret.expose(), None, &states.alone)))
     }
 
     /// Notes a use; `true` if it has to be put on the list of those to write.
@@ -395,14 +406,13 @@ impl AccessCredentials {
     }
 
     /// The keys of calls with this token, in the order of [`ConsumerCredentials::secrets`].
-    pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = Key<'_>> {
-        let mut previous = false;
-        self.consumer.secrets(now).map(move |secret| {
-            let states = match std::mem::replace(&mut previous, true) {
-                false => &self.states,
-                true => self.previous_states.get_or_init(Box::default),
+    pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = (SecretAge, Key<'_>)> {
+        self.consumer.secrets(now).map(|(age, secret)| {
+            let states = match age {
+                SecretAge::Current => &self.states,
+                SecretAge::Previous => self.previous_states.get_or_init(Box::default),
             };
-            kept(secret.expose(), Some(self.secret()), states)
+            (age, kept(secret.expose(), Some(self.secret()), states))
         })
     }
 

@@ -15,7 +15,9 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 
-pub use credentials::{AccessCredentials, ConsumerCredentials, FieldValues, KeptAssertion};
+pub use credentials::{
+    AccessCredentials, ConsumerCredentials, FieldValues, KeptAssertion, SecretAge,
+};
 use permissions::PermissionLists;
 pub use records::Counts;
 use records::{Announced, CacheEntry, RecordCache, Stamp, count};

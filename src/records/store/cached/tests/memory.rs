@@ -45,7 +45,7 @@ async fn fill() {
         }
         let found = setup.cached.access(name("token", number).as_bytes()).await;
         let found = found.unwrap().unwrap();
-        let key = found.keys(START).next().unwrap();
+        let (_, key) = found.keys(START).next().unwrap();
         assert!(sign_text(SignatureMethod::HmacSha1, key, b"text").is_some());
         // As a request does with them.
         assert!(found.field_values().unwrap().permissions.clone() == "members.read");
