@@ -202,6 +202,7 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
         config.operation.iter().filter(|it| is_one(it)).count()
     };
     for (count, what) in [
+        (count(|it| !it.from.is_empty()), "from"),
         (
             count(|it| it.body_hash == BodyHash::Required),
             "body_hash = \"required\"",

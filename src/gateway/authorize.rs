@@ -4,7 +4,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use http::{HeaderMap, Method, header};
+use http::{Method, header};
 use percent_encoding::utf8_percent_encode;
 
 use crate::{
@@ -21,13 +21,14 @@ use crate::{
     request::{
         parse::{
             claimed::Claimed,
-            origin::{Origins, PublicUrl, RequestOrigin},
+            head::Head,
+            origin::{Origins, PublicUrl},
             signed::{Collected, SignedRequest, is_form, is_multipart},
         },
         policy::{
             Rejection,
             operations::{Found, Kind, Operations},
-            permit::Permit,
+            permit::{JudgedCall, Permit},
             rate::ConsumerRate,
             sunset::Sunset,
         },
@@ -42,18 +43,14 @@ const MAX_RETURN_BYTES: usize = 2_048;
 
 /// A call to the API.
 pub struct Subject<'a> {
-    /// The method as sent.
-    pub method: &'a Method,
-    /// The fields as sent.
-    pub headers: &'a HeaderMap,
-    /// The origin of the call, and the host that it is for.
-    pub received: RequestOrigin<'a>,
+    /// Its head as sent.
+    pub head: &'a Head<'a>,
+    /// Its operation, and the facts about its caller.
+    pub judged: JudgedCall<'a>,
     /// The public URL for which it was signed.
     pub url: &'a PublicUrl,
     /// The path for which it was signed.
     pub path: Cow<'a, [u8]>,
-    /// The query as sent.
-    pub query: Option<&'a [u8]>,
     /// The parameters, and the body where the signature covers it.
     pub collected: &'a Collected,
     /// It has a body.
@@ -102,19 +99,18 @@ impl Authorizer {
     pub async fn decide(
         &self,
         subject: &Subject<'_>,
-        found: &Found<'_>,
         unread: Option<&mut dyn UnreadBody>,
         stopwatch: &Stopwatch,
     ) -> Decision {
         let mut facts = Facts::default();
         let permitted = if subject.collected.signed {
-            let signed = self.permit_signed(subject, found, unread, stopwatch, &mut facts);
+            let signed = self.permit_signed(subject, unread, stopwatch, &mut facts);
             let permitted = signed.await;
             permitted.map_err(|failure| self.or_flow_elsewhere(subject, failure))
         } else {
-            cold::boxed(self.permit_unsigned(subject, found)).await
+            cold::boxed(self.permit_unsigned(subject)).await
         };
-        let permitted = match self.is_enforced(found) {
+        let permitted = match self.is_enforced(subject.judged.found) {
             true => permitted,
             false => cold::boxed(self.observe(permitted, subject, &mut facts)).await,
         };
@@ -154,7 +150,7 @@ impl Authorizer {
     pub fn is_enforced(&self, found: &Found<'_>) -> bool {
         let enforced = match found {
             Found::Operation(operation) => operation.enforce,
-            Found::OtherMethod { .. } | Found::Unlisted(_) | Found::Similar(_) => None,
+            Found::OtherMethod(_) | Found::Unlisted(_) | Found::Similar(_) => None,
         };
         enforced.unwrap_or(self.enforce)
     }
@@ -177,14 +173,14 @@ impl Authorizer {
     pub async fn check_before_form(
         &self,
         collected: &Collected,
-        found: &Found<'_>,
+        call: &JudgedCall<'_>,
     ) -> Result<(), Failure> {
-        if !self.is_enforced(found) {
+        if !self.is_enforced(call.found) {
             return Ok(());
         }
         if !collected.signed {
-            if found.is_closed() {
-                Permit::for_anonymous(found)?;
+            if call.found.is_closed() {
+                Permit::for_anonymous(call)?;
             }
             return Ok(());
         }
@@ -193,7 +189,7 @@ impl Authorizer {
             .parameters
             .protocol(self.verify.methods, Placement::OnePlace);
         if let Some(named) = protocol.ok().and_then(|protocol| protocol.demand(&[]).ok()) {
-            let window = found.operation().and_then(|it| it.timestamp_window);
+            let window = call.found.operation().and_then(|it| it.timestamp_window);
             self.verifier
                 .check_head(&self.verify, Purpose::Api, window, &named)
                 .await?;
@@ -204,7 +200,6 @@ impl Authorizer {
     async fn permit_signed(
         &self,
         subject: &Subject<'_>,
-        found: &Found<'_>,
         unread: Option<&mut dyn UnreadBody>,
         stopwatch: &Stopwatch,
         facts: &mut Facts,
@@ -214,20 +209,20 @@ impl Authorizer {
         let protocol = parameters.protocol(self.verify.methods, Placement::OnePlace);
         let credentials = protocol?.demand(&[])?;
         if subject.is_described
-            && (is_form(subject.headers)? || parameters.was_sent(ProtocolParameter::BodyHash))
+            && (is_form(&subject.head.parts.headers)? || parameters.was_sent(ProtocolParameter::BodyHash))
         {
             return Err(verify::Rejection::BodyNotSeen.into());
         }
-        let operation = found.operation();
+        let operation = subject.judged.found.operation();
         let request = SignedRequest {
-            method: subject.method.as_str().as_bytes(),
+            method: subject.head.parts.method.as_str().as_bytes(),
             url: subject.url,
             path: &subject.path,
-            query: subject.query.unwrap_or_default(),
+            query: subject.head.target.query.unwrap_or_default(),
             parameters,
             credentials,
             body: collected.held.as_deref(),
-            secure: subject.received.secure,
+            secure: subject.head.received.secure,
             is_described: subject.is_described,
             window: operation.and_then(|it| it.timestamp_window),
         };
@@ -256,12 +251,7 @@ impl Authorizer {
             let names = [ProtocolParameter::BodyHash].into_iter().collect();
             return Err(ShapeError::Absent(names).into());
         }
-        Ok(Permit::for_signed(
-            verified,
-            parameters,
-            &self.operations,
-            found,
-        )?)
+        Ok(Permit::for_signed(verified, parameters, &subject.judged)?)
     }
 
     /// The rejection of a call of the flow that came to the API: it names the right path.
@@ -280,7 +270,7 @@ impl Authorizer {
                 Rejection::TokenCallElsewhere { urls }.into()
             }
             Failure::Shape(ShapeError::Absent(_))
-                if matches!(*subject.method, Method::GET | Method::HEAD)
+                if matches!(subject.head.parts.method, Method::GET | Method::HEAD)
                     && sent(ProtocolParameter::Token)
                     && !sent(ProtocolParameter::ConsumerKey)
                     && !sent(ProtocolParameter::Signature) =>
@@ -292,29 +282,26 @@ impl Authorizer {
         }
     }
 
-    async fn permit_unsigned(
-        &self,
-        subject: &Subject<'_>,
-        found: &Found<'_>,
-    ) -> Result<Permit, Failure> {
-        if !self.pages.has_session_cookie(subject.headers) {
+    async fn permit_unsigned(&self, subject: &Subject<'_>) -> Result<Permit, Failure> {
+        let (call, parts) = (&subject.judged, subject.head.parts);
+        if !self.pages.has_session_cookie(&parts.headers) {
             let permit = if self.forward_preflights && subject.is_preflight() {
-                Permit::for_preflight(found)
+                Permit::for_preflight(call)
             } else {
-                Permit::for_anonymous(found)
+                Permit::for_anonymous(call)
             };
-            let mut permit = permit.map_err(|rejection| self.or_login(subject, found, rejection));
+            let mut permit = permit.map_err(|rejection| self.or_login(subject, rejection));
             if subject.is_described
                 && matches!(permit, Err(Rejection::NoCredentials))
-                && is_form(subject.headers)?
+                && is_form(&parts.headers)?
             {
                 permit = Err(Rejection::CredentialsNotSeen);
             }
-            let is_multipart = is_multipart(subject.headers);
+            let is_multipart = is_multipart(&parts.headers);
             if subject.has_body
                 && !subject.is_described
                 && matches!(permit, Err(Rejection::NoCredentials))
-                && (is_multipart || !subject.headers.contains_key(&header::CONTENT_TYPE))
+                && (is_multipart || !parts.headers.contains_key(&header::CONTENT_TYPE))
             {
                 permit = Err(Rejection::CredentialsNotRead { is_multipart });
             }
@@ -322,35 +309,32 @@ impl Authorizer {
         }
         self.check_same_origin(subject)?;
         // In a description, only its own fields and the caller's address come from the proxy, the rest from the caller.
-        let trusted = subject.received.trusted && !subject.is_described;
-        let user = self.pages.session(subject.headers, trusted).await?;
-        let user = user.ok_or_else(|| self.or_login(subject, found, Rejection::NoCredentials))?;
-        let permit = Permit::for_session(user.id, &self.operations, found);
-        Ok(permit.map_err(|rejection| self.or_login(subject, found, rejection))?)
+        let trusted = subject.head.received.trusted && !subject.is_described;
+        let user = self.pages.session(&parts.headers, trusted).await?;
+        let user = user.ok_or_else(|| self.or_login(subject, Rejection::NoCredentials))?;
+        let permit = Permit::for_session(user.id, call);
+        Ok(permit.map_err(|rejection| self.or_login(subject, rejection))?)
     }
 
     /// The rejection of a request without credentials that permit it. A browser that navigates to what a user may open is sent
     /// to the login, and from `/` and `service.path`, where there is nothing for people, to the user's applications.
     #[cold]
-    fn or_login(
-        &self,
-        subject: &Subject<'_>,
-        found: &Found<'_>,
-        rejection: Rejection,
-    ) -> Rejection {
+    fn or_login(&self, subject: &Subject<'_>, rejection: Rejection) -> Rejection {
+        let Subject { head, judged, .. } = subject;
+        let (found, query) = (judged.found, head.target.query.unwrap_or_default());
         let is_open_to_users = match found {
             Found::Operation(_) | Found::Unlisted(_) => found.access().admits(Kind::User),
-            Found::OtherMethod { .. } | Found::Similar(_) => false,
+            Found::OtherMethod(_) | Found::Similar(_) => false,
         };
-        if !self.origins.is_base(&subject.received)
-            || !is_navigation(subject.method, subject.headers)
+        let parts = head.parts;
+        if !self.origins.is_base(&head.received) || !is_navigation(&parts.method, &parts.headers)
         {
             return rejection;
         }
         let endpoint = &self.flow.endpoint;
         let page = |mode| format!("{endpoint}?mode={mode}");
         if rejection != Rejection::NoCredentials || !is_open_to_users {
-            let is_typed = subject.headers.contains_key(&SEC_FETCH_MODE);
+            let is_typed = parts.headers.contains_key(&SEC_FETCH_MODE);
             let location = page("applications");
             let is_of_people =
                 matches!(&*subject.path, b"/") || *subject.path == *endpoint.as_bytes();
@@ -362,13 +346,12 @@ impl Authorizer {
             };
         }
         let mut location = page("login");
-        let query = subject.query.unwrap_or_default();
         if let Ok(Some(languages)) = parameter(query, UI_LOCALES) {
             location.extend(["&", UI_LOCALES, "="]);
             location.extend(utf8_percent_encode(&languages, ESCAPED));
         }
-        let mark = subject.query.map_or("", |_| "?").as_bytes();
-        let back = [&subject.path, mark, subject.query.unwrap_or_default()].concat();
+        let separator = head.target.query.map_or("", |_| "?").as_bytes();
+        let back = [&subject.path, separator, query].concat();
         // The login page checks this path; the escapes of a longer one would make the target too long.
         if let Ok(back) = std::str::from_utf8(&back)
             && back.len() <= MAX_RETURN_BYTES
@@ -381,8 +364,8 @@ impl Authorizer {
 
     /// A session opens an operation only to the service's own pages.
     fn check_same_origin(&self, subject: &Subject<'_>) -> Result<(), Rejection> {
-        let single = |name| single(subject.headers, name).map_err(|_| Rejection::CrossSite);
-        if !self.origins.is_base(&subject.received) {
+        let single = |name| single(&subject.head.parts.headers, name).map_err(|_| Rejection::CrossSite);
+        if !self.origins.is_base(&subject.head.received) {
             return Err(Rejection::CrossSite);
         }
         match single(&SEC_FETCH_SITE)? {
@@ -400,18 +383,18 @@ impl Authorizer {
 impl Subject<'_> {
     /// GET or HEAD, and no upgrade.
     fn is_plain_read(&self) -> bool {
-        matches!(*self.method, Method::GET | Method::HEAD)
-            && !self.headers.contains_key(header::UPGRADE)
+        matches!(self.head.parts.method, Method::GET | Method::HEAD)
+            && !self.head.parts.headers.contains_key(header::UPGRADE)
     }
 
     /// Whether a browser sends this by itself before a request of another origin (Fetch, CORS-preflight request): it never
     /// has credentials.
     fn is_preflight(&self) -> bool {
-        let has = |name| single(self.headers, name).is_ok_and(|sent| sent.is_some());
-        *self.method == Method::OPTIONS
+        let has = |name| single(&self.head.parts.headers, name).is_ok_and(|sent| sent.is_some());
+        self.head.parts.method == Method::OPTIONS
             && has(&header::ORIGIN)
             && has(&header::ACCESS_CONTROL_REQUEST_METHOD)
-            && !self.headers.contains_key(header::AUTHORIZATION)
+            && !self.head.parts.headers.contains_key(header::AUTHORIZATION)
             && !self.has_body
     }
 }

@@ -56,6 +56,9 @@ pub struct Rejection {
     /// The permission that is missing, if that is the reason.
     #[serde(skip)]
     pub missing_permission: Option<String>,
+    /// The key of the other rule of the operation that denied the call, if that is the reason.
+    #[serde(skip)]
+    pub denied_by: Option<&'static str>,
 }
 
 /// The last rejections of this process.

@@ -24,6 +24,7 @@ mod records {
 mod request {
     mod assertion;
     mod bodies;
+    mod caller_networks;
     mod credentials;
     mod deviations;
     mod forwarding;

@@ -48,6 +48,7 @@ mod limits;
 mod loops;
 mod memory;
 mod mutations;
+mod networks;
 mod paths;
 mod pipelining;
 mod proxy_protocol;

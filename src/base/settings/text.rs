@@ -149,9 +149,13 @@ impl Text for IpNet {
 
     fn parse(text: &str) -> Result<Self, Reason> {
         if let Ok(address) = text.parse::<IpAddr>() {
-            return Ok(Self::from(address));
+            return Ok(Self::from(address.to_canonical()));
         }
         let network: Self = text.parse().map_err(|_| "")?;
+        // Addresses are compared in their canonical form.
+        if network.addr().to_canonical().is_ipv4() && network.addr().is_ipv6() {
+            return Err("an IPv4 network is written as one, such as \"10.0.0.0/8\"".into());
+        }
         if network.trunc() != network {
             return Err(format!("host bits are set; did you mean {}?", network.trunc()).into());
         }
@@ -203,6 +207,8 @@ mod tests {
             "host bits are set; did you mean 10.0.0.0/8?"
         );
         assert!(network("10.0.0.0/33").is_err());
+        assert_eq!(network("::ffff:10.1.2.3").unwrap(), "10.1.2.3/32");
+        assert!(network("::ffff:10.0.0.0/104").is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, header, request::Parts};
 use self::description::{Described, Way};
 use crate::{
     base::peer::Peer,
-    gateway::proxy::{self, Live, Permitted, RequestRecord, Worker},
+    gateway::proxy::{self, CallBody, IncomingCall, Live, Permitted, RequestRecord, Worker},
     provider::respond::{Failure, Format, OwnResponse},
     request::{
         parse::{self, signed::Collected},
@@ -98,8 +98,15 @@ async fn decide(
         }
         _ => return Err(route::Rejection::NotForApi.into()),
     };
-    let received = (None, collected);
-    let deciding = proxy::decide(live, &head, &call, &names, caller, received, record);
+    let incoming = IncomingCall {
+        head: &head,
+        call,
+        names: &names,
+        caller,
+        body: CallBody::Described,
+        collected,
+    };
+    let deciding = proxy::decide(live, incoming, record);
     let Permitted {
         permit,
         assertion,

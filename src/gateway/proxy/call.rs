@@ -20,7 +20,7 @@ use crate::{
     provider::respond::Failure,
     request::{
         forward::{
-            Fault, Params,
+            self, Fault, Params,
             credentials::Rewriting,
             download, exchange,
             pool::{Lease, UpstreamBody},
@@ -39,8 +39,8 @@ use crate::{
         },
         policy::{
             self, conventions,
-            operations::{Found, Kind},
-            permit::Permit,
+            operations::Kind,
+            permit::{JudgedCall, Permit},
         },
         route::{self, ApiCall},
         verify::UnreadBody,
@@ -67,57 +67,82 @@ pub struct Permitted {
     collected: Collected,
 }
 
-/// Takes a call through the steps up to the decision, which it notes in the record. Without a `body` the call is one that
-/// another proxy describes and forwards. `collected` are its parameters, where they were needed to find that it is for the API.
+/// A call that is to be decided.
+pub struct IncomingCall<'a> {
+    /// Its head.
+    pub head: &'a Head<'a>,
+    /// The public URL and the path.
+    pub call: ApiCall<'a, 'a>,
+    /// The names of its fields.
+    pub names: &'a FieldNames,
+    /// The connection that it came by.
+    pub caller: &'a Caller,
+    /// Its body.
+    pub body: CallBody<'a>,
+    /// Its parameters, where they were needed to find that it is for the API.
+    pub collected: Option<Collected>,
+}
+
+/// The body of a call.
+pub enum CallBody<'a> {
+    /// This process received it, and forwards it if the call is permitted.
+    Received(&'a mut RequestBody),
+    /// Another proxy describes the call, and forwards the body itself.
+    Described,
+}
+
+impl CallBody<'_> {
+    /// Whether it has bytes; a description does not say its length.
+    fn is_present(&self, headers: &HeaderMap) -> bool {
+        match self {
+            Self::Received(body) => !body.is_end_stream(),
+            Self::Described => headers.contains_key(header::CONTENT_TYPE),
+        }
+    }
+
+    /// The handshake of WebSocket that a call with this body begins.
+    fn handshake(&self, parts: &Parts) -> Result<Option<Handshake>, forward::Rejection> {
+        match self {
+            Self::Received(body) => Handshake::begun_by(parts, !body.is_end_stream()),
+            Self::Described => Handshake::described_by(parts),
+        }
+    }
+}
+
+/// Takes a call through the steps up to the decision, which it notes in the record.
 ///
 /// # Errors
 /// Why it is not permitted.
 pub async fn decide(
     live: &Live,
-    head: &Head<'_>,
-    call: &ApiCall<'_, '_>,
-    names: &FieldNames,
-    caller: &Caller,
-    (mut body, collected): (Option<&mut RequestBody>, Option<Collected>),
+    incoming: IncomingCall<'_>,
     record: &mut RequestRecord,
 ) -> Result<Permitted, Failure> {
-    let parts = head.parts;
-    // The path of the API, or that of the public URL where the other proxy keeps it.
-    let below = match body {
-        Some(_) => &live.forward.api_path,
-        None => &call.url.prefix,
-    };
-    if !below.is_empty() && target::climbs(call.path) {
-        return Err(route::Rejection::PathAbovePrefix.into());
-    }
-    if live.conventions != Conventions::Off
-        && let Some(rule) = conventions::broken_rule(call.path)
-    {
-        if live.conventions == Conventions::Enforce {
-            return Err(policy::Rejection::Convention(rule).into());
-        }
-        let path = String::from_utf8_lossy(call.path);
-        tracing::info!(%path, rule, "path convention broken");
-    }
+    let IncomingCall {
+        head, call, names, ..
+    } = incoming;
+    let (authorizer, parts, mut body) = (&live.authorizer, head.parts, incoming.body);
+    check_path(live, &call, &body)?;
     let method = parts.method.as_str().as_bytes();
-    let found = live.authorizer.operations.find(call.path, method)?;
+    let found = authorizer.operations.find(call.path, method)?;
     record.operation = Served::by(&found);
-    let handshake = match (&found, body.as_deref()) {
-        (Found::Operation(operation), Some(body)) if operation.websocket => {
-            Handshake::begun_by(parts, !body.is_end_stream())?
-        }
-        (Found::Operation(operation), None) if operation.websocket => {
-            Handshake::described_by(parts)?
-        }
+    let handshake = match found.operation() {
+        Some(operation) if operation.websocket => body.handshake(parts)?,
         _ => None,
     };
+    let judged = JudgedCall {
+        operations: &authorizer.operations,
+        found: &found,
+        caller: head.received.caller,
+    };
+    let caller = incoming.caller;
     let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
-    let mut collected = match collected {
+    let mut collected = match incoming.collected {
         Some(collected) => collected,
         None => Collected::of(&parts.headers, &head.target, memory, &limits)?,
     };
-    if let Some(body) = body.as_deref_mut()
-        && let Err(failure) = read_body(live, head, &found, &mut collected, body).await
+    if let CallBody::Received(body) = &mut body
+        && let Err(failure) = read_body(live, head, &judged, &mut collected, body).await
     {
         record.facts.claimed = Claimed::by_signed(&collected);
         return Err(failure);
@@ -126,37 +151,29 @@ pub async fn decide(
         // The time until now was spent on the body.
         record.stopwatch.lap();
     }
-    let is_described = body.is_none();
-    let has_body = match &body {
-        Some(body) => !body.is_end_stream(),
-        // Its length is not described.
-        None => parts.headers.contains_key(header::CONTENT_TYPE),
-    };
-    // A caller that waits for `100 Continue` is not asked for a body that would be dropped.
-    let is_readable = has_body && !names.present.may_have(&header::EXPECT);
-    let headers = &parts.headers;
-    let mut unsigned = body.map(|body| UnsignedBody {
-        body,
-        headers,
-        held: None,
-    });
     let signed_path = call.signed_path(head.target.path);
     let subject = Subject {
-        method: &parts.method,
-        headers: &parts.headers,
-        received: head.received,
+        head,
+        judged,
         url: call.url,
         path: Cow::Borrowed(&signed_path),
-        query: head.target.query,
         collected: &collected,
-        has_body,
-        is_described,
+        has_body: body.is_present(&parts.headers),
+        is_described: matches!(body, CallBody::Described),
+    };
+    // A caller that waits for `100 Continue` is not asked for a body that would be dropped.
+    let is_readable = subject.has_body && !names.present.may_have(&header::EXPECT);
+    let mut unsigned = match body {
+        CallBody::Received(body) => Some(UnsignedBody {
+            body,
+            headers: &parts.headers,
+            held: None,
+        }),
+        CallBody::Described => None,
     };
     let unread = unsigned.as_mut().filter(|_| is_readable);
     let unread = unread.map(|unread| unread as &mut dyn UnreadBody);
-    let deciding = live
-        .authorizer
-        .decide(&subject, &found, unread, &record.stopwatch);
+    let deciding = authorizer.decide(&subject, unread, &record.stopwatch);
     let Decision { permitted, facts } = deciding.await;
     if facts.verify.is_none() {
         // The time until now is not the API's.
@@ -182,6 +199,28 @@ pub async fn decide(
     })
 }
 
+/// Checks that the path stays below what is public, and that it keeps the conventions.
+fn check_path(live: &Live, call: &ApiCall<'_, '_>, body: &CallBody<'_>) -> Result<(), Failure> {
+    // The path of the API, or that of the public URL where the other proxy keeps it.
+    let below = match body {
+        CallBody::Received(_) => &live.forward.api_path,
+        CallBody::Described => &call.url.prefix,
+    };
+    if !below.is_empty() && target::climbs(call.path) {
+        return Err(route::Rejection::PathAbovePrefix.into());
+    }
+    if live.conventions != Conventions::Off
+        && let Some(rule) = conventions::broken_rule(call.path)
+    {
+        if live.conventions == Conventions::Enforce {
+            return Err(policy::Rejection::Convention(rule).into());
+        }
+        let path = String::from_utf8_lossy(call.path);
+        tracing::info!(%path, rule, "path convention broken");
+    }
+    Ok(())
+}
+
 /// Takes a call through the steps before it is forwarded.
 pub(super) async fn admit(
     live: &Live,
@@ -193,8 +232,15 @@ pub(super) async fn admit(
 ) -> Result<request::Call, Failure> {
     let (params, parts) = (&live.forward, head.parts);
     let caller = Rc::clone(body.caller());
-    let received = (Some(&mut body), collected);
-    let deciding = decide(live, head, &call, &names, &caller, received, record);
+    let incoming = IncomingCall {
+        head,
+        call,
+        names: &names,
+        caller: &caller,
+        body: CallBody::Received(&mut body),
+        collected,
+    };
+    let deciding = decide(live, incoming, record);
     let Permitted {
         permit,
         assertion,
@@ -226,13 +272,13 @@ pub(super) async fn admit(
 async fn read_body(
     live: &Live,
     head: &Head<'_>,
-    found: &Found<'_>,
+    call: &JudgedCall<'_>,
     collected: &mut Collected,
     body: &mut RequestBody,
 ) -> Result<(), Failure> {
     let authorizer = &live.authorizer;
     if !body.is_end_stream() && is_form(&head.parts.headers)? {
-        authorizer.check_before_form(collected, found).await?;
+        authorizer.check_before_form(collected, call).await?;
         let form = body.read_whole().await?;
         collected.hold_form(form, &body.caller().limits())?;
     // Malformed parameters are rejected without the body.

@@ -60,7 +60,7 @@ use crate::{
 
 use self::record::InFlight;
 pub use self::{
-    call::{Permitted, decide},
+    call::{CallBody, IncomingCall, Permitted, decide},
     live::{Conventions, Live},
     record::{RequestRecord, Served},
 };
@@ -249,7 +249,7 @@ impl Worker {
             let admitting = pin!(call::admit(live, &head, call, names, received, record));
             self.deciding(admitting).await?
         };
-        // They choose the form of a response to a failure, and the fields go to the API.
+        // Kept because the failure response is negotiated with them; the other fields move to the API.
         let kept = [header::ACCEPT, header::ACCEPT_LANGUAGE].map(|name| {
             let value = present.may_have(&name).then(|| parts.headers.get(&name));
             Some((value??.clone(), name))

@@ -13,7 +13,7 @@ use crate::{
     request::{
         forward::Fault,
         policy::{
-            self,
+            self, UnmetRule,
             operations::{Found, Kind, Operations},
             permit::Permit,
         },
@@ -56,7 +56,7 @@ impl Served {
     pub(super) const fn by(found: &Found<'_>) -> Self {
         match found {
             Found::Operation(operation) => Self::Operation(operation.index),
-            Found::OtherMethod { .. } => Self::OtherMethod,
+            Found::OtherMethod(_) => Self::OtherMethod,
             Found::Unlisted(_) => Self::Unlisted,
             Found::Similar(_) => Self::Similar,
         }
@@ -92,8 +92,20 @@ const fn skew_seconds(failure: &Failure) -> Option<i64> {
 
 /// The permission that consumer or token do not have.
 const fn missing_permission(failure: &Failure) -> Option<&Permission> {
+    match unmet_rule(failure) {
+        Some(UnmetRule::Permission(permission)) => Some(permission),
+        _ => None,
+    }
+}
+
+/// The key of the other rule that the call does not meet.
+fn denied_by(failure: &Failure) -> Option<&'static str> {
+    matches!(unmet_rule(failure), Some(UnmetRule::From)).then_some("from")
+}
+
+const fn unmet_rule(failure: &Failure) -> Option<&UnmetRule> {
     match failure {
-        Failure::Policy(policy::Rejection::NotPermitted { missing, .. }) => missing.as_ref(),
+        Failure::Policy(policy::Rejection::NotPermitted { unmet, .. }) => unmet.as_ref(),
         _ => None,
     }
 }
@@ -291,6 +303,7 @@ impl RequestRecord {
             missing_permission: failure
                 .and_then(missing_permission)
                 .map(ToString::to_string),
+            denied_by: failure.and_then(denied_by),
         });
     }
 
@@ -380,6 +393,7 @@ impl RequestRecord {
             }),
             reason = self.facts.observed.as_deref().map(|observed| respond::verdict(observed).as_str()),
             missing_permission = failure.and_then(missing_permission).map(display),
+            denied_by = failure.and_then(denied_by),
             parameters = parameters.map(display),
             problem = problem.map(display),
             diagnosis = failure.and_then(diagnosis),

@@ -9,7 +9,7 @@ use std::{net::IpAddr, sync::Once};
 use http::{HeaderMap, HeaderName, Version, header, request::Parts};
 use ipnet::IpNet;
 
-use super::{Rejection, target::Target};
+use super::{Rejection, caller_facts::CallerFacts, target::Target};
 use crate::{
     base::{
         fields::{all, list, single},
@@ -107,6 +107,8 @@ pub struct RequestOrigin<'a> {
     pub secure: bool,
     /// The right-most address that does not belong to a trusted proxy.
     pub address: Option<IpAddr>,
+    /// The facts about the caller itself; never the address of a proxy that does not report the caller's.
+    pub caller: CallerFacts,
     /// The peer is a trusted proxy.
     pub trusted: bool,
     /// The fields that a trusted proxy writes.
@@ -170,11 +172,15 @@ impl Origins {
             authority,
             secure: peer.secure,
             address: peer.address,
+            caller: CallerFacts {
+                address: peer.address.filter(|_| !peer.is_relay),
+            },
             trusted: false,
             family: self.family,
         };
         if self.trusts(peer) {
             received.trusted = true;
+            received.caller.address = None;
             self.warn_of_other_family(&parts.headers);
             match self.family {
                 ForwardedFamily::XForwarded => self.believe_x_forwarded(parts, &mut received)?,
@@ -246,6 +252,7 @@ impl Origins {
             authority,
             secure,
             address: peer.address,
+            caller: CallerFacts::default(),
             trusted: self.may_describe_caller(peer),
             family: self.family,
         };
@@ -306,7 +313,8 @@ impl Origins {
     /// Takes the address that a trusted proxy reports; returns whether it belongs to a trusted proxy too, so that the next
     /// one to the left counts.
     fn goes_on_from(&self, hop: &[u8], received: &mut RequestOrigin<'_>) -> bool {
-        let Some(address) = parse_address(hop) else {
+        received.caller.address = parse_address(hop);
+        let Some(address) = received.caller.address else {
             return false;
         };
         received.address = Some(address);

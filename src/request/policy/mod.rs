@@ -1,6 +1,7 @@
 //! The rights of callers: operations, permits, rates and path conventions.
 
 pub mod conventions;
+pub mod networks;
 pub mod operations;
 pub mod pattern;
 pub mod permit;
@@ -10,4 +11,4 @@ pub mod settings;
 mod similar;
 pub mod sunset;
 
-pub use self::rejection::Rejection;
+pub use self::rejection::{Rejection, UnmetRule};

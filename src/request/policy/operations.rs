@@ -9,11 +9,12 @@ use std::{
 use http::HeaderName;
 
 use super::{
-    Rejection,
+    Rejection, UnmetRule,
+    networks::CallerNetworks,
     pattern::{PathPattern, PathSegment},
     similar::folded,
 };
-use crate::{base::names::Permission, oauth::percent};
+use crate::{base::names::Permission, oauth::percent, request::parse::caller_facts::CallerFacts};
 
 /// A kind of caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +93,8 @@ pub struct Operation {
     pub permission: Option<Permission>,
     /// The kinds of caller that may call it.
     pub access: Access,
+    /// The networks from which it may be called.
+    pub from: CallerNetworks,
     /// `Some(true)`: protected calls are enforced; `Some(false)`: observed; `None`: as configured for all.
     pub enforce: Option<bool>,
     /// A WebSocket upgrade passes.
@@ -208,13 +211,8 @@ impl PathNode {
 pub enum Found<'a> {
     /// This operation.
     Operation(&'a Operation),
-    /// A listed path, but none of its methods.
-    OtherMethod {
-        /// The value of `Allow`.
-        allow: String,
-        /// The kinds of caller that may use one of the listed methods.
-        access: Access,
-    },
+    /// A listed path, but none of its methods: the operations of the others.
+    OtherMethod(Vec<&'a Operation>),
     /// No listed path.
     Unlisted(Access),
     /// A path that some API takes for one of this operation, which it does not match.
@@ -226,18 +224,31 @@ impl<'a> Found<'a> {
     pub const fn operation(&self) -> Option<&'a Operation> {
         match self {
             Self::Operation(operation) => Some(operation),
-            Self::OtherMethod { .. } | Self::Unlisted(_) | Self::Similar(_) => None,
+            Self::OtherMethod(_) | Self::Unlisted(_) | Self::Similar(_) => None,
         }
     }
 }
 
 impl Found<'_> {
     /// The kinds of caller that may call it; for another method, those that may use one of the listed ones.
-    pub const fn access(&self) -> Access {
+    pub fn access(&self) -> Access {
         match self {
             Self::Operation(operation) => operation.access,
-            Self::OtherMethod { access, .. } | Self::Unlisted(access) => *access,
+            Self::OtherMethod(others) => {
+                Access(others.iter().fold(0, |bits, it| bits | it.access.0))
+            }
+            Self::Unlisted(access) => *access,
             Self::Similar(_) => Access::NOBODY,
+        }
+    }
+
+    /// Whether a caller with these facts may call it; for another method, one of the listed ones.
+    #[must_use]
+    pub fn admits_caller(&self, caller: &CallerFacts) -> bool {
+        match self {
+            Self::Operation(operation) => operation.from.admits(caller),
+            Self::OtherMethod(others) => others.iter().any(|it| it.from.admits(caller)),
+            Self::Unlisted(_) | Self::Similar(_) => true,
         }
     }
 
@@ -246,7 +257,7 @@ impl Found<'_> {
     pub fn is_closed(&self) -> bool {
         match self {
             Self::Operation(_) => false,
-            Self::OtherMethod { .. } | Self::Similar(_) => true,
+            Self::OtherMethod(_) | Self::Similar(_) => true,
             Self::Unlisted(access) => *access == Access::NOBODY,
         }
     }
@@ -255,12 +266,22 @@ impl Found<'_> {
     /// [`Rejection::MethodNotAllowed`] for a listed path that does not have the method.
     pub fn check_method(&self) -> Result<(), Rejection> {
         match self {
-            Self::OtherMethod { allow, .. } => Err(Rejection::MethodNotAllowed {
-                allow: allow.clone(),
+            Self::OtherMethod(others) => Err(Rejection::MethodNotAllowed {
+                allow: allowed_methods(others),
             }),
             Self::Operation(_) | Self::Unlisted(_) | Self::Similar(_) => Ok(()),
         }
     }
+}
+
+/// The value of `Allow` where these operations list the path.
+pub fn allowed_methods(operations: &[&Operation]) -> String {
+    let listed = operations.iter().flat_map(|operation| &operation.methods);
+    let mut methods: BTreeSet<&str> = listed.map(String::as_str).collect();
+    if methods.contains("GET") {
+        methods.insert("HEAD");
+    }
+    Vec::from_iter(methods).join(", ")
 }
 
 impl Operations {
@@ -303,11 +324,11 @@ impl Operations {
         self.unlisted
     }
 
-    /// The rejection of an operation that is not permitted, because of the `missing` permission if one is.
-    pub fn forbidden(&self, missing: Option<&Permission>) -> Rejection {
+    /// The rejection of an operation that is not permitted, because of its rule `unmet` if it is that.
+    pub const fn forbidden(&self, unmet: Option<UnmetRule>) -> Rejection {
         Rejection::NotPermitted {
             hide: self.hide,
-            missing: missing.cloned(),
+            unmet,
         }
     }
 
@@ -335,15 +356,7 @@ impl Operations {
         if let Some(operation) = with(method).or_else(covering) {
             return Ok(Found::Operation(operation));
         }
-        let listed = group().flat_map(|operation| &operation.methods);
-        let mut methods: BTreeSet<&str> = listed.map(String::as_str).collect();
-        if methods.contains("GET") {
-            methods.insert("HEAD");
-        }
-        Ok(Found::OtherMethod {
-            allow: Vec::from_iter(methods).join(", "),
-            access: Access(group().fold(0, |bits, it| bits | it.access.0)),
-        })
+        Ok(Found::OtherMethod(group().collect()))
     }
 
     /// An operation that some API finds under a path, and that is more specific than those found here.
@@ -437,6 +450,7 @@ mod tests {
             methods: methods.iter().map(ToString::to_string).collect(),
             permission: None,
             access: Access::of(&[Kind::Consumer]),
+            from: CallerNetworks::default(),
             enforce: None,
             websocket: false,
             needs_body_hash: false,
@@ -474,7 +488,7 @@ mod tests {
                 format!("/both {}", operation.methods[0])
             }
             Ok(Found::Operation(operation)) => operation.path.to_string(),
-            Ok(Found::OtherMethod { allow, .. }) => format!("405 {allow}"),
+            Ok(Found::OtherMethod(others)) => format!("405 {}", allowed_methods(&others)),
             Ok(Found::Unlisted(_)) => "unlisted".to_owned(),
             Ok(Found::Similar(operation)) => format!("similar to {}", operation.path),
             Err(_) => "400".to_owned(),

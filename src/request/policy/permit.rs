@@ -5,14 +5,17 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue};
 
 use super::{
-    Rejection,
+    Rejection, UnmetRule,
     operations::{Found, Kind, Operations, ParameterHeader},
 };
 use crate::{
     base::names::{ConsumerKey, Permission, UserId},
     oauth::Parameters,
     records::store::cached::{AccessCredentials, ConsumerCredentials, FieldValues},
-    request::verify::{Credential, Verified},
+    request::{
+        parse::caller_facts::CallerFacts,
+        verify::{Credential, Verified},
+    },
 };
 
 /// The proof that a request may be forwarded. `forward` sends nothing without one; only this file makes one.
@@ -31,6 +34,41 @@ enum Bearer {
     User(UserId),
     Anonymous,
     Observed,
+}
+
+/// A call as the rules of its operation see it.
+#[derive(Debug, Clone, Copy)]
+pub struct JudgedCall<'a> {
+    /// All operations.
+    pub operations: &'a Operations,
+    /// The one that it matches.
+    pub found: &'a Found<'a>,
+    /// The facts about its caller.
+    pub caller: CallerFacts,
+}
+
+impl JudgedCall<'_> {
+    /// Checks every rule of the operation, after the credentials.
+    fn check(&self, bearer: &Bearer) -> Result<(), Rejection> {
+        self.found.check_method()?;
+        if !self.found.access().admits(bearer.kind()) {
+            return Err(self.operations.forbidden(None));
+        }
+        if let Some(permission) = self.found.operation().and_then(|it| it.permission.as_ref())
+            && !bearer.has(permission)
+        {
+            let unmet = UnmetRule::Permission(permission.clone());
+            return Err(self.operations.forbidden(Some(unmet)));
+        }
+        self.check_caller()
+    }
+
+    fn check_caller(&self) -> Result<(), Rejection> {
+        match self.found.admits_caller(&self.caller) {
+            true => Ok(()),
+            false => Err(self.operations.forbidden(Some(UnmetRule::From))),
+        }
+    }
 }
 
 /// The longest value of a parameter that goes on as a header field, in bytes: servers limit the head of a request.
@@ -53,10 +91,9 @@ impl Permit {
     pub fn for_signed(
         verified: Verified,
         parameters: &Parameters,
-        operations: &Operations,
-        found: &Found<'_>,
+        call: &JudgedCall<'_>,
     ) -> Result<Self, Rejection> {
-        let operation = found.operation();
+        let operation = call.found.operation();
         let named = operation.map_or(&[][..], |operation| &operation.headers);
         let headers = headers(&verified, parameters, named);
         let forward_authorization = operation.and_then(|it| it.forward_authorization);
@@ -69,19 +106,10 @@ impl Permit {
             }
         };
         let kind = bearer.kind();
-        if kind == Kind::Application && !found.access().admits(kind) {
+        if kind == Kind::Application && !call.found.access().admits(kind) {
             return Err(Rejection::TokenMissing);
         }
-        found.check_method()?;
-        if !found.access().admits(kind) {
-            return Err(operations.forbidden(None));
-        }
-        if let Found::Operation(operation) = found
-            && let Some(permission) = &operation.permission
-            && !bearer.has(permission)
-        {
-            return Err(operations.forbidden(Some(permission)));
-        }
+        call.check(&bearer)?;
         Ok(Self {
             bearer,
             headers,
@@ -93,28 +121,23 @@ impl Permit {
     ///
     /// # Errors
     /// [`Rejection::NotPermitted`] or [`Rejection::MethodNotAllowed`].
-    pub fn for_session(
-        user: UserId,
-        operations: &Operations,
-        found: &Found<'_>,
-    ) -> Result<Self, Rejection> {
-        found.check_method()?;
-        if !found.access().admits(Kind::User) {
-            return Err(operations.forbidden(None));
-        }
-        Ok(Self::of(Bearer::User(user)))
+    pub fn for_session(user: UserId, call: &JudgedCall<'_>) -> Result<Self, Rejection> {
+        let bearer = Bearer::User(user);
+        call.check(&bearer)?;
+        Ok(Self::of(bearer))
     }
 
     /// Permits a request without credentials, if the operation is open to everyone.
     ///
     /// # Errors
     /// [`Rejection::NoCredentials`] wherever it is not: a stranger does not learn what exists, nor with which methods.
-    /// [`Rejection::MethodNotAllowed`] only where one of the listed methods is open to everyone.
-    pub fn for_anonymous(found: &Found<'_>) -> Result<Self, Rejection> {
-        if !found.access().admits(Kind::Anonymous) {
+    /// [`Rejection::MethodNotAllowed`] only where one of the listed methods is open to everyone, and
+    /// [`Rejection::NotPermitted`] only where the operation is, but not from the caller's address.
+    pub fn for_anonymous(call: &JudgedCall<'_>) -> Result<Self, Rejection> {
+        if !call.found.access().admits(Kind::Anonymous) {
             return Err(Rejection::NoCredentials);
         }
-        found.check_method()?;
+        call.check(&Bearer::Anonymous)?;
         Ok(Self::of(Bearer::Anonymous))
     }
 
@@ -122,11 +145,15 @@ impl Permit {
     /// browser can neither sign it nor log in with it.
     ///
     /// # Errors
-    /// On other paths those of [`Permit::for_anonymous`].
-    pub fn for_preflight(found: &Found<'_>) -> Result<Self, Rejection> {
-        match found {
-            Found::Operation(_) | Found::OtherMethod { .. } => Ok(Self::of(Bearer::Anonymous)),
-            Found::Unlisted(_) | Found::Similar(_) => Self::for_anonymous(found),
+    /// [`Rejection::NotPermitted`] where no operation of the path may be called from the caller's address. On other paths
+    /// those of [`Permit::for_anonymous`].
+    pub fn for_preflight(call: &JudgedCall<'_>) -> Result<Self, Rejection> {
+        match call.found {
+            Found::Operation(_) | Found::OtherMethod(_) => {
+                call.check_caller()?;
+                Ok(Self::of(Bearer::Anonymous))
+            }
+            Found::Unlisted(_) | Found::Similar(_) => Self::for_anonymous(call),
         }
     }
 
@@ -217,11 +244,12 @@ impl Bearer {
         }
     }
 
+    /// Whether it has a permission. Only consumers need any: the others need nothing but the operation's `access`.
     fn has(&self, permission: &Permission) -> bool {
         match self {
             Self::Consumer(access) => access.granted().any(|granted| granted == permission),
             Self::Application(consumer) => consumer.permissions.contains(permission),
-            Self::User(_) | Self::Anonymous | Self::Observed => false,
+            Self::User(_) | Self::Anonymous | Self::Observed => true,
         }
     }
 }

@@ -53,8 +53,8 @@ pub enum Rejection {
     NotPermitted {
         /// `operations.forbidden_status` hides that it exists: 404 rather than 403.
         hide: bool,
-        /// The permission that the token or the consumer does not have, for the log alone.
-        missing: Option<Permission>,
+        /// The rule of the operation that the call does not meet, for the log alone.
+        unmet: Option<UnmetRule>,
     },
     /// A session's request does not come from the service's own pages.
     #[error("cross-site request of a session")]
@@ -77,6 +77,15 @@ pub enum Rejection {
         /// The time until the next request is allowed.
         retry_after: Duration,
     },
+}
+
+/// A rule of an operation that a call does not meet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnmetRule {
+    /// The token or the consumer does not have this permission.
+    Permission(Permission),
+    /// The caller is in none of the networks of `from`.
+    From,
 }
 
 impl Rejection {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use http::Method;
+use ipnet::IpNet;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 use super::{
@@ -43,6 +44,8 @@ section! {
         permission: Option<Permission> [else "none is needed": "members.read"], reload;
         /// Callers allowed: "consumer" (with an access token), "application" (a consumer without one), "user" (logged in directly), "anonymous".
         #[serde(deserialize_with = "filled")] access: Vec<Kind> = ["consumer"], reload;
+        /// Networks from which it may be called, by every kind of caller; checked after the credentials, as a permission is. From a trusted proxy the address that it reports counts; without one the call is rejected.
+        #[serde(default, deserialize_with = "filled")] from: Vec<IpNet> [else "everywhere": ["10.0.0.0/8"]], reload;
         /// "enforce" or "observe" for this operation alone.
         enforcement: Option<Enforcement> [else "signature.enforcement": "observe"], reload;
         /// Protocols that it may switch to: "websocket".

@@ -40,6 +40,7 @@ use crate::{
         identity::{Assertion, Identity, IdentityNames, keys::Keys},
         parse::origin::{Origins, PublicUrl},
         policy::{
+            networks::CallerNetworks,
             operations::{Access, Operation, Operations},
             rate::ConsumerRate,
             settings::OperationSettings,
@@ -415,6 +416,7 @@ fn operations(config: &Config) -> Operations {
         methods: entry.methods.iter().map(ToString::to_string).collect(),
         permission: entry.permission.clone(),
         access: Access::of(&entry.access),
+        from: CallerNetworks(entry.from.clone()),
         enforce: entry
             .enforcement
             .map(|enforcement| enforcement == Enforcement::Enforce),

@@ -291,6 +291,7 @@ fn have_same_rules(config: &Config, one: &OperationSettings, other: &OperationSe
         && within(one, other)
         && within(other, one)
         && enforcement(one) == enforcement(other)
+        && one.from == other.from
         && one.upgrade == other.upgrade
         && forwards(one) == forwards(other)
         && one.headers == other.headers

@@ -40,6 +40,7 @@ access = ['application']
 body_hash = 'required'
 timestamp_window = '90m'
 forward_authorization = true
+from = ['127.0.0.0/8', '2001:db8::/32']
 headers = { X-LTI-Context = 'context_id' }
 ";
 
@@ -773,6 +774,7 @@ fn the_console_shows_the_operation_of_a_path_and_who_may_call_it() {
         (
             "path=/launch",
             &[
+                "only from 127.0.0.0/8 or 2001:db8::/32",
                 "needs oauth_body_hash",
                 "within 5400s",
                 "the credentials go on",

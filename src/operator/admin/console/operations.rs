@@ -6,7 +6,7 @@ use super::{
 };
 use crate::request::policy::{
     conventions,
-    operations::{Access, Found, Kind, Operation},
+    operations::{Access, Found, Kind, Operation, allowed_methods},
 };
 
 impl Visit<'_> {
@@ -116,13 +116,13 @@ impl Visit<'_> {
                     ),
                 ]
             }
-            Found::OtherMethod { allow, access } => vec![
+            Found::OtherMethod(others) => vec![
                 (
                     "Operation",
                     line("none: the path is listed with other methods"),
                 ),
-                ("Methods", line(allow.clone())),
-                ("Who may call those", admitted(*access)),
+                ("Methods", line(allowed_methods(others))),
+                ("Who may call those", admitted(found.access())),
             ],
             Found::Unlisted(access) => vec![
                 ("Operation", line("none lists this path")),
@@ -145,6 +145,9 @@ impl Visit<'_> {
 
 /// The rules that an operation has in place of the general ones, or in addition to them.
 fn rules(operation: &Operation) -> Vec<String> {
+    let from = operation.from.0.iter().map(ToString::to_string);
+    let from = Some(Vec::from_iter(from).join(" or ")).filter(|networks| !networks.is_empty());
+    let from = from.map(|networks| format!("only from {networks}"));
     let hash = operation.needs_body_hash;
     let hash = hash.then(|| "a body that is not a form needs oauth_body_hash".to_owned());
     let window = operation.timestamp_window;
@@ -158,7 +161,7 @@ fn rules(operation: &Operation) -> Vec<String> {
     });
     let headers = operation.headers.iter();
     let headers = headers.map(|it| format!("{} has {}", it.name, it.parameter));
-    let rules = [hash, window, forwarded].into_iter().flatten();
+    let rules = [from, hash, window, forwarded].into_iter().flatten();
     rules.chain(headers).collect()
 }
 

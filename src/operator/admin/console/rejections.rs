@@ -108,6 +108,12 @@ pub(super) fn advice(rejection: &Rejection) -> String {
              grant it"
         );
     }
+    if rejection.denied_by == Some("from") {
+        let address = rejection.address.as_deref().unwrap_or("unknown");
+        return format!(
+            "the operation can be called only from certain networks (its key from); the address of this call is {address}"
+        );
+    }
     if let Some(names) = &rejection.parameters {
         let problem = rejection.parameters_problem.as_deref();
         return match (

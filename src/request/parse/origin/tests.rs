@@ -138,6 +138,7 @@ fn chosen(
         authority,
         secure,
         address: None,
+        caller: CallerFacts::default(),
         trusted: false,
         family: ForwardedFamily::XForwarded,
     };
