@@ -38,12 +38,30 @@ pub(crate) enum FormPurpose {
     Console,
 }
 
+impl FormPurpose {
+    /// Its bytes in the message. They have no zero byte: everything after the first one is the subject. Forms in browsers, and
+    /// other replicas, have values that were made with them, so they never change.
+    const fn bytes(self) -> &'static [u8] {
+        match self {
+            Self::LogIn => b"LogIn",
+            Self::Decide => b"Decide",
+            Self::Revoke => b"Revoke",
+            Self::LogOut => b"LogOut",
+            Self::LogOutElsewhere => b"LogOutElsewhere",
+            Self::LogOutEverywhere => b"LogOutEverywhere",
+            Self::EndSession => b"EndSession",
+            Self::ChangePassword => b"ChangePassword",
+            Self::Notice => b"Notice",
+            Self::Console => b"Console",
+        }
+    }
+}
+
 /// Makes the value for a form that does `purpose` to `subject`.
 pub(crate) fn value(cookie: &Secret, purpose: FormPurpose, subject: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, cookie.expose());
-    // The name of a purpose has no zero byte: everything after the first one is the subject.
-    let message = format!("{purpose:?}\0{subject}");
-    URL_SAFE_NO_PAD.encode(hmac::sign(&key, message.as_bytes()))
+    let message = [purpose.bytes(), b"\0", subject.as_bytes()].concat();
+    URL_SAFE_NO_PAD.encode(hmac::sign(&key, &message))
 }
 
 /// Whether `sent` is that value.
@@ -55,4 +73,64 @@ pub(crate) fn is_value(
 ) -> bool {
     let expected = value(cookie, purpose, subject);
     sent.is_some_and(|sent| sent.as_bytes().ct_eq(expected.as_bytes()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_earlier_forms_stay_valid() {
+        let cookie = Secret::from("a cookie");
+        for (purpose, expected) in [
+            (
+                FormPurpose::LogIn,
+                "HgxV6lvkhJN0_LQAKqAEkaCjgQdb1eF4ZEsPghonKOA",
+            ),
+            (
+                FormPurpose::Decide,
+                "jemeSjMZE9qrn3P8Oj4oPWlmwwzati99oiHeJsyGLMM",
+            ),
+            (
+                FormPurpose::Revoke,
+                "N8aGvt9bQTSRbtYTpNPkIms_XfYI8TkyDFOuC_iOy2g",
+            ),
+            (
+                FormPurpose::LogOut,
+                "KpYSed4hd5gIdQwKM5i5enn6H0AXZfVCnvtY5nEVVTw",
+            ),
+            (
+                FormPurpose::LogOutElsewhere,
+                "YHKzG0Ra-2bzxuluSU6boW91bgNrsw0OWQlI0pSweEc",
+            ),
+            (
+                FormPurpose::LogOutEverywhere,
+                "vIbIX2gm2_B3bcLb3zmx5idSXTSLQFhiCr-xCNU7At4",
+            ),
+            (
+                FormPurpose::EndSession,
+                "_8Yrc2KYqLcrh_AOL6EXa3-2VOcwH3WbgNE8zw_NcFQ",
+            ),
+            (
+                FormPurpose::ChangePassword,
+                "Mef7FjP6W8-u5BfhopUWOEqa9vNvDWxYgV9VsfRA954",
+            ),
+            (
+                FormPurpose::Notice,
+                "-ONheoWZ4F3cHHH3ev4tfHqVAiS1MrJTBUguGWKoxJ8",
+            ),
+            (
+                FormPurpose::Console,
+                "flVy3XjhfgWpmwZXgNiXMvhGWNHdFWEYfSYvVDsRcBY",
+            ),
+        ] {
+            assert_eq!(
+                value(&cookie, purpose, "a subject"),
+                expected,
+                "{purpose:?}"
+            );
+            assert!(is_value(Some(expected), &cookie, purpose, "a subject"));
+            assert!(!is_value(Some(expected), &cookie, purpose, "another"));
+        }
+    }
 }
