@@ -7,6 +7,7 @@ use aws_lc_rs::rand;
 use thiserror::Error;
 
 use super::stored::Stored;
+pub use super::stored::UnusableHash;
 use crate::{base::secret::Secret, records::store::record::password_cost};
 
 /// The longest password, in bytes; the shortest has one. Checked before any hashing, which takes time by the length.
@@ -25,26 +26,6 @@ pub enum PasswordError {
     /// The system gave no salt, or argon2 no memory.
     #[error("the password cannot be hashed")]
     Fault,
-}
-
-/// Why a hash cannot be verified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum UnusableHash {
-    /// It is something else.
-    #[error(
-        "is not a hash of a known form: argon2id, bcrypt, PBKDF2 with SHA-256 or SHA-512, scrypt, SHA-crypt ($5$, $6$) or \
-         phpass ($P$, $H$, $S$)"
-    )]
-    Form,
-    /// It asks for too much.
-    #[error(
-        "asks for more than every login can take: argon2id 128 MiB, 256 MiB times passes and 16 lanes; bcrypt 13; \
-         PBKDF2 1200000, with SHA-512 300000; scrypt 128 MiB times lanes; SHA-crypt 100000; phpass 2^16"
-    )]
-    Cost,
-    /// It is longer than any hash of a known form needs to be.
-    #[error("is longer than 1024 bytes")]
-    TooLong,
 }
 
 /// The longest password hash of another system, in bytes.

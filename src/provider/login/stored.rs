@@ -17,9 +17,9 @@ use scrypt::scrypt;
 use sha_crypt::{PasswordVerifier as _, ShaCrypt};
 use sha2::Sha512;
 use subtle::ConstantTimeEq;
+use thiserror::Error;
 use zeroize::Zeroizing;
 
-use super::password::UnusableHash;
 use crate::records::store::record::{PBKDF2_STEPS, pbkdf2_iterations};
 
 /// The most memory that argon2id may take, in KiB, and the most memory times passes: RFC 9106's second choice, and the
@@ -39,6 +39,26 @@ const MAX_SCRYPT_BYTES: u128 = 128 << 20;
 const MAX_PHPASS_LOG: u8 = 16;
 /// Each round hashes the password up to three times.
 const MAX_SHA_CRYPT_ROUNDS: u32 = 100_000;
+
+/// Why a hash cannot be verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum UnusableHash {
+    /// It is something else.
+    #[error(
+        "is not a hash of a known form: argon2id, bcrypt, PBKDF2 with SHA-256 or SHA-512, scrypt, SHA-crypt ($5$, $6$) or \
+         phpass ($P$, $H$, $S$)"
+    )]
+    Form,
+    /// It asks for too much.
+    #[error(
+        "asks for more than every login can take: argon2id 128 MiB, 256 MiB times passes and 16 lanes; bcrypt 13; \
+         PBKDF2 1200000, with SHA-512 300000; scrypt 128 MiB times lanes; SHA-crypt 100000; phpass 2^16"
+    )]
+    Cost,
+    /// It is longer than any hash of a known form needs to be.
+    #[error("is longer than 1024 bytes")]
+    TooLong,
+}
 
 /// A stored hash.
 pub(super) struct Stored {

@@ -12,11 +12,12 @@ use zeroize::Zeroizing;
 use super::{
     LoggedIn, PageError, Visit, Worded, cookies,
     csrf::{self, FormPurpose},
+    duration::in_words,
     login::LoginForm,
 };
 use crate::{
     base::{
-        language::{self, Texts},
+        language,
         names::{ConsumerKey, Permission},
         random,
     },
@@ -403,14 +404,4 @@ impl Asked {
 /// The colour of a consumer's sign, one of six.
 pub(super) fn hue(key: &ConsumerKey) -> u8 {
     key.as_str().bytes().fold(0, u8::wrapping_add) % 6
-}
-
-/// A duration in the largest unit that divides it: `10 minutes`.
-pub(super) fn in_words(texts: Texts<'_>, duration: Duration) -> String {
-    match duration.as_secs().max(1) {
-        days if days % 86_400 == 0 => texts.counted("duration-days", days / 86_400),
-        hours if hours % 3600 == 0 => texts.counted("duration-hours", hours / 3600),
-        minutes if minutes % 60 == 0 => texts.counted("duration-minutes", minutes / 60),
-        seconds => texts.counted("duration-seconds", seconds),
-    }
 }

@@ -8,10 +8,9 @@ use percent_encoding::utf8_percent_encode;
 use thiserror::Error;
 
 use super::{
-    LoggedIn, PageError, Visit, browser,
-    consent::in_words,
-    cookies,
+    LoggedIn, PageError, Visit, browser, cookies,
     csrf::{self, FormPurpose},
+    duration::in_words,
     return_to,
 };
 use crate::{
