@@ -32,7 +32,7 @@ use crate::{
             rate::ConsumerRate,
             sunset::Sunset,
         },
-        route::{FlowCall, FlowPaths},
+        route::{FlowPaths, Page, ServiceCall, TokenCall},
         verify::{self, Purpose, UnreadBody, Verifier},
     },
     telemetry::stopwatch::Stopwatch,
@@ -209,7 +209,8 @@ impl Authorizer {
         let protocol = parameters.protocol(self.verify.methods, Placement::OnePlace);
         let credentials = protocol?.demand(&[])?;
         if subject.is_described
-            && (is_form(&subject.head.parts.headers)? || parameters.was_sent(ProtocolParameter::BodyHash))
+            && (is_form(&subject.head.parts.headers)?
+                || parameters.was_sent(ProtocolParameter::BodyHash))
         {
             return Err(verify::Rejection::BodyNotSeen.into());
         }
@@ -258,15 +259,17 @@ impl Authorizer {
     #[cold]
     fn or_flow_elsewhere(&self, subject: &Subject<'_>, failure: Failure) -> Failure {
         let sent = |parameter| subject.collected.parameters.was_sent(parameter);
-        let url = |call| format!("{}{}", self.origins.base.origin, self.flow.of(call));
+        let url = |call| format!("{}{}", self.origins.base.origin, self.flow.best_of(call));
         let is_of_flow = sent(ProtocolParameter::Callback) || sent(ProtocolParameter::Verifier);
         match failure {
             Failure::Policy(Rejection::TokenMissing)
             | Failure::Verify(verify::Rejection::TokenUnknown)
                 if is_of_flow =>
             {
-                let calls = [FlowCall::RequestToken, FlowCall::AccessToken];
-                let urls = calls.map(url).join(" and ");
+                let calls = [TokenCall::RequestToken, TokenCall::AccessToken];
+                let urls = calls
+                    .map(|call| url(ServiceCall::Token(call)))
+                    .join(" and ");
                 Rejection::TokenCallElsewhere { urls }.into()
             }
             Failure::Shape(ShapeError::Absent(_))
@@ -275,7 +278,7 @@ impl Authorizer {
                     && !sent(ProtocolParameter::ConsumerKey)
                     && !sent(ProtocolParameter::Signature) =>
             {
-                let url = url(FlowCall::Authorize);
+                let url = url(ServiceCall::Page(Page::Authorize));
                 Rejection::PageElsewhere { url }.into()
             }
             failure => failure,
@@ -327,8 +330,7 @@ impl Authorizer {
             Found::OtherMethod(_) | Found::Similar(_) => false,
         };
         let parts = head.parts;
-        if !self.origins.is_base(&head.received) || !is_navigation(&parts.method, &parts.headers)
-        {
+        if !self.origins.is_base(&head.received) || !is_navigation(&parts.method, &parts.headers) {
             return rejection;
         }
         let endpoint = &self.flow.endpoint;
@@ -364,7 +366,8 @@ impl Authorizer {
 
     /// A session opens an operation only to the service's own pages.
     fn check_same_origin(&self, subject: &Subject<'_>) -> Result<(), Rejection> {
-        let single = |name| single(&subject.head.parts.headers, name).map_err(|_| Rejection::CrossSite);
+        let single =
+            |name| single(&subject.head.parts.headers, name).map_err(|_| Rejection::CrossSite);
         if !self.origins.is_base(&subject.head.received) {
             return Err(Rejection::CrossSite);
         }

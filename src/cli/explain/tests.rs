@@ -11,7 +11,7 @@ use crate::{
     records::store::record::{Consumer, Dialect},
     request::{
         policy::operations::{Access, Operations, Similar},
-        route::FlowPaths,
+        route::{FlowPaths, settings::FlowSettings},
         verify::{Advice, Params},
     },
 };
@@ -245,7 +245,13 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets))
                 advice: Advice::Hint,
                 other_urls: Vec::new(),
             },
-            flow: FlowPaths::new("/token", false, []),
+            flow: FlowPaths::new(&FlowSettings {
+                path: "/token".to_owned(),
+                aliases: false,
+                request_token_paths: Vec::new(),
+                authorize_paths: Vec::new(),
+                access_token_paths: Vec::new(),
+            }),
             operations: Arc::new(Operations::new(
                 Vec::new(),
                 Access::NOBODY,

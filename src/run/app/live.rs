@@ -49,7 +49,7 @@ use crate::{
                 settings::{BrownOutSettings, SunsetSettings},
             },
         },
-        route::{self, FlowCall, FlowPaths},
+        route::{self, FlowPaths, Page, ServiceCall},
         verify::{self, settings::Enforcement},
     },
     run::config::Config,
@@ -300,16 +300,7 @@ pub fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
 
 /// The paths of the token endpoints.
 pub fn flow_paths(config: &Config) -> FlowPaths {
-    let flow = &config.flow;
-    FlowPaths::new(
-        &flow.path,
-        flow.aliases,
-        [
-            (FlowCall::RequestToken, &flow.request_token_paths),
-            (FlowCall::Authorize, &flow.authorize_paths),
-            (FlowCall::AccessToken, &flow.access_token_paths),
-        ],
-    )
+    FlowPaths::new(&config.flow)
 }
 
 /// The rules by which a request is explained.
@@ -325,7 +316,7 @@ pub fn explain_rules(config: &Config, listener: SocketAddr) -> explain::Rules {
 fn page_paths(config: &Config) -> Vec<String> {
     let flow = flow_paths(config);
     let named = flow.named().iter();
-    let pages = named.filter(|(_, call)| *call == FlowCall::Authorize);
+    let pages = named.filter(|(_, call)| *call == ServiceCall::Page(Page::Authorize));
     pages.map(|(path, _)| path.path().to_owned()).collect()
 }
 

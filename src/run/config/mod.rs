@@ -48,7 +48,7 @@ use crate::{
             settings::{OperationSettings, SimilarSettings, UnlistedSettings},
             sunset::settings::{BrownOutSettings, SunsetSettings},
         },
-        route::FlowSettings,
+        route::settings::FlowSettings,
         verify::settings::{SignatureSettings, TokenSettings},
     },
     telemetry::log::LogSettings,

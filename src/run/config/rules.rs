@@ -22,7 +22,7 @@ use crate::{
         },
         parse::origin::PrefixMode,
         policy::{operations::ParameterHeader, pattern::PathPattern, settings::OperationSettings},
-        route::{ALIASES, FlowCall, FlowPath},
+        route::{FlowPath, ServiceCall, aliases},
     },
     wire::{
         address::{EndpointUrl, ListenAddress},
@@ -190,7 +190,7 @@ fn service_path(config: &Config, found: &mut Findings) {
         ["service.realm"] if !realm.bytes().all(is_visible) => "expected visible ASCII and spaces";
         ["service.path"] if let Some(problem) = problem =>
             "expected a path such as \"/service.oauth\": {problem}";
-        ["service.path"] if flow.aliases && ALIASES.iter().any(|(path, _)| *path == flow.path) =>
+        ["service.path"] if flow.aliases && aliases().any(|(path, _)| path == flow.path) =>
             "this is one of the aliases already; write another path, or set service.aliases = false";
     }
 }
@@ -198,28 +198,12 @@ fn service_path(config: &Config, found: &mut Findings) {
 /// Each path of a call of the flow is of one call alone, and no operation lists it.
 fn flow_paths(config: &Config, found: &mut Findings) {
     let (service, flow) = (&config.service, &config.flow);
-    let lists = [
-        (
-            "request_token_paths",
-            FlowCall::RequestToken,
-            &flow.request_token_paths,
-        ),
-        (
-            "authorize_paths",
-            FlowCall::Authorize,
-            &flow.authorize_paths,
-        ),
-        (
-            "access_token_paths",
-            FlowCall::AccessToken,
-            &flow.access_token_paths,
-        ),
-    ];
-    let entries = lists.into_iter().flat_map(|(name, call, paths)| {
-        let keyed = move |path| (format!("service.{name}"), call, path);
+    let lists = flow.further_paths().into_iter();
+    let entries = lists.flat_map(|(key, call, paths)| {
+        let keyed = move |path| (key.to_owned(), call, path);
         paths.iter().map(keyed)
     });
-    let entries: Vec<(String, FlowCall, &FlowPath)> = entries.collect();
+    let entries: Vec<(String, ServiceCall, &FlowPath)> = entries.collect();
     let base = service.base_url.as_ref();
     let mut public = service.public_api_urls.iter();
     let shares_host = service.public_api_urls.is_empty()
@@ -228,8 +212,8 @@ fn flow_paths(config: &Config, found: &mut Findings) {
     for (index, (key, call, path)) in entries.iter().enumerate() {
         let mut others = entries[..index].iter();
         let other = others.find(|(_, _, other)| path.overlaps(other));
-        let mut aliases = ALIASES.iter().filter(|_| flow.aliases);
-        let alias = aliases.find(|(alias, of)| *alias == path.path() && of != call);
+        let mut aliases = aliases().filter(|_| flow.aliases);
+        let alias = aliases.find(|(alias, other)| *alias == path.path() && other != call);
         let pattern: Option<PathPattern> = path.path().parse().ok();
         let mut operations = config
             .operation

@@ -1,0 +1,80 @@
+//! The paths that name a call of the three-legged flow.
+
+use super::{
+    flow_path::FlowPath,
+    service::{ServiceCall, TokenCall, aliases, mode_of},
+    settings::FlowSettings,
+};
+use crate::{base::fields, request::parse::target};
+
+/// The paths of the calls of the flow.
+#[derive(Debug, Clone)]
+pub struct FlowPaths {
+    /// `service.path`: the path of the endpoints that `mode` selects.
+    pub endpoint: String,
+    /// The paths that name a call themselves.
+    named: Vec<(FlowPath, ServiceCall)>,
+}
+
+impl FlowPaths {
+    /// `service.path`, the aliases if they are on, and the further paths.
+    pub fn new(settings: &FlowSettings) -> Self {
+        let aliases = aliases().filter(|_| settings.aliases);
+        let aliases = aliases.filter_map(|(path, call)| Some((path.parse().ok()?, call)));
+        let further = settings.further_paths().into_iter();
+        let further =
+            further.flat_map(|(_, call, paths)| paths.iter().map(move |path| (path.clone(), call)));
+        Self {
+            endpoint: settings.path.clone(),
+            named: aliases.chain(further).collect(),
+        }
+    }
+
+    /// The paths that name a call themselves.
+    pub fn named(&self) -> &[(FlowPath, ServiceCall)] {
+        &self.named
+    }
+
+    /// Whether a request to this path can be a token call.
+    pub fn is_token_call(&self, path: &str) -> bool {
+        let mut named = self.named.iter();
+        path == self.endpoint
+            || named
+                .any(|(known, call)| matches!(call, ServiceCall::Token(_)) && known.path() == path)
+    }
+
+    /// Whether a request to this path with this query is a request token call.
+    pub fn is_request_token_call(&self, path: &str, query: Option<&str>) -> bool {
+        let query = query.map(str::as_bytes);
+        let target = target::Target {
+            absolute: None,
+            path: path.as_bytes(),
+            query,
+        };
+        let mode = fields::parameter(query.unwrap_or_default(), "mode");
+        let is_mode = || matches!(mode, Ok(Some(mode)) if mode == "req_req_token");
+        match self.find(&target) {
+            Some((_, call)) => *call == ServiceCall::Token(TokenCall::RequestToken),
+            None => path == self.endpoint && is_mode(),
+        }
+    }
+
+    /// The path, with its query, by which the call is known best: one from the configuration, else the alias, else that with a
+    /// `mode`.
+    pub fn best_of(&self, call: ServiceCall) -> String {
+        let mut named = self.named.iter().rev();
+        match named.find(|(_, known)| *known == call) {
+            Some((path, _)) => path.to_string(),
+            None => format!(
+                "{}?mode={}",
+                self.endpoint,
+                mode_of(call).unwrap_or_default()
+            ),
+        }
+    }
+
+    /// The entry that a request is for.
+    pub fn find(&self, target: &target::Target<'_>) -> Option<&(FlowPath, ServiceCall)> {
+        self.named.iter().find(|(path, _)| path.matches(target))
+    }
+}

@@ -1,0 +1,149 @@
+//! The service on one screen: every call and page, the requests that are for it, its methods, and the module that responds.
+
+use std::fmt;
+
+use http::Method;
+
+use self::{Page as P, TokenCall as T};
+
+/// A call of a consumer at the service itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenCall {
+    /// `mode=req_req_token`: gives out a request token (RFC 5849 §2.1).
+    RequestToken,
+    /// `mode=req_acc_token`: exchanges a request token for an access token (RFC 5849 §2.3).
+    AccessToken,
+    /// `mode=revoke_token`: revokes the access token that signs the call.
+    RevokeToken,
+    /// `mode=exchange`: gives out an OAuth 2 access token for the access token that signs the call.
+    Exchange,
+}
+
+/// A page for a user's browser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Page {
+    /// `mode=auth_req_token`: the authorization page (RFC 5849 §2.2).
+    Authorize,
+    /// `mode=applications`: the user's connected applications.
+    Applications,
+    /// An address without a page, such as `/` where the API is under another host or path: leads to the user's
+    /// applications.
+    Home,
+    /// `mode=login`: direct login.
+    Login,
+    /// `mode=logout`: a GET asks, a POST ends browser sessions.
+    Logout,
+    /// `mode=password`: a user sets another password.
+    Password,
+    /// A file that pages refer to.
+    Asset,
+}
+
+/// A call or a page of the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceCall {
+    /// A call of a consumer.
+    Token(TokenCall),
+    /// A page for a browser.
+    Page(Page),
+    /// The public keys of our signatures.
+    JwkSet,
+}
+
+/// An entry of [`SERVICE`].
+pub(super) struct Entry {
+    /// The value of `mode`, under `service.path`.
+    pub(super) mode: Option<&'static str>,
+    /// Paths of its own; of a call with a `mode` they are those that many client libraries expect (`service.aliases`).
+    paths: &'static [&'static str],
+    /// What it is.
+    pub(super) call: ServiceCall,
+    methods: AllowedMethods,
+}
+
+/// Every call and page. Further paths of some are `service.request_token_paths`, `service.authorize_paths` and
+/// `service.access_token_paths`.
+#[rustfmt::skip]
+pub(super) const SERVICE: [Entry; 12] = {
+    use ServiceCall::{JwkSet, Page, Token};
+    const AUTHORIZE: &[&str] = &["/oauth/authorize", "/oauth/authenticate"];
+    [
+        entry(Some("req_req_token"),  &["/oauth/request_token"], Token(T::RequestToken), GET_POST),      // endpoints/request_token
+        entry(Some("auth_req_token"), AUTHORIZE,                 Page(P::Authorize),     GET_HEAD_POST), // pages/consent
+        entry(Some("req_acc_token"),  &["/oauth/access_token"],  Token(T::AccessToken),  GET_POST),      // endpoints/access_token
+        entry(Some("revoke_token"),   &[],                       Token(T::RevokeToken),  POST),          // endpoints/revoke_token
+        entry(Some("exchange"),       &[],                       Token(T::Exchange),     POST),          // endpoints/exchange
+        entry(Some("applications"),   &[],                       Page(P::Applications),  GET_HEAD_POST), // pages/applications
+        entry(Some("login"),          &[],                       Page(P::Login),         GET_HEAD_POST), // pages/login
+        entry(Some("logout"),         &[],                       Page(P::Logout),        GET_HEAD_POST), // pages/login
+        entry(Some("password"),       &[],                       Page(P::Password),      GET_HEAD_POST), // pages/password
+        // `/` and `service.path` without a call: leads to the applications.
+        entry(None,                   &[],                       Page(P::Home),          GET_HEAD),      // pages
+        // The names of assets have the digest of their content.
+        entry(None,                   &[],                       Page(P::Asset),         GET_HEAD),      // pages
+        entry(None,                   &[JWK_SET],                JwkSet,                 GET_HEAD),      // gateway/proxy
+    ]
+};
+
+/// The path of the public keys of our signatures, if anything is signed.
+pub(super) const JWK_SET: &str = "/.well-known/jwks.json";
+
+const fn entry(
+    mode: Option<&'static str>,
+    paths: &'static [&'static str],
+    call: ServiceCall,
+    methods: AllowedMethods,
+) -> Entry {
+    Entry {
+        mode,
+        paths,
+        call,
+        methods,
+    }
+}
+
+const POST: AllowedMethods = AllowedMethods(&["POST"]);
+const GET_POST: AllowedMethods = AllowedMethods(&["GET", "POST"]);
+const GET_HEAD: AllowedMethods = AllowedMethods(&["GET", "HEAD"]);
+const GET_HEAD_POST: AllowedMethods = AllowedMethods(&["GET", "HEAD", "POST"]);
+
+/// The methods of a call or a page. As text it is the value of `Allow`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AllowedMethods(&'static [&'static str]);
+
+impl AllowedMethods {
+    /// Whether it is one of them.
+    pub(super) fn has(self, method: &Method) -> bool {
+        self.0.iter().any(|known| known == method)
+    }
+}
+
+impl fmt::Display for AllowedMethods {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(", "))
+    }
+}
+
+impl ServiceCall {
+    /// Its methods.
+    pub(super) fn methods(self) -> AllowedMethods {
+        let found = SERVICE.into_iter().find(|entry| entry.call == self);
+        found.map_or(GET_HEAD, |entry| entry.methods)
+    }
+}
+
+/// Every value of `mode`.
+pub(super) fn modes() -> impl Iterator<Item = &'static str> {
+    SERVICE.into_iter().filter_map(|entry| entry.mode)
+}
+
+/// The value of `mode` that names a call or a page, if one does.
+pub(super) fn mode_of(call: ServiceCall) -> Option<&'static str> {
+    SERVICE.into_iter().find(|entry| entry.call == call)?.mode
+}
+
+/// The paths that many client libraries expect (`service.aliases`), each with its call.
+pub fn aliases() -> impl Iterator<Item = (&'static str, ServiceCall)> {
+    let named = SERVICE.into_iter().filter(|entry| entry.mode.is_some());
+    named.flat_map(|entry| entry.paths.iter().map(move |path| (*path, entry.call)))
+}

@@ -1,0 +1,52 @@
+//! The settings of the paths of the service.
+
+use super::{
+    flow_path::FlowPath,
+    service::{Page, ServiceCall, TokenCall},
+};
+use crate::base::settings::{distinct, section, texts};
+
+section! {
+    /// The paths of the token calls and of the pages.
+    FlowSettings["service"] {
+        /// The path of the token endpoint, under base_url only.
+        path: String = "/service.oauth", reload;
+        /// Also serves /oauth/request_token, /oauth/authorize, /oauth/authenticate and /oauth/access_token, which many client libraries expect.
+        aliases: bool = true, reload;
+        /// Further paths of the request token call, under base_url. An entry may have a query that must be there, beside which other parameters may stand; other requests to its path go to the API.
+        #[serde(default, deserialize_with = "distinct")]
+        request_token_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/initiate"]], reload;
+        /// Further paths of the authorization page.
+        #[serde(default, deserialize_with = "distinct")]
+        authorize_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/authorize"]], reload;
+        /// Further paths of the access token call.
+        #[serde(default, deserialize_with = "distinct")]
+        access_token_paths: Vec<FlowPath> [else "none": ["/w/index.php?title=Special:OAuth/token"]], reload;
+    }
+}
+
+texts! {
+    FlowPath: "a path such as \"/oauth/initiate\", with or without a query" => |text: &str| text.parse::<FlowPath>();
+}
+
+impl FlowSettings {
+    /// The further paths of each call, with their key.
+    pub fn further_paths(&self) -> [(&'static str, ServiceCall, &[FlowPath]); 3] {
+        let request = ServiceCall::Token(TokenCall::RequestToken);
+        let access = ServiceCall::Token(TokenCall::AccessToken);
+        let authorize = ServiceCall::Page(Page::Authorize);
+        [
+            (
+                "service.request_token_paths",
+                request,
+                &self.request_token_paths,
+            ),
+            ("service.authorize_paths", authorize, &self.authorize_paths),
+            (
+                "service.access_token_paths",
+                access,
+                &self.access_token_paths,
+            ),
+        ]
+    }
+}
