@@ -27,7 +27,8 @@ use crate::{
         },
         policy::{
             Rejection,
-            operations::{Found, Kind, Operations},
+            access::CallerKind,
+            operations::{Found, Operations},
             permit::{JudgedCall, Permit},
             rate::ConsumerRate,
             sunset::Sunset,
@@ -326,7 +327,7 @@ impl Authorizer {
         let Subject { head, judged, .. } = subject;
         let (found, query) = (judged.found, head.target.query.unwrap_or_default());
         let is_open_to_users = match found {
-            Found::Operation(_) | Found::Unlisted(_) => found.access().admits(Kind::User),
+            Found::Operation(_) | Found::Unlisted(_) => found.access().admits(CallerKind::User),
             Found::OtherMethod(_) | Found::Similar(_) => false,
         };
         let parts = head.parts;

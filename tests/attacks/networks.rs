@@ -13,7 +13,7 @@ const SOURCE: &str = "RFC 7239 §8.1";
 fn config(trusted: &str, more: &str) -> String {
     format!(
         "service.base_url = 'https://api.test'\nlisten.trusted_proxies = ['{trusted}']\n{more}\n\
-         operation = [{{ path = '/x', from = ['10.0.0.0/8'] }}]"
+         operation = [{{ path = '/x', from = ['10.0.0.0/8'] }}, {{ path = '/{{*rest}}' }}]"
     )
 }
 

@@ -10,7 +10,10 @@ use crate::{
     operator::explain::{KnownSecrets, Rules, ServerView},
     records::store::record::{Consumer, Dialect},
     request::{
-        policy::operations::{Access, Operations, Similar},
+        policy::{
+            access::Access,
+            operations::{Operations, Similar},
+        },
         route::{FlowPaths, settings::FlowSettings},
         verify::{Advice, Params},
     },

@@ -38,8 +38,9 @@ use crate::{
             target,
         },
         policy::{
-            self, conventions,
-            operations::Kind,
+            self,
+            access::CallerKind,
+            conventions,
             permit::{JudgedCall, Permit},
         },
         route::{self, ApiCall},
@@ -392,7 +393,7 @@ impl Worker {
         let context = Context {
             url,
             origins: &live.origins,
-            of_user: kind == Some(Kind::User),
+            of_user: kind == Some(CallerKind::User),
         };
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
             let in_flight = record.in_flight.take();

@@ -14,7 +14,8 @@ use crate::{
         forward::Fault,
         policy::{
             self, UnmetRule,
-            operations::{Found, Kind, Operations},
+            access::CallerKind,
+            operations::{Found, Operations},
             permit::Permit,
         },
         route::{self, TokenCall},
@@ -225,7 +226,7 @@ impl RequestRecord {
         self.status = status;
         self.verdict = match self.permit.as_ref().and_then(Permit::kind) {
             None => Verdict::Observed,
-            Some(Kind::Anonymous) => Verdict::Anonymous,
+            Some(CallerKind::Anonymous) => Verdict::Anonymous,
             Some(_) => Verdict::Forwarded,
         };
     }

@@ -22,7 +22,7 @@ use crate::{
                 X_FORWARDED_PROTO,
             },
         },
-        policy::{operations::Kind, permit::Permit},
+        policy::{access::CallerKind, permit::Permit},
     },
     telemetry::{
         request_id::X_REQUEST_ID,
@@ -297,10 +297,12 @@ fn passes(params: &Params, origin: &ReceivedAs, permit: &Permit, name: &HeaderNa
         "authorization" => match permit.kind() {
             // Observed: unchanged.
             None => true,
-            Some(Kind::Consumer | Kind::Application) => params.forwards_authorization(permit),
+            Some(CallerKind::Consumer | CallerKind::Application) => {
+                params.forwards_authorization(permit)
+            }
             // The scheme is another one, or the call would have been a signed one.
-            Some(Kind::Anonymous) => true,
-            Some(Kind::User) => false,
+            Some(CallerKind::Anonymous) => true,
+            Some(CallerKind::User) => false,
         },
         "forwarded" => origin.believed == Some(ForwardedFamily::Forwarded),
         "content-type" | "content-encoding" | "cookie" => true,

@@ -21,7 +21,7 @@ use crate::{
         random,
     },
     records::store::cached::KeptAssertion,
-    request::policy::{operations::Kind, permit::Permit},
+    request::policy::{access::CallerKind, permit::Permit},
     wire::origin::Origin,
 };
 
@@ -133,7 +133,7 @@ impl Assertion {
         call: &AssertedCall<'_>,
     ) -> Result<Option<HeaderValue>, Fault> {
         let kind = match permit.kind() {
-            None | Some(Kind::Anonymous) => return Ok(None),
+            None | Some(CallerKind::Anonymous) => return Ok(None),
             Some(kind) => kind,
         };
         let now = self.clock.now();
@@ -161,7 +161,7 @@ impl Assertion {
     fn sign(
         &self,
         permit: &Permit,
-        kind: Kind,
+        kind: CallerKind,
         call: &AssertedCall<'_>,
         now: UnixTime,
     ) -> Result<HeaderValue, Fault> {

@@ -1,8 +1,10 @@
 //! The rights of callers: operations, permits, rates and path conventions.
 
+pub mod access;
 pub mod conventions;
 pub mod networks;
 pub mod operations;
+mod path;
 pub mod pattern;
 pub mod permit;
 pub mod rate;
@@ -10,5 +12,6 @@ mod rejection;
 pub mod settings;
 mod similar;
 pub mod sunset;
+mod trie;
 
 pub use self::rejection::{Rejection, UnmetRule};

@@ -1,77 +1,14 @@
 //! The protected operations, and which of them a request matches.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{borrow::Cow, collections::BTreeSet, time::Duration};
 
 use http::HeaderName;
 
 use super::{
-    Rejection, UnmetRule,
-    networks::CallerNetworks,
-    pattern::{PathPattern, PathSegment},
-    similar::folded,
+    PolicyRejection, UnmetRule, access::Access, networks::CallerNetworks, path::matchable,
+    pattern::PathPattern, similar::folded, trie::PathNode,
 };
-use crate::{base::names::Permission, oauth::percent, request::parse::caller_facts::CallerFacts};
-
-/// A kind of caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A consumer's signature with an access token: it acts for a user.
-    Consumer,
-    /// A consumer's signature alone.
-    Application,
-    /// A user who is logged in directly.
-    User,
-    /// A caller without credentials.
-    Anonymous,
-}
-
-impl Kind {
-    /// Every kind there is.
-    pub const ALL: [Self; 4] = [
-        Self::Consumer,
-        Self::Application,
-        Self::User,
-        Self::Anonymous,
-    ];
-
-    /// Its name in the API and the configuration.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Consumer => "consumer",
-            Self::Application => "application",
-            Self::User => "user",
-            Self::Anonymous => "anonymous",
-        }
-    }
-
-    const fn bit(self) -> u8 {
-        1 << self as u8
-    }
-}
-
-/// The kinds of caller that may call an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Access(u8);
-
-impl Access {
-    /// Nobody.
-    pub const NOBODY: Self = Self(0);
-
-    /// These kinds.
-    pub fn of(kinds: &[Kind]) -> Self {
-        Self(kinds.iter().fold(0, |bits, kind| bits | kind.bit()))
-    }
-
-    /// Whether `kind` is among them.
-    #[must_use]
-    pub const fn admits(self, kind: Kind) -> bool {
-        self.0 & kind.bit() != 0
-    }
-}
+use crate::{base::names::Permission, request::parse::caller_facts::CallerFacts};
 
 /// A header field that has the value of a signed parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,62 +87,6 @@ pub enum Similar {
     Wider,
 }
 
-/// The patterns with the same segments so far; operations by their index.
-#[derive(Debug, Default)]
-struct PathNode {
-    /// The nodes after a literal, decoded.
-    literals: BTreeMap<Vec<u8>, PathNode>,
-    /// The node after a parameter.
-    parameter: Option<Box<PathNode>>,
-    /// The operations that end in `{*rest}` here.
-    rest: Vec<usize>,
-    /// The operations that end here.
-    end: Vec<usize>,
-}
-
-impl PathNode {
-    fn insert(&mut self, shape: &[PathSegment], index: usize) {
-        let mut node = self;
-        for segment in shape {
-            node = match segment {
-                PathSegment::Rest => return node.rest.push(index),
-                PathSegment::Parameter => node.parameter.get_or_insert_default(),
-                PathSegment::Literal(literal) => node.literals.entry(literal.clone()).or_default(),
-            };
-        }
-        node.end.push(index);
-    }
-
-    /// The operations of the most specific pattern that matches a decoded path.
-    fn of_path(&self, path: &[u8]) -> Option<&[usize]> {
-        // The pattern `/` has no segment.
-        let rest = path.strip_prefix(b"/")?;
-        self.find((!rest.is_empty()).then_some(rest))
-    }
-
-    /// The operations of the most specific pattern: at each segment a literal comes before a parameter, and that before
-    /// all that is left. A node is visited once at most.
-    fn find(&self, path: Option<&[u8]>) -> Option<&[usize]> {
-        let some = |operations: &'_ [usize]| !operations.is_empty();
-        let Some(path) = path else {
-            return Some(self.end.as_slice()).filter(|end| some(end));
-        };
-        let (segment, path) = match memchr::memchr(b'/', path) {
-            Some(end) => (&path[..end], Some(&path[end + 1..])),
-            None => (path, None),
-        };
-        let literal = self.literals.get(segment);
-        let found = literal.and_then(|node| node.find(path));
-        // No parameter's value is empty.
-        if found.is_some() || segment.is_empty() {
-            return found;
-        }
-        let parameter = self.parameter.as_deref();
-        let found = parameter.and_then(|node| node.find(path));
-        found.or_else(|| Some(self.rest.as_slice()).filter(|rest| some(rest)))
-    }
-}
-
 /// The operation that a request matches.
 #[derive(Debug)]
 pub enum Found<'a> {
@@ -234,9 +115,7 @@ impl Found<'_> {
     pub fn access(&self) -> Access {
         match self {
             Self::Operation(operation) => operation.access,
-            Self::OtherMethod(others) => {
-                Access(others.iter().fold(0, |bits, it| bits | it.access.0))
-            }
+            Self::OtherMethod(others) => Access::any_of(others.iter().map(|it| it.access)),
             Self::Unlisted(access) => *access,
             Self::Similar(_) => Access::NOBODY,
         }
@@ -342,7 +221,7 @@ impl Operations {
             return Ok(Found::Unlisted(self.unlisted));
         }
         let path = matchable(path).map_err(Rejection::Path)?;
-        let found = self.root.of_path(&path);
+        let found = self.root.find_path(&path);
         if let Some(similar) = self.similar_to(&path, found) {
             return Ok(Found::Similar(similar));
         }
@@ -375,64 +254,13 @@ impl Operations {
         if self.is_folded && matches!(folded, Cow::Borrowed(_)) {
             return None;
         }
-        let similar = similar.of_path(&folded)?;
+        let similar = similar.find_path(&folded)?;
         let first = found.and_then(<[usize]>::first);
         match first.is_some_and(|first| similar.contains(first)) {
             true => None,
             false => self.listed.get(*similar.first()?),
         }
     }
-}
-
-/// The path as patterns see it.
-fn matchable(path: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
-    let decoded = decode(path)?;
-    // The last segment may be empty: the path ends with a slash, or is the root.
-    if let Some(inner) = decoded
-        .strip_suffix(b"/")
-        .or(Some(&*decoded))
-        .filter(|it| !it.is_empty())
-    {
-        for segment in inner.split(|&byte| byte == b'/').skip(1) {
-            match segment {
-                b"." | b".." => return Err("the path has a dot segment"),
-                b"" => return Err("the path has an empty segment"),
-                _ => {}
-            }
-        }
-    }
-    Ok(decoded)
-}
-
-/// Decodes every escape once, and rejects what a second reader could decode again or split elsewhere.
-pub(super) fn decode(path: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
-    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'%' | b';' | b'\\');
-    if path.iter().copied().all(plain) {
-        return Ok(Cow::Borrowed(path));
-    }
-    let mut decoded = Vec::with_capacity(path.len());
-    let mut rest = path;
-    while let [byte, tail @ ..] = rest {
-        rest = tail;
-        match byte {
-            b'%' => {
-                let invalid = "the path has an invalid escape";
-                let (digits, tail) = rest.split_first_chunk().ok_or(invalid)?;
-                rest = tail;
-                match percent::escaped(*digits).map_err(|_| invalid)? {
-                    b'/' | b'\\' | b';' | b'%' => {
-                        return Err("the path has an encoded / \\ ; or %");
-                    }
-                    0..=0x1f | 0x7f => return Err("the path has an encoded control byte"),
-                    byte => decoded.push(byte),
-                }
-            }
-            b';' | b'\\' => return Err("the path has a ; or \\"),
-            byte if byte.is_ascii_graphic() => decoded.push(*byte),
-            _ => return Err("the path has a control byte"),
-        }
-    }
-    Ok(Cow::Owned(decoded))
 }
 
 #[cfg(test)]
@@ -442,14 +270,15 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::*;
+    use super::{super::access::CallerKind, *};
+    use crate::oauth::percent;
 
     fn operation(path: &str, methods: &[&str]) -> Operation {
         Operation {
             path: path.parse().unwrap(),
             methods: methods.iter().map(ToString::to_string).collect(),
             permission: None,
-            access: Access::of(&[Kind::Consumer]),
+            access: Access::to(&[CallerKind::Consumer]),
             from: CallerNetworks::default(),
             enforce: None,
             websocket: false,
@@ -638,13 +467,15 @@ mod tests {
     fn passes_any_path_on_where_no_operation_is_listed() {
         let operations = Operations::new(
             Vec::new(),
-            Access::of(&[Kind::Consumer]),
+            Access::to(&[CallerKind::Consumer]),
             true,
             Similar::Reject,
         );
         for path in ["/a//../%2f;x\\%zz", "/"] {
             let found = operations.find(path.as_bytes(), b"GET");
-            assert!(matches!(found, Ok(Found::Unlisted(access)) if access.admits(Kind::Consumer)));
+            assert!(
+                matches!(found, Ok(Found::Unlisted(access)) if access.admits(CallerKind::Consumer))
+            );
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
-use super::{operations::decode, similar::folded_segment};
+use super::{path::decode, similar::folded_segment};
 use crate::wire::origin::plain_segment;
 
 /// Why a text is not a pattern.

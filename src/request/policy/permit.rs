@@ -6,7 +6,8 @@ use http::{HeaderName, HeaderValue};
 
 use super::{
     Rejection, UnmetRule,
-    operations::{Found, Kind, Operations, ParameterHeader},
+    access::CallerKind,
+    operations::{Found, Operations, ParameterHeader},
 };
 use crate::{
     base::names::{ConsumerKey, Permission, UserId},
@@ -106,7 +107,7 @@ impl Permit {
             }
         };
         let kind = bearer.kind();
-        if kind == Kind::Application && !call.found.access().admits(kind) {
+        if kind == CallerKind::Application && !call.found.access().admits(kind) {
             return Err(Rejection::TokenMissing);
         }
         call.check(&bearer)?;
@@ -134,7 +135,7 @@ impl Permit {
     /// [`Rejection::MethodNotAllowed`] only where one of the listed methods is open to everyone, and
     /// [`Rejection::NotPermitted`] only where the operation is, but not from the caller's address.
     pub fn for_anonymous(call: &JudgedCall<'_>) -> Result<Self, Rejection> {
-        if !call.found.access().admits(Kind::Anonymous) {
+        if !call.found.access().admits(CallerKind::Anonymous) {
             return Err(Rejection::NoCredentials);
         }
         call.check(&Bearer::Anonymous)?;
@@ -163,7 +164,7 @@ impl Permit {
     }
 
     /// The kind of caller; `None` for an observed call, which is sent without an identity.
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<CallerKind> {
         match self.bearer {
             Bearer::Observed => None,
             ref bearer => Some(bearer.kind()),
@@ -235,12 +236,12 @@ fn headers(
 }
 
 impl Bearer {
-    const fn kind(&self) -> Kind {
+    const fn kind(&self) -> CallerKind {
         match self {
-            Self::Consumer(_) => Kind::Consumer,
-            Self::Application(_) => Kind::Application,
-            Self::User(_) => Kind::User,
-            Self::Anonymous | Self::Observed => Kind::Anonymous,
+            Self::Consumer(_) => CallerKind::Consumer,
+            Self::Application(_) => CallerKind::Application,
+            Self::User(_) => CallerKind::User,
+            Self::Anonymous | Self::Observed => CallerKind::Anonymous,
         }
     }
 

@@ -7,7 +7,8 @@ use ipnet::IpNet;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 use super::{
-    operations::{Kind, ParameterHeader, Similar},
+    access::CallerKind,
+    operations::{ParameterHeader, Similar},
     pattern::PathPattern,
 };
 use crate::{
@@ -43,7 +44,7 @@ section! {
         #[serde(default, deserialize_with = "optional")]
         permission: Option<Permission> [else "none is needed": "members.read"], reload;
         /// Callers allowed: "consumer" (with an access token), "application" (a consumer without one), "user" (logged in directly), "anonymous".
-        #[serde(deserialize_with = "filled")] access: Vec<Kind> = ["consumer"], reload;
+        #[serde(deserialize_with = "filled")] access: Vec<CallerKind> = ["consumer"], reload;
         /// Networks from which it may be called, by every kind of caller; checked after the credentials, as a permission is. From a trusted proxy the address that it reports counts; without one the call is rejected.
         #[serde(default, deserialize_with = "filled")] from: Vec<IpNet> [else "everywhere": ["10.0.0.0/8"]], reload;
         /// "enforce" or "observe" for this operation alone.
@@ -74,7 +75,7 @@ section! {
 
 /// The kinds of caller who may call what no `[[operation]]` lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unlisted(pub Vec<Kind>);
+pub struct Unlisted(pub Vec<CallerKind>);
 
 impl<'de> Deserialize<'de> for Unlisted {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -82,7 +83,7 @@ impl<'de> Deserialize<'de> for Unlisted {
         match kinds.as_slice() {
             [UnlistedKind(None)] => Ok(Self(Vec::new())),
             kinds => {
-                let kinds: Option<Vec<Kind>> = kinds.iter().map(|kind| kind.0).collect();
+                let kinds: Option<Vec<CallerKind>> = kinds.iter().map(|kind| kind.0).collect();
                 let mixed = "\"nobody\" stands alone; leave it out, or leave the kinds out";
                 kinds.map(Self).ok_or_else(|| D::Error::custom(mixed))
             }
@@ -92,7 +93,7 @@ impl<'de> Deserialize<'de> for Unlisted {
 
 /// One item of [`Unlisted`]; `None`: nobody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct UnlistedKind(Option<Kind>);
+struct UnlistedKind(Option<CallerKind>);
 
 /// Header fields that have the values of signed parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -128,12 +129,12 @@ pub enum UpgradeProtocol {
 }
 
 texts! {
-    Kind: "\"consumer\", \"application\", \"user\" or \"anonymous\"" =>
+    CallerKind: "\"consumer\", \"application\", \"user\" or \"anonymous\"" =>
         |text| Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or("");
     PathPattern: "a path such as \"/members/{id}\" or \"/files/{*rest}\"" => str::parse::<Self>;
     UnlistedKind: "\"consumer\", \"application\", \"user\", \"anonymous\" or \"nobody\"" => |text| match text {
         "nobody" => Ok(Self(None)),
-        kind => Kind::parse(kind).map(|kind| Self(Some(kind))).map_err(|_| ""),
+        kind => CallerKind::parse(kind).map(|kind| Self(Some(kind))).map_err(|_| ""),
     };
     UpgradeProtocol: "\"websocket\"" => |text| if text == "websocket" { Ok(Self::Websocket) } else { Err("") };
 }

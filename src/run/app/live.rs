@@ -40,8 +40,9 @@ use crate::{
         identity::{Assertion, Identity, IdentityNames, keys::Keys},
         parse::origin::{Origins, PublicUrl},
         policy::{
+            access::Access,
             networks::CallerNetworks,
-            operations::{Access, Operation, Operations},
+            operations::{Operation, Operations},
             rate::ConsumerRate,
             settings::OperationSettings,
             sunset::{
@@ -406,7 +407,7 @@ fn operations(config: &Config) -> Operations {
         path: entry.path.clone(),
         methods: entry.methods.iter().map(ToString::to_string).collect(),
         permission: entry.permission.clone(),
-        access: Access::of(&entry.access),
+        access: Access::to(&entry.access),
         from: CallerNetworks(entry.from.clone()),
         enforce: entry
             .enforcement
@@ -418,7 +419,7 @@ fn operations(config: &Config) -> Operations {
         headers: entry.headers.0.clone(),
         index: 0,
     };
-    let unlisted = Access::of(config.unlisted());
+    let unlisted = Access::to(config.unlisted());
     let hide = config.operations.forbidden_status == 404;
     let listed = config.operation.iter().map(operation).collect();
     Operations::new(listed, unlisted, hide, config.paths.similar)

@@ -13,7 +13,7 @@ use crate::{
     base::settings::DataPath,
     provider::login::{header::UserHeaders, settings::LoginMethod},
     records::{nonce::settings::NonceScope, store::settings::StoreBackend},
-    request::policy::{operations::Kind, settings::Unlisted},
+    request::policy::{access::CallerKind, settings::Unlisted},
     wire::{
         address::ListenAddress,
         origin::{HttpUrl, Origin},
@@ -139,10 +139,10 @@ impl Config {
     }
 
     /// `operations.unlisted`: as written, else `consumer` while there is no `[[operation]]`, and nobody from then on.
-    pub fn unlisted(&self) -> &[Kind] {
+    pub fn unlisted(&self) -> &[CallerKind] {
         match &self.operations.unlisted {
             Some(Unlisted(kinds)) => kinds,
-            None if self.operation.is_empty() => &[Kind::Consumer],
+            None if self.operation.is_empty() => &[CallerKind::Consumer],
             None => &[],
         }
     }

@@ -16,10 +16,7 @@ use crate::{
         store::{postgres, record::Dialect, redis},
     },
     request::{
-        policy::{
-            operations::{Kind, Similar},
-            settings::OperationSettings,
-        },
+        policy::{access::CallerKind, operations::Similar, settings::OperationSettings},
         verify::{Advice, settings::Enforcement},
     },
     wire::origin::{Origin, Scheme, is_loopback},
@@ -126,8 +123,9 @@ fn sessions(config: &Config, found: &mut Findings) {
         let mut urls = service.public_api_urls.iter();
         !service.public_api_urls.is_empty() && urls.all(|url| url.origin != **base)
     });
-    let admits_users = |operation: &OperationSettings| operation.access.contains(&Kind::User);
-    let user = config.operation.iter().any(admits_users) || config.unlisted().contains(&Kind::User);
+    let admits_users = |operation: &OperationSettings| operation.access.contains(&CallerKind::User);
+    let user =
+        config.operation.iter().any(admits_users) || config.unlisted().contains(&CallerKind::User);
     report! { found;
         ["service.public_api_urls"] if let Some(base) = base.filter(|_| user) =>
             "none has the origin of base_url, {base}, so no user's session opens the operations that admit \"user\"; \
@@ -241,7 +239,7 @@ fn operations(config: &Config, found: &mut Findings) {
     let kinds = config.unlisted();
     let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
     report! { found;
-        ["operations.unlisted"] if kinds.contains(&Kind::Anonymous) =>
+        ["operations.unlisted"] if kinds.contains(&CallerKind::Anonymous) =>
             "calls that no [[operation]] lists are open to everybody; set \"nobody\" and list what is public";
         ["operations.unlisted"] if !kinds.is_empty() && !config.operation.is_empty() =>
             "calls that no [[operation]] lists are open to every {} without a permission; set \"nobody\" and list what \
@@ -256,7 +254,7 @@ fn operation(index: usize, operation: &OperationSettings, found: &mut Findings) 
     report! { found;
         [&key("enforcement")] if operation.enforcement == Some(Enforcement::Observe) =>
             "{path} is let through whatever the signature; set \"enforce\" after the trial";
-        [&key("access")] if needs_permission && access.contains(&Kind::Anonymous) =>
+        [&key("access")] if needs_permission && access.contains(&CallerKind::Anonymous) =>
             "anybody can call {path} without the permission that it asks of consumers";
     }
 }

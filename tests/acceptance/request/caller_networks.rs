@@ -29,7 +29,7 @@ fn from(address: &str, call: Call) -> Call {
 fn every_kind_of_caller_needs_an_address_of_the_operation() {
     let api = Upstream::start();
     let proxy = Proxy::with(&api, &config());
-    let (caller, user) = (proxy.somebody(), proxy.user("alice"));
+    let (caller, user) = (proxy.somebody(), proxy.user("bob"));
     let mut visitor = Visitor::logged_in(&proxy, &user);
     let get = || Call::get("/inside");
     for (address, is_inside) in [

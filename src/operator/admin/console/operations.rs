@@ -5,8 +5,9 @@ use super::{
     page::{Field, Line, Section, Table, line, tag},
 };
 use crate::request::policy::{
+    access::{Access, CallerKind},
     conventions,
-    operations::{Access, Found, Kind, Operation, allowed_methods},
+    operations::{Found, Operation, allowed_methods},
 };
 
 impl Visit<'_> {
@@ -175,7 +176,9 @@ const fn enforcement(is_enforced: bool) -> &'static str {
 
 /// The kinds of caller.
 fn admitted(access: Access) -> Line {
-    let kinds = Kind::ALL.into_iter().filter(|kind| access.admits(*kind));
+    let kinds = CallerKind::ALL
+        .into_iter()
+        .filter(|kind| access.admits(*kind));
     match Vec::from_iter(kinds.map(|kind| tag(kind.as_str(), "tag"))) {
         none if none.is_empty() => vec![tag("nobody", "tag bad")],
         kinds => kinds,

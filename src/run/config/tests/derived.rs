@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::settings::{DataPath, Directories};
 use crate::records::nonce::settings::NonceScope;
-use crate::request::policy::{operations::Kind, rate::Rate};
+use crate::request::policy::{access::CallerKind, rate::Rate};
 use crate::run::config::derived::default_workers;
 use crate::text::words;
 
@@ -82,7 +82,7 @@ fn derives_what_is_not_written() {
         config.nonce_path().as_deref(),
         Some(Path::new("/etc/cs/countersign.db.nonces"))
     );
-    assert_eq!(config.unlisted(), [Kind::Consumer]);
+    assert_eq!(config.unlisted(), [CallerKind::Consumer]);
 
     let text = "listen.tls.certificate = \"c\"\nlisten.tls.key = \"k\"\nlisten.workers = 2\nstore.url = \"sqlite:/d/x.db\"\n[[operation]]\npath = \"/\"";
     let config = read(&format!("{MINIMAL}{text}"));

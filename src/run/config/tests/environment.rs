@@ -46,7 +46,7 @@ fn takes_the_environment_over_the_file() {
     assert_eq!(config.nonce.max_entries.get(), 50_000);
     assert_eq!(
         config.operation[0].access,
-        [crate::request::policy::operations::Kind::User]
+        [crate::request::policy::access::CallerKind::User]
     );
 
     // One final newline is dropped, not two.
