@@ -225,8 +225,9 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
 }
 
 fn pages(config: &Config, _: &mut Vec<String>) -> CheckResult {
-    let look = live::look(config, app::first(&config.listen.address)).map_err(StartError::from)?;
-    let languages: Vec<_> = look.languages.all().map(Texts::tag).collect();
+    let theme =
+        live::theme(config, app::first(&config.listen.address)).map_err(StartError::from)?;
+    let languages: Vec<_> = theme.languages.all().map(Texts::tag).collect();
     Ok(format!("in {}", languages.join(", ")))
 }
 

@@ -16,7 +16,7 @@ use crate::{
     provider::{
         issue::callback::ESCAPED,
         pages::Pages,
-        respond::{Failure, facts::Facts, is_navigation, look::UI_LOCALES},
+        respond::{Failure, facts::Facts, frame::UI_LOCALES, is_navigation},
     },
     request::{
         parse::{

@@ -2,19 +2,23 @@
 //! the format that the caller prefers. No text of an internal error reaches a caller.
 
 mod advice;
+mod asset;
+mod challenge;
 pub mod colour;
 pub mod facts;
+mod faults;
 mod format;
-pub mod look;
+pub mod frame;
 mod own;
 pub mod settings;
+pub mod theme;
 
 use std::borrow::Cow;
 
 use strum::VariantArray as _;
 use thiserror::Error;
 
-use self::{format::render, look::Frame};
+use self::{format::render, frame::Frame};
 pub use self::{
     format::{Format, is_navigation},
     own::OwnResponse,

@@ -20,10 +20,7 @@ use crate::{
     operator::explain::Asked,
     provider::{
         issue::callback,
-        respond::{
-            OwnResponse,
-            look::{Frame, Look},
-        },
+        respond::{OwnResponse, frame::Frame, theme::Theme},
     },
     wire::server::request::RequestBody,
 };
@@ -118,7 +115,7 @@ impl DemoApplication {
         let request: Value = serde_json::from_str(seen).unwrap_or_default();
         let fields = request["headers"].as_array().into_iter().flatten();
         let fields = fields.filter_map(|field| Some((field[0].as_str()?, field[1].as_str()?)));
-        let frame = Look::plain().in_english();
+        let frame = Frame::in_english(Theme::plain());
         let template = DemoPage {
             frame,
             title,

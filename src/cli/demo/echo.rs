@@ -6,7 +6,7 @@ use http::{Request, Response};
 use serde_json::{Value, json};
 
 use crate::{
-    provider::respond::{self, Format, OwnResponse, look::Look},
+    provider::respond::{self, Format, OwnResponse, frame::Frame, theme::Theme},
     telemetry::metrics::Verdict,
     wire::server::{
         buffered::Shares,
@@ -38,7 +38,7 @@ pub(super) async fn echo(mut request: Request<RequestBody>) -> OwnResponse {
     let body = match request.body_mut().read_whole().await {
         Ok(body) => body,
         Err(failure) => {
-            let frame = Look::plain().in_english();
+            let frame = Frame::in_english(Theme::plain());
             return respond::failure(&failure.into(), frame, Format::Json, "");
         }
     };

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::{
     gateway::authorize::Authorizer,
-    provider::{endpoints::Endpoints, respond::look::Look},
+    provider::{endpoints::Endpoints, respond::theme::Theme},
     request::{
         forward::{self, pool},
         parse::origin::Origins,
@@ -34,7 +34,7 @@ pub struct Live {
     /// The rules by which the API is connected to; `None`: this process forwards nothing.
     pub upstream: Option<pool::Params>,
     /// The common parts of pages, and the realm of challenges.
-    pub look: Arc<Look>,
+    pub theme: Arc<Theme>,
     /// The public keys of our signatures, as JSON.
     pub jwk_set: Option<Bytes>,
     /// Names, in addition to addresses and `localhost`, that Host may have on a loopback admin listener.

@@ -24,11 +24,7 @@ use tokio::sync::watch;
 
 use crate::{
     base::{cold, fields::SEC_FETCH_MODE, peer::Peer, random},
-    provider::respond::{self, Failure, Format, OwnResponse},
-    records::store::{
-        StoreError,
-        port::{is_disk_full, is_of_logged_outage},
-    },
+    provider::respond::{self, Failure, Format, OwnResponse, frame::Frame},
     request::{
         forward::{self, pool::Pool, request},
         parse::{
@@ -38,11 +34,10 @@ use crate::{
             signed::Collected,
         },
         route::{self, ApiCall, Page, Target, TokenCall},
-        verify::{self, Verifier},
+        verify::Verifier,
     },
     telemetry::{
-        causes::causes,
-        conditions::{Condition, Conditions, WINDOW_FULL},
+        conditions::Conditions,
         lines::ACCESS,
         metrics::{HandshakeFailure, Metrics, Verdict},
         previous_secrets::PreviousSecrets,
@@ -355,7 +350,7 @@ impl Worker {
             Format::Form | Format::Json | Format::Challenge => (None, None),
         };
         let current = self.current();
-        let frame = current.live.look.frame(target, language);
+        let frame = Frame::new(&current.live.theme, target, language);
         let own = respond::failure(&failure, frame, format, request_id);
         (record.verdict, record.status) = (own.verdict, own.status);
         record.failure = Some(Box::new(failure));
@@ -593,35 +588,17 @@ impl Handler for Worker {
     }
 }
 
-/// Notes a condition that lasts, if the fault shows one.
-fn note_condition(conditions: &Conditions, failure: &Failure) -> bool {
-    let condition = match failure {
-        Failure::Unverifiable(verify::Fault::NonceWindowFull { .. }) => {
-            conditions.set(Condition::NonceWindowFull, Some(WINDOW_FULL.to_owned()));
-            return true;
-        }
-        Failure::Store(error) | Failure::Unverifiable(verify::Fault::Store(error)) => match error {
-            StoreError::Unopened(_) => Condition::KeyMissing,
-            error if is_disk_full(error) => Condition::DiskFull,
-            _ => return false,
-        },
-        _ => return false,
-    };
-    conditions.set(condition, Some(causes(failure)));
-    true
-}
-
 /// Logs a fault with its causes, unless the beginning and the end of its cause are logged.
 fn log_failure(failure: &Failure, request_id: &str, conditions: &Conditions) {
     if !failure.is_fault() {
         return;
     }
+    let condition = failure.condition();
+    let is_logged = condition.is_some() || failure.is_of_logged_outage();
+    if let Some((condition, text)) = condition {
+        conditions.set(condition, Some(text));
+    }
     let error: &(dyn std::error::Error + 'static) = failure;
-    let is_logged = note_condition(conditions, failure)
-        || match failure {
-            Failure::Unverifiable(fault) => fault.is_of_logged_outage(),
-            _ => is_of_logged_outage(error),
-        };
     if is_logged {
         tracing::debug!(%request_id, error, "request failed");
     } else {

@@ -32,7 +32,7 @@ use crate::{
     operator::{explain::Rules, manage::Management},
     provider::{
         login::PasswordPool,
-        respond::{self, Format, OwnResponse, look::Look},
+        respond::{self, Format, OwnResponse, frame::Frame, theme::Theme},
     },
     request::parse::{Rejection, origin::INVALID_HOST},
     telemetry::{
@@ -274,7 +274,12 @@ impl Handler for Admin {
         };
         let page = async move {
             self.page(request).await.unwrap_or_else(|rejection| {
-                respond::failure(&rejection.into(), Look::plain().in_english(), format, "")
+                respond::failure(
+                    &rejection.into(),
+                    Frame::in_english(Theme::plain()),
+                    format,
+                    "",
+                )
             })
         };
         let answer = match method {

@@ -18,7 +18,7 @@ use crate::{
     },
     provider::{
         issue::callback::ESCAPED,
-        respond::{Failure, OwnResponse, look::Frame},
+        respond::{Failure, OwnResponse, frame::Frame},
     },
     records::store::{
         port::TokenFilter,

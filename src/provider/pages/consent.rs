@@ -27,7 +27,7 @@ use crate::{
             callback::{self, Destination, ESCAPED},
             registration::MAX_TOKEN_BYTES,
         },
-        respond::{Failure, OwnResponse, look::Frame},
+        respond::{Failure, OwnResponse, frame::Frame},
     },
     records::store::{
         port::{Decided, Decision},
@@ -240,7 +240,7 @@ impl Visit<'_> {
             csrf: &csrf::value(&caller.id, FormPurpose::Decide, &token.token),
             consumer,
             hue: hue(&consumer.key),
-            service: &params.look.params.name,
+            service: &params.theme.params.name,
             user: &caller.user,
             allowed_at: allowed_at.map(|time| self.shown(time)),
             is_more: permissions.iter().any(|permission| permission.is_new),

@@ -18,7 +18,7 @@ use crate::{
     provider::{
         issue::{callback::ESCAPED, registration::MAX_LOGIN_NAME_BYTES},
         login::{Login, LoginError, password},
-        respond::{Failure, OwnResponse, look::Frame},
+        respond::{Failure, OwnResponse, frame::Frame},
     },
     records::store::{
         port::{Admitted, VerifiedPassword, is_of_logged_outage},
@@ -176,7 +176,7 @@ impl Visit<'_> {
 
     /// Asks whether sessions are to end.
     fn logout_form(&self, caller: &LoggedIn, which: &str) -> OwnResponse {
-        let service = &self.pages.params.look.params.name;
+        let service = &self.pages.params.theme.params.name;
         let (purpose, name, [title, text]) = match which {
             "others" => (
                 FormPurpose::LogOutElsewhere,
@@ -449,7 +449,7 @@ impl Visit<'_> {
             frame: self.frame,
             action: place.url,
             csrf: &csrf::value(&cookie, FormPurpose::LogIn, place.url),
-            service: &self.pages.params.look.params.name,
+            service: &self.pages.params.theme.params.name,
             consumer: place.consumer,
             username,
             notice,

@@ -35,10 +35,7 @@ use crate::{
     provider::{
         issue::callback::ESCAPED,
         login::{LoginBackend, PasswordPool, Throttle, header::UserHeaders},
-        respond::{
-            Failure, OwnResponse,
-            look::{Frame, Look},
-        },
+        respond::{Failure, OwnResponse, frame::Frame, theme::Theme},
     },
     records::store::{
         Store, StoreError,
@@ -81,7 +78,7 @@ pub struct Params {
     /// Other names of parameters in the address of the authorization page, each with the parameter that it stands for.
     pub parameters: Vec<(String, ProtocolParameter)>,
     /// The parts that all pages have in common.
-    pub look: Arc<Look>,
+    pub theme: Arc<Theme>,
     /// `login.session_ttl`.
     pub session_ttl: Duration,
     /// `limits.sessions_per_user`: the oldest one ends when there are more.
@@ -216,7 +213,7 @@ impl Pages {
             path: route.flow.find(&head.target).map(|(path, _)| path),
             head,
             form: self.form(head, form)?,
-            frame: self.params.look.frame(Some(&head.parts.uri), accepted),
+            frame: Frame::new(&self.params.theme, Some(&head.parts.uri), accepted),
             now: self.services.clock.now(),
             address: head.received.address.unwrap_or(loopback),
             new_cookies: RefCell::default(),
@@ -230,7 +227,7 @@ impl Pages {
             Page::Password => visit.password().await?,
             Page::Asset => {
                 let path = head.target.path;
-                let mut assets = self.params.look.assets();
+                let mut assets = self.params.theme.assets();
                 let asset = assets.find(|asset| asset.path.as_bytes() == path);
                 asset.ok_or(route::Rejection::NotFound(None))?.response()
             }

@@ -16,7 +16,7 @@ use crate::{
             password,
             pool::PoolError,
         },
-        respond::{Failure, OwnResponse, look::Frame},
+        respond::{Failure, OwnResponse, frame::Frame},
     },
     records::store::record::User,
 };

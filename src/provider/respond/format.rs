@@ -5,7 +5,8 @@ use http::{HeaderMap, Method, StatusCode, header};
 use serde_json::{Map, Value};
 
 use super::{
-    look::Frame,
+    challenge::challenge,
+    frame::Frame,
     own::{FORM, OwnResponse, form},
 };
 use crate::{
@@ -113,7 +114,7 @@ pub(super) fn render(
     };
     // A redirect has no description.
     let docs = frame
-        .look
+        .theme
         .params
         .docs_url
         .as_ref()
@@ -127,14 +128,14 @@ pub(super) fn render(
         (Format::Html, _) => {
             let (title, text) = problem.page.unwrap_or((explained(status), None));
             let is_explained = problem.page.is_some();
-            let origin = &frame.look.params.origin;
+            let origin = &frame.theme.params.origin;
             let (label, again) = match status {
                 // The public address of the service.
                 421 => (
                     None,
                     Some(origin.as_str()).filter(|origin| !origin.is_empty()),
                 ),
-                408 | 429 | 500.. => (Some("error-try-again"), frame.again()),
+                408 | 429 | 500.. => (Some("error-try-again"), frame.reload_link()),
                 _ => (Some("error-again"), problem.again.as_deref()),
             };
             let page = ErrorPage {
@@ -187,13 +188,13 @@ pub(super) fn render(
         }
     };
     response.verdict = problem.verdict;
-    let look = frame.look;
+    let realm = &frame.theme.params.realm;
     let challenge = match format {
         Format::Challenge => {
             let advice = advice.unwrap_or(reason(status));
-            Some(look.challenge(code, Some(advice)))
+            Some(challenge(realm, code, Some(advice)))
         }
-        _ if status == 401 && code.is_some() => Some(look.challenge(code, None)),
+        _ if status == 401 && code.is_some() => Some(challenge(realm, code, None)),
         _ => None,
     };
     let challenge = challenge.map(|challenge| ("WWW-Authenticate", challenge));

@@ -4,7 +4,7 @@ use askama::Template;
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 
-use super::look::{Frame, Look};
+use super::{frame::Frame, theme::Theme};
 use crate::{oauth::percent, telemetry::metrics::Verdict, wire::server::response::ResponseBody};
 
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
@@ -40,7 +40,7 @@ impl OwnResponse {
                 // It may wait for a slow caller.
                 html.shrink_to_fit();
                 let mut page = Self::new(status, "text/html; charset=utf-8", html, Verdict::Page);
-                page.fields.extend(frame.look.fields(further));
+                page.fields.extend(frame.theme.fields(further));
                 page
             }
             // No value in a template fails to print.
@@ -65,7 +65,7 @@ impl OwnResponse {
     pub fn see_other(location: String) -> Self {
         Self {
             status: 303,
-            fields: Look::plain().fields(""),
+            fields: Theme::plain().fields(""),
             body: Bytes::new(),
             verdict: Verdict::Page,
         }

@@ -27,7 +27,7 @@ use crate::{
         pages::{self, Pages, PermissionText, cookie_names, settings::PermissionSettings},
         respond::{
             colour::Palette,
-            look::{self, Look},
+            theme::{self, Theme},
         },
     },
     records::store::record::BodyHash,
@@ -74,7 +74,7 @@ pub fn live(
     let sunset = sunset(config, &services.clock).map(Arc::new);
     let keys = Keys::read(&config.assertion.key_files)?;
     let verify = verify_params(config, listener);
-    let look = Arc::new(look(config, listener)?);
+    let theme = Arc::new(theme(config, listener)?);
     let rate = config.rate.requests_per_consumer.map(ConsumerRate::new);
     let rate = rate.map(Arc::new);
     let endpoints = Endpoints {
@@ -93,7 +93,7 @@ pub fn live(
         exchange: keys.as_ref().and_then(|keys| exchange(config, keys)),
         clock: services.clock.clone(),
     };
-    let pages = page_params(config, &origins, Arc::clone(&look));
+    let pages = page_params(config, &origins, Arc::clone(&theme));
     let authorizer = Authorizer {
         verifier: Arc::clone(&services.verifier),
         verify,
@@ -112,14 +112,14 @@ pub fn live(
             flow: flow_paths(config),
             exchange: endpoints.exchange.is_some(),
             jwk_set: keys.is_some(),
-            assets: look.assets().map(|asset| asset.path.clone()).collect(),
+            assets: theme.assets().map(|asset| asset.path.clone()).collect(),
         },
         endpoints,
         authorizer,
         conventions: config.conventions.policy,
         forward: forward_params(config, &origins.base.origin, keys.as_ref(), services),
         upstream: upstream_params(config)?,
-        look,
+        theme,
         admin_hosts: config
             .admin
             .hosts
@@ -335,9 +335,9 @@ fn page_parameters(config: &Config) -> Vec<String> {
 ///
 /// # Errors
 /// A file of it that cannot be used.
-pub fn look(config: &Config, listener: SocketAddr) -> Result<Look, PageFileError> {
+pub fn theme(config: &Config, listener: SocketAddr) -> Result<Theme, PageFileError> {
     let pages = &config.pages;
-    Look::read(look::Params {
+    Theme::read(theme::Params {
         realm: config.responses.realm.clone(),
         origin: config.base_url(listener).to_string(),
         path: config.flow.path.clone(),
@@ -367,7 +367,7 @@ pub fn look(config: &Config, listener: SocketAddr) -> Result<Look, PageFileError
     })
 }
 
-fn page_params(config: &Config, origins: &Arc<Origins>, look: Arc<Look>) -> pages::Params {
+fn page_params(config: &Config, origins: &Arc<Origins>, theme: Arc<Theme>) -> pages::Params {
     let text = |entry: &PermissionSettings| PermissionText {
         name: entry.name.clone(),
         title: entry
@@ -381,7 +381,7 @@ fn page_params(config: &Config, origins: &Arc<Origins>, look: Arc<Look>) -> page
     pages::Params {
         origins: Arc::clone(origins),
         parameters: config.authorize_page.page_parameters.0.clone(),
-        look,
+        theme,
         session_ttl: config.login.session_ttl,
         sessions_per_user: config.sessions.sessions_per_user,
         user_headers: config.user_headers(),

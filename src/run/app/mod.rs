@@ -79,7 +79,7 @@ pub enum StartError {
     Keys(#[from] TlsFileError),
     /// The files of the pages.
     #[error(transparent)]
-    Look(#[from] PageFileError),
+    Theme(#[from] PageFileError),
     /// The files of the admin tokens.
     #[error(transparent)]
     AdminToken(#[from] TokenFileError),
@@ -142,7 +142,7 @@ impl StartError {
             self,
             Self::Tls(_)
                 | Self::Keys(_)
-                | Self::Look(_)
+                | Self::Theme(_)
                 | Self::AdminToken(_)
                 | Self::Own(_)
                 | Self::Sockets(_)

@@ -11,7 +11,7 @@ use crate::{
     operator::manage::{self, Kind},
     provider::{
         issue::callback::ESCAPED,
-        respond::{OwnResponse, look::Look},
+        respond::{OwnResponse, frame::Frame, theme::Theme},
     },
 };
 
@@ -218,7 +218,7 @@ impl Person {
 #[derive(Template)]
 #[template(path = "console.html")]
 struct PageTemplate<'a> {
-    look: &'static Look,
+    theme: &'static Theme,
     service: &'a str,
     /// The page of the menu that it belongs to.
     place: &'a str,
@@ -236,14 +236,14 @@ pub(super) fn show(
     title: &str,
     sections: &[Section],
 ) -> OwnResponse {
-    static LOOK: LazyLock<Look> = LazyLock::new(|| Look::plain_with(STYLE));
+    static THEME: LazyLock<Theme> = LazyLock::new(|| Theme::plain_with(STYLE));
     let template = PageTemplate {
-        look: &LOOK,
+        theme: &THEME,
         service,
         place,
         person,
         title,
         sections,
     };
-    OwnResponse::page(LOOK.in_english(), status, &template, "")
+    OwnResponse::page(Frame::in_english(&THEME), status, &template, "")
 }

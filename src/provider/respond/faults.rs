@@ -1,0 +1,40 @@
+//! Faults for the log: whether one shows a condition that lasts, and whether its cause is logged elsewhere.
+
+use super::Failure;
+use crate::{
+    records::store::{
+        StoreError,
+        port::{is_disk_full, is_of_logged_outage},
+    },
+    request::verify,
+    telemetry::{
+        causes::causes,
+        conditions::{Condition, WINDOW_FULL},
+    },
+};
+
+impl Failure {
+    /// The condition that lasts and that the fault shows, with its text.
+    pub fn condition(&self) -> Option<(Condition, String)> {
+        let condition = match self {
+            Self::Unverifiable(verify::Fault::NonceWindowFull { .. }) => {
+                return Some((Condition::NonceWindowFull, WINDOW_FULL.to_owned()));
+            }
+            Self::Store(error) | Self::Unverifiable(verify::Fault::Store(error)) => match error {
+                StoreError::Unopened(_) => Condition::KeyMissing,
+                error if is_disk_full(error) => Condition::DiskFull,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some((condition, causes(self)))
+    }
+
+    /// Whether the log has the beginning and the end of its cause.
+    pub fn is_of_logged_outage(&self) -> bool {
+        match self {
+            Self::Unverifiable(fault) => fault.is_of_logged_outage(),
+            _ => is_of_logged_outage(self),
+        }
+    }
+}
