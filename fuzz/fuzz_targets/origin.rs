@@ -5,9 +5,9 @@
 use std::{net::IpAddr, sync::LazyLock};
 
 use countersign::{wire::origin::HttpUrl, request::parse::{
-        Rejection,
+        ParseRejection,
         origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl, RequestOrigin},
-        target::{INVALID_BYTE, INVALID_FORM, Target},
+        target::{INVALID_BYTE, INVALID_FORM, RequestTarget},
     }, base::peer::Peer, oauth::{Authority, Scheme}};
 use http::{HeaderName, HeaderValue, Request, request::Parts};
 use libfuzzer_sys::fuzz_target;
@@ -54,7 +54,7 @@ fuzz_target!(|input: &[u8]| {
     let text = rest.split(|&byte| byte == b'\n').next().unwrap_or_default();
     // No target has a fragment; the program does not read one (RFC 3986 §4.3).
     let text = text.split(|&byte| byte == b'#').next().unwrap_or_default();
-    let target = match Target::of(&head.uri) {
+    let target = match RequestTarget::split(&head.uri) {
         Ok(target) => target,
         Err(error) if error == INVALID_FORM => {
             assert!(!text.starts_with(b"/"));
@@ -76,13 +76,13 @@ fuzz_target!(|input: &[u8]| {
         ForwardedFamily::Forwarded => |line| line.starts_with(b"x-forwarded-"),
     };
     let alone = head_of(rest, |line| !other(&line.to_ascii_lowercase())).expect("fewer lines are no worse");
-    let same = Target::of(&alone.uri).expect("the same target");
+    let same = RequestTarget::split(&alone.uri).expect("the same target");
     assert_eq!(plain(&received), plain(&origins.receive(&alone, &same, peer)));
 
     if peer.address != Some(trusted) {
         // Forwarded fields of an untrusted peer have no effect.
         let without = head_without_forwarded(rest);
-        let same = Target::of(&without.uri).expect("the same target");
+        let same = RequestTarget::split(&without.uri).expect("the same target");
         let expected = origins.receive(&without, &same, peer);
         assert_eq!(plain(&received), plain(&expected));
         if let Ok(received) = &received {
@@ -137,13 +137,13 @@ fn head_without_forwarded(rest: &[u8]) -> Parts {
 }
 
 fn plain<'a>(
-    received: &Result<RequestOrigin<'a>, Rejection>,
-) -> Result<(Authority<'a>, bool, Option<IpAddr>, bool), Rejection> {
+    received: &Result<RequestOrigin<'a>, ParseRejection>,
+) -> Result<(Authority<'a>, bool, Option<IpAddr>, bool), ParseRejection> {
     received.clone().map(|received| (received.authority, received.secure, received.address, received.trusted))
 }
 
 /// The parts of a target make up the whole target.
-fn whole(target: &Target<'_>, text: &[u8]) {
+fn whole(target: &RequestTarget<'_>, text: &[u8]) {
     let mut again = Vec::new();
     if let Some(absolute) = target.absolute {
         again.extend_from_slice(if absolute.scheme == Scheme::Https { b"https://" } else { b"http://" });

@@ -26,7 +26,7 @@ use crate::{
             signed::{Collected, SignedRequest, is_form, is_multipart},
         },
         policy::{
-            Rejection,
+            PolicyRejection,
             access::CallerKind,
             operations::{Found, Operations},
             permit::{JudgedCall, Permit},
@@ -62,7 +62,7 @@ pub struct Subject<'a> {
 
 /// The decision on a call.
 #[derive(Debug)]
-pub struct Decision {
+pub struct DecidedCall {
     /// The proof that the call may be forwarded, or why it may not.
     pub permitted: Result<Permit, Failure>,
     /// The facts about it.
@@ -102,7 +102,7 @@ impl Authorizer {
         subject: &Subject<'_>,
         unread: Option<&mut dyn UnreadBody>,
         stopwatch: &Stopwatch,
-    ) -> Decision {
+    ) -> DecidedCall {
         let mut facts = Facts::default();
         let permitted = if subject.collected.signed {
             let signed = self.permit_signed(subject, unread, stopwatch, &mut facts);
@@ -119,7 +119,7 @@ impl Authorizer {
         if self.sunset.is_some() || !matches!(&permitted, Ok(permit) if permit.kind().is_some()) {
             facts.claimed = Claimed::by_signed(subject.collected);
         }
-        Decision { permitted, facts }
+        DecidedCall { permitted, facts }
     }
 
     /// Permits nearly every call in observe mode.
@@ -135,13 +135,13 @@ impl Authorizer {
                 failure @ (Failure::Parse(_)
                 | Failure::Body(_)
                 | Failure::Policy(
-                    Rejection::TooManyRequests { .. } | Rejection::BrownOut { .. },
+                    PolicyRejection::TooManyRequests { .. } | PolicyRejection::BrownOut { .. },
                 )),
             ) => Err(failure),
             Err(failure) if self.is_always_enforced(subject.collected).await => Err(failure),
             permitted => {
                 facts.observed = permitted.err().map(Box::new);
-                Ok(Permit::danger_for_observed_call())
+                Ok(Permit::danger_without_verification())
             }
         }
     }
@@ -263,7 +263,7 @@ impl Authorizer {
         let url = |call| format!("{}{}", self.origins.base.origin, self.flow.best_of(call));
         let is_of_flow = sent(ProtocolParameter::Callback) || sent(ProtocolParameter::Verifier);
         match failure {
-            Failure::Policy(Rejection::TokenMissing)
+            Failure::Policy(PolicyRejection::TokenMissing)
             | Failure::Verify(verify::Rejection::TokenUnknown)
                 if is_of_flow =>
             {
@@ -271,7 +271,7 @@ impl Authorizer {
                 let urls = calls
                     .map(|call| url(ServiceCall::Token(call)))
                     .join(" and ");
-                Rejection::TokenCallElsewhere { urls }.into()
+                PolicyRejection::TokenCallElsewhere { urls }.into()
             }
             Failure::Shape(ShapeError::Absent(_))
                 if matches!(subject.head.parts.method, Method::GET | Method::HEAD)
@@ -280,7 +280,7 @@ impl Authorizer {
                     && !sent(ProtocolParameter::Signature) =>
             {
                 let url = url(ServiceCall::Page(Page::Authorize));
-                Rejection::PageElsewhere { url }.into()
+                PolicyRejection::PageElsewhere { url }.into()
             }
             failure => failure,
         }
@@ -296,18 +296,18 @@ impl Authorizer {
             };
             let mut permit = permit.map_err(|rejection| self.or_login(subject, rejection));
             if subject.is_described
-                && matches!(permit, Err(Rejection::NoCredentials))
+                && matches!(permit, Err(PolicyRejection::NoCredentials))
                 && is_form(&parts.headers)?
             {
-                permit = Err(Rejection::CredentialsNotSeen);
+                permit = Err(PolicyRejection::CredentialsNotSeen);
             }
             let is_multipart = is_multipart(&parts.headers);
             if subject.has_body
                 && !subject.is_described
-                && matches!(permit, Err(Rejection::NoCredentials))
+                && matches!(permit, Err(PolicyRejection::NoCredentials))
                 && (is_multipart || !parts.headers.contains_key(&header::CONTENT_TYPE))
             {
-                permit = Err(Rejection::CredentialsNotRead { is_multipart });
+                permit = Err(PolicyRejection::CredentialsNotRead { is_multipart });
             }
             return Ok(permit?);
         }
@@ -315,7 +315,7 @@ impl Authorizer {
         // In a description, only its own fields and the caller's address come from the proxy, the rest from the caller.
         let trusted = subject.head.received.trusted && !subject.is_described;
         let user = self.pages.session(&parts.headers, trusted).await?;
-        let user = user.ok_or_else(|| self.or_login(subject, Rejection::NoCredentials))?;
+        let user = user.ok_or_else(|| self.or_login(subject, PolicyRejection::NoCredentials))?;
         let permit = Permit::for_session(user.id, call);
         Ok(permit.map_err(|rejection| self.or_login(subject, rejection))?)
     }
@@ -323,7 +323,7 @@ impl Authorizer {
     /// The rejection of a request without credentials that permit it. A browser that navigates to what a user may open is sent
     /// to the login, and from `/` and `service.path`, where there is nothing for people, to the user's applications.
     #[cold]
-    fn or_login(&self, subject: &Subject<'_>, rejection: Rejection) -> Rejection {
+    fn or_login(&self, subject: &Subject<'_>, rejection: PolicyRejection) -> PolicyRejection {
         let Subject { head, judged, .. } = subject;
         let (found, query) = (judged.found, head.target.query.unwrap_or_default());
         let is_open_to_users = match found {
@@ -336,14 +336,14 @@ impl Authorizer {
         }
         let endpoint = &self.flow.endpoint;
         let page = |mode| format!("{endpoint}?mode={mode}");
-        if rejection != Rejection::NoCredentials || !is_open_to_users {
+        if rejection != PolicyRejection::NoCredentials || !is_open_to_users {
             let is_typed = parts.headers.contains_key(&SEC_FETCH_MODE);
             let location = page("applications");
             let is_of_people =
                 matches!(&*subject.path, b"/") || *subject.path == *endpoint.as_bytes();
             return match found {
                 Found::Unlisted(_) if is_typed && is_of_people => {
-                    Rejection::LoginNeeded { location }
+                    PolicyRejection::LoginNeeded { location }
                 }
                 _ => rejection,
             };
@@ -362,23 +362,24 @@ impl Authorizer {
             location.push_str("&return_to=");
             location.extend(utf8_percent_encode(back, ESCAPED));
         }
-        Rejection::LoginNeeded { location }
+        PolicyRejection::LoginNeeded { location }
     }
 
     /// A session opens an operation only to the service's own pages.
-    fn check_same_origin(&self, subject: &Subject<'_>) -> Result<(), Rejection> {
-        let single =
-            |name| single(&subject.head.parts.headers, name).map_err(|_| Rejection::CrossSite);
+    fn check_same_origin(&self, subject: &Subject<'_>) -> Result<(), PolicyRejection> {
+        let single = |name| {
+            single(&subject.head.parts.headers, name).map_err(|_| PolicyRejection::CrossSite)
+        };
         if !self.origins.is_base(&subject.head.received) {
-            return Err(Rejection::CrossSite);
+            return Err(PolicyRejection::CrossSite);
         }
         match single(&SEC_FETCH_SITE)? {
             Some(b"same-origin" | b"none") => Ok(()),
-            Some(_) => Err(Rejection::CrossSite),
+            Some(_) => Err(PolicyRejection::CrossSite),
             None if subject.is_plain_read() => Ok(()),
             None => match single(&header::ORIGIN)? {
                 Some(origin) if origin == self.origins.base.origin.to_string().as_bytes() => Ok(()),
-                _ => Err(Rejection::CrossSite),
+                _ => Err(PolicyRejection::CrossSite),
             },
         }
     }

@@ -41,13 +41,13 @@ use crate::{
 pub enum Failure {
     /// A rejection: it breaks the rules of HTTP.
     #[error(transparent)]
-    Parse(parse::Rejection),
+    Parse(parse::ParseRejection),
     /// A rejection: its body is not taken.
     #[error(transparent)]
     Body(BodyRejection),
     /// A rejection: it goes nowhere.
     #[error(transparent)]
-    Route(route::Rejection),
+    Route(route::RouteRejection),
     /// A rejection: the `oauth_` parameters are malformed, missing, repeated or of an unknown kind.
     #[error(transparent)]
     Shape(ShapeError),
@@ -56,10 +56,10 @@ pub enum Failure {
     Verify(verify::Rejection),
     /// A rejection: it is not permitted.
     #[error(transparent)]
-    Policy(policy::Rejection),
+    Policy(policy::PolicyRejection),
     /// A rejection: nothing is given out for it.
     #[error(transparent)]
-    Issue(issue::Rejection),
+    Issue(issue::IssueRejection),
     /// A rejection: it cannot be forwarded.
     #[error(transparent)]
     Forward(forward::Rejection),
@@ -119,13 +119,13 @@ impl Failure {
 }
 
 cold_from!(Failure {
-    parse::Rejection as it => Self::Parse(it),
+    parse::ParseRejection as it => Self::Parse(it),
     BodyRejection as it => Self::Body(it),
-    route::Rejection as it => Self::Route(it),
+    route::RouteRejection as it => Self::Route(it),
     ShapeError as it => Self::Shape(it),
     verify::Rejection as it => Self::Verify(it),
-    policy::Rejection as it => Self::Policy(it),
-    issue::Rejection as it => Self::Issue(it),
+    policy::PolicyRejection as it => Self::Policy(it),
+    issue::IssueRejection as it => Self::Issue(it),
     forward::Rejection as it => Self::Forward(it),
     verify::Fault as it => Self::Unverifiable(it),
     forward::Fault as it => Self::Upstream(it),

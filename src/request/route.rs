@@ -30,7 +30,7 @@ use crate::{
 
 /// Why a request has no route.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Rejection {
+pub enum RouteRejection {
     /// The service does not have this host.
     #[error("Host names no public URL of this service; use {public}")]
     Misdirected {
@@ -64,7 +64,7 @@ pub enum Rejection {
     },
 }
 
-impl Rejection {
+impl RouteRejection {
     /// The content of the response.
     pub fn problem(&self) -> Problem {
         match self {
@@ -84,7 +84,7 @@ impl Rejection {
 
 /// The part of the program that a request is for.
 #[derive(Debug)]
-pub enum Target<'o, 'r> {
+pub enum Route<'o, 'r> {
     /// A token call; `None` where neither path nor query name it: see [`Params::token_call`].
     Token(Option<TokenCall>),
     /// A token call that its parameters or its form name, or else a call to the API, which has the same path.
@@ -137,14 +137,14 @@ impl Params {
     /// nothing names one.
     ///
     /// # Errors
-    /// [`Rejection::ModeNotOnce`], [`Rejection::ModeUnknown`] and [`Rejection::MethodNotAllowed`].
+    /// [`RouteRejection::ModeNotOnce`], [`RouteRejection::ModeUnknown`] and [`RouteRejection::MethodNotAllowed`].
     pub fn token_call(
         &self,
         named: Option<TokenCall>,
         head: &Head<'_>,
         form: &[u8],
         parameters: &Parameters,
-    ) -> Result<Option<TokenCall>, Rejection> {
+    ) -> Result<Option<TokenCall>, RouteRejection> {
         let in_form = self.mode_of_form(head, form)?;
         let call = match (named, in_form) {
             (Some(call), None) | (None, Some(ServiceCall::Token(call))) => call,
@@ -157,7 +157,7 @@ impl Params {
             (None, None) => return Ok(None),
             // The mode of a page belongs in the query.
             (Some(_), Some(_)) | (None, Some(_)) => {
-                return Err(Rejection::ModeNotOnce);
+                return Err(RouteRejection::ModeNotOnce);
             }
         };
         check_method(ServiceCall::Token(call), &head.parts.method)?;
@@ -167,16 +167,20 @@ impl Params {
     /// Checks that the form of a page does not name a mode too.
     ///
     /// # Errors
-    /// [`Rejection::ModeNotOnce`] and [`Rejection::ModeUnknown`].
-    pub fn check_page_form(&self, head: &Head<'_>, form: &[u8]) -> Result<(), Rejection> {
+    /// [`RouteRejection::ModeNotOnce`] and [`RouteRejection::ModeUnknown`].
+    pub fn check_page_form(&self, head: &Head<'_>, form: &[u8]) -> Result<(), RouteRejection> {
         match self.mode_of_form(head, form)? {
             None => Ok(()),
-            Some(_) => Err(Rejection::ModeNotOnce),
+            Some(_) => Err(RouteRejection::ModeNotOnce),
         }
     }
 
     /// The `mode` of a form. Under the other paths, which name the call themselves, it is a parameter like any other.
-    fn mode_of_form(&self, head: &Head<'_>, form: &[u8]) -> Result<Option<ServiceCall>, Rejection> {
+    fn mode_of_form(
+        &self,
+        head: &Head<'_>,
+        form: &[u8],
+    ) -> Result<Option<ServiceCall>, RouteRejection> {
         if head.target.path == self.flow.endpoint.as_bytes() {
             self.by_mode(form)
         } else {
@@ -185,25 +189,25 @@ impl Params {
     }
 
     /// The call or the page that `mode` names in a query or a form; `None` if it is not there.
-    fn by_mode(&self, pairs: &[u8]) -> Result<Option<ServiceCall>, Rejection> {
-        let mode = fields::parameter(pairs, "mode").map_err(|_| Rejection::ModeNotOnce)?;
+    fn by_mode(&self, pairs: &[u8]) -> Result<Option<ServiceCall>, RouteRejection> {
+        let mode = fields::parameter(pairs, "mode").map_err(|_| RouteRejection::ModeNotOnce)?;
         let exchange = ServiceCall::Token(TokenCall::Exchange);
         let known = |mode: Cow<'_, str>| {
             let mut entries = SERVICE.into_iter();
             let named = entries.find(|it| it.mode == Some(&*mode));
             let named = named.filter(|it| self.exchange || it.call != exchange);
-            named.map(|it| it.call).ok_or(Rejection::ModeUnknown)
+            named.map(|it| it.call).ok_or(RouteRejection::ModeUnknown)
         };
         mode.map(known).transpose()
     }
 
     /// The call or the page that path and query name; `None` under other paths.
-    fn named(&self, head: &Head<'_>) -> Result<Option<Target<'static, 'static>>, Rejection> {
+    fn named(&self, head: &Head<'_>) -> Result<Option<Route<'static, 'static>>, RouteRejection> {
         let target = &head.target;
         let call = match target.path {
             path if path == self.flow.endpoint.as_bytes() => {
                 match self.by_mode(target.query.unwrap_or_default())? {
-                    None => return Ok(Some(Target::Token(None))),
+                    None => return Ok(Some(Route::Token(None))),
                     Some(call) => call,
                 }
             }
@@ -218,9 +222,9 @@ impl Params {
         };
         check_method(call, &head.parts.method)?;
         Ok(Some(match call {
-            ServiceCall::Token(call) => Target::Token(Some(call)),
-            ServiceCall::Page(page) => Target::Page(page),
-            ServiceCall::JwkSet => Target::JwkSet,
+            ServiceCall::Token(call) => Route::Token(Some(call)),
+            ServiceCall::Page(page) => Route::Page(page),
+            ServiceCall::JwkSet => Route::JwkSet,
         }))
     }
 
@@ -239,12 +243,12 @@ const MAX_HOST_CHARS: usize = 255;
 /// Finds the part of the program that a request is for.
 ///
 /// # Errors
-/// [`Rejection`]
+/// [`RouteRejection`]
 pub fn route<'o, 'r>(
     params: &Params,
     origins: &'o Origins,
     head: &Head<'r>,
-) -> Result<Target<'o, 'r>, Rejection> {
+) -> Result<Route<'o, 'r>, RouteRejection> {
     let (received, target) = (&head.received, &head.target);
     let is_base = origins.is_base(received);
     let has_pages = is_base || origins.is_page_host(received);
@@ -252,23 +256,23 @@ pub fn route<'o, 'r>(
     let mut is_undecided = false;
     if has_pages {
         match params.named(head)? {
-            Some(Target::Token(None)) => is_undecided = is_base,
-            Some(page @ Target::Page(_)) => return Ok(page),
+            Some(Route::Token(None)) => is_undecided = is_base,
+            Some(page @ Route::Page(_)) => return Ok(page),
             Some(named) if is_base => return Ok(named),
             _ => {}
         }
     }
     let url = match origins.choose(received, target.path) {
         Some(url) => url,
-        None if is_undecided => return Ok(Target::Token(None)),
+        None if is_undecided => return Ok(Route::Token(None)),
         None if has_pages && target.path == b"/" => {
             check_method(ServiceCall::Page(Page::Home), &head.parts.method)?;
-            return Ok(Target::Page(Page::Home));
+            return Ok(Route::Page(Page::Home));
         }
-        None if has_pages => return Err(Rejection::NotFound(params.authorize_hint(head))),
+        None if has_pages => return Err(RouteRejection::NotFound(params.authorize_hint(head))),
         None => {
             let host = received.authority.host.chars();
-            return Err(Rejection::Misdirected {
+            return Err(RouteRejection::Misdirected {
                 host: host.take(MAX_HOST_CHARS).collect(),
                 public: origins.all_urls(),
             });
@@ -277,7 +281,7 @@ pub fn route<'o, 'r>(
     let (path, restored_prefix) = match origins.prefix_mode {
         PrefixMode::Keep => {
             if !url.prefix.is_empty() && target::climbs(&target.path[url.prefix.len()..]) {
-                return Err(Rejection::PathAbovePrefix);
+                return Err(RouteRejection::PathAbovePrefix);
             }
             (target.path, "")
         }
@@ -293,15 +297,15 @@ pub fn route<'o, 'r>(
         path,
     };
     Ok(match is_undecided {
-        true => Target::TokenOrApi(call),
-        false => Target::Api(call),
+        true => Route::TokenOrApi(call),
+        false => Route::Api(call),
     })
 }
 
-fn check_method(call: ServiceCall, method: &Method) -> Result<(), Rejection> {
+fn check_method(call: ServiceCall, method: &Method) -> Result<(), RouteRejection> {
     let allow = call.methods();
     match allow.has(method) {
         true => Ok(()),
-        false => Err(Rejection::MethodNotAllowed { allow }),
+        false => Err(RouteRejection::MethodNotAllowed { allow }),
     }
 }

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use countersign::{operator::admin::readiness::Readiness, run::{app::{live, services::Services}, config}, base::{clock::{Clock, UnixTime}, peer::Peer, secret::Secret}, request::{forward::pool, policy::rate::Rate, verify::{Verifier, nonces::Nonces}}, gateway::{forward_auth::Gate, proxy::{Phase, Shared, Worker}}, provider::{login::{LoginBackend, LoginError, LoginFuture, Throttle}, pages}, records::{nonce::{LocalWindow, OnLost, Params}, store::{
+use countersign::{operator::admin::readiness::Readiness, run::{app::{live, services::Services}, config}, base::{clock::{Clock, UnixTime}, peer::Peer, secret::Secret}, request::{forward::pool, policy::rate::Rate, verify::{Verifier, nonces::Nonces}}, gateway::{forward_auth::ForwardAuthHandler, proxy::{Phase, Shared, Worker}}, provider::{login::{LoginBackend, LoginError, LoginFuture, Throttle}, pages}, records::{nonce::{LocalWindow, OnLost, Params}, store::{
         Store,
         cached::{self, Cached},
         feed::ChangeHub,

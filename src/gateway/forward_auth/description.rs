@@ -8,7 +8,7 @@ use crate::{
     base::fields::all,
     oauth::Authority,
     request::parse::{
-        Rejection,
+        ParseRejection,
         origin::{INVALID_HOST, Origins, X_FORWARDED_HOST, X_FORWARDED_PROTO},
         target::{INVALID_BYTE, INVALID_FORM},
     },
@@ -23,7 +23,8 @@ static X_FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 /// The path in front of the described one in [`Way::Verify`].
 const VERIFY: &str = "/verify";
 
-const INVALID_SCHEME: Rejection = Rejection::Malformed("the described scheme is not http or https");
+const INVALID_SCHEME: ParseRejection =
+    ParseRejection::Malformed("the described scheme is not http or https");
 
 /// The way in which the proxy in front describes a request, by the path of its own request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub(super) struct Described {
 
 impl Way {
     /// The way of this path, if it is one.
-    pub(super) fn of(uri: &Uri) -> Option<Self> {
+    pub(super) fn by_path(uri: &Uri) -> Option<Self> {
         match uri.path() {
             _ if uri.authority().is_some() => None,
             "/nginx" => Some(Self::Nginx),
@@ -60,8 +61,8 @@ impl Way {
     /// Makes the head of the described request from the one that describes it.
     ///
     /// # Errors
-    /// [`Rejection::Malformed`]: a field of the way is missing, empty, repeated or not valid.
-    pub(super) fn read(self, parts: &mut Parts) -> Result<Described, Rejection> {
+    /// [`ParseRejection::Malformed`]: a field of the way is missing, empty, repeated or not valid.
+    pub(super) fn read(self, parts: &mut Parts) -> Result<Described, ParseRejection> {
         let headers = &mut parts.headers;
         let (method, scheme, host, target) = match self {
             Self::Nginx => {
@@ -87,7 +88,7 @@ impl Way {
         };
         if let Some(method) = method {
             parts.method = Method::from_bytes(method.as_bytes())
-                .map_err(|_| Rejection::Malformed("the described method is malformed"))?;
+                .map_err(|_| ParseRejection::Malformed("the described method is malformed"))?;
         }
         parts.uri = target.into();
         // A proxy that takes `Upgrade` out of the description, as one of a connection, may still pass it on.
@@ -104,21 +105,21 @@ impl Described {
     ///
     /// # Errors
     /// [`INVALID_HOST`]
-    pub(super) fn authority(&self) -> Result<Authority<'_>, Rejection> {
+    pub(super) fn authority(&self) -> Result<Authority<'_>, ParseRejection> {
         Authority::parse(self.host.as_bytes()).map_err(|_| INVALID_HOST)
     }
 
     /// The scheme; if none is described, that of the public URLs at this host.
     ///
     /// # Errors
-    /// [`Rejection::Malformed`] if that is not one scheme.
+    /// [`ParseRejection::Malformed`] if that is not one scheme.
     pub(super) fn scheme(
         &self,
         origins: &Origins,
         authority: &Authority<'_>,
-    ) -> Result<Scheme, Rejection> {
+    ) -> Result<Scheme, ParseRejection> {
         let scheme = self.scheme.or_else(|| origins.only_scheme(authority));
-        scheme.ok_or(Rejection::Malformed(
+        scheme.ok_or(ParseRejection::Malformed(
             "X-Forwarded-Proto is missing, and the host has public URLs of both schemes",
         ))
     }
@@ -137,18 +138,18 @@ pub(super) fn head_bytes(parts: &Parts) -> usize {
 }
 
 /// Takes the only line of a field of the way, which is not empty.
-fn take(headers: &mut HeaderMap, name: &HeaderName) -> Result<HeaderValue, Rejection> {
+fn take(headers: &mut HeaderMap, name: &HeaderName) -> Result<HeaderValue, ParseRejection> {
     let is_once = all(headers, name).nth(1).is_none();
     let value = headers
         .remove(name)
         .filter(|value| is_once && !value.is_empty());
-    value.ok_or(Rejection::Malformed(
+    value.ok_or(ParseRejection::Malformed(
         "a field that describes the request is missing, empty or repeated",
     ))
 }
 
 /// Splits an absolute URL into scheme, host and target. Unlike a parser for browsers it repairs nothing.
-fn split_url(url: &HeaderValue) -> Result<(Scheme, HeaderValue, PathAndQuery), Rejection> {
+fn split_url(url: &HeaderValue) -> Result<(Scheme, HeaderValue, PathAndQuery), ParseRejection> {
     let text = url.to_str().map_err(|_| INVALID_BYTE)?;
     let (scheme, rest) = text.split_once("://").ok_or(INVALID_FORM)?;
     let end = rest.find('/').ok_or(INVALID_FORM)?;
@@ -157,13 +158,13 @@ fn split_url(url: &HeaderValue) -> Result<(Scheme, HeaderValue, PathAndQuery), R
     Ok((Scheme::parse(scheme).ok_or(INVALID_SCHEME)?, host, target))
 }
 
-fn take_scheme(headers: &mut HeaderMap) -> Result<Scheme, Rejection> {
+fn take_scheme(headers: &mut HeaderMap) -> Result<Scheme, ParseRejection> {
     let scheme = take(headers, &X_FORWARDED_PROTO)?;
     Scheme::of_forwarded(scheme.as_bytes()).ok_or(INVALID_SCHEME)
 }
 
 /// Reads a path with its query. A fragment is rejected: the proxy in front may pass it on, and [`PathAndQuery`] drops it.
-fn parse_target(text: &[u8]) -> Result<PathAndQuery, Rejection> {
+fn parse_target(text: &[u8]) -> Result<PathAndQuery, ParseRejection> {
     if text.first() != Some(&b'/') {
         return Err(INVALID_FORM);
     }

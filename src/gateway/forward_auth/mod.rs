@@ -17,7 +17,7 @@ use crate::{
     request::{
         parse::{self, signed::Collected},
         policy::permit::Permit,
-        route::{self, Target},
+        route::{self, Route},
     },
     wire::{
         origin::Scheme,
@@ -38,13 +38,13 @@ const DESCRIPTION_FIELDS: usize = 20;
 const DESCRIPTION_BYTES: usize = 8 << 10;
 
 /// Answers the proxy in front.
-pub struct Gate {
+pub struct ForwardAuthHandler {
     worker: Rc<Worker>,
     /// The limits of the worker, and those of descriptions that follow from them.
     limits: RefCell<(Rc<Limits>, Rc<Limits>)>,
 }
 
-impl Gate {
+impl ForwardAuthHandler {
     /// Decides as this worker does.
     pub fn new(worker: Rc<Worker>) -> Self {
         let limits = worker.limits();
@@ -73,7 +73,7 @@ async fn decide(
     record: &mut RequestRecord,
 ) -> Result<(Permit, HeaderMap), Failure> {
     if description::head_bytes(parts) > live.limits.head_bytes {
-        return Err(parse::Rejection::HeadTooLarge.into());
+        return Err(parse::ParseRejection::HeadTooLarge.into());
     }
     let authority = described.authority()?;
     let scheme = described.scheme(&live.origins, &authority)?;
@@ -84,19 +84,19 @@ async fn decide(
     };
     let (names, head, target) = proxy::routed(live, parts, 0, caller, record, receive)?;
     let (call, collected) = match target {
-        Target::Api(call) => (call, None),
-        Target::TokenOrApi(call) => {
+        Route::Api(call) => (call, None),
+        Route::TokenOrApi(call) => {
             let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
-            let collected = Collected::of(&parts.headers, &head.target, memory, &limits)?;
+            let collected = Collected::of_head(&parts.headers, &head.target, memory, &limits)?;
             let named = live
                 .route
                 .token_call(None, &head, b"", &collected.parameters)?;
             match named {
-                Some(_) => return Err(route::Rejection::NotForApi.into()),
+                Some(_) => return Err(route::RouteRejection::NotForApi.into()),
                 None => (call, Some(collected)),
             }
         }
-        _ => return Err(route::Rejection::NotForApi.into()),
+        _ => return Err(route::RouteRejection::NotForApi.into()),
     };
     let incoming = IncomingCall {
         head: &head,
@@ -139,7 +139,7 @@ fn for_nginx(mut own: OwnResponse) -> OwnResponse {
     own.field("X-Countersign-Status", status)
 }
 
-impl Handler for Gate {
+impl Handler for ForwardAuthHandler {
     fn limits(&self) -> Rc<Limits> {
         let limits = self.worker.limits();
         let mut known = self.limits.borrow_mut();
@@ -190,10 +190,10 @@ impl Handler for Gate {
         let live = &*current.live;
         let (mut parts, body) = request.into_parts();
         let (caller, asked) = (Rc::clone(body.caller()), parts.method.clone());
-        let way = Way::of(&parts.uri);
+        let way = Way::by_path(&parts.uri);
         let described = match way {
             Some(way) => way.read(&mut parts).map_err(Failure::from),
-            None => Err(route::Rejection::NotFound(None).into()),
+            None => Err(route::RouteRejection::NotFound(None).into()),
         };
         let peer = caller.peer.address;
         // Its request id and its place in a trace are the caller's.

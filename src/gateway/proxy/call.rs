@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     base::cold,
-    gateway::authorize::{Decision, Subject},
+    gateway::authorize::{DecidedCall, Subject},
     oauth::{Deviation, Place, Placement},
     provider::respond::Failure,
     request::{
@@ -140,7 +140,7 @@ pub async fn decide(
     let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
     let mut collected = match incoming.collected {
         Some(collected) => collected,
-        None => Collected::of(&parts.headers, &head.target, memory, &limits)?,
+        None => Collected::of_head(&parts.headers, &head.target, memory, &limits)?,
     };
     if let CallBody::Received(body) = &mut body
         && let Err(failure) = read_body(live, head, &judged, &mut collected, body).await
@@ -175,7 +175,7 @@ pub async fn decide(
     let unread = unsigned.as_mut().filter(|_| is_readable);
     let unread = unread.map(|unread| unread as &mut dyn UnreadBody);
     let deciding = authorizer.decide(&subject, unread, &record.stopwatch);
-    let Decision { permitted, facts } = deciding.await;
+    let DecidedCall { permitted, facts } = deciding.await;
     if facts.verify.is_none() {
         // The time until now is not the API's.
         record.stopwatch.lap();
@@ -208,13 +208,13 @@ fn check_path(live: &Live, call: &ApiCall<'_, '_>, body: &CallBody<'_>) -> Resul
         CallBody::Described => &call.url.prefix,
     };
     if !below.is_empty() && target::climbs(call.path) {
-        return Err(route::Rejection::PathAbovePrefix.into());
+        return Err(route::RouteRejection::PathAbovePrefix.into());
     }
     if live.conventions != Conventions::Off
         && let Some(rule) = conventions::broken_rule(call.path)
     {
         if live.conventions == Conventions::Enforce {
-            return Err(policy::Rejection::Convention(rule).into());
+            return Err(policy::PolicyRejection::Convention(rule).into());
         }
         let path = String::from_utf8_lossy(call.path);
         tracing::info!(%path, rule, "path convention broken");
@@ -371,7 +371,10 @@ impl Worker {
         record: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Failure> {
         let (live, pool) = (&current.live, current.pool.as_ref());
-        let (params, pool) = (&live.forward, pool.ok_or(route::Rejection::NotFound(None))?);
+        let (params, pool) = (
+            &live.forward,
+            pool.ok_or(route::RouteRejection::NotFound(None))?,
+        );
         let handshake = call.handshake.take();
         let present = call.names.present;
         record.dropped_upgrade = handshake.is_none()

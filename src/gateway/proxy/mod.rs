@@ -33,7 +33,7 @@ use crate::{
             origin::RequestOrigin,
             signed::Collected,
         },
-        route::{self, ApiCall, Page, Target, TokenCall},
+        route::{self, ApiCall, Page, Route, TokenCall},
         verify::Verifier,
     },
     telemetry::{
@@ -124,7 +124,7 @@ pub struct Current {
 
 impl Current {
     /// The configuration of now; connections to the API stay if `before` opened them by the same rules.
-    fn of(shared: &Shared, before: Option<&Self>) -> (u64, Rc<Self>) {
+    fn load(shared: &Shared, before: Option<&Self>) -> (u64, Rc<Self>) {
         let generation = shared.generation.load(Ordering::Acquire);
         let live = shared.live.load_full();
         let pool = match before {
@@ -142,7 +142,7 @@ impl Current {
 impl Worker {
     /// A worker without connections.
     pub fn new(shared: Arc<Shared>) -> Self {
-        let current = RefCell::new(Current::of(&shared, None));
+        let current = RefCell::new(Current::load(&shared, None));
         Self {
             shared,
             // Without randomness nothing else starts; the ids of workers would only look alike.
@@ -191,7 +191,7 @@ impl Worker {
         let generation = self.shared.generation.load(Ordering::Relaxed);
         let mut current = self.current.borrow_mut();
         if current.0 != generation {
-            *current = Current::of(&self.shared, Some(&current.1));
+            *current = Current::load(&self.shared, Some(&current.1));
         }
         Rc::clone(&current.1)
     }
@@ -219,11 +219,11 @@ impl Worker {
         let receive = |target: &_| live.origins.receive(parts, target, caller.peer);
         let (names, head, target) = routed(live, parts, body_bytes, &caller, record, receive)?;
         let (call, collected) = match target {
-            Target::Api(_) | Target::TokenOrApi(_) if is_last => {
+            Route::Api(_) | Route::TokenOrApi(_) if is_last => {
                 return Ok(options(&parts.method, record));
             }
-            Target::Api(call) if current.pool.is_some() => (call, None),
-            Target::TokenOrApi(call) if current.pool.is_some() => {
+            Route::Api(call) if current.pool.is_some() => (call, None),
+            Route::TokenOrApi(call) if current.pool.is_some() => {
                 let responding = self.respond_or_collect(live, &head, &call, &mut body, record);
                 match cold::boxed(responding).await? {
                     Ok(response) => return Ok(response),
@@ -231,8 +231,8 @@ impl Worker {
                 }
             }
             // Without an API, all that comes to this path is a token call.
-            Target::TokenOrApi(_) => {
-                let token = Target::Token(None);
+            Route::TokenOrApi(_) => {
+                let token = Route::Token(None);
                 return cold::boxed(self.respond_itself(live, token, &head, body, record)).await;
             }
             own => return cold::boxed(self.respond_itself(live, own, &head, body, record)).await,
@@ -283,7 +283,7 @@ impl Worker {
     async fn respond_itself(
         &self,
         live: &Live,
-        target: Target<'_, '_>,
+        target: Route<'_, '_>,
         head: &Head<'_>,
         body: RequestBody,
         record: &mut RequestRecord,
@@ -291,7 +291,7 @@ impl Worker {
         let parts = head.parts;
         match target {
             // Somebody has typed the address of the token endpoint.
-            Target::Token(None)
+            Route::Token(None)
                 if head.target.query.is_none()
                     && !parts.headers.contains_key(header::AUTHORIZATION)
                     && parts.headers.contains_key(&SEC_FETCH_MODE)
@@ -299,25 +299,27 @@ impl Worker {
             {
                 page(live, Page::Home, head, body, record).await
             }
-            Target::Token(named) => {
+            Route::Token(named) => {
                 let mut body = body;
                 let responded = {
                     let responding = pin!(token(live, named, head, (&mut body, true), record));
                     self.deciding(responding).await?
                 };
-                let own = responded.map_err(|_| route::Rejection::ModeNotOnce)?;
+                let own = responded.map_err(|_| route::RouteRejection::ModeNotOnce)?;
                 Ok(own_response(own, &parts.method, record))
             }
-            Target::JwkSet => {
+            Route::JwkSet => {
                 record.operation = Served::Page;
-                let set = jwk_set(live).ok_or(route::Rejection::NotFound(None))?;
+                let set = jwk_set(live).ok_or(route::RouteRejection::NotFound(None))?;
                 Ok(own_response(set, &parts.method, record))
             }
-            Target::Page(page) => {
+            Route::Page(page) => {
                 let responding = pin!(self::page(live, page, head, body, record));
                 self.deciding(responding).await
             }
-            Target::Api(_) | Target::TokenOrApi(_) => Err(route::Rejection::NotFound(None).into()),
+            Route::Api(_) | Route::TokenOrApi(_) => {
+                Err(route::RouteRejection::NotFound(None).into())
+            }
         }
     }
 
@@ -416,8 +418,10 @@ pub fn routed<'l, 'r>(
     body_bytes: u64,
     caller: &Caller,
     record: &mut RequestRecord,
-    receive: impl FnOnce(&parse::target::Target<'r>) -> Result<RequestOrigin<'r>, parse::Rejection>,
-) -> Result<(FieldNames, Head<'r>, Target<'l, 'r>), Failure> {
+    receive: impl FnOnce(
+        &parse::target::RequestTarget<'r>,
+    ) -> Result<RequestOrigin<'r>, parse::ParseRejection>,
+) -> Result<(FieldNames, Head<'r>, Route<'l, 'r>), Failure> {
     let names = head::check(parts, body_bytes, &live.limits)?;
     if request::is_back(&parts.headers, &names, &live.forward) {
         return Err(forward::Rejection::LoopDetected.into());
@@ -447,7 +451,7 @@ async fn token(
 }
 
 /// The target of a request with OPTIONS that is for the server as a whole (RFC 9110 §9.3.7).
-const ASTERISK: parse::target::Target<'static> = parse::target::Target {
+const ASTERISK: parse::target::RequestTarget<'static> = parse::target::RequestTarget {
     absolute: None,
     path: b"*",
     query: None,

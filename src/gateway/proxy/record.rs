@@ -106,7 +106,7 @@ fn denied_by(failure: &Failure) -> Option<&'static str> {
 
 const fn unmet_rule(failure: &Failure) -> Option<&UnmetRule> {
     match failure {
-        Failure::Policy(policy::Rejection::NotPermitted { unmet, .. }) => unmet.as_ref(),
+        Failure::Policy(policy::PolicyRejection::NotPermitted { unmet, .. }) => unmet.as_ref(),
         _ => None,
     }
 }
@@ -389,7 +389,7 @@ impl RequestRecord {
             secret = self.facts.previous_secret.then_some("previous"),
             upgrade = self.dropped_upgrade.then_some("dropped"),
             host = failure.and_then(|failure| match failure {
-                Failure::Route(route::Rejection::Misdirected { host, .. }) => Some(display(host)),
+                Failure::Route(route::RouteRejection::Misdirected { host, .. }) => Some(display(host)),
                 _ => None,
             }),
             reason = self.facts.observed.as_deref().map(|observed| respond::verdict(observed).as_str()),

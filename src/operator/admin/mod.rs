@@ -34,7 +34,7 @@ use crate::{
         login::PasswordPool,
         respond::{self, Format, OwnResponse, frame::Frame, theme::Theme},
     },
-    request::parse::{Rejection, origin::INVALID_HOST},
+    request::parse::{ParseRejection, origin::INVALID_HOST},
     telemetry::{
         heartbeats::HUNG_AFTER,
         metrics::{CONTENT_TYPE, Verdict},
@@ -107,7 +107,7 @@ pub struct Backend {
 }
 
 impl Admin {
-    async fn page(&self, mut request: Request<RequestBody>) -> Result<OwnResponse, Rejection> {
+    async fn page(&self, mut request: Request<RequestBody>) -> Result<OwnResponse, ParseRejection> {
         let path = request.uri().path();
         let is_open =
             matches!(path, "/healthz" | "/readyz") || path == "/metrics" && !self.is_probe;
@@ -124,7 +124,7 @@ impl Admin {
             _ if (is_open || is_jwk_set)
                 && !matches!(*request.method(), Method::GET | Method::HEAD) =>
             {
-                Err(Rejection::MethodNotAllowed { allow: "GET, HEAD" })
+                Err(ParseRejection::MethodNotAllowed { allow: "GET, HEAD" })
             }
             "/healthz" => Ok(match self.readiness.heartbeats.hung(HUNG_AFTER) {
                 None => text(200, "ok\n"),
@@ -174,7 +174,7 @@ impl Admin {
 
     /// A page in the operator's browser could reach a loopback address under a host name of its own, but it cannot send an
     /// address, a name under `localhost`, or a name of `admin.hosts`, as Host or in the target.
-    fn check_host(&self, request: &Request<RequestBody>) -> Result<(), Rejection> {
+    fn check_host(&self, request: &Request<RequestBody>) -> Result<(), ParseRejection> {
         let host = single(request.headers(), &header::HOST).ok().flatten();
         let host = Authority::parse(host.unwrap_or_default()).map_err(|_| INVALID_HOST)?;
         let named = Authority::parse(host_of(request)).map_err(|_| INVALID_HOST)?;
@@ -183,7 +183,7 @@ impl Admin {
             .all(|named| self.is_own_host(named.host))
         {
             true => Ok(()),
-            false => Err(Rejection::Misdirected),
+            false => Err(ParseRejection::Misdirected),
         }
     }
 

@@ -4,7 +4,7 @@ use super::Endpoints;
 use crate::{
     base::{random, secret::Secret},
     provider::{
-        issue::Rejection,
+        issue::IssueRejection,
         respond::{Failure, OwnResponse},
     },
     records::store::{
@@ -28,7 +28,7 @@ pub(super) async fn respond(
     verified: &Verified,
 ) -> Result<OwnResponse, Failure> {
     let Credential::RequestToken(signer) = verified.credential() else {
-        return Err(Rejection::TokenUnknown.into());
+        return Err(IssueRejection::TokenUnknown.into());
     };
 
     let verifier = request.credentials.verifier.unwrap_or_default();
@@ -66,12 +66,12 @@ pub(super) async fn respond(
             pairs.extend(described.filter_map(|(name, field)| Some((&**name, field.of(&user)?))));
             return Ok(OwnResponse::form(&pairs, Verdict::AccessTokenIssued));
         }
-        Exchanged::Unknown => Rejection::TokenUnknown,
-        Exchanged::Expired => Rejection::TokenExpired,
-        Exchanged::Used => Rejection::TokenUsed,
-        Exchanged::Undecided => Rejection::TokenUndecided,
-        Exchanged::Denied => Rejection::TokenDenied,
-        Exchanged::WrongVerifier => Rejection::VerifierWrong,
+        Exchanged::Unknown => IssueRejection::TokenUnknown,
+        Exchanged::Expired => IssueRejection::TokenExpired,
+        Exchanged::Used => IssueRejection::TokenUsed,
+        Exchanged::Undecided => IssueRejection::TokenUndecided,
+        Exchanged::Denied => IssueRejection::TokenDenied,
+        Exchanged::WrongVerifier => IssueRejection::VerifierWrong,
     };
     Err(rejection.into())
 }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The rules of the exchange.
-pub struct Exchange {
+pub struct TokenExchange {
     /// `exchange.audience`
     pub audience: String,
     /// `exchange.ttl`
@@ -30,7 +30,7 @@ pub struct Exchange {
 /// The token has expired since it was verified, no key can sign, or there is no randomness.
 pub(super) fn respond(endpoints: &Endpoints, verified: &Verified) -> Result<OwnResponse, Failure> {
     let exchange = endpoints.exchange.as_ref();
-    let exchange = exchange.ok_or(route::Rejection::ModeUnknown)?;
+    let exchange = exchange.ok_or(route::RouteRejection::ModeUnknown)?;
     let Credential::AccessToken(access) = verified.credential() else {
         return Err(Rejection::TokenUnknown.into());
     };

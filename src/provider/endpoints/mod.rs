@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 
 use http_body::Body as _;
 
-pub use self::exchange::Exchange;
+pub use self::exchange::TokenExchange;
 use crate::{
     base::clock::Clock,
     oauth::{Deviation, Placement, ProtocolParameter, ShapeError},
@@ -82,7 +82,7 @@ pub struct Endpoints {
     /// The end of OAuth 1.0a, if it is planned.
     pub sunset: Option<Arc<Sunset>>,
     /// The exchange for OAuth 2, if it is on.
-    pub exchange: Option<Exchange>,
+    pub exchange: Option<TokenExchange>,
     /// The clock.
     pub clock: Clock,
 }
@@ -105,7 +105,7 @@ impl Endpoints {
         let headers = &head.parts.headers;
         let limits = body.caller().limits();
         let memory = body.caller().reserve(&API_FORMS);
-        let mut collected = Collected::of(headers, &head.target, memory, &limits)?;
+        let mut collected = Collected::of_head(headers, &head.target, memory, &limits)?;
         if !body.is_end_stream() && is_form(headers)? {
             if may_reject_early && let Err(failure) = self.check_before_form(&collected).await {
                 facts.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
@@ -133,7 +133,7 @@ impl Endpoints {
         facts: &mut Facts,
     ) -> Result<OwnResponse, Failure> {
         if !collected.signed {
-            return Err(policy::Rejection::NoCredentials.into());
+            return Err(policy::PolicyRejection::NoCredentials.into());
         }
         let (purpose, placement, needed): (_, _, &[_]) = match call {
             TokenCall::RequestToken => (Purpose::RequestToken, Placement::FlowApart, &[]),

@@ -4,7 +4,7 @@ use super::{Endpoints, callback_absent, callback_in_place};
 use crate::{
     base::random,
     provider::{
-        issue::{Rejection, callback, permissions},
+        issue::{IssueRejection, callback, permissions},
         respond::{Failure, OwnResponse},
     },
     records::store::{
@@ -30,18 +30,18 @@ pub(super) async fn respond(
     let requested = sent.or_else(|| callback_in_place(consumer).map(str::as_bytes));
     let requested = requested.ok_or_else(callback_absent)?;
     let callback =
-        callback::accept(consumer.callbacks(), requested).map_err(Rejection::Callback)?;
+        callback::accept(consumer.callbacks(), requested).map_err(IssueRejection::Callback)?;
     let mut scopes = request
         .parameters
         .find("scope")
         .filter(|parameter| verified.covers(parameter.place));
     let (scope, again) = (scopes.next(), scopes.next());
     if again.is_some() {
-        return Err(Rejection::Scope("scope is given more than once").into());
+        return Err(IssueRejection::Scope("scope is given more than once").into());
     }
     let scope = scope.map(|parameter| parameter.value);
     let permissions =
-        permissions::narrow(&consumer.permissions, scope).map_err(Rejection::Scope)?;
+        permissions::narrow(&consumer.permissions, scope).map_err(IssueRejection::Scope)?;
 
     let now = endpoints.clock.now();
     let token = RequestToken {
@@ -69,7 +69,7 @@ pub(super) async fn respond(
     if store.issue_request_token(token, most).await? == Issued::TooManyOpen {
         // By then the open ones have been decided on, exchanged, or have expired.
         let retry_after = endpoints.lifetimes.request;
-        return Err(Rejection::TooManyRequestTokens { retry_after }.into());
+        return Err(IssueRejection::TooManyRequestTokens { retry_after }.into());
     }
     tracing::info!(
         target: "audit", event = "request_token_issued", consumer = %consumer.key, token = %RedactedToken(&issued),

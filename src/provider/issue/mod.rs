@@ -5,4 +5,4 @@ pub mod permissions;
 pub mod registration;
 mod rejection;
 
-pub use self::rejection::Rejection;
+pub use self::rejection::IssueRejection;

@@ -9,7 +9,7 @@ use crate::{telemetry::metrics::Verdict, wire::problem::Problem};
 
 /// The fault of the caller, or the decision of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Rejection {
+pub enum IssueRejection {
     /// The callback is not accepted.
     #[error(transparent)]
     Callback(#[from] CallbackError),
@@ -42,7 +42,7 @@ pub enum Rejection {
     VerifierWrong,
 }
 
-impl Rejection {
+impl IssueRejection {
     /// The content of the response.
     pub fn problem(&self) -> Problem {
         let unauthorized = |verdict| Problem::coded(401, verdict);

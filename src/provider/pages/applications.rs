@@ -108,7 +108,10 @@ impl Visit<'_> {
         if let Some(consumer) = self.field("revoke") {
             return self.revoke(consumer, &here).await;
         }
-        match self.caller_or_form(&LoginForm::of(&here)).await? {
+        match self
+            .caller_or_form(&LoginForm::leading_back_to(&here))
+            .await?
+        {
             Ok(caller) => self.list(&here, &caller).await,
             Err(login) => Ok(login),
         }
@@ -235,7 +238,7 @@ impl Visit<'_> {
                 (Some(name), None) | (None, Some(name)) => name.clone(),
                 (None, None) => texts.text("sessions-unknown").into_owned(),
             },
-            since: self.shown(session.created_at),
+            since: self.date_and_time(session.created_at),
             end: (session.id_hash != *own).then_some((id, end)),
         }
     }
@@ -322,8 +325,8 @@ impl Visit<'_> {
             permissions: permissions.collect(),
             permission_count,
             connections: tokens.len() as u64,
-            issued_at: self.shown(issued_at.unwrap_or_default()),
-            last_used_at: last_used_at.map(|time| self.shown(time)),
+            issued_at: self.date_and_time(issued_at.unwrap_or_default()),
+            last_used_at: last_used_at.map(|time| self.date_and_time(time)),
         }
     }
 }

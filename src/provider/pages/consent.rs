@@ -128,8 +128,8 @@ impl Visit<'_> {
         let token = utf8_percent_encode(token, ESCAPED);
         match self.path {
             Some(path) => {
-                let mark = if path.has_query() { '&' } else { '?' };
-                let path = format!("{path}{mark}oauth_token={token}");
+                let separator = if path.has_query() { '&' } else { '?' };
+                let path = format!("{path}{separator}oauth_token={token}");
                 self.frame.in_same_language(path)
             }
             None => format!("{}&oauth_token={token}", self.frame.link("auth_req_token")),
@@ -242,7 +242,7 @@ impl Visit<'_> {
             hue: hue(&consumer.key),
             service: &params.theme.params.name,
             user: &caller.user,
-            allowed_at: allowed_at.map(|time| self.shown(time)),
+            allowed_at: allowed_at.map(|time| self.date_and_time(time)),
             is_more: permissions.iter().any(|permission| permission.is_new),
             identity: match params.gives_display_name {
                 true => "consent-identity-full",
@@ -251,7 +251,7 @@ impl Visit<'_> {
             permissions: &permissions,
             description: description.map(|text| Worded { text, lang: None }),
             site: consumer.website.as_deref().and_then(callback::site),
-            since: self.shown(consumer.created_at),
+            since: self.date_and_time(consumer.created_at),
             ends: ends.collect(),
             destination,
         };
@@ -370,7 +370,7 @@ impl Asked {
     fn login<'a>(&'a self, here: &'a str) -> LoginForm<'a> {
         LoginForm {
             consumer: Some(&self.consumer.name),
-            ..LoginForm::of(here)
+            ..LoginForm::leading_back_to(here)
         }
     }
 

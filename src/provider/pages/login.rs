@@ -30,7 +30,7 @@ use crate::{
 /// The `Retry-After` while the hashing threads are busy.
 const BUSY_RETRY: Duration = Duration::from_secs(2);
 
-/// The place of a login form.
+/// A login form: where it stands, and where it leads.
 pub(super) struct LoginForm<'a> {
     /// The path and query that show it, to which it is posted.
     pub(super) url: &'a str,
@@ -42,7 +42,7 @@ pub(super) struct LoginForm<'a> {
 
 impl<'a> LoginForm<'a> {
     /// The form on a page that a login leads back to.
-    pub(super) fn of(url: &'a str) -> Self {
+    pub(super) fn leading_back_to(url: &'a str) -> Self {
         Self {
             url,
             return_to: url,
@@ -112,12 +112,12 @@ impl Visit<'_> {
         }
         let leads_to_api = wanted.is_some();
         let next = wanted.unwrap_or_else(|| self.frame.link("applications"));
-        let place = LoginForm {
+        let form = LoginForm {
             return_to: &next,
-            ..LoginForm::of(&url)
+            ..LoginForm::leading_back_to(&url)
         };
         if self.form.is_some() {
-            return self.log_in(&place).await;
+            return self.log_in(&form).await;
         }
         // Only a way back into the API needs a session from here; a page opens the session that it needs.
         let is_logged_in = match leads_to_api {
@@ -126,7 +126,7 @@ impl Visit<'_> {
         };
         match is_logged_in {
             true => Ok(OwnResponse::see_other(next)),
-            false => self.login_form(&place, "", None),
+            false => self.login_form(&form, "", None),
         }
     }
 
@@ -216,41 +216,41 @@ impl Visit<'_> {
     /// The caller of a page for users, or the login that leads back to the page.
     pub(super) async fn caller_or_form(
         &self,
-        place: &LoginForm<'_>,
+        form: &LoginForm<'_>,
     ) -> Result<Result<LoggedIn, OwnResponse>, Failure> {
         if self.form.is_some() {
-            return Ok(Err(self.log_in(place).await?));
+            return Ok(Err(self.log_in(form).await?));
         }
         match self.logged_in().await? {
             Some(caller) => Ok(Ok(caller)),
-            None => Ok(Err(self.login_form(place, "", None)?)),
+            None => Ok(Err(self.login_form(form, "", None)?)),
         }
     }
 
-    /// Checks a login form that was sent to `place`.
-    pub(super) async fn log_in(&self, place: &LoginForm<'_>) -> Result<OwnResponse, Failure> {
+    /// Checks a login form that was sent to `form`.
+    pub(super) async fn log_in(&self, form: &LoginForm<'_>) -> Result<OwnResponse, Failure> {
         if self.pages.params.user_headers.is_some() {
-            return Err(self.stale(false, place.url));
+            return Err(self.stale(false, form.url));
         }
-        // Bound to the browser and to the place: another site can neither log the user in as somebody else nor make
+        // Bound to the browser and to the URL of the form: another site can neither log the user in as somebody else nor make
         // failures count against the user's address.
         let is_ours = |cookie: Secret| {
-            csrf::is_value(self.field("csrf"), &cookie, FormPurpose::LogIn, place.url)
+            csrf::is_value(self.field("csrf"), &cookie, FormPurpose::LogIn, form.url)
         };
         if !self.login_cookie()?.is_some_and(is_ours) {
             let headers = &self.head.parts.headers;
             let names = [self.pages.cookies.login, self.pages.cookies.session];
             if !names.iter().any(|name| cookies::is_sent(headers, name)) {
-                return Err(PageError::NoCookie(place.url.to_owned()).into());
+                return Err(PageError::NoCookie(form.url.to_owned()).into());
             }
             let is_logged_in = self.logged_in().await?.is_some();
-            return Err(self.stale(is_logged_in, place.url));
+            return Err(self.stale(is_logged_in, form.url));
         }
         let username = self.field("username").unwrap_or_default();
         let password = Secret::from(self.field("password").unwrap_or_default());
         let show = |username, status, id| {
             let notice = self.notice(status, id);
-            self.login_form(place, username, Some(&notice))
+            self.login_form(form, username, Some(&notice))
         };
         if username.is_empty() || password.is_empty() {
             return show(username, 400, "login-fields-missing");
@@ -258,9 +258,9 @@ impl Visit<'_> {
         if username.len() > MAX_LOGIN_NAME_BYTES || !password::is_length_allowed(&password) {
             return show("", 403, "login-wrong");
         }
-        let entry = self.let_in(place, username, password);
+        let entry = self.let_in(form, username, password);
         let attempt = self.attempt(username, "login-wrong", entry, |notice| {
-            self.login_form(place, username, Some(notice))
+            self.login_form(form, username, Some(notice))
         });
         attempt.await
     }
@@ -340,7 +340,7 @@ impl Visit<'_> {
     /// Checks name and password and opens the session.
     async fn let_in(
         &self,
-        place: &LoginForm<'_>,
+        form: &LoginForm<'_>,
         username: &str,
         password: Secret,
     ) -> Result<OwnResponse, AttemptError> {
@@ -356,7 +356,7 @@ impl Visit<'_> {
             let Login { user, rehashed } = login.await?;
             if self.open_session(&user, rehashed).await?.is_some() {
                 self.set_cookie(self.pages.cookies.forget(self.pages.cookies.login));
-                return Ok(OwnResponse::see_other(place.return_to.to_owned()));
+                return Ok(OwnResponse::see_other(form.return_to.to_owned()));
             }
             account = Some(user.id);
         }
@@ -438,7 +438,7 @@ impl Visit<'_> {
 
     pub(super) fn login_form(
         &self,
-        place: &LoginForm<'_>,
+        form: &LoginForm<'_>,
         username: &str,
         notice: Option<&Notice>,
     ) -> Result<OwnResponse, Failure> {
@@ -447,10 +447,10 @@ impl Visit<'_> {
         let done = done.map(|(notice, _)| self.frame.texts.text(notice));
         let template = LoginPage {
             frame: self.frame,
-            action: place.url,
-            csrf: &csrf::value(&cookie, FormPurpose::LogIn, place.url),
+            action: form.url,
+            csrf: &csrf::value(&cookie, FormPurpose::LogIn, form.url),
             service: &self.pages.params.theme.params.name,
-            consumer: place.consumer,
+            consumer: form.consumer,
             username,
             notice,
             done: done.as_deref().filter(|_| notice.is_none()),

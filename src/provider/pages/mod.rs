@@ -43,7 +43,7 @@ use crate::{
         record::{Dialect, OutsideUser, User},
     },
     request::{
-        parse::{Rejection, head::Head, origin::Origins, signed::is_form},
+        parse::{ParseRejection, head::Head, origin::Origins, signed::is_form},
         route::{self, FlowPath, Page},
     },
     wire::{origin::Origin, server::request::RequestBody},
@@ -229,7 +229,9 @@ impl Pages {
                 let path = head.target.path;
                 let mut assets = self.params.theme.assets();
                 let asset = assets.find(|asset| asset.path.as_bytes() == path);
-                asset.ok_or(route::Rejection::NotFound(None))?.response()
+                asset
+                    .ok_or(route::RouteRejection::NotFound(None))?
+                    .response()
             }
         };
         let cookies = visit.new_cookies.into_inner().into_iter();
@@ -251,7 +253,8 @@ impl Pages {
     /// other than ours. A POST without either field is left to the form's own value.
     fn form(&self, head: &Head<'_>, body: &[u8]) -> Result<Option<Form>, Failure> {
         let single = |name| {
-            let repeated = Rejection::Malformed("Origin or Sec-Fetch-Site is given more than once");
+            let repeated =
+                ParseRejection::Malformed("Origin or Sec-Fetch-Site is given more than once");
             single(&head.parts.headers, name).map_err(|_| repeated)
         };
         let (site, origin) = (single(&SEC_FETCH_SITE)?, single(&header::ORIGIN)?);
@@ -447,7 +450,7 @@ impl Visit<'_> {
     }
 
     /// The date of a time in words, in UTC.
-    fn shown(&self, time: UnixTime) -> String {
+    fn date_and_time(&self, time: UnixTime) -> String {
         let text = time.to_string();
         let date = text.split('T').next().unwrap_or_default();
         let numbers: Option<Vec<u64>> = date.split('-').map(|part| part.parse().ok()).collect();

@@ -49,7 +49,9 @@ impl Visit<'_> {
         if self.field(NEW).is_some() {
             return self.change_password(&here).await;
         }
-        let caller = self.caller_or_form(&LoginForm::of(&here)).await?;
+        let caller = self
+            .caller_or_form(&LoginForm::leading_back_to(&here))
+            .await?;
         Ok(caller.map_or_else(
             |login| login,
             |caller| self.password_form(&here, &caller, "", None),

@@ -81,7 +81,7 @@ impl Palette {
         let pages = [self.background, self.background_dark];
         let rules_of = |name: &str, [shade, more]: [&str; 2], colour: Option<Colour>| {
             let rules = format!("--{name}:{shade};{more}");
-            colour.map_or_else(String::new, |colour| made_of(&rules, colour))
+            colour.map_or_else(String::new, |colour| with_colour(&rules, colour))
         };
         let mut css = String::new();
         for ((scheme, accent), page) in SCHEMES.into_iter().zip(accents).zip(pages) {
@@ -101,27 +101,30 @@ impl Palette {
     /// The accent of light pages.
     pub(super) fn sign(self) -> String {
         let [(_, [shade, _], _), _] = SCHEMES;
-        shown(shade, self.accent, ACCENT)
+        shade_or_usual(shade, self.accent, ACCENT)
     }
 
     /// The colour of the area around the content, for each kind of browser.
     pub(super) fn pages(self) -> [(&'static str, String); 2] {
         let [(light, _, [page, _]), (dark, _, [page_dark, _])] = SCHEMES;
         [
-            (light, shown(page, self.background, PAGE)),
-            (dark, shown(page_dark, self.background_dark, PAGE_DARK)),
+            (light, shade_or_usual(page, self.background, PAGE)),
+            (
+                dark,
+                shade_or_usual(page_dark, self.background_dark, PAGE_DARK),
+            ),
         ]
     }
 }
 
 /// The CSS in which each `{}` is the operator's colour.
-fn made_of(css: &str, colour: Colour) -> String {
+fn with_colour(css: &str, colour: Colour) -> String {
     css.replace("{}", &colour.to_string())
 }
 
 /// The shade of the operator's colour, else the one of the style sheet.
-fn shown(shade: &str, colour: Option<Colour>, usual: Colour) -> String {
-    colour.map_or_else(|| usual.to_string(), |colour| made_of(shade, colour))
+fn shade_or_usual(shade: &str, colour: Option<Colour>, usual: Colour) -> String {
+    colour.map_or_else(|| usual.to_string(), |colour| with_colour(shade, colour))
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ impl Keys {
         for path in paths {
             let problem = |problem: &str| TlsFileError::new(path, problem.to_owned());
             let der = tls::private_key(path)?;
-            let pair = KeyPair::of(&der).ok_or_else(|| {
+            let pair = KeyPair::read(&der).ok_or_else(|| {
                 problem("neither an Ed25519 nor a P-256 key; make one with openssl genpkey -algorithm ed25519")
             })?;
             let (jwk, kid) = pair
@@ -87,7 +87,7 @@ impl Keys {
 }
 
 impl KeyPair {
-    fn of(der: &PrivateKeyDer<'_>) -> Option<Self> {
+    fn read(der: &PrivateKeyDer<'_>) -> Option<Self> {
         let bytes = der.secret_der();
         let ed25519 = Ed25519KeyPair::from_pkcs8(bytes).map(Self::Ed25519);
         let p256 = |_| {

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName, header, request::Parts};
 
-use super::{Rejection, origin::RequestOrigin, target::Target};
+use super::{ParseRejection, origin::RequestOrigin, target::RequestTarget};
 use crate::{
     base::fields::{Names, all, named_by_connection, single},
     wire::server::caller::Limits,
@@ -14,7 +14,7 @@ pub struct Head<'r> {
     /// Method, target and fields as sent.
     pub parts: &'r Parts,
     /// The target, split.
-    pub target: Target<'r>,
+    pub target: RequestTarget<'r>,
     /// The origin of the request, as the connection or a trusted proxy reports it.
     pub received: RequestOrigin<'r>,
 }
@@ -23,12 +23,12 @@ impl<'r> Head<'r> {
     /// Reads the head of a request; `receive` tells where it came from.
     ///
     /// # Errors
-    /// [`Rejection::Malformed`]: the target, and the error of `receive`.
+    /// [`ParseRejection::Malformed`]: the target, and the error of `receive`.
     pub fn read(
         parts: &'r Parts,
-        receive: impl FnOnce(&Target<'r>) -> Result<RequestOrigin<'r>, Rejection>,
-    ) -> Result<Self, Rejection> {
-        let target = Target::of(&parts.uri)?;
+        receive: impl FnOnce(&RequestTarget<'r>) -> Result<RequestOrigin<'r>, ParseRejection>,
+    ) -> Result<Self, ParseRejection> {
+        let target = RequestTarget::split(&parts.uri)?;
         let received = receive(&target)?;
         Ok(Self {
             parts,
@@ -56,9 +56,9 @@ static MAX_FORWARDS: HeaderName = HeaderName::from_static("max-forwards");
 /// zero (0), the intermediary MUST NOT forward the request; instead, the intermediary MUST respond as the final recipient."
 ///
 /// # Errors
-/// [`Rejection::Malformed`]: it is not one number.
-pub fn is_last_hop(headers: &mut HeaderMap) -> Result<bool, Rejection> {
-    let invalid = Rejection::Malformed("Max-Forwards is not one number");
+/// [`ParseRejection::Malformed`]: it is not one number.
+pub fn is_last_hop(headers: &mut HeaderMap) -> Result<bool, ParseRejection> {
+    let invalid = ParseRejection::Malformed("Max-Forwards is not one number");
     let hops = match single(headers, &MAX_FORWARDS) {
         Ok(None) => return Ok(false),
         Ok(Some(hops)) if !hops.is_empty() && hops.iter().all(u8::is_ascii_digit) => hops,
@@ -85,28 +85,32 @@ pub struct FieldNames {
 /// Checks a head whose body has at least `body_bytes` bytes.
 ///
 /// # Errors
-/// Every [`Rejection`] but `Misdirected` and `Body`.
-pub fn check(parts: &Parts, body_bytes: u64, limits: &Limits) -> Result<FieldNames, Rejection> {
+/// Every [`ParseRejection`] but `Misdirected` and `Body`.
+pub fn check(
+    parts: &Parts,
+    body_bytes: u64,
+    limits: &Limits,
+) -> Result<FieldNames, ParseRejection> {
     // hyper bounds the bytes of a head over HTTP/2, but not its fields.
     if parts.headers.len() > limits.head_fields {
-        return Err(Rejection::HeadTooLarge);
+        return Err(ParseRejection::HeadTooLarge);
     }
     // In lower case they are other methods (RFC 9110 §9.1), but not to every API, and a signature covers both alike.
     let method = parts.method.as_str();
     if method.eq_ignore_ascii_case("CONNECT") || method.eq_ignore_ascii_case("TRACE") {
-        return Err(Rejection::MethodNotAllowed {
+        return Err(ParseRejection::MethodNotAllowed {
             allow: KNOWN_METHODS,
         });
     }
     let target = parts.uri.path_and_query();
     if target.is_some_and(|target| target.as_str().len() > limits.target_bytes) {
-        return Err(Rejection::TargetTooLong);
+        return Err(ParseRejection::TargetTooLong);
     }
     let present = Names::of(&parts.headers);
     if present.may_have(&header::EXPECT)
         && all(&parts.headers, &header::EXPECT).any(|it| !it.eq_ignore_ascii_case(b"100-continue"))
     {
-        return Err(Rejection::Malformed(
+        return Err(ParseRejection::Malformed(
             "an expectation other than 100-continue",
         ));
     }
@@ -117,12 +121,12 @@ pub fn check(parts: &Parts, body_bytes: u64, limits: &Limits) -> Result<FieldNam
         && !single(&parts.headers, &header::TRANSFER_ENCODING)
             .is_ok_and(|coding| coding.is_none_or(is_chunked))
     {
-        return Err(Rejection::Malformed(
+        return Err(ParseRejection::Malformed(
             "Transfer-Encoding is not a single chunked",
         ));
     }
     if body_bytes > MAX_LENGTH {
-        return Err(Rejection::Malformed("Content-Length is too large"));
+        return Err(ParseRejection::Malformed("Content-Length is too large"));
     }
     let in_connection = match present.may_have(&header::CONNECTION) {
         true => named_by_connection(&parts.headers)?,

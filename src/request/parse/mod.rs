@@ -9,4 +9,4 @@ pub mod settings;
 pub mod signed;
 pub mod target;
 
-pub use self::rejection::Rejection;
+pub use self::rejection::ParseRejection;

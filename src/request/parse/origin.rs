@@ -9,7 +9,7 @@ use std::{net::IpAddr, sync::Once};
 use http::{HeaderMap, HeaderName, Version, header, request::Parts};
 use ipnet::IpNet;
 
-use super::{Rejection, caller_facts::CallerFacts, target::Target};
+use super::{ParseRejection, caller_facts::CallerFacts, target::RequestTarget};
 use crate::{
     base::{
         fields::{all, list, single},
@@ -91,12 +91,13 @@ pub enum ForwardedFamily {
 }
 
 /// RFC 9112 §3.2: "A server MUST respond with a 400".
-pub const INVALID_HOST: Rejection = Rejection::Malformed("Host is missing, repeated or malformed");
+pub const INVALID_HOST: ParseRejection =
+    ParseRejection::Malformed("Host is missing, repeated or malformed");
 
-const DISAGREE: Rejection = Rejection::Malformed("the request target and Host disagree");
+const DISAGREE: ParseRejection = ParseRejection::Malformed("the request target and Host disagree");
 
-const INVALID_FORWARDED: Rejection =
-    Rejection::Malformed("a forwarded field of a trusted proxy is malformed");
+const INVALID_FORWARDED: ParseRejection =
+    ParseRejection::Malformed("a forwarded field of a trusted proxy is malformed");
 
 /// The origin of a request and the host that it is for, as the connection or a trusted proxy reports them.
 #[derive(Debug, Clone, Copy)]
@@ -144,13 +145,13 @@ impl Origins {
     /// Collects the origin that a request reports; the report of a trusted proxy replaces the data of the connection.
     ///
     /// # Errors
-    /// [`Rejection::Malformed`]: Host, the authority of the target, or a forwarded field that counts.
+    /// [`ParseRejection::Malformed`]: Host, the authority of the target, or a forwarded field that counts.
     pub fn receive<'a>(
         &self,
         parts: &'a Parts,
-        target: &Target<'a>,
+        target: &RequestTarget<'a>,
         peer: Peer,
-    ) -> Result<RequestOrigin<'a>, Rejection> {
+    ) -> Result<RequestOrigin<'a>, ParseRejection> {
         let host = single(&parts.headers, &header::HOST).map_err(|_| INVALID_HOST)?;
         let parse = |text| Authority::parse(text).map_err(|_| INVALID_HOST);
         let host = host.map(parse).transpose()?;
@@ -217,7 +218,7 @@ impl Origins {
         &self,
         parts: &'a Parts,
         received: &mut RequestOrigin<'a>,
-    ) -> Result<(), Rejection> {
+    ) -> Result<(), ParseRejection> {
         let headers = &parts.headers;
         let last = |name| all(headers, name).flat_map(list).last();
         set_host(received, last(&X_FORWARDED_HOST))?;
@@ -240,14 +241,14 @@ impl Origins {
     /// the other end of a Unix socket, also reports the caller's address.
     ///
     /// # Errors
-    /// [`Rejection::Malformed`]: a forwarded field that counts.
+    /// [`ParseRejection::Malformed`]: a forwarded field that counts.
     pub fn describe<'a>(
         &self,
         headers: &'a HeaderMap,
         peer: Peer,
         authority: Authority<'a>,
         secure: bool,
-    ) -> Result<RequestOrigin<'a>, Rejection> {
+    ) -> Result<RequestOrigin<'a>, ParseRejection> {
         let mut received = RequestOrigin {
             authority,
             secure,
@@ -292,7 +293,7 @@ impl Origins {
         &self,
         headers: &'a HeaderMap,
         received: &mut RequestOrigin<'a>,
-    ) -> Result<(), Rejection> {
+    ) -> Result<(), ParseRejection> {
         let (mut host, mut proto) = (None, None);
         let lines: Vec<&[u8]> = all(headers, &header::FORWARDED).collect();
         'lines: for line in lines.into_iter().rev() {
@@ -387,14 +388,17 @@ fn same_authority(one: Authority<'_>, other: Authority<'_>, scheme: Scheme) -> b
     one.host.eq_ignore_ascii_case(other.host) && port(one) == port(other)
 }
 
-fn set_host<'a>(received: &mut RequestOrigin<'a>, host: Option<&'a [u8]>) -> Result<(), Rejection> {
+fn set_host<'a>(
+    received: &mut RequestOrigin<'a>,
+    host: Option<&'a [u8]>,
+) -> Result<(), ParseRejection> {
     if let Some(host) = host {
         received.authority = Authority::parse(host).map_err(|_| INVALID_FORWARDED)?;
     }
     Ok(())
 }
 
-fn set_proto(received: &mut RequestOrigin<'_>, proto: Option<&[u8]>) -> Result<(), Rejection> {
+fn set_proto(received: &mut RequestOrigin<'_>, proto: Option<&[u8]>) -> Result<(), ParseRejection> {
     if let Some(proto) = proto {
         let scheme = Scheme::of_forwarded(proto).ok_or(INVALID_FORWARDED)?;
         received.secure = scheme == Scheme::Https;

@@ -11,7 +11,7 @@ use crate::{
 
 /// Why a request is rejected: the caller's mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Rejection {
+pub enum ParseRejection {
     /// A field is malformed, or two recipients could read it differently.
     #[error("{0}")]
     Malformed(&'static str),
@@ -38,12 +38,12 @@ pub enum Rejection {
     Body(BodyRejection),
 }
 
-cold_from!(Rejection {
+cold_from!(ParseRejection {
     ConnectionError as it => Self::Connection(it),
     BodyRejection as it => Self::Body(it),
 });
 
-impl Rejection {
+impl ParseRejection {
     /// The content of the response.
     pub fn problem(&self) -> Problem {
         match self {

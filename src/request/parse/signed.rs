@@ -11,7 +11,7 @@ use std::{
 
 use http::{HeaderMap, header};
 
-use super::{Rejection, origin::PublicUrl, target::Target};
+use super::{ParseRejection, origin::PublicUrl, target::RequestTarget};
 use crate::{
     base::fields::{all, list, single},
     oauth::{
@@ -69,14 +69,14 @@ impl Collected {
     /// # Errors
     /// Two Authorization lines (either could be the one that counts), and [`BodyRejection`] where `memory` has no room left
     /// for the parameters.
-    pub fn of(
+    pub fn of_head(
         headers: &HeaderMap,
-        target: &Target<'_>,
+        target: &RequestTarget<'_>,
         memory: Reservation,
         limits: &Limits,
-    ) -> Result<Self, Rejection> {
+    ) -> Result<Self, ParseRejection> {
         let authorization = single(headers, &header::AUTHORIZATION)
-            .map_err(|_| Rejection::Malformed("Authorization is given more than once"))?;
+            .map_err(|_| ParseRejection::Malformed("Authorization is given more than once"))?;
         let mut parameters = Pooled::take(memory);
         let mut signed = false;
         // `Parameters::protocol` returns the error of a `read_` function, once it is known that the call is signed.
@@ -132,20 +132,22 @@ impl Collected {
 ///
 /// # Errors
 /// A second Content-Type line, and a form with a Content-Encoding.
-pub fn is_form(headers: &HeaderMap) -> Result<bool, Rejection> {
+pub fn is_form(headers: &HeaderMap) -> Result<bool, ParseRejection> {
     let types = || all(headers, &header::CONTENT_TYPE);
     if !types().any(is_form_content_type) {
         return Ok(false);
     }
     if types().nth(1).is_some() {
-        return Err(Rejection::Malformed("Content-Type is given more than once"));
+        return Err(ParseRejection::Malformed(
+            "Content-Type is given more than once",
+        ));
     }
     let encoded = all(headers, &header::CONTENT_ENCODING)
         .flat_map(list)
         .any(|coding| !coding.eq_ignore_ascii_case(b"identity"));
     if encoded {
         // The API would decode the form; the encoded bytes cannot be read here.
-        return Err(Rejection::Malformed(
+        return Err(ParseRejection::Malformed(
             "a form with a Content-Encoding cannot be verified",
         ));
     }

@@ -2,19 +2,20 @@
 
 use http::Uri;
 
-use super::Rejection;
+use super::ParseRejection;
 use crate::oauth::{Scheme, percent};
 
 /// Neither a path nor an `http` or `https` URI: `*`, an authority, or something else.
-pub const INVALID_FORM: Rejection =
-    Rejection::Malformed("the request target is neither a path nor an absolute URI");
+pub const INVALID_FORM: ParseRejection =
+    ParseRejection::Malformed("the request target is neither a path nor an absolute URI");
 
 /// A byte that no URI has.
-pub const INVALID_BYTE: Rejection = Rejection::Malformed("the request target is malformed");
+pub const INVALID_BYTE: ParseRejection =
+    ParseRejection::Malformed("the request target is malformed");
 
 /// A request target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target<'a> {
+pub struct RequestTarget<'a> {
     /// Scheme and authority of an absolute target (RFC 9112 §3.2.2).
     pub absolute: Option<Absolute<'a>>,
     /// The path as sent, beginning with `/`.
@@ -32,12 +33,12 @@ pub struct Absolute<'a> {
     pub authority: &'a [u8],
 }
 
-impl<'a> Target<'a> {
+impl<'a> RequestTarget<'a> {
     /// Splits a target.
     ///
     /// # Errors
     /// [`INVALID_FORM`] and [`INVALID_BYTE`]
-    pub fn of(uri: &'a Uri) -> Result<Self, Rejection> {
+    pub fn split(uri: &'a Uri) -> Result<Self, ParseRejection> {
         let (path, query) = (uri.path().as_bytes(), uri.query().map(str::as_bytes));
         // RFC 3986 §2: a URI has no raw bytes beyond ASCII, though a lenient parser accepts them.
         // Without a branch: the compiler reads many bytes at once.
@@ -160,10 +161,10 @@ mod tests {
 
     use super::*;
 
-    fn parse(text: &str) -> Result<(Option<String>, String, Option<String>), Rejection> {
+    fn parse(text: &str) -> Result<(Option<String>, String, Option<String>), ParseRejection> {
         let uri: Uri = text.parse().expect("a URI");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Target::of(&uri).map(|target| {
+        RequestTarget::split(&uri).map(|target| {
             let absolute = target.absolute.map(|absolute| text(absolute.authority));
             (absolute, text(target.path), target.query.map(text))
         })

@@ -14,4 +14,4 @@ mod similar;
 pub mod sunset;
 mod trie;
 
-pub use self::rejection::{Rejection, UnmetRule};
+pub use self::rejection::{PolicyRejection, UnmetRule};

@@ -142,10 +142,10 @@ impl Found<'_> {
     }
 
     /// # Errors
-    /// [`Rejection::MethodNotAllowed`] for a listed path that does not have the method.
-    pub fn check_method(&self) -> Result<(), Rejection> {
+    /// [`PolicyRejection::MethodNotAllowed`] for a listed path that does not have the method.
+    pub fn check_method(&self) -> Result<(), PolicyRejection> {
         match self {
-            Self::OtherMethod(others) => Err(Rejection::MethodNotAllowed {
+            Self::OtherMethod(others) => Err(PolicyRejection::MethodNotAllowed {
                 allow: allowed_methods(others),
             }),
             Self::Operation(_) | Self::Unlisted(_) | Self::Similar(_) => Ok(()),
@@ -204,8 +204,8 @@ impl Operations {
     }
 
     /// The rejection of an operation that is not permitted, because of its rule `unmet` if it is that.
-    pub const fn forbidden(&self, unmet: Option<UnmetRule>) -> Rejection {
-        Rejection::NotPermitted {
+    pub const fn forbidden(&self, unmet: Option<UnmetRule>) -> PolicyRejection {
+        PolicyRejection::NotPermitted {
             hide: self.hide,
             unmet,
         }
@@ -216,11 +216,11 @@ impl Operations {
     ///
     /// # Errors
     /// If operations exist: a path that the API could read as another one.
-    pub fn find(&self, path: &[u8], method: &[u8]) -> Result<Found<'_>, Rejection> {
+    pub fn find(&self, path: &[u8], method: &[u8]) -> Result<Found<'_>, PolicyRejection> {
         if self.labels.is_empty() {
             return Ok(Found::Unlisted(self.unlisted));
         }
-        let path = matchable(path).map_err(Rejection::Path)?;
+        let path = matchable(path).map_err(PolicyRejection::Path)?;
         let found = self.root.find_path(&path);
         if let Some(similar) = self.similar_to(&path, found) {
             return Ok(Found::Similar(similar));

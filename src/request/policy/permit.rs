@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue};
 
 use super::{
-    Rejection, UnmetRule,
+    PolicyRejection, UnmetRule,
     access::CallerKind,
     operations::{Found, Operations, ParameterHeader},
 };
@@ -50,7 +50,7 @@ pub struct JudgedCall<'a> {
 
 impl JudgedCall<'_> {
     /// Checks every rule of the operation, after the credentials.
-    fn check(&self, bearer: &Bearer) -> Result<(), Rejection> {
+    fn check(&self, bearer: &Bearer) -> Result<(), PolicyRejection> {
         self.found.check_method()?;
         if !self.found.access().admits(bearer.kind()) {
             return Err(self.operations.forbidden(None));
@@ -64,7 +64,7 @@ impl JudgedCall<'_> {
         self.check_caller()
     }
 
-    fn check_caller(&self) -> Result<(), Rejection> {
+    fn check_caller(&self) -> Result<(), PolicyRejection> {
         match self.found.admits_caller(&self.caller) {
             true => Ok(()),
             false => Err(self.operations.forbidden(Some(UnmetRule::From))),
@@ -76,7 +76,7 @@ impl JudgedCall<'_> {
 const MAX_HEADER_BYTES: usize = 4_096;
 
 impl Permit {
-    const fn of(bearer: Bearer) -> Self {
+    const fn without_headers(bearer: Bearer) -> Self {
         Self {
             bearer,
             headers: Vec::new(),
@@ -87,13 +87,13 @@ impl Permit {
     /// Permits a verified signed call, if the operation is open to it; `parameters` are those that were verified.
     ///
     /// # Errors
-    /// [`Rejection::NotPermitted`], [`Rejection::MethodNotAllowed`], or [`Rejection::TokenMissing`] for a call without a
+    /// [`PolicyRejection::NotPermitted`], [`PolicyRejection::MethodNotAllowed`], or [`PolicyRejection::TokenMissing`] for a call without a
     /// token wherever `application` is not admitted, listed or not: such a caller does not learn what exists.
     pub fn for_signed(
         verified: Verified,
         parameters: &Parameters,
         call: &JudgedCall<'_>,
-    ) -> Result<Self, Rejection> {
+    ) -> Result<Self, PolicyRejection> {
         let operation = call.found.operation();
         let named = operation.map_or(&[][..], |operation| &operation.headers);
         let headers = headers(&verified, parameters, named);
@@ -103,12 +103,12 @@ impl Permit {
             Credential::Application(consumer) => Bearer::Application(consumer),
             // They sign token calls, which are not for the API.
             Credential::Consumer(_) | Credential::RequestToken(_) => {
-                return Err(Rejection::TokenMissing);
+                return Err(PolicyRejection::TokenMissing);
             }
         };
         let kind = bearer.kind();
         if kind == CallerKind::Application && !call.found.access().admits(kind) {
-            return Err(Rejection::TokenMissing);
+            return Err(PolicyRejection::TokenMissing);
         }
         call.check(&bearer)?;
         Ok(Self {
@@ -121,46 +121,46 @@ impl Permit {
     /// Permits a request of a directly logged-in user, after the check that no other site caused it.
     ///
     /// # Errors
-    /// [`Rejection::NotPermitted`] or [`Rejection::MethodNotAllowed`].
-    pub fn for_session(user: UserId, call: &JudgedCall<'_>) -> Result<Self, Rejection> {
+    /// [`PolicyRejection::NotPermitted`] or [`PolicyRejection::MethodNotAllowed`].
+    pub fn for_session(user: UserId, call: &JudgedCall<'_>) -> Result<Self, PolicyRejection> {
         let bearer = Bearer::User(user);
         call.check(&bearer)?;
-        Ok(Self::of(bearer))
+        Ok(Self::without_headers(bearer))
     }
 
     /// Permits a request without credentials, if the operation is open to everyone.
     ///
     /// # Errors
-    /// [`Rejection::NoCredentials`] wherever it is not: a stranger does not learn what exists, nor with which methods.
-    /// [`Rejection::MethodNotAllowed`] only where one of the listed methods is open to everyone, and
-    /// [`Rejection::NotPermitted`] only where the operation is, but not from the caller's address.
-    pub fn for_anonymous(call: &JudgedCall<'_>) -> Result<Self, Rejection> {
+    /// [`PolicyRejection::NoCredentials`] wherever it is not: a stranger does not learn what exists, nor with which methods.
+    /// [`PolicyRejection::MethodNotAllowed`] only where one of the listed methods is open to everyone, and
+    /// [`PolicyRejection::NotPermitted`] only where the operation is, but not from the caller's address.
+    pub fn for_anonymous(call: &JudgedCall<'_>) -> Result<Self, PolicyRejection> {
         if !call.found.access().admits(CallerKind::Anonymous) {
-            return Err(Rejection::NoCredentials);
+            return Err(PolicyRejection::NoCredentials);
         }
         call.check(&Bearer::Anonymous)?;
-        Ok(Self::of(Bearer::Anonymous))
+        Ok(Self::without_headers(Bearer::Anonymous))
     }
 
     /// Permits a CORS preflight as anonymous on every path that an operation lists, whatever its methods and callers: a
     /// browser can neither sign it nor log in with it.
     ///
     /// # Errors
-    /// [`Rejection::NotPermitted`] where no operation of the path may be called from the caller's address. On other paths
+    /// [`PolicyRejection::NotPermitted`] where no operation of the path may be called from the caller's address. On other paths
     /// those of [`Permit::for_anonymous`].
-    pub fn for_preflight(call: &JudgedCall<'_>) -> Result<Self, Rejection> {
+    pub fn for_preflight(call: &JudgedCall<'_>) -> Result<Self, PolicyRejection> {
         match call.found {
             Found::Operation(_) | Found::OtherMethod(_) => {
                 call.check_caller()?;
-                Ok(Self::of(Bearer::Anonymous))
+                Ok(Self::without_headers(Bearer::Anonymous))
             }
             Found::Unlisted(_) | Found::Similar(_) => Self::for_anonymous(call),
         }
     }
 
     /// Permits a call that is only observed: without an identity, whatever verification found.
-    pub fn danger_for_observed_call() -> Self {
-        Self::of(Bearer::Observed)
+    pub fn danger_without_verification() -> Self {
+        Self::without_headers(Bearer::Observed)
     }
 
     /// The kind of caller; `None` for an observed call, which is sent without an identity.

@@ -11,7 +11,7 @@ use std::{
 
 use moka::sync::Cache;
 
-use super::Rejection;
+use super::PolicyRejection;
 use crate::base::{
     clock::parse_duration,
     names::ConsumerKey,
@@ -83,10 +83,10 @@ impl ConsumerRate {
     /// Counts a request that is made now.
     ///
     /// # Errors
-    /// [`Rejection::TooManyRequests`]; the request is not counted then.
-    pub fn pass(&self, consumer: &ConsumerKey) -> Result<(), Rejection> {
+    /// [`PolicyRejection::TooManyRequests`]; the request is not counted then.
+    pub fn pass(&self, consumer: &ConsumerKey) -> Result<(), PolicyRejection> {
         let counted = self.count_at(consumer, self.started.elapsed());
-        counted.map_err(|retry_after| Rejection::TooManyRequests { retry_after })
+        counted.map_err(|retry_after| PolicyRejection::TooManyRequests { retry_after })
     }
 
     /// Counts a request at `now`, the time since the start, or returns the time until the next one is allowed.

@@ -8,7 +8,7 @@ use crate::{base::names::Permission, telemetry::metrics::Verdict, wire::problem:
 
 /// Why a call is not permitted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Rejection {
+pub enum PolicyRejection {
     /// The API could read the path as another operation's.
     #[error("{0}")]
     Path(&'static str),
@@ -88,7 +88,7 @@ pub enum UnmetRule {
     From,
 }
 
-impl Rejection {
+impl PolicyRejection {
     /// The content of the response.
     pub fn problem(&self) -> Problem {
         match self {

@@ -10,7 +10,7 @@ use std::{
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use httpdate::fmt_http_date;
 
-use super::Rejection;
+use super::PolicyRejection;
 use crate::base::{
     clock::{Clock, UnixTime},
     names::ConsumerKey,
@@ -80,8 +80,8 @@ impl Sunset {
     /// Rejects a call of a consumer during a brown-out.
     ///
     /// # Errors
-    /// [`Rejection::BrownOut`]
-    pub fn check(&self, consumer: &ConsumerKey) -> Result<(), Rejection> {
+    /// [`PolicyRejection::BrownOut`]
+    pub fn check(&self, consumer: &ConsumerKey) -> Result<(), PolicyRejection> {
         if self.brown_outs.is_empty() {
             return Ok(());
         }
@@ -95,7 +95,7 @@ impl Sunset {
             .map(|one| one.during.end);
         match ends.max() {
             None => Ok(()),
-            Some(end) => Err(Rejection::BrownOut {
+            Some(end) => Err(PolicyRejection::BrownOut {
                 retry_after: Duration::from_secs(end.0.saturating_sub(now.0)),
             }),
         }

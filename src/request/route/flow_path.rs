@@ -67,7 +67,7 @@ impl FlowPath {
         self.path() == other.path() && !self.query.iter().any(differs)
     }
 
-    pub(super) fn matches(&self, target: &target::Target<'_>) -> bool {
+    pub(super) fn matches(&self, target: &target::RequestTarget<'_>) -> bool {
         let query = target.query.unwrap_or_default();
         target.path == self.path().as_bytes()
             && self.query.iter().all(|(name, value)| {

@@ -46,7 +46,7 @@ impl FlowPaths {
     /// Whether a request to this path with this query is a request token call.
     pub fn is_request_token_call(&self, path: &str, query: Option<&str>) -> bool {
         let query = query.map(str::as_bytes);
-        let target = target::Target {
+        let target = target::RequestTarget {
             absolute: None,
             path: path.as_bytes(),
             query,
@@ -74,7 +74,7 @@ impl FlowPaths {
     }
 
     /// The entry that a request is for.
-    pub fn find(&self, target: &target::Target<'_>) -> Option<&(FlowPath, ServiceCall)> {
+    pub fn find(&self, target: &target::RequestTarget<'_>) -> Option<&(FlowPath, ServiceCall)> {
         self.named.iter().find(|(path, _)| path.matches(target))
     }
 }

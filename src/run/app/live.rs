@@ -23,7 +23,7 @@ use crate::{
         manage::{self, Management},
     },
     provider::{
-        endpoints::{Endpoints, Exchange, Lifetimes, UserField},
+        endpoints::{Endpoints, Lifetimes, TokenExchange, UserField},
         pages::{self, Pages, PermissionText, cookie_names, settings::PermissionSettings},
         respond::{
             colour::Palette,
@@ -164,8 +164,8 @@ fn sunset(config: &Config, clock: &Clock) -> Option<Sunset> {
 }
 
 /// The exchange, if there is one.
-fn exchange(config: &Config, keys: &Keys) -> Option<Exchange> {
-    Some(Exchange {
+fn exchange(config: &Config, keys: &Keys) -> Option<TokenExchange> {
+    Some(TokenExchange {
         audience: config.exchange.audience.clone()?,
         ttl: config.exchange.ttl,
         signer: keys.signer("at+jwt"),

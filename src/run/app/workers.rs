@@ -23,7 +23,7 @@ use tokio::{
 use super::bound::BoundListener;
 use crate::{
     gateway::{
-        forward_auth::Gate,
+        forward_auth::ForwardAuthHandler,
         proxy::{Phase, Shared, Worker},
     },
     telemetry::heartbeats::Heartbeats,
@@ -194,7 +194,7 @@ async fn run(
             is_passed: gate.is_passed,
             proxy_protocol: false,
         };
-        let handler = Rc::new(Gate::new(Rc::clone(&worker)));
+        let handler = Rc::new(ForwardAuthHandler::new(Rc::clone(&worker)));
         spawn_local(listener::accept(gate.listener, rules, handler, stop()));
     }
     let mut evict = interval(EVICT_EVERY);

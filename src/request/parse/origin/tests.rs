@@ -48,9 +48,9 @@ fn received_by(
     family: ForwardedFamily,
     text: &str,
     from: &str,
-) -> Result<(String, bool, String), Rejection> {
+) -> Result<(String, bool, String), ParseRejection> {
     let head = head(text);
-    let target = Target::of(&head.uri).expect("a target");
+    let target = RequestTarget::split(&head.uri).expect("a target");
     let origins = Origins {
         family,
         ..origins(&[], PrefixMode::Strip)
