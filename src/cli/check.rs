@@ -450,17 +450,17 @@ fn certificate_fix(error: &io::Error, ca: &str, name: &str) -> Option<String> {
 }
 
 fn login(config: &Config, _: &mut Vec<String>) -> CheckResult {
-    let Some(params) = services::login_params(config).map_err(StartError::from)? else {
-        return Ok(match config.login.backend {
+    let Some(endpoint) = services::login_endpoint(config).map_err(StartError::from)? else {
+        return Ok(match config.password_check.backend {
             LoginMethod::Header => "a proxy in front names the user".to_owned(),
             LoginMethod::Local | LoginMethod::Http => "accounts of the store".to_owned(),
         });
     };
-    let url = format!("{}{}", params.target.origin, params.path);
-    block_on(http::reach(&params))?.map_err(|error| {
+    let url = format!("{}{}", endpoint.target.origin, endpoint.path);
+    block_on(http::reach(&endpoint))?.map_err(|error| {
         let address = format!(
             "{}:{}",
-            params.target.origin.host, params.target.origin.port
+            endpoint.target.origin.host, endpoint.target.origin.port
         );
         let fix = certificate_fix(&error, "login.ca", "login.url");
         let fix = fix.unwrap_or("start it, or correct login.url".to_owned());

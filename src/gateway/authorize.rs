@@ -34,7 +34,7 @@ use crate::{
             sunset::Sunset,
         },
         route::{FlowPaths, Page, ServiceCall, TokenCall},
-        verify::{self, Purpose, UnreadBody, Verifier},
+        verify::{self, Purpose, UnreadBody, Verifier, VerifyRules, settings::Enforcement},
     },
     telemetry::stopwatch::Stopwatch,
 };
@@ -74,7 +74,7 @@ pub struct Authorizer {
     /// Verifies signed calls.
     pub verifier: Arc<Verifier>,
     /// The rules of verification.
-    pub verify: verify::Params,
+    pub verify: VerifyRules,
     /// Knows the sessions of users.
     pub pages: Pages,
     /// The paths of the token calls and of the pages.
@@ -83,8 +83,6 @@ pub struct Authorizer {
     pub origins: Arc<Origins>,
     /// The protected operations.
     pub operations: Operations,
-    /// Protected calls are enforced, where no operation says otherwise.
-    pub enforce: bool,
     /// Unsigned CORS preflights on listed paths are permitted.
     pub forward_preflights: bool,
     /// The end of OAuth 1.0a, if it is planned.
@@ -153,7 +151,12 @@ impl Authorizer {
             Found::Operation(operation) => operation.enforce,
             Found::OtherMethod(_) | Found::Unlisted(_) | Found::Similar(_) => None,
         };
-        enforced.unwrap_or(self.enforce)
+        enforced.unwrap_or(self.enforces())
+    }
+
+    /// Whether protected calls are enforced, where no operation says otherwise.
+    pub fn enforces(&self) -> bool {
+        self.verify.signature.enforcement == Enforcement::Enforce
     }
 
     /// Whether the consumer that the call names is enforced even in observe mode.
@@ -188,7 +191,7 @@ impl Authorizer {
         // Nothing of the operation: only the owner of the secrets may learn whether it exists.
         let protocol = collected
             .parameters
-            .protocol(self.verify.methods, Placement::OnePlace);
+            .protocol(self.verify.signature.methods, Placement::OnePlace);
         if let Some(named) = protocol.ok().and_then(|protocol| protocol.demand(&[]).ok()) {
             let window = call.found.operation().and_then(|it| it.timestamp_window);
             self.verifier
@@ -207,7 +210,7 @@ impl Authorizer {
     ) -> Result<Permit, Failure> {
         let collected = subject.collected;
         let parameters = &collected.parameters;
-        let protocol = parameters.protocol(self.verify.methods, Placement::OnePlace);
+        let protocol = parameters.protocol(self.verify.signature.methods, Placement::OnePlace);
         let credentials = protocol?.demand(&[])?;
         if subject.is_described
             && (is_form(&subject.head.parts.headers)?

@@ -15,7 +15,10 @@ use crate::{
             operations::{Operations, Similar},
         },
         route::{FlowPaths, settings::FlowSettings},
-        verify::{Advice, Params},
+        verify::{
+            Advice, VerifyRules,
+            settings::{Enforcement, SignatureSettings, TokenSettings},
+        },
     },
 };
 
@@ -239,13 +242,20 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets))
     let server = ServerView {
         now: UnixTime(now),
         rules: Rules {
-            verify: Params {
-                methods: MethodSet::EMPTY.with(SignatureMethod::HmacSha1),
-                default_dialect: Dialect::Rfc5849,
-                accept_description: true,
-                window: Duration::from_secs(300),
-                access_idle: None,
-                advice: Advice::Hint,
+            verify: VerifyRules {
+                signature: SignatureSettings {
+                    methods: MethodSet::EMPTY.with(SignatureMethod::HmacSha1),
+                    timestamp_window: Duration::from_secs(300),
+                    default_dialect: Dialect::Rfc5849,
+                    accept_description: true,
+                    enforcement: Enforcement::Enforce,
+                    advice: Advice::Hint,
+                },
+                tokens: TokenSettings {
+                    request_ttl: Duration::from_secs(600),
+                    access_ttl: None,
+                    access_idle: None,
+                },
                 other_urls: Vec::new(),
             },
             flow: FlowPaths::new(&FlowSettings {

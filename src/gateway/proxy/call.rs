@@ -283,7 +283,9 @@ async fn read_body(
         let form = body.read_whole().await?;
         collected.hold_form(form, &body.caller().limits())?;
     // Malformed parameters are rejected without the body.
-    } else if collected.needs_body(authorizer.verify.methods, Placement::OnePlace) == Ok(true) {
+    } else if collected.needs_body(authorizer.verify.signature.methods, Placement::OnePlace)
+        == Ok(true)
+    {
         collected.held = Some(body.read_whole().await?);
     }
     Ok(())

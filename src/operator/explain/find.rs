@@ -12,7 +12,7 @@ use crate::{
     request::{
         policy::operations::{Operation, Operations},
         route::FlowPaths,
-        verify,
+        verify::VerifyRules,
     },
 };
 
@@ -37,7 +37,7 @@ pub enum FindError {
 #[derive(Debug, Clone)]
 pub struct Rules {
     /// The rules of verification.
-    pub verify: verify::Params,
+    pub verify: VerifyRules,
     /// The paths of the token calls.
     pub flow: FlowPaths,
     /// The protected operations.
@@ -89,6 +89,7 @@ pub async fn find(
                 let last_use = access.last_used_at.unwrap_or(access.issued_at);
                 let idle = rules
                     .verify
+                    .tokens
                     .access_idle
                     .is_some_and(|idle| now >= last_use.after(idle));
                 if idle || access.expires_at.is_some_and(|at| now >= at) {

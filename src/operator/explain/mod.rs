@@ -220,7 +220,7 @@ fn rejected(
             let reason = "oauth_body_hash is needed, because the body is not a form";
             reject("parameter_absent", reason);
         }
-        if !server.rules.verify.methods.contains(method) {
+        if !server.rules.verify.signature.methods.contains(method) {
             let reason = format!("signature.methods has no {method}");
             reject("signature_method_rejected", &reason);
         } else if method == SignatureMethod::Plaintext && request.uri.scheme == Scheme::Http {
@@ -240,7 +240,7 @@ fn rejected(
         }
         let (sent, now) = (protocol.timestamp.map(|time| time.seconds()), server.now);
         let window = operation.and_then(|operation| operation.timestamp_window);
-        let window = window.unwrap_or(server.rules.verify.window);
+        let window = window.unwrap_or(server.rules.verify.signature.timestamp_window);
         let accepted = now.before(window).0..=now.after(window).0;
         if let Some(sent) = sent.filter(|sent| !accepted.contains(sent)) {
             let advice = clock::advice(sent, now.0, window);
@@ -249,7 +249,9 @@ fn rejected(
     }
     let body = request.data.unwrap_or_default().as_bytes();
     let hash = protocol.value(ProtocolParameter::BodyHash);
-    let accepted = server.map_or(MethodSet::ALL, |server| server.rules.verify.methods);
+    let accepted = server.map_or(MethodSet::ALL, |server| {
+        server.rules.verify.signature.methods
+    });
     if hash.is_some_and(|sent| !is_allowed_body_hash(method, accepted, sent, body)) {
         let reason = "oauth_body_hash is not the hash of the body";
         reject("signature_invalid", reason);
@@ -308,9 +310,11 @@ fn examine(
                 true => accept.with(Deviation::RepeatsOnce),
                 false => accept,
             };
-            let is_token_call = is_token_call && rules.verify.accept_description;
-            let is_legacy =
-                consumer.dialect.unwrap_or(rules.verify.default_dialect) == Dialect::Legacy;
+            let is_token_call = is_token_call && rules.verify.signature.accept_description;
+            let is_legacy = consumer
+                .dialect
+                .unwrap_or(rules.verify.signature.default_dialect)
+                == Dialect::Legacy;
             let graced = previous.filter(|(_, until)| server.now < *until);
             let secrets = [Some(consumer_secret), graced.map(|(secret, _)| secret)];
             secrets.into_iter().flatten().any(|secret| {

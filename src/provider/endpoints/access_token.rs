@@ -46,8 +46,9 @@ pub(super) async fn respond(
         access_token: random::token()?,
         access_secret: random::secret()?,
         expires_at: endpoints
-            .lifetimes
-            .access
+            .verify
+            .tokens
+            .access_ttl
             .map(|lifetime| now.after(lifetime)),
     };
     let store = endpoints.verifier.store();

@@ -6,7 +6,7 @@ pub mod request_token;
 pub mod revoke_token;
 pub mod settings;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use http_body::Body as _;
 
@@ -26,19 +26,10 @@ use crate::{
         },
         policy::{self, rate::ConsumerRate, sunset::Sunset},
         route::{self, TokenCall},
-        verify::{self, Purpose, Verifier},
+        verify::{self, Purpose, Verifier, VerifyRules},
     },
     wire::server::{buffered::API_FORMS, request::RequestBody},
 };
-
-/// Lifetimes of tokens.
-#[derive(Debug, Clone, Copy)]
-pub struct Lifetimes {
-    /// Of a request token, until the user decides and, from then on, until the exchange.
-    pub request: Duration,
-    /// Of an access token; `None`: unlimited.
-    pub access: Option<Duration>,
-}
 
 /// A fact about the user that the access token response may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,9 +57,7 @@ pub struct Endpoints {
     /// Verifies the token calls.
     pub verifier: Arc<Verifier>,
     /// The rules of verification.
-    pub verify: verify::Params,
-    /// The lifetimes of tokens.
-    pub lifetimes: Lifetimes,
+    pub verify: VerifyRules,
     /// The limit on the requests of a consumer, token calls and others together.
     pub rate: Option<Arc<ConsumerRate>>,
     /// The most request tokens of a consumer that are open at once.
@@ -148,12 +137,12 @@ impl Endpoints {
                 &[ProtocolParameter::Token],
             ),
         };
-        if collected.needs_body(self.verify.methods, placement)? {
+        if collected.needs_body(self.verify.signature.methods, placement)? {
             collected.held = Some(body.read_whole().await?);
         }
         let protocol = collected
             .parameters
-            .protocol(self.verify.methods, placement)?;
+            .protocol(self.verify.signature.methods, placement)?;
         let credentials = protocol.demand(needed)?;
         if call == TokenCall::RequestToken && credentials.callback.is_none() {
             let consumer = self.verifier.credentials();
@@ -204,7 +193,7 @@ impl Endpoints {
     async fn check_before_form(&self, collected: &Collected) -> Result<(), Failure> {
         let protocol = collected
             .parameters
-            .protocol(self.verify.methods, Placement::FlowApart);
+            .protocol(self.verify.signature.methods, Placement::FlowApart);
         let named = protocol.ok().and_then(|it| it.demand(&[]).ok());
         if collected.signed
             && let Some(named) = named

@@ -51,7 +51,7 @@ pub(super) async fn respond(
         callback,
         permissions,
         issued_at: now,
-        expires_at: now.after(endpoints.lifetimes.request),
+        expires_at: now.after(endpoints.verify.tokens.request_ttl),
         state: RequestTokenState::Issued,
         wrong_verifiers: 0,
     };
@@ -68,7 +68,7 @@ pub(super) async fn respond(
     let most = endpoints.max_request_tokens;
     if store.issue_request_token(token, most).await? == Issued::TooManyOpen {
         // By then the open ones have been decided on, exchanged, or have expired.
-        let retry_after = endpoints.lifetimes.request;
+        let retry_after = endpoints.verify.tokens.request_ttl;
         return Err(IssueRejection::TooManyRequestTokens { retry_after }.into());
     }
     tracing::info!(

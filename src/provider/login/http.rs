@@ -14,7 +14,10 @@ use tokio::time::{Instant, timeout_at};
 use url::form_urlencoded;
 use zeroize::Zeroizing;
 
-use super::{Login, LoginBackend, LoginError, LoginFault, LoginFuture, places::Places};
+use super::{
+    Login, LoginBackend, LoginError, LoginFault, LoginFuture, places::Places,
+    settings::PasswordCheckSettings,
+};
 use crate::{
     base::{clock::Clock, secret::Secret},
     provider::issue::registration,
@@ -35,51 +38,30 @@ pub enum Encoding {
     Json,
 }
 
-/// The names by which the endpoint calls things. Those of the response may lead into inner objects: `user.id`.
-#[derive(Debug, Clone)]
-pub struct Fields {
-    /// The name that was typed.
-    pub username: String,
-    /// The password that was typed.
-    pub password: String,
-    /// In the response: the user's id.
-    pub id: String,
-    /// The user's name.
-    pub name: String,
-    /// The name that pages show.
-    pub display_name: String,
-    /// A field that must be `true`.
-    pub success: Option<String>,
-}
-
 /// The endpoint.
 #[derive(Clone)]
-pub struct Params {
+pub struct LoginEndpoint {
     /// The server.
     pub target: Target,
     /// Its path.
     pub path: String,
-    /// For the whole attempt, from the look-up of the address to the end of the response.
-    pub timeout: Duration,
-    /// The encoding of the request.
-    pub encoding: Encoding,
-    /// The names in request and response.
-    pub fields: Fields,
+    /// The format of requests and responses, and the time for an attempt.
+    pub settings: PasswordCheckSettings,
 }
 
 /// Checks passwords at an endpoint, and records the users it names.
 pub struct HttpLogin {
-    params: Params,
+    endpoint: LoginEndpoint,
     store: Arc<dyn Store>,
     clock: Clock,
     places: Arc<Places>,
 }
 
 impl HttpLogin {
-    /// Asks the endpoint of `params`.
-    pub fn new(params: Params, store: Arc<dyn Store>, clock: Clock) -> Self {
+    /// Asks this endpoint.
+    pub fn new(endpoint: LoginEndpoint, store: Arc<dyn Store>, clock: Clock) -> Self {
         Self {
-            params,
+            endpoint,
             store,
             clock,
             places: Places::new(MAX_ATTEMPTS),
@@ -93,15 +75,15 @@ impl HttpLogin {
         password: &Secret,
     ) -> Result<Login, LoginError> {
         let _place = self.places.take(Some(address)).ok_or(LoginError::Busy)?;
-        let deadline = Instant::now() + self.params.timeout;
+        let deadline = Instant::now() + self.endpoint.settings.timeout;
         let request = self.request(name, password)?;
-        let stream = self.params.target.connect(deadline).await;
+        let stream = self.endpoint.target.connect(deadline).await;
         let stream = stream.map_err(LoginFault::Unreachable)?;
         let response = timeout_at(deadline, exchange(stream, request)).await;
         let (status, body) = response
             .map_err(|_| LoginFault::TooSlow)?
             .map_err(LoginFault::from)?;
-        let Some(user) = read(status, &body, &self.params.fields)? else {
+        let Some(user) = read(status, &body, &self.endpoint.settings)? else {
             return Err(LoginError::Rejected { account: None });
         };
         let (id, given) = (user.id.clone(), user.name.clone());
@@ -126,13 +108,16 @@ impl HttpLogin {
     }
 
     fn request(&self, name: &str, password: &Secret) -> Result<Request<Bytes>, LoginFault> {
-        let fields = &self.params.fields;
+        let fields = &self.endpoint.settings;
         let password = password.expose_text();
-        let pairs = [(&fields.username, name), (&fields.password, &*password)];
+        let pairs = [
+            (&fields.username_field, name),
+            (&fields.password_field, &*password),
+        ];
         let length = pairs.iter().map(|(name, value)| name.len() + value.len());
         // A byte takes at most six, as \u001f does. A text that grew would leave a copy of the password.
         let room = length.sum::<usize>() * 6 + 16;
-        let (kind, body) = match self.params.encoding {
+        let (kind, body) = match self.endpoint.settings.request {
             Encoding::Form => {
                 let mut form = form_urlencoded::Serializer::new(String::with_capacity(room));
                 form.extend_pairs(pairs);
@@ -152,8 +137,8 @@ impl HttpLogin {
         let body = Bytes::from_owner(Zeroizing::new(body));
         Request::builder()
             .method(Method::POST)
-            .uri(&self.params.path)
-            .header(header::HOST, self.params.target.origin.authority())
+            .uri(&self.endpoint.path)
+            .header(header::HOST, self.endpoint.target.origin.authority())
             .header(header::USER_AGENT, "countersign")
             .header(header::ACCEPT, HeaderValue::from_static("application/json"))
             .header(header::CONTENT_TYPE, kind)
@@ -167,9 +152,9 @@ impl HttpLogin {
 ///
 /// # Errors
 /// The endpoint cannot be reached within `login.timeout`, or is another one by its certificate.
-pub async fn reach(params: &Params) -> io::Result<()> {
-    let deadline = Instant::now() + params.timeout;
-    params.target.connect(deadline).await.map(drop)
+pub async fn reach(endpoint: &LoginEndpoint) -> io::Result<()> {
+    let deadline = Instant::now() + endpoint.settings.timeout;
+    endpoint.target.connect(deadline).await.map(drop)
 }
 
 impl From<ExchangeError> for LoginFault {
@@ -191,7 +176,7 @@ impl LoginBackend for HttpLogin {
 fn read(
     status: StatusCode,
     body: &[u8],
-    fields: &Fields,
+    fields: &PasswordCheckSettings,
 ) -> Result<Option<OutsideUser>, LoginFault> {
     match status {
         StatusCode::OK => {}
@@ -210,10 +195,10 @@ fn read(
     };
     let is_success = |path: &String| field(path) == Some(&Value::Bool(true));
     let reports_error = field("error").is_some_and(|error| *error != Value::Bool(false));
-    if reports_error || !fields.success.iter().all(is_success) {
+    if reports_error || !fields.success_field.iter().all(is_success) {
         return Ok(None);
     }
-    let id = match field(&fields.id) {
+    let id = match field(&fields.id_field) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Number(number)) if !number.is_f64() => number.to_string(),
         Some(_) => {
@@ -229,7 +214,7 @@ fn read(
     };
     let impossible = "has an id that cannot be a user's id here";
     let id = id.parse().map_err(|_| LoginFault::Response(impossible))?;
-    let name = field(&fields.name).map(|name| {
+    let name = field(&fields.name_field).map(|name| {
         let name = name
             .as_str()
             .and_then(|name| registration::login_name(name).ok());
@@ -237,7 +222,7 @@ fn read(
             "has a name that cannot be a user's name",
         ))
     });
-    let display_name = field(&fields.display_name).and_then(Value::as_str);
+    let display_name = field(&fields.display_name_field).and_then(Value::as_str);
     Ok(Some(OutsideUser {
         id,
         name: name.transpose()?,
@@ -248,19 +233,28 @@ fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::login::settings::LoginMethod;
 
-    fn fields() -> Fields {
-        Fields {
-            username: "username".to_owned(),
-            password: "password".to_owned(),
-            id: "user.id".to_owned(),
-            name: "user.name".to_owned(),
-            display_name: "user.full".to_owned(),
-            success: None,
+    fn fields() -> PasswordCheckSettings {
+        PasswordCheckSettings {
+            backend: LoginMethod::Http,
+            url: None,
+            request: Encoding::Form,
+            username_field: "username".to_owned(),
+            password_field: "password".to_owned(),
+            id_field: "user.id".to_owned(),
+            name_field: "user.name".to_owned(),
+            display_name_field: "user.full".to_owned(),
+            success_field: None,
+            timeout: Duration::from_secs(5),
+            ca: Vec::new(),
         }
     }
 
-    fn read_ok(body: &str, fields: &Fields) -> Result<Option<OutsideUser>, LoginFault> {
+    fn read_ok(
+        body: &str,
+        fields: &PasswordCheckSettings,
+    ) -> Result<Option<OutsideUser>, LoginFault> {
         read(StatusCode::OK, body.as_bytes(), fields)
     }
 
@@ -312,8 +306,8 @@ mod tests {
 
     #[test]
     fn what_must_be_true_is_true_and_not_like_it() {
-        let fields = Fields {
-            success: Some("ok".to_owned()),
+        let fields = PasswordCheckSettings {
+            success_field: Some("ok".to_owned()),
             ..fields()
         };
         let is_login = |ok: &str| {

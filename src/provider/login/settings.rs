@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use http::HeaderName;
 
-use super::http::Encoding;
+use super::{header::UserHeaders, http::Encoding};
 use crate::{
     base::settings::{LONGEST, distinct, duration, optional, plain_values, seconds, section},
     request::policy::rate::Rate,
@@ -13,7 +13,7 @@ use crate::{
 
 section! {
     /// The login of users.
-    LoginSettings["login"] {
+    PasswordCheckSettings["login"] {
         /// "local": accounts of the store (argon2id); "http": the credentials are posted to login.url; "header": a trusted proxy in front has authenticated the user.
         backend: LoginMethod = "local", restart;
         /// The URL that checks them; its response has the user's id. https unless its host is loopback.
@@ -36,6 +36,12 @@ section! {
         #[serde(deserialize_with = "duration::<1, LONGEST, _>")] timeout: Duration = "5s", restart;
         /// The authorities to trust there, PEM.
         #[serde(default, deserialize_with = "distinct")] ca: Vec<PathBuf> [else "the system's": "accounts-ca.pem"], restart;
+    }
+}
+
+section! {
+    /// Logged-in users.
+    LoginSettings["login"] {
         /// The field in which a proxy in front names the user's id, on every request to pages and operations of users. Only listen.trusted_proxies are believed; the proxy must drop the field when others send it.
         #[serde(default, deserialize_with = "optional")]
         user_header: Option<HeaderName> [else "none": "X-Auth-Request-User"], reload;
@@ -46,6 +52,18 @@ section! {
         #[serde(deserialize_with = "seconds::<LONGEST, _>")] session_ttl: Duration = "12h", reload;
         /// Failed logins of one account from one address before 429; ten times that for an address alone.
         max_failures: Rate = "10 per 15m", reload;
+    }
+}
+
+impl PasswordCheckSettings {
+    /// The fields by which a proxy in front names the user, if one does.
+    pub fn user_headers(&self, login: &LoginSettings) -> Option<UserHeaders> {
+        let user = login.user_header.clone();
+        user.filter(|_| self.backend == LoginMethod::Header)
+            .map(|user| UserHeaders {
+                user,
+                display_name: login.display_name_header.clone(),
+            })
     }
 }
 

@@ -255,7 +255,7 @@ impl Visit<'_> {
     }
 
     fn is_live(&self, token: &AccessToken) -> bool {
-        let idle = self.pages.params.access_idle;
+        let idle = self.pages.rules.tokens.access_idle;
         token
             .expires_at
             .is_none_or(|expires_at| self.now < expires_at)

@@ -222,12 +222,12 @@ impl Visit<'_> {
                 (Some(destination), further)
             }
         };
-        let (params, texts) = (&self.pages.params, self.frame.texts);
+        let (rules, texts) = (&self.pages.rules, self.frame.texts);
         let own = texts.own(&language::consumer_id(&consumer.key), None);
         let description = own.map(Cow::into_owned).or(consumer.description.clone());
         let ends = [
-            ("consent-ends", params.access_ttl),
-            ("consent-ends-unused", params.access_idle),
+            ("consent-ends", rules.tokens.access_ttl),
+            ("consent-ends-unused", rules.tokens.access_idle),
         ];
         let ends = ends.into_iter().filter_map(|(message, duration)| {
             let duration = in_words(texts, duration?);
@@ -240,11 +240,11 @@ impl Visit<'_> {
             csrf: &csrf::value(&caller.id, FormPurpose::Decide, &token.token),
             consumer,
             hue: hue(&consumer.key),
-            service: &params.theme.params.name,
+            service: rules.theme.rules.name(),
             user: &caller.user,
             allowed_at: allowed_at.map(|time| self.date_and_time(time)),
             is_more: permissions.iter().any(|permission| permission.is_new),
-            identity: match params.gives_display_name {
+            identity: match rules.gives_display_name {
                 true => "consent-identity-full",
                 false => "consent-identity-name",
             },
@@ -296,7 +296,7 @@ impl Visit<'_> {
     async fn record(&self, asked: &Asked, caller: &LoggedIn, allows: bool) -> Result<(), Failure> {
         let is_oob = asked.token.callback == Callback::Oob;
         let dialect = asked.consumer.dialect;
-        let dialect = dialect.unwrap_or(self.pages.params.default_dialect);
+        let dialect = dialect.unwrap_or(self.pages.rules.default_dialect);
         let is_renamed = dialect == Dialect::Legacy && !is_oob;
         let (event, decision) = if allows {
             let decision = Decision::Allow {
@@ -305,7 +305,7 @@ impl Visit<'_> {
                     false => random::verifier()?,
                 },
                 redirect_token: is_renamed.then(random::token).transpose()?,
-                expires_at: self.now.after(self.pages.params.request_ttl),
+                expires_at: self.now.after(self.pages.rules.tokens.request_ttl),
             };
             ("consent_granted", decision)
         } else {

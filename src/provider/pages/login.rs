@@ -176,7 +176,7 @@ impl Visit<'_> {
 
     /// Asks whether sessions are to end.
     fn logout_form(&self, caller: &LoggedIn, which: &str) -> OwnResponse {
-        let service = &self.pages.params.theme.params.name;
+        let service = self.pages.rules.theme.rules.name();
         let (purpose, name, [title, text]) = match which {
             "others" => (
                 FormPurpose::LogOutElsewhere,
@@ -229,7 +229,7 @@ impl Visit<'_> {
 
     /// Checks a login form that was sent to `form`.
     pub(super) async fn log_in(&self, form: &LoginForm<'_>) -> Result<OwnResponse, Failure> {
-        if self.pages.params.user_headers.is_some() {
+        if self.pages.rules.user_headers.is_some() {
             return Err(self.stale(false, form.url));
         }
         // Bound to the browser and to the URL of the form: another site can neither log the user in as somebody else nor make
@@ -397,7 +397,7 @@ impl Visit<'_> {
             hash: user.password_hash.clone(),
             rehashed,
         };
-        let most = self.pages.params.sessions_per_user;
+        let most = self.pages.rules.sessions.sessions_per_user;
         if !self.store().open_session(session, verified, most).await? {
             return Ok(None);
         }
@@ -419,7 +419,7 @@ impl Visit<'_> {
             id_hash: cookies::id_hash(&id),
             user: user.clone(),
             created_at: self.now,
-            expires_at: self.now.after(self.pages.params.session_ttl),
+            expires_at: self.now.after(self.pages.rules.login.session_ttl),
             browser,
             system,
         };
@@ -428,7 +428,7 @@ impl Visit<'_> {
 
     /// Gives the browser this session.
     pub(super) fn set_session(&self, id: &Secret) {
-        let lifetime = self.pages.params.session_ttl;
+        let lifetime = self.pages.rules.login.session_ttl;
         self.set_cookie(self.pages.cookies.set_session(id, lifetime));
     }
 
@@ -449,7 +449,7 @@ impl Visit<'_> {
             frame: self.frame,
             action: form.url,
             csrf: &csrf::value(&cookie, FormPurpose::LogIn, form.url),
-            service: &self.pages.params.theme.params.name,
+            service: self.pages.rules.theme.rules.name(),
             consumer: form.consumer,
             username,
             notice,

@@ -13,9 +13,7 @@ use std::{
     borrow::Cow,
     cell::RefCell,
     net::{IpAddr, Ipv4Addr},
-    num::NonZeroU32,
     sync::Arc,
-    time::Duration,
 };
 
 use askama::Template;
@@ -34,7 +32,9 @@ use crate::{
     oauth::ProtocolParameter,
     provider::{
         issue::callback::ESCAPED,
-        login::{LoginBackend, PasswordPool, Throttle, header::UserHeaders},
+        login::{
+            LoginBackend, PasswordPool, Throttle, header::UserHeaders, settings::LoginSettings,
+        },
         respond::{Failure, OwnResponse, frame::Frame, theme::Theme},
     },
     records::store::{
@@ -45,6 +45,7 @@ use crate::{
     request::{
         parse::{ParseRejection, head::Head, origin::Origins, signed::is_form},
         route::{self, FlowPath, Page},
+        verify::settings::TokenSettings,
     },
     wire::{origin::Origin, server::request::RequestBody},
 };
@@ -69,49 +70,31 @@ pub use cookies::{CookieNames, cookie_names};
 use csrf::FormPurpose;
 use error::PageError;
 use form::Form;
+use settings::{AuthorizePageSettings, PermissionSettings, SessionSettings};
 
-/// The configuration of the pages. A reload makes new [`Pages`].
+/// The rules of the pages. A reload makes new [`Pages`].
 #[derive(Clone)]
-pub struct Params {
+pub struct PageRules {
     /// The origins with pages, all of one scheme. If it is https, cookies are `Secure` and have the `__Host-` prefix.
     pub origins: Arc<Origins>,
-    /// Other names of parameters in the address of the authorization page, each with the parameter that it stands for.
-    pub parameters: Vec<(String, ProtocolParameter)>,
+    /// The settings of the authorization page.
+    pub authorize_page: AuthorizePageSettings,
     /// The parts that all pages have in common.
     pub theme: Arc<Theme>,
-    /// `login.session_ttl`.
-    pub session_ttl: Duration,
-    /// `limits.sessions_per_user`: the oldest one ends when there are more.
-    pub sessions_per_user: NonZeroU32,
-    /// `login.user_header`: a proxy in front checks who the user is, and there is no login form.
+    /// The settings of users who are logged in.
+    pub login: LoginSettings,
+    /// The limit on their sessions.
+    pub sessions: SessionSettings,
+    /// A proxy in front checks who the user is, and there is no login form.
     pub user_headers: Option<UserHeaders>,
-    /// `tokens.request_ttl`: the time to exchange, counted again when the user agrees.
-    pub request_ttl: Duration,
-    /// `tokens.access_ttl`: the lifetime of an access token.
-    pub access_ttl: Option<Duration>,
-    /// `tokens.access_idle`: an access token that is unused for this long is not listed.
-    pub access_idle: Option<Duration>,
+    /// The lifetimes of tokens. That of a request token counts again when the user agrees.
+    pub tokens: TokenSettings,
     /// `signature.default_dialect`, for consumers without one.
     pub default_dialect: Dialect,
-    /// `[[permission]]`: the texts of permissions. One without an entry is called by its name.
-    pub permissions: Vec<PermissionText>,
-    /// `pages.permission_language`: the language of these texts.
-    pub permission_language: Option<String>,
+    /// The texts of permissions. One without an entry is called by its name.
+    pub permissions: Vec<PermissionSettings>,
     /// Consumers learn the display name of a user (`tokens.profile`).
     pub gives_display_name: bool,
-}
-
-/// The description of a permission on a page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PermissionText {
-    /// The permission.
-    pub name: Permission,
-    /// A short text.
-    pub title: String,
-    /// A sentence, or nothing.
-    pub description: String,
-    /// The consent page marks it.
-    pub sensitive: bool,
 }
 
 /// A text of the operator or of a consumer, in the language of the page or in its own.
@@ -140,17 +123,17 @@ pub struct Services {
 
 /// The pages.
 pub struct Pages {
-    params: Params,
+    rules: PageRules,
     services: Services,
     cookies: CookieNames,
 }
 
 impl Pages {
     /// Pages for this configuration.
-    pub fn new(params: Params, services: Services) -> Self {
+    pub fn new(rules: PageRules, services: Services) -> Self {
         Self {
-            cookies: cookie_names(params.origins.base.origin.is_https()),
-            params,
+            cookies: cookie_names(rules.origins.base.origin.is_https()),
+            rules,
             services,
         }
     }
@@ -171,7 +154,7 @@ impl Pages {
         let (id, now) = (cookies::id_hash(&id), self.services.clock.now());
         let found = self.services.store.session(&id, now).await?;
         let found = found.map(|(_, user)| user);
-        let Some(names) = &self.params.user_headers else {
+        let Some(names) = &self.rules.user_headers else {
             return Ok(found);
         };
         let named = names.read(headers).ok().flatten().filter(|_| trusted);
@@ -213,7 +196,7 @@ impl Pages {
             path: route.flow.find(&head.target).map(|(path, _)| path),
             head,
             form: self.form(head, form)?,
-            frame: Frame::new(&self.params.theme, Some(&head.parts.uri), accepted),
+            frame: Frame::new(&self.rules.theme, Some(&head.parts.uri), accepted),
             now: self.services.clock.now(),
             address: head.received.address.unwrap_or(loopback),
             new_cookies: RefCell::default(),
@@ -227,7 +210,7 @@ impl Pages {
             Page::Password => visit.password().await?,
             Page::Asset => {
                 let path = head.target.path;
-                let mut assets = self.params.theme.assets();
+                let mut assets = self.rules.theme.assets();
                 let asset = assets.find(|asset| asset.path.as_bytes() == path);
                 asset
                     .ok_or(route::RouteRejection::NotFound(None))?
@@ -242,7 +225,7 @@ impl Pages {
 
     /// The origin that a browser visits.
     fn origin(&self, head: &Head<'_>) -> &Origin {
-        let origins = &self.params.origins;
+        let origins = &self.rules.origins;
         let visited = origins.page_origin(&head.received);
         visited.unwrap_or(&origins.base.origin)
     }
@@ -316,7 +299,7 @@ impl Visit<'_> {
     /// A parameter of the authorization page under its own name or another one of it; both are the same if both are there.
     fn page_parameter(&self, parameter: ProtocolParameter) -> Result<Option<String>, PageError> {
         let mut found = self.parameter(parameter.as_str())?;
-        let others = self.pages.params.parameters.iter();
+        let others = self.pages.rules.authorize_page.page_parameters.0.iter();
         for (name, _) in others.filter(|(_, meant)| *meant == parameter) {
             let other = self.parameter(name)?;
             if found.is_some() && other.is_some() && found != other {
@@ -363,7 +346,7 @@ impl Visit<'_> {
             }
             None => None,
         };
-        let Some(names) = &self.pages.params.user_headers else {
+        let Some(names) = &self.pages.rules.user_headers else {
             return Ok((None, found));
         };
         let fields = self.head.trusted_fields();
@@ -395,7 +378,7 @@ impl Visit<'_> {
         // The session's cookie ends with the session, and a log-out leaves the other one.
         let cause = if !names.any(|name| cookies::is_sent(headers, name)) {
             "error-stale-old"
-        } else if is_logged_in || self.pages.params.user_headers.is_some() {
+        } else if is_logged_in || self.pages.rules.user_headers.is_some() {
             "error-stale-in"
         } else {
             "error-stale-out"
@@ -427,20 +410,25 @@ impl Visit<'_> {
 
     /// The title and the description of a permission, and whether it is marked.
     fn described(&self, permission: &Permission) -> (Worded, Worded, bool) {
-        let params = &self.pages.params;
-        let known = params.permissions.iter().find(|it| it.name == *permission);
+        let rules = &self.pages.rules;
+        let known = rules.permissions.iter().find(|it| it.name == *permission);
         let id = language::permission_id(permission);
         let worded = |attribute, text: &str| {
             let own = self.frame.texts.own(&id, attribute).map(Cow::into_owned);
-            let lang = params.permission_language.clone();
+            let lang = &rules.theme.rules.pages.permission_language;
+            let lang = lang.as_ref().map(|lang| lang.0.clone());
             let lang = lang.filter(|lang| own.is_none() && *lang != self.frame.texts.tag());
             Worded {
                 text: own.unwrap_or_else(|| text.to_owned()),
                 lang,
             }
         };
-        let title = known.map_or(permission.as_str(), |known| &known.title);
-        let description = known.map_or("", |known| &known.description);
+        let title = known
+            .and_then(|known| known.title.as_deref())
+            .unwrap_or(permission.as_str());
+        let description = known
+            .and_then(|known| known.description.as_deref())
+            .unwrap_or_default();
         let is_sensitive = known.is_some_and(|known| known.sensitive);
         (
             worded(None, title),

@@ -115,12 +115,13 @@ pub(super) fn render(
     // A redirect has no description.
     let docs = frame
         .theme
-        .params
+        .rules
+        .responses
         .docs_url
         .as_ref()
         .filter(|_| status >= 400);
     let heading = problem.mistake.or(code).unwrap_or(problem.verdict.as_str());
-    let docs = docs.map(|url| format!("{url}#{heading}"));
+    let docs = docs.map(|url| format!("{}#{heading}", url.0));
     let link = docs
         .as_ref()
         .map(|docs| ("Link", format!("<{docs}>; rel=\"help\"")));
@@ -128,7 +129,7 @@ pub(super) fn render(
         (Format::Html, _) => {
             let (title, text) = problem.page.unwrap_or((explained(status), None));
             let is_explained = problem.page.is_some();
-            let origin = &frame.theme.params.origin;
+            let origin = &frame.theme.rules.origin;
             let (label, again) = match status {
                 // The public address of the service.
                 421 => (
@@ -188,7 +189,7 @@ pub(super) fn render(
         }
     };
     response.verdict = problem.verdict;
-    let realm = &frame.theme.params.realm;
+    let realm = &frame.theme.rules.responses.realm;
     let challenge = match format {
         Format::Challenge => {
             let advice = advice.unwrap_or(reason(status));

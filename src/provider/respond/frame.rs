@@ -68,8 +68,8 @@ impl Frame<'_> {
     /// The languages: the tag and the name of each, and the link to this page in it, unless it is in this language. Nothing
     /// for a page that is not one of ours, or whose query is too long.
     pub fn languages(&self) -> Vec<(&str, Cow<'_, str>, Option<String>)> {
-        let params = &self.theme.params;
-        let mut paths = params.page_paths.iter().chain([&params.path]);
+        let rules = &self.theme.rules;
+        let mut paths = rules.page_paths.iter().chain([&rules.path]);
         let is_ours = |uri: &&Uri| paths.any(|path| path == uri.path());
         let Some(query) = self
             .here
@@ -81,7 +81,7 @@ impl Frame<'_> {
         // A notice, or the position in a list, belongs to this page alone.
         let is_repeated = |pair: &&str| {
             let name = pair.split('=').next().unwrap_or_default();
-            REPEATED.contains(&name) || params.page_parameters.iter().any(|other| other == name)
+            REPEATED.contains(&name) || rules.page_parameters.iter().any(|other| other == name)
         };
         let repeated = Vec::from_iter(query.split('&').filter(is_repeated)).join("&");
         if repeated.len() > MAX_REPEATED {
@@ -109,14 +109,14 @@ impl Frame<'_> {
 
     /// The URL of the user's applications, also from another host; `None` where there are no such pages.
     pub fn applications(&self) -> Option<String> {
-        let params = &self.theme.params;
-        let link = || format!("{}{}", params.origin, self.link("applications"));
-        (!params.path.is_empty()).then(link)
+        let rules = &self.theme.rules;
+        let link = || format!("{}{}", rules.origin, self.link("applications"));
+        (!rules.path.is_empty()).then(link)
     }
 
     /// The path and query of the page that `mode` names, in the same language.
     pub fn link(&self, mode: &str) -> String {
-        self.in_same_language(format!("{}?mode={mode}", self.theme.params.path))
+        self.in_same_language(format!("{}?mode={mode}", self.theme.rules.path))
     }
 
     /// A path of ours, its query begun, in the same language.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use unic_langid::LanguageIdentifier;
 
-use super::colour::Colour;
+use super::colour::{Colour, Palette};
 use crate::{
     base::settings::{deserialize_text, section, texts},
     wire::web_page::WebUrl,
@@ -12,6 +12,7 @@ use crate::{
 
 section! {
     /// User pages: login, consent, connected applications, errors.
+    #[derive(Default)]
     PagesSettings["pages"] {
         /// The name of the service.
         name: Option<String> [else "service.realm": "Example Photos"], reload;
@@ -46,11 +47,24 @@ section! {
 
 section! {
     /// The parts of responses to rejections.
+    #[derive(Default)]
     ResponseSettings["service"] {
         /// The realm in WWW-Authenticate.
         realm: String = "countersign", reload;
         /// The page on errors for consumers' developers: docs/errors.md as a web page, or one of your own with its headings. Responses to rejections link to the heading of the mistake in a signature, else of the oauth_problem, else of the verdict in the access log.
         docs_url: Option<WebUrl> [else "none": "https://example.com/docs/errors"], reload;
+    }
+}
+
+impl PagesSettings {
+    /// The colours.
+    pub const fn palette(&self) -> Palette {
+        Palette {
+            accent: self.accent,
+            accent_dark: self.accent_dark,
+            background: self.background,
+            background_dark: self.background_dark,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::{
     asset::{Asset, FileType, css_type, image_type},
-    colour::Palette,
+    settings::{PagesSettings, ResponseSettings},
 };
 use crate::base::{
     language::{Languages, PageFileError},
@@ -20,11 +20,13 @@ const STYLE: &str = include_str!("../../../templates/style.css");
 /// The additional styles of pages for operators and developers.
 const TABLES: &str = include_str!("../../../templates/tables.css");
 
-/// The configuration of the theme.
+/// The rules of the theme.
 #[derive(Debug, Clone, Default)]
-pub struct Params {
-    /// `service.realm`: the realm of a 401.
-    pub realm: String,
+pub struct ThemeRules {
+    /// The settings of the pages.
+    pub pages: PagesSettings,
+    /// Those of responses to rejections.
+    pub responses: ResponseSettings,
     /// The origin of `service.base_url`, from which logo and style sheet come.
     pub origin: String,
     /// `service.path`: logo and style sheet are below it.
@@ -33,36 +35,14 @@ pub struct Params {
     pub page_paths: Vec<String>,
     /// Further parameters of the authorization page, which links to it in other languages keep.
     pub page_parameters: Vec<String>,
-    /// `pages.name`, else the realm: the name of the service on its pages.
-    pub name: String,
-    /// `pages.messages`
-    pub messages: Option<PathBuf>,
-    /// The permissions, for which `messages` may have texts.
+    /// The permissions, for which `pages.messages` may have texts.
     pub permissions: Vec<Permission>,
-    /// `pages.logo`
-    pub logo: Option<PathBuf>,
-    /// `pages.logo_dark`
-    pub logo_dark: Option<PathBuf>,
-    /// `pages.stylesheet`
-    pub stylesheet: Option<PathBuf>,
-    /// `pages.accent` and the other colours.
-    pub palette: Palette,
-    /// `pages.terms_url`
-    pub terms_url: Option<String>,
-    /// `pages.privacy_url`
-    pub privacy_url: Option<String>,
-    /// `pages.help_url`
-    pub help_url: Option<String>,
-    /// `service.docs_url`: the page about errors, with a heading for each code, each verdict of an error and each known mistake.
-    pub docs_url: Option<String>,
-    /// `pages.recovery_url`
-    pub recovery_url: Option<String>,
 }
 
 /// The parts that all pages have in common. A reload makes a new one.
 pub struct Theme {
-    /// Its configuration.
-    pub params: Params,
+    /// Its rules.
+    pub rules: ThemeRules,
     /// The languages that pages can be shown in.
     pub languages: Languages,
     /// The style sheet in every page.
@@ -84,20 +64,20 @@ impl Theme {
     ///
     /// # Errors
     /// [`PageFileError`]
-    pub fn read(params: Params) -> Result<Self, PageFileError> {
-        let mut theme = Self::new(params);
-        if let Some(directory) = &theme.params.messages {
-            theme.languages.read(directory, &theme.params.permissions)?;
+    pub fn read(rules: ThemeRules) -> Result<Self, PageFileError> {
+        let mut theme = Self::new(rules);
+        if let Some(directory) = &theme.rules.pages.messages {
+            theme.languages.read(directory, &theme.rules.permissions)?;
         }
-        let params = &theme.params;
+        let rules = &theme.rules;
         let read = |key, file: &Option<PathBuf>, file_type: FileType| {
-            let read = |file: &PathBuf| Asset::read(params.service(), key, file, file_type);
+            let read = |file: &PathBuf| Asset::read(rules.service(), key, file, file_type);
             file.as_ref().map(read).transpose()
         };
-        let logo = read("pages.logo", &params.logo, image_type)?;
-        let logo_dark = read("pages.logo_dark", &params.logo_dark, image_type)?;
-        let stylesheet = read("pages.stylesheet", &params.stylesheet, css_type)?;
-        let sign = logo.is_none().then(|| params.sign());
+        let logo = read("pages.logo", &rules.pages.logo, image_type)?;
+        let logo_dark = read("pages.logo_dark", &rules.pages.logo_dark, image_type)?;
+        let stylesheet = read("pages.stylesheet", &rules.pages.stylesheet, css_type)?;
+        let sign = logo.is_none().then(|| rules.sign());
         (theme.logo, theme.logo_dark) = (logo, logo_dark);
         (theme.stylesheet, theme.sign) = (stylesheet, sign);
         theme.policy = theme.policy();
@@ -105,10 +85,10 @@ impl Theme {
     }
 
     /// A theme without files.
-    fn new(params: Params) -> Self {
+    fn new(rules: ThemeRules) -> Self {
         let mut theme = Self {
-            style: compact(STYLE) + &params.palette.css(),
-            params,
+            style: compact(STYLE) + &rules.pages.palette().css(),
+            rules,
             languages: Languages::built_in(),
             logo: None,
             logo_dark: None,
@@ -143,19 +123,19 @@ impl Theme {
 
     /// The colours around the content, for browsers that prefer light pages and for those that prefer dark ones.
     pub fn theme_colours(&self) -> [(&'static str, String); 2] {
-        self.params.palette.pages()
+        self.rules.pages.palette().pages()
     }
 
     /// The links below every page, each with its message.
     pub fn links(&self) -> impl Iterator<Item = (&'static str, &String)> {
-        let params = &self.params;
+        let pages = &self.rules.pages;
         let links = [
-            ("footer-terms", &params.terms_url),
-            ("footer-privacy", &params.privacy_url),
-            ("footer-help", &params.help_url),
+            ("footer-terms", &pages.terms_url),
+            ("footer-privacy", &pages.privacy_url),
+            ("footer-help", &pages.help_url),
         ];
         let links = links.into_iter();
-        links.filter_map(|(message, link)| Some((message, link.as_ref()?)))
+        links.filter_map(|(message, link)| Some((message, &link.as_ref()?.0)))
     }
 
     /// The theme of pages of a service that is not configured, such as those of the admin listener.
@@ -166,9 +146,12 @@ impl Theme {
 
     /// A plain theme with more rules in its style sheet.
     pub fn plain_with(style: &str) -> Self {
-        let mut theme = Self::new(Params {
-            name: "countersign".to_owned(),
-            ..Params::default()
+        let mut theme = Self::new(ThemeRules {
+            pages: PagesSettings {
+                name: Some("countersign".to_owned()),
+                ..PagesSettings::default()
+            },
+            ..ThemeRules::default()
         });
         theme.style.push_str(style);
         theme.policy = theme.policy();
@@ -225,7 +208,13 @@ pub fn monogram(name: &str) -> String {
     first.map_or_else(|| "?".to_owned(), |letter| letter.to_uppercase().collect())
 }
 
-impl Params {
+impl ThemeRules {
+    /// `pages.name`, else the realm: the name of the service on its pages.
+    pub fn name(&self) -> &str {
+        let name = self.pages.name.as_ref();
+        name.unwrap_or(&self.responses.realm)
+    }
+
     /// The origin and the path of the service, for its files.
     fn service(&self) -> (&str, &str) {
         (&self.origin, &self.path)
@@ -233,8 +222,8 @@ impl Params {
 
     /// The first letter of the service's name in its colour. A letter needs no escape.
     fn sign(&self) -> Asset {
-        let letter = monogram(&self.name);
-        let colour = self.palette.sign();
+        let letter = monogram(self.name());
+        let colour = self.pages.palette().sign();
         let svg = format!(
             "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 48 48'><rect width='48' height='48' rx='12' \
              fill='{colour}'/><text x='24' y='34' text-anchor='middle' font-family='sans-serif' font-size='28' \

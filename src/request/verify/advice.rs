@@ -14,7 +14,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{BaseString, Credential, Params, base_string};
+use super::{BaseString, Credential, VerifyRules, base_string};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::{
@@ -122,13 +122,13 @@ impl Adviser {
     #[cold]
     pub(super) async fn advise(
         &self,
-        params: &Params,
+        rules: &VerifyRules,
         request: &SignedRequest<'_>,
         unread: Option<&mut dyn UnreadBody>,
         credential: &Credential,
         now: UnixTime,
     ) -> (Option<String>, Option<&'static Mistake>) {
-        if params.advice == Advice::Off {
+        if rules.signature.advice == Advice::Off {
             return (None, None);
         }
         let Some(bytes) = bytes_if_small(request) else {
@@ -144,7 +144,7 @@ impl Adviser {
             _ => request.body.filter(|_| !is_form),
         };
         let body = body.unwrap_or_default();
-        let attempt = || attempt(params, request, body, credential, now);
+        let attempt = || attempt(rules, request, body, credential, now);
         let found = self.examine(attempt).await;
         let advice = match found {
             Ok(mistake) => mistake.advice.to_owned(),
@@ -152,7 +152,7 @@ impl Adviser {
             Err(reason) => general(request, reason),
         };
         let base = || base_string(request, Selection::Rfc5849).to_vec();
-        let advice = match params.advice {
+        let advice = match rules.signature.advice {
             Advice::Full => {
                 let base = String::from_utf8_lossy(&base()).into_owned();
                 format!("{advice}; the base string here is {base}")
@@ -235,7 +235,7 @@ fn bytes_if_small(request: &SignedRequest<'_>) -> Option<usize> {
 }
 
 fn attempt(
-    params: &Params,
+    rules: &VerifyRules,
     request: &SignedRequest<'_>,
     body: &[u8],
     credential: &Credential,
@@ -259,7 +259,7 @@ fn attempt(
         previous_secret: expired.map(|(secret, _)| secret.clone()),
         token_secret: credential.token_secret().unwrap_or(Secret::from("")),
         rsa: consumer.rsa().cloned(),
-        other_urls: params.other_urls.clone(),
+        other_urls: rules.other_urls.clone(),
         callbacks: consumer.callbacks().to_vec(),
         signature_method: request.credentials.signature_method,
         signature: request.credentials.signature.to_vec(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Params, Rejection, Selection};
+use super::{Rejection, Selection, VerifyRules};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     records::store::{
@@ -28,13 +28,13 @@ impl Purpose {
     /// The base strings that such a call may be signed with, by a consumer of `dialect`.
     pub(super) fn selections(
         self,
-        params: &Params,
+        rules: &VerifyRules,
         dialect: Option<Dialect>,
     ) -> &'static [Selection] {
         let either = match self {
-            Self::Api => dialect.unwrap_or(params.default_dialect) == Dialect::Legacy,
+            Self::Api => dialect.unwrap_or(rules.signature.default_dialect) == Dialect::Legacy,
             Self::OwnToken => false,
-            Self::RequestToken | Self::AccessToken => params.accept_description,
+            Self::RequestToken | Self::AccessToken => rules.signature.accept_description,
         };
         if either {
             &[Selection::Rfc5849, Selection::Description]
@@ -89,7 +89,7 @@ impl Credential {
     ///
     /// # Errors
     /// [`Rejection::ConsumerDisabled`], then [`Rejection::TokenExpired`], then [`Rejection::TokenRevoked`].
-    pub(super) fn check_states(&self, params: &Params, now: UnixTime) -> Result<(), Rejection> {
+    pub(super) fn check_states(&self, rules: &VerifyRules, now: UnixTime) -> Result<(), Rejection> {
         if !self.consumer().enabled {
             return Err(Rejection::ConsumerDisabled);
         }
@@ -97,7 +97,7 @@ impl Credential {
             return Ok(());
         };
         let expired = access.expires_at().is_some_and(|at| now >= at);
-        if expired || is_idle(params, access, now) {
+        if expired || is_idle(rules, access, now) {
             return Err(Rejection::TokenExpired);
         }
         if access.is_revoked {
@@ -108,8 +108,8 @@ impl Credential {
 }
 
 /// Whether the access token has not been used for longer than `tokens.access_idle`, as far as this process knows.
-pub(super) fn is_idle(params: &Params, access: &AccessCredentials, now: UnixTime) -> bool {
-    params.access_idle.is_some_and(|idle| {
+pub(super) fn is_idle(rules: &VerifyRules, access: &AccessCredentials, now: UnixTime) -> bool {
+    rules.tokens.access_idle.is_some_and(|idle| {
         let last_used = access.last_used().unwrap_or(access.issued_at);
         now >= last_used.after(idle)
     })

@@ -42,25 +42,20 @@ use crate::{
             record::Dialect,
         },
     },
-    request::parse::signed::SignedRequest,
+    request::{
+        parse::signed::SignedRequest,
+        verify::settings::{SignatureSettings, TokenSettings},
+    },
 };
 
 /// The rules of verification.
 #[derive(Debug, Clone)]
-pub struct Params {
-    /// The accepted signature methods.
-    pub methods: MethodSet,
-    /// The dialect of consumers registered without one.
-    pub default_dialect: Dialect,
-    /// The token calls also accept the base string and key of the service's description.
-    pub accept_description: bool,
-    /// The accepted difference of a timestamp from the clock, either way, where a request has none of its own.
-    pub window: Duration,
-    /// An unused access token expires after this time; `None`: never.
-    pub access_idle: Option<Duration>,
-    /// The amount of advice in a response to a wrong signature.
-    pub advice: Advice,
-    /// The public URLs and the API's own, for that response.
+pub struct VerifyRules {
+    /// Those of signatures.
+    pub signature: SignatureSettings,
+    /// The lifetimes of tokens.
+    pub tokens: TokenSettings,
+    /// The public URLs and the API's own, for the advice in a response to a wrong signature.
     pub other_urls: Vec<OtherUrl>,
 }
 
@@ -187,22 +182,21 @@ impl Verifier {
     /// [`Nonces::record`].
     pub async fn verify(
         &self,
-        params: &Params,
+        rules: &VerifyRules,
         purpose: Purpose,
         request: &SignedRequest<'_>,
         unread: Option<&mut dyn UnreadBody>,
     ) -> Result<Verified, Error> {
         let now = self.clock.now();
-        if let Err(outside) =
-            self.check_timestamp(params, request.window, &request.credentials, now)
+        if let Err(outside) = self.check_timestamp(rules, request.window, &request.credentials, now)
         {
-            cold::boxed(self.note_skew(params, purpose, request, now)).await;
+            cold::boxed(self.note_skew(rules, purpose, request, now)).await;
             return Err(outside.into());
         }
         let mut credential = match self.find(purpose, &request.credentials).await {
             Ok(credential) => credential,
             Err(Error::Rejection(unknown)) => {
-                self.spend_on_unknown(params, purpose, request);
+                self.spend_on_unknown(rules, purpose, request);
                 return Err(unknown.into());
             }
             Err(fault) => return Err(fault),
@@ -210,10 +204,10 @@ impl Verifier {
         let by_secret = !request.credentials.signature_method.is_rsa();
         let restricted = by_secret && credential.consumer().rsa_only;
         let accept = credential.consumer().accept;
-        let proof = prove(params, purpose, request, &credential, accept, now)?;
+        let proof = prove(rules, purpose, request, &credential, accept, now)?;
         if restricted && proof.is_some() {
             // Only the owner of the secret gets here.
-            let advice = (params.advice != Advice::Off).then(advice::rsa_only);
+            let advice = (rules.signature.advice != Advice::Off).then(advice::rsa_only);
             return Err(Rejection::SignatureWrong {
                 advice,
                 mistake: None,
@@ -224,11 +218,11 @@ impl Verifier {
         let Some(mut signature) = proof else {
             let advice = self
                 .adviser
-                .advise(params, request, unread, &credential, now);
+                .advise(rules, request, unread, &credential, now);
             let (advice, mistake) = cold::boxed(advice).await;
             // Without advice, the time of a wrong signature says nothing of the consumer.
             let needs = match advice {
-                Some(_) => needed_deviation(params, purpose, request, &credential, now),
+                Some(_) => needed_deviation(rules, purpose, request, &credential, now),
                 None => None,
             };
             return Err(Rejection::SignatureWrong {
@@ -240,14 +234,14 @@ impl Verifier {
         };
         // The record may be read again below; what it allowed until now decides what was left unsigned.
         signature.deviations = signature.deviations.and(accept);
-        check_body_hash(params, request)?;
+        check_body_hash(rules, request)?;
         self.record_nonce(request, now).await?;
         if let Credential::AccessToken(access) = &mut credential
-            && is_idle(params, access, now)
+            && is_idle(rules, access, now)
         {
             *access = cold::boxed(self.reload_token(access)).await?;
         }
-        credential.check_states(params, now)?;
+        credential.check_states(rules, now)?;
         if purpose == Purpose::Api {
             let values = |name: &[u8]| signature.values(request.parameters, name);
             if let Some(wrong) = Pinned::not_held(credential.consumer().pinned(), values) {
@@ -278,13 +272,13 @@ impl Verifier {
     /// Those of the first two checks of [`Verifier::verify`].
     pub async fn check_head(
         &self,
-        params: &Params,
+        rules: &VerifyRules,
         purpose: Purpose,
         window: Option<Duration>,
         named: &Credentials<'_>,
     ) -> Result<(), Error> {
         let now = self.clock.now();
-        self.check_timestamp(params, window, named, now)?;
+        self.check_timestamp(rules, window, named, now)?;
         self.find(purpose, named).await.map(drop)
     }
 
@@ -351,14 +345,14 @@ impl Verifier {
     /// Spends as much time as a wrong signature would, so that timing does not reveal whether a consumer or token exists.
     #[cold]
     #[inline(never)]
-    fn spend_on_unknown(&self, params: &Params, purpose: Purpose, request: &SignedRequest<'_>) {
+    fn spend_on_unknown(&self, rules: &VerifyRules, purpose: Purpose, request: &SignedRequest<'_>) {
         let keys = match purpose {
-            Purpose::RequestToken if params.accept_description => 2,
+            Purpose::RequestToken if rules.signature.accept_description => 2,
             _ => 1,
         };
         let dummy = Candidate::from((SecretAge::Current, self.credentials.dummy().into()));
         let dummies = std::iter::repeat_n(dummy, keys);
-        let selections = purpose.selections(params, None);
+        let selections = purpose.selections(rules, None);
         let texts = &[DeviationSet::NONE];
         std::hint::black_box(try_keys(request, dummies, None, selections, texts).is_some());
     }
@@ -367,7 +361,7 @@ impl Verifier {
     /// that one counts.
     fn check_timestamp(
         &self,
-        params: &Params,
+        rules: &VerifyRules,
         window: Option<Duration>,
         named: &Credentials<'_>,
         now: UnixTime,
@@ -375,7 +369,9 @@ impl Verifier {
         let Some(freshness) = &named.freshness else {
             return Ok(());
         };
-        let length = window.unwrap_or(params.window).min(self.nonces.length());
+        let length = window
+            .unwrap_or(rules.signature.timestamp_window)
+            .min(self.nonces.length());
         let (earliest, latest) = (now.before(length).0, now.after(length).0);
         let sent = freshness.timestamp.seconds();
         if (earliest..=latest).contains(&sent) {
@@ -395,7 +391,7 @@ impl Verifier {
     /// Notes the clock of a consumer whose timestamp is rejected, if its signature holds.
     async fn note_skew(
         &self,
-        params: &Params,
+        rules: &VerifyRules,
         purpose: Purpose,
         request: &SignedRequest<'_>,
         now: UnixTime,
@@ -407,12 +403,12 @@ impl Verifier {
         match self.find(purpose, &request.credentials).await {
             Ok(credential) => {
                 let accept = credential.consumer().accept;
-                if let Ok(Some(_)) = prove(params, purpose, request, &credential, accept, now) {
+                if let Ok(Some(_)) = prove(rules, purpose, request, &credential, accept, now) {
                     let consumer = &credential.consumer().key;
                     self.skews.rejected(consumer, skew, Instant::now());
                 }
             }
-            Err(_) => self.spend_on_unknown(params, purpose, request),
+            Err(_) => self.spend_on_unknown(rules, purpose, request),
         }
     }
 
@@ -464,7 +460,7 @@ impl Candidate<'_> {
 
 /// Proves the signature with one of the credentials' keys; `None`: it is wrong.
 fn prove(
-    params: &Params,
+    rules: &VerifyRules,
     purpose: Purpose,
     request: &SignedRequest<'_>,
     credential: &Credential,
@@ -477,7 +473,7 @@ fn prove(
     }
     let consumer = credential.consumer();
     let rsa = consumer.rsa();
-    let selections = purpose.selections(params, consumer.dialect);
+    let selections = purpose.selections(rules, consumer.dialect);
     let texts = &*texts(purpose, request, accept);
     Ok(match credential {
         Credential::AccessToken(access) => {
@@ -500,7 +496,7 @@ fn prove(
         }
         Credential::Consumer(consumer) => {
             let alone = consumer.keys_alone(now);
-            let alone = alone.filter(|_| params.accept_description);
+            let alone = alone.filter(|_| rules.signature.accept_description);
             let keys = consumer.keys(now).chain(alone).map(Candidate::from);
             try_keys(request, keys, rsa, selections, texts)
         }
@@ -537,7 +533,7 @@ fn texts(
 /// The deviation that the consumer is not allowed and with which the signature holds.
 #[cold]
 fn needed_deviation(
-    params: &Params,
+    rules: &VerifyRules,
     purpose: Purpose,
     request: &SignedRequest<'_>,
     credential: &Credential,
@@ -548,7 +544,7 @@ fn needed_deviation(
     others.find(|&deviation| {
         let proof = || {
             let accept = accept.with(deviation);
-            prove(params, purpose, request, credential, accept, now)
+            prove(rules, purpose, request, credential, accept, now)
         };
         !accept.contains(deviation) && matches!(proof(), Ok(Some(_)))
     })
@@ -612,7 +608,7 @@ fn base_string<'r>(request: &SignedRequest<'r>, selection: Selection) -> BaseStr
     }
 }
 
-fn check_body_hash(params: &Params, request: &SignedRequest<'_>) -> Result<(), Rejection> {
+fn check_body_hash(rules: &VerifyRules, request: &SignedRequest<'_>) -> Result<(), Rejection> {
     let Credentials {
         signature_method,
         body_hash,
@@ -620,7 +616,9 @@ fn check_body_hash(params: &Params, request: &SignedRequest<'_>) -> Result<(), R
     } = request.credentials;
     let body = request.body.unwrap_or_default();
     match body_hash {
-        Some(sent) if !is_allowed_body_hash(signature_method, params.methods, sent, body) => {
+        Some(sent)
+            if !is_allowed_body_hash(signature_method, rules.signature.methods, sent, body) =>
+        {
             Err(Rejection::BodyHashWrong)
         }
         _ => Ok(()),

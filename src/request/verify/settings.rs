@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
+use serde::Deserializer;
+
 use super::advice::Advice;
 use crate::{
     base::settings::{DAY, LONGEST, filled, lifetime, plain_values, seconds, section, texts},
-    oauth::SignatureMethod,
+    oauth::{MethodSet, SignatureMethod},
     records::store::record::{BodyHash, Dialect},
 };
 
 section! {
     /// Rules for signatures.
+    #[derive(Copy)]
     SignatureSettings["signature"] {
         /// Accepted methods, which also decide about the hash in oauth_body_hash. PLAINTEXT is left out: it sends the secrets themselves.
-        #[serde(deserialize_with = "filled")]
-        methods: Vec<SignatureMethod> [default SignatureMethod::DEFAULT_LIST], reload;
+        #[serde(deserialize_with = "methods")]
+        methods: MethodSet [default SignatureMethod::DEFAULT_LIST], reload;
         /// The error a consumer's clock may have, either way. Every nonce is remembered twice that long. Widening it admits nothing that had left the old window.
         #[serde(deserialize_with = "seconds::<DAY, _>")] timestamp_window: Duration = "300s", reload;
         /// The base string of consumers registered without a dialect: "rfc5849" or "legacy".
@@ -41,6 +44,11 @@ section! {
     }
 }
 
+fn methods<'de, D: Deserializer<'de>>(deserializer: D) -> Result<MethodSet, D::Error> {
+    let methods: Vec<SignatureMethod> = filled(deserializer)?;
+    Ok(methods.into_iter().collect())
+}
+
 /// The treatment of protected calls that fail verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -54,4 +62,4 @@ pub enum Enforcement {
 texts! {
     SignatureMethod: "a signature method such as \"HMAC-SHA1\"" => str::parse::<Self>;
 }
-plain_values!(Advice, BodyHash, Dialect, Enforcement);
+plain_values!(Advice, BodyHash, Dialect, Enforcement, MethodSet);

@@ -1,6 +1,6 @@
 //! The order of verification and requests that must not pass as others, with a clock that stands still.
 
-use super::*;
+use super::{settings::Enforcement, *};
 use crate::{
     base::secret::Secret,
     oauth::{BaseString, Parameters, Placement, SigningKey},
@@ -24,7 +24,7 @@ struct Setup {
     store: Arc<TestStore>,
     clock: Clock,
     verifier: Verifier,
-    params: Params,
+    rules: VerifyRules,
     url: PublicUrl,
 }
 
@@ -83,13 +83,20 @@ impl Setup {
             ),
             store,
             clock,
-            params: Params {
-                methods: MethodSet::ALL,
-                default_dialect: Dialect::Rfc5849,
-                accept_description: true,
-                window: WINDOW,
-                access_idle: Some(IDLE),
-                advice: Advice::Off,
+            rules: VerifyRules {
+                signature: SignatureSettings {
+                    methods: MethodSet::ALL,
+                    timestamp_window: WINDOW,
+                    default_dialect: Dialect::Rfc5849,
+                    accept_description: true,
+                    enforcement: Enforcement::Enforce,
+                    advice: Advice::Off,
+                },
+                tokens: TokenSettings {
+                    request_ttl: IDLE,
+                    access_ttl: None,
+                    access_idle: Some(IDLE),
+                },
                 other_urls: Vec::new(),
             },
             url: HttpUrl::parse("https://api.example").unwrap().into(),
@@ -136,7 +143,7 @@ impl Setup {
         let mut parameters = Parameters::new();
         parameters.read_header(header.as_bytes()).unwrap();
         let credentials = parameters
-            .protocol(self.params.methods, Placement::OnePlace)
+            .protocol(self.rules.signature.methods, Placement::OnePlace)
             .unwrap()
             .demand(&[])
             .unwrap();
@@ -153,7 +160,7 @@ impl Setup {
             window: None,
         };
         self.verifier
-            .verify(&self.params, Purpose::Api, &request, None)
+            .verify(&self.rules, Purpose::Api, &request, None)
             .await
     }
 
@@ -286,7 +293,7 @@ async fn deviations_are_those_of_the_record_that_the_signature_was_checked_with(
     const SHORT_IDLE: Duration = Duration::from_secs(1);
 
     let mut setup = Setup::new();
-    setup.params.access_idle = Some(SHORT_IDLE);
+    setup.rules.tokens.access_idle = Some(SHORT_IDLE);
     let repeats = Deviation::RepeatsOnce;
     setup
         .store

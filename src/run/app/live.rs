@@ -12,7 +12,7 @@ use crate::{
         tls::TlsFiles,
     },
     gateway::{authorize::Authorizer, proxy::Live, settings::Preflight},
-    oauth::{MethodSet, diagnosis::OtherUrl},
+    oauth::diagnosis::OtherUrl,
     operator::{
         admin::{
             Backend,
@@ -23,12 +23,9 @@ use crate::{
         manage::{self, Management},
     },
     provider::{
-        endpoints::{Endpoints, Lifetimes, TokenExchange, UserField},
-        pages::{self, Pages, PermissionText, cookie_names, settings::PermissionSettings},
-        respond::{
-            colour::Palette,
-            theme::{self, Theme},
-        },
+        endpoints::{Endpoints, TokenExchange, UserField},
+        pages::{PageRules, Pages, cookie_names},
+        respond::theme::{Theme, ThemeRules},
     },
     records::store::record::BodyHash,
     request::{
@@ -51,7 +48,7 @@ use crate::{
             },
         },
         route::{self, FlowPaths, Page, ServiceCall},
-        verify::{self, settings::Enforcement},
+        verify::{VerifyRules, settings::Enforcement},
     },
     run::config::Config,
     wire::{
@@ -73,17 +70,13 @@ pub fn live(
     let origins = Arc::new(origins(config, listener));
     let sunset = sunset(config, &services.clock).map(Arc::new);
     let keys = Keys::read(&config.assertion.key_files)?;
-    let verify = verify_params(config, listener);
+    let verify = verify_rules(config, listener);
     let theme = Arc::new(theme(config, listener)?);
     let rate = config.rate.requests_per_consumer.map(ConsumerRate::new);
     let rate = rate.map(Arc::new);
     let endpoints = Endpoints {
         verifier: Arc::clone(&services.verifier),
         verify: verify.clone(),
-        lifetimes: Lifetimes {
-            request: config.tokens.request_ttl,
-            access: config.tokens.access_ttl,
-        },
         rate: rate.clone(),
         max_request_tokens: config.request_tokens.request_tokens_per_consumer.get(),
         user_parameters: config.token_response.user_parameters(),
@@ -93,7 +86,7 @@ pub fn live(
         exchange: keys.as_ref().and_then(|keys| exchange(config, keys)),
         clock: services.clock.clone(),
     };
-    let pages = page_params(config, &origins, Arc::clone(&theme));
+    let pages = page_rules(config, &origins, Arc::clone(&theme));
     let authorizer = Authorizer {
         verifier: Arc::clone(&services.verifier),
         verify,
@@ -101,7 +94,6 @@ pub fn live(
         flow: flow_paths(config),
         origins: Arc::clone(&origins),
         operations: operations(config),
-        enforce: config.signature.enforcement == Enforcement::Enforce,
         forward_preflights: config.preflights.preflight == Preflight::Forward,
         sunset,
         rate,
@@ -284,17 +276,12 @@ fn other_urls(public: impl IntoIterator<Item = HttpUrl>, api: Option<&HttpUrl>) 
 }
 
 /// The rules of verification.
-pub fn verify_params(config: &Config, listener: SocketAddr) -> verify::Params {
+pub fn verify_rules(config: &Config, listener: SocketAddr) -> VerifyRules {
     let base = config.base_url(listener).into();
     let public = config.public_api_urls(listener).into_iter().chain([base]);
-    let methods: MethodSet = config.signature.methods.iter().copied().collect();
-    verify::Params {
-        methods,
-        default_dialect: config.signature.default_dialect,
-        accept_description: config.signature.accept_description,
-        window: config.signature.timestamp_window,
-        access_idle: config.tokens.access_idle,
-        advice: config.signature.advice,
+    VerifyRules {
+        signature: config.signature,
+        tokens: config.tokens,
         other_urls: other_urls(public, config.api_on_network()),
     }
 }
@@ -307,7 +294,7 @@ pub fn flow_paths(config: &Config) -> FlowPaths {
 /// The rules by which a request is explained.
 pub fn explain_rules(config: &Config, listener: SocketAddr) -> explain::Rules {
     explain::Rules {
-        verify: verify_params(config, listener),
+        verify: verify_rules(config, listener),
         flow: flow_paths(config),
         operations: Arc::new(operations(config)),
     }
@@ -336,65 +323,29 @@ fn page_parameters(config: &Config) -> Vec<String> {
 /// # Errors
 /// A file of it that cannot be used.
 pub fn theme(config: &Config, listener: SocketAddr) -> Result<Theme, PageFileError> {
-    let pages = &config.pages;
-    Theme::read(theme::Params {
-        realm: config.responses.realm.clone(),
+    Theme::read(ThemeRules {
+        pages: config.pages.clone(),
+        responses: config.responses.clone(),
         origin: config.base_url(listener).to_string(),
         path: config.flow.path.clone(),
         page_paths: page_paths(config),
         page_parameters: page_parameters(config),
-        name: pages
-            .name
-            .as_ref()
-            .unwrap_or(&config.responses.realm)
-            .clone(),
-        messages: pages.messages.clone(),
         permissions: config.permission.iter().map(|it| it.name.clone()).collect(),
-        logo: pages.logo.clone(),
-        logo_dark: pages.logo_dark.clone(),
-        stylesheet: pages.stylesheet.clone(),
-        palette: Palette {
-            accent: pages.accent,
-            accent_dark: pages.accent_dark,
-            background: pages.background,
-            background_dark: pages.background_dark,
-        },
-        terms_url: pages.terms_url.as_ref().map(|url| url.0.clone()),
-        privacy_url: pages.privacy_url.as_ref().map(|url| url.0.clone()),
-        help_url: pages.help_url.as_ref().map(|url| url.0.clone()),
-        docs_url: config.responses.docs_url.as_ref().map(|url| url.0.clone()),
-        recovery_url: pages.recovery_url.as_ref().map(|url| url.0.clone()),
     })
 }
 
-fn page_params(config: &Config, origins: &Arc<Origins>, theme: Arc<Theme>) -> pages::Params {
-    let text = |entry: &PermissionSettings| PermissionText {
-        name: entry.name.clone(),
-        title: entry
-            .title
-            .clone()
-            .unwrap_or_else(|| entry.name.to_string()),
-        description: entry.description.clone().unwrap_or_default(),
-        sensitive: entry.sensitive,
-    };
+fn page_rules(config: &Config, origins: &Arc<Origins>, theme: Arc<Theme>) -> PageRules {
     let profile = config.token_response.user_parameters();
-    pages::Params {
+    PageRules {
         origins: Arc::clone(origins),
-        parameters: config.authorize_page.page_parameters.0.clone(),
+        authorize_page: config.authorize_page.clone(),
         theme,
-        session_ttl: config.login.session_ttl,
-        sessions_per_user: config.sessions.sessions_per_user,
-        user_headers: config.user_headers(),
-        request_ttl: config.tokens.request_ttl,
-        access_ttl: config.tokens.access_ttl,
-        access_idle: config.tokens.access_idle,
+        login: config.login.clone(),
+        sessions: config.sessions,
+        user_headers: config.password_check.user_headers(&config.login),
+        tokens: config.tokens,
         default_dialect: config.signature.default_dialect,
-        permissions: config.permission.iter().map(text).collect(),
-        permission_language: config
-            .pages
-            .permission_language
-            .as_ref()
-            .map(|it| it.0.clone()),
+        permissions: config.permission.clone(),
         gives_display_name: profile
             .iter()
             .any(|(_, field)| *field == UserField::DisplayName),
@@ -433,7 +384,7 @@ fn forward_params(
 ) -> forward::Params {
     let upstream = &config.upstream;
     let identity = identity(config, base, keys, &services.clock);
-    let login = config.user_headers();
+    let login = config.password_check.user_headers(&config.login);
     let login = login.map(|headers| [Some(headers.user), headers.display_name]);
     let login = login.iter().flatten().flatten();
     let names = identity.names().chain(login).map(ToString::to_string);

@@ -18,7 +18,10 @@ use crate::{
     },
     operator::admin::readiness::Readiness,
     provider::{
-        login::{self, HttpLogin, LocalLogin, PasswordPool, Throttle, settings::LoginMethod},
+        login::{
+            self, HttpLogin, LocalLogin, PasswordPool, Throttle, http::LoginEndpoint,
+            settings::LoginMethod,
+        },
         pages,
     },
     records::{
@@ -429,15 +432,15 @@ fn login_backend(
     clock: &Clock,
 ) -> Result<Logins, ServiceError> {
     let store = Arc::clone(store);
-    let Some(params) = login_params(config)? else {
+    let Some(endpoint) = login_endpoint(config)? else {
         let pool = PasswordPool::start(PasswordPool::THREADS, PasswordPool::QUEUE)
             .map_err(ServiceError::Thread)?;
         let pool = Arc::new(pool);
-        let is_local = config.login.backend == LoginMethod::Local;
+        let is_local = config.password_check.backend == LoginMethod::Local;
         let passwords = is_local.then(|| Arc::clone(&pool));
         return Ok((Arc::new(LocalLogin::new(store, pool)), passwords));
     };
-    let login = HttpLogin::new(params, store, clock.clone());
+    let login = HttpLogin::new(endpoint, store, clock.clone());
     Ok((Arc::new(login), None))
 }
 
@@ -445,25 +448,16 @@ fn login_backend(
 ///
 /// # Errors
 /// A file of `login.ca`.
-pub fn login_params(config: &Config) -> Result<Option<login::http::Params>, ServiceError> {
-    let login = &config.login;
-    let is_http = login.backend == LoginMethod::Http;
-    let Some(url) = login.url.as_ref().filter(|_| is_http) else {
+pub fn login_endpoint(config: &Config) -> Result<Option<LoginEndpoint>, ServiceError> {
+    let settings = &config.password_check;
+    let is_http = settings.backend == LoginMethod::Http;
+    let Some(url) = settings.url.as_ref().filter(|_| is_http) else {
         return Ok(None);
     };
-    Ok(Some(login::http::Params {
-        target: target(&url.origin, login.ca.clone(), "login.ca")?,
+    Ok(Some(LoginEndpoint {
+        target: target(&url.origin, settings.ca.clone(), "login.ca")?,
         path: url.path.clone(),
-        timeout: login.timeout,
-        encoding: login.request,
-        fields: login::http::Fields {
-            username: login.username_field.clone(),
-            password: login.password_field.clone(),
-            id: login.id_field.clone(),
-            name: login.name_field.clone(),
-            display_name: login.display_name_field.clone(),
-            success: login.success_field.clone(),
-        },
+        settings: settings.clone(),
     }))
 }
 

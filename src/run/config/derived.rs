@@ -11,7 +11,6 @@ use std::{
 use super::Config;
 use crate::{
     base::settings::DataPath,
-    provider::login::{header::UserHeaders, settings::LoginMethod},
     records::{nonce::settings::NonceScope, store::settings::StoreBackend},
     request::policy::{access::CallerKind, settings::Unlisted},
     wire::{
@@ -60,17 +59,6 @@ impl Config {
     pub fn assertion_audience(&self) -> Option<String> {
         let of_api = || Some(self.api_on_network()?.origin.to_string());
         self.assertion.audience.clone().or_else(of_api)
-    }
-
-    /// The fields by which a proxy in front names the user, if `login.backend` is `header`.
-    pub fn user_headers(&self) -> Option<UserHeaders> {
-        let login = &self.login;
-        let user = login.user_header.clone();
-        user.filter(|_| login.backend == LoginMethod::Header)
-            .map(|user| UserHeaders {
-                user,
-                display_name: login.display_name_header.clone(),
-            })
     }
 
     /// Every listener and its key; those on port 0 have no address yet.

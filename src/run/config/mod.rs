@@ -28,7 +28,7 @@ use crate::{
     operator::{admin::settings::AdminSettings, manage::setting::Setting},
     provider::{
         endpoints::settings::{ExchangeSettings, RequestTokenSettings, TokenResponseSettings},
-        login::settings::LoginSettings,
+        login::settings::{LoginSettings, PasswordCheckSettings},
         pages::settings::{AuthorizePageSettings, PermissionSettings, SessionSettings},
         respond::settings::{PagesSettings, ResponseSettings},
     },
@@ -124,6 +124,7 @@ config! {
     cache: CacheSettings,
     tokens: TokenSettings,
     token_response: TokenResponseSettings,
+    password_check: PasswordCheckSettings,
     login: LoginSettings,
     pages: PagesSettings,
     identity: IdentitySettings,

@@ -358,9 +358,9 @@ fn store(config: &Config, found: &mut Findings) {
 }
 
 fn login(config: &Config, found: &mut Findings) {
-    let login = &config.login;
-    let header = login.backend == LoginMethod::Header;
-    let (http, url) = (login.backend == LoginMethod::Http, login.url.as_ref());
+    let (check, login) = (&config.password_check, &config.login);
+    let header = check.backend == LoginMethod::Header;
+    let (http, url) = (check.backend == LoginMethod::Http, check.url.as_ref());
     let in_clear = url.is_some_and(|EndpointUrl { origin, .. }| {
         origin.scheme == Scheme::Http && !origin.is_loopback()
     });

@@ -157,9 +157,9 @@ fn signature(config: &Config, found: &mut Findings) {
     let weak = [SignatureMethod::HmacMd5, SignatureMethod::Plaintext];
     let window = signature.timestamp_window;
     report! { found;
-        ["signature.methods"] if signature.methods.contains(&SignatureMethod::Plaintext) =>
+        ["signature.methods"] if signature.methods.contains(SignatureMethod::Plaintext) =>
             "PLAINTEXT sends the secrets themselves and protects nothing against replay; remove it from the list";
-        ["signature.methods"] if signature.methods.iter().all(|method| weak.contains(method)) =>
+        ["signature.methods"] if signature.methods.iter().all(|method| weak.contains(&method)) =>
             "nothing but HMAC-MD5 and PLAINTEXT is accepted; add HMAC-SHA256 or HMAC-SHA1";
         ["signature.timestamp_window"] if window > Duration::from_secs(3_600) =>
             "every nonce is remembered for twice {}, which costs memory; 300s is enough for clocks that are set",

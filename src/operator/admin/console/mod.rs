@@ -175,7 +175,7 @@ pub(super) async fn respond(
     let path = request.uri().path().to_owned();
     let place = PAGES.iter().find(|(known, _)| *known == path);
     let place = place.map_or("", |(known, _)| known);
-    let service = admin.shared.live.load().theme.params.name.clone();
+    let service = admin.shared.live.load().theme.rules.name().to_owned();
     let console = &admin.control.console;
     let now = console.clock.now();
     let is_secure = admin.any_host || !is_at_loopback(request);

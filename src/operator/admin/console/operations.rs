@@ -36,7 +36,7 @@ impl Visit<'_> {
             };
             let mut facts =
                 match operations.find(path.as_bytes(), method.to_ascii_uppercase().as_bytes()) {
-                    Ok(found) => self.found(&found, live.authorizer.enforce),
+                    Ok(found) => self.found(&found, live.authorizer.enforces()),
                     Err(rejection) => {
                         vec![("Rejected with 400", line(rejection.to_string()))]
                     }
@@ -62,7 +62,7 @@ impl Visit<'_> {
                 ),
                 admitted(operation.access),
                 line(enforcement(
-                    operation.enforce.unwrap_or(live.authorizer.enforce),
+                    operation.enforce.unwrap_or(live.authorizer.enforces()),
                 )),
                 line(rules(operation).join("; ")),
             ]

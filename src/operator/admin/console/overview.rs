@@ -135,7 +135,7 @@ impl Visit<'_> {
             ),
             (
                 "Signatures",
-                match live.authorizer.enforce {
+                match live.authorizer.enforces() {
                     true => "enforced".to_owned(),
                     false => "only observed".to_owned(),
                 },

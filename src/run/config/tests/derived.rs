@@ -22,7 +22,7 @@ fn defaults_are_those_of_the_contract() {
         !config
             .signature
             .methods
-            .contains(&crate::oauth::SignatureMethod::Plaintext)
+            .contains(crate::oauth::SignatureMethod::Plaintext)
     );
     for name in words("x-original-* x-http-method-override x-real-* remote-* x-ssl-*") {
         assert!(dropped(&config).contains(&name.to_owned()), "{name}");
