@@ -2,7 +2,11 @@
 
 use serde_json::Value;
 
-use crate::support::signer::{self, Pair};
+use crate::support::{
+    Answer, http,
+    signer::{self, Pair},
+    visitor::Page,
+};
 
 /// The published examples: their base strings and, where the secrets are known, their signatures.
 #[test]
@@ -44,4 +48,35 @@ fn signer_makes_the_published_base_strings_and_signatures() {
         }
     }
     assert_eq!((vectors.len(), signatures), (22, 17));
+}
+
+#[test]
+fn reads_forms_as_a_browser_does() {
+    let html = r#"<form method=post action="/a?b=1&amp;c=2"><input type="hidden" name="t" value="x&quot;&#39;y">
+        <input name=username><button name="decision" value="allow">Yes</button></form><p id="verifier"> 1234 5678 </p>"#;
+    let answer = Answer {
+        status: 200,
+        fields: http::Fields::default(),
+        body: html.as_bytes().to_vec(),
+        framing: http::Framing::Empty,
+        interim: Vec::new(),
+    };
+    let page = Page {
+        target: "/".to_owned(),
+        answer,
+    };
+    let form = page.form_with("decision");
+    assert_eq!(
+        (form.method.as_str(), form.action.as_str()),
+        ("POST", "/a?b=1&c=2")
+    );
+    assert_eq!(
+        form.fields,
+        [
+            ("t".to_owned(), "x\"'y".to_owned()),
+            ("username".to_owned(), String::new())
+        ]
+    );
+    assert_eq!(form.buttons, [("decision".to_owned(), "allow".to_owned())]);
+    assert_eq!(page.element("verifier").as_deref(), Some("1234 5678"));
 }

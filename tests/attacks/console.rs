@@ -232,11 +232,7 @@ fn only_a_form_of_the_same_session_about_the_record_changes_it() {
         .open(&format!("/consumer/remove?key={}", consumer.key))
         .form_with("confirmed");
     let of_other = other.open(&page.target).form_with("confirmed");
-    let of_logout = page
-        .forms()
-        .into_iter()
-        .find(|form| form.action == "/logout")
-        .unwrap();
+    let of_logout = page.form_to("/logout");
     let unsigned = form.clone().without("csrf");
     let mut forged = vec![unsigned];
     for wrong in [
@@ -378,11 +374,7 @@ fn markup_in_foreign_text_is_escaped_in_the_console() {
         is_harmless(&operator.open(page).answer, MARKUP);
     }
     let page = operator.open("/signature");
-    let mut form = page
-        .forms()
-        .into_iter()
-        .find(|form| form.action == "/signature")
-        .unwrap();
+    let mut form = page.form_to("/signature");
     form.fields.push(("request".to_owned(), format!("GET /?a={escaped} HTTP/1.1\r\nHost: a.test\r\nAuthorization: OAuth oauth_consumer_key=\"{key}\",oauth_signature_method=\"HMAC-SHA1\",oauth_signature=\"{MARKUP}\",oauth_nonce=\"a\",oauth_timestamp=\"1\"\r\n\r\n")));
     is_harmless(&operator.submit(&page, &form).answer, MARKUP);
     // A path to return to after the login leads nowhere else.

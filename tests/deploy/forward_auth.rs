@@ -2,7 +2,11 @@
 
 use std::{fs, net::TcpStream, path::Path, process::Command, time::Instant};
 
-use super::{Server, file, gateways::configure, printed, read, tool};
+use super::{
+    Server, file,
+    gateways::{caddy, configure, envoy, haproxy, nginx, traefik},
+    printed, read,
+};
 use crate::support::{
     Answer, Call, Connection, PATIENCE, Placement, Reply, Upstream, free_port,
     gate::Way,
@@ -829,44 +833,6 @@ fn forwards_no_bypassing_request(name: &'static str, command: fn(&Path) -> Comma
         let is_forged = |(_, value): &(String, String)| value.contains("forged-value");
         assert!(!seen.fields.0.iter().any(is_forged), "{name}: {seen:?}");
     }
-}
-
-fn nginx(directory: &Path) -> Command {
-    let mut command = Command::new("/usr/sbin/nginx");
-    command
-        .args(["-e", "stderr", "-g", "daemon off;", "-c"])
-        .arg(directory.join("nginx.conf"));
-    command
-}
-
-fn haproxy(_: &Path) -> Command {
-    let mut command = Command::new("/usr/sbin/haproxy");
-    command.args(["-db", "-f", "haproxy.cfg"]);
-    command
-}
-
-fn caddy(_: &Path) -> Command {
-    let mut command = Command::new("caddy");
-    command.args(["run", "--config", "Caddyfile", "--adapter", "caddyfile"]);
-    command
-}
-
-fn traefik(_: &Path) -> Command {
-    let mut command = tool("traefik");
-    command.arg("--configFile=traefik.yaml");
-    command
-}
-
-fn envoy(_: &Path) -> Command {
-    let mut command = tool("envoy");
-    command.args([
-        "-c",
-        "envoy.yaml",
-        "--use-dynamic-base-id",
-        "--concurrency",
-        "1",
-    ]);
-    command
 }
 
 fn apache(_: &Path) -> Command {

@@ -225,37 +225,69 @@ fn passes_signed_calls(name: &str, extra: &str, start: impl FnOnce(&Path) -> Com
     drop(socket);
 }
 
-fn nginx(configuration: &'static str) -> impl FnOnce(&Path) -> Command {
-    move |directory| {
-        let mut command = Command::new("/usr/sbin/nginx");
-        command
-            .args(["-e", "stderr", "-g", "daemon off;", "-c"])
-            .arg(directory.join(configuration));
-        command
-    }
+/// nginx with the configuration of this name.
+fn nginx_on(directory: &Path, configuration: &str) -> Command {
+    let mut command = Command::new("/usr/sbin/nginx");
+    command
+        .args(["-e", "stderr", "-g", "daemon off;", "-c"])
+        .arg(directory.join(configuration));
+    command
+}
+
+pub(super) fn nginx(directory: &Path) -> Command {
+    nginx_on(directory, "nginx.conf")
+}
+
+/// HAProxy with the configuration of this name.
+fn haproxy_on(configuration: &str) -> Command {
+    let mut command = Command::new("/usr/sbin/haproxy");
+    command.args(["-db", "-f", configuration]);
+    command
+}
+
+pub(super) fn haproxy(_: &Path) -> Command {
+    haproxy_on("haproxy.cfg")
+}
+
+pub(super) fn caddy(_: &Path) -> Command {
+    let mut command = Command::new("caddy");
+    command.args(["run", "--config", "Caddyfile", "--adapter", "caddyfile"]);
+    command
+}
+
+pub(super) fn traefik(_: &Path) -> Command {
+    let mut command = tool("traefik");
+    command.arg("--configFile=traefik.yaml");
+    command
+}
+
+pub(super) fn envoy(_: &Path) -> Command {
+    let mut command = tool("envoy");
+    command.args([
+        "-c",
+        "envoy.yaml",
+        "--use-dynamic-base-id",
+        "--concurrency",
+        "1",
+    ]);
+    command
 }
 
 #[test]
 fn nginx_with_x_forwarded_fields_passes_signed_calls() {
-    passes_signed_calls("nginx", "", nginx("nginx.conf"));
+    passes_signed_calls("nginx", "", nginx);
 }
 
 #[test]
 fn nginx_with_the_forwarded_field_passes_signed_calls() {
-    passes_signed_calls(
-        "nginx",
-        "listen.forwarded = 'forwarded'",
-        nginx("nginx-forwarded.conf"),
-    );
+    passes_signed_calls("nginx", "listen.forwarded = 'forwarded'", |directory| {
+        nginx_on(directory, "nginx-forwarded.conf")
+    });
 }
 
 #[test]
 fn haproxy_passes_signed_calls() {
-    passes_signed_calls("haproxy", "", |_| {
-        let mut command = Command::new("/usr/sbin/haproxy");
-        command.args(["-db", "-f", "haproxy.cfg"]);
-        command
-    });
+    passes_signed_calls("haproxy", "", haproxy);
 }
 
 #[test]
@@ -266,42 +298,22 @@ fn haproxy_by_the_proxy_protocol_passes_signed_calls() {
             let path = directory.join("haproxy-tcp.cfg");
             let text = fs::read_to_string(&path).unwrap();
             fs::write(&path, text.replace("send-proxy-v2", version)).unwrap();
-            let mut command = Command::new("/usr/sbin/haproxy");
-            command.args(["-db", "-f", "haproxy-tcp.cfg"]);
-            command
+            haproxy_on("haproxy-tcp.cfg")
         });
     }
 }
 
 #[test]
 fn caddy_passes_signed_calls() {
-    passes_signed_calls("caddy", "", |_| {
-        let mut command = Command::new("caddy");
-        command.args(["run", "--config", "Caddyfile", "--adapter", "caddyfile"]);
-        command
-    });
+    passes_signed_calls("caddy", "", caddy);
 }
 
 #[test]
 fn traefik_passes_signed_calls() {
-    passes_signed_calls("traefik", "", |_| {
-        let mut command = tool("traefik");
-        command.arg("--configFile=traefik.yaml");
-        command
-    });
+    passes_signed_calls("traefik", "", traefik);
 }
 
 #[test]
 fn envoy_passes_signed_calls() {
-    passes_signed_calls("envoy", "", |_| {
-        let mut command = tool("envoy");
-        command.args([
-            "-c",
-            "envoy.yaml",
-            "--use-dynamic-base-id",
-            "--concurrency",
-            "1",
-        ]);
-        command
-    });
+    passes_signed_calls("envoy", "", envoy);
 }

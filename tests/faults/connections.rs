@@ -110,15 +110,9 @@ fn connections_that_break_off_in_any_state_leak_nothing() {
 fn connections_that_break_off_within_a_tls_handshake_leak_nothing() {
     let api = Upstream::start();
     let certificate = Certificate::for_names(&["localhost"]);
-    let builder = Proxy::in_front_of(&api);
-    let (chain, key) = certificate.write(builder.directory());
-    let proxy = builder
-        .config(&format!(
-            "service.base_url = 'https://localhost'\nlog.access = false\n\
-             [listen.tls]\ncertificate = '{}'\nkey = '{}'\n[limits]\nhandshake_timeout = '3s'\nhead_timeout = '1s'",
-            chain.display(),
-            key.display()
-        ))
+    let proxy = Proxy::in_front_of(&api)
+        .at_https_localhost(&certificate)
+        .config("log.access = false\nlimits = { handshake_timeout = '3s', head_timeout = '1s' }")
         .start();
     let process = Process::of(&proxy);
     connections_become(&proxy, 0.0);
@@ -356,17 +350,10 @@ fn connections_that_were_silent_for_a_while_still_work() {
         target => Reply::ok(target),
     });
     let certificate = Certificate::for_names(&["localhost"]);
-    let builder = Proxy::in_front_of(&api);
-    let (chain, key) = certificate.write(builder.directory());
-    let with_tls = builder
-        .config(&format!(
-            "service.base_url = 'https://localhost'\nlimits.idle_timeout = '5s'\n\
-             [listen.tls]\ncertificate = '{}'\nkey = '{}'",
-            chain.display(),
-            key.display()
-        ))
-        .start();
-    let without = Proxy::with(&api, "limits.idle_timeout = '5s'");
+    let limit = "limits.idle_timeout = '5s'";
+    let builder = Proxy::in_front_of(&api).config(limit);
+    let with_tls = builder.at_https_localhost(&certificate).start();
+    let without = Proxy::with(&api, limit);
     for (proxy, is_secure) in [(with_tls, true), (without, false)] {
         let alice = proxy.somebody();
         let wire = |target: &str| proxy.wire(&Call::get(target).of(&alice));

@@ -254,15 +254,9 @@ fn an_idle_connection_of_a_caller_is_closed() {
 fn a_stalled_tls_handshake_is_cut() {
     let api = Upstream::start();
     let certificate = Certificate::for_names(&["localhost"]);
-    let builder = Proxy::in_front_of(&api);
-    let (chain, key) = certificate.write(builder.directory());
-    let tls = format!(
-        "service.base_url = 'https://localhost'\n[listen.tls]\ncertificate = '{}'\nkey = '{}'",
-        chain.display(),
-        key.display()
-    );
     let short = "limits = { handshake_timeout = '500ms', head_timeout = '500ms' }";
-    let mut proxy = builder.config(short).config(&tls).start();
+    let builder = Proxy::in_front_of(&api).at_https_localhost(&certificate);
+    let mut proxy = builder.config(short).start();
     let mut silent = Connection::to(proxy.address());
     assert!(silent.is_closed());
     // A record of 512 bytes is announced, and comes byte by byte.

@@ -16,6 +16,7 @@ use super::{
     call::Call,
     http::{self, Answer, Connection},
     program::{Ended, Log, ended, listening_address, program, run},
+    tls::Certificate,
     until,
     upstream::Upstream,
     within,
@@ -164,6 +165,14 @@ impl Builder {
         self
     }
 
+    /// Serves callers by TLS with this certificate, as `https://localhost`.
+    pub fn at_https_localhost(self, certificate: &Certificate) -> Self {
+        certificate.write(self.directory());
+        self.config(
+            "service.base_url = 'https://localhost'\nlisten.tls = { certificate = 'certificate.pem', key = 'key.pem' }",
+        )
+    }
+
     /// Sets one key, given as `section.key`.
     pub fn set(&mut self, path: &str, value: toml::Value) {
         let mut table = &mut self.table;
@@ -248,6 +257,17 @@ impl Builder {
         let mut child = self.serve().spawn().unwrap();
         within(PATIENCE, "serve ends", || child.try_wait().unwrap());
         ended(child)
+    }
+
+    /// Runs `check` and makes sure that its first line does not contradict its errors.
+    #[track_caller]
+    pub fn check(&self) -> Ended {
+        let ended = self.run(&["check"], "");
+        let failed = ended.stderr.contains("countersign: ");
+        assert_eq!(ended.code() != Some(0), failed, "{ended:?}");
+        let first = ended.stdout.lines().next().unwrap_or_default();
+        assert_eq!(first.contains("valid"), !failed, "{ended:?}");
+        ended
     }
 
     /// Writes the configuration and runs another command on it.

@@ -241,16 +241,24 @@ impl Page {
     /// The form that has a field or button of this name.
     #[track_caller]
     pub fn form_with(&self, name: &str) -> Form {
-        let has = |form: &Form| {
-            form.fields
-                .iter()
-                .chain(&form.buttons)
-                .any(|(n, _)| n == name)
-        };
-        let found = self.forms().into_iter().find(has);
+        self.form(name, |form| {
+            let mut names = form.fields.iter().chain(&form.buttons);
+            names.any(|(other, _)| other == name)
+        })
+    }
+
+    /// The form that is sent to this target.
+    #[track_caller]
+    pub fn form_to(&self, action: &str) -> Form {
+        self.form(action, |form| form.action == action)
+    }
+
+    #[track_caller]
+    fn form(&self, what: &str, is_meant: impl Fn(&Form) -> bool) -> Form {
+        let found = self.forms().into_iter().find(is_meant);
         found.unwrap_or_else(|| {
             panic!(
-                "a form with `{name}` on the page {}: {:?}",
+                "a form with `{what}` on the page {}: {:?}",
                 self.target, self.answer
             )
         })
@@ -357,35 +365,4 @@ pub fn unescape(text: &str) -> String {
         rest = tail;
     }
     out + rest
-}
-
-#[test]
-fn reads_forms_as_a_browser_does() {
-    let html = r#"<form method=post action="/a?b=1&amp;c=2"><input type="hidden" name="t" value="x&quot;&#39;y">
-        <input name=username><button name="decision" value="allow">Yes</button></form><p id="verifier"> 1234 5678 </p>"#;
-    let answer = Answer {
-        status: 200,
-        fields: super::http::Fields::default(),
-        body: html.as_bytes().to_vec(),
-        framing: super::http::Framing::Empty,
-        interim: Vec::new(),
-    };
-    let page = Page {
-        target: "/".to_owned(),
-        answer,
-    };
-    let form = page.form_with("decision");
-    assert_eq!(
-        (form.method.as_str(), form.action.as_str()),
-        ("POST", "/a?b=1&c=2")
-    );
-    assert_eq!(
-        form.fields,
-        [
-            ("t".to_owned(), "x\"'y".to_owned()),
-            ("username".to_owned(), String::new())
-        ]
-    );
-    assert_eq!(form.buttons, [("decision".to_owned(), "allow".to_owned())]);
-    assert_eq!(page.element("verifier").as_deref(), Some("1234 5678"));
 }

@@ -8,18 +8,6 @@ use super::{
 };
 use crate::support::{Connection, Proxy, Upstream, has, program::Ended, proxy::Builder, until};
 
-#[track_caller]
-fn check(builder: &Builder) -> Ended {
-    let ended = builder.run(&["check"], "");
-    let first = ended.stdout.lines().next().unwrap_or_default();
-    assert_eq!(
-        first.contains("valid"),
-        ended.code() == Some(0),
-        "{ended:?}"
-    );
-    ended
-}
-
 /// The line of `check` that has all of this.
 #[track_caller]
 fn said(ended: &Ended, parts: &[&str]) {
@@ -46,7 +34,7 @@ fn a_certificate_that_is_not_valid_today_is_an_error() {
         (3_600, 86_400, "is not valid before"),
     ] {
         let builder = with_tls(&api, &dated(&authority, from, until));
-        let ended = check(&builder);
+        let ended = builder.check();
         assert_eq!(ended.code(), Some(1), "{ended:?}");
         let parts = [
             "countersign: ",
@@ -64,7 +52,9 @@ fn a_certificate_that_is_not_valid_today_is_an_error() {
         let condition = "countersign_degraded{cause=\"certificate_expired\"}";
         assert_eq!(proxy.metric(condition), 1.0);
     }
-    let ended = check(&with_tls(&api, &dated(&authority, -60, 60 * 86_400 + 60))).done();
+    let ended = with_tls(&api, &dated(&authority, -60, 60 * 86_400 + 60))
+        .check()
+        .done();
     assert!(!ended.stderr.contains("listen.tls"), "{ended:?}");
     has(&ended.stdout, &["has 60 days left, until 20"]);
 }
@@ -73,7 +63,7 @@ fn a_certificate_that_is_not_valid_today_is_an_error() {
 fn a_certificate_that_ends_soon_is_in_check_the_metrics_and_the_log() {
     let (api, authority) = (Upstream::start(), Authority::new("CA"));
     let builder = with_tls(&api, &dated(&authority, -60, 5 * 86_400 + 3_600));
-    let ended = check(&builder).done();
+    let ended = builder.check().done();
     said(
         &ended,
         &["warning: ", "server-certificate.pem ends in 5 days"],
@@ -167,7 +157,7 @@ fn one_expired_certificate_of_several_is_reported() {
         authority.server(&["localhost"]),
         dated(&authority, -86_400, -60),
     );
-    let ended = check(&with_certificates(&api, &[("good", &good), ("bad", &bad)]));
+    let ended = with_certificates(&api, &[("good", &good), ("bad", &bad)]).check();
     assert_eq!(ended.code(), Some(1), "{ended:?}");
     said(&ended, &["bad-certificate.pem", "expired"]);
     assert!(!ended.stderr.contains("good-certificate.pem"), "{ended:?}");
@@ -183,7 +173,7 @@ fn our_own_expired_certificate_for_the_api_is_named() {
         certificate.display(),
         key.display()
     ));
-    let ended = check(&builder);
+    let ended = builder.check();
     said(&ended, &["upstream.tls.certificate", "expired"]);
 }
 
@@ -219,7 +209,7 @@ fn every_public_host_needs_a_certificate() {
         ),
     ] {
         let text = format!("service.base_url = '{base}'\nservice.public_api_urls = ['{public}']");
-        let ended = check(&builder(&text));
+        let ended = builder(&text).check();
         let Some(host) = missing else {
             assert_eq!(ended.code(), Some(0), "{text}: {ended:?}");
             assert!(!ended.stderr.contains("no certificate is for"), "{ended:?}");
@@ -229,9 +219,7 @@ fn every_public_host_needs_a_certificate() {
         let parts = ["countersign: ", "listen.tls.certificate", host];
         said(&ended, &parts);
         // A proxy in front may present its own certificate to callers.
-        let behind = check(&builder(&format!(
-            "{text}\nlisten.trusted_proxies = ['10.0.0.0/8']"
-        )));
+        let behind = builder(&format!("{text}\nlisten.trusted_proxies = ['10.0.0.0/8']")).check();
         assert_eq!(behind.code(), Some(0), "{text}: {behind:?}");
         said(&behind, &["warning: ", "listen.tls.certificate", host]);
     }

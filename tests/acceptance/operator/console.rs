@@ -128,11 +128,7 @@ fn an_admin_token_opens_a_console_session_and_its_replacement_ends_it() {
     // A second session, which ends by its button alone.
     let other = Operator::with(&proxy, WRITE);
     let page = other.open("/");
-    let logout = page
-        .forms()
-        .into_iter()
-        .find(|form| form.action == "/logout")
-        .unwrap();
+    let logout = page.form_to("/logout");
     other.send(other.call_of(&page, &logout)).has_status(303);
     other.open("/").answer.has_status(303);
     let (reader, idle) = (Operator::with(&proxy, READ), Operator::with(&proxy, WRITE));
@@ -268,7 +264,6 @@ fn the_overview_says_since_when_the_process_is_not_ready_and_how_full_it_is() {
 fn the_overview_marks_a_certificate_that_ends_soon() {
     let api = Upstream::start();
     for (days, state) in [(10, "days left; renew it<"), (60, "days left<")] {
-        let builder = builder(&api, "service.base_url = 'https://localhost'");
         let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
         params.not_after = time::OffsetDateTime::now_utc() + time::Duration::days(days);
         let key = rcgen::KeyPair::generate().unwrap();
@@ -276,14 +271,7 @@ fn the_overview_marks_a_certificate_that_ends_soon() {
             certificate: params.self_signed(&key).unwrap().pem(),
             key: key.serialize_pem(),
         };
-        let (certificate, key) = certificate.write(builder.directory());
-        let proxy = builder
-            .config(&format!(
-                "listen.tls.certificate = '{}'\nlisten.tls.key = '{}'",
-                certificate.display(),
-                key.display()
-            ))
-            .start();
+        let proxy = builder(&api, "").at_https_localhost(&certificate).start();
         let overview = Operator::with(&proxy, READ).text("/");
         let rows = Vec::from_iter(overview.split("<tr "));
         let row = rows.iter().find(|row| row.contains("certificate.pem"));
@@ -833,14 +821,7 @@ fn the_console_explains_a_pasted_request_without_its_expected_signature() {
     let operator = Operator::with(&proxy, WRITE);
     let check = |call: Call| {
         let page = operator.open("/signature");
-        let mut form = page.form_with("csrf");
-        if let Some(other) = page
-            .forms()
-            .into_iter()
-            .find(|form| form.action == "/signature")
-        {
-            form = other;
-        }
+        let mut form = page.form_to("/signature");
         let wire = String::from_utf8(proxy.wire(&call)).unwrap();
         form.fields.push(("request".to_owned(), wire));
         operator.submit(&page, &form).answer.has_status(200).text()
@@ -872,11 +853,7 @@ fn the_console_explains_a_pasted_request_without_its_expected_signature() {
     );
     // Its log has the signed data.
     let page = operator.open("/signature");
-    let mut form = page
-        .forms()
-        .into_iter()
-        .find(|form| form.action == "/signature")
-        .unwrap();
+    let mut form = page.form_to("/signature");
     let wire = proxy.wire(&Call::get("/x").by(&consumer).with(&token).key("other"));
     for (name, value) in [
         ("request", String::from_utf8(wire).unwrap()),
@@ -897,11 +874,7 @@ fn the_console_explains_a_pasted_request_without_its_expected_signature() {
         assert!(!wrong.contains(secret) && !right.contains(secret));
     }
     let page = operator.open("/signature");
-    let mut form = page
-        .forms()
-        .into_iter()
-        .find(|form| form.action == "/signature")
-        .unwrap();
+    let mut form = page.form_to("/signature");
     form.fields
         .push(("request".to_owned(), "nonsense <b>".to_owned()));
     let text = operator.submit(&page, &form).answer.text();

@@ -82,6 +82,15 @@ fn link(text: &str, parameter: &str) -> Option<String> {
     Some(format!("/{}", address.replace("&#38;", "&")))
 }
 
+/// Imports records, one a line.
+fn import(proxy: &Proxy, lines: impl Iterator<Item = String>) {
+    let head = r#"{"kind":"export","version":1}"#.to_owned();
+    let lines: Vec<String> = [head].into_iter().chain(lines).collect();
+    proxy
+        .command_with(&["import", "-"], &(lines.join("\n") + "\n"))
+        .done();
+}
+
 #[test]
 fn full_pages_are_no_larger_than_others_and_lead_to_the_rest() {
     let proxy = Proxy::with(&Upstream::start(), &config());
@@ -106,11 +115,7 @@ fn full_pages_are_no_larger_than_others_and_lead_to_the_rest() {
         });
         [consumer.to_string(), token.to_string()]
     });
-    let head = r#"{"kind":"export","version":1}"#.to_owned();
-    let lines: Vec<String> = [head].into_iter().chain(lines).collect();
-    proxy
-        .command_with(&["import", "-"], &(lines.join("\n") + "\n"))
-        .done();
+    import(&proxy, lines);
     let consumer = crate::support::Consumer::new(key(0), "s");
     let mut visitor = Visitor::logged_in(&proxy, &user);
     let more = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
@@ -195,20 +200,15 @@ fn usual_names_leave_room_for_eight_applications_and_twenty_permissions() {
         .map(|number| format!("photos.albums.print-{number}"))
         .collect();
     let lines = (0..40).flat_map(|number| {
-        let key = fresh("shop");
+        let key = format!("shop-{number}");
         let consumer = json!({ "kind": "consumer", "key": key, "secret": "s", "name": "Photo printer",
             "permissions": permissions });
         let token = json!({ "kind": "token", "token": format!("token-{number}"), "token_secret": "s", "consumer": key,
             "user": user.id, "permissions": permissions[..2] });
         [consumer.to_string(), token.to_string()]
     });
-    let head = r#"{"kind":"export","version":1}"#.to_owned();
-    let lines: Vec<String> = [head].into_iter().chain(lines).collect();
-    proxy
-        .command_with(&["import", "-"], &(lines.join("\n") + "\n"))
-        .done();
-    let key: serde_json::Value = serde_json::from_str(&lines[1]).unwrap();
-    let consumer = crate::support::Consumer::new(key["key"].as_str().unwrap(), "s");
+    import(&proxy, lines);
+    let consumer = crate::support::Consumer::new("shop-0", "s");
     let mut visitor = Visitor::logged_in(&proxy, &user);
     let text = fits(&visitor.open(APPLICATIONS), "applications");
     let shown = text.matches("class=\"row\"").count() - 1;
@@ -229,11 +229,7 @@ fn a_user_with_thousands_of_tokens_sees_every_application() {
             "user": user.id });
         [consumer.to_string(), token.to_string()]
     });
-    let head = r#"{"kind":"export","version":1}"#.to_owned();
-    let lines: Vec<String> = [head].into_iter().chain(lines).collect();
-    proxy
-        .command_with(&["import", "-"], &(lines.join("\n") + "\n"))
-        .done();
+    import(&proxy, lines);
     // The first tokens in the order of the store are of one application; all of those in the first read are expired.
     let store = rusqlite::Connection::open(proxy.directory().join("countersign.db")).unwrap();
     let copy = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4500)

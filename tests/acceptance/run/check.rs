@@ -16,21 +16,6 @@ use crate::support::{
     upstream::nobody,
 };
 
-/// Runs `check` and makes sure that its first line does not contradict its errors.
-#[track_caller]
-fn check(builder: &Builder) -> Ended {
-    let ended = builder.run(&["check"], "");
-    let failed = ended.stderr.contains("countersign: ");
-    assert_eq!(ended.code() != Some(0), failed, "{ended:?}");
-    let first = ended.stdout.lines().next().unwrap_or_default();
-    assert_eq!(
-        first.contains("valid"),
-        ended.code() == Some(0),
-        "{ended:?}"
-    );
-    ended
-}
-
 /// The line of `check` that names the key.
 #[track_caller]
 fn line_of(ended: &Ended, prefix: &str, key: &str) -> String {
@@ -122,7 +107,7 @@ fn check_and_serve_reject_an_api_that_is_our_own_listener() {
             let builder = builder.config(&here(&listeners));
             std::fs::create_dir(directory.join("x")).unwrap();
             std::os::unix::fs::symlink(&directory, directory.join("link")).unwrap();
-            let checked = check(&builder);
+            let checked = builder.check();
             assert_eq!(checked.code(), Some(2), "{listeners} {url}: {checked:?}");
             let line = line_of(&checked, "countersign: ", "upstream.api_url");
             assert!(line.contains(key) && line.contains("config.toml"), "{line}");
@@ -151,12 +136,12 @@ fn an_api_beside_our_listeners_is_served() {
     let port = api.authority().rsplit_once(':').unwrap().1.to_owned();
     // The same port on another address of this machine is another listener.
     let builder = Proxy::in_front_of(&api).config(&format!("admin.listen = '127.0.0.9:{port}'"));
-    check(&builder).done();
+    builder.check().done();
     drop(builder.start());
     // A name that cannot be resolved now may be there later.
     let builder = Builder::in_front_of_url("http://no-such-host.invalid:8080")
         .config("upstream.connect_timeout = '200ms'");
-    assert_eq!(check(&builder).code(), Some(1));
+    assert_eq!(builder.check().code(), Some(1));
     drop(builder.start());
 }
 
@@ -178,7 +163,7 @@ fn secret_files_that_others_can_open_are_an_invalid_configuration() {
         seal.display()
     );
     let builder = builder.config(&text);
-    let good = check(&builder).done();
+    let good = builder.check().done();
     assert!(!good.stderr.contains("mode"), "{good:?}");
     drop(builder.run(&["consumer", "add", "--name", "x"], "").done());
     let store = builder.directory().join("countersign.db");
@@ -195,7 +180,7 @@ fn secret_files_that_others_can_open_are_an_invalid_configuration() {
             (0o400, "", 0),
         ] {
             set_mode(path, mode);
-            let ended = check(&builder);
+            let ended = builder.check();
             assert_eq!(ended.code(), Some(code), "{named} {mode:o}: {ended:?}");
             if prefix.is_empty() {
                 assert!(!ended.stderr.contains("mode 0"), "{ended:?}");
@@ -225,7 +210,7 @@ fn a_key_of_the_wrong_length_is_refused_before_there_is_a_store() {
         if let Some(content) = content {
             write(&builder.directory().join("store.key"), content, 0o600);
         }
-        for ended in [check(&builder), builder.serve_fails()] {
+        for ended in [builder.check(), builder.serve_fails()] {
             assert_eq!(ended.code(), Some(2), "{ended:?}");
             let line = line_of(&ended, "countersign: ", "store.encryption_key_file");
             for part in ["store.key", expected] {
@@ -264,7 +249,7 @@ fn check_and_serve_reject_a_base_url_that_is_the_origin_of_the_api() {
     let builder = Builder::in_front_of_url("http://127.0.0.1:1").config(
         "service.base_url = 'https://api.test'\nservice.public_api_urls = ['http://127.0.0.1:1']",
     );
-    let line = line_of(&check(&builder), "warning: ", "service.public_api_urls");
+    let line = line_of(&builder.check(), "warning: ", "service.public_api_urls");
     assert!(line.contains("upstream.api_url"), "{line}");
 }
 
@@ -274,7 +259,7 @@ fn check_and_serve_warn_of_https_that_nobody_speaks() {
     let base = "service.base_url = 'https://api.test'";
     let warns = |text: &str| {
         let builder = Proxy::in_front_of(&api).config(base).config(text);
-        let ended = check(&builder).done();
+        let ended = builder.check().done();
         let of = |line: &str| line.contains("service.base_url") && line.contains("listen.tls");
         ended.stderr.lines().any(of)
     };
@@ -362,7 +347,7 @@ fn check_beside_a_running_serve_finds_nothing_wrong_and_changes_nothing() {
     let api = Upstream::start();
     let port = free_port();
     let builder = Proxy::in_front_of(&api).config(&format!("listen.address = '127.0.0.1:{port}'"));
-    let ended = check(&builder).done();
+    let ended = builder.check().done();
     assert!(ended.stdout.contains("serve makes it"), "{ended:?}");
     assert_eq!(files(&builder), ["config.toml"]);
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
@@ -442,7 +427,7 @@ fn a_password_of_a_database_in_a_file_that_others_can_read_is_a_warning() {
         ("postgres://u@127.0.0.1:PORT/d", 0o644, false),
     ] {
         builder.set("store.url", url.replace("PORT", &port.to_string()).into());
-        drop(check(&builder));
+        drop(builder.check());
         set_mode(&builder.config_path(), mode);
         // The file is not written again.
         let config = builder.config_path().display().to_string();
@@ -468,11 +453,11 @@ fn check_does_not_say_that_shared_nonces_are_kept_in_memory() {
     let (api, postgres) = (Upstream::start(), Postgres::start());
     let mut builder = Proxy::in_front_of(&api).config("store.backend = 'postgres'");
     builder.set("store.url", postgres.database().into());
-    let ended = check(&builder);
+    let ended = builder.check();
     has(&ended.stdout, &["kept in the store, for all replicas"]);
     let port = nobody().port();
     builder.set("nonce.url", format!("redis://127.0.0.1:{port}").into());
-    let ended = check(&builder);
+    let ended = builder.check();
     let place = format!("127.0.0.1:{port}: cannot be reached");
     has(&ended.stderr, &["nonce.url", &place]);
 }

@@ -21,15 +21,9 @@ const OPEN: &str = "[operations]\nunlisted = 'anonymous'";
 
 fn over_tls(api: &Upstream) -> (Proxy, Certificate, PathBuf) {
     let certificate = Certificate::for_names(&["localhost"]);
-    let builder = Proxy::in_front_of(api);
-    let (chain, key) = certificate.write(builder.directory());
-    let proxy = builder
-        .config(&format!(
-            "service.base_url = 'https://localhost'\n[listen.tls]\ncertificate = '{}'\nkey = '{}'\n{OPEN}",
-            chain.display(),
-            key.display()
-        ))
-        .start();
+    let builder = Proxy::in_front_of(api).at_https_localhost(&certificate);
+    let proxy = builder.config(OPEN).start();
+    let chain = proxy.directory().join("certificate.pem");
     (proxy, certificate, chain)
 }
 

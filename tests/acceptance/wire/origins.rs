@@ -261,14 +261,8 @@ fn an_api_on_a_unix_socket() {
 fn the_public_listener_serves_tls() {
     let api = Upstream::start();
     let certificate = Certificate::for_names(&["localhost"]);
-    let builder = Proxy::in_front_of(&api);
-    let (chain, key) = certificate.write(builder.directory());
-    let proxy = builder
-        .config(&format!(
-            "listen.tls.certificate = '{}'\nlisten.tls.key = '{}'\nservice.base_url = 'https://localhost'",
-            chain.display(),
-            key.display()
-        ))
+    let proxy = Proxy::in_front_of(&api)
+        .at_https_localhost(&certificate)
         .start();
     let caller = proxy.somebody();
     let mut connection =
