@@ -19,15 +19,21 @@ pub static SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest"
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeated;
 
-/// The names in a head, by which most look-ups of an absent field are skipped. A name has one of 64 bits; another name may
-/// have the same.
+/// A filter of the names in a head, by which most look-ups of an absent field are skipped. A name has one of 64 bits;
+/// another name may have the same.
 #[derive(Debug, Clone, Copy)]
-pub struct Names(u64);
+pub struct NameFilter(u64);
 
-impl Names {
-    /// The names of all fields of a head.
-    pub fn of(headers: &HeaderMap) -> Self {
+impl NameFilter {
+    /// A filter of the names of all fields of a head.
+    pub fn new(headers: &HeaderMap) -> Self {
         Self(headers.keys().fold(0, |names, name| names | bit(name)))
+    }
+
+    /// Whether `headers`, of which this is the filter, have the field.
+    #[must_use]
+    pub fn has(self, headers: &HeaderMap, name: &HeaderName) -> bool {
+        self.may_have(name) && headers.contains_key(name)
     }
 
     /// Whether the head may have the field; `false`: it has not.
@@ -222,15 +228,19 @@ mod tests {
     #[test]
     fn names_miss_no_field_and_any_number_of_fields_can_be_removed() {
         let mut headers = HeaderMap::new();
-        assert!(!Names::of(&headers).may_have(&header::HOST));
+        assert!(!NameFilter::new(&headers).may_have(&header::HOST));
         for number in 0..40 {
             let name = HeaderName::try_from(format!("x-{number}")).expect("a name");
             headers.append(name.clone(), HeaderValue::from(number));
             headers.append(name, HeaderValue::from(number));
         }
         headers.append(header::HOST, HeaderValue::from_static("api.test"));
-        let names = Names::of(&headers);
+        let names = NameFilter::new(&headers);
         assert!(headers.keys().all(|name| names.may_have(name)));
+        // Another name of the same length and ends has the same bit.
+        let colliding = HeaderName::from_static("hxxt");
+        assert!(names.may_have(&colliding) && !names.has(&headers, &colliding));
+        assert!(names.has(&headers, &header::HOST));
         retain(&mut headers, |name| name.as_str().ends_with('7'));
         assert_eq!(headers.keys_len(), 4);
         retain(&mut headers, |_| false);

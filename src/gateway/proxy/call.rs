@@ -163,7 +163,7 @@ pub async fn decide(
         is_described: matches!(body, CallBody::Described),
     };
     // A caller that waits for `100 Continue` is not asked for a body that would be dropped.
-    let is_readable = subject.has_body && !names.present.may_have(&header::EXPECT);
+    let is_readable = subject.has_body && !names.present.has(&parts.headers, &header::EXPECT);
     let mut unsigned = match body {
         CallBody::Received(body) => Some(UnsignedBody {
             body,
@@ -379,9 +379,8 @@ impl Worker {
         );
         let handshake = call.handshake.take();
         let present = call.names.present;
-        record.dropped_upgrade = handshake.is_none()
-            && present.may_have(&header::UPGRADE)
-            && parts.headers.contains_key(header::UPGRADE);
+        record.dropped_upgrade =
+            handshake.is_none() && present.has(&parts.headers, &header::UPGRADE);
         let unpermitted = || Fault::Internal("a call without a permit");
         let permit = record.permit.as_ref().ok_or_else(unpermitted)?;
         let request = &mut request::rewrite(parts, params, permit, call, handshake.is_some())?;

@@ -150,8 +150,7 @@ pub fn rewrite(
     websocket: bool,
 ) -> Result<Request<UpstreamBody>, Fault> {
     let (origin, names) = (&call.received, &call.names);
-    let had_length = names.present.may_have(&header::CONTENT_LENGTH)
-        && parts.headers.contains_key(header::CONTENT_LENGTH);
+    let had_length = names.present.has(&parts.headers, &header::CONTENT_LENGTH);
     let mut request = Request::new(mem::take(&mut call.body));
     *request.method_mut() = parts.method.clone();
     *request.uri_mut() = Uri::from(call.target.clone());

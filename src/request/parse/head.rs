@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName, header, request::Parts};
 
 use super::{ParseRejection, origin::RequestOrigin, target::RequestTarget};
 use crate::{
-    base::fields::{Names, all, named_by_connection, single},
+    base::fields::{NameFilter, all, named_by_connection, single},
     wire::server::caller::Limits,
 };
 
@@ -77,7 +77,7 @@ pub fn is_last_hop(headers: &mut HeaderMap) -> Result<bool, ParseRejection> {
 #[derive(Debug)]
 pub struct FieldNames {
     /// The names of the fields themselves.
-    pub present: Names,
+    pub present: NameFilter,
     /// The names in `Connection`.
     pub in_connection: Vec<HeaderName>,
 }
@@ -106,7 +106,7 @@ pub fn check(
     if target.is_some_and(|target| target.as_str().len() > limits.target_bytes) {
         return Err(ParseRejection::TargetTooLong);
     }
-    let present = Names::of(&parts.headers);
+    let present = NameFilter::new(&parts.headers);
     if present.may_have(&header::EXPECT)
         && all(&parts.headers, &header::EXPECT).any(|it| !it.eq_ignore_ascii_case(b"100-continue"))
     {
