@@ -24,12 +24,6 @@ const CIRCLES: &[&[&str]] = &[
         "wire/server/wire",
     ],
     &[
-        "records/store/open",
-        "records/store/postgres",
-        "records/store/sql/schema",
-        "records/store/sqlite",
-    ],
-    &[
         "operator/admin/console/chart",
         "operator/admin/console/page",
     ],
@@ -60,12 +54,6 @@ const CIRCLES: &[&[&str]] = &[
         "records/store/redis/nonces",
         "records/store/redis/probe",
         "records/store/redis/script",
-    ],
-    &["records/store/sql/sessions", "records/store/sql/users"],
-    &["records/store/sql/flow", "records/store/sql/tokens"],
-    &[
-        "records/store/sql/maintenance",
-        "records/store/sql/transfer",
     ],
 ];
 

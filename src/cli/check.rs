@@ -303,7 +303,7 @@ fn lookup(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
 /// Asks a store that is open: its settings, whether there is a consumer, and whether its secrets are under the first key.
 async fn ask(
     config: &Config,
-    store: &dyn Store,
+    store: &Store,
     place: &str,
     warnings: &mut Vec<String>,
 ) -> CheckResult {

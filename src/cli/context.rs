@@ -282,7 +282,7 @@ pub struct Context {
     /// The person who runs the command.
     pub actor: Actor,
     path: PathBuf,
-    store: OnceCell<(Arc<dyn Store>, Management)>,
+    store: OnceCell<(Arc<Store>, Management)>,
     opening: Opening,
     json: bool,
     notes: RefCell<Vec<String>>,
@@ -333,7 +333,7 @@ impl Context {
     ///
     /// # Errors
     /// It cannot be opened.
-    pub fn store(&self) -> Result<&dyn Store, CommandError> {
+    pub fn store(&self) -> Result<&Store, CommandError> {
         Ok(&*self.opened()?.0)
     }
 
@@ -345,7 +345,7 @@ impl Context {
         Ok(&self.opened()?.1)
     }
 
-    fn opened(&self) -> Result<&(Arc<dyn Store>, Management), CommandError> {
+    fn opened(&self) -> Result<&(Arc<Store>, Management), CommandError> {
         if let Some(opened) = self.store.get() {
             return Ok(opened);
         }

@@ -306,7 +306,7 @@ async fn import(context: &Context, list: ImportList) -> Result<Import, CommandEr
         backend: Backend::Sqlite(directory.path().join("store")),
         keys: Vec::new(),
         opening: Opening::Serve,
-        outside: None,
+        external: None,
     })?;
     Ok(store.import(list).await?)
 }

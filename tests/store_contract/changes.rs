@@ -23,14 +23,14 @@ use crate::{
 struct Follower(u64);
 
 impl Follower {
-    async fn start(store: &dyn Store) -> Self {
+    async fn start(store: &Store) -> Self {
         let changes = store.changes_since(0).await.unwrap();
         assert!(changes.changes.is_empty() && !changes.incomplete);
         Self(changes.position)
     }
 
     /// The changes since the last call.
-    async fn news(&mut self, store: &dyn Store) -> Vec<Change> {
+    async fn news(&mut self, store: &Store) -> Vec<Change> {
         let changes = store.changes_since(self.0).await.unwrap();
         assert!(!changes.incomplete);
         self.0 = changes.position;

@@ -27,16 +27,16 @@ fn wrong(token: &str) -> Exchange {
     }
 }
 
-async fn outcome(store: &Arc<dyn Store>, exchange: Exchange) -> Exchanged {
+async fn outcome(store: &Arc<Store>, exchange: Exchange) -> Exchanged {
     store.exchange(exchange).await.unwrap()
 }
 
-async fn succeeds(store: &Arc<dyn Store>, exchange: Exchange) -> bool {
+async fn succeeds(store: &Arc<Store>, exchange: Exchange) -> bool {
     let outcome = outcome(store, exchange).await;
     matches!(outcome, Exchanged::Exchanged { .. })
 }
 
-async fn state(store: &Arc<dyn Store>, token: &str) -> RequestTokenState {
+async fn state(store: &Arc<Store>, token: &str) -> RequestTokenState {
     store.request_token(token).await.unwrap().unwrap().state
 }
 

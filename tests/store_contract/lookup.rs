@@ -110,17 +110,17 @@ impl Legacy {
         Backend::Sqlite(PathBuf::from(self.directory.path()).join("store"))
     }
 
-    fn serve_from(&self, backend: Backend) -> Arc<dyn Store> {
+    fn serve_from(&self, backend: Backend) -> Arc<Store> {
         open_store(Params {
             backend,
             keys: Vec::new(),
             opening: Opening::Serve,
-            outside: Some(self.lookup()),
+            external: Some(self.lookup()),
         })
         .unwrap()
     }
 
-    fn serve(&self) -> Arc<dyn Store> {
+    fn serve(&self) -> Arc<Store> {
         self.serve_from(self.on_postgres())
     }
 }
@@ -161,7 +161,7 @@ async fn the_role_and_the_queries_of_the_document_are_enough() {
         backend: legacy.on_sqlite(),
         keys: Vec::new(),
         opening: Opening::Serve,
-        outside: Some(lookup),
+        external: Some(lookup),
     })
     .unwrap();
     let shop = store.consumer(&key("shop")).await.unwrap().unwrap();
@@ -187,7 +187,7 @@ async fn finds_what_is_not_registered_here() {
     assert!(legacy.lookup().check().await.unwrap().is_empty());
 }
 
-async fn finds_in(store: &Arc<dyn Store>) {
+async fn finds_in(store: &Arc<Store>) {
     let shop = store.consumer(&key("shop")).await.unwrap().unwrap();
     assert_eq!((&*shop.name, shop.enabled), ("The Shop", true));
     assert_eq!(shop.secret, "s3cret".into());
@@ -238,7 +238,7 @@ async fn what_is_ended_here_is_ended_whatever_the_other_system_says() {
     }
 }
 
-async fn ends_in(store: &Arc<dyn Store>) {
+async fn ends_in(store: &Arc<Store>) {
     populate(store).await;
     store.add_user(user("4712")).await.unwrap();
     let is_revoked = async |token: &str| {
@@ -299,7 +299,7 @@ async fn a_credential_has_one_spelling_whatever_the_database_compares() {
             backend: legacy.on_sqlite(),
             keys: Vec::new(),
             opening: Opening::Serve,
-            outside: Some(lookup),
+            external: Some(lookup),
         })
         .unwrap();
         assert!(store.consumer(&key("shop")).await.unwrap().is_some());

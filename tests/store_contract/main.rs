@@ -23,6 +23,7 @@ mod redis;
 #[path = "../support/redis.rs"]
 mod redis_server;
 mod reseal;
+mod schemas;
 mod sessions;
 mod shared_nonces;
 #[path = "../support/silent.rs"]

@@ -35,42 +35,46 @@ mod sealed {
 
 /// A database of the shared server.
 pub(crate) struct Postgres<const SEALED: bool> {
-    _server: Arc<Server>,
+    server: Arc<Server>,
     url: String,
+}
+
+impl<const SEALED: bool> Postgres<SEALED> {
+    /// Runs a statement; returns a line for each row.
+    pub(crate) fn sql(&self, statement: &str) -> String {
+        self.server.sql(database_of(&self.url), statement)
+    }
 }
 
 impl<const SEALED: bool> Backend for Postgres<SEALED> {
     async fn fresh() -> Self {
         let server = Server::shared();
         let url = server.database();
-        Self {
-            _server: server,
-            url,
-        }
+        Self { server, url }
     }
 
     fn engine(&self) -> Engine {
         Engine::Postgres(Box::new(Url::parse(&self.url).unwrap()))
     }
 
-    async fn open(&self) -> Arc<dyn Store> {
+    async fn open(&self) -> Arc<Store> {
         let key = SEALED.then(|| SealKey::new([7; 32]));
         // It waits longer than a store that serves: the suite tests answers, not time.
         open(&self.url, key, Opening::Command).unwrap()
     }
 }
 
-fn open(url: &str, key: Option<SealKey>, opening: Opening) -> Result<Arc<dyn Store>, OpenError> {
+fn open(url: &str, key: Option<SealKey>, opening: Opening) -> Result<Arc<Store>, OpenError> {
     open_store(Params {
         backend: Engine::Postgres(Box::new(Url::parse(url).unwrap())),
         keys: key.into_iter().collect(),
         opening,
-        outside: None,
+        external: None,
     })
 }
 
 /// Opens a store; retries while the server takes too long, as on a busy machine.
-pub(crate) fn serve(url: &str) -> Arc<dyn Store> {
+pub(crate) fn serve(url: &str) -> Arc<Store> {
     let begun = Instant::now();
     loop {
         match open(url, None, Opening::Serve) {
@@ -91,7 +95,7 @@ pub(crate) fn database_of(url: &str) -> &str {
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Asks until the store answers.
-async fn until_it_answers(store: &dyn Store) {
+async fn until_it_answers(store: &Store) {
     let begun = Instant::now();
     while store.ping().await.is_err() {
         assert!(begun.elapsed() < PATIENCE);
@@ -100,7 +104,7 @@ async fn until_it_answers(store: &dyn Store) {
 }
 
 /// Every use case fails; returns the time of the slowest.
-async fn is_unavailable(store: &dyn Store) -> Duration {
+async fn is_unavailable(store: &Store) -> Duration {
     let token = access_token("new", "c", "u");
     let key = id("c");
     let mut slowest = Duration::ZERO;
@@ -125,7 +129,7 @@ async fn is_unavailable(store: &dyn Store) -> Duration {
 
 /// The server goes away, which is reported within a second, and returns, which is noticed within two: once at least,
 /// because a busy machine may take longer.
-async fn goes_and_returns(store: &dyn Store, go: impl Fn(), come_back: impl Fn()) {
+async fn goes_and_returns(store: &Store, go: impl Fn(), come_back: impl Fn()) {
     let begun = Instant::now();
     loop {
         go();

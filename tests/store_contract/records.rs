@@ -118,13 +118,13 @@ pub(crate) fn session(byte: u8, user: &str) -> Session {
 }
 
 /// Issues [`access_token`] of consumer `c` and user `u`.
-pub(crate) async fn issue(store: &Arc<dyn Store>, token: &str) -> Added {
+pub(crate) async fn issue(store: &Arc<Store>, token: &str) -> Added {
     let token = access_token(token, "c", "u");
     store.issue_access_token(token).await.unwrap()
 }
 
 /// Issues [`request_token`] of consumer `c`.
-pub(crate) async fn ask(store: &Arc<dyn Store>, token: &str) {
+pub(crate) async fn ask(store: &Arc<Store>, token: &str) {
     let token = request_token(token, "c");
     store.issue_request_token(token, 1_000).await.unwrap();
 }
@@ -141,7 +141,7 @@ pub(crate) fn always<'a>(
 
 /// Enables or disables a user; `false` if there is none.
 pub(crate) async fn set_enabled(
-    store: &Arc<dyn Store>,
+    store: &Arc<Store>,
     id: &UserId,
     enabled: bool,
     now: UnixTime,
@@ -193,35 +193,35 @@ pub(crate) fn exchange(token: &str, consumer: &str) -> Exchange {
 }
 
 /// An empty store.
-pub(crate) async fn opened<B: Backend>() -> (B, Arc<dyn Store>) {
+pub(crate) async fn opened<B: Backend>() -> (B, Arc<Store>) {
     let backend = B::fresh().await;
     let store = backend.open().await;
     (backend, store)
 }
 
 /// A store with the records of [`populate`].
-pub(crate) async fn populated<B: Backend>() -> (B, Arc<dyn Store>) {
+pub(crate) async fn populated<B: Backend>() -> (B, Arc<Store>) {
     let (backend, store) = opened().await;
     populate(&store).await;
     (backend, store)
 }
 
 /// An empty store, opened by two processes.
-pub(crate) async fn opened_twice<B: Backend>() -> (B, [Arc<dyn Store>; 2]) {
+pub(crate) async fn opened_twice<B: Backend>() -> (B, [Arc<Store>; 2]) {
     let (backend, store) = opened::<B>().await;
     let other = backend.open().await;
     (backend, [store, other])
 }
 
 /// A store with the records of [`populate`], opened by two processes.
-pub(crate) async fn populated_twice<B: Backend>() -> (B, [Arc<dyn Store>; 2]) {
+pub(crate) async fn populated_twice<B: Backend>() -> (B, [Arc<Store>; 2]) {
     let (backend, stores) = opened_twice().await;
     populate(&stores[0]).await;
     (backend, stores)
 }
 
 /// Registers consumer `c` and user `u`.
-pub(crate) async fn populate(store: &Arc<dyn Store>) {
+pub(crate) async fn populate(store: &Arc<Store>) {
     assert_eq!(
         store.add_consumer(consumer("c")).await.unwrap(),
         Added::Added
@@ -230,7 +230,7 @@ pub(crate) async fn populate(store: &Arc<dyn Store>) {
 }
 
 /// As [`populate`], and a request token `r` of `c` that `u` has authorized with `decision`.
-pub(crate) async fn authorize(store: &Arc<dyn Store>, decision: Decision) {
+pub(crate) async fn authorize(store: &Arc<Store>, decision: Decision) {
     populate(store).await;
     store
         .issue_request_token(request_token("r", "c"), 9)
@@ -260,7 +260,7 @@ where
 }
 
 /// The password hash of a user as it is now, for a login that has just verified it.
-pub(crate) async fn verified(store: &Arc<dyn Store>, user: &str) -> VerifiedPassword {
+pub(crate) async fn verified(store: &Arc<Store>, user: &str) -> VerifiedPassword {
     let user = store.user(&user.parse().unwrap()).await.unwrap();
     VerifiedPassword {
         hash: user.and_then(|user| user.password_hash),
@@ -269,7 +269,7 @@ pub(crate) async fn verified(store: &Arc<dyn Store>, user: &str) -> VerifiedPass
 }
 
 /// Opens [`session`] with the password that the user has now; returns whether it was opened.
-pub(crate) async fn open_session(store: &Arc<dyn Store>, byte: u8, user: &str) -> bool {
+pub(crate) async fn open_session(store: &Arc<Store>, byte: u8, user: &str) -> bool {
     let verified = verified(store, user).await;
     store
         .open_session(session(byte, user), verified, MOST_SESSIONS)
@@ -279,7 +279,7 @@ pub(crate) async fn open_session(store: &Arc<dyn Store>, byte: u8, user: &str) -
 
 /// Decides in a new session of the user, if one can be opened.
 pub(crate) async fn decide_as(
-    store: &Arc<dyn Store>,
+    store: &Arc<Store>,
     token: &str,
     user: &UserId,
     decision: Decision,

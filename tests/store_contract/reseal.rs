@@ -23,11 +23,7 @@ use crate::{
     suite::Backend,
 };
 
-fn open<B: Backend>(
-    backend: &B,
-    keys: &[u8],
-    opening: Opening,
-) -> Result<Arc<dyn Store>, OpenError> {
+fn open<B: Backend>(backend: &B, keys: &[u8], opening: Opening) -> Result<Arc<Store>, OpenError> {
     open_store(Params {
         backend: backend.engine(),
         keys: keys
@@ -35,16 +31,16 @@ fn open<B: Backend>(
             .map(|byte| countersign::records::store::seal::SealKey::new([*byte; 32]))
             .collect(),
         opening,
-        outside: None,
+        external: None,
     })
 }
 
-fn serve<B: Backend>(backend: &B, keys: &[u8]) -> Arc<dyn Store> {
+fn serve<B: Backend>(backend: &B, keys: &[u8]) -> Arc<Store> {
     open(backend, keys, Opening::Serve).unwrap()
 }
 
 /// The work of `rekey`, or of `check` with `look`.
-async fn reseal(store: &Arc<dyn Store>, look: bool) -> Resealed {
+async fn reseal(store: &Arc<Store>, look: bool) -> Resealed {
     let mut all = Resealed::default();
     let mut next = Some(ResealFrom::default());
     while let Some(from) = next {

@@ -258,8 +258,7 @@ pub(crate) async fn no_racing_login_outlives_the_old_password<B: Backend>() {
     let id: UserId = id("u");
     let old = verified(&stores[0], "u").await;
     let task = |number: u8| {
-        let (store, old): (Arc<dyn Store>, _) =
-            (stores[usize::from(number) % 2].clone(), old.clone());
+        let (store, old): (Arc<Store>, _) = (stores[usize::from(number) % 2].clone(), old.clone());
         tokio::spawn(async move {
             until_answered(|| store.open_session(session(number, "u"), old.clone(), MOST_SESSIONS))
                 .await
@@ -389,7 +388,7 @@ pub(crate) async fn of_racing_password_changes_one_succeeds<B: Backend>() {
     for round in 0..10 {
         let old = verified(&stores[0], "u").await.hash.unwrap();
         let task = |number: u8| {
-            let store: Arc<dyn Store> = stores[usize::from(number) % 2].clone();
+            let store: Arc<Store> = stores[usize::from(number) % 2].clone();
             let (session, old, new) = (session(number, "u"), old.clone(), hash(number));
             tokio::spawn(async move { store.change_password(session, old, new).await.unwrap() })
         };

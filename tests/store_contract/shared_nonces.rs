@@ -33,7 +33,7 @@ const LENGTH: Duration = Duration::from_secs(300);
 
 pub(crate) struct Replica {
     // A window in PostgreSQL ends with its store.
-    store: Option<Arc<dyn Store>>,
+    store: Option<Arc<Store>>,
     url: String,
     on_lost: OnLost,
     pub(crate) window: Box<dyn SharedWindow>,

@@ -21,7 +21,7 @@ mod sealed {
 pub(crate) struct Sqlite<const SEALED: bool>(TempDir);
 
 impl<const SEALED: bool> Sqlite<SEALED> {
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.0.path().join("store.db")
     }
 }
@@ -35,13 +35,13 @@ impl<const SEALED: bool> Backend for Sqlite<SEALED> {
         Engine::Sqlite(self.path())
     }
 
-    async fn open(&self) -> Arc<dyn Store> {
+    async fn open(&self) -> Arc<Store> {
         let key = SEALED.then(|| SealKey::new([7; 32]));
         let params = Params {
             backend: self.engine(),
             keys: key.into_iter().collect(),
             opening: Opening::Serve,
-            outside: None,
+            external: None,
         };
         open_store(params).unwrap()
     }

@@ -29,12 +29,12 @@ fn key(byte: u8) -> Option<SealKey> {
     Some(SealKey::new([byte; 32]))
 }
 
-fn open(path: &Path, key: Option<SealKey>) -> Result<Arc<dyn Store>, OpenError> {
+fn open(path: &Path, key: Option<SealKey>) -> Result<Arc<Store>, OpenError> {
     open_store(Params {
         backend: Backend::Sqlite(path.to_owned()),
         keys: key.into_iter().collect(),
         opening: Opening::Serve,
-        outside: None,
+        external: None,
     })
 }
 
@@ -44,7 +44,7 @@ async fn seal(path: &Path) {
         backend: Backend::Sqlite(path.to_owned()),
         keys: key(1).into_iter().collect(),
         opening: Opening::Reseal,
-        outside: None,
+        external: None,
     };
     let store = open_store(params).unwrap();
     let mut next = Some(ResealFrom::default());
@@ -53,7 +53,7 @@ async fn seal(path: &Path) {
     }
 }
 
-async fn has_consumer(store: &Arc<dyn Store>, key: &str) -> bool {
+async fn has_consumer(store: &Arc<Store>, key: &str) -> bool {
     store.consumer(&id(key)).await.unwrap().is_some()
 }
 
@@ -260,7 +260,7 @@ fn contains(content: &[u8], part: &str) -> bool {
 }
 
 /// Fills a store with a secret of every kind and returns the texts that must not be found in a sealed one.
-async fn fill(store: &Arc<dyn Store>) -> [&'static str; 5] {
+async fn fill(store: &Arc<Store>) -> [&'static str; 5] {
     authorize(store, allow()).await;
     let graced = countersign::records::store::record::Consumer {
         secret: "current secret".into(),

@@ -11,7 +11,7 @@ pub(crate) trait Backend: Sized {
     /// The engine and the place.
     fn engine(&self) -> store::Backend;
     /// Opens it once more, as another process would.
-    async fn open(&self) -> Arc<dyn Store>;
+    async fn open(&self) -> Arc<Store>;
 }
 
 /// Makes a test of every fact for one backend.

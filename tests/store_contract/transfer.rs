@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// A store with a record of every kind.
-async fn fill(store: &Arc<dyn Store>) {
+async fn fill(store: &Arc<Store>) {
     populate(store).await;
     store.add_consumer(rich_consumer("rich")).await.unwrap();
     store.add_consumer(consumer("removed")).await.unwrap();
@@ -70,18 +70,18 @@ fn sorted(mut records: Vec<Record>) -> Vec<Record> {
     records
 }
 
-async fn export(store: &Arc<dyn Store>) -> Vec<Record> {
+async fn export(store: &Arc<Store>) -> Vec<Record> {
     sorted(store.export().await.unwrap().records)
 }
 
 /// The counts of an import, or its problems, each with the place of its record.
 type Outcome = Result<Imported, Vec<(usize, Conflict)>>;
 
-async fn import(store: &Arc<dyn Store>, records: &[Record]) -> Outcome {
+async fn import(store: &Arc<Store>, records: &[Record]) -> Outcome {
     outcome(store, import_list(records.to_vec())).await
 }
 
-async fn outcome(store: &Arc<dyn Store>, list: ImportList) -> Outcome {
+async fn outcome(store: &Arc<Store>, list: ImportList) -> Outcome {
     match store.import(list).await.unwrap() {
         Import::Imported(imported) => Ok(imported),
         Import::Rejected(problems) => Err(problems
@@ -543,8 +543,8 @@ pub(crate) async fn notes_what_another_store_accepted<B: Backend>() {
     let from_store = from.export().await.unwrap().origin;
     assert_ne!(from_store.store, to.export().await.unwrap().origin.store);
     from.set_local_nonces_until(later(5), None).await.unwrap();
-    let until = async |store: &Arc<dyn Store>| store.imported_nonces_until().await.unwrap();
-    let import = async |to: &Arc<dyn Store>, origin: Origin| {
+    let until = async |store: &Arc<Store>| store.imported_nonces_until().await.unwrap();
+    let import = async |to: &Arc<Store>, origin: Origin| {
         let list = ImportList {
             origin: Some(origin),
             ..import_list(Vec::new())

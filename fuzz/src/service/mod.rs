@@ -18,7 +18,7 @@ use countersign::{operator::admin::readiness::Readiness, run::{app::{live, servi
         cached::{self, Cached},
         feed::ChangeHub,
         record::{AccessToken, Consumer, Session, User},
-        tests::TestStore,
+        double::TestStore,
     }}, wire::{server::{
         connection,
         handler::Handler,
@@ -181,7 +181,7 @@ impl World {
         let config = CONFIG.replace("ADVICE", if advises { "full" } else { "off" });
         let config = config::parse(&config, "config.toml", []).expect("a configuration");
         let clock = Clock::manual(UnixTime(template::NOW));
-        let store: Arc<dyn Store> = Arc::new(records());
+        let store = records().store();
         let cache = cached::Params {
             max_entries: 1000,
             ttl: DAY,

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use crate::{
     records::{
         nonce::Outage,
-        store::{Store, port::is_of_logged_outage},
+        store::{Store, is_of_logged_outage},
     },
     request::verify::{Verifier, nonces::Nonces},
     telemetry::{
@@ -24,7 +24,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(2);
 /// Checks for the conditions that nothing else notices without requests.
 pub struct Readiness {
     /// The store.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     /// Knows outages of nonces and the clocks of consumers.
     pub verifier: Arc<Verifier>,
     /// Used nonces.

@@ -72,7 +72,7 @@ impl Rules {
 /// # Errors
 /// [`FindError`]
 pub async fn find(
-    store: &dyn Store,
+    store: &Store,
     rules: Rules,
     now: UnixTime,
     asked: &Asked<'_>,

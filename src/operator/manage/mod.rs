@@ -143,7 +143,7 @@ pub enum ManageError {
 
 /// Everything that operators can do with the records of a store.
 pub struct Management {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     clock: Clock,
     settings: Settings,
     feed: Option<Arc<ChangeHub>>,
@@ -155,7 +155,7 @@ impl Management {
     /// Manages the records of `store`. `feed`: this process follows the store's feed, which logs the audit records, its own
     /// among them, and makes changes take effect here at once.
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         clock: Clock,
         settings: Settings,
         feed: Option<Arc<ChangeHub>>,

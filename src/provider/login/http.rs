@@ -52,14 +52,14 @@ pub struct LoginEndpoint {
 /// Checks passwords at an endpoint, and records the users it names.
 pub struct HttpLogin {
     endpoint: LoginEndpoint,
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     clock: Clock,
     places: Arc<Places>,
 }
 
 impl HttpLogin {
     /// Asks this endpoint.
-    pub fn new(endpoint: LoginEndpoint, store: Arc<dyn Store>, clock: Clock) -> Self {
+    pub fn new(endpoint: LoginEndpoint, store: Arc<Store>, clock: Clock) -> Self {
         Self {
             endpoint,
             store,

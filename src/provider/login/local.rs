@@ -11,13 +11,13 @@ use crate::{
 
 /// Checks local accounts.
 pub struct LocalLogin {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     pool: Arc<PasswordPool>,
 }
 
 impl LocalLogin {
     /// Checks against the users of `store`, hashing on `pool`.
-    pub fn new(store: Arc<dyn Store>, pool: Arc<PasswordPool>) -> Self {
+    pub fn new(store: Arc<Store>, pool: Arc<PasswordPool>) -> Self {
         Self { store, pool }
     }
 
@@ -68,17 +68,14 @@ mod tests {
 
     use super::*;
     use crate::records::store::{
+        double::{TestStore, user},
         record::User,
-        tests::{TestStore, user},
     };
 
     const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     fn backend(store: &Arc<TestStore>) -> LocalLogin {
-        LocalLogin::new(
-            Arc::clone(store) as _,
-            Arc::new(PasswordPool::start(1, 4).unwrap()),
-        )
+        LocalLogin::new(store.store(), Arc::new(PasswordPool::start(1, 4).unwrap()))
     }
 
     fn with_password(name: &str, password: &str) -> User {
@@ -96,7 +93,7 @@ mod tests {
         store.put_user(with_password("ada", "enchantress"));
         store.put_user(user("outside"));
         let pool = Arc::new(PasswordPool::start(1, 1).unwrap());
-        let backend = LocalLogin::new(Arc::clone(&store) as _, Arc::clone(&pool));
+        let backend = LocalLogin::new(store.store(), Arc::clone(&pool));
         // The one thread is held and the one place in the queue is taken: the next login gets `Busy`.
         let (release, held) = std::sync::mpsc::channel::<()>();
         let (begin, begun) = tokio::sync::oneshot::channel();

@@ -44,7 +44,7 @@ pub trait LoginBackend: Send + Sync + 'static {
 pub type LoginFuture<'a> = Pin<Box<dyn Future<Output = Result<Login, LoginError>> + Send + 'a>>;
 
 /// Name and password are right and the user is enabled. The session is opened only if that is still true then: see
-/// [`Sessions::open_session`](crate::records::store::Sessions::open_session).
+/// [`Store::open_session`](crate::records::store::Store::open_session).
 #[derive(Debug)]
 pub struct Login {
     /// The user, with the password hash that was verified.

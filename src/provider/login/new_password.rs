@@ -68,7 +68,7 @@ pub fn check(new: &Secret, current: Option<&Secret>, user: &User) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::store::tests::user;
+    use crate::records::store::double::user;
 
     #[test]
     fn names_what_is_wrong() {

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::stored::Stored;
 pub use super::stored::UnusableHash;
-use crate::{base::secret::Secret, records::store::record::password_cost};
+use crate::{base::secret::Secret, records::store::password_cost::password_cost};
 
 /// The longest password, in bytes; the shortest has one. Checked before any hashing, which takes time by the length.
 pub const MAX_BYTES: usize = 1024;

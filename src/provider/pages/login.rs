@@ -21,7 +21,8 @@ use crate::{
         respond::{Failure, OwnResponse, frame::Frame},
     },
     records::store::{
-        port::{Admitted, VerifiedPassword, is_of_logged_outage},
+        is_of_logged_outage,
+        port::{Admitted, VerifiedPassword},
         record::{OutsideUser, Session, User},
     },
     telemetry::metrics::Verdict,

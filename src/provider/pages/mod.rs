@@ -108,7 +108,7 @@ struct Worded {
 #[derive(Clone)]
 pub struct Services {
     /// Keeps tokens, users and sessions.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     /// Informs the cache of credentials of revocations by a page.
     pub feed: Arc<ChangeHub>,
     /// Checks passwords.
@@ -284,7 +284,7 @@ struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    fn store(&self) -> &dyn Store {
+    fn store(&self) -> &Store {
         &*self.pages.services.store
     }
 

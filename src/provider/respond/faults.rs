@@ -2,10 +2,7 @@
 
 use super::Failure;
 use crate::{
-    records::store::{
-        StoreError,
-        port::{is_disk_full, is_of_logged_outage},
-    },
+    records::store::{StoreError, is_disk_full, is_of_logged_outage},
     request::verify,
     telemetry::{
         causes::causes,

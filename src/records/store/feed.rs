@@ -12,7 +12,7 @@ const ANSWERS_AT_ONCE: usize = 16;
 
 /// Follows what this and all other processes change.
 pub struct ChangeHub {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     clock: Clock,
     credentials: Arc<Cached>,
     on_failed_login: Box<dyn Fn(&str) + Send + Sync>,
@@ -23,7 +23,7 @@ pub struct ChangeHub {
 impl ChangeHub {
     /// Reports changes to `credentials`, commands to the audit log, and failed logins to `on_failed_login`, each once.
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         clock: Clock,
         credentials: Arc<Cached>,
         on_failed_login: impl Fn(&str) + Send + Sync + 'static,

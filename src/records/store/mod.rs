@@ -1,23 +1,29 @@
-//! Persistent records, the [`Store`] trait, its engines, and the cache in front of it.
+//! Persistent records: the [`Store`], its two engines, and the cache in front of it.
 
 pub mod cached;
+mod engine;
+mod error;
 pub mod feed;
+mod io_thread;
 mod nonces;
 mod open;
+mod opening;
+mod outage;
+pub mod password_cost;
 pub mod port;
 pub mod postgres;
 pub mod record;
 pub mod redis;
-mod remote;
-mod rows;
 pub mod seal;
 pub mod settings;
-pub mod sql;
-pub mod sqlite;
+mod sql;
+mod sqlite;
 pub mod transfer;
+mod value;
 
-pub use open::{Backend, OpenError, OpenProblem, Opening, Params, grant, open_store};
-pub use port::{Result, StoreError};
+pub use error::{Result, StoreError, is_disk_full, is_of_logged_outage};
+pub use open::{Backend, Params, open_store};
+pub use opening::{OpenError, OpenProblem, Opening, grant};
+pub use sql::Store;
 #[cfg(any(test, fuzzing))]
-pub use sql::tests;
-pub use sql::{Consumers, Feed, Maintenance, Sessions, Store, Tokens, Users};
+pub use sql::double;

@@ -43,7 +43,7 @@ use tokio::{
     time::{Instant, Sleep, sleep, timeout},
 };
 
-use super::{Result, StoreError, port::is_of_logged_outage, remote::Remote};
+use super::{Result, StoreError, io_thread::IoThread, is_of_logged_outage};
 use crate::{
     base::clock::UnixTime,
     records::nonce::{Insertion, NonceUse, OnLost, Outage, SharedWindow, Unavailable},
@@ -138,8 +138,8 @@ enum NotWritten {
     TimedOut,
 }
 
-/// Opens a window that is written on the thread of `remote`, until the window is dropped or the thread ends.
-pub(super) fn open(writer: impl Writer, remote: &Remote) -> Box<dyn SharedWindow> {
+/// Opens a window that is written on the `thread`, until the window is dropped or the thread ends.
+pub(super) fn open(writer: impl Writer, thread: &IoThread) -> Box<dyn SharedWindow> {
     let (queue, waiting) = mpsc::channel(QUEUE);
     let waiting = Arc::new(Mutex::new(waiting));
     let shared = Arc::new(Batcher {
@@ -148,7 +148,7 @@ pub(super) fn open(writer: impl Writer, remote: &Remote) -> Box<dyn SharedWindow
     });
     for _ in 0..WRITES {
         let (shared, waiting) = (Arc::clone(&shared), Arc::clone(&waiting));
-        remote.spawn(async move {
+        thread.spawn(async move {
             let write = || write_all(Arc::clone(&shared), Arc::clone(&waiting));
             // A panic must not end the window.
             while tokio::spawn(write()).await.is_err() {}

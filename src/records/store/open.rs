@@ -1,24 +1,16 @@
 //! Opens the store of the configuration: the one place that knows every engine.
 
-use std::{
-    error::Error,
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-    thread,
-};
+use std::{io, path::PathBuf, sync::Arc, thread};
 
-use thiserror::Error;
 use tokio::runtime::Builder;
 
 use super::{
-    Store, StoreError,
-    postgres::{self, PostgresStore},
+    Store,
+    opening::{OpenError, OpenProblem, Opening},
+    postgres::{self, Lookup, PostgresStore},
     seal::{Seal, SealKey},
-    sql::{Engine, Outside, schema},
     sqlite::SqliteStore,
 };
-use crate::base::tls::TlsFileError;
 
 /// The place of a store, the keys for its secrets, and the purpose of opening it.
 #[derive(Debug)]
@@ -30,30 +22,7 @@ pub struct Params {
     /// The purpose of opening it.
     pub opening: Opening,
     /// Credentials that an existing system keeps, for those that are not in the store.
-    pub outside: Option<Arc<dyn Outside>>,
-}
-
-/// The purpose of opening a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opening {
-    /// To serve from it: it is created or migrated.
-    Serve,
-    /// For a command, while other processes may serve from the store: it is created. A store of a server, which other
-    /// machines use, is not migrated.
-    Command,
-    /// For a command that only reads or changes records: as above, but a store of a server is not created.
-    Existing,
-    /// To seal all secrets with the first key: as above, and secrets in clear are read.
-    Reseal,
-    /// To look at it: as above, and secrets in clear are read.
-    Check,
-}
-
-impl Opening {
-    /// Whether the store has to be there already.
-    pub(super) const fn needs_store(self) -> bool {
-        matches!(self, Self::Existing | Self::Reseal | Self::Check)
-    }
+    pub external: Option<Arc<Lookup>>,
 }
 
 /// An engine and where it is.
@@ -65,158 +34,41 @@ pub enum Backend {
     Postgres(Box<postgres::Url>),
 }
 
-/// Why a store cannot be opened. It names the place and the fix; nothing was changed.
-#[derive(Debug)]
-pub struct OpenError {
-    /// The file or the database.
-    pub place: String,
-    /// The problem.
-    pub problem: OpenProblem,
-}
-
-impl std::fmt::Display for OpenError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.problem {
-            // It names a file of its own.
-            OpenProblem::Tls(_) => self.problem.fmt(f),
-            problem @ OpenProblem::NotWritable(_) => {
-                let grant = grant(Path::new(&self.place));
-                let place = &self.place;
-                write!(f, "{place}: {problem} {grant}, or correct store.url")
-            }
-            problem => write!(f, "{}: {problem}", self.place),
-        }
-    }
-}
-
-/// How to let this process write a file and its directory, which may belong to another user: `by user 1; run chown 1 /a`.
-pub fn grant(file: &Path) -> String {
-    let user = rustix::process::geteuid().as_raw();
-    let directory = file.parent().unwrap_or(file).display();
-    let mut text = format!("by user {user}; run chown {user} {directory}");
-    if file.exists() {
-        text += &format!(" {}", file.display());
-    }
-    text
-}
-
-impl Error for OpenError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.problem.source()
-    }
-}
-
-/// The problem of a store that cannot be opened, and how to solve it.
-#[derive(Debug, Error)]
-pub enum OpenProblem {
-    /// The directory of the file is missing.
-    #[error("its directory does not exist; make it, or correct store.url")]
-    DirectoryMissing,
-    /// The path exists and is not a file.
-    #[error("is not a file; correct store.url")]
-    NotAFile,
-    /// The file or its directory cannot be read and written.
-    #[error("cannot be read and written")]
-    NotWritable(#[source] Box<dyn Error + Send + Sync>),
-    /// The file has other content.
-    #[error("is not an SQLite database; move it away, or correct store.url")]
-    NotADatabase,
-    /// The file is an SQLite database, but not one of ours.
-    #[error("is the database of another program; correct store.url")]
-    OfAnotherProgram,
-    /// Another process has the file locked for too long.
-    #[error("is locked by another process; wait for it or end it, and try again")]
-    Locked,
-    /// A file of the connection's TLS.
-    #[error(transparent)]
-    Tls(#[from] TlsFileError),
-    /// No server of the URL answers, lets us in and accepts writes.
-    #[error("cannot be reached; see the cause, and correct store.url or start the server")]
-    Unreachable(#[source] Box<dyn Error + Send + Sync>),
-    /// A newer version of countersign has migrated the store.
-    #[error("has schema {found} and this version knows schema {known}; run the newer version")]
-    NewerSchema {
-        /// The schema of the store.
-        found: i64,
-        /// The newest schema that this program knows.
-        known: i64,
-    },
-    /// The database needs a migration, which other processes on it must expect.
-    #[error(
-        "has schema {found} and this version needs schema {known}; start countersign serve of this version, which migrates it"
-    )]
-    OlderSchema {
-        /// The schema of the store.
-        found: i64,
-        /// The newest schema that this program knows.
-        known: i64,
-    },
-    /// There is no store in the database.
-    #[error("has no store in it yet; countersign serve makes it")]
-    Missing,
-    /// The secrets are sealed.
-    #[error("is encrypted; name its key in store.encryption_key_file")]
-    KeyMissing,
-    /// The secrets are in clear, and there is a key.
-    #[error("has secrets that are not encrypted; encrypt them with countersign rekey")]
-    InClear,
-    /// The secrets are sealed with another key.
-    #[error("is encrypted with another key; correct store.encryption_key_file")]
-    WrongKey,
-    /// Something else: the disk, the system, a damaged file.
-    #[error("cannot be opened; see the cause, and restore a backup if the file is damaged")]
-    Failed(#[source] Box<dyn Error + Send + Sync>),
-}
-
-impl From<StoreError> for OpenProblem {
-    fn from(error: StoreError) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-impl From<io::Error> for OpenProblem {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
 /// Opens a store, creates it if it is not there, and migrates it. Blocks the thread, for at most half a minute, while
 /// others write. The store serves callers on any runtime that has timers.
 ///
 /// # Errors
 /// [`OpenError`]
-pub fn open_store(params: Params) -> Result<Arc<dyn Store>, OpenError> {
+pub fn open_store(params: Params) -> Result<Arc<Store>, OpenError> {
+    let place = match &params.backend {
+        Backend::Sqlite(path) => path.display().to_string(),
+        Backend::Postgres(url) => url.place(),
+    };
+    open(params).map_err(|problem| OpenError { place, problem })
+}
+
+fn open(params: Params) -> Result<Arc<Store>, OpenProblem> {
     let Params {
         backend,
         keys,
         opening,
-        outside,
+        external,
     } = params;
     // Any other opening rejects clear secrets in an encrypted store: their writer did not have the key.
     let accepts_clear = matches!(opening, Opening::Reseal | Opening::Check);
-    let seal = || Seal::sealed(&keys, accepts_clear).map(Arc::new);
-    let (place, opened) = match backend {
+    let seal = Seal::sealed(&keys, accepts_clear)?;
+    let store = match backend {
         Backend::Sqlite(path) => {
-            let open = || {
-                let store = SqliteStore::open(&path, seal()?, outside)?;
-                prepared(store, opening)
-            };
-            (path.display().to_string(), open())
+            let engine = SqliteStore::open(&path, !seal.has_no_key())?;
+            Store::new(engine, seal, external)
         }
         Backend::Postgres(url) => {
-            let open = || {
-                let store = PostgresStore::open(&url, seal()?, outside, opening)?;
-                block_on(store.reach())??;
-                prepared(store, opening)
-            };
-            (url.place(), open())
+            let engine = PostgresStore::open(&url, opening)?;
+            block_on(engine.reach())??;
+            Store::new(engine, seal, external)
         }
     };
-    opened.map_err(|problem| OpenError { place, problem })
-}
-
-fn prepared(store: impl Engine, opening: Opening) -> Result<Arc<dyn Store>, OpenProblem> {
-    block_on(schema::prepare(&store, opening))??;
+    block_on(store.prepare(opening))??;
     Ok(Arc::new(store))
 }
 

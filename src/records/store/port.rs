@@ -1,13 +1,11 @@
-//! The arguments and results of the use cases of a store, and its faults.
+//! The arguments and results of the use cases of a store.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use super::{
     record::{AccessToken, User},
-    remote::StillDown,
     seal::Unopened,
 };
 use crate::base::{
@@ -16,55 +14,13 @@ use crate::base::{
     secret::Secret,
 };
 
-/// A fault of the store: nothing is known about the record asked for, and nothing was changed, unless the
-/// store was just making the change durable when the caller stopped waiting for it.
-#[derive(Debug, Error)]
-pub enum StoreError {
-    /// The backend cannot be reached, is full, or is too slow.
-    #[error("the store is unavailable")]
-    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The backend returned something that is not a record of ours.
-    #[error("the store holds a broken record: {0}")]
-    Broken(&'static str),
-    /// A secret is sealed with a key that this process does not have.
-    #[error(transparent)]
-    Unopened(Arc<Unopened>),
-}
-
-/// The result of a use case.
-pub type Result<T, E = StoreError> = std::result::Result<T, E>;
-
-impl From<Unopened> for StoreError {
-    fn from(error: Unopened) -> Self {
-        Self::Unopened(error.into())
-    }
-}
-
-/// Whether this is one of many errors of an outage, whose beginning and end the store logs: to be logged at most for
-/// debugging.
-#[must_use]
-pub fn is_of_logged_outage(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<StillDown>())
-}
-
-/// The engine's disk takes no more.
-#[derive(Debug, Error)]
-#[error("the disk of the store is full, or fails")]
-pub(super) struct DiskFull(#[source] pub(super) Box<dyn std::error::Error + Send + Sync>);
-
-/// Whether the engine's disk takes no more.
-#[must_use]
-pub fn is_disk_full(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<DiskFull>())
-}
-
 /// Where a record was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// In the store, whose feed reports its changes.
     Store,
     /// In the existing system, of whose changes nothing is known until it is asked again.
-    Outside,
+    External,
 }
 
 /// The outcome of registering something.
@@ -79,8 +35,8 @@ pub enum Added {
 /// Looks at a record in the transaction that changes it; if it returns `false`, nothing is changed.
 pub type Guard<'a, T> = Option<&'a (dyn Fn(&T) -> bool + Sync)>;
 
-/// The outcome of [`Consumers::update_consumer`](super::Consumers::update_consumer) and
-/// [`Users::update_user`](super::Users::update_user).
+/// The outcome of [`Store::update_consumer`](super::Store::update_consumer) and
+/// [`Store::update_user`](super::Store::update_user).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Updated<T> {
     /// The record as it is now.
@@ -92,7 +48,7 @@ pub enum Updated<T> {
     Unknown,
 }
 
-/// The outcome of [`Users::admit_user`](super::Users::admit_user).
+/// The outcome of [`Store::admit_user`](super::Store::admit_user).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admitted {
     /// The user as recorded now, disabled ones too.
@@ -101,7 +57,7 @@ pub enum Admitted {
     Removed,
 }
 
-/// The outcome of [`Tokens::issue_request_token`](super::Tokens::issue_request_token).
+/// The outcome of [`Store::issue_request_token`](super::Store::issue_request_token).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Issued {
     /// The token is kept.
@@ -126,7 +82,7 @@ pub enum Decision {
     Deny,
 }
 
-/// The outcome of [`Tokens::decide`](super::Tokens::decide).
+/// The outcome of [`Store::decide`](super::Store::decide).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decided {
     /// The decision is recorded.
@@ -139,7 +95,7 @@ pub enum Decided {
     Unknown,
 }
 
-/// The arguments of [`Tokens::exchange`](super::Tokens::exchange).
+/// The arguments of [`Store::exchange`](super::Store::exchange).
 #[derive(Debug, Clone)]
 pub struct Exchange {
     /// The request token, or for dialect `legacy` the token of the redirect.
@@ -158,7 +114,7 @@ pub struct Exchange {
     pub expires_at: Option<UnixTime>,
 }
 
-/// The outcome of [`Tokens::exchange`](super::Tokens::exchange), checked in this order.
+/// The outcome of [`Store::exchange`](super::Store::exchange), checked in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exchanged {
     /// This consumer has no such request token, or too many wrong verifiers voided it, or its user is gone or disabled.
@@ -185,7 +141,7 @@ pub enum Exchanged {
 /// Wrong verifiers, under a right signature, after which a request token is void.
 pub const MAX_WRONG_VERIFIERS: u32 = 5;
 
-/// A change in the store, for caches; serde has the columns `kind` and `key`.
+/// A change in the store, for caches; serde writes and reads the columns `kind` and `key`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "key", rename_all = "snake_case")]
 pub enum Change {
@@ -196,13 +152,13 @@ pub enum Change {
     AccessToken(String),
     /// A user was changed or removed: its sessions may have ended.
     User(UserId),
-    /// No change: a command has left a record for the log, see [`Feed::record_command`](super::Feed::record_command).
+    /// No change: a command has left a record for the log, see [`Store::record_command`](super::Store::record_command).
     Command(String),
-    /// No change: a login has failed at some process, see [`Feed::record_failed_login`](super::Feed::record_failed_login).
+    /// No change: a login has failed at some process, see [`Store::record_failed_login`](super::Store::record_failed_login).
     FailedLogin(String),
 }
 
-/// The answer of [`Feed::changes_since`](super::Feed::changes_since).
+/// The answer of [`Store::changes_since`](super::Store::changes_since).
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
     /// The position to ask from next time.
@@ -213,7 +169,7 @@ pub struct Changes {
     pub incomplete: bool,
 }
 
-/// The password that a login has verified, for [`Sessions::open_session`](super::Sessions::open_session).
+/// The password that a login has verified, for [`Store::open_session`](super::Store::open_session).
 #[derive(Debug, Clone, Default)]
 pub struct VerifiedPassword {
     /// The user's password hash as it was read for the check; `None` if the user had none, because somebody else
@@ -254,8 +210,8 @@ pub struct RecordFilter {
     pub unused_since: Option<UnixTime>,
 }
 
-/// The access tokens that [`Tokens::access_tokens`](super::Tokens::access_tokens) lists and
-/// [`Tokens::revoke_access_tokens`](super::Tokens::revoke_access_tokens) revokes.
+/// The access tokens that [`Store::access_tokens`](super::Store::access_tokens) lists and
+/// [`Store::revoke_access_tokens`](super::Store::revoke_access_tokens) revokes.
 #[derive(Debug, Clone, Default)]
 pub struct TokenFilter {
     /// Only those of this user.
@@ -268,7 +224,7 @@ pub struct TokenFilter {
     pub live: bool,
 }
 
-/// The beginning of a batch of [`Maintenance::reseal`](super::Maintenance::reseal); the default is the first secret.
+/// The beginning of a batch of [`Store::reseal`](super::Store::reseal); the default is the first secret.
 #[derive(Debug, Clone, Default)]
 pub struct ResealFrom {
     /// The place in the list of columns that hold secrets.
@@ -277,7 +233,7 @@ pub struct ResealFrom {
     pub after: String,
 }
 
-/// The result of one batch of [`Maintenance::reseal`](super::Maintenance::reseal).
+/// The result of one batch of [`Store::reseal`](super::Store::reseal).
 #[derive(Debug, Default)]
 pub struct Resealed {
     /// Secrets that were looked at.

@@ -1,7 +1,6 @@
 //! The records of the store, as plain data.
 
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::json;
 
 use crate::{
     base::{
@@ -36,8 +35,9 @@ pub enum BodyHash {
 /// An application that calls the API on a user's behalf (RFC 5849 §1.1: the client).
 ///
 /// Serde writes and reads the members of an export, without the secrets, which are written and read where they are
-/// meant to be. To keep more about a consumer, add a field here and a column of the same name: options, forms and schemas
-/// are made from the fields and their doc comments (`manage::fields`), so keep each to one sentence.
+/// meant to be. To keep more about a consumer, add a field here, and a column of the same name to both schemas and to
+/// `sql/rows.rs`: options, forms and schemas of the API are made from the fields and their doc comments
+/// (`manage::fields`), so keep each to one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Consumer {
     /// Its public identifier.
@@ -106,11 +106,26 @@ fn until<S: Serializer>(
 
 impl Consumer {
     /// An enabled consumer with nothing but these.
-    #[expect(clippy::expect_used, reason = "serde fills in every other field")]
-    pub fn new(key: ConsumerKey, secret: Secret, name: String, created_at: UnixTime) -> Self {
-        let members = json!({ "key": key, "name": name, "created_at": created_at });
-        let consumer: Self = serde_json::from_value(members).expect("a consumer");
-        Self { secret, ..consumer }
+    pub const fn new(key: ConsumerKey, secret: Secret, name: String, created_at: UnixTime) -> Self {
+        Self {
+            key,
+            secret,
+            name,
+            callbacks: Vec::new(),
+            permissions: Vec::new(),
+            dialect: None,
+            description: None,
+            website: None,
+            rsa_public_key: None,
+            rsa_only: false,
+            accept: Vec::new(),
+            pinned: Vec::new(),
+            body_hash: None,
+            enforce: false,
+            enabled: true,
+            created_at,
+            previous_secret: None,
+        }
     }
 
     /// A consumer with this key and the simplest value of every other field, for tests.
@@ -149,7 +164,7 @@ impl Consumer {
 }
 
 /// The last verified call of a consumer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerUse {
     /// The consumer.
     pub consumer: ConsumerKey,
@@ -192,54 +207,8 @@ pub struct OutsideUser {
     pub display_name: Option<String>,
 }
 
-/// The iterations to which PBKDF2's are rounded up for its cost: systems that have raised the iterations with each
-/// release hold hashes of ten numbers, and a login does the work of every cost there is.
-pub const PBKDF2_STEPS: [u32; 3] = [75_000, 300_000, 1_200_000];
-
-/// The cost of computing a hash, as the hash itself names it: everything before its salt, in one spelling for each
-/// form. Not a secret. Empty for a text that is not a hash.
-pub fn password_cost(hash: &Secret) -> String {
-    let text = String::from_utf8_lossy(hash.expose());
-    let parts: Vec<&str> = text.split('$').collect();
-    match parts[..] {
-        ["", "2a" | "2b" | "2y", cost, ..] => format!("$2b${cost}"),
-        ["", "P" | "H", rest, ..] => format!("$P${}", rest.chars().next().unwrap_or_default()),
-        ["", "S", rest, ..] => format!("$S${}", rest.chars().next().unwrap_or_default()),
-        // SHA-crypt names its rounds only if they are not 5,000.
-        ["", name @ ("5" | "6"), first, ..] => {
-            let rounds = first.strip_prefix("rounds=").unwrap_or("5000");
-            format!("${name}$rounds={}", rounds.parse().unwrap_or(0_u32))
-        }
-        ["", name @ ("pbkdf2-sha256" | "pbkdf2-sha512"), rounds, ..]
-        | [name @ ("pbkdf2_sha256" | "pbkdf2_sha512"), rounds, ..] => {
-            let iterations = pbkdf2_iterations(rounds).unwrap_or_default();
-            let step = PBKDF2_STEPS.into_iter().find(|step| iterations <= *step);
-            let name = name.replace('_', "-");
-            format!("${name}${}", step.unwrap_or(iterations))
-        }
-        // The PHC form, whose salt is base64 without padding.
-        ["", algorithm, ref rest @ ..] => {
-            let params = rest.iter().take_while(|part| part.contains('='));
-            params.fold(format!("${algorithm}"), |cost, part| {
-                format!("{cost}${part}")
-            })
-        }
-        _ => String::new(),
-    }
-}
-
-/// Reads `29000`, or `i=29000` with or without `l=32` after it.
-pub fn pbkdf2_iterations(text: &str) -> Option<u32> {
-    let digits = match text.strip_prefix("i=") {
-        Some(params) => params.split(",l=").next()?,
-        None => text,
-    };
-    digits.parse().ok().filter(|iterations| *iterations > 0)
-}
-
 /// The place to which the user is sent after deciding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Option<String>", into = "Option<String>")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Callback {
     /// Out of band: the verifier is shown to the user.
     Oob,
@@ -247,24 +216,8 @@ pub enum Callback {
     Uri(String),
 }
 
-impl From<Option<String>> for Callback {
-    fn from(uri: Option<String>) -> Self {
-        uri.map_or(Self::Oob, Self::Uri)
-    }
-}
-
-impl From<Callback> for Option<String> {
-    fn from(callback: Callback) -> Self {
-        match callback {
-            Callback::Oob => None,
-            Callback::Uri(uri) => Some(uri),
-        }
-    }
-}
-
 /// The state of a request token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "state", rename_all = "lowercase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestTokenState {
     /// Given out; the user has not decided.
     Issued,
@@ -273,7 +226,6 @@ pub enum RequestTokenState {
         /// The user who agreed.
         user: UserId,
         /// The verifier that the consumer must send.
-        #[serde(skip)]
         verifier: Secret,
         /// Dialect `legacy`: the other token by which the exchange may name it.
         redirect_token: Option<String>,
@@ -286,13 +238,12 @@ pub enum RequestTokenState {
     Voided,
 }
 
-/// A request token (RFC 5849 §1.1: temporary credentials). Serde leaves the secrets out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A request token (RFC 5849 §1.1: temporary credentials).
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestToken {
     /// The identifier.
     pub token: String,
     /// The shared secret.
-    #[serde(skip)]
     pub secret: Secret,
     /// The one consumer that it belongs to.
     pub consumer: ConsumerKey,
@@ -305,7 +256,6 @@ pub struct RequestToken {
     /// The time from which it is expired; set again when the user agrees.
     pub expires_at: UnixTime,
     /// The user's decision, and what followed.
-    #[serde(flatten)]
     pub state: RequestTokenState,
     /// Wrong verifiers shown so far, under a right signature.
     pub wrong_verifiers: u32,

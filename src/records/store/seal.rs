@@ -5,7 +5,7 @@
 //! with it, so that nobody who can write to the store can put one record's secret into another. Nonces are random: one key is good for 2^32 secrets.
 //!
 //! The first key of the configuration seals, and all open. `rekey` seals every secret with the first key
-//! ([`Maintenance::reseal`](super::Maintenance::reseal)).
+//! ([`Store::reseal`](super::Store::reseal)).
 
 use std::{
     fmt,

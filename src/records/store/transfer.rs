@@ -118,7 +118,7 @@ pub struct ImportList {
 
 impl ImportList {
     /// Records in any order; none comes twice. `milliseconds` is the time that a password hash of a given cost
-    /// takes; a cost is what [`password_cost`](super::record::password_cost) returns.
+    /// takes; a cost is what [`password_cost`](super::password_cost::password_cost) returns.
     pub fn new(mut records: Vec<Numbered>, milliseconds: fn(&str) -> u32) -> Self {
         let rank = |record: &Record| match record {
             Record::RemovedConsumer(_) | Record::RemovedUser(_) | Record::RemovedToken(_) => 0,
@@ -137,7 +137,7 @@ impl ImportList {
     }
 }
 
-/// The outcome of [`Maintenance::import`](super::Maintenance::import).
+/// The outcome of [`Store::import`](super::Store::import).
 ///
 /// Times of registration, issue and last use are not compared; the store keeps its own. A password hash
 /// that a login has replaced by one of the same password is not compared either.

@@ -10,7 +10,7 @@ use crate::{
     oauth::{Deviation, diagnosis::Mistake},
     records::{
         nonce,
-        store::{StoreError, port::is_of_logged_outage},
+        store::{StoreError, is_of_logged_outage},
     },
     telemetry::metrics::Verdict,
     wire::problem::{self, Problem},

@@ -62,7 +62,7 @@ pub struct VerifyRules {
 /// Verifies signed requests.
 pub struct Verifier {
     credentials: Arc<Cached>,
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     nonces: Arc<Nonces>,
     clock: Clock,
     adviser: Adviser,
@@ -140,7 +140,7 @@ impl Verifier {
     /// A verifier over credentials and nonces.
     pub fn new(
         credentials: Arc<Cached>,
-        store: Arc<dyn Store>,
+        store: Arc<Store>,
         nonces: Arc<Nonces>,
         clock: Clock,
     ) -> Self {
@@ -160,7 +160,7 @@ impl Verifier {
     }
 
     /// The store under the cache.
-    pub const fn store(&self) -> &Arc<dyn Store> {
+    pub const fn store(&self) -> &Arc<Store> {
         &self.store
     }
 

@@ -8,8 +8,8 @@ use crate::{
         nonce::{self, LocalWindow, OnLost},
         store::{
             cached,
+            double::{TestStore, user},
             record::{AccessToken, Consumer},
-            tests::{TestStore, user},
         },
     },
     request::parse::origin::PublicUrl,
@@ -64,7 +64,7 @@ impl Setup {
             negative_ttl: Duration::from_secs(5),
             stale_if_error: Duration::ZERO,
         };
-        let cached = Cached::new(Arc::clone(&store) as _, &cache, clock.clone());
+        let cached = Cached::new(store.store(), &cache, clock.clone());
         let window = nonce::Params {
             path: None,
             window: WINDOW,
@@ -77,7 +77,7 @@ impl Setup {
         Self {
             verifier: Verifier::new(
                 Arc::new(cached),
-                Arc::clone(&store) as _,
+                store.store(),
                 Arc::new(nonces),
                 clock.clone(),
             ),

@@ -142,7 +142,7 @@ pub struct Services {
     /// The name of this process in the requests it forwards: random, and the same until the process ends.
     pub hop: Arc<str>,
     /// Consumers, users and tokens.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     /// Credentials ready for use.
     pub credentials: Arc<Cached>,
     /// Reports the changes of all processes.
@@ -171,7 +171,7 @@ pub struct Services {
 ///
 /// # Errors
 /// [`ServiceError`] names key and file.
-pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<dyn Store>, ServiceError> {
+pub fn open_store(config: &Config, opening: Opening) -> Result<Arc<Store>, ServiceError> {
     open_store_with(config, opening, open_lookup(config, opening)?)
 }
 
@@ -179,7 +179,7 @@ fn open_store_with(
     config: &Config,
     opening: Opening,
     lookup: Option<Arc<Lookup>>,
-) -> Result<Arc<dyn Store>, ServiceError> {
+) -> Result<Arc<Store>, ServiceError> {
     let url = &config.store.url;
     if opening == Opening::Existing && is_store_missing(config) {
         return Err(ServiceError::Missing(url.sqlite_path()));
@@ -193,7 +193,7 @@ fn open_store_with(
         },
         keys: read_keys(config)?,
         opening,
-        outside: lookup.map(|lookup| lookup as _),
+        external: lookup,
     })?)
 }
 
@@ -209,9 +209,7 @@ pub fn is_store_missing(config: &Config) -> bool {
 ///
 /// # Errors
 /// [`ServiceError`] names key and file.
-pub fn open_or_create_store(
-    config: &Config,
-) -> Result<(Arc<dyn Store>, Option<String>), ServiceError> {
+pub fn open_or_create_store(config: &Config) -> Result<(Arc<Store>, Option<String>), ServiceError> {
     let place = match open_store(config, Opening::Existing) {
         Err(ServiceError::Missing(path)) => path.display().to_string(),
         Err(ServiceError::Store(OpenError {
@@ -339,7 +337,7 @@ pub async fn open(
         }
     })?;
     let metrics = Arc::new(Metrics::new()?);
-    let _ = store.extensions().metrics.set(Arc::clone(&metrics));
+    store.count_with(Arc::clone(&metrics));
     let known = store.local_nonces_until().await?;
     let version = match opened.files() {
         Some(files) => store.nonce_files(&files.id).await?,
@@ -412,7 +410,7 @@ pub async fn open(
 
 /// The store to serve from. What a query for credentials of an existing system runs must not reach it: the role is
 /// checked once there is a schema.
-async fn open_checked_store(config: &Config) -> Result<Arc<dyn Store>, ServiceError> {
+async fn open_checked_store(config: &Config) -> Result<Arc<Store>, ServiceError> {
     let lookup = open_lookup(config, Opening::Serve)?;
     let store = open_store_with(config, Opening::Serve, lookup.clone())?;
     if let Some(lookup) = lookup {
@@ -428,7 +426,7 @@ type Logins = (Arc<dyn login::LoginBackend>, Option<Arc<PasswordPool>>);
 
 fn login_backend(
     config: &Config,
-    store: &Arc<dyn Store>,
+    store: &Arc<Store>,
     clock: &Clock,
 ) -> Result<Logins, ServiceError> {
     let store = Arc::clone(store);
@@ -516,7 +514,7 @@ pub fn nonce_target(config: &Config) -> Result<Option<redis::Target>, ServiceErr
 /// The shared window, if `nonce.scope` asks for one.
 async fn shared_window(
     config: &Config,
-    store: &dyn Store,
+    store: &Store,
     now: UnixTime,
 ) -> Result<Option<Box<dyn SharedWindow>>, ServiceError> {
     match (config.nonce_scope(), nonce_target(config)?) {
@@ -540,7 +538,7 @@ async fn shared_window(
 ///
 /// # Errors
 /// [`MarkError`]
-pub async fn note_imported(nonces: &Nonces, store: &dyn Store) -> Result<(), MarkError> {
+pub async fn note_imported(nonces: &Nonces, store: &Store) -> Result<(), MarkError> {
     if let Some(until) = store.imported_nonces_until().await? {
         nonces.note_imported(until)?;
     }
@@ -568,7 +566,7 @@ pub async fn note_files(services: &Services) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// [`MarkError`]; once the written mark no longer covers the present, signed requests are rejected.
-pub async fn mark(nonces: &Nonces, store: &dyn Store, clock: &Clock) -> Result<(), MarkError> {
+pub async fn mark(nonces: &Nonces, store: &Store, clock: &Clock) -> Result<(), MarkError> {
     if !nonces.are_shared() {
         let mark = nonces.next_high_water_mark(clock.now())?;
         let files = nonces.window().files();

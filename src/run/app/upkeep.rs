@@ -12,7 +12,7 @@ use crate::{
     base::memory,
     records::{
         nonce::MARK_EVERY,
-        store::port::{ResealFrom, is_disk_full, is_of_logged_outage},
+        store::{is_disk_full, is_of_logged_outage, port::ResealFrom},
     },
     telemetry::{causes::causes, charts::SAMPLE_EVERY, conditions::Condition},
 };
@@ -51,15 +51,14 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
         Ok(noted?)
     });
     every(tasks, LOOK_EVERY, services, None, async |services| {
-        let outside = services.store.extensions().outside.as_ref();
-        match outside.and_then(|outside| outside.reachable().err()) {
-            Some(error) => {
+        match services.store.check_external() {
+            Err(error) => {
                 let cause = causes(&error);
                 services
                     .conditions
                     .set_logged_elsewhere(Condition::Lookup, cause);
             }
-            None => services.conditions.set(Condition::Lookup, None),
+            Ok(()) => services.conditions.set(Condition::Lookup, None),
         }
         Ok(())
     });

@@ -11,7 +11,7 @@ use crate::{
         manage::{InvalidInput, ManageError},
     },
     provider::{login::pool::PoolError, respond::OwnResponse},
-    records::store::{StoreError, port::is_of_logged_outage},
+    records::store::{StoreError, is_of_logged_outage},
     telemetry::{causes::causes, metrics::Verdict},
     wire::server::rejection::BodyRejection,
 };

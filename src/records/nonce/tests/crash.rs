@@ -45,6 +45,12 @@ fn child_that_inserts_until_killed() {
     });
 }
 
+/// The name of a test of this module, as the test program takes it.
+fn test_named(name: &str) -> String {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    format!("{module}::{name}")
+}
+
 #[test]
 fn kill_nine_loses_nothing_that_was_answered() {
     let place = Place::new();
@@ -53,7 +59,7 @@ fn kill_nine_loses_nothing_that_was_answered() {
         let mut command = Command::new(env::current_exe().unwrap());
         command
             .args(["--exact", "--nocapture", "--test-threads=1"])
-            .arg("nonce::tests::crash::child_that_inserts_until_killed")
+            .arg(test_named("child_that_inserts_until_killed"))
             .env(CHILD_PATH, place.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -154,7 +160,7 @@ fn a_full_disk_refuses_and_recovers() {
         .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
         .arg(env::current_exe().unwrap())
         .args(["--exact", "--test-threads=1"])
-        .arg("nonce::tests::crash::child_that_fills_its_disk")
+        .arg(test_named("child_that_fills_its_disk"))
         .env(CHILD_PATH, place.path())
         .stdin(Stdio::null());
     let output = command.output().unwrap();

@@ -53,7 +53,7 @@ const MAX_TOKEN_BYTES: usize = 1024;
 
 /// Credentials of a store, cached.
 pub struct Cached {
-    store: Arc<dyn Store>,
+    store: Arc<Store>,
     clock: Clock,
     consumers: RecordCache<ConsumerCredentials>,
     access: RecordCache<AccessCredentials>,
@@ -66,7 +66,7 @@ pub struct Cached {
 
 impl Cached {
     /// An empty cache in front of `store`.
-    pub fn new(store: Arc<dyn Store>, settings: &CacheSettings, clock: Clock) -> Self {
+    pub fn new(store: Arc<Store>, settings: &CacheSettings, clock: Clock) -> Self {
         let announced = Arc::<Announced>::default();
         Self {
             store,

@@ -98,7 +98,7 @@ pub(super) struct Stamp {
     /// While the entry was in moka, no change had been announced since.
     is_confirmed: AtomicBool,
     /// The record is not in the store, so that the feed says nothing about it.
-    is_outside: bool,
+    is_external: bool,
     /// The beginning of the read, or of the last one that found the same, in seconds since 1970.
     read_at: AtomicU32,
     /// The time when the store last failed to tell whether it is still so.
@@ -110,7 +110,7 @@ impl Stamp {
         Self {
             generation,
             is_confirmed: AtomicBool::new(false),
-            is_outside: false,
+            is_external: false,
             read_at: AtomicU32::new(in_32_bits(read_at)),
             failed_at: AtomicU32::new(0),
         }
@@ -119,7 +119,7 @@ impl Stamp {
     /// Notes where the record was found.
     pub(super) fn of(self, source: Source) -> Self {
         Self {
-            is_outside: source == Source::Outside,
+            is_external: source == Source::External,
             ..self
         }
     }
@@ -204,7 +204,7 @@ impl<V: CacheEntry> RecordCache<V> {
         self.known(key).filter(|entry| {
             let stamp = entry.stamp();
             is_within(&stamp.read_at, self.settings.ttl, now)
-                && (stamp.is_outside || self.is_within_stale_limit(entry, now))
+                && (stamp.is_external || self.is_within_stale_limit(entry, now))
         })
     }
 
@@ -212,7 +212,7 @@ impl<V: CacheEntry> RecordCache<V> {
     /// end of its feed. A revocation may have been missed since.
     fn is_within_stale_limit(&self, entry: &V, now: UnixTime) -> bool {
         let (span, stamp) = (self.settings.stale_if_error, entry.stamp());
-        !stamp.is_outside && is_within(&self.announced.answered_at, span, now)
+        !stamp.is_external && is_within(&self.announced.answered_at, span, now)
             || is_within(&stamp.read_at, span, now)
     }
 

@@ -74,7 +74,7 @@ fn setup(passes: usize, is_down: bool) -> Setup {
     let gate = Arc::new(Semaphore::new(passes));
     let window = open(
         Gated(Arc::clone(&engine), Arc::clone(&gate)),
-        &Remote::here(),
+        &IoThread::here(),
     );
     Setup {
         engine,

@@ -15,7 +15,6 @@ use std::{
     },
 };
 
-use async_trait::async_trait;
 use serde::{Deserialize, de::DeserializeOwned};
 use thiserror::Error;
 use tokio::time::timeout;
@@ -36,9 +35,9 @@ use crate::{
     },
     records::store::{
         Opening, Result, StoreError,
+        engine::TimedOut,
+        io_thread::IoThread,
         record::{AccessToken, Consumer},
-        remote::Remote,
-        sql::{Outside, TimedOut},
     },
     telemetry::{causes::causes, redact::RedactedToken},
 };
@@ -61,7 +60,7 @@ pub struct Lookup {
     consumers: Option<Query>,
     tokens: Option<Query>,
     // Connections end with it.
-    _remote: Remote,
+    _thread: IoThread,
 }
 
 /// A query of the operator.
@@ -138,11 +137,11 @@ impl Lookup {
         };
         let place = params.url.place();
         let (config, tls) = params.url.for_reading().map_err(|error| failed(&error))?;
-        let remote = Remote::start("store-lookup").map_err(|error| failed(&error))?;
+        let thread = IoThread::start("store-lookup").map_err(|error| failed(&error))?;
         let server = Server {
             config,
             tls,
-            thread: remote.handle(),
+            thread: thread.handle(),
             timeouts: Timeouts::of(opening),
             search_path: None,
             name: "postgres of store.lookup.url",
@@ -164,7 +163,7 @@ impl Lookup {
             pool: Arc::new(pool.map_err(|error| failed(&error))?),
             consumers: params.consumer_sql.map(consumers),
             tokens: params.token_sql.map(tokens),
-            _remote: remote,
+            _thread: thread,
         })
     }
 
@@ -299,6 +298,74 @@ impl Lookup {
                 Ok(None)
             }
         }
+    }
+
+    /// Finds a consumer.
+    ///
+    /// # Errors
+    /// The existing system cannot be asked.
+    pub(in crate::records::store) async fn consumer(
+        &self,
+        key: &ConsumerKey,
+    ) -> Result<Option<Consumer>> {
+        let Some(query) = &self.consumers else {
+            return Ok(None);
+        };
+        let read = |row: ConsumerRow| {
+            let name = row.name.unwrap_or_else(|| key.to_string());
+            Ok(Consumer {
+                permissions: permissions(row.permissions)?,
+                enabled: row.enabled,
+                ..Consumer::new(key.clone(), row.secret.into(), name, UnixTime(0))
+            })
+        };
+        let found = self.find(query, key.as_str()).await?;
+        Ok(found.and_then(|row| query.used(key.as_str(), key.as_str(), &row, read)))
+    }
+
+    /// Finds an access token, whether or not it was revoked here.
+    ///
+    /// # Errors
+    /// As [`Self::consumer`].
+    pub(in crate::records::store) async fn access_token(
+        &self,
+        token: &str,
+    ) -> Result<Option<AccessToken>> {
+        let Some(query) = &self.tokens else {
+            return Ok(None);
+        };
+        // The time of issue is not known; idle time counts from here.
+        let now = Clock::system().now();
+        let read = |row: TokenRow| {
+            let user = match row.user_id {
+                NumberOrText::Number(number) => number.to_string(),
+                NumberOrText::Text(text) => text,
+            };
+            Ok(AccessToken {
+                token: row.token,
+                secret: row.secret.into(),
+                consumer: name("consumer", &row.consumer)?,
+                user: name("user_id", &user)?,
+                permissions: permissions(row.permissions)?,
+                issued_at: now,
+                expires_at: row.expires_at.map(time).transpose()?,
+                last_used_at: None,
+                revoked_at: row.revoked.then_some(now),
+            })
+        };
+        let found = self.find(query, token).await?;
+        let shown = RedactedToken(token).to_string();
+        Ok(found.and_then(|row| query.used(token, &shown, &row, read)))
+    }
+
+    /// Whether there are consumers of the existing system at all.
+    pub(in crate::records::store) const fn has_consumers(&self) -> bool {
+        self.consumers.is_some()
+    }
+
+    /// Succeeds unless the existing system is known to be out of reach, which is logged.
+    pub(in crate::records::store) fn reachable(&self) -> Result<()> {
+        self.pool.check()
     }
 }
 
@@ -444,61 +511,6 @@ impl Found for ConsumerRow {
 impl Found for TokenRow {
     fn credential(&self) -> (&str, &str) {
         (&self.token, &self.secret)
-    }
-}
-
-#[async_trait]
-impl Outside for Lookup {
-    async fn consumer(&self, key: &ConsumerKey) -> Result<Option<Consumer>> {
-        let Some(query) = &self.consumers else {
-            return Ok(None);
-        };
-        let read = |row: ConsumerRow| {
-            let name = row.name.unwrap_or_else(|| key.to_string());
-            Ok(Consumer {
-                permissions: permissions(row.permissions)?,
-                enabled: row.enabled,
-                ..Consumer::new(key.clone(), row.secret.into(), name, UnixTime(0))
-            })
-        };
-        let found = self.find(query, key.as_str()).await?;
-        Ok(found.and_then(|row| query.used(key.as_str(), key.as_str(), &row, read)))
-    }
-
-    async fn access_token(&self, token: &str) -> Result<Option<AccessToken>> {
-        let Some(query) = &self.tokens else {
-            return Ok(None);
-        };
-        // The time of issue is not known; idle time counts from here.
-        let now = Clock::system().now();
-        let read = |row: TokenRow| {
-            let user = match row.user_id {
-                NumberOrText::Number(number) => number.to_string(),
-                NumberOrText::Text(text) => text,
-            };
-            Ok(AccessToken {
-                token: row.token,
-                secret: row.secret.into(),
-                consumer: name("consumer", &row.consumer)?,
-                user: name("user_id", &user)?,
-                permissions: permissions(row.permissions)?,
-                issued_at: now,
-                expires_at: row.expires_at.map(time).transpose()?,
-                last_used_at: None,
-                revoked_at: row.revoked.then_some(now),
-            })
-        };
-        let found = self.find(query, token).await?;
-        let shown = RedactedToken(token).to_string();
-        Ok(found.and_then(|row| query.used(token, &shown, &row, read)))
-    }
-
-    fn has_consumers(&self) -> bool {
-        self.consumers.is_some()
-    }
-
-    fn reachable(&self) -> Result<()> {
-        self.pool.check()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The store in PostgreSQL: for several replicas, on an engine that operators run already.
 //!
-//! Every use case is one transaction on one connection. Nothing is retried: the locks of `Mode` leave no serialization
+//! Every use case is one transaction on one connection. Nothing is retried: the locks of `Isolation` leave no serialization
 //! failures and no deadlocks.
 
 use std::{sync::Arc, time::Duration};
@@ -20,16 +20,16 @@ use tokio_postgres::{
 
 use super::{
     Opening, Result, StoreError,
-    open::OpenProblem,
-    port::DiskFull,
-    remote::Remote,
-    rows::{Row, Value},
-    seal::Seal,
-    sql::{
-        Connection, Engine, Extensions, Limit, Mode, Outside, Pace, STEP_TIMEOUT, ServerOnly,
-        Statements, TimedOut, Tx,
+    engine::{
+        Connection, Deadline, Engine, Isolation, Migrated, STEP_TIMEOUT, Statements, TimeLimit,
+        TimedOut,
     },
+    error::DiskFull,
+    io_thread::IoThread,
+    opening::OpenProblem,
+    value::{Row, Value},
 };
+use crate::records::nonce::SharedWindow;
 
 mod lookup;
 mod nonces;
@@ -54,9 +54,10 @@ const MIGRATION_WAIT: Duration = Duration::from_secs(30);
 /// A store in PostgreSQL.
 pub(super) struct PostgresStore {
     pool: Arc<PostgresPool>,
-    extensions: Extensions,
+    /// Notified when another process may have changed something.
+    changed: Arc<Notify>,
     // Connections end with it.
-    _remote: Arc<Remote>,
+    thread: IoThread,
 }
 
 impl PostgresStore {
@@ -64,19 +65,14 @@ impl PostgresStore {
     ///
     /// # Errors
     /// A file of TLS, or the system gives no more threads.
-    pub(super) fn open(
-        url: &Url,
-        seal: Arc<Seal>,
-        outside: Option<Arc<dyn Outside>>,
-        opening: Opening,
-    ) -> Result<Self, OpenProblem> {
+    pub(super) fn open(url: &Url, opening: Opening) -> Result<Self, OpenProblem> {
         let (config, tls) = url.connector()?;
-        let remote = Arc::new(Remote::start("store-postgres")?);
+        let thread = IoThread::start("store-postgres")?;
         let changed = Arc::<Notify>::default();
         let server = Server {
             config,
             tls,
-            thread: remote.handle(),
+            thread: thread.handle(),
             timeouts: Timeouts::of(opening),
             search_path: Some(schema::SEARCH_PATH),
             name: "postgres",
@@ -84,20 +80,11 @@ impl PostgresStore {
         let purposes = [Purpose::UseCases, Purpose::Nonces];
         let pool = PostgresPool::new(server, purposes, Arc::clone(&changed));
         let pool = Arc::new(pool.map_err(|error| OpenProblem::Failed(error.into()))?);
-        remote.spawn(Arc::clone(&pool).listen());
-        let window = (Arc::clone(&pool), Arc::clone(&remote));
-        let shared = ServerOnly {
-            open_window: Box::new(move || nonces::open_window(&window.0, &window.1)),
-            findings: |tx| Box::pin(findings(tx)),
-        };
+        thread.spawn(Arc::clone(&pool).listen());
         Ok(Self {
             pool,
-            extensions: Extensions {
-                changed,
-                shared: Some(shared),
-                ..Extensions::new(seal, outside)
-            },
-            _remote: remote,
+            changed,
+            thread,
         })
     }
 
@@ -113,8 +100,8 @@ impl PostgresStore {
 enum PostgresFault {
     #[error("too many callers wait for PostgreSQL")]
     Overloaded,
-    #[error("another process has migrated the store since it was opened; restart")]
-    Replaced,
+    #[error(transparent)]
+    Migrated(#[from] Migrated),
     #[error("the connection was put back")]
     PutBack,
     #[error("there are no connections for this purpose")]
@@ -140,24 +127,32 @@ impl From<tokio_postgres::Error> for StoreError {
 
 #[async_trait]
 impl Engine for PostgresStore {
-    async fn begin(&self, _: &'static str, mode: Mode, pace: Pace) -> Result<Tx> {
-        let whole = match pace {
-            Pace::Request => self.pool.timeouts.request,
-            Pace::Command | Pace::Transfer => COMMAND_TIMEOUT,
+    fn statements(&self) -> &'static Statements {
+        &schema::STATEMENTS
+    }
+
+    async fn begin(
+        &self,
+        isolation: Isolation,
+        deadline: Deadline,
+    ) -> Result<(Box<dyn Connection>, TimeLimit)> {
+        let whole = match deadline {
+            Deadline::Request => self.pool.timeouts.request,
+            Deadline::Command | Deadline::Transfer => COMMAND_TIMEOUT,
         };
-        let limit = Limit::of(pace, self.pool.timeouts.connection + whole);
+        let limit = TimeLimit::new(deadline, self.pool.timeouts.connection + whole);
         let begun = timeout_at(limit.end(), async {
             let connection = PostgresConnection {
                 conn: self.pool.take(Purpose::UseCases).await?,
                 pool: Arc::clone(&self.pool),
                 // Outside a transaction a statement has the time of a request.
-                has_begun: match mode {
-                    Mode::Single => pace == Pace::Command,
-                    mode => mode != Mode::Bare,
+                has_begun: match isolation {
+                    Isolation::Single => deadline == Deadline::Command,
+                    isolation => isolation != Isolation::NoTransaction,
                 },
             };
             if connection.has_begun {
-                connection.begin(mode, pace).await?;
+                connection.begin(isolation, deadline).await?;
             }
             Ok(connection)
         });
@@ -165,12 +160,15 @@ impl Engine for PostgresStore {
             .await
             .unwrap_or_else(|_: Elapsed| Err(TimedOut.into()));
         let connection = begun.map_err(|error| self.pool.failed(error))?;
-        let seal = Arc::clone(&self.extensions.seal);
-        Ok(Tx::new(Box::new(connection), seal, limit))
+        Ok((Box::new(connection), limit))
     }
 
-    fn extensions(&self) -> &Extensions {
-        &self.extensions
+    async fn notified(&self) {
+        self.changed.notified().await;
+    }
+
+    fn open_window(&self) -> Option<Box<dyn SharedWindow>> {
+        Some(nonces::open_window(&self.pool, &self.thread))
     }
 }
 
@@ -185,18 +183,20 @@ struct PostgresConnection {
 impl PostgresConnection {
     /// Begins, in one round trip. A lock, taken before the first statement sees anything, serializes transactions that
     /// could conflict.
-    async fn begin(&self, mode: Mode, pace: Pace) -> Result<()> {
-        let (isolation, lock) = match mode {
-            Mode::Single | Mode::Bare | Mode::Snapshot => ("REPEATABLE READ READ ONLY", None),
-            Mode::Write => ("READ COMMITTED", Some(schema::LOCK_SHARED)),
-            Mode::Alone => ("READ COMMITTED", Some(schema::LOCK_ALONE)),
-            Mode::Schema => ("READ COMMITTED", Some(schema::LOCK_SCHEMA)),
+    async fn begin(&self, isolation: Isolation, deadline: Deadline) -> Result<()> {
+        let (level, lock) = match isolation {
+            Isolation::Single | Isolation::NoTransaction | Isolation::Snapshot => {
+                ("REPEATABLE READ READ ONLY", None)
+            }
+            Isolation::Write => ("READ COMMITTED", Some(schema::LOCK_SHARED)),
+            Isolation::Exclusive => ("READ COMMITTED", Some(schema::LOCK_EXCLUSIVE)),
+            Isolation::Migration => ("READ COMMITTED", Some(schema::LOCK_MIGRATION)),
         };
-        let mut batch = format!("BEGIN ISOLATION LEVEL {isolation};");
-        let statement = match pace {
-            Pace::Request => None,
-            Pace::Command => Some(COMMAND_TIMEOUT),
-            Pace::Transfer => Some(STEP_TIMEOUT),
+        let mut batch = format!("BEGIN ISOLATION LEVEL {level};");
+        let statement = match deadline {
+            Deadline::Request => None,
+            Deadline::Command => Some(COMMAND_TIMEOUT),
+            Deadline::Transfer => Some(STEP_TIMEOUT),
         };
         if let Some(statement) = statement {
             let limit = statement_timeout(statement);
@@ -207,53 +207,41 @@ impl PostgresConnection {
                  SET LOCAL plan_cache_mode = force_custom_plan;"
             );
         }
-        if mode == Mode::Schema {
+        if isolation == Isolation::Migration {
             let wait = MIGRATION_WAIT.as_millis();
             batch += &format!("SET LOCAL lock_timeout = {wait};");
         }
         batch += lock.unwrap_or_default();
-        if !matches!(mode, Mode::Write | Mode::Alone) {
+        if !matches!(isolation, Isolation::Write | Isolation::Exclusive) {
             return Ok(self.conn.client()?.batch_execute(&batch).await?);
         }
         // The schema may have been migrated since the store was opened.
-        batch += schema::SCHEMA.version;
+        batch += schema::STATEMENTS.schema.version;
         let messages = self.conn.client()?.simple_query(&batch).await?;
         let version = messages.iter().rev().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => row.get(0),
             _ => None,
         });
-        match version == Some(&schema::SCHEMA.known().to_string()) {
+        match version == Some(&schema::STATEMENTS.schema.known().to_string()) {
             true => Ok(()),
-            false => Err(PostgresFault::Replaced.into()),
+            false => Err(PostgresFault::from(Migrated).into()),
         }
     }
 }
 
 #[async_trait]
 impl Connection for PostgresConnection {
-    fn statements(&self) -> &'static Statements {
-        &schema::STATEMENTS
-    }
-
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
         let (client, statement) = self.conn.prepare(sql).await?;
-        Ok(client.execute(&statement, &own(params)).await?)
+        Ok(client.execute(&statement, &parameters(params)).await?)
     }
 
     async fn rows(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
         let (client, statement) = self.conn.prepare(sql).await?;
-        let found = client.query(&statement, &own(params)).await?;
+        let found = client.query(&statement, &parameters(params)).await?;
         let columns = statement.columns().iter();
         let columns: Arc<[String]> = columns.map(|column| column.name().to_owned()).collect();
-        let row = |row: &PostgresRow| {
-            let values = (0..columns.len()).map(|place| row.try_get(place));
-            let values = values.collect::<Result<_, _>>();
-            Ok(Row {
-                values: values
-                    .map_err(|_| StoreError::Broken("a column has a value of another type"))?,
-                columns: Arc::clone(&columns),
-            })
-        };
+        let row = |row: &PostgresRow| Row::new(&columns, |index| row.try_get(index));
         found.iter().map(row).collect()
     }
 
@@ -275,7 +263,7 @@ impl Connection for PostgresConnection {
 }
 
 /// Parameters as tokio-postgres takes them.
-fn own(params: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
+fn parameters(params: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
     params.iter().map(|param| param as _).collect()
 }
 
@@ -318,35 +306,4 @@ impl<'r> FromSql<'r> for Value {
     fn accepts(_: &Type) -> bool {
         true
     }
-}
-
-/// Settings of the server by which acknowledged writes may be lost.
-async fn findings(tx: &mut Tx) -> Result<Vec<String>> {
-    let mut findings = Vec::new();
-    let settings = "SELECT name FROM pg_settings
-         WHERE name IN ('synchronous_commit', 'fsync', 'full_page_writes') AND setting = 'off' ORDER BY name";
-    for name in tx
-        .rows(settings, &[], |row, _| row.get::<String>("name"))
-        .await?
-    {
-        let loses = match &*name {
-            "synchronous_commit" => {
-                "the server acknowledges before it has written, so its crash revives a used token or a revoked one"
-            }
-            "fsync" => "a power loss can destroy the whole database",
-            _ => "a power loss can damage pages of the database",
-        };
-        findings.push(format!("{name} is off: {loses}; set {name} = on"));
-    }
-    // A write can only reach the primary; this is true while a failover is under way.
-    if tx
-        .has_row("SELECT 1 WHERE pg_is_in_recovery()", &[])
-        .await?
-    {
-        findings.push(
-            "the server is a standby, which takes no writes; name the primary, or all hosts"
-                .to_owned(),
-        );
-    }
-    Ok(findings)
 }

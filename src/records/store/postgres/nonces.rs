@@ -28,16 +28,17 @@ use crate::{
         nonce::{Insertion, OnLost, SharedWindow},
         store::{
             Result, StoreError,
+            engine::{Migrated, TimedOut},
+            io_thread::{IoThread, before},
+            is_of_logged_outage,
             nonces::{self, CLOCK_SKEW, ClocksApart, QueuedNonce, Writer, Written},
-            port::is_of_logged_outage,
-            remote::{Remote, before, jittered},
-            rows::seconds,
-            sql::TimedOut,
+            outage::jittered,
+            value::seconds,
         },
     },
 };
 
-/// Seconds in a partition; the functions of the schema know it too.
+/// Seconds in a partition, for the functions of the schema.
 const SLOT: i64 = 300;
 /// The most attempts to write one batch, if it lacks partitions or the server is another one.
 const ATTEMPTS: u32 = 4;
@@ -70,14 +71,14 @@ impl Time {
 }
 
 /// Opens the shared window, whose work runs on the store's thread and connections. It ends with the store.
-pub(super) fn open_window(pool: &Arc<PostgresPool>, remote: &Remote) -> Box<dyn SharedWindow> {
+pub(super) fn open_window(pool: &Arc<PostgresPool>, thread: &IoThread) -> Box<dyn SharedWindow> {
     let (due, changed) = watch::channel(Time::default());
-    remote.spawn(maintain(Arc::clone(pool), changed));
+    thread.spawn(maintain(Arc::clone(pool), changed));
     let inserter = PostgresInserter {
         pool: Arc::clone(pool),
         due,
     };
-    nonces::open(inserter, remote)
+    nonces::open(inserter, thread)
 }
 
 impl Writer for PostgresInserter {
@@ -166,7 +167,7 @@ impl PostgresInserter {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(PostgresFault::Replaced.into())
+        Err(PostgresFault::from(Migrated).into())
     }
 }
 
@@ -200,12 +201,12 @@ async fn adopt_server(conn: &Conn, time: Time, waived: bool) -> Result<()> {
 /// Makes the partitions that are missing. They can be attached during inserts and during a dump.
 async fn make_slots(conn: &Conn, slots: Vec<i64>) -> Result<()> {
     let (client, statement) = conn
-        .prepare("SELECT countersign.make_nonce_slot(slot) FROM unnest($1::bigint[]) AS slot")
+        .prepare("SELECT countersign.make_nonce_slot(slot, $2::bigint) FROM unnest($1::bigint[]) AS slot")
         .await?;
     let mut slots = slots;
     slots.sort_unstable();
     slots.dedup();
-    match client.query(&statement, &[&slots]).await {
+    match client.query(&statement, &[&slots, &SLOT]).await {
         // Another replica has just made one; the next attempt finds it.
         Err(error) if error.code() == Some(&SqlState::DUPLICATE_TABLE) => Ok(()),
         result => Ok(result.map(drop)?),
@@ -248,10 +249,10 @@ async fn maintain_once(pool: &PostgresPool, Time { now, length }: Time) -> Resul
     let old = now - age;
     while begun.elapsed() < MAINTAIN_TIMEOUT {
         let (client, statement) = conn
-            .prepare("SELECT countersign.drop_nonce_slot($1::bigint, $2::bigint)")
+            .prepare("SELECT countersign.drop_nonce_slot($1::bigint, $2::bigint, $3::bigint)")
             .await?;
         if !client
-            .query_one(&statement, &[&old, &age])
+            .query_one(&statement, &[&old, &age, &SLOT])
             .await?
             .try_get(0)?
         {

@@ -1,8 +1,8 @@
 //! Connections to PostgreSQL: deadpool keeps and lends them; this module makes them and detects outages.
 
 use std::{
-    future::poll_fn,
-    pin::{Pin, pin},
+    future::{pending, poll_fn},
+    pin::Pin,
     sync::Arc,
     time::Duration,
 };
@@ -14,7 +14,7 @@ use deadpool_postgres::{
 use tokio::{
     runtime::Handle,
     sync::Notify,
-    task::JoinHandle,
+    task::{JoinHandle, JoinSet},
     time::{sleep, timeout},
 };
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Statement, error::SqlState};
@@ -26,8 +26,8 @@ use super::{
 };
 use crate::records::store::{
     Opening, Result, StoreError,
-    remote::{Outage, jittered},
-    sql::TimedOut,
+    engine::TimedOut,
+    outage::{Outage, jittered},
 };
 
 /// The purpose of a connection. A connection is never used for another purpose: a query of the operator may run code of
@@ -128,21 +128,24 @@ impl Connect for Connector {
         &self,
         config: &Config,
     ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
+        let Self { tls, settings, .. } = self.clone();
         let config = config.clone();
+        // Aborted when this future is dropped.
+        let mut connecting = JoinSet::new();
+        let connect = async move {
+            let (client, connection) = addressed(&config).await.connect(tls).await?;
+            // It ends with an error when the connection breaks, and every request on it fails with that.
+            let task = tokio::spawn(async { drop(connection.await) });
+            client.batch_execute(&settings).await?;
+            Ok((client, task))
+        };
+        connecting.spawn_on(connect, &self.thread);
         Box::pin(async move {
-            let mut connecting = pin!(async {
-                let config = addressed(&config).await;
-                let (client, connection) = config.connect(self.tls.clone()).await?;
-                // It ends with an error when the connection breaks, and every request on it fails with that.
-                let task = tokio::spawn(async { drop(connection.await) });
-                client.batch_execute(&self.settings).await?;
-                Ok((client, task))
-            });
-            poll_fn(|context| {
-                let _entered = self.thread.enter();
-                connecting.as_mut().poll(context)
-            })
-            .await
+            match connecting.join_next().await {
+                Some(Ok(connected)) => connected,
+                // The store was closed; callers have a deadline.
+                _ => pending().await,
+            }
         })
     }
 }
@@ -231,7 +234,7 @@ impl PostgresPool {
     pub(super) async fn take(&self, purpose: Purpose) -> Result<Conn> {
         self.outage.check()?;
         let mut pools = self.pools.iter();
-        let found = pools.find(|(of, _)| *of == purpose);
+        let found = pools.find(|(one, _)| *one == purpose);
         let (_, pool) = found.ok_or(PostgresFault::NoConnections)?;
         let taken = pool.get().await.map_err(|error| match error {
             PoolError::Backend(error) => PostgresFault::Connect(error).into(),
@@ -258,7 +261,7 @@ impl PostgresPool {
         reached.unwrap_or_else(|_| Err(TimedOut.into()))
     }
 
-    /// Looks at an error; begins an outage if the server cannot be reached or cannot serve.
+    /// Examines an error; begins an outage if the server cannot be reached or cannot serve.
     pub(super) fn failed(self: &Arc<Self>, error: StoreError) -> StoreError {
         let StoreError::Unavailable(source) = &error else {
             return error;
@@ -323,7 +326,7 @@ impl PostgresPool {
             client.batch_execute("LISTEN countersign").await?;
             // Earlier changes are in the table.
             self.changed.notify_one();
-            std::future::pending::<Result<(), Error>>().await
+            pending::<Result<(), Error>>().await
         };
         Ok(tokio::select! {
             ended = messages => ended,

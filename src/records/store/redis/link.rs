@@ -35,7 +35,8 @@ use super::{
 use crate::{
     records::store::{
         Result, StoreError,
-        remote::{Outage, Remote, before, jittered},
+        io_thread::{IoThread, before},
+        outage::{Outage, jittered},
     },
     wire::outbound::Dialer,
 };
@@ -118,7 +119,7 @@ impl Request for Cmd {
 
 /// The connection to the primary, made again when it has ended; it is closed when this is dropped.
 pub(super) struct Link {
-    remote: Remote,
+    thread: IoThread,
     shared: Arc<LinkState>,
 }
 
@@ -144,7 +145,7 @@ struct Shareable {
 impl Link {
     /// Starts the thread of the connection.
     pub(super) fn new(target: Target, tls: Option<Arc<ClientConfig>>) -> io::Result<Self> {
-        let remote = Remote::start("nonces-redis")?;
+        let thread = IoThread::start("nonces-redis")?;
         let shared = Arc::new(LinkState {
             target,
             tls: tls.map(TlsConnector::from),
@@ -152,21 +153,21 @@ impl Link {
             outage: Outage::none("redis of nonce.url"),
         });
         if let Some(sentinel) = shared.target.sentinel.clone() {
-            remote.spawn(Arc::clone(&shared).confirm(sentinel));
+            thread.spawn(Arc::clone(&shared).confirm(sentinel));
         }
-        Ok(Self { remote, shared })
+        Ok(Self { thread, shared })
     }
 
     /// Connects within a second.
     pub(super) async fn connect(&self) -> Result<()> {
         let shared = Arc::clone(&self.shared);
         let connect = async move { Ok(shared.put_up().await?) };
-        self.remote.run(connect).await
+        self.thread.run(connect).await
     }
 
     /// The thread of the connection.
-    pub(super) const fn remote(&self) -> &Remote {
-        &self.remote
+    pub(super) const fn thread(&self) -> &IoThread {
+        &self.thread
     }
 
     /// Whether there is no outage.
@@ -181,7 +182,7 @@ impl Link {
     pub(super) async fn call(&self, request: impl Request) -> Result<Value> {
         let shared = Arc::clone(&self.shared);
         let call = async move { shared.call(&request, pin!(sleep(TIMEOUT))).await };
-        self.remote.run(call).await
+        self.thread.run(call).await
     }
 
     /// As [`Self::call`], from the thread of the connection and until `deadline`.

@@ -110,7 +110,7 @@ pub async fn open_nonces(
         link: Arc::clone(&link),
         known: Mutex::default(),
     };
-    let window = nonces::open(inserter, link.remote());
+    let window = nonces::open(inserter, link.thread());
     let begun = match kept {
         NoncesKept::Elsewhere => Ok(()),
         // The store's nonces are not here: the same case as another server that has recorded them.

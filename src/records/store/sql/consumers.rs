@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use async_trait::async_trait;
-
 use super::{
-    ALONE, Engine, LIST, READ, Tx, condition, counted, is_removed, json, passes, record_uses,
-    retire, run,
+    EXCLUSIVE, LIST, READ, Store, filter::condition, is_removed, passes, retire, rows, tx::Tx,
 };
 use crate::{
     base::{clock::UnixTime, names::ConsumerKey},
@@ -14,43 +11,42 @@ use crate::{
         Result,
         port::{Added, Change, Guard, RecordFilter, Source, Updated},
         record::{Consumer, ConsumerUse},
-        rows::{self, seconds},
         seal::field,
         transfer::{BATCH, Numbered, Record},
+        value::{json, seconds},
     },
 };
 
-/// Consumers: registered, changed, removed.
-#[async_trait]
-pub trait Consumers: Engine {
+impl Store {
     /// Finds a consumer, disabled ones too: one that is registered here, else one of the existing system, unless a consumer
     /// with this key was removed here.
-    async fn consumer(&self, key: &ConsumerKey) -> Result<Option<Consumer>> {
+    pub async fn consumer(&self, key: &ConsumerKey) -> Result<Option<Consumer>> {
         Ok(self.consumer_from(key).await?.map(|(found, _)| found))
     }
 
     /// As [`Self::consumer`], with where it was found.
-    async fn consumer_from(&self, key: &ConsumerKey) -> Result<Option<(Consumer, Source)>> {
-        let outside = self.extensions().outside.as_deref();
+    pub async fn consumer_from(&self, key: &ConsumerKey) -> Result<Option<(Consumer, Source)>> {
+        let external = self.external.as_deref();
         let find = async |tx: &mut Tx| {
             let found = find(tx, key).await?;
             let is_over = found.is_some()
-                || outside.is_none()
+                || external.is_none()
                 || is_removed(tx, "consumer", key.as_str()).await?;
             Ok((found, is_over))
         };
-        match (run(self, "consumer", READ, find).await?, outside) {
-            ((None, false), Some(outside)) => {
-                let found = counted(self, "lookup_consumer", outside.consumer(key)).await?;
-                Ok(found.map(|found| (found, Source::Outside)))
+        match (self.run("consumer", READ, find).await?, external) {
+            ((None, false), Some(external)) => {
+                let found = external.consumer(key);
+                let found = self.counted("lookup_consumer", Box::pin(found)).await?;
+                Ok(found.map(|found| (found, Source::External)))
             }
             ((found, _), _) => Ok(found.map(|found| (found, Source::Store))),
         }
     }
 
     /// Registers a consumer.
-    async fn add_consumer(&self, consumer: Consumer) -> Result<Added> {
-        run(self, "add_consumer", ALONE, async |tx| {
+    pub async fn add_consumer(&self, consumer: Consumer) -> Result<Added> {
+        self.run("add_consumer", EXCLUSIVE, async |tx| {
             let key = consumer.key.as_str();
             if is_removed(tx, "consumer", key).await? || find(tx, &consumer.key).await?.is_some() {
                 return Ok(Added::Taken);
@@ -62,12 +58,12 @@ pub trait Consumers: Engine {
     }
 
     /// Changes a consumer, unless `change` returns `false` or it could not sign any more.
-    async fn update_consumer(
+    pub async fn update_consumer(
         &self,
         key: &ConsumerKey,
         change: &(dyn for<'c> Fn(&'c mut Consumer) -> bool + Sync),
     ) -> Result<Updated<Consumer>> {
-        run(self, "update_consumer", ALONE, async |tx| {
+        self.run("update_consumer", EXCLUSIVE, async |tx| {
             let Some(mut consumer) = find(tx, key).await? else {
                 return Ok(Updated::Unknown);
             };
@@ -81,8 +77,12 @@ pub trait Consumers: Engine {
     }
 
     /// Removes a consumer with its request tokens and access tokens; `false` if there is none or `guard` rejects that.
-    async fn remove_consumer(&self, key: &ConsumerKey, guard: Guard<'_, Consumer>) -> Result<bool> {
-        run(self, "remove_consumer", ALONE, async |tx| {
+    pub async fn remove_consumer(
+        &self,
+        key: &ConsumerKey,
+        guard: Guard<'_, Consumer>,
+    ) -> Result<bool> {
+        self.run("remove_consumer", EXCLUSIVE, async |tx| {
             if !passes(guard, find(tx, key).await?) {
                 return Ok(false);
             }
@@ -105,13 +105,13 @@ pub trait Consumers: Engine {
     }
 
     /// Lists consumers in the order of their keys, after `after`, at most `limit`.
-    async fn consumers(
+    pub async fn consumers(
         &self,
         filter: &RecordFilter,
         after: Option<&ConsumerKey>,
         limit: u32,
     ) -> Result<Vec<Consumer>> {
-        run(self, "consumers", LIST, async |tx| {
+        self.run("consumers", LIST, async |tx| {
             let (mut condition, mut params) =
                 condition(filter, "key", after.map_or("", ConsumerKey::as_str));
             if let Some(since) = filter.unused_since {
@@ -133,9 +133,9 @@ pub trait Consumers: Engine {
     }
 
     /// Lists the consumers whose previous secret verifies after `now`, by the end of the grace, at most `limit`.
-    async fn consumers_in_grace(&self, now: UnixTime, limit: u32) -> Result<Vec<Consumer>> {
+    pub async fn consumers_in_grace(&self, now: UnixTime, limit: u32) -> Result<Vec<Consumer>> {
         let list = "SELECT * FROM countersign.consumers WHERE previous_until > $1 ORDER BY previous_until LIMIT $2";
-        run(self, "consumers_in_grace", READ, async |tx| {
+        self.run("consumers_in_grace", READ, async |tx| {
             let params = [now.into(), i64::from(limit).into()];
             tx.rows(list, &params, rows::consumer).await
         })
@@ -143,9 +143,9 @@ pub trait Consumers: Engine {
     }
 
     /// Finds the last uses of consumers; one that was never used has none.
-    async fn consumer_uses(&self, keys: &[ConsumerKey]) -> Result<Vec<ConsumerUse>> {
+    pub async fn consumer_uses(&self, keys: &[ConsumerKey]) -> Result<Vec<ConsumerUse>> {
         let keys: Vec<_> = keys.iter().map(ConsumerKey::as_str).collect();
-        run(self, "consumer_uses", READ, async |tx| {
+        self.run("consumer_uses", READ, async |tx| {
             tx.rows_among(
                 "countersign.consumer_uses",
                 "consumer",
@@ -159,7 +159,7 @@ pub trait Consumers: Engine {
 
     /// Writes last uses of consumers that are registered here; an earlier time never replaces a later one. Not reported by
     /// the feed. Many uses are written in several transactions: each is written or not, and all can be written again.
-    async fn record_consumer_uses(&self, mut uses: Vec<ConsumerUse>) -> Result<()> {
+    pub async fn record_consumer_uses(&self, mut uses: Vec<ConsumerUse>) -> Result<()> {
         uses.sort_by_key(|used| used.last_used_at);
         // The last use of each, in one order: otherwise two processes could wait for each other.
         let last: BTreeMap<_, _> = uses
@@ -170,14 +170,10 @@ pub trait Consumers: Engine {
             })
             .collect();
         let last = last.into_iter().collect();
-        record_uses(self, "record_consumer_uses", last, |_| {
-            RECORD_USES.to_owned()
-        })
-        .await
+        self.record_in_parts("record_consumer_uses", last, |_| RECORD_USES.to_owned())
+            .await
     }
 }
-
-impl<E: Engine + ?Sized> Consumers for E {}
 
 /// Records last uses: of each consumer its key, and the time, the method and the dialect.
 const RECORD_USES: &str = "INSERT INTO countersign.consumer_uses (consumer, last_used_at, method, dialect)
@@ -220,15 +216,11 @@ pub(super) async fn put(tx: &mut Tx, consumer: &Consumer) -> Result<()> {
     let previous = consumer.previous_secret.as_ref();
     let close = |(secret, _): &_| tx.seal().close(field::CONSUMER_PREVIOUS, key, secret);
     let previous_secret = previous.map(close).transpose()?;
-    let mut columns = rows::columns(consumer)?;
-    columns.retain(|(name, _)| name != "previous_secret_until");
+    let mut columns = consumer.columns()?;
     columns.extend([
-        ("secret".to_owned(), secret.into()),
-        ("previous_secret".to_owned(), previous_secret.into()),
-        (
-            "previous_until".to_owned(),
-            previous.map(|(_, until)| *until).into(),
-        ),
+        ("secret", secret.into()),
+        ("previous_secret", previous_secret.into()),
+        ("previous_until", previous.map(|(_, until)| *until).into()),
     ]);
     let replaced: Vec<_> = columns
         .iter()

@@ -1,20 +1,16 @@
 //! The feed of changes.
 
-use async_trait::async_trait;
-
-use super::{Engine, MOST_CHANGES, SNAPSHOT, WRITE, run};
+use super::{SNAPSHOT, Store, WRITE, rows, tx::MOST_CHANGES};
 use crate::records::store::{
     Result,
     port::{Change, Changes},
-    rows::{self, needed},
+    value::needed,
 };
 
-/// The feed of changes, by which every process on the store learns what the others did.
-#[async_trait]
-pub trait Feed: Engine {
+impl Store {
     /// Lists the changes of this and every other process since `position`; 0 lists none and returns the current position.
-    async fn changes_since(&self, position: u64) -> Result<Changes> {
-        run(self, "changes_since", SNAPSHOT, async |tx| {
+    pub async fn changes_since(&self, position: u64) -> Result<Changes> {
+        self.run("changes_since", SNAPSHOT, async |tx| {
             let head = tx.row(tx.statements().feed, &[], |row, _| {
                 row.get::<i64>("position")
             });
@@ -48,14 +44,14 @@ pub trait Feed: Engine {
     }
 
     /// Waits until the engine reports that a process may have changed something since the last call; never completes if
-    /// the engine reports nothing. A report may be lost: [`Feed::changes_since`] is authoritative.
-    async fn notified(&self) {
-        self.extensions().changed.notified().await;
+    /// the engine reports nothing. A report may be lost: [`Self::changes_since`] is authoritative.
+    pub async fn notified(&self) {
+        self.engine.notified().await;
     }
 
     /// Reports the action of a command to all that follow the feed. It is kept as long as the feed's other entries.
-    async fn record_command(&self, record: String) -> Result<()> {
-        run(self, "record_command", WRITE, async |tx| {
+    pub async fn record_command(&self, record: String) -> Result<()> {
+        self.run("record_command", WRITE, async |tx| {
             tx.changed(Change::Command(record));
             Ok(())
         })
@@ -64,16 +60,14 @@ pub trait Feed: Engine {
 
     /// Reports a failed login to every process that follows the feed, this one too. A store for one machine, where one
     /// process serves, keeps nothing.
-    async fn record_failed_login(&self, report: String) -> Result<()> {
-        if self.extensions().shared.is_none() {
+    pub async fn record_failed_login(&self, report: String) -> Result<()> {
+        if !self.is_shared() {
             return Ok(());
         }
-        run(self, "record_failed_login", WRITE, async |tx| {
+        self.run("record_failed_login", WRITE, async |tx| {
             tx.changed(Change::FailedLogin(report));
             Ok(())
         })
         .await
     }
 }
-
-impl<E: Engine + ?Sized> Feed for E {}

@@ -1,16 +1,66 @@
 //! The token flow: a request token given out, decided on, exchanged.
 
-use super::{Tx, consumers, sessions, tokens, users};
+use super::{READ, Store, WRITE, consumers, rows, sessions, tokens, tx::Tx, users};
 use crate::{
-    base::{clock::UnixTime, names::ConsumerKey, secret::Secret},
+    base::{clock::UnixTime, names::ConsumerKey},
     records::store::{
         Result, StoreError,
-        port::{Decided, Decision, Exchange, Exchanged, MAX_WRONG_VERIFIERS},
+        port::{Decided, Decision, Exchange, Exchanged, Issued, MAX_WRONG_VERIFIERS},
         record::{AccessToken, RequestToken, RequestTokenState},
-        rows,
         seal::field,
     },
 };
+
+impl Store {
+    /// Finds a request token by its identifier or by the token of its redirect, whatever its state.
+    pub async fn request_token(&self, token: &str) -> Result<Option<RequestToken>> {
+        self.run("request_token", READ, async |tx| find(tx, token, "").await)
+            .await
+    }
+
+    /// Keeps a new request token, unless its consumer has `most` open ones: those that can still be exchanged at the issue of
+    /// this one. Several that are issued at once may pass `most`, each by one.
+    pub async fn issue_request_token(&self, token: RequestToken, most: u32) -> Result<Issued> {
+        self.run("issue_request_token", WRITE, async |tx| {
+            if has_open(tx, &token.consumer, token.issued_at, most).await? {
+                return Ok(Issued::TooManyOpen);
+            }
+            match issue(tx, &token).await? {
+                // Its consumer may have been removed meanwhile; then this token went with it.
+                false if self.external.as_ref().is_some_and(|one| one.has_consumers()) => {
+                    Err(StoreError::Broken(
+                        "a consumer of store.lookup.consumer_sql gets no new tokens; register it here to let it ask users",
+                    ))
+                }
+                _ => Ok(Issued::Issued),
+            }
+        })
+        .await
+    }
+
+    /// Records the decision of the user of a session; of two racing decisions one is recorded. `Unknown` if the session
+    /// has ended: otherwise a decision under way while the password changes would outlive it.
+    pub async fn decide(
+        &self,
+        token: &str,
+        session: &[u8; 32],
+        decision: Decision,
+        now: UnixTime,
+    ) -> Result<Decided> {
+        self.run("decide", WRITE, async |tx| {
+            decide(tx, token, session, &decision, now).await
+        })
+        .await
+    }
+
+    /// Exchanges a request token for an access token; of two racing calls one gets it, the other `Used`.
+    pub async fn exchange(&self, exchange: Exchange) -> Result<Exchanged> {
+        self.run("exchange", WRITE, async |tx| {
+            self::exchange(tx, &exchange).await
+        })
+        .await
+    }
+}
 
 /// Finds a request token by its identifier or by the token of its redirect; `ending` ends the statement.
 pub(super) async fn find(tx: &mut Tx, token: &str, ending: &str) -> Result<Option<RequestToken>> {
@@ -46,21 +96,18 @@ pub(super) async fn has_open(
     tx.has_row(find, &params).await
 }
 
-/// Keeps a request token; `false` if its consumer is not registered here.
+/// Keeps a new request token, on which the user has not decided; `false` if its consumer is not registered here.
 pub(super) async fn issue(tx: &mut Tx, token: &RequestToken) -> Result<bool> {
     let consumer = token.consumer.as_str();
     let find = "SELECT 1 FROM countersign.consumers WHERE key = $1";
     if !tx.has_row(find, &[consumer.into()]).await? {
         return Ok(false);
     }
-    let close = |field, secret: &Secret| tx.seal().close(field, &token.token, secret);
-    let mut columns = rows::columns(token)?;
-    let secret = close(field::REQUEST_TOKEN, &token.secret)?;
-    columns.push(("secret".to_owned(), secret.into()));
-    if let RequestTokenState::Authorized { verifier, .. } = &token.state {
-        let verifier = close(field::VERIFIER, verifier)?;
-        columns.push(("verifier".to_owned(), verifier.into()));
-    }
+    let sealed = tx
+        .seal()
+        .close(field::REQUEST_TOKEN, &token.token, &token.secret)?;
+    let mut columns = token.columns()?;
+    columns.extend([("secret", sealed.into()), ("state", "issued".into())]);
     Ok(tx.insert("request_tokens", columns, "").await? > 0)
 }
 

@@ -2,23 +2,20 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-
-use super::{Engine, Mode, Pace, READ, Tx, WRITE, run, sealing, transfer};
+use super::{READ, Store, WRITE, tx::Tx};
 use crate::{
     base::clock::UnixTime,
     records::{
         nonce::{NonceFiles, NonceUse, SharedWindow},
         store::{
             Result,
-            port::{NoncesKept, ResealFrom, Resealed},
-            rows::needed,
-            transfer::{Export, Import, ImportList},
+            engine::{Deadline, Isolation},
+            port::NoncesKept,
         },
     },
 };
 
-/// The most rows that one transaction of [`Maintenance::purge`] deletes from each table, so that it is short.
+/// The most rows that one transaction of [`Store::purge`] deletes from each table, so that it is short.
 const PURGE_ROWS: i64 = 5_000;
 /// The time for which a change is reported to caches.
 const KEEP_CHANGES: Duration = Duration::from_secs(3600);
@@ -28,17 +25,15 @@ const KEEP_ENDED: Duration = Duration::from_secs(24 * 3600);
 const KEEP_UNDECIDED: Duration = Duration::from_secs(600);
 /// Written in place of the server that recorded nonces last, if nonces are kept outside the store.
 const ELSEWHERE: &str = "elsewhere";
-/// The mark of [`Maintenance::local_nonces_until`].
+/// The name of [`Store::local_nonces_until`].
 const LOCAL: &str = "local_nonces_until";
-/// The mark of [`Maintenance::imported_nonces_until`].
+/// The name of [`Store::imported_nonces_until`].
 pub(super) const IMPORTED: &str = "imported_nonces_until";
 
-/// Upkeep of a store.
-#[async_trait]
-pub trait Maintenance: Engine {
+impl Store {
     /// Whether the store answers; for readiness.
-    async fn ping(&self) -> Result<()> {
-        run(self, "ping", READ, async |tx| {
+    pub async fn ping(&self) -> Result<()> {
+        self.run("ping", READ, async |tx| {
             tx.has_row("SELECT 1 FROM countersign.meta", &[])
                 .await
                 .map(drop)
@@ -47,23 +42,23 @@ pub trait Maintenance: Engine {
     }
 
     /// Settings of the engine by which acknowledged writes may be lost, one sentence each.
-    async fn findings(&self) -> Result<Vec<String>> {
-        match &self.extensions().shared {
-            None => Ok(Vec::new()),
-            Some(shared) => run(self, "findings", READ, shared.findings).await,
-        }
+    pub async fn findings(&self) -> Result<Vec<String>> {
+        let find = self.engine.statements().findings;
+        self.run("findings", READ, async |tx| {
+            tx.rows(find, &[], |row, _| row.get("finding")).await
+        })
+        .await
     }
 
     /// The nonce window that all processes on this store share; `None`: the store is for one machine. It lives as long
     /// as the store.
-    fn shared_window(&self) -> Option<Box<dyn SharedWindow>> {
-        let shared = self.extensions().shared.as_ref();
-        shared.map(|shared| (shared.open_window)())
+    pub fn shared_window(&self) -> Option<Box<dyn SharedWindow>> {
+        self.engine.open_window()
     }
 
     /// Whether a nonce is in [`Self::shared_window`]; `None`: the store has none.
-    async fn nonce_used(&self, nonce: NonceUse<'_>) -> Result<Option<bool>> {
-        if self.extensions().shared.is_none() {
+    pub async fn nonce_used(&self, nonce: NonceUse<'_>) -> Result<Option<bool>> {
+        if !self.is_shared() {
             return Ok(None);
         }
         let nonce = [
@@ -71,7 +66,7 @@ pub trait Maintenance: Engine {
             nonce.digest().to_vec().into(),
         ];
         let find = "SELECT 1 FROM countersign.nonces WHERE second = $1 AND digest = $2";
-        run(self, "nonce_used", READ, async |tx| {
+        self.run("nonce_used", READ, async |tx| {
             tx.has_row(find, &nonce).await.map(Some)
         })
         .await
@@ -81,8 +76,8 @@ pub trait Maintenance: Engine {
     ///
     /// # Errors
     /// Also that the store has no window of its own.
-    async fn nonces_kept(&self) -> Result<NoncesKept> {
-        run(self, "nonces_kept", READ, async |tx| {
+    pub async fn nonces_kept(&self) -> Result<NoncesKept> {
+        self.run("nonces_kept", READ, async |tx| {
             let find = "SELECT server FROM countersign.nonce_state";
             let server = tx
                 .row(find, &[], |row, _| row.get::<Option<String>>("server"))
@@ -100,11 +95,11 @@ pub trait Maintenance: Engine {
     /// it treats them as lost.
     ///
     /// # Errors
-    /// As [`Maintenance::nonces_kept`].
-    async fn keep_nonces_elsewhere(&self) -> Result<()> {
+    /// As [`Store::nonces_kept`].
+    pub async fn keep_nonces_elsewhere(&self) -> Result<()> {
         let note =
             "UPDATE countersign.nonce_state SET server = $1 WHERE server IS DISTINCT FROM $1";
-        run(self, "keep_nonces_elsewhere", WRITE, async |tx| {
+        self.run("keep_nonces_elsewhere", WRITE, async |tx| {
             tx.execute(note, &[ELSEWHERE.into()]).await.map(drop)
         })
         .await
@@ -112,17 +107,17 @@ pub trait Maintenance: Engine {
 
     /// The time up to which a process that kept its nonces in a local window may have accepted requests; `None` if
     /// there was none yet.
-    async fn local_nonces_until(&self) -> Result<Option<UnixTime>> {
-        run(self, "local_nonces_until", READ, async |tx| {
-            mark(tx, LOCAL).await
+    pub async fn local_nonces_until(&self) -> Result<Option<UnixTime>> {
+        self.run("local_nonces_until", READ, async |tx| {
+            high_water_mark(tx, LOCAL).await
         })
         .await
     }
 
     /// The latest version of the files of a local window that was noted; `None`: none was.
-    async fn nonce_files(&self, id: &str) -> Result<Option<u64>> {
+    pub async fn nonce_files(&self, id: &str) -> Result<Option<u64>> {
         let find = "SELECT version FROM countersign.nonce_files WHERE id = $1";
-        run(self, "nonce_files", READ, async |tx| {
+        self.run("nonce_files", READ, async |tx| {
             let params = [id.into()];
             let found = tx.row(find, &params, |row, _| row.get::<i64>("version"));
             Ok(found.await?.map(i64::unsigned_abs))
@@ -130,17 +125,17 @@ pub trait Maintenance: Engine {
         .await
     }
 
-    /// Writes the mark of [`Maintenance::local_nonces_until`] and the version of the files of that window, if it has files.
+    /// Writes the high-water mark of [`Store::local_nonces_until`] and the version of the files of that window, if it has files.
     /// An earlier time never replaces a later one, nor an older version a newer one.
-    async fn set_local_nonces_until(
+    pub async fn set_local_nonces_until(
         &self,
         until: UnixTime,
         files: Option<NonceFiles>,
     ) -> Result<()> {
         let raise = "INSERT INTO countersign.nonce_files (id, version) VALUES ($1, $2)
             ON CONFLICT (id) DO UPDATE SET version = excluded.version WHERE nonce_files.version < excluded.version";
-        run(self, "set_local_nonces_until", WRITE, async |tx| {
-            raise_mark(tx, LOCAL, until).await?;
+        self.run("set_local_nonces_until", WRITE, async |tx| {
+            raise_high_water_mark(tx, LOCAL, until).await?;
             if let Some(files) = &files {
                 let version = i64::try_from(files.version).unwrap_or(i64::MAX);
                 let params = [files.id.as_str().into(), version.into()];
@@ -153,53 +148,16 @@ pub trait Maintenance: Engine {
 
     /// The timestamp up to which another store, whose records were imported here, may have accepted requests; `None` if
     /// none was imported. Nonces up to it are unknown here.
-    async fn imported_nonces_until(&self) -> Result<Option<UnixTime>> {
-        run(self, "imported_nonces_until", READ, async |tx| {
-            mark(tx, IMPORTED).await
+    pub async fn imported_nonces_until(&self) -> Result<Option<UnixTime>> {
+        self.run("imported_nonces_until", READ, async |tx| {
+            high_water_mark(tx, IMPORTED).await
         })
         .await
-    }
-
-    /// Reads the contents of an export, as of one moment.
-    async fn export(&self) -> Result<Export> {
-        run(
-            self,
-            "export",
-            (Mode::Snapshot, Pace::Transfer),
-            transfer::export,
-        )
-        .await
-    }
-
-    /// Imports all of the records or none. The rules are documented at [`Import`].
-    async fn import(&self, list: ImportList) -> Result<Import> {
-        run(self, "import", (Mode::Alone, Pace::Transfer), async |tx| {
-            transfer::import(tx, &list).await
-        })
-        .await
-    }
-
-    /// Seals secrets with the first key, in one short batch. A secret that changes meanwhile is not overwritten by its older
-    /// value. With `look`, secrets that are sealed with another key are only counted.
-    async fn reseal(&self, from: ResealFrom, look: bool) -> Result<Resealed> {
-        // Looking changes nothing and blocks nobody.
-        let mode = if look { Mode::Snapshot } else { Mode::Write };
-        let batch = run(self, "reseal", (mode, Pace::Command), async |tx| {
-            sealing::reseal(tx, &from, look).await
-        });
-        let resealed = batch.await?;
-        if self.extensions().seal.has_met_clear() && !look && resealed.next.is_none() {
-            run(self, "reseal", (Mode::Bare, Pace::Transfer), async |tx| {
-                tx.batch(tx.statements().wipe).await
-            })
-            .await?;
-        }
-        Ok(resealed)
     }
 
     /// Deletes request tokens and sessions that ended over a day before `now`, request tokens that ended undecided over ten
     /// minutes before, and old change records.
-    async fn purge(&self, now: UnixTime) -> Result<()> {
+    pub async fn purge(&self, now: UnixTime) -> Result<()> {
         let (ended, changed) = (now.before(KEEP_ENDED), now.before(KEEP_CHANGES));
         let undecided = now.before(KEEP_UNDECIDED);
         // The oldest changes first, so that the feed never has a hole that a reader takes for its end.
@@ -217,7 +175,7 @@ pub trait Maintenance: Engine {
         ];
         let mut is_done = false;
         while !is_done {
-            is_done = run(self, "purge", (Mode::Write, Pace::Command), async |tx| {
+            is_done = self.run("purge", (Isolation::Write, Deadline::Command), async |tx| {
                 let mut is_done = true;
                 for (table, key, time, order, before) in tables {
                     let skip_locked = tx.statements().skip_locked;
@@ -236,20 +194,16 @@ pub trait Maintenance: Engine {
     }
 }
 
-impl<E: Engine + ?Sized> Maintenance for E {}
-
-async fn mark(tx: &mut Tx, name: &str) -> Result<Option<UnixTime>> {
-    let find = "SELECT (SELECT until FROM countersign.marks WHERE name = $1) AS mark";
-    needed(
-        tx.row(find, &[name.into()], |row, _| row.get("mark"))
-            .await?,
-    )
+async fn high_water_mark(tx: &mut Tx, name: &str) -> Result<Option<UnixTime>> {
+    let find = "SELECT until FROM countersign.high_water_marks WHERE name = $1";
+    tx.row(find, &[name.into()], |row, _| row.get("until"))
+        .await
 }
 
-/// Raises a mark; an earlier time never replaces a later one.
-pub(super) async fn raise_mark(tx: &mut Tx, name: &str, until: UnixTime) -> Result<()> {
-    let raise = "INSERT INTO countersign.marks (name, until) VALUES ($1, $2)
-         ON CONFLICT (name) DO UPDATE SET until = excluded.until WHERE marks.until < excluded.until";
+/// Raises a high-water mark; an earlier time never replaces a later one.
+pub(super) async fn raise_high_water_mark(tx: &mut Tx, name: &str, until: UnixTime) -> Result<()> {
+    let raise = "INSERT INTO countersign.high_water_marks (name, until) VALUES ($1, $2)
+         ON CONFLICT (name) DO UPDATE SET until = excluded.until WHERE high_water_marks.until < excluded.until";
     tx.execute(raise, &[name.into(), until.into()])
         .await
         .map(drop)

@@ -1,11 +1,12 @@
 //! Secrets at rest: whether this process has their keys, and `rekey`.
 
-use super::Tx;
+use super::{Store, tx::Tx};
 use crate::records::store::{
     Result, StoreError,
+    engine::{Deadline, Isolation},
     port::{ResealFrom, Resealed},
-    rows::needed,
     seal::{Mismatch, field},
+    value::needed,
 };
 
 /// Every column that holds secrets: the name of the field, the table, its key and the column. Secrets are named by the key
@@ -23,6 +24,32 @@ const COLUMNS: [(&str, &str, &str, &str); 6] = [
     (field::REQUEST_TOKEN, "request_tokens", "token", "secret"),
     (field::VERIFIER, "request_tokens", "token", "verifier"),
 ];
+
+impl Store {
+    /// Seals secrets with the first key, in one short batch. A secret that changes meanwhile is not overwritten by its older
+    /// value. With `look`, secrets that are sealed with another key are only counted.
+    pub async fn reseal(&self, from: ResealFrom, look: bool) -> Result<Resealed> {
+        // Looking changes nothing and blocks nobody.
+        let isolation = if look {
+            Isolation::Snapshot
+        } else {
+            Isolation::Write
+        };
+        let batch = self.run("reseal", (isolation, Deadline::Command), async |tx| {
+            reseal(tx, &from, look).await
+        });
+        let resealed = batch.await?;
+        if self.seal.has_met_clear() && !look && resealed.next.is_none() {
+            self.run(
+                "reseal",
+                (Isolation::NoTransaction, Deadline::Transfer),
+                async |tx| tx.batch(tx.statements().wipe).await,
+            )
+            .await?;
+        }
+        Ok(resealed)
+    }
+}
 
 /// Looks at one secret of each kind: a wrong `store.encryption_key_file` is reported at the start, if possible.
 pub(super) async fn mismatch(tx: &mut Tx) -> Result<Option<Mismatch>> {

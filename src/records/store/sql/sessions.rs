@@ -2,22 +2,18 @@
 
 use std::num::NonZeroU32;
 
-use async_trait::async_trait;
-
-use super::{Engine, Mode, Pace, READ, SNAPSHOT, Tx, WRITE, passes, run, users};
+use super::{READ, SNAPSHOT, Store, WRITE, passes, rows, tx::Tx, users};
 use crate::{
     base::{clock::UnixTime, names::UserId, secret::Secret},
     records::store::{
         Result,
+        engine::{Deadline, Isolation},
         port::{Change, Guard, VerifiedPassword},
         record::{Session, User},
-        rows,
     },
 };
 
-/// Browser sessions.
-#[async_trait]
-pub trait Sessions: Engine {
+impl Store {
     /// Keeps a session, if its user is enabled and still has the password hash that was verified; else changes nothing
     /// and returns `false`. Also keeps [`VerifiedPassword::rehashed`], if there is one, without ending sessions. Until
     /// another password is set, an import regards the replaced hash as the same content.
@@ -25,13 +21,13 @@ pub trait Sessions: Engine {
     /// The user has at most `most` sessions afterwards: the oldest are ended.
     ///
     /// The check is part of this step: otherwise a login under way while the password changes would leave a session.
-    async fn open_session(
+    pub async fn open_session(
         &self,
         session: Session,
         verified: VerifiedPassword,
         most: NonZeroU32,
     ) -> Result<bool> {
-        run(self, "open_session", WRITE, async |tx| {
+        self.run("open_session", WRITE, async |tx| {
             let id = &session.user;
             // Logins of one user are counted one after the other, and one of them replaces the hash. The user may have been
             // removed or disabled, or the password changed, while the password was checked.
@@ -64,16 +60,15 @@ pub trait Sessions: Engine {
     /// has the hash `verified`; else changes nothing and returns `false`. Access tokens stay.
     ///
     /// The check is part of this step: if two changes race, neither is lost unnoticed.
-    async fn change_password(
+    pub async fn change_password(
         &self,
         session: Session,
         verified: Secret,
         hash: Secret,
     ) -> Result<bool> {
-        run(
-            self,
+        self.run(
             "change_password",
-            (Mode::Alone, Pace::Request),
+            (Isolation::Exclusive, Deadline::Request),
             async |tx| {
                 let user = users::find(tx, &session.user).await?;
                 let is_same =
@@ -89,17 +84,19 @@ pub trait Sessions: Engine {
     }
 
     /// Finds the session that is not ended at `now`, with its enabled user.
-    async fn session(&self, id_hash: &[u8; 32], now: UnixTime) -> Result<Option<(Session, User)>> {
-        run(self, "session", SNAPSHOT, async |tx| {
-            find(tx, id_hash, now).await
-        })
-        .await
+    pub async fn session(
+        &self,
+        id_hash: &[u8; 32],
+        now: UnixTime,
+    ) -> Result<Option<(Session, User)>> {
+        self.run("session", SNAPSHOT, async |tx| find(tx, id_hash, now).await)
+            .await
     }
 
     /// Ends a session; a missing session is not an error.
-    async fn close_session(&self, id_hash: &[u8; 32]) -> Result<()> {
+    pub async fn close_session(&self, id_hash: &[u8; 32]) -> Result<()> {
         let delete = "DELETE FROM countersign.sessions WHERE id_hash = $1";
-        run(self, "close_session", WRITE, async |tx| {
+        self.run("close_session", WRITE, async |tx| {
             tx.execute(delete, &[id_hash.to_vec().into()])
                 .await
                 .map(drop)
@@ -108,10 +105,10 @@ pub trait Sessions: Engine {
     }
 
     /// Lists a user's sessions that are not ended at `now`, the newest first.
-    async fn sessions_of(&self, user: &UserId, now: UnixTime) -> Result<Vec<Session>> {
+    pub async fn sessions_of(&self, user: &UserId, now: UnixTime) -> Result<Vec<Session>> {
         let list = r#"SELECT * FROM countersign.sessions WHERE "user" = $1 AND expires_at > $2
              ORDER BY created_at DESC, id_hash"#;
-        run(self, "sessions_of", READ, async |tx| {
+        self.run("sessions_of", READ, async |tx| {
             let params = [user.as_str().into(), now.into()];
             tx.rows(list, &params, rows::session).await
         })
@@ -119,27 +116,27 @@ pub trait Sessions: Engine {
     }
 
     /// Ends the session with this hash if it is one of the user's; `false`: it is not.
-    async fn close_session_of(&self, user: &UserId, id_hash: &[u8; 32]) -> Result<bool> {
+    pub async fn close_session_of(&self, user: &UserId, id_hash: &[u8; 32]) -> Result<bool> {
         let delete = r#"DELETE FROM countersign.sessions WHERE "user" = $1 AND id_hash = $2"#;
-        run(self, "close_session_of", WRITE, async |tx| {
+        self.run("close_session_of", WRITE, async |tx| {
             let params = [user.as_str().into(), id_hash.to_vec().into()];
             Ok(tx.execute(delete, &params).await? > 0)
         })
         .await
     }
 
-    /// Ends all sessions of a user, except the one with the hash `kept`; a missing session or user is not an error.
+    /// Ends all sessions of a user, except the one with the hash `except`; a missing session or user is not an error.
     /// `false`: `guard` rejects that, or there is a guard and no such user.
-    async fn close_sessions(
+    pub async fn close_sessions(
         &self,
         user: &UserId,
-        kept: Option<&[u8; 32]>,
+        except: Option<&[u8; 32]>,
         guard: Guard<'_, User>,
     ) -> Result<bool> {
-        run(self, "close_sessions", WRITE, async |tx| {
+        self.run("close_sessions", WRITE, async |tx| {
             let is_wanted = guard.is_none() || passes(guard, users::find(tx, user).await?);
             if is_wanted {
-                close_all(tx, user, kept).await?;
+                users::close_sessions(tx, user, except).await?;
             }
             Ok(is_wanted)
         })
@@ -147,20 +144,10 @@ pub trait Sessions: Engine {
     }
 }
 
-impl<E: Engine + ?Sized> Sessions for E {}
-
 pub(super) async fn insert(tx: &mut Tx, session: &Session) -> Result<bool> {
-    let insert = r#"INSERT INTO countersign.sessions (id_hash, "user", created_at, expires_at, browser, system)
-             VALUES ($1, $2, $3, $4, $5, $6)"#;
-    let params = [
-        session.id_hash.to_vec().into(),
-        session.user.as_str().into(),
-        session.created_at.into(),
-        session.expires_at.into(),
-        session.browser.as_deref().into(),
-        session.system.as_deref().into(),
-    ];
-    Ok(tx.execute(insert, &params).await? > 0)
+    let mut columns = session.columns()?;
+    columns.push(("id_hash", session.id_hash.to_vec().into()));
+    Ok(tx.insert("sessions", columns, "").await? > 0)
 }
 
 pub(super) async fn find(
@@ -175,12 +162,4 @@ pub(super) async fn find(
     };
     let user = users::find(tx, &session.user).await?;
     Ok(user.filter(|user| user.enabled).map(|user| (session, user)))
-}
-
-pub(super) async fn close_all(tx: &mut Tx, user: &UserId, kept: Option<&[u8; 32]>) -> Result<()> {
-    let delete = r#"DELETE FROM countersign.sessions WHERE "user" = $1 AND id_hash <> $2"#;
-    // No hash is empty.
-    let kept = kept.map_or_else(Vec::new, |kept| kept.to_vec());
-    let params = [user.as_str().into(), kept.into()];
-    tx.execute(delete, &params).await.map(drop)
 }

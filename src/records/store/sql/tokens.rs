@@ -1,113 +1,52 @@
 //! Tokens: the flow in [`super::flow`], and access tokens outside it.
 
-use async_trait::async_trait;
-
-use super::{
-    ALONE, Engine, LIST, Outside, READ, Statements, Tx, Value, WRITE, counted, flow, passes,
-    record_uses, retire, run,
-};
+use super::{EXCLUSIVE, LIST, READ, Store, WRITE, passes, retire, rows, tx::Tx};
 use crate::{
     base::{
         clock::UnixTime,
         names::{ConsumerKey, UserId},
     },
     records::store::{
-        Result, StoreError,
-        port::{
-            Added, Change, Decided, Decision, Exchange, Exchanged, Guard, Issued, Source,
-            TokenFilter,
-        },
-        record::{AccessToken, RequestToken},
-        rows::{self, json, seconds},
+        Result,
+        engine::Statements,
+        port::{Added, Change, Guard, Source, TokenFilter},
+        record::AccessToken,
         seal::field,
+        value::{Value, json, seconds},
     },
 };
 
-/// Request tokens and access tokens.
-#[async_trait]
-pub trait Tokens: Engine {
+impl Store {
     /// Finds an access token, expired and revoked ones too: one that was given out here, else one of the existing system.
-    async fn access_token(&self, token: &str) -> Result<Option<AccessToken>> {
+    pub async fn access_token(&self, token: &str) -> Result<Option<AccessToken>> {
         Ok(self.access_token_from(token).await?.map(|(found, _)| found))
     }
 
     /// As [`Self::access_token`], with where it was found.
-    async fn access_token_from(&self, token: &str) -> Result<Option<(AccessToken, Source)>> {
-        let found = run(self, "access_token", READ, async |tx| find(tx, token).await);
+    pub async fn access_token_from(&self, token: &str) -> Result<Option<(AccessToken, Source)>> {
+        let found = self.run("access_token", READ, async |tx| find(tx, token).await);
         let found = found.await?;
-        let outside = self.extensions().outside.as_deref();
-        let Some(outside) = outside.filter(|_| found.is_none() && is_text(token)) else {
+        let external = self.external.as_deref();
+        let Some(external) = external.filter(|_| found.is_none() && is_text(token)) else {
             return Ok(found.map(|found| (found, Source::Store)));
         };
-        let asked = counted(self, "lookup_access_token", outside.access_token(token));
-        let Some(found) = asked.await? else {
+        let asked = Box::pin(external.access_token(token));
+        let Some(found) = self.counted("lookup_access_token", asked).await? else {
             return Ok(None);
         };
-        run(self, "access_token", READ, async |tx| {
+        self.run("access_token", READ, async |tx| {
             let found = ended_here(tx, found).await?;
-            Ok(Some((found, Source::Outside)))
-        })
-        .await
-    }
-
-    /// Finds a request token by its identifier or by the token of its redirect, whatever its state.
-    async fn request_token(&self, token: &str) -> Result<Option<RequestToken>> {
-        run(self, "request_token", READ, async |tx| {
-            flow::find(tx, token, "").await
-        })
-        .await
-    }
-
-    /// Keeps a new request token, unless its consumer has `most` open ones: those that can still be exchanged at the issue of
-    /// this one. Several that are issued at once may pass `most`, each by one.
-    async fn issue_request_token(&self, token: RequestToken, most: u32) -> Result<Issued> {
-        run(self, "issue_request_token", WRITE, async |tx| {
-            let outside = self.extensions().outside.as_deref();
-            if flow::has_open(tx, &token.consumer, token.issued_at, most).await? {
-                return Ok(Issued::TooManyOpen);
-            }
-            match flow::issue(tx, &token).await? {
-                // Its consumer may have been removed meanwhile; then this token went with it.
-                false if outside.is_some_and(Outside::has_consumers) => {
-                    Err(StoreError::Broken(
-                        "a consumer of store.lookup.consumer_sql gets no new tokens; register it here to let it ask users",
-                    ))
-                }
-                _ => Ok(Issued::Issued),
-            }
-        })
-        .await
-    }
-
-    /// Records the decision of the user of a session; of two racing decisions one is recorded. `Unknown` if the session
-    /// has ended: otherwise a decision under way while the password changes would outlive it.
-    async fn decide(
-        &self,
-        token: &str,
-        session: &[u8; 32],
-        decision: Decision,
-        now: UnixTime,
-    ) -> Result<Decided> {
-        run(self, "decide", WRITE, async |tx| {
-            flow::decide(tx, token, session, &decision, now).await
-        })
-        .await
-    }
-
-    /// Exchanges a request token for an access token; of two racing calls one gets it, the other `Used`.
-    async fn exchange(&self, exchange: Exchange) -> Result<Exchanged> {
-        run(self, "exchange", WRITE, async |tx| {
-            flow::exchange(tx, &exchange).await
+            Ok(Some((found, Source::External)))
         })
         .await
     }
 
     /// Keeps an access token that was issued without the flow; `Taken` if the identifier is in use or was before,
     /// or the consumer is unknown, or the user is unknown or disabled.
-    async fn issue_access_token(&self, token: AccessToken) -> Result<Added> {
+    pub async fn issue_access_token(&self, token: AccessToken) -> Result<Added> {
         let find = "SELECT 1 FROM countersign.consumers, countersign.users
              WHERE consumers.key = $1 AND users.id = $2 AND users.enabled";
-        run(self, "issue_access_token", WRITE, async |tx| {
+        self.run("issue_access_token", WRITE, async |tx| {
             let owners = [token.consumer.as_str().into(), token.user.as_str().into()];
             Ok(
                 match tx.has_row(find, &owners).await? && insert(tx, &[&token]).await? {
@@ -121,7 +60,7 @@ pub trait Tokens: Engine {
 
     /// Revokes an access token for good; `false` if there is none or `guard` rejects that. Revoking twice keeps the
     /// first time.
-    async fn revoke_access_token(
+    pub async fn revoke_access_token(
         &self,
         token: &str,
         now: UnixTime,
@@ -131,7 +70,7 @@ pub trait Tokens: Engine {
             return Ok(false);
         }
         // `None`: it is not one of ours.
-        let ours = run(self, "revoke_access_token", WRITE, async |tx| {
+        let ours = self.run("revoke_access_token", WRITE, async |tx| {
             let Some(found) = find(tx, token).await? else {
                 return Ok(None);
             };
@@ -147,11 +86,11 @@ pub trait Tokens: Engine {
         if let Some(is_revoked) = ours.await? {
             return Ok(is_revoked);
         }
-        if self.extensions().outside.is_none() || !passes(guard, self.access_token(token).await?) {
+        if self.external.is_none() || !passes(guard, self.access_token(token).await?) {
             return Ok(false);
         }
         // A token of the existing system: its revocation is noted here, whatever that system says.
-        run(self, "revoke_access_token", WRITE, async |tx| {
+        self.run("revoke_access_token", WRITE, async |tx| {
             if retire(tx, "token", token).await? {
                 tx.changed(Change::AccessToken(token.to_owned()));
             }
@@ -162,7 +101,7 @@ pub trait Tokens: Engine {
 
     /// Revokes access tokens that a filter finds, at most `limit`; returns how many were not revoked before. A filter that
     /// finds all revokes nothing.
-    async fn revoke_access_tokens(
+    pub async fn revoke_access_tokens(
         &self,
         filter: &TokenFilter,
         now: UnixTime,
@@ -171,7 +110,7 @@ pub trait Tokens: Engine {
         if filter.user.is_none() && filter.consumer.is_none() && filter.unused_since.is_none() {
             return Ok(0);
         }
-        run(self, "revoke_access_tokens", ALONE, async |tx| {
+        self.run("revoke_access_tokens", EXCLUSIVE, async |tx| {
             let params = vec![now.into(), i64::from(limit).into()];
             let (condition, params) = live_condition(filter, params);
             let revoke = format!(
@@ -191,13 +130,13 @@ pub trait Tokens: Engine {
 
     /// Lists access tokens that are not revoked, the longest unused first, after the one that was last used or issued
     /// at that time; at most `limit`.
-    async fn idle_access_tokens(
+    pub async fn idle_access_tokens(
         &self,
         filter: &TokenFilter,
         after: (UnixTime, &str),
         limit: u32,
     ) -> Result<Vec<AccessToken>> {
-        run(self, "idle_access_tokens", LIST, async |tx| {
+        self.run("idle_access_tokens", LIST, async |tx| {
             let first = vec![after.0.into(), after.1.into(), i64::from(limit).into()];
             let (condition, params) = live_condition(filter, first);
             let list = format!(
@@ -210,8 +149,8 @@ pub trait Tokens: Engine {
     }
 
     /// Counts the access tokens of a filter that are not revoked, up to `limit`.
-    async fn count_access_tokens(&self, filter: &TokenFilter, limit: u32) -> Result<u64> {
-        run(self, "count_access_tokens", LIST, async |tx| {
+    pub async fn count_access_tokens(&self, filter: &TokenFilter, limit: u32) -> Result<u64> {
+        self.run("count_access_tokens", LIST, async |tx| {
             let (condition, params) = live_condition(filter, vec![i64::from(limit).into()]);
             let count = format!(
                 "SELECT count(*) AS count FROM
@@ -224,13 +163,13 @@ pub trait Tokens: Engine {
     }
 
     /// Lists access tokens in the order of their identifiers, after `after`, at most `limit`.
-    async fn access_tokens(
+    pub async fn access_tokens(
         &self,
         filter: &TokenFilter,
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<AccessToken>> {
-        run(self, "access_tokens", LIST, async |tx| {
+        self.run("access_tokens", LIST, async |tx| {
             let after = after.unwrap_or_default();
             let (condition, params) =
                 condition(filter, vec![after.into(), i64::from(limit).into()]);
@@ -245,7 +184,7 @@ pub trait Tokens: Engine {
 
     /// Writes last uses; an earlier time never replaces a later one. Not reported by the feed. Many uses are written in
     /// several transactions: each is written or not, and all can be written again.
-    async fn record_uses(&self, uses: Vec<(String, UnixTime)>) -> Result<()> {
+    pub async fn record_uses(&self, uses: Vec<(String, UnixTime)>) -> Result<()> {
         let uses = uses.iter().map(|(token, at)| (token, seconds(*at)));
         // Rows are locked in one order: otherwise two processes could wait for each other.
         let record = |Statements { lock, .. }: &Statements| {
@@ -261,11 +200,10 @@ pub trait Tokens: Engine {
                      AND (last_used_at IS NULL OR last_used_at < used.at)"
             )
         };
-        record_uses(self, "record_uses", uses.collect(), record).await
+        self.record_in_parts("record_uses", uses.collect(), record)
+            .await
     }
 }
-
-impl<E: Engine + ?Sized> Tokens for E {}
 
 /// Whether an identifier that a caller names can be in a column: PostgreSQL has no NUL.
 pub(super) fn is_text(token: &str) -> bool {

@@ -2,17 +2,43 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Tx, consumers, maintenance, retire, tokens, users};
+use super::{
+    Store, consumers, maintenance, retire,
+    rows::{self, Read},
+    tokens,
+    tx::Tx,
+    users,
+};
 use crate::records::store::{
     Result, StoreError,
+    engine::{Deadline, Isolation},
+    password_cost::password_cost,
     port::Change,
-    record::{AccessToken, Consumer, User, password_cost},
-    rows::{self, Read, needed},
+    record::{AccessToken, Consumer, User},
     transfer::{
         BATCH, Conflict, Export, Import, ImportList, Imported, MAX_PASSWORD_MILLISECONDS,
         MAX_PROBLEMS, Numbered, Origin, Problem, Record, name,
     },
+    value::needed,
 };
+
+impl Store {
+    /// Reads the contents of an export, as of one moment.
+    pub async fn export(&self) -> Result<Export> {
+        self.run("export", (Isolation::Snapshot, Deadline::Transfer), export)
+            .await
+    }
+
+    /// Imports all of the records or none. The rules are documented at [`Import`].
+    pub async fn import(&self, list: ImportList) -> Result<Import> {
+        self.run(
+            "import",
+            (Isolation::Exclusive, Deadline::Transfer),
+            async |tx| import(tx, &list).await,
+        )
+        .await
+    }
+}
 
 /// The tables of all kinds of records, each with the column of its key and how a row is read.
 const TABLES: [(&str, &str, Read<Record>); 6] = [
@@ -90,7 +116,7 @@ pub(super) async fn import(tx: &mut Tx, list: &ImportList) -> Result<Import> {
     if let Some(from) = &list.origin
         && from.store != origin(tx).await?.store
     {
-        maintenance::raise_mark(tx, maintenance::IMPORTED, from.accepted_until).await?;
+        maintenance::raise_high_water_mark(tx, maintenance::IMPORTED, from.accepted_until).await?;
     }
     let mut state = State {
         imported: Imported::default(),
@@ -111,8 +137,7 @@ pub(super) async fn import(tx: &mut Tx, list: &ImportList) -> Result<Import> {
     }
     if list.dry_run || !state.problems.is_empty() {
         tx.execute("ROLLBACK TO SAVEPOINT import", &[]).await?;
-        tx.changes.clear();
-        tx.skipped_changes = 0;
+        tx.clear_changes();
     }
     tx.execute("RELEASE SAVEPOINT import", &[]).await?;
     state.problems.truncate(MAX_PROBLEMS);

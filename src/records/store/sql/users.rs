@@ -1,31 +1,32 @@
 //! Users: registered, disabled, removed, with the sessions and tokens that end then.
 
-use async_trait::async_trait;
-
 use super::{
-    ALONE, Engine, LIST, Mode, Pace, READ, SNAPSHOT, Tx, condition, is_removed, passes, retire,
-    run, sessions,
+    EXCLUSIVE, LIST, READ, SNAPSHOT, Store,
+    filter::condition,
+    is_removed, passes, retire,
+    rows::{self, digest},
+    tx::Tx,
 };
 use crate::{
     base::{clock::UnixTime, names::UserId, secret::Secret},
     records::store::{
         Result, StoreError,
+        engine::{Deadline, Isolation},
+        password_cost::password_cost as cost,
         port::{Account, Added, Admitted, Change, Guard, RecordFilter, Updated},
-        record::{OutsideUser, User, password_cost as cost},
-        rows::{self, digest, kept_text},
+        record::{OutsideUser, User},
         seal::field,
+        value::{ColumnType as _, escaped},
     },
 };
 
 /// The most names that are tried for a new user whose id is the name of another one.
 const MOST_NAMESAKES: u32 = 100;
 
-/// Users: registered, disabled, removed.
-#[async_trait]
-pub trait Users: Engine {
+impl Store {
     /// Registers a user; `Taken` also for the id of a removed user.
-    async fn add_user(&self, user: User) -> Result<Added> {
-        run(self, "add_user", ALONE, async |tx| {
+    pub async fn add_user(&self, user: User) -> Result<Added> {
+        self.run("add_user", EXCLUSIVE, async |tx| {
             let is_taken = is_removed(tx, "user", user.id.as_str()).await?
                 || find(tx, &user.id).await?.is_some()
                 || find_by_name(tx, &user.name).await?.is_some();
@@ -40,9 +41,9 @@ pub trait Users: Engine {
 
     /// Registers a user that an outside login vouches for, or brings the names of one up to date, but for a name that
     /// another user has; a disabled user is left as it is.
-    async fn admit_user(&self, user: OutsideUser, now: UnixTime) -> Result<Admitted> {
+    pub async fn admit_user(&self, user: OutsideUser, now: UnixTime) -> Result<Admitted> {
         // Most logins change nothing: they need not wait for other writers, nor block them.
-        let known = run(self, "admit_user", READ, async |tx| {
+        let known = self.run("admit_user", READ, async |tx| {
             let Some(found) = find(tx, &user.id).await? else {
                 return Ok(None);
             };
@@ -52,31 +53,30 @@ pub trait Users: Engine {
         if let Some(admitted) = known.await? {
             return Ok(admitted);
         }
-        run(
-            self,
+        self.run(
             "admit_user",
-            (Mode::Alone, Pace::Request),
+            (Isolation::Exclusive, Deadline::Request),
             async |tx| admit(tx, user, now).await,
         )
         .await
     }
 
     /// Finds a user by id.
-    async fn user(&self, id: &UserId) -> Result<Option<User>> {
-        run(self, "user", READ, async |tx| find(tx, id).await).await
+    pub async fn user(&self, id: &UserId) -> Result<Option<User>> {
+        self.run("user", READ, async |tx| find(tx, id).await).await
     }
 
     /// Finds a user by login name, without regard to ASCII case.
-    async fn user_by_name(&self, name: &str) -> Result<Option<User>> {
-        run(self, "user_by_name", READ, async |tx| {
+    pub async fn user_by_name(&self, name: &str) -> Result<Option<User>> {
+        self.run("user_by_name", READ, async |tx| {
             find_by_name(tx, name).await
         })
         .await
     }
 
-    /// Finds the user who logs in by a name, as [`Users::user_by_name`] does, and the costs of checking all passwords.
-    async fn account(&self, name: &str) -> Result<Account> {
-        run(self, "account", SNAPSHOT, async |tx| {
+    /// Finds the user who logs in by a name, as [`Self::user_by_name`] does, and the costs of checking all passwords.
+    pub async fn account(&self, name: &str) -> Result<Account> {
+        self.run("account", SNAPSHOT, async |tx| {
             Ok(Account {
                 user: find_by_name(tx, name).await?,
                 costs: password_costs(tx).await?,
@@ -86,13 +86,13 @@ pub trait Users: Engine {
     }
 
     /// Sets the password hash and ends the user's sessions; `false` if there is no such user or `guard` rejects that.
-    async fn set_password(
+    pub async fn set_password(
         &self,
         id: &UserId,
         hash: Secret,
         guard: Guard<'_, User>,
     ) -> Result<bool> {
-        run(self, "set_password", ALONE, async |tx| {
+        self.run("set_password", EXCLUSIVE, async |tx| {
             match passes(guard, find(tx, id).await?) {
                 true => set_password(tx, id, &hash).await,
                 false => Ok(false),
@@ -104,13 +104,13 @@ pub trait Users: Engine {
     /// Changes names and state of a user, unless `change` returns `false` or another user has the name. Disabling ends
     /// sessions, revokes access tokens and voids request tokens that the user authorized; enabling brings none of them
     /// back.
-    async fn update_user(
+    pub async fn update_user(
         &self,
         id: &UserId,
         now: UnixTime,
         change: &(dyn for<'u> Fn(&'u mut User) -> bool + Sync),
     ) -> Result<Updated<User>> {
-        run(self, "update_user", ALONE, async |tx| {
+        self.run("update_user", EXCLUSIVE, async |tx| {
             let Some(mut user) = find(tx, id).await? else {
                 return Ok(Updated::Unknown);
             };
@@ -129,13 +129,13 @@ pub trait Users: Engine {
     }
 
     /// Removes a user, as disabling does, and retires the id; `false` if there is no such user or `guard` rejects that.
-    async fn remove_user(
+    pub async fn remove_user(
         &self,
         id: &UserId,
         now: UnixTime,
         guard: Guard<'_, User>,
     ) -> Result<bool> {
-        run(self, "remove_user", ALONE, async |tx| {
+        self.run("remove_user", EXCLUSIVE, async |tx| {
             if !passes(guard, find(tx, id).await?) {
                 return Ok(false);
             }
@@ -150,13 +150,13 @@ pub trait Users: Engine {
     }
 
     /// Lists users in the order of their ids, after `after`, at most `limit`.
-    async fn users(
+    pub async fn users(
         &self,
         filter: &RecordFilter,
         after: Option<&UserId>,
         limit: u32,
     ) -> Result<Vec<User>> {
-        run(self, "users", LIST, async |tx| {
+        self.run("users", LIST, async |tx| {
             let (condition, mut params) = condition(filter, "id", after.map_or("", UserId::as_str));
             params.push(i64::from(limit).into());
             let list = format!(
@@ -169,8 +169,6 @@ pub trait Users: Engine {
     }
 }
 
-impl<E: Engine + ?Sized> Users for E {}
-
 pub(super) async fn find(tx: &mut Tx, id: &UserId) -> Result<Option<User>> {
     let find = "SELECT * FROM countersign.users WHERE id = $1";
     tx.row(find, &[id.as_str().into()], rows::user).await
@@ -178,7 +176,7 @@ pub(super) async fn find(tx: &mut Tx, id: &UserId) -> Result<Option<User>> {
 
 pub(super) async fn find_by_name(tx: &mut Tx, name: &str) -> Result<Option<User>> {
     // The database, too, folds only ASCII letters.
-    let name = kept_text(name).to_ascii_lowercase();
+    let name = escaped(name).to_ascii_lowercase();
     let find = "SELECT * FROM countersign.users WHERE lower(name) = $1";
     tx.row(find, &[name.into()], rows::user).await
 }
@@ -188,14 +186,14 @@ pub(super) async fn find_by_name(tx: &mut Tx, name: &str) -> Result<Option<User>
 async fn admitted(
     tx: &mut Tx,
     found: Option<&User>,
-    outside: OutsideUser,
+    vouched: OutsideUser,
     now: UnixTime,
 ) -> Result<User> {
     let OutsideUser {
         id,
         name,
         display_name,
-    } = outside;
+    } = vouched;
     if let Some(found) = found.filter(|found| !found.enabled) {
         return Ok(found.clone());
     }
@@ -228,12 +226,12 @@ async fn admitted(
     Err(StoreError::Broken("no name is free for a new user"))
 }
 
-async fn admit(tx: &mut Tx, outside: OutsideUser, now: UnixTime) -> Result<Admitted> {
-    if is_removed(tx, "user", outside.id.as_str()).await? {
+async fn admit(tx: &mut Tx, vouched: OutsideUser, now: UnixTime) -> Result<Admitted> {
+    if is_removed(tx, "user", vouched.id.as_str()).await? {
         return Ok(Admitted::Removed);
     }
-    let found = find(tx, &outside.id).await?;
-    let user = admitted(tx, found.as_ref(), outside, now).await?;
+    let found = find(tx, &vouched.id).await?;
+    let user = admitted(tx, found.as_ref(), vouched, now).await?;
     match found {
         Some(found) if found == user => {}
         None => insert(tx, &user).await?,
@@ -244,11 +242,10 @@ async fn admit(tx: &mut Tx, outside: OutsideUser, now: UnixTime) -> Result<Admit
 
 /// Changes names and state.
 async fn update(tx: &mut Tx, user: &User) -> Result<()> {
-    let display_name = user.display_name.as_deref().map(kept_text);
     let params = [
         user.id.as_str().into(),
-        kept_text(&user.name).into(),
-        display_name.into(),
+        user.name.write()?,
+        user.display_name.write()?,
         user.enabled.into(),
     ];
     let set =
@@ -261,7 +258,7 @@ async fn update(tx: &mut Tx, user: &User) -> Result<()> {
 pub(super) async fn set_password(tx: &mut Tx, id: &UserId, hash: &Secret) -> Result<bool> {
     let is_there = put_hash(tx, id, hash, None).await?;
     if is_there {
-        sessions::close_all(tx, id, None).await?;
+        close_sessions(tx, id, None).await?;
         tx.changed(Change::User(id.clone()));
     }
     Ok(is_there)
@@ -270,10 +267,10 @@ pub(super) async fn set_password(tx: &mut Tx, id: &UserId, hash: &Secret) -> Res
 pub(super) async fn insert(tx: &mut Tx, user: &User) -> Result<()> {
     let id = user.id.as_str();
     let hash = user.password_hash.as_ref();
-    let kept = hash.map(|hash| tx.seal().close(field::USER, id, hash));
-    let mut columns = rows::columns(user)?;
-    columns.push(("password_hash".to_owned(), kept.transpose()?.into()));
-    columns.push(("password_cost".to_owned(), hash.map(cost).into()));
+    let sealed = hash.map(|hash| tx.seal().close(field::USER, id, hash));
+    let mut columns = user.columns()?;
+    columns.push(("password_hash", sealed.transpose()?.into()));
+    columns.push(("password_cost", hash.map(cost).into()));
     tx.insert("users", columns, "").await.map(drop)
 }
 
@@ -291,11 +288,11 @@ pub(super) async fn put_hash(
     hash: &Secret,
     replaced: Option<&Secret>,
 ) -> Result<bool> {
-    let kept = tx.seal().close(field::USER, id.as_str(), hash)?;
+    let sealed = tx.seal().close(field::USER, id.as_str(), hash)?;
     let rows = tx
         .execute(
             "UPDATE countersign.users SET password_hash = $2, password_cost = $3, replaced_hash = $4 WHERE id = $1",
-            &[id.as_str().into(), kept.into(), cost(hash).into(), replaced.map(digest).into()],
+            &[id.as_str().into(), sealed.into(), cost(hash).into(), replaced.map(digest).into()],
         )
         .await?;
     Ok(rows > 0)
@@ -320,7 +317,7 @@ pub(super) async fn password_costs(tx: &mut Tx) -> Result<Vec<String>> {
 
 /// Ends sessions, revokes access tokens, voids request tokens that wait for the exchange.
 async fn end_all_of(tx: &mut Tx, id: &UserId, now: UnixTime) -> Result<()> {
-    sessions::close_all(tx, id, None).await?;
+    close_sessions(tx, id, None).await?;
     let revoke = r#"UPDATE countersign.access_tokens SET revoked_at = $2 WHERE "user" = $1 AND revoked_at IS NULL
          RETURNING token"#;
     let params = [id.as_str().into(), now.into()];
@@ -330,4 +327,17 @@ async fn end_all_of(tx: &mut Tx, id: &UserId, now: UnixTime) -> Result<()> {
     let void = r#"UPDATE countersign.request_tokens SET state = 'voided', "user" = NULL, verifier = NULL
          WHERE "user" = $1"#;
     tx.execute(void, &[id.as_str().into()]).await.map(drop)
+}
+
+/// Ends all sessions of a user, except the one with the hash `except`.
+pub(super) async fn close_sessions(
+    tx: &mut Tx,
+    user: &UserId,
+    except: Option<&[u8; 32]>,
+) -> Result<()> {
+    let delete = r#"DELETE FROM countersign.sessions WHERE "user" = $1 AND id_hash <> $2"#;
+    // No hash is empty.
+    let except = except.map_or_else(Vec::new, |hash| hash.to_vec());
+    let params = [user.as_str().into(), except.into()];
+    tx.execute(delete, &params).await.map(drop)
 }

@@ -13,10 +13,7 @@ use std::{
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use rusqlite::{
-    InterruptHandle, params_from_iter,
-    types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef},
-};
+use rusqlite::InterruptHandle;
 use thiserror::Error;
 use tokio::{
     sync::{mpsc as queue, oneshot},
@@ -25,16 +22,16 @@ use tokio::{
 
 use super::{
     Result, StoreError,
-    open::OpenProblem,
-    rows::{Row, Value},
-    seal::Seal,
-    sql::{Connection, Engine, Extensions, Limit, Mode, Outside, Pace, Statements, TimedOut, Tx},
+    engine::{Connection, Deadline, Engine, Isolation, Migrated, Statements, TimeLimit, TimedOut},
+    opening::OpenProblem,
+    value::{Row, Value},
 };
 
 #[cfg(any(test, fuzzing))]
-mod double;
+pub(super) mod double;
 mod open;
 mod schema;
+mod statement;
 
 /// The time that a caller waits.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -52,27 +49,21 @@ pub(super) struct SqliteStore {
     /// Reads for commands, which may take seconds.
     slow_reader: Threads,
     writer: Threads,
-    extensions: Extensions,
 }
 
 impl SqliteStore {
-    /// Opens the file, and makes it if it is not there. Blocks, for at most some seconds, while another process holds
+    /// Opens the file, and makes it if it is not there. With `is_sealed`, secrets in clear are overwritten when they are replaced. Blocks, for at most some seconds, while another process holds
     /// the file.
     ///
     /// # Errors
     /// [`OpenProblem`]; the file is as it was before then.
-    pub(super) fn open(
-        path: &Path,
-        seal: Arc<Seal>,
-        outside: Option<Arc<dyn Outside>>,
-    ) -> Result<Self, OpenProblem> {
-        let (writer, mut readers) = open::open(path, !seal.has_no_key())?;
+    pub(super) fn open(path: &Path, is_sealed: bool) -> Result<Self, OpenProblem> {
+        let (writer, mut readers) = open::open(path, is_sealed)?;
         let slow_reader = Vec::from_iter(readers.pop());
         Ok(Self {
             readers: Threads::start("store-read", readers)?,
             slow_reader: Threads::start("store-list", slow_reader)?,
             writer: Threads::start("store-write", vec![writer])?,
-            extensions: Extensions::new(seal, outside),
         })
     }
 }
@@ -82,8 +73,8 @@ impl SqliteStore {
 enum SqliteFault {
     #[error("the transaction was idle for too long, or the store is closed")]
     Ended,
-    #[error("another process has migrated the store since it was opened; restart")]
-    Replaced,
+    #[error(transparent)]
+    Migrated(#[from] Migrated),
 }
 
 impl From<SqliteFault> for StoreError {
@@ -95,19 +86,11 @@ impl From<SqliteFault> for StoreError {
 /// Work of a thread on its connection.
 type Job = Box<dyn FnOnce(&rusqlite::Connection) + Send>;
 
-/// The place where transactions run.
-enum Transactions {
-    /// On the next free thread, each as its jobs; `None` when the store is closed. Only one waits in the queue, so that
-    /// callers who gave up do not pile up while the disk hangs.
-    Threads(Option<queue::Sender<mpsc::Receiver<Job>>>),
-    /// On the thread of the caller, one after the other, in a database in memory.
-    #[cfg(any(test, fuzzing))]
-    Here(Arc<tokio::sync::Mutex<Mutex<rusqlite::Connection>>>),
-}
-
 /// Threads that have a connection each. They end when this is dropped.
 struct Threads {
-    transactions: Transactions,
+    /// A transaction goes to the next free thread, as its jobs; `None` when the store is closed. Only one waits in the
+    /// queue, so that callers who gave up do not pile up while the disk hangs.
+    transactions: Option<queue::Sender<mpsc::Receiver<Job>>>,
     /// Disconnected when all connections are closed.
     ended: Mutex<mpsc::Receiver<()>>,
 }
@@ -136,30 +119,24 @@ impl Threads {
             })?;
         }
         Ok(Self {
-            transactions: Transactions::Threads(Some(transactions)),
+            transactions: Some(transactions),
             ended: Mutex::new(ended),
         })
     }
 
-    /// Waits for a thread.
-    async fn take(&self) -> Result<Jobs> {
-        match &self.transactions {
-            Transactions::Threads(transactions) => {
-                let (jobs, waiting) = mpsc::channel();
-                let transactions = transactions.as_ref().ok_or(SqliteFault::Ended)?;
-                let sent = transactions.send(waiting).await;
-                sent.map_err(|_| SqliteFault::Ended)?;
-                Ok(Jobs::Sent(jobs))
-            }
-            #[cfg(any(test, fuzzing))]
-            Transactions::Here(sql) => Ok(Jobs::Here(Arc::clone(sql).lock_owned().await)),
-        }
+    /// Waits for a thread, which then does the jobs that are sent to it.
+    async fn take(&self) -> Result<mpsc::Sender<Job>> {
+        let (jobs, waiting) = mpsc::channel();
+        let transactions = self.transactions.as_ref().ok_or(SqliteFault::Ended)?;
+        let sent = transactions.send(waiting).await;
+        sent.map_err(|_| SqliteFault::Ended)?;
+        Ok(jobs)
     }
 }
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        self.transactions = Transactions::Threads(None);
+        self.transactions = None;
         // The last connection to close empties the write-ahead log into the file. A thread that hangs in the disk is
         // not waited for: the log is read at the next start.
         let ended = self.ended.get_mut();
@@ -177,29 +154,40 @@ fn roll_back(sql: &rusqlite::Connection) {
 
 #[async_trait]
 impl Engine for SqliteStore {
-    async fn begin(&self, _: &'static str, mode: Mode, pace: Pace) -> Result<Tx> {
-        let limit = Limit::of(pace, TIMEOUT);
-        let readers = match pace {
-            Pace::Request => &self.readers,
-            Pace::Command | Pace::Transfer => &self.slow_reader,
+    fn statements(&self) -> &'static Statements {
+        &schema::STATEMENTS
+    }
+
+    async fn begin(
+        &self,
+        isolation: Isolation,
+        deadline: Deadline,
+    ) -> Result<(Box<dyn Connection>, TimeLimit)> {
+        let limit = TimeLimit::new(deadline, TIMEOUT);
+        let readers = match deadline {
+            Deadline::Request => &self.readers,
+            Deadline::Command | Deadline::Transfer => &self.slow_reader,
         };
-        let (threads, begin) = match mode {
-            Mode::Single => (readers, ""),
-            Mode::Snapshot => (readers, "BEGIN DEFERRED"),
-            Mode::Write | Mode::Alone | Mode::Schema => (&self.writer, "BEGIN IMMEDIATE"),
-            Mode::Bare => (&self.writer, ""),
+        let (threads, begin) = match isolation {
+            Isolation::Single => (readers, ""),
+            Isolation::Snapshot => (readers, "BEGIN DEFERRED"),
+            Isolation::Write | Isolation::Exclusive | Isolation::Migration => {
+                (&self.writer, "BEGIN IMMEDIATE")
+            }
+            Isolation::NoTransaction => (&self.writer, ""),
         };
+        let reads = matches!(isolation, Isolation::Single | Isolation::Snapshot);
         let begun = async {
             let connection = SqliteConnection {
                 jobs: threads.take().await?,
                 has_begun: !begin.is_empty(),
-                reading: matches!(mode, Mode::Single | Mode::Snapshot).then(Arc::default),
+                reading: reads.then(Arc::default),
             };
             let begun = connection.call(move |sql| {
                 sql.execute_batch(begin)?;
-                let writes = matches!(mode, Mode::Write | Mode::Alone);
-                if writes && schema::version(sql)? != schema::SCHEMA.known() {
-                    return Err(SqliteFault::Replaced.into());
+                let writes = matches!(isolation, Isolation::Write | Isolation::Exclusive);
+                if writes && schema::version(sql)? != schema::STATEMENTS.schema.known() {
+                    return Err(SqliteFault::from(Migrated).into());
                 }
                 Ok(())
             });
@@ -209,25 +197,14 @@ impl Engine for SqliteStore {
         let connection = timeout_at(limit.end(), begun)
             .await
             .map_err(|_| TimedOut)??;
-        let seal = Arc::clone(&self.extensions.seal);
-        Ok(Tx::new(Box::new(connection), seal, limit))
+        Ok((Box::new(connection), limit))
     }
-
-    fn extensions(&self) -> &Extensions {
-        &self.extensions
-    }
-}
-
-/// The place where the jobs of a transaction are done.
-enum Jobs {
-    Sent(mpsc::Sender<Job>),
-    #[cfg(any(test, fuzzing))]
-    Here(tokio::sync::OwnedMutexGuard<Mutex<rusqlite::Connection>>),
 }
 
 /// A connection that nobody else has until this is dropped; uncommitted changes are rolled back then.
 struct SqliteConnection {
-    jobs: Jobs,
+    /// The jobs of its thread.
+    jobs: mpsc::Sender<Job>,
     /// Whether there is a transaction.
     has_begun: bool,
     /// Interrupts the running statement of a transaction that only reads.
@@ -242,10 +219,6 @@ impl Drop for SqliteConnection {
             if let Some(running) = &*running {
                 running.interrupt();
             }
-        }
-        #[cfg(any(test, fuzzing))]
-        if let Jobs::Here(sql) = &self.jobs {
-            roll_back(&sql.lock());
         }
     }
 }
@@ -276,55 +249,28 @@ impl SqliteConnection {
             }
             note(None);
         });
-        match &self.jobs {
-            Jobs::Sent(jobs) => jobs.send(job).map_err(|_| SqliteFault::Ended)?,
-            #[cfg(any(test, fuzzing))]
-            Jobs::Here(sql) => job(&sql.lock()),
-        }
+        self.jobs.send(job).map_err(|_| SqliteFault::Ended)?;
         answer.await.unwrap_or(Err(SqliteFault::Ended.into()))
     }
 }
 
 #[async_trait]
 impl Connection for SqliteConnection {
-    fn statements(&self) -> &'static Statements {
-        &schema::STATEMENTS
-    }
-
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
-        let (statement, params) = (own(sql), params.to_vec());
-        self.call(move |sql| {
-            let mut statement = sql.prepare_cached(&statement)?;
-            Ok(statement.execute(params_from_iter(params))? as u64)
-        })
-        .await
+        let (statement, params) = (sql.to_owned(), params.to_vec());
+        self.call(move |sql| statement::execute(sql, &statement, params))
+            .await
     }
 
     async fn rows(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
-        let (statement, params) = (own(sql), params.to_vec());
-        self.call(move |sql| {
-            let mut statement = sql.prepare_cached(&statement)?;
-            let columns = statement.column_names().map(str::to_owned);
-            let columns: Arc<[String]> = columns.collect();
-            let mut found = statement.query(params_from_iter(params))?;
-            let mut rows = Vec::new();
-            while let Some(row) = found.next()? {
-                let values = (0..columns.len()).map(|place| row.get(place));
-                let values = values.collect::<Result<_, _>>();
-                rows.push(Row {
-                    values: values
-                        .map_err(|_| StoreError::Broken("a column has a value of another type"))?,
-                    columns: Arc::clone(&columns),
-                });
-            }
-            Ok(rows)
-        })
-        .await
+        let (statement, params) = (sql.to_owned(), params.to_vec());
+        self.call(move |sql| statement::rows(sql, &statement, params))
+            .await
     }
 
     async fn batch(&mut self, sql: &str) -> Result<()> {
-        let statements = without_schema(sql);
-        self.call(move |sql| Ok(sql.execute_batch(&statements)?))
+        let statements = sql.to_owned();
+        self.call(move |sql| statement::batch(sql, &statements))
             .await
     }
 
@@ -333,39 +279,6 @@ impl Connection for SqliteConnection {
             true => self.batch("COMMIT").await,
             false => Ok(()),
         }
-    }
-}
-
-/// A statement with its parameters as SQLite numbers them, and its tables and functions without the name of the schema,
-/// which SQLite does not have.
-fn own(sql: &str) -> String {
-    without_schema(sql).replace('$', "?")
-}
-
-fn without_schema(sql: &str) -> String {
-    sql.replace("countersign.", "")
-}
-
-impl ToSql for Value {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Self::Null => ValueRef::Null,
-            Self::Integer(number) => ValueRef::Integer(*number),
-            Self::Text(text) => ValueRef::Text(text.as_bytes()),
-            Self::Bytes(bytes) => ValueRef::Blob(bytes),
-        }))
-    }
-}
-
-impl FromSql for Value {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        Ok(match value {
-            ValueRef::Null => Self::Null,
-            ValueRef::Integer(number) => Self::Integer(number),
-            ValueRef::Text(_) => value.as_str()?.into(),
-            ValueRef::Blob(bytes) => bytes.to_vec().into(),
-            ValueRef::Real(_) => return Err(FromSqlError::InvalidType),
-        })
     }
 }
 

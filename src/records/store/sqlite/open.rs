@@ -12,7 +12,7 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 
 use super::schema;
-use crate::records::store::{StoreError, open::OpenProblem, port::DiskFull};
+use crate::records::store::{StoreError, error::DiskFull, opening::OpenProblem};
 
 /// The time that one step waits for the lock of another process: less than callers wait for an answer.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(4);
@@ -44,7 +44,7 @@ pub(super) fn open(
     if !schema::is_ours(&writer)? {
         return Err(OpenProblem::OfAnotherProgram);
     }
-    let (found, known) = (schema::version(&writer)?, schema::SCHEMA.known());
+    let (found, known) = (schema::version(&writer)?, schema::STATEMENTS.schema.known());
     if found > known {
         return Err(OpenProblem::NewerSchema { found, known });
     }

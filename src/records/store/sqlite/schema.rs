@@ -2,14 +2,10 @@
 
 use rusqlite::Connection;
 
-use crate::records::store::sql::{Statements, schema::Schema, tables::STEPS};
+use crate::records::store::engine::{Schema, Statements};
 
-/// Marks a file as ours: `CtSo`.
+/// Marks a file as ours, as `schema.sql` writes it.
 const APPLICATION_ID: i32 = 0x4374_536f;
-
-/// The additions of SQLite to each step.
-const OWN: &[&str] = &["INSERT INTO meta (id) VALUES (lower(hex(randomblob(16))));
-    INSERT INTO sqlite_sequence (name, seq) VALUES ('changes', 1);"];
 
 /// The schema of the file: 0 for an empty one.
 pub(super) fn version(sql: &Connection) -> rusqlite::Result<i64> {
@@ -27,11 +23,8 @@ pub(super) fn is_ours(sql: &Connection) -> rusqlite::Result<bool> {
 }
 
 /// The tables.
-pub(super) const SCHEMA: Schema = Schema {
-    steps: STEPS,
-    own: OWN,
-    words: &[],
-    create: "PRAGMA application_id = 0x4374536f",
+const SCHEMA: Schema = Schema {
+    steps: &[include_str!("schema.sql")],
     exists: "SELECT 1 FROM pragma_user_version WHERE user_version > 0",
     version: "SELECT user_version AS version FROM pragma_user_version",
     set_version: "PRAGMA user_version = ",
@@ -49,7 +42,8 @@ pub(super) const STATEMENTS: Statements = Statements {
         INSERT INTO changes (at, kind, key)
         SELECT unixepoch(), value ->> 'kind', value ->> 'key' FROM json_each($1) ORDER BY key",
     feed: "SELECT seq AS position FROM sqlite_sequence WHERE name = 'changes'",
-    accepted: "marks",
+    accepted: "high_water_marks",
     skip_locked: "",
     wipe: "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)",
+    findings: "SELECT NULL AS finding WHERE false",
 };

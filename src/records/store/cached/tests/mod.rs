@@ -11,7 +11,7 @@ use std::{
 
 use super::*;
 use crate::records::store::record::{AccessToken, Consumer};
-use crate::records::store::{StoreError, feed::ChangeHub, tests::TestStore};
+use crate::records::store::{StoreError, double::TestStore, feed::ChangeHub};
 
 const START: UnixTime = UnixTime(1_000_000);
 
@@ -65,7 +65,7 @@ fn setup_with(settings: &CacheSettings) -> Setup {
     store.put_consumer(&Consumer::for_tests("c"));
     store.put_access_token(&token("t", "c"));
     let clock = Clock::manual(START);
-    let behind: Arc<dyn Store> = Arc::clone(&store) as _;
+    let behind = store.store();
     let cached = Arc::new(Cached::new(Arc::clone(&behind), settings, clock.clone()));
     let failed_logins = Arc::<Mutex<Vec<String>>>::default();
     let failed = Arc::clone(&failed_logins);
@@ -91,8 +91,10 @@ impl Setup {
     /// Reads of consumers and of tokens so far.
     fn reads(&self) -> (usize, usize) {
         (
-            self.store.calls_of("consumer"),
-            self.store.calls_of("access_token"),
+            self.store
+                .statements_with("FROM countersign.consumers WHERE key = $1"),
+            self.store
+                .statements_with("FROM countersign.access_tokens WHERE token = $1"),
         )
     }
 

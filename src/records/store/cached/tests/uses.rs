@@ -3,11 +3,11 @@
 use super::*;
 use crate::{
     oauth::SignatureMethod,
-    records::store::{
-        record::{ConsumerUse, Dialect},
-        sql::Consumers as _,
-    },
+    records::store::record::{ConsumerUse, Dialect},
 };
+
+const RECORD_USES: &str = "UPDATE countersign.access_tokens SET last_used_at";
+const RECORD_CONSUMER_USES: &str = "INSERT INTO countersign.consumer_uses";
 
 fn written(setup: &Setup) -> Option<UnixTime> {
     setup.store.access_token_of("t").unwrap().last_used_at
@@ -32,7 +32,7 @@ async fn uses_are_written_once_with_the_latest_time() {
     setup.cached.touch(&found, at(4));
     setup.cached.flush_uses().await.unwrap();
     assert_eq!(written(&setup), Some(at(4)));
-    assert_eq!(setup.store.calls_of("record_uses"), 2);
+    assert_eq!(setup.store.statements_with(RECORD_USES), 2);
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn many_uses_are_written_in_parts_and_all_of_them() {
         setup.cached.touch(&found, at(1));
     }
     setup.cached.flush_uses().await.unwrap();
-    assert_eq!(setup.store.calls_of("record_uses"), 3);
+    assert_eq!(setup.store.statements_with(RECORD_USES), 3);
     assert_eq!(
         setup.store.count("access_tokens WHERE last_used_at > 0"),
         12_000
@@ -156,7 +156,7 @@ async fn the_use_of_a_consumer_is_written_with_its_method_and_dialect() {
             setup.store.fail(false);
             setup.cached.flush_uses().await.unwrap();
             let keys = ["c".parse().unwrap()];
-            let uses = setup.store.consumer_uses(&keys).await.unwrap();
+            let uses = setup.store.store().consumer_uses(&keys).await.unwrap();
             let expected = ConsumerUse {
                 consumer: "c".parse().unwrap(),
                 last_used_at: at(later),
@@ -166,7 +166,7 @@ async fn the_use_of_a_consumer_is_written_with_its_method_and_dialect() {
             assert_eq!(uses, [expected]);
         }
     }
-    let written = setup.store.calls_of("record_consumer_uses");
+    let written = setup.store.statements_with(RECORD_CONSUMER_USES);
     setup.cached.flush_uses().await.unwrap();
-    assert_eq!(setup.store.calls_of("record_consumer_uses"), written);
+    assert_eq!(setup.store.statements_with(RECORD_CONSUMER_USES), written);
 }

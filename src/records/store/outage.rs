@@ -1,106 +1,19 @@
-//! The common parts of backends over a network: a thread with a runtime of its own for their connections, and how
-//! an outage begins, ends and is logged.
-//!
-//! Callers are on many runtimes, and some of these end before the store does, so connections cannot be on any of them.
+//! How an outage of a backend over a network begins, ends and is logged.
 
 use std::{
     error::Error as StdError,
-    io,
-    pin::Pin,
     sync::Arc,
-    thread,
     time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
-use thiserror::Error;
-use tokio::{
-    runtime::{Builder, Handle},
-    sync::oneshot,
-    task::JoinSet,
-    time::{Sleep, sleep},
-};
+use tokio::time::sleep;
 
-use super::{Result, StoreError};
+use super::error::{Result, StillDown, StoreError};
 use crate::{
     base::clock::{self, Clock, UnixTime},
     telemetry::causes::causes,
 };
-
-/// A thread that runs a runtime until this is dropped.
-pub(super) struct Remote {
-    handle: Handle,
-    /// Dropping it ends the thread.
-    _stop: oneshot::Sender<()>,
-}
-
-/// The store was closed.
-#[derive(Debug, Error)]
-#[error("the store's thread has ended")]
-struct Ended;
-
-impl Remote {
-    /// Starts the thread.
-    pub(super) fn start(name: &str) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let handle = runtime.handle().clone();
-        let (stop, stopped) = oneshot::channel();
-        thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || drop(runtime.block_on(stopped)))?;
-        Ok(Self {
-            handle,
-            _stop: stop,
-        })
-    }
-
-    /// The runtime of a test in its place.
-    #[cfg(test)]
-    pub(super) fn here() -> Self {
-        Self {
-            handle: Handle::current(),
-            _stop: oneshot::channel().0,
-        }
-    }
-
-    /// Runs `work` on the thread; dropping the future drops `work`.
-    pub(super) async fn run<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T>> + Send + 'static,
-    ) -> Result<T> {
-        let mut task = JoinSet::new();
-        task.spawn_on(work, &self.handle);
-        match task.join_next().await {
-            Some(Ok(result)) => result,
-            Some(Err(_)) | None => Err(StoreError::Unavailable(Box::new(Ended))),
-        }
-    }
-
-    /// The runtime of the thread.
-    pub(super) fn handle(&self) -> Handle {
-        self.handle.clone()
-    }
-
-    /// Starts `work`, which ends with the thread at the latest.
-    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.handle.spawn(work);
-    }
-}
-
-/// The result of `work`; `None` if `deadline` passes first.
-///
-/// `tokio::time::timeout` starts a timer each time. If no other timer ends earlier, that wakes the running thread by a
-/// system call. Moving an existing deadline costs nothing.
-pub(super) async fn before<T>(
-    deadline: Pin<&mut Sleep>,
-    work: impl Future<Output = T>,
-) -> Option<T> {
-    tokio::select! {
-        biased;
-        done = work => Some(done),
-        () = deadline => None,
-    }
-}
 
 /// Whether the engine answers. While it does not, requests fail at once and one task tries to reach it.
 pub(super) struct Outage {
@@ -110,15 +23,6 @@ pub(super) struct Outage {
 
 struct Down {
     began: Instant,
-    since: UnixTime,
-    cause: Arc<str>,
-}
-
-/// The engine did not answer before, and has not been reached since.
-#[derive(Debug, Error)]
-#[error("{engine} cannot be reached since {since}: {cause}")]
-pub(super) struct StillDown {
-    engine: &'static str,
     since: UnixTime,
     cause: Arc<str>,
 }

@@ -1,0 +1,59 @@
+//! The faults of a store.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::seal::Unopened;
+use crate::base::clock::UnixTime;
+
+/// A fault of the store: nothing is known about the record asked for, and nothing was changed, unless the
+/// store was just making the change durable when the caller stopped waiting for it.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The backend cannot be reached, is full, or is too slow.
+    #[error("the store is unavailable")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The backend returned something that is not a record of ours.
+    #[error("the store holds a broken record: {0}")]
+    Broken(&'static str),
+    /// A secret is sealed with a key that this process does not have.
+    #[error(transparent)]
+    Unopened(Arc<Unopened>),
+}
+
+/// The result of a use case.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+impl From<Unopened> for StoreError {
+    fn from(error: Unopened) -> Self {
+        Self::Unopened(error.into())
+    }
+}
+
+/// The engine did not answer before, and has not been reached since.
+#[derive(Debug, Error)]
+#[error("{engine} cannot be reached since {since}: {cause}")]
+pub(super) struct StillDown {
+    pub(super) engine: &'static str,
+    pub(super) since: UnixTime,
+    pub(super) cause: Arc<str>,
+}
+
+/// Whether this is one of many errors of an outage, whose beginning and end the store logs: to be logged at most for
+/// debugging.
+#[must_use]
+pub fn is_of_logged_outage(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<StillDown>())
+}
+
+/// The engine's disk takes no more.
+#[derive(Debug, Error)]
+#[error("the disk of the store is full, or fails")]
+pub(super) struct DiskFull(#[source] pub(super) Box<dyn std::error::Error + Send + Sync>);
+
+/// Whether the engine's disk takes no more.
+#[must_use]
+pub fn is_disk_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<DiskFull>())
+}
