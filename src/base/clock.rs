@@ -13,10 +13,6 @@ use std::{
 };
 
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
-use utoipa::openapi::{
-    KnownFormat, RefOr, SchemaFormat,
-    schema::{ObjectBuilder, Schema, Type},
-};
 
 pub use self::written::InvalidTime;
 use self::written::{LAST, rfc_3339};
@@ -24,16 +20,6 @@ use self::written::{LAST, rfc_3339};
 /// A point in time, in whole seconds since 1970-01-01 00:00:00 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct UnixTime(pub u64);
-
-impl utoipa::PartialSchema for UnixTime {
-    fn schema() -> RefOr<Schema> {
-        let text = ObjectBuilder::new().schema_type(Type::String);
-        let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
-        text.format(Some(format)).into()
-    }
-}
-
-impl utoipa::ToSchema for UnixTime {}
 
 impl UnixTime {
     /// This time plus `duration`, in whole seconds, at the latest the end of time.

@@ -1,15 +1,13 @@
 //! `consumer`: the life of a consumer.
 
-mod details;
-
 use std::{io, time::Duration};
 
 use clap::Subcommand;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use self::details::Details;
 use super::{
     context::{About as _, CommandError, Confirmation, Context, FilterArgs},
+    fields::{FieldArgs, OfConsumer},
     secret_arg::SecretArg,
 };
 use crate::{
@@ -17,6 +15,7 @@ use crate::{
     base::{names::ConsumerKey, secret::Secret},
     oauth::Deviation,
     operator::manage::{ManageError, check_secret, view},
+    provider::issue::callback,
     records::store::{port::RecordFilter, record::Consumer},
 };
 
@@ -40,7 +39,7 @@ pub(super) enum Command {
         #[command(flatten)]
         key: KeyArg,
         #[command(flatten)]
-        changes: Details<false>,
+        changes: FieldArgs<OfConsumer, false>,
     },
     /// Gives it a new secret and prints it
     RotateSecret {
@@ -78,7 +77,7 @@ pub(super) struct AddArgs {
     #[arg(long, allow_hyphen_values = true)]
     secret: Option<SecretArg>,
     #[command(flatten)]
-    details: Details<true>,
+    fields: FieldArgs<OfConsumer, true>,
 }
 
 /// A consumer by its key.
@@ -95,10 +94,10 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
         Command::Add(AddArgs {
             key,
             secret,
-            details,
+            fields,
         }) => {
-            details.warn(context);
-            let mut members = details.members()?;
+            let mut members = fields.members()?;
+            warn(context, &members);
             members.extend(key.map(|key| ("key".to_owned(), json!(key))));
             let empty = Deviation::EmptySecret.as_str();
             let accepted = members.get("accept").and_then(Value::as_array);
@@ -128,15 +127,11 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             key: KeyArg { key },
             changes,
         } => {
-            changes.warn(context);
             let members = changes.members()?;
-            if members.is_empty() {
-                let problem = "nothing to change is given; see countersign consumer update --help";
-                return Err(CommandError::usage(problem));
-            }
+            warn(context, &members);
             let manage = context.manage()?;
             let changed = manage.patch_consumer(actor, &key, None, &members);
-            shown(context, &changed.await?)
+            show(context, &changed.await?)
         }
         Command::RotateSecret {
             key: KeyArg { key },
@@ -144,7 +139,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             ..
         } => {
             let consumer = context.manage()?.end_grace(actor, &key, None).await?;
-            shown(context, &consumer)
+            show(context, &consumer)
         }
         Command::RotateSecret {
             key: KeyArg { key },
@@ -180,6 +175,21 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
     }
 }
 
+/// Warns of what is valid and unwise.
+fn warn(context: &Context, members: &Map<String, Value>) {
+    let items = |name| {
+        let items = members.get(name).and_then(Value::as_array);
+        items.into_iter().flatten().filter_map(Value::as_str)
+    };
+    for callback in items("callbacks") {
+        if let Ok(Some(warning)) = callback::check_registration(callback) {
+            context.warn(&format!("--callback {callback}: {warning}"));
+        }
+    }
+    let permissions = items("permissions").filter_map(|name| name.parse().ok());
+    context.warn_of_undeclared("--permission", &Vec::from_iter(permissions));
+}
+
 async fn set_enabled(
     context: &Context,
     key: &ConsumerKey,
@@ -187,10 +197,10 @@ async fn set_enabled(
 ) -> Result<String, CommandError> {
     let manage = context.manage()?;
     let set = manage.set_consumer_enabled(&context.actor, key, None, enabled);
-    shown(context, &set.await?)
+    show(context, &set.await?)
 }
 
-fn shown(context: &Context, consumer: &Consumer) -> Result<String, CommandError> {
+fn show(context: &Context, consumer: &Consumer) -> Result<String, CommandError> {
     Ok(context.show(&context.manage()?.view(consumer)))
 }
 

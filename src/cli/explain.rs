@@ -15,7 +15,7 @@ use super::{
     context::{About as _, CommandError, Output},
     output,
     request::RequestArgs,
-    secrets::{Lookup, SecretArgs, read_rsa_public_key},
+    secrets::{Lookup, SecretArgs, read_pem},
 };
 use crate::{
     oauth::RsaPublicKey,
@@ -89,14 +89,18 @@ impl ExplainArgs {
         let reading = Reading::new(request);
         let known = match reading.asked() {
             Some(asked) => {
-                let path = self.rsa_public_key.as_deref();
-                let rsa = read_rsa_public_key(path, RsaPublicKey::from_pem)?;
-                Ok(self.secrets.read(&asked, rsa, lookup, stdin)?)
+                let key = self.rsa_public_key.as_deref().map(read_rsa_public_key);
+                Ok(self.secrets.read(&asked, key.transpose()?, lookup, stdin)?)
             }
             None => Err(String::new()),
         };
         Ok(reading.explain(known, self.show_secrets))
     }
+}
+
+fn read_rsa_public_key(path: &Path) -> Result<RsaPublicKey, CommandError> {
+    let option = format!("--rsa-public-key {}", path.display());
+    RsaPublicKey::from_pem(&read_pem(path, &option)?).about(option)
 }
 
 /// Reads the request from a file, or from standard input for `-`.

@@ -9,6 +9,7 @@ pub mod context;
 pub mod demo;
 mod examples;
 pub mod explain;
+mod fields;
 pub mod health;
 pub mod output;
 pub mod password;

@@ -5,7 +5,7 @@ use std::{borrow::Cow, io};
 use rustix::termios::tcgetwinsize;
 use serde_json::Value;
 
-use crate::operator::manage;
+use crate::operator::manage::CONSUMER_FIELDS;
 
 /// A record: as one line of JSON, or a line for each field.
 pub fn record(record: &Value, as_json: bool) -> String {
@@ -33,7 +33,7 @@ fn fields(record: &Value) -> impl Iterator<Item = (&String, &Value)> {
 fn is_rare(name: &str) -> bool {
     const COMMON: [&str; 4] = ["name", "callbacks", "permissions", "dialect"];
 
-    let is_field = manage::fields().iter().any(|field| field.name == name);
+    let is_field = CONSUMER_FIELDS.iter().any(|field| field.name == name);
     is_field && !COMMON.contains(&name)
         || ["has_rsa_public_key", "previous_secret_until"].contains(&name)
 }

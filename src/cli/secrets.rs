@@ -9,7 +9,7 @@ use super::{
     secret_arg::SecretArg,
 };
 use crate::{
-    oauth::{RsaPublicKey, rsa::InvalidRsaKey},
+    oauth::RsaPublicKey,
     operator::explain::{Asked, KnownSecrets, find},
     records::{
         nonce::{self, NonceUse, settings::NonceScope},
@@ -99,17 +99,6 @@ pub(super) fn read_pem(path: &Path, about: &str) -> Result<String, CommandError>
     let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
     read.about("cannot be read").about(about)?;
     Ok(text)
-}
-
-/// Reads the file of `--rsa-public-key`, if it is given, as `parse` does.
-pub(super) fn read_rsa_public_key<T>(
-    path: Option<&Path>,
-    parse: impl FnOnce(&str) -> Result<T, InvalidRsaKey>,
-) -> Result<Option<T>, CommandError> {
-    let Some(path) = path else { return Ok(None) };
-    let option = format!("--rsa-public-key {}", path.display());
-    let key = parse(&read_pem(path, &option)?);
-    key.about(option).map(Some)
 }
 
 /// Finds secrets in the store of the configuration, opened on first use.

@@ -1,10 +1,11 @@
 //! `user`: local accounts.
 
 use clap::Subcommand;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::{
     context::{CommandError, Confirmation, Context, FilterArgs},
+    fields::{FieldArgs, OfUser},
     password::PasswordArgs,
 };
 use crate::{
@@ -29,7 +30,7 @@ pub(super) enum Command {
         #[command(flatten)]
         name: NameArg,
         #[command(flatten)]
-        changes: UpdateArgs,
+        changes: FieldArgs<OfUser, false>,
     },
     /// Sets a new password and ends the user's sessions
     Passwd {
@@ -60,9 +61,8 @@ pub(super) struct AddArgs {
     /// The name to log in with
     #[arg(value_name = "NAME", value_parser = registration::login_name)]
     name: String,
-    /// The name of the user on pages [default: the name]
-    #[arg(long, value_parser = registration::shown_name)]
-    display_name: Option<String>,
+    #[command(flatten)]
+    fields: FieldArgs<OfUser, true>,
     /// The id that the API sees, never used again [default: a random one]
     #[arg(long, allow_hyphen_values = true)]
     id: Option<UserId>,
@@ -70,41 +70,12 @@ pub(super) struct AddArgs {
     password: PasswordArgs,
 }
 
-#[derive(Debug, clap::Args)]
-#[group(required = true, multiple = true)]
-pub(super) struct UpdateArgs {
-    /// The name to log in with
-    #[arg(long = "name", value_name = "NAME", value_parser = registration::login_name)]
-    login_name: Option<String>,
-    /// The name of the user on pages
-    #[arg(long, value_parser = registration::shown_name)]
-    display_name: Option<String>,
-    /// Let pages show the name to log in with
-    #[arg(long, conflicts_with = "display_name")]
-    no_display_name: bool,
-}
-
-impl UpdateArgs {
-    /// The given fields, as a JSON Merge Patch (RFC 7396).
-    fn members(self) -> Map<String, Value> {
-        let display_name = match self.no_display_name {
-            true => Some(Value::Null),
-            false => self.display_name.map(Value::from),
-        };
-        let name = self.login_name.map(Value::from);
-        let members = [("name", name), ("display_name", display_name)].into_iter();
-        members
-            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-            .collect()
-    }
-}
-
 /// A user by name or id.
 #[derive(Debug, clap::Args)]
 pub(super) struct NameArg {
     /// The name to log in with, or the id
-    #[arg(allow_hyphen_values = true)]
-    name: String,
+    #[arg(value_name = "NAME", allow_hyphen_values = true)]
+    user: String,
 }
 
 pub(super) async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
@@ -120,21 +91,21 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             };
             context.list(page, |user| json!(user)).await
         }
-        Command::Show(NameArg { name }) => {
+        Command::Show(NameArg { user: name }) => {
             let user = context.manage()?.user(&name).await?;
             Ok(context.show(&user))
         }
         Command::Update {
-            name: NameArg { name },
+            name: NameArg { user: name },
             changes,
         } => {
+            let members = changes.members()?;
             let manage = context.manage()?;
             let id = manage.user(&name).await?.id;
-            let members = changes.members();
             let user = manage.patch_user(actor, &id, None, &members).await?;
             Ok(context.show(&user))
         }
-        Command::Sessions(NameArg { name }) => {
+        Command::Sessions(NameArg { user: name }) => {
             let manage = context.manage()?;
             let id = manage.user(&name).await?.id;
             let page = async |last: Option<&Session>, _| match last {
@@ -143,14 +114,14 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             };
             context.list(page, |session| json!(session)).await
         }
-        Command::EndSessions(NameArg { name }) => {
+        Command::EndSessions(NameArg { user: name }) => {
             let manage = context.manage()?;
             let id = manage.user(&name).await?.id;
             manage.end_sessions(actor, &id, None).await?;
             Ok(String::new())
         }
         Command::Passwd {
-            name: NameArg { name },
+            name: NameArg { user: name },
             password,
         } => {
             let manage = context.manage()?;
@@ -159,10 +130,10 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             manage.set_password(actor, &user, None, hash).await?;
             Ok(String::new())
         }
-        Command::Disable(NameArg { name }) => set_enabled(context, &name, false).await,
-        Command::Enable(NameArg { name }) => set_enabled(context, &name, true).await,
+        Command::Disable(NameArg { user: name }) => set_enabled(context, &name, false).await,
+        Command::Enable(NameArg { user: name }) => set_enabled(context, &name, true).await,
         Command::Remove {
-            name: NameArg { name },
+            name: NameArg { user: name },
             confirmation,
         } => {
             let manage = context.manage()?;
@@ -182,7 +153,10 @@ async fn add(args: AddArgs, context: &Context) -> Result<String, CommandError> {
     if !services::is_store_missing(&context.config) {
         context.manage()?.check_name(&args.name).await?;
     }
-    let mut user = manage::new_user(args.id, args.name, args.display_name, context.now)?;
+    let mut members = args.fields.members()?;
+    members.insert("name".to_owned(), args.name.into());
+    members.extend(args.id.map(|id| ("id".to_owned(), json!(id))));
+    let mut user = manage::new_user(members, context.now)?;
     user.password_hash = Some(args.password.hash(context, &user)?);
     context.manage()?.add_user(&context.actor, &user).await?;
     Ok(context.show(&user))

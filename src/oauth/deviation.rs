@@ -19,7 +19,6 @@ use thiserror::Error;
     strum::Display,
     strum::IntoStaticStr,
     strum::VariantArray,
-    utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

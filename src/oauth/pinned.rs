@@ -3,10 +3,6 @@
 use std::{fmt, str::FromStr};
 
 use thiserror::Error;
-use utoipa::openapi::{
-    RefOr,
-    schema::{ObjectBuilder, Schema, Type},
-};
 
 use super::{name::OAUTH_PREFIX, percent};
 
@@ -108,17 +104,6 @@ impl<'de> serde::Deserialize<'de> for Pinned {
         text.parse().map_err(serde::de::Error::custom)
     }
 }
-
-impl utoipa::PartialSchema for Pinned {
-    fn schema() -> RefOr<Schema> {
-        let text = ObjectBuilder::new().schema_type(Type::String);
-        let text = text.max_length(Some(MAX_PINNED_BYTES));
-        let pattern = "^(?!oauth_)(?:[!-$&-<>-~]|%[0-9A-Fa-f]{2})+=(?:[!-$&-~]|%[0-9A-Fa-f]{2})*$";
-        text.pattern(Some(pattern)).into()
-    }
-}
-
-impl utoipa::ToSchema for Pinned {}
 
 #[cfg(test)]
 mod tests {

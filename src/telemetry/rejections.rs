@@ -14,7 +14,7 @@ const KEPT: usize = 1_000;
 const MAX_TEXT: usize = 256;
 
 /// A call that was rejected or failed, or that enforcing would reject. Serde writes the members of `/v1/rejections`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Rejection {
     /// Its number among all rejections of this process.
     #[serde(skip)]

@@ -186,8 +186,8 @@ impl Accounts {
         }));
         let consumer = manage.register_consumer(&actor, members, None).await?;
         let password = Secret::from(random::identifier()?);
-        let shown = Some("Ada Lovelace".to_owned());
-        let mut user = manage::new_user(None, USER.to_owned(), shown, services.clock.now())?;
+        let members = view::members(&json!({ "name": USER, "display_name": "Ada Lovelace" }));
+        let mut user = manage::new_user(members, services.clock.now())?;
         user.password_hash = Some(password::hash(&password)?);
         manage.add_user(&actor, &user).await?;
         let token = manage.issue_token(&actor, &consumer, &user, Vec::new());

@@ -31,7 +31,9 @@ use crate::{
         secret::Secret,
     },
     oauth::Deviation,
-    operator::manage::{InvalidInput, check_members, check_secret, view},
+    operator::manage::{
+        CONSUMER_FIELDS, InvalidInput, USER_FIELDS, check_members, check_secret, view,
+    },
     provider::{
         issue::registration::{self, InvalidText},
         login::password::{self, UnusableHash},
@@ -98,7 +100,7 @@ pub(super) enum LineError {
     #[error("previous_secret and previous_secret_until need each other")]
     HalfPreviousSecret,
     #[error("{}", .0.detail)]
-    Consumer(#[from] InvalidInput),
+    Member(#[from] InvalidInput),
     #[error("rsa_only needs rsa_public_key")]
     CannotSign,
     #[error(
@@ -106,8 +108,8 @@ pub(super) enum LineError {
          line and let the consumer sign without a token, where access has application"
     )]
     NoUser,
-    #[error("{0}: {1}")]
-    Text(&'static str, InvalidText),
+    #[error("token: {0}")]
+    Token(#[from] InvalidText),
     #[error("password_hash {0}; leave it out and set a password")]
     PasswordHash(#[from] UnusableHash),
     #[error("{0}: {1}")]
@@ -236,7 +238,7 @@ fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
     if previous.is_some() != until.is_some() {
         return Err(LineError::HalfPreviousSecret);
     }
-    check_members(&mut members)?;
+    check_members(CONSUMER_FIELDS, &mut members)?;
     // A mistyped name of the secret is reported as unknown, which says more than that the secret is missing.
     let read: Consumer = read(members)?;
     let empty = || may_be_empty.then(|| Secret::from(""));
@@ -253,14 +255,11 @@ fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
 
 fn user(mut members: Map<String, Value>) -> Result<User, LineError> {
     let hash = members.remove("password_hash").map(text).transpose()?;
+    check_members(USER_FIELDS, &mut members)?;
     let user = User {
         password_hash: hash.map(Secret::from),
         ..read(members)?
     };
-    registration::login_name(&user.name).map_err(|error| LineError::Text("name", error))?;
-    if let Some(name) = &user.display_name {
-        registration::shown_name(name).map_err(|error| LineError::Text("display_name", error))?;
-    }
     if let Some(hash) = &user.password_hash {
         password::check_usable(hash)?;
     }
@@ -281,7 +280,7 @@ fn token(mut members: Map<String, Value>) -> Result<AccessToken, LineError> {
 }
 
 fn checked_token(token: String) -> Result<String, LineError> {
-    registration::token(&token).map_err(|error| LineError::Text("token", error))?;
+    registration::token(&token)?;
     Ok(token)
 }
 

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::line::{Defaults, Head, LineError, VERSION, name_of, record};
 use crate::{
     cli::progress::Progress,
-    operator::manage::{Kind, distinct_members, fields},
+    operator::manage::{CONSUMER_FIELDS, FieldKind, USER_FIELDS, distinct_members},
     records::store::transfer::{Numbered, Origin},
 };
 
@@ -265,10 +265,11 @@ fn columns(header: &StringRecord, map: &[Mapping]) -> Result<Vec<(String, usize)
 
 /// A cell as the JSON value of its member.
 fn value(member: &str, cell: &str) -> Result<Value, LineError> {
-    let field = fields().iter().find(|field| field.name == member);
+    let mut fields = CONSUMER_FIELDS.iter().chain(USER_FIELDS);
+    let field = fields.find(|field| field.name == member);
     match field.map(|field| &field.kind) {
-        Some(Kind::List) => Ok(cell.split_whitespace().collect()),
-        kind if member == "enabled" || matches!(kind, Some(Kind::Flag)) => {
+        Some(FieldKind::List(_)) => Ok(cell.split_whitespace().collect()),
+        kind if member == "enabled" || matches!(kind, Some(FieldKind::Flag)) => {
             match &*cell.to_ascii_lowercase() {
                 "true" | "t" | "yes" | "y" | "1" => Ok(true.into()),
                 "false" | "f" | "no" | "n" | "0" => Ok(false.into()),

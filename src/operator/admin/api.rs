@@ -1,7 +1,6 @@
 //! The admin API: JSON under `/v1/`, over the use cases of [`crate::operator::manage`].
 
 mod input;
-mod openapi;
 mod operations;
 mod problem;
 mod records;
@@ -13,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use self::{
     input::{Page, Query},
-    operations::{Act, OPERATIONS, Operation, allow},
+    operations::{DOCUMENT, OPERATIONS, allow},
     problem::ApiError,
 };
 use super::{Admin, Backend, tokens::TokenKind};
@@ -41,11 +40,7 @@ pub(super) async fn respond(
     }
 }
 
-async fn answer(
-    admin: &Admin,
-    backend: &Backend,
-    request: &mut Request<RequestBody>,
-) -> Result<OwnResponse, ApiError> {
+async fn answer(admin: &Admin, backend: &Backend, request: &mut Request<RequestBody>) -> ApiResult {
     let peer = request.body().caller().peer;
     let gate = admin.control.gate();
     let kind = gate.authenticate(&backend.tokens, request.headers(), peer.address)?;
@@ -60,9 +55,9 @@ async fn answer(
         &Method::HEAD => Method::GET,
         method => method.clone(),
     };
-    let place = found.iter().position(|(one, _)| one.method == method);
-    let place = place.ok_or_else(|| ApiError::Method(allow(&found)))?;
-    let (operation, segment) = found.swap_remove(place);
+    let index = found.iter().position(|(one, _)| one.method == method);
+    let index = index.ok_or_else(|| ApiError::Method(allow(&found)))?;
+    let (operation, segment) = found.swap_remove(index);
     if operation.writes() && kind == TokenKind::Read {
         return Err(ApiError::ReadOnly);
     }
@@ -72,7 +67,7 @@ async fn answer(
         .flat_map(list)
         .map(|tag| String::from_utf8_lossy(tag).into_owned())
         .collect();
-    let call = Call {
+    let mut call = Call {
         admin,
         backend,
         actor: actor(kind, peer),
@@ -84,8 +79,11 @@ async fn answer(
             .contains_key(header::IF_MATCH)
             .then_some(conditions),
     };
-    call.act(operation).await
+    (operation.action)(&mut call).await
 }
+
+/// The response to a call.
+type ApiResult = Result<OwnResponse, ApiError>;
 
 /// The operator who sent a request, for the audit record.
 fn actor(kind: TokenKind, peer: Peer) -> Actor {
@@ -117,32 +115,9 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    async fn act(mut self, operation: &Operation) -> Result<OwnResponse, ApiError> {
-        match operation.act {
-            Act::ListConsumers => self.list_consumers().await,
-            Act::RegisterConsumer => self.register_consumer().await,
-            Act::ShowConsumer => self.show_consumer().await,
-            Act::ChangeConsumer => self.change_consumer().await,
-            Act::RemoveConsumer => self.remove_consumer().await,
-            Act::RotateSecret => self.rotate_secret().await,
-            Act::EndGrace => self.end_grace().await,
-            Act::ListUsers => self.list_users().await,
-            Act::AddUser => self.add_user().await,
-            Act::ShowUser => self.show_user().await,
-            Act::ChangeUser => self.change_user().await,
-            Act::RemoveUser => self.remove_user().await,
-            Act::SetPassword => self.set_password().await,
-            Act::ListSessions => self.list_sessions().await,
-            Act::EndSessions => self.end_sessions().await,
-            Act::ListTokens => self.list_tokens().await,
-            Act::IssueToken => self.issue_token().await,
-            Act::RevokeTokens => self.revoke_tokens().await,
-            Act::ShowToken => self.show_token().await,
-            Act::RevokeToken => self.revoke_token().await,
-            Act::ListRejections => self.list_rejections(),
-            Act::Explain => self.explain().await,
-            Act::DescribeApi => Ok(written(200, openapi::document())),
-        }
+    #[expect(clippy::unused_async, reason = "as the other actions")]
+    async fn describe_api(&self) -> ApiResult {
+        Ok(json_text(200, DOCUMENT))
     }
 
     /// Whether a record with this tag is the one that the request is for.
@@ -166,13 +141,16 @@ fn tag(record: &impl Serialize) -> String {
 }
 
 /// A response with this body.
-fn written(status: u16, body: impl Serialize) -> OwnResponse {
-    let body = json!(body).to_string();
-    OwnResponse::new(status, "application/json", body, Verdict::Page).never_stored()
+fn json_response(status: u16, body: impl Serialize) -> OwnResponse {
+    json_text(status, json!(body).to_string())
+}
+
+fn json_text(status: u16, text: impl Into<bytes::Bytes>) -> OwnResponse {
+    OwnResponse::new(status, "application/json", text, Verdict::Page).never_stored()
 }
 
 /// The response to a change that leaves nothing to show.
-fn done() -> OwnResponse {
+fn no_content() -> OwnResponse {
     OwnResponse {
         status: 204,
         fields: Vec::new(),
@@ -182,8 +160,8 @@ fn done() -> OwnResponse {
     .never_stored()
 }
 
-/// The place of a record.
-fn place(collection: &str, name: &str) -> String {
+/// The URL of a record.
+fn record_url(collection: &str, name: &str) -> String {
     format!("/v1/{collection}/{}", percent::encode(name.as_bytes()))
 }
 
@@ -199,5 +177,5 @@ fn paged<T>(
     records.truncate(page.limit as usize);
     let next = records.last().filter(|_| has_more).map(next);
     let items: Vec<Value> = records.iter().map(view).collect();
-    written(200, json!({ "items": items, "next": next }))
+    json_response(200, json!({ "items": items, "next": next }))
 }

@@ -375,7 +375,7 @@ fn examine(
 }
 
 /// An explanation as a front shows it. The expected signature is not in it.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize)]
 pub struct View {
     /// Every signed pair, decoded, in the order of the request.
     pub parameters: Vec<[String; 2]>,

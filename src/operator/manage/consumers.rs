@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Actor, Change, InvalidInput, ManageError, Management, Watched, check_members,
+    Actor, CONSUMER_FIELDS, Change, InvalidInput, ManageError, Management, Watched, check_members,
     input::{merged, read},
     view,
 };
@@ -328,7 +328,7 @@ pub fn patched(
 ) -> Result<Consumer, ManageError> {
     const FIXED: [&str; 3] = ["key", "created_at", "previous_secret_until"];
 
-    check_members(&mut members)?;
+    check_members(CONSUMER_FIELDS, &mut members)?;
     for items in members.values_mut().filter_map(Value::as_array_mut) {
         let mut distinct = Vec::new();
         items.retain(|item| {

@@ -1,151 +1,204 @@
-//! The fields of a consumer that operators write, as its type describes them. The options of the command line, the
-//! columns of CSV, the forms and facts of the console and the schemas of the admin API are made from these.
+//! The fields of consumers and users that operators write, one row each. The options of the command line, the columns of
+//! CSV, the forms and facts of the console and the schemas of the admin API follow from the rows.
 
-use std::sync::LazyLock;
+use std::str::FromStr;
 
-use serde_json::{Map, Value, json};
-use utoipa::PartialSchema as _;
+use serde_json::{Map, Value};
 
 use super::InvalidInput;
 use crate::{
     base::names::Permission,
     oauth::{Deviation, Pinned},
     provider::issue::{callback, registration},
-    records::store::record::{BodyHash, Consumer, Dialect},
     wire::web_page::web_page,
 };
 
-/// A field of a consumer.
+/// A field of a record.
 #[derive(Debug)]
-pub struct Field {
+pub struct RecordField {
     /// The name of the member and of the column.
-    pub name: String,
+    pub name: &'static str,
     /// The name as people read it.
-    pub label: String,
-    /// The name of its option on the command line; a list has the name of one item.
-    pub option: String,
-    /// The name of its value in help texts.
-    pub value_name: String,
-    /// The name of the option that takes it away.
-    pub removal: String,
-    /// What it is, in a sentence without its full stop.
-    pub help: String,
-    /// What it holds.
-    pub kind: Kind,
-    /// Every consumer has it.
+    pub label: &'static str,
+    /// The description, a sentence without its full stop.
+    pub help: &'static str,
+    /// The kind of its value.
+    pub kind: FieldKind,
+    /// Every record has it.
     pub is_needed: bool,
+    /// The schema of a text, or of an item of a list, in the OpenAPI document.
+    pub schema: &'static str,
+    /// Checks a text, or an item of a list, and returns it as it is stored; the error is what is wrong with it.
+    pub check: fn(&str) -> Result<String, String>,
 }
 
-/// What a field holds.
+/// The kind of the value of a field.
 #[derive(Debug)]
-pub enum Kind {
+pub enum FieldKind {
     /// One line, or nothing.
     Text,
     /// The text of a file, or nothing.
     File,
-    /// Words, each once.
-    List,
+    /// Words, each once; with the name of one.
+    List(&'static str),
     /// Yes or no.
     Flag,
     /// One of these words, or nothing.
-    Choice(Vec<String>),
+    Choice(&'static [&'static str]),
 }
 
-/// The fields that forms and options write, in the order of the type. The others are changed in other ways.
-pub fn fields() -> &'static [Field] {
-    const OTHERS: [&str; 4] = ["key", "enabled", "created_at", "previous_secret_until"];
+/// A text that pages show.
+const TEXT: RecordField = RecordField {
+    name: "",
+    label: "",
+    help: "",
+    kind: FieldKind::Text,
+    is_needed: false,
+    schema: "ShownText",
+    check: |text| reason(registration::shown_name(text)),
+};
 
-    static FIELDS: LazyLock<Vec<Field>> = LazyLock::new(|| {
-        let schema = json!(Consumer::schema());
-        let members = schema["properties"].as_object().into_iter().flatten();
-        let members = members.filter(|(name, _)| !OTHERS.contains(&name.as_str()));
-        members
-            .map(|(name, schema)| Field::new(name, schema))
-            .collect()
-    });
-    &FIELDS
+/// The fields of a consumer, in the order of its members. `key`, `enabled` and the secrets are changed in other ways.
+pub const CONSUMER_FIELDS: &[RecordField] = &[
+    RecordField {
+        name: "name",
+        label: "Name",
+        help: "Its name on the consent page",
+        is_needed: true,
+        ..TEXT
+    },
+    RecordField {
+        name: "callbacks",
+        label: "Callbacks",
+        help: "The places to send users after deciding: absolute URIs, or oob",
+        kind: FieldKind::List("callback"),
+        schema: "Callback",
+        check: |text| reason(callback::check_registration(text).map(|_| text)),
+        ..TEXT
+    },
+    RecordField {
+        name: "permissions",
+        label: "Permissions",
+        help: "The permissions that it may ask for",
+        kind: FieldKind::List("permission"),
+        schema: "Permission",
+        check: parsed::<Permission>,
+        ..TEXT
+    },
+    RecordField {
+        name: "dialect",
+        label: "Dialect",
+        help: "The base string with which it signs protected calls; without one it follows signature.default_dialect",
+        kind: FieldKind::Choice(&["rfc5849", "legacy"]),
+        schema: "Dialect",
+        ..TEXT
+    },
+    RecordField {
+        name: "description",
+        label: "Description",
+        help: "Its description on the consent page",
+        ..TEXT
+    },
+    RecordField {
+        name: "website",
+        label: "Website",
+        help: "Its web page, to which the consent page links",
+        schema: "WebPage",
+        check: |text| reason(web_page(text)),
+        ..TEXT
+    },
+    RecordField {
+        name: "rsa_public_key",
+        label: "RSA public key",
+        help: "Its public key for the RSA methods, as PEM",
+        kind: FieldKind::File,
+        schema: "RsaPublicKey",
+        check: |text| reason(registration::rsa_public_key(text)),
+        ..TEXT
+    },
+    RecordField {
+        name: "rsa_only",
+        label: "RSA only",
+        help: "Accept only the RSA methods from it, never its secret",
+        kind: FieldKind::Flag,
+        ..TEXT
+    },
+    RecordField {
+        name: "accept",
+        label: "Accept",
+        help: "The deviations from RFC 5849 that it is allowed: callback_absent, repeats_once, key_without_ampersand, \
+               empty_secret or hash_unencoded. The documentation says what each of them risks",
+        kind: FieldKind::List("accept"),
+        schema: "Deviation",
+        check: parsed::<Deviation>,
+        ..TEXT
+    },
+    RecordField {
+        name: "pinned",
+        label: "Pinned",
+        help: "The signed parameters that its calls to the API have to have, each NAME=VALUE with escapes as in a query; \
+               several values of one name are alternatives",
+        kind: FieldKind::List("pinned"),
+        schema: "Pinned",
+        check: parsed::<Pinned>,
+        ..TEXT
+    },
+    RecordField {
+        name: "body_hash",
+        label: "Body hash",
+        help: "Required: a body that is not a form needs an oauth_body_hash in its calls to the API, whatever the \
+               operation says",
+        kind: FieldKind::Choice(&["optional", "required"]),
+        schema: "BodyHash",
+        ..TEXT
+    },
+    RecordField {
+        name: "enforce",
+        label: "Enforce",
+        help: "Enforce its calls even where the configuration only observes",
+        kind: FieldKind::Flag,
+        ..TEXT
+    },
+];
+
+/// The fields of a user, in the order of its members. `id`, `enabled` and the password are changed in other ways.
+pub const USER_FIELDS: &[RecordField] = &[
+    RecordField {
+        name: "name",
+        label: "Login name",
+        help: "The name to log in with, unique without regard to ASCII case",
+        is_needed: true,
+        check: |text| reason(registration::login_name(text)),
+        ..TEXT
+    },
+    RecordField {
+        name: "display_name",
+        label: "Shown as",
+        help: "The name of the user on pages; without one the name to log in with",
+        ..TEXT
+    },
+];
+
+fn reason<T: Into<String>, E: ToString>(checked: Result<T, E>) -> Result<String, String> {
+    checked.map(Into::into).map_err(|error| error.to_string())
 }
 
-impl Field {
-    /// Members of other kinds are not supported: a number, or an enum whose words are not read here.
-    fn new(name: &str, schema: &Value) -> Self {
-        let kind = match (name, schema["type"].as_str()) {
-            ("rsa_public_key", _) => Kind::File,
-            (_, Some("array")) => Kind::List,
-            (_, Some("boolean")) => Kind::Flag,
-            _ if schema.get("oneOf").is_some() => {
-                let mut described = match name {
-                    "body_hash" => json!(BodyHash::schema()),
-                    _ => json!(Dialect::schema()),
-                };
-                let words = described["enum"].take();
-                let words = words.as_array().into_iter().flatten();
-                Kind::Choice(words.filter_map(Value::as_str).map(str::to_owned).collect())
-            }
-            _ => Kind::Text,
-        };
-        let described = schema["description"].as_str();
-        let described = described.or_else(|| schema["oneOf"][0]["description"].as_str());
-        let help = described.unwrap_or_default().trim_end_matches('.');
-        let words = name.strip_prefix("rsa_").map(|rest| format!("RSA {rest}"));
-        let words = words.unwrap_or(name.to_owned()).replace('_', " ");
-        let mut letters = words.chars();
-        let first = letters.next().map(|first| first.to_ascii_uppercase());
-        let dashed = name.replace('_', "-");
-        let option = match kind {
-            Kind::List => dashed.trim_end_matches('s'),
-            _ => &dashed,
-        };
-        Self {
-            name: name.to_owned(),
-            label: first.into_iter().chain(letters).collect(),
-            value_name: match kind {
-                Kind::File => "FILE".to_owned(),
-                _ => option.to_uppercase(),
-            },
-            option: option.to_owned(),
-            removal: format!("no-{dashed}"),
-            help: help.replace('`', ""),
-            kind,
-            is_needed: schema["type"] == "string",
-        }
-    }
+fn parsed<T: FromStr<Err: ToString>>(text: &str) -> Result<String, String> {
+    reason(text.parse::<T>().map(|_| text))
+}
 
-    /// Checks a text of this field, and returns it as it is kept.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn checked(&self, text: &str) -> Result<String, String> {
-        let same = || text.to_owned();
-        match (&*self.name, &self.kind) {
-            ("callbacks", _) => callback::check_registration(text)
-                .map(|_| same())
-                .map_err(|error| error.to_string()),
-            ("permissions", _) => text
-                .parse()
-                .map(|_: Permission| same())
-                .map_err(|error| error.to_string()),
-            ("accept", _) => text
-                .parse()
-                .map(|_: Deviation| same())
-                .map_err(|error| error.to_string()),
-            ("pinned", _) => text
-                .parse()
-                .map(|_: Pinned| same())
-                .map_err(|error| error.to_string()),
-            ("website", _) => web_page(text).map_err(|error| error.to_string()),
-            ("rsa_public_key", _) => {
-                registration::rsa_public_key(text).map_err(|error| error.to_string())
-            }
-            // Its type has these words alone.
-            (_, Kind::Choice(_)) => Ok(same()),
-            _ => registration::shown_name(text).map_err(|error| error.to_string()),
+impl RecordField {
+    /// The name of its option on the command line; a list has the name of one item.
+    pub fn option(&self) -> String {
+        match self.kind {
+            FieldKind::List(item) => item.to_owned(),
+            _ => self.name.replace('_', "-"),
         }
     }
 
     /// A value of this field as the lines of a text; empty if there is none.
-    pub fn text(&self, value: Option<&Value>) -> String {
-        match value {
+    pub fn text(&self, members: &Map<String, Value>) -> String {
+        match members.get(self.name) {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Array(items)) => {
                 let lines = items.iter().filter_map(Value::as_str);
@@ -159,34 +212,37 @@ impl Field {
     /// The value that the lines of a text hold.
     pub fn value(&self, text: &str) -> Value {
         match self.kind {
-            Kind::List => text.split_ascii_whitespace().collect(),
-            Kind::Flag => (!text.is_empty()).into(),
+            FieldKind::List(_) => text.split_ascii_whitespace().collect(),
+            FieldKind::Flag => (!text.is_empty()).into(),
             _ if text.is_empty() && !self.is_needed => Value::Null,
             _ => text.into(),
         }
     }
 }
 
-/// Checks the members of a consumer beyond their types, and writes each as it is kept.
+/// Checks the members of a record beyond their types, and writes each as it is stored.
 ///
 /// # Errors
 /// [`InvalidInput`]
-pub fn check_members(members: &mut Map<String, Value>) -> Result<(), InvalidInput> {
-    for field in fields() {
-        let name = &field.name;
-        match members.get_mut(name) {
-            Some(Value::String(text)) => {
-                let checked = field
-                    .checked(text)
+pub fn check_members(
+    fields: &[RecordField],
+    members: &mut Map<String, Value>,
+) -> Result<(), InvalidInput> {
+    for field in fields {
+        let name = field.name;
+        match (members.get_mut(name), &field.kind) {
+            (Some(Value::String(text)), FieldKind::Text | FieldKind::File) => {
+                let checked = (field.check)(text)
                     .map_err(|problem| InvalidInput::member(name, format!("{name}: {problem}")));
                 *text = checked?;
             }
-            Some(Value::Array(items)) => {
+            (Some(Value::Array(items)), FieldKind::List(item)) => {
                 let texts = items.iter().enumerate();
-                for (place, text) in texts.filter_map(|(at, item)| Some((at, item.as_str()?))) {
-                    field.checked(text).map_err(|problem| {
-                        let detail = format!("{} {text:?}: {problem}", field.option);
-                        InvalidInput::member(&format!("{name}/{place}"), detail)
+                for (index, text) in texts.filter_map(|(index, text)| Some((index, text.as_str()?)))
+                {
+                    (field.check)(text).map_err(|problem| {
+                        let detail = format!("{item} {text:?}: {problem}");
+                        InvalidInput::member(&format!("{name}/{index}"), detail)
                     })?;
                 }
             }
@@ -195,4 +251,73 @@ pub fn check_members(members: &mut Map<String, Value>) -> Result<(), InvalidInpu
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        base::clock::UnixTime,
+        operator::manage::{new_user, view},
+        records::store::record::{Consumer, User},
+    };
+
+    fn names(fields: &[RecordField]) -> Vec<&str> {
+        fields.iter().map(|field| field.name).collect()
+    }
+
+    /// The members of a record but for these.
+    fn members_without(record: &impl serde::Serialize, others: &[&str]) -> Vec<String> {
+        let members = view::members(record).into_iter().map(|(name, _)| name);
+        members.filter(|name| !others.contains(&&**name)).collect()
+    }
+
+    #[test]
+    fn the_rows_are_the_members_of_the_records_with_values_of_their_kind() {
+        let consumer = Consumer::for_tests("c");
+        let others = ["key", "enabled", "created_at", "previous_secret_until"];
+        let members = members_without(&consumer, &others);
+        assert_eq!(names(CONSUMER_FIELDS), members);
+        let name = Map::from_iter([("name".to_owned(), json!("alice"))]);
+        let user = new_user(name, UnixTime(1)).unwrap();
+        let members = members_without(&user, &["id", "enabled", "created_at"]);
+        assert_eq!(names(USER_FIELDS), members);
+        for (fields, record) in [
+            (CONSUMER_FIELDS, json!(consumer)),
+            (USER_FIELDS, json!(user)),
+        ] {
+            let is_read = |field: &RecordField, value: Value| {
+                let mut changed = record.clone();
+                changed[field.name] = value;
+                match record.get("key") {
+                    Some(_) => serde_json::from_value::<Consumer>(changed).is_ok(),
+                    None => serde_json::from_value::<User>(changed).is_ok(),
+                }
+            };
+            for field in fields {
+                let is_read = |value| is_read(field, value);
+                let has_null = matches!(
+                    field.kind,
+                    FieldKind::Text | FieldKind::File | FieldKind::Choice(_)
+                );
+                assert_eq!(
+                    is_read(Value::Null),
+                    has_null && !field.is_needed,
+                    "{field:?}"
+                );
+                let (values, wrong) = match field.kind {
+                    FieldKind::Text | FieldKind::File => (vec![json!("a")], json!(["a"])),
+                    FieldKind::List(_) => (vec![json!([])], json!("a")),
+                    FieldKind::Flag => (vec![json!(true)], json!("true")),
+                    FieldKind::Choice(words) => {
+                        (words.iter().map(|word| json!(word)).collect(), json!("a"))
+                    }
+                };
+                assert!(!is_read(wrong), "{field:?}");
+                assert!(values.into_iter().all(is_read), "{field:?}");
+            }
+        }
+    }
 }

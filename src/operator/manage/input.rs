@@ -11,7 +11,7 @@ use serde_path_to_error::{Path, Segment};
 use thiserror::Error;
 
 /// A mistake in a member.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Error)]
 #[error("{pointer}{}{detail}", if .pointer.is_empty() { "" } else { ": " })]
 pub struct InvalidInput {
     /// The place of the member, as a JSON Pointer (RFC 6901).

@@ -26,7 +26,7 @@ use thiserror::Error;
 
 pub use self::{
     consumers::{check_secret, patched},
-    fields::{Field, Kind, check_members, fields},
+    fields::{CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, check_members},
     input::{InvalidInput, distinct_members, members, read},
     users::new_user,
 };

@@ -3,12 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Actor, Change, InvalidInput, ManageError, Management, Watched,
+    Actor, Change, InvalidInput, ManageError, Management, USER_FIELDS, Watched, check_members,
     input::{merged, read},
 };
 use crate::{
     base::{clock::UnixTime, names::UserId, random, secret::Secret},
-    provider::issue::registration,
     records::store::{
         port::{Added, Guard, RecordFilter},
         record::{Session, User},
@@ -16,54 +15,47 @@ use crate::{
     telemetry::audit::CommandRecord,
 };
 
-/// An enabled account that is not in the store yet and has no password. The id is random unless given.
+/// An account with these members, which is not in the store yet and has no password. The id is random unless given.
 ///
 /// # Errors
-/// The random generator fails.
-pub fn new_user(
-    id: Option<UserId>,
-    name: String,
-    display_name: Option<String>,
-    now: UnixTime,
-) -> Result<User, ManageError> {
-    Ok(User {
+/// [`ManageError::Invalid`], or the random generator fails.
+pub fn new_user(mut members: Map<String, Value>, now: UnixTime) -> Result<User, ManageError> {
+    #[derive(serde::Deserialize)]
+    struct Id {
+        id: Option<UserId>,
+    }
+
+    let id = members.remove("id").unwrap_or_default();
+    let Id { id } = read(json!({ "id": id }))?;
+    if !members.contains_key("name") {
+        return Err(InvalidInput::member("name", "a name is needed").into());
+    }
+    let user = User {
         id: id.map_or_else(random::name, Ok)?,
-        name,
-        display_name,
+        name: String::new(),
+        display_name: None,
         password_hash: None,
         enabled: true,
         created_at: now,
+    };
+    patched(&user, members)
+}
+
+/// A user after a JSON Merge Patch (RFC 7396); id and password stay. Only what is given is checked.
+fn patched(user: &User, mut members: Map<String, Value>) -> Result<User, ManageError> {
+    check_members(USER_FIELDS, &mut members)?;
+    Ok(User {
+        password_hash: user.password_hash.clone(),
+        ..merged(user, members, &["id", "created_at"])?
     })
 }
 
 impl Management {
-    /// An account with these members, which is not in the store yet and has no password.
+    /// Makes an account, as [`new_user`] describes it.
     ///
     /// # Errors
-    /// [`ManageError::Invalid`], or the random generator fails.
-    pub fn new_user_of(&self, mut members: Map<String, Value>) -> Result<User, ManageError> {
-        #[derive(serde::Deserialize)]
-        struct Id {
-            id: Option<UserId>,
-        }
-
-        let id = members.remove("id").unwrap_or_default();
-        let Id { id } = read(json!({ "id": id }))?;
-        if !members.contains_key("name") {
-            return Err(InvalidInput::member("name", "a name is needed").into());
-        }
-        let user = new_user(id, String::new(), None, self.clock.now())?;
-        let user: User = merged(&user, members, &["id", "created_at"])?;
-        check_names(&user)?;
-        Ok(user)
-    }
-
-    /// Makes an account.
-    ///
-    /// # Errors
-    /// [`ManageError::UserExists`], [`ManageError::UserIdTaken`], [`ManageError::Invalid`], or the store fails.
+    /// [`ManageError::UserExists`], [`ManageError::UserIdTaken`], or the store fails.
     pub async fn add_user(&self, by: &Actor, user: &User) -> Result<(), ManageError> {
-        check_names(user)?;
         if self.store.add_user(user.clone()).await? == Added::Added {
             self.audit_user(by, "user_added", &user.id).await;
             return Ok(());
@@ -147,7 +139,7 @@ impl Management {
         Ok(())
     }
 
-    /// Changes a user by a JSON Merge Patch (RFC 7396) of `name`, `display_name` and `enabled`. Disabling ends sessions and
+    /// Changes a user by a JSON Merge Patch (RFC 7396) of the members of its view. Disabling ends sessions and
     /// access tokens; they stay ended.
     ///
     /// # Errors
@@ -161,10 +153,7 @@ impl Management {
         members: &Map<String, Value>,
     ) -> Result<User, ManageError> {
         let patch = |user: &mut User| {
-            let mut patched: User = merged(user, members.clone(), &["id", "created_at"])?;
-            patched.password_hash = user.password_hash.take();
-            check_names(&patched)?;
-            *user = patched;
+            *user = patched(user, members.clone())?;
             Ok(())
         };
         let change = Change::new(guard, &patch);
@@ -260,14 +249,4 @@ impl Management {
         };
         self.audit(by, about).await;
     }
-}
-
-/// Checks the names of a user.
-fn check_names(user: &User) -> Result<(), InvalidInput> {
-    registration::login_name(&user.name).map_err(|error| InvalidInput::member("name", error))?;
-    if let Some(name) = &user.display_name {
-        registration::shown_name(name)
-            .map_err(|error| InvalidInput::member("display_name", error))?;
-    }
-    Ok(())
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The base string with which a consumer signs protected calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
     /// RFC 5849 §3.4.1: every query and form parameter is signed.
@@ -23,7 +23,7 @@ pub enum Dialect {
 }
 
 /// Whether a body that is not a form has to have an `oauth_body_hash`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BodyHash {
     /// It may have one, which is then verified.
@@ -35,10 +35,9 @@ pub enum BodyHash {
 /// An application that calls the API on a user's behalf (RFC 5849 §1.1: the client).
 ///
 /// Serde writes and reads the members of an export, without the secrets, which are written and read where they are
-/// meant to be. To keep more about a consumer, add a field here, and a column of the same name to both schemas and to
-/// `sql/rows.rs`: options, forms and schemas of the API are made from the fields and their doc comments
-/// (`manage::fields`), so keep each to one sentence.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// meant to be. To keep more about a consumer, add a field here, a column of the same name to both schemas and to
+/// `sql/rows.rs`, and a row to `manage::CONSUMER_FIELDS`, from which options, forms and schemas follow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consumer {
     /// Its public identifier.
     pub key: ConsumerKey,
@@ -88,7 +87,6 @@ pub struct Consumer {
         serialize_with = "until",
         skip_deserializing
     )]
-    #[schema(value_type = Option<UnixTime>)]
     pub previous_secret: Option<(Secret, UnixTime)>,
 }
 
@@ -177,7 +175,7 @@ pub struct ConsumerUse {
 }
 
 /// A person with a local account (RFC 5849 §1.1: the resource owner). Serde leaves the password hash out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     /// The id that the API sees.
     pub id: UserId,
@@ -262,7 +260,7 @@ pub struct RequestToken {
 }
 
 /// An access token (RFC 5849 §1.1: token credentials). Serde leaves the secret out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessToken {
     /// The identifier.
     pub token: String,
@@ -287,7 +285,7 @@ pub struct AccessToken {
 }
 
 /// A browser session of a logged-in user. Serde leaves out the user and the cookie's hash.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Session {
     /// SHA-256 of the session id in the cookie, so that a read of the store opens no session.
     #[serde(skip)]

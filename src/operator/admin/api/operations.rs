@@ -1,17 +1,33 @@
-//! The operations of the API: this table routes and checks requests, and the OpenAPI document is written from it.
+//! The operations of the API: this table routes and checks requests, and a test writes the OpenAPI document from it.
+
+#[cfg(test)]
+mod tests;
+
+use std::pin::Pin;
 
 use http::Method;
 use percent_encoding::percent_decode_str;
 
+use super::{ApiResult, Call};
+
+/// The OpenAPI 3.1 document.
+pub(super) const DOCUMENT: &str = include_str!("openapi.json");
+
 /// An operation: what a method does on a path.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "some fields are for the OpenAPI document")
+)]
 pub(super) struct Operation {
     /// The method; HEAD is served as GET.
     pub(super) method: Method,
     /// The path as OpenAPI writes it, with at most one variable segment.
     pub(super) path: &'static str,
-    /// Its action.
-    pub(super) act: Act,
-    /// A short description of the action.
+    /// Its `operationId`.
+    pub(super) id: &'static str,
+    /// The function that carries it out.
+    pub(super) action: Action,
+    /// A short description.
     pub(super) summary: &'static str,
     /// The names of its query parameters.
     pub(super) query: &'static [&'static str],
@@ -23,11 +39,20 @@ pub(super) struct Operation {
     pub(super) failures: &'static [u16],
 }
 
-const fn operation(method: Method, path: &'static str, act: Act) -> Operation {
+/// Carries out a call.
+type Action = for<'c> fn(&'c mut Call<'_>) -> Pin<Box<dyn Future<Output = ApiResult> + 'c>>;
+
+const fn operation(
+    method: Method,
+    path: &'static str,
+    id: &'static str,
+    action: Action,
+) -> Operation {
     Operation {
         method,
         path,
-        act,
+        id,
+        action,
         summary: "",
         query: &[],
         body: None,
@@ -90,35 +115,6 @@ pub(super) fn allow(operations: &[(&Operation, String)]) -> String {
     methods.join(", ").replacen("GET", "GET, HEAD", 1)
 }
 
-/// The action of an operation; its name is the `operationId`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
-#[strum(serialize_all = "camelCase")]
-pub(super) enum Act {
-    ListConsumers,
-    RegisterConsumer,
-    ShowConsumer,
-    ChangeConsumer,
-    RemoveConsumer,
-    RotateSecret,
-    EndGrace,
-    ListUsers,
-    AddUser,
-    ShowUser,
-    ChangeUser,
-    RemoveUser,
-    SetPassword,
-    ListSessions,
-    EndSessions,
-    ListTokens,
-    IssueToken,
-    RevokeTokens,
-    ShowToken,
-    RevokeToken,
-    ListRejections,
-    Explain,
-    DescribeApi,
-}
-
 /// The one body that may be left out.
 pub(super) const OPTIONAL: &str = "Rotation";
 
@@ -126,96 +122,96 @@ const PAGE: [&str; 2] = ["limit", "cursor"];
 
 /// Every operation; those of one path follow each other.
 pub(super) static OPERATIONS: [Operation; 23] = [
-    operation(Method::GET, "/v1/openapi.json", Act::DescribeApi)
+    operation(Method::GET, "/v1/openapi.json", "describeApi", |call| Box::pin(call.describe_api()))
         .summary("Describes this API")
         .shows(200, "Document"),
-    operation(Method::GET, "/v1/consumers", Act::ListConsumers)
+    operation(Method::GET, "/v1/consumers", "listConsumers", |call| Box::pin(call.list_consumers()))
         .summary("Lists consumers by their keys")
         .query(&["q", "enabled", "unused_for", PAGE[0], PAGE[1]])
         .shows(200, "ConsumerPage"),
-    operation(Method::POST, "/v1/consumers", Act::RegisterConsumer)
+    operation(Method::POST, "/v1/consumers", "registerConsumer", |call| Box::pin(call.register_consumer()))
         .summary("Registers a consumer, and shows its secret this once")
         .takes("NewConsumer")
         .shows(201, "IssuedConsumer")
         .fails(&[409]),
-    operation(Method::GET, "/v1/consumers/{key}", Act::ShowConsumer)
+    operation(Method::GET, "/v1/consumers/{key}", "showConsumer", |call| Box::pin(call.show_consumer()))
         .summary("Shows a consumer")
         .shows(200, "Consumer")
         .fails(&[404]),
-    operation(Method::PATCH, "/v1/consumers/{key}", Act::ChangeConsumer)
+    operation(Method::PATCH, "/v1/consumers/{key}", "changeConsumer", |call| Box::pin(call.change_consumer()))
         .summary("Changes a consumer by a JSON Merge Patch")
         .takes("ConsumerPatch")
         .shows(200, "Consumer")
         .fails(&[404, 409, 412]),
-    operation(Method::DELETE, "/v1/consumers/{key}", Act::RemoveConsumer)
+    operation(Method::DELETE, "/v1/consumers/{key}", "removeConsumer", |call| Box::pin(call.remove_consumer()))
         .summary("Removes a consumer with all its tokens; its key is never used again")
         .fails(&[404, 412]),
-    operation(Method::POST, "/v1/consumers/{key}/secret", Act::RotateSecret)
+    operation(Method::POST, "/v1/consumers/{key}/secret", "rotateSecret", |call| Box::pin(call.rotate_secret()))
         .summary("Gives a consumer a new secret, and shows it this once")
         .takes(OPTIONAL)
         .shows(200, "IssuedConsumer")
         .fails(&[404, 412]),
-    operation(Method::DELETE, "/v1/consumers/{key}/secret/previous", Act::EndGrace)
+    operation(Method::DELETE, "/v1/consumers/{key}/secret/previous", "endGrace", |call| Box::pin(call.end_grace()))
         .summary("Ends the grace of the previous secret")
         .fails(&[404, 412]),
-    operation(Method::GET, "/v1/users", Act::ListUsers)
+    operation(Method::GET, "/v1/users", "listUsers", |call| Box::pin(call.list_users()))
         .summary("Lists users by their ids")
         .query(&["q", "enabled", PAGE[0], PAGE[1]])
         .shows(200, "UserPage"),
-    operation(Method::POST, "/v1/users", Act::AddUser)
+    operation(Method::POST, "/v1/users", "addUser", |call| Box::pin(call.add_user()))
         .summary("Makes an account, with or without a password")
         .takes("NewUser")
         .shows(201, "User")
         .fails(&[409]),
-    operation(Method::GET, "/v1/users/{id}", Act::ShowUser)
+    operation(Method::GET, "/v1/users/{id}", "showUser", |call| Box::pin(call.show_user()))
         .summary("Shows a user")
         .shows(200, "User")
         .fails(&[404]),
-    operation(Method::PATCH, "/v1/users/{id}", Act::ChangeUser)
+    operation(Method::PATCH, "/v1/users/{id}", "changeUser", |call| Box::pin(call.change_user()))
         .summary("Changes a user by a JSON Merge Patch; disabling ends sessions and access tokens for good")
         .takes("UserPatch")
         .shows(200, "User")
         .fails(&[404, 409, 412]),
-    operation(Method::DELETE, "/v1/users/{id}", Act::RemoveUser)
+    operation(Method::DELETE, "/v1/users/{id}", "removeUser", |call| Box::pin(call.remove_user()))
         .summary("Removes a user with sessions and access tokens; the id is never used again")
         .fails(&[404, 412]),
-    operation(Method::PUT, "/v1/users/{id}/password", Act::SetPassword)
+    operation(Method::PUT, "/v1/users/{id}/password", "setPassword", |call| Box::pin(call.set_password()))
         .summary("Sets a password and ends the user's sessions")
         .takes("NewPassword")
         .fails(&[404, 412]),
-    operation(Method::GET, "/v1/users/{id}/sessions", Act::ListSessions)
+    operation(Method::GET, "/v1/users/{id}/sessions", "listSessions", |call| Box::pin(call.list_sessions()))
         .summary("Lists the open sessions of a user, the newest first")
         .query(&PAGE)
         .shows(200, "SessionPage")
         .fails(&[404]),
-    operation(Method::DELETE, "/v1/users/{id}/sessions", Act::EndSessions)
+    operation(Method::DELETE, "/v1/users/{id}/sessions", "endSessions", |call| Box::pin(call.end_sessions()))
         .summary("Ends all sessions of a user")
         .fails(&[404, 412]),
-    operation(Method::GET, "/v1/tokens", Act::ListTokens)
+    operation(Method::GET, "/v1/tokens", "listTokens", |call| Box::pin(call.list_tokens()))
         .summary("Lists access tokens that are not revoked, the longest unused first")
         .query(&["consumer", "user", "unused_for", PAGE[0], PAGE[1]])
         .shows(200, "TokenPage"),
-    operation(Method::POST, "/v1/tokens", Act::IssueToken)
+    operation(Method::POST, "/v1/tokens", "issueToken", |call| Box::pin(call.issue_token()))
         .summary("Issues an access token without the browser flow, and shows its secret this once")
         .takes("NewToken")
         .shows(201, "IssuedToken")
         .fails(&[404, 409]),
-    operation(Method::DELETE, "/v1/tokens", Act::RevokeTokens)
+    operation(Method::DELETE, "/v1/tokens", "revokeTokens", |call| Box::pin(call.revoke_tokens()))
         .summary("Revokes the access tokens of a consumer, of a user, or unused ones; needs one of these at least")
         .query(&["consumer", "user", "unused_for"])
         .shows(200, "Revoked"),
-    operation(Method::GET, "/v1/tokens/{token}", Act::ShowToken)
+    operation(Method::GET, "/v1/tokens/{token}", "showToken", |call| Box::pin(call.show_token()))
         .summary("Shows an access token, named whole or by its first 8 characters")
         .shows(200, "Token")
         .fails(&[404, 409]),
-    operation(Method::DELETE, "/v1/tokens/{token}", Act::RevokeToken)
+    operation(Method::DELETE, "/v1/tokens/{token}", "revokeToken", |call| Box::pin(call.revoke_token()))
         .summary("Revokes an access token for good")
         .fails(&[404, 409, 412]),
-    operation(Method::GET, "/v1/rejections", Act::ListRejections)
+    operation(Method::GET, "/v1/rejections", "listRejections", |call| Box::pin(call.list_rejections()))
         .summary("Lists the last 1,000 rejected or failed calls of this process, the newest first")
         .query(&PAGE)
         .shows(200, "RejectionPage"),
-    operation(Method::POST, "/v1/explain", Act::Explain)
+    operation(Method::POST, "/v1/explain", "explain", |call| Box::pin(call.explain()))
         .summary("Explains how a request has to be signed, and what is wrong with its signature")
         .takes("RawRequest")
         .shows(200, "Explanation"),

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A problem, as a client reads it.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize)]
 pub(super) struct Problem {
     /// The phrase of the status.
     title: String,

@@ -6,11 +6,11 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Call, done,
+    ApiResult, Call,
     input::{Page, typed, wrong},
-    paged, place,
+    json_response, no_content, paged,
     problem::ApiError,
-    tag, written,
+    record_url, tag,
 };
 use crate::{
     base::{
@@ -21,7 +21,7 @@ use crate::{
     operator::{
         admin::explain::Unexplained,
         explain::pasted,
-        manage::{InvalidInput, ManageError, view},
+        manage::{InvalidInput, ManageError, new_user, view},
     },
     provider::{login::password, respond::OwnResponse},
     records::store::{
@@ -34,31 +34,28 @@ use crate::{
 const NO_CURSOR: &str = "this is not a cursor of this list";
 
 /// The body of `POST /v1/consumers/{key}/secret`.
-#[derive(Default, Deserialize, utoipa::ToSchema)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rotation {
     /// The time for which the previous secret also verifies, such as `24h`; none without it.
     #[serde(default, deserialize_with = "optional_duration")]
-    #[schema(value_type = Option<String>)]
     grace: Option<Duration>,
     /// The new secret; a random one without it.
     #[serde(default, deserialize_with = "optional_secret")]
-    #[schema(value_type = Option<String>)]
     secret: Option<Secret>,
 }
 
 /// The body of `PUT /v1/users/{id}/password`.
-#[derive(Deserialize, utoipa::ToSchema)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewPassword {
     /// The password.
     #[serde(deserialize_with = "optional_secret")]
-    #[schema(value_type = String, min_length = 1, max_length = 1024)]
     password: Option<Secret>,
 }
 
 /// The body of `POST /v1/tokens`.
-#[derive(Deserialize, utoipa::ToSchema)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewToken {
     /// The key of the consumer.
@@ -66,12 +63,11 @@ pub(super) struct NewToken {
     /// The id of the user that it acts for.
     user: UserId,
     /// The permissions that it grants; by default all of the consumer's.
-    #[schema(min_items = 1)]
     permissions: Option<Vec<Permission>>,
 }
 
 /// The body of `POST /v1/explain`.
-#[derive(Deserialize, utoipa::ToSchema)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawRequest {
     /// The request as it goes over the wire.
@@ -79,7 +75,7 @@ pub(super) struct RawRequest {
 }
 
 /// The response to a bulk revocation.
-#[derive(Serialize, utoipa::ToSchema)]
+#[derive(Serialize)]
 pub(super) struct Revoked {
     /// The number of access tokens that were not revoked before.
     revoked: u64,
@@ -151,20 +147,20 @@ impl Call<'_> {
         tag(&self.backend.manage.view(consumer))
     }
 
-    async fn shown(&self, consumer: Consumer) -> Result<OwnResponse, ApiError> {
+    async fn consumer_response(&self, consumer: Consumer) -> ApiResult {
         let tag = self.consumer_tag(&consumer);
         let views = self.backend.manage.views(vec![consumer]).await?;
         let view = views.into_iter().next().map(|(_, view)| view);
-        Ok(written(200, view).field("ETag", tag))
+        Ok(json_response(200, view).field("ETag", tag))
     }
 
     fn issued(&self, status: u16, consumer: &Consumer) -> OwnResponse {
         let view = self.backend.manage.view(consumer);
         let view = view::with_secret(view, "secret", &consumer.secret);
-        written(status, view).field("ETag", self.consumer_tag(consumer))
+        json_response(status, view).field("ETag", self.consumer_tag(consumer))
     }
 
-    pub(super) async fn list_consumers(&self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn list_consumers(&self) -> ApiResult {
         let (page, filter) = (self.page()?, self.record_filter()?);
         let unused_for = self.query.duration("unused_for")?;
         let after = Self::after(page)?;
@@ -175,7 +171,7 @@ impl Call<'_> {
         Ok(paged(views, page, view, |(last, _)| last.key.to_string()))
     }
 
-    pub(super) async fn register_consumer(&mut self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn register_consumer(&mut self) -> ApiResult {
         let manage = &self.backend.manage;
         let mut members = std::mem::take(&mut self.body);
         let secret = take_secret(&mut members, "secret")?;
@@ -185,32 +181,32 @@ impl Call<'_> {
             ManageError::CannotSign => wrong("rsa_only", error.to_string()),
             error => error.into(),
         })?;
-        let location = place("consumers", consumer.key.as_str());
+        let location = record_url("consumers", consumer.key.as_str());
         Ok(self.issued(201, &consumer).field("Location", location))
     }
 
-    pub(super) async fn show_consumer(&self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn show_consumer(&self) -> ApiResult {
         let consumer = self.backend.manage.consumer(&self.key()?).await?;
-        self.shown(consumer).await
+        self.consumer_response(consumer).await
     }
 
-    pub(super) async fn change_consumer(&self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn change_consumer(&self) -> ApiResult {
         let (manage, key) = (&self.backend.manage, self.key()?);
         let guard = self.consumer_guard();
         let changed = manage.patch_consumer(&self.actor, &key, Some(&guard), &self.body);
-        self.shown(changed.await?).await
+        self.consumer_response(changed.await?).await
     }
 
-    pub(super) async fn remove_consumer(&self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn remove_consumer(&self) -> ApiResult {
         let (manage, key) = (&self.backend.manage, self.key()?);
         let guard = self.consumer_guard();
         manage
             .remove_consumer(&self.actor, &key, Some(&guard))
             .await?;
-        Ok(done())
+        Ok(no_content())
     }
 
-    pub(super) async fn rotate_secret(&mut self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn rotate_secret(&mut self) -> ApiResult {
         let (manage, key) = (&self.backend.manage, self.key()?);
         let Rotation { grace, secret } = typed(std::mem::take(&mut self.body))?;
         let guard = self.consumer_guard();
@@ -218,11 +214,11 @@ impl Call<'_> {
         Ok(self.issued(200, &rotated.await?))
     }
 
-    pub(super) async fn end_grace(&self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn end_grace(&self) -> ApiResult {
         let (manage, key) = (&self.backend.manage, self.key()?);
         let guard = self.consumer_guard();
         manage.end_grace(&self.actor, &key, Some(&guard)).await?;
-        Ok(done())
+        Ok(no_content())
     }
 
     async fn user(&self) -> Result<User, ApiError> {
@@ -230,8 +226,8 @@ impl Call<'_> {
         Ok(self.backend.manage.user_of_id(&id).await?)
     }
 
-    fn shown_user(&self, status: u16, user: &User) -> OwnResponse {
-        written(status, user).field("ETag", tag(user))
+    fn user_response(&self, status: u16, user: &User) -> OwnResponse {
+        json_response(status, user).field("ETag", tag(user))
     }
 
     async fn hash(&self, password: Secret) -> Result<Secret, ApiError> {
@@ -246,7 +242,7 @@ impl Call<'_> {
         Ok(hashed)
     }
 
-    pub(super) async fn list_users(&self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn list_users(&self) -> ApiResult {
         let (page, filter) = (self.page()?, self.record_filter()?);
         let after = Self::after(page)?;
         let manage = &self.backend.manage;
@@ -259,40 +255,40 @@ impl Call<'_> {
         ))
     }
 
-    pub(super) async fn add_user(&mut self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn add_user(&mut self) -> ApiResult {
         let manage = &self.backend.manage;
         let mut members = std::mem::take(&mut self.body);
         let password = take_secret(&mut members, "password")?;
-        let mut user = manage.new_user_of(members)?;
+        let mut user = new_user(members, self.admin.control.clock.now())?;
         if let Some(password) = password {
             user.password_hash = Some(self.hash(password).await?);
         }
         manage.add_user(&self.actor, &user).await?;
-        let location = place("users", user.id.as_str());
-        Ok(self.shown_user(201, &user).field("Location", location))
+        let location = record_url("users", user.id.as_str());
+        Ok(self.user_response(201, &user).field("Location", location))
     }
 
-    pub(super) async fn show_user(&self) -> Result<OwnResponse, ApiError> {
-        Ok(self.shown_user(200, &self.user().await?))
+    pub(super) async fn show_user(&self) -> ApiResult {
+        Ok(self.user_response(200, &self.user().await?))
     }
 
-    pub(super) async fn change_user(&self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn change_user(&self) -> ApiResult {
         let id = self.segment.parse().map_err(|_| ApiError::NotFound)?;
         let manage = &self.backend.manage;
         let guard = self.guard();
         let changed = manage.patch_user(&self.actor, &id, Some(&guard), &self.body);
-        Ok(self.shown_user(200, &changed.await?))
+        Ok(self.user_response(200, &changed.await?))
     }
 
-    pub(super) async fn remove_user(&self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn remove_user(&self) -> ApiResult {
         let user = self.user().await?;
         let manage = &self.backend.manage;
         let guard = self.guard();
         manage.remove_user(&self.actor, &user, Some(&guard)).await?;
-        Ok(done())
+        Ok(no_content())
     }
 
-    pub(super) async fn set_password(&mut self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn set_password(&mut self) -> ApiResult {
         let NewPassword { password } = typed(std::mem::take(&mut self.body))?;
         let user = self.user().await?;
         let hash = self.hash(password.unwrap_or_default()).await?;
@@ -300,10 +296,10 @@ impl Call<'_> {
         let guard = self.guard();
         let set = manage.set_password(&self.actor, &user, Some(&guard), hash);
         set.await?;
-        Ok(done())
+        Ok(no_content())
     }
 
-    pub(super) async fn list_sessions(&self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn list_sessions(&self) -> ApiResult {
         let (page, user) = (self.page()?, self.user().await?);
         let sessions = self.backend.manage.sessions(&user.id).await?;
         // A user has few sessions. The cursor is the number of sessions before the page.
@@ -316,18 +312,18 @@ impl Call<'_> {
             .enumerate()
             .collect();
         let view = |(_, session): &(usize, Session)| json!(session);
-        Ok(paged(rest, page, view, |(place, _)| {
-            (before + place + 1).to_string()
+        Ok(paged(rest, page, view, |(index, _)| {
+            (before + index + 1).to_string()
         }))
     }
 
-    pub(super) async fn end_sessions(&self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn end_sessions(&self) -> ApiResult {
         let user = self.user().await?;
         let manage = &self.backend.manage;
         let guard = self.guard();
         let ended = manage.end_sessions(&self.actor, &user.id, Some(&guard));
         ended.await?;
-        Ok(done())
+        Ok(no_content())
     }
 
     fn token_filter(&self) -> Result<TokenFilter, ApiError> {
@@ -338,7 +334,7 @@ impl Call<'_> {
         })
     }
 
-    pub(super) async fn list_tokens(&self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn list_tokens(&self) -> ApiResult {
         let (page, filter) = (self.page()?, self.token_filter()?);
         let unused_for = self.query.duration("unused_for")?;
         let after = match page.cursor {
@@ -361,7 +357,7 @@ impl Call<'_> {
         Ok(paged(listed.await?, page, |token| json!(token), next))
     }
 
-    pub(super) async fn issue_token(&mut self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn issue_token(&mut self) -> ApiResult {
         let is_given = self.body.get("permissions").is_some_and(|it| !it.is_null());
         let new: NewToken = typed(std::mem::take(&mut self.body))?;
         let permissions = new.permissions.unwrap_or_default();
@@ -377,12 +373,12 @@ impl Call<'_> {
         let issued = manage.issue_token(&self.actor, &consumer, &user, permissions);
         let token = issued.await?;
         let view = view::with_secret(view::members(&token), "token_secret", &token.secret);
-        Ok(written(201, view)
-            .field("Location", place("tokens", &token.token))
+        Ok(json_response(201, view)
+            .field("Location", record_url("tokens", &token.token))
             .field("ETag", tag(&token)))
     }
 
-    pub(super) async fn revoke_tokens(&self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn revoke_tokens(&self) -> ApiResult {
         let filter = self.token_filter()?;
         let unused_for = self.query.duration("unused_for")?;
         if filter.user.is_none() && filter.consumer.is_none() && unused_for.is_none() {
@@ -393,39 +389,40 @@ impl Call<'_> {
         let revoked = manage
             .revoke_tokens(&self.actor, filter, unused_for)
             .await?;
-        Ok(written(200, Revoked { revoked }))
+        Ok(json_response(200, Revoked { revoked }))
     }
 
-    pub(super) async fn show_token(&self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn show_token(&self) -> ApiResult {
         let token = self.backend.manage.token(&self.segment, true).await?;
-        Ok(written(200, &token).field("ETag", tag(&token)))
+        Ok(json_response(200, &token).field("ETag", tag(&token)))
     }
 
-    pub(super) async fn revoke_token(&self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn revoke_token(&self) -> ApiResult {
         let manage = &self.backend.manage;
         let token = manage.token(&self.segment, true).await?;
         let guard = self.guard();
         let revoked = manage.revoke_token(&self.actor, &token, Some(&guard));
         revoked.await?;
-        Ok(done())
+        Ok(no_content())
     }
 
-    pub(super) fn list_rejections(&self) -> Result<OwnResponse, ApiError> {
+    #[expect(clippy::unused_async, reason = "as the other actions")]
+    pub(super) async fn list_rejections(&self) -> ApiResult {
         let page = self.page()?;
-        let mut kept = self.admin.shared.rejections.newest();
+        let mut rejections = self.admin.shared.rejections.newest();
         if let Some(cursor) = Self::after::<u64>(page)? {
-            kept.retain(|one| one.number < cursor);
+            rejections.retain(|one| one.number < cursor);
         }
         let next = |last: &Rejection| last.number.to_string();
-        Ok(paged(kept, page, |one| json!(one), next))
+        Ok(paged(rejections, page, |one| json!(one), next))
     }
 
-    pub(super) async fn explain(&mut self) -> Result<OwnResponse, ApiError> {
+    pub(super) async fn explain(&mut self) -> ApiResult {
         let RawRequest { request } = typed(std::mem::take(&mut self.body))?;
         let invalid = |problem: String| InvalidInput::member("request", problem);
         let message = pasted::http(&request).map_err(invalid)?;
         match self.admin.explain(self.backend, message).await {
-            Ok(explained) => Ok(written(200, explained.view)),
+            Ok(explained) => Ok(json_response(200, explained.view)),
             Err(Unexplained::Request(problem)) => Err(invalid(problem).into()),
             Err(Unexplained::Store(error)) => Err(error.into()),
             Err(Unexplained::Pool(error)) => Err(error.into()),

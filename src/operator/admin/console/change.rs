@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::{
     Page, Rejected, Result, Shown, Visit,
-    page::{Field, Form, Line, Section, line, link},
+    page::{InputField, PageForm, Section},
+    parts::{Line, line, link},
 };
 use crate::{
     base::secret::Secret,
@@ -21,7 +22,7 @@ pub(super) struct Change {
     /// The effects of the change, and the parts that it does not affect.
     pub(super) effects: Vec<String>,
     /// The fields of the form that makes it.
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Vec<InputField>,
     /// The button that makes it.
     pub(super) button: &'static str,
     /// The record as it is now: the change is made to nothing else.
@@ -59,10 +60,10 @@ impl Visit<'_> {
     pub(super) fn confirm(&self, change: Change) -> Shown {
         let csrf = self.csrf(&change.state);
         let mut fields = change.fields;
-        fields.push(Field::hidden("confirmed", "1"));
+        fields.push(InputField::hidden("confirmed", "1"));
         let sections = vec![
             Section::List(change.effects.into_iter().map(line).collect()),
-            Section::Form(Form {
+            Section::Form(PageForm {
                 action: self.path.to_owned(),
                 csrf: Some(csrf),
                 fields,
@@ -79,11 +80,11 @@ impl Visit<'_> {
         title: String,
         text: Line,
         problem: Option<String>,
-        fields: Vec<Field>,
+        fields: Vec<InputField>,
         button: &str,
     ) -> Page {
         let problem = problem.map(|problem| Section::Note("bad", line(problem)));
-        let form = Section::Form(Form {
+        let form = Section::Form(PageForm {
             action: self.path.to_owned(),
             csrf: Some(self.csrf("")),
             fields,

@@ -2,7 +2,7 @@
 
 use strum::VariantArray as _;
 
-use super::page::{Line, Table, line, time};
+use super::parts::{Line, Table, line, time};
 use crate::telemetry::{
     charts::{MINUTES, QUARTERS, Sample},
     metrics::{Outcome, REQUEST_BOUNDS, Verdict},

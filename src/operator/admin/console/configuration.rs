@@ -2,7 +2,8 @@
 
 use super::{
     Page, Result, Visit,
-    page::{Line, Section, Table, line},
+    page::Section,
+    parts::{Line, Table, line},
 };
 use crate::operator::manage::setting::Setting;
 

@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 use super::{
     Rejected, Result, Shown, Visit,
     change::{Change, state_of},
-    consumers::listed,
-    page::{Field, FieldKind, Section, counted, line, link, path, time},
+    page::{InputField, InputKind, Section},
+    parts::{counted, field_text, line, link, listed, path, time},
 };
 use crate::{
     base::clock::parse_duration,
-    operator::manage::{self, Kind, ManageError, fields, patched, view},
+    operator::manage::{CONSUMER_FIELDS, ManageError, RecordField, patched, view},
     provider::issue::callback,
     records::store::{
         port::{Guard, TokenFilter},
@@ -117,7 +117,7 @@ impl Visit<'_> {
         Ok(self.confirm(Change {
             title,
             effects,
-            fields: vec![Field::hidden("key", key.as_str())],
+            fields: vec![InputField::hidden("key", key.as_str())],
             button,
             state,
             back: path("/consumer", &[("key", key.as_str())]),
@@ -147,9 +147,9 @@ impl Visit<'_> {
                 "A new random secret is made and shown once. During the grace the previous one also verifies.",
             );
             let fields = vec![
-                Field::hidden("key", key),
-                Field::new(
-                    FieldKind::Choice(GRACES.into()),
+                InputField::hidden("key", key),
+                InputField::new(
+                    InputKind::Choice(GRACES.into()),
                     "grace",
                     "Grace of the previous secret",
                     "",
@@ -178,8 +178,8 @@ impl Visit<'_> {
                 title: format!("Rotate the secret of {name}?"),
                 effects,
                 fields: vec![
-                    Field::hidden("key", key),
-                    Field::hidden("grace", self.field("grace")),
+                    InputField::hidden("key", key),
+                    InputField::hidden("grace", self.field("grace")),
                 ],
                 button: "Rotate",
                 state,
@@ -198,7 +198,7 @@ impl Visit<'_> {
     }
 
     async fn add_consumer(&self) -> Result<Shown> {
-        let key = Field::line("key", "Key (empty: a random one)", self.field("key"));
+        let key = InputField::line("key", "Key (empty: a random one)", self.field("key"));
         let ask = |problem| {
             let title = "Register a consumer".to_owned();
             let text = line("Key and secret are random. The secret is shown once.");
@@ -238,7 +238,7 @@ impl Visit<'_> {
 
     async fn edit_consumer(&self, consumer: &Consumer) -> Result<Shown> {
         let (name, state) = (&consumer.name, state_of(consumer));
-        let key = Field::hidden("key", consumer.key.as_str());
+        let key = InputField::hidden("key", consumer.key.as_str());
         let ask = |problem| {
             let title = format!("Edit {name}");
             let text = line("Users see name, description and web page on the consent page.");
@@ -289,29 +289,27 @@ impl Visit<'_> {
     }
 
     /// The fields of a form: as they were sent, else as the consumer has them.
-    fn fields(&self, key: Field, consumer: Option<&Consumer>) -> Vec<Field> {
+    fn fields(&self, key: InputField, consumer: Option<&Consumer>) -> Vec<InputField> {
         let members = consumer.map(view::members).unwrap_or_default();
-        let field = |field: &'static manage::Field| {
+        let field = |field: &'static RecordField| {
             let value = match &self.form {
-                Some(form) => form.field(&field.name).unwrap_or_default().to_owned(),
-                None => field.text(members.get(&field.name)),
+                Some(form) => form.field(field.name).unwrap_or_default().to_owned(),
+                None => field.text(&members),
             };
-            Field::of(field, value)
+            InputField::for_record(field, value)
         };
-        [key]
-            .into_iter()
-            .chain(fields().iter().map(field))
-            .collect()
+        let fields = CONSUMER_FIELDS.iter().map(field);
+        [key].into_iter().chain(fields).collect()
     }
 
     /// The members that a form has.
     fn sent(&self) -> Map<String, Value> {
-        let member = |field: &manage::Field| {
+        let member = |field: &RecordField| {
             // Browsers end lines with two characters.
-            let text = self.field(&field.name).replace('\r', "");
-            (field.name.clone(), field.value(&text))
+            let text = self.field(field.name).replace('\r', "");
+            (field.name.to_owned(), field.value(&text))
         };
-        fields().iter().map(member).collect()
+        CONSUMER_FIELDS.iter().map(member).collect()
     }
 
     /// A duration of the form or the query; `None` if it is empty.
@@ -327,16 +325,11 @@ impl Visit<'_> {
 }
 
 /// A consumer as the hidden fields of a form.
-fn hidden(consumer: &Consumer) -> Vec<Field> {
+fn hidden(consumer: &Consumer) -> Vec<InputField> {
     let members = view::members(consumer);
-    let names = fields().iter().map(|field| &*field.name);
-    let values = fields()
-        .iter()
-        .map(|field| field.text(members.get(&field.name)));
-    let fields = names
-        .zip(values)
-        .map(|(name, value)| Field::hidden(name, value));
-    let key = Field::hidden("key", consumer.key.as_str());
+    let fields = CONSUMER_FIELDS.iter();
+    let fields = fields.map(|field| InputField::hidden(field.name, field.text(&members)));
+    let key = InputField::hidden("key", consumer.key.as_str());
     [key].into_iter().chain(fields).collect()
 }
 
@@ -349,27 +342,15 @@ fn problem(error: ManageError) -> Result<String> {
     }
 }
 
-/// The value of a field as a page shows it.
-pub(super) fn shown(field: &manage::Field, members: &Map<String, Value>) -> String {
-    let text = field.text(members.get(&field.name));
-    match field.kind {
-        Kind::Flag if text.is_empty() => "no".to_owned(),
-        Kind::Choice(_) if text.is_empty() => "the default".to_owned(),
-        _ if text.is_empty() => "none".to_owned(),
-        Kind::List => text.replace('\n', ", "),
-        _ => text,
-    }
-}
-
 /// The fields of a consumer, one line each, and the warnings about them.
 fn described(consumer: &Consumer) -> Vec<String> {
     let members = view::members(consumer);
-    let line = |field: &manage::Field| format!("{}: {}", field.label, shown(field, &members));
+    let line = |field: &RecordField| format!("{}: {}", field.label, field_text(field, &members));
     let warned = consumer.callbacks.iter().filter_map(|callback| {
         let warning = callback::check_registration(callback).ok()??;
         Some(format!("Callback {callback}: {warning}"))
     });
-    fields().iter().map(line).chain(warned).collect()
+    CONSUMER_FIELDS.iter().map(line).chain(warned).collect()
 }
 
 /// The one page that shows a secret.

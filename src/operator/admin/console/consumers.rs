@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use super::{
     LISTED, Page, Result, Visit,
-    consumer::shown,
-    page::{Cell, Field, FieldKind, Line, Section, Table, counted, line, link, path, tag, time},
+    page::{InputField, InputKind, Section},
+    parts::{Line, Table, counted, enabled, field_text, line, link, listed, path, tag, time},
     rejections::advised,
 };
 use crate::{
     base::{clock::UnixTime, names::ConsumerKey},
-    operator::manage::{self, Kind, fields, view},
+    operator::manage::{CONSUMER_FIELDS, FieldKind, RecordField, view},
     records::store::{
         port::{RecordFilter, TokenFilter},
         record::Consumer,
@@ -58,14 +58,14 @@ impl Visit<'_> {
             "/consumers",
             "Search",
             vec![
-                Field::line("q", "Part of key, name or description", q),
-                Field::new(
-                    FieldKind::Choice(STATES.into()),
+                InputField::line("q", "Part of key, name or description", q),
+                InputField::new(
+                    InputKind::Choice(STATES.into()),
                     "enabled",
                     "State",
                     enabled,
                 ),
-                Field::line("unused_for", "Unused for, such as 90d", unused_for),
+                InputField::line("unused_for", "Unused for, such as 90d", unused_for),
             ],
         )];
         sections.push(Section::Table(Table {
@@ -191,15 +191,15 @@ impl Visit<'_> {
             }
         };
         let members = view::members(consumer);
-        let field = |field: &'static manage::Field| {
-            let value = match (&field.kind, shown(field, &members)) {
-                (Kind::File, text) if text != "none" => "registered".to_owned(),
-                (Kind::Choice(_), text) if text == "the default" => {
-                    format!("{} ({text})", word(&field.name))
+        let field = |field: &'static RecordField| {
+            let value = match (&field.kind, field_text(field, &members)) {
+                (FieldKind::File, text) if text != "none" => "registered".to_owned(),
+                (FieldKind::Choice(_), text) if text == "the default" => {
+                    format!("{} ({text})", word(field.name))
                 }
                 (_, text) => text,
             };
-            (&*field.label, line(value))
+            (field.label, line(value))
         };
         let first = [
             ("Key", line(consumer.key.as_str())),
@@ -210,7 +210,7 @@ impl Visit<'_> {
             ("Registered", line(time(consumer.created_at))),
             ("Last verified call", line(last_use)),
         ];
-        let facts = first.into_iter().chain(fields().iter().map(field));
+        let facts = first.into_iter().chain(CONSUMER_FIELDS.iter().map(field));
         Ok(facts.chain(last).collect())
     }
 
@@ -232,22 +232,6 @@ impl Visit<'_> {
             None,
         );
         Ok(vec![Section::Table(table), Section::Actions(vec![all])])
-    }
-}
-
-/// Whether something is enabled.
-pub(super) fn enabled(is_enabled: bool) -> Cell {
-    match is_enabled {
-        true => tag("enabled", "tag good"),
-        false => tag("disabled", "tag bad"),
-    }
-}
-
-/// Names with commas between them.
-pub(super) fn listed(names: &[impl ToString]) -> String {
-    match names {
-        [] => "none".to_owned(),
-        names => Vec::from_iter(names.iter().map(ToString::to_string)).join(", "),
     }
 }
 

@@ -6,7 +6,8 @@ use http::Uri;
 
 use super::{
     Sent,
-    page::{Field, FieldKind, Form, Section, line, path},
+    page::{InputField, InputKind, PageForm, Section},
+    parts::{line, path},
     session,
 };
 use crate::{
@@ -116,13 +117,13 @@ fn form(show: Show<'_>, status: u16, to: &str, problem: Option<&str>) -> OwnResp
     sections.push(Section::Text(line(
         "Paste the token of admin.token_file, or that of admin.read_token_file to read only.",
     )));
-    sections.push(Section::Form(Form {
+    sections.push(Section::Form(PageForm {
         action: "/login".to_owned(),
         // The token proves the sender here.
         csrf: Some(String::new()),
         fields: vec![
-            Field::hidden("to", to),
-            Field::new(FieldKind::Password, "token", "Admin token", ""),
+            InputField::hidden("to", to),
+            InputField::new(InputKind::Password, "token", "Admin token", ""),
         ],
         button: "Log in".to_owned(),
     }));

@@ -13,6 +13,7 @@ mod login;
 mod operations;
 mod overview;
 mod page;
+mod parts;
 mod rejections;
 mod session;
 mod signature;
@@ -31,7 +32,8 @@ pub use self::{
     session::{COOKIE, SECURE_COOKIE},
 };
 use self::{
-    page::{Person, Section, line, link},
+    page::{Person, Section},
+    parts::{line, link},
     session::{Arrivals, Session, Sessions},
 };
 use super::{
@@ -501,7 +503,7 @@ impl Visit<'_> {
                 } else {
                     self.path
                 };
-                Err(Rejected::Stale(page::path(here, &about)))
+                Err(Rejected::Stale(parts::path(here, &about)))
             }
         }
     }

@@ -2,7 +2,8 @@
 
 use super::{
     Page, Result, Visit,
-    page::{Field, Line, Section, Table, line, tag},
+    page::{InputField, Section},
+    parts::{Line, Table, line, tag},
 };
 use crate::request::policy::{
     access::{Access, CallerKind},
@@ -22,8 +23,8 @@ impl Visit<'_> {
                 "/operations",
                 "Try",
                 vec![
-                    Field::line("method", "Method", method),
-                    Field::line("path", "Path, as it is sent to the API's public URL", tried),
+                    InputField::line("method", "Method", method),
+                    InputField::line("path", "Path, as it is sent to the API's public URL", tried),
                 ],
             ),
         ];

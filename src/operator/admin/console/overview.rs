@@ -4,7 +4,8 @@ use strum::VariantArray as _;
 
 use super::{
     Page, Result, Visit, chart,
-    page::{Line, Section, Table, counted, line, link, path, tag, time},
+    page::Section,
+    parts::{Line, Table, counted, line, link, path, tag, time},
     rejections::{groups, reason_row},
 };
 use crate::{

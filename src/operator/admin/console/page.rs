@@ -3,16 +3,15 @@
 use std::sync::LazyLock;
 
 use askama::Template;
-use percent_encoding::utf8_percent_encode;
 
-use super::{PAGES, chart::Chart};
+use super::{
+    PAGES,
+    chart::Chart,
+    parts::{Line, Table},
+};
 use crate::{
-    base::clock::UnixTime,
-    operator::manage::{self, Kind},
-    provider::{
-        issue::callback::ESCAPED,
-        respond::{OwnResponse, frame::Frame, theme::Theme},
-    },
+    operator::manage::{FieldKind, RecordField},
+    provider::respond::{OwnResponse, frame::Frame, theme::Theme},
 };
 
 /// The style sheet of the console, after that of the pages.
@@ -28,7 +27,7 @@ pub(super) enum Section {
     Facts(Vec<(&'static str, Line)>),
     Table(Table),
     Chart(Box<Chart>),
-    Form(Form),
+    Form(PageForm),
     /// Links that look like buttons.
     Actions(Line),
     /// Texts beside each other, each with its title; the marked parts differ.
@@ -37,8 +36,8 @@ pub(super) enum Section {
 
 impl Section {
     /// A form that shows the same page by other parameters.
-    pub(super) fn search(action: &str, button: &str, fields: Vec<Field>) -> Self {
-        Self::Form(Form {
+    pub(super) fn search(action: &str, button: &str, fields: Vec<InputField>) -> Self {
+        Self::Form(PageForm {
             action: action.to_owned(),
             csrf: None,
             fields,
@@ -47,106 +46,27 @@ impl Section {
     }
 }
 
-/// Texts and links in one line.
-pub(super) type Line = Vec<Cell>;
-
-/// A text, perhaps a link.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Cell {
-    pub(super) text: String,
-    pub(super) href: Option<String>,
-    pub(super) class: &'static str,
-}
-
-impl<T: Into<String>> From<T> for Cell {
-    fn from(text: T) -> Self {
-        Self {
-            text: text.into(),
-            ..Self::default()
-        }
-    }
-}
-
-/// A line of one text.
-pub(super) fn line(text: impl Into<String>) -> Line {
-    vec![Cell::from(text)]
-}
-
-/// A link.
-pub(super) fn link(text: impl Into<String>, href: impl Into<String>) -> Cell {
-    Cell {
-        text: text.into(),
-        href: Some(href.into()),
-        class: "",
-    }
-}
-
-/// A text in a frame; the class `tag good` or `tag bad` colours it.
-pub(super) fn tag(text: impl Into<String>, class: &'static str) -> Cell {
-    Cell {
-        text: text.into(),
-        href: None,
-        class,
-    }
-}
-
-/// A path of the console with these parameters; empty ones are left out.
-pub(super) fn path(path: &str, parameters: &[(&str, &str)]) -> String {
-    let given = parameters.iter().filter(|(_, value)| !value.is_empty());
-    let pairs =
-        given.map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, ESCAPED)));
-    let pairs = Vec::from_iter(pairs);
-    match pairs.is_empty() {
-        true => path.to_owned(),
-        false => format!("{path}?{}", pairs.join("&")),
-    }
-}
-
-/// A number with its noun.
-pub(super) fn counted(count: u64, noun: &str) -> String {
-    match count {
-        1 => format!("1 {noun}"),
-        _ => format!("{count} {noun}s"),
-    }
-}
-
-/// A time, `2026-01-31 12:00:00 UTC`.
-pub(super) fn time(time: UnixTime) -> String {
-    time.to_string().replace('T', " ").replace('Z', " UTC")
-}
-
-/// A table. Without rows, `empty` is shown.
-#[derive(Default)]
-pub(super) struct Table {
-    pub(super) caption: String,
-    pub(super) head: Vec<&'static str>,
-    pub(super) rows: Vec<Vec<Line>>,
-    pub(super) empty: &'static str,
-    /// The link to the next page.
-    pub(super) next: Option<String>,
-}
-
 /// A form. With `csrf` it changes something and is sent by POST.
-pub(super) struct Form {
+pub(super) struct PageForm {
     pub(super) action: String,
     pub(super) csrf: Option<String>,
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Vec<InputField>,
     pub(super) button: String,
 }
 
 /// A field of a form.
-pub(super) struct Field {
+pub(super) struct InputField {
     pub(super) name: &'static str,
     pub(super) label: &'static str,
     /// The expected input; shown below the label.
     pub(super) help: &'static str,
-    pub(super) kind: FieldKind,
+    pub(super) kind: InputKind,
     pub(super) value: String,
     pub(super) rows: u8,
 }
 
 /// The kind of input of a field.
-pub(super) enum FieldKind {
+pub(super) enum InputKind {
     Hidden,
     Line,
     Lines,
@@ -156,9 +76,9 @@ pub(super) enum FieldKind {
     Choice(Vec<(&'static str, &'static str)>),
 }
 
-impl Field {
+impl InputField {
     pub(super) fn new(
-        kind: FieldKind,
+        kind: InputKind,
         name: &'static str,
         label: &'static str,
         value: impl Into<String>,
@@ -173,29 +93,29 @@ impl Field {
         }
     }
 
-    /// A field of a consumer.
-    pub(super) fn of(field: &'static manage::Field, value: String) -> Self {
-        let kind = match &field.kind {
-            Kind::Text => FieldKind::Line,
-            Kind::File | Kind::List => FieldKind::Lines,
-            Kind::Flag => FieldKind::Check,
-            Kind::Choice(words) => {
-                let words = words.iter().map(|word| (&**word, &**word));
-                FieldKind::Choice([("", "the default")].into_iter().chain(words).collect())
+    /// The input for a field of a record.
+    pub(super) fn for_record(field: &'static RecordField, value: String) -> Self {
+        let kind = match field.kind {
+            FieldKind::Text => InputKind::Line,
+            FieldKind::File | FieldKind::List(_) => InputKind::Lines,
+            FieldKind::Flag => InputKind::Check,
+            FieldKind::Choice(words) => {
+                let words = words.iter().map(|word| (*word, *word));
+                InputKind::Choice([("", "the default")].into_iter().chain(words).collect())
             }
         };
         Self {
-            help: &field.help,
-            ..Self::new(kind, &field.name, &field.label, value)
+            help: field.help,
+            ..Self::new(kind, field.name, field.label, value)
         }
     }
 
     pub(super) fn line(name: &'static str, label: &'static str, value: impl Into<String>) -> Self {
-        Self::new(FieldKind::Line, name, label, value)
+        Self::new(InputKind::Line, name, label, value)
     }
 
     pub(super) fn hidden(name: &'static str, value: impl Into<String>) -> Self {
-        Self::new(FieldKind::Hidden, name, "", value)
+        Self::new(InputKind::Hidden, name, "", value)
     }
 }
 

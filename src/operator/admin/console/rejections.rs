@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::{
     Page, Result, Visit,
-    page::{Cell, Field, FieldKind, Line, Section, Table, line, link, path, tag, time},
+    page::{InputField, InputKind, Section},
+    parts::{Cell, Line, Table, line, link, path, tag, time},
 };
 use crate::{
     base::clock::UnixTime,
@@ -193,10 +194,10 @@ impl Visit<'_> {
                 "/rejections",
                 "Show",
                 vec![
-                    Field::line("request_id", "Request id", id),
-                    Field::line("consumer", "Consumer", consumer),
-                    Field::line("reason", "Why", why),
-                    Field::new(FieldKind::Choice(KINDS.into()), "kind", "Kind", kind),
+                    InputField::line("request_id", "Request id", id),
+                    InputField::line("consumer", "Consumer", consumer),
+                    InputField::line("reason", "Why", why),
+                    InputField::new(InputKind::Choice(KINDS.into()), "kind", "Kind", kind),
                 ],
             ),
             Section::Table(advised("By consumer and reason".to_owned(), &wanted)),

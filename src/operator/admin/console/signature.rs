@@ -2,7 +2,8 @@
 
 use super::{
     Rejected, Result, Shown, Visit,
-    page::{Field, FieldKind, Line, Section, Table, line},
+    page::{InputField, InputKind, Section},
+    parts::{Line, Table, line},
 };
 use crate::operator::{
     admin::explain::Unexplained,
@@ -12,8 +13,8 @@ use crate::operator::{
 impl Visit<'_> {
     pub(super) async fn signature(&self) -> Result<Shown> {
         self.check_write()?;
-        let mut field = Field::new(
-            FieldKind::Lines,
+        let mut field = InputField::new(
+            InputKind::Lines,
             "request",
             "The request as it went over the wire, or as a curl command",
             self.form
@@ -22,8 +23,8 @@ impl Visit<'_> {
                 .unwrap_or_default(),
         );
         field.rows = 10;
-        let mut own = Field::new(
-            FieldKind::Lines,
+        let mut own = InputField::new(
+            InputKind::Lines,
             "signed",
             "The base string that the consumer signed, if its log has it",
             self.form

@@ -5,8 +5,9 @@ use std::time::Duration;
 use super::{
     LISTED, Page, Rejected, Result, Shown, Visit,
     change::Change,
-    consumers::{listed, next},
-    page::{Field, Section, Table, counted, line, link, path, tag, time},
+    consumers::next,
+    page::{InputField, Section},
+    parts::{Table, counted, line, link, listed, path, tag, time},
 };
 use crate::{
     base::clock::UnixTime,
@@ -20,15 +21,18 @@ const FILTER: [&str; 3] = ["consumer", "user", "unused_for"];
 impl Visit<'_> {
     /// The filter of the query or the form.
     fn filter(&self) -> Result<(TokenFilter, Option<Duration>)> {
-        let wrong = |name: &str| Rejected::Invalid(format!("{name}: this is none that can exist"));
+        let wrong = |text: &str| Rejected::Invalid(text.to_owned());
         let consumer = Some(self.field("consumer")).filter(|key| !key.is_empty());
         let user = Some(self.field("user")).filter(|id| !id.is_empty());
         let filter = TokenFilter {
             consumer: consumer
-                .map(|key| key.parse().map_err(|_| wrong("consumer")))
+                .map(|key| {
+                    key.parse()
+                        .map_err(|_| wrong("consumer: not a valid consumer key"))
+                })
                 .transpose()?,
             user: user
-                .map(|id| id.parse().map_err(|_| wrong("user")))
+                .map(|id| id.parse().map_err(|_| wrong("user: not a valid user id")))
                 .transpose()?,
             ..TokenFilter::default()
         };
@@ -66,9 +70,9 @@ impl Visit<'_> {
             "/tokens",
             "Show",
             vec![
-                Field::line("consumer", "Consumer key", consumer.1),
-                Field::line("user", "User id", user.1),
-                Field::line("unused_for", "Unused for, such as 90d", unused.1),
+                InputField::line("consumer", "Consumer key", consumer.1),
+                InputField::line("user", "User id", user.1),
+                InputField::line("unused_for", "Unused for, such as 90d", unused.1),
             ],
         ));
         let filtered = [consumer, user, unused];
@@ -119,7 +123,7 @@ impl Visit<'_> {
             }
             let (consumer, user) = (token.consumer.as_str(), token.user.as_str());
             vec![
-                line(shown(token)),
+                line(redacted(token)),
                 vec![link(consumer, path("/consumer", &[("key", consumer)]))],
                 vec![link(user, path("/user", &[("id", user)]))],
                 line(listed(&token.permissions)),
@@ -184,9 +188,9 @@ impl Visit<'_> {
                 "It ends the access of {consumer} to {user} by this token within a second, for good. The user has to agree again."
             )];
             return Ok(self.confirm(Change {
-                title: format!("Revoke the token {}?", shown(&token)),
+                title: format!("Revoke the token {}?", redacted(&token)),
                 effects,
-                fields: vec![Field::hidden("token", token.token.as_str())],
+                fields: vec![InputField::hidden("token", token.token.as_str())],
                 button: "Revoke",
                 state,
                 back: "/tokens".to_owned(),
@@ -225,7 +229,7 @@ impl Visit<'_> {
             title: format!("Revoke {count}?"),
             effects,
             fields: fields
-                .map(|(name, value)| Field::hidden(name, value))
+                .map(|(name, value)| InputField::hidden(name, value))
                 .into(),
             button: "Revoke all of them",
             state,
@@ -235,7 +239,7 @@ impl Visit<'_> {
 }
 
 /// The beginning of a token, as the log shows it.
-fn shown(token: &AccessToken) -> String {
+fn redacted(token: &AccessToken) -> String {
     token
         .token
         .chars()

@@ -3,11 +3,13 @@
 use super::{
     LISTED, Page, Rejected, Result, Shown, Visit,
     change::{Change, state_of_user},
-    consumers::{enabled, next},
-    page::{Field, Section, Table, counted, line, link, path, time},
+    consumers::next,
+    page::{InputField, Section},
+    parts::{Table, counted, enabled, line, link, path, time},
 };
 use crate::{
     base::names::UserId,
+    operator::manage::{USER_FIELDS, view},
     records::store::{
         port::{Guard, RecordFilter, TokenFilter},
         record::{Session, User},
@@ -47,7 +49,7 @@ impl Visit<'_> {
             Section::search(
                 "/users",
                 "Search",
-                vec![Field::line("q", "Part of name or id", q)],
+                vec![InputField::line("q", "Part of name or id", q)],
             ),
             Section::Table(Table {
                 caption: "Users by id".to_owned(),
@@ -74,17 +76,16 @@ impl Visit<'_> {
         let user = self.named_user().await?;
         let id = user.id.as_str();
         let mut sections = self.done_note();
-        let facts = [
-            ("Id", line(id)),
-            ("Login name", line(user.name.clone())),
-            (
-                "Shown as",
-                line(user.display_name.as_deref().unwrap_or("–")),
-            ),
-            ("State", vec![enabled(user.enabled)]),
-            ("Made", line(time(user.created_at))),
-        ];
-        sections.push(Section::Facts(facts.into()));
+        let members = view::members(&user);
+        let fields = USER_FIELDS.iter().map(|field| {
+            let text = Some(field.text(&members)).filter(|text| !text.is_empty());
+            (field.label, line(text.unwrap_or_else(|| "–".to_owned())))
+        });
+        let mut facts = vec![("Id", line(id))];
+        facts.extend(fields);
+        facts.push(("State", vec![enabled(user.enabled)]));
+        facts.push(("Made", line(time(user.created_at))));
+        sections.push(Section::Facts(facts));
         if self.may_write() {
             let at = |page: &str| path(page, &[("id", id)]);
             sections.push(Section::Actions(vec![
@@ -178,7 +179,7 @@ impl Visit<'_> {
         Ok(self.confirm(Change {
             title,
             effects,
-            fields: vec![Field::hidden("id", user.id.as_str())],
+            fields: vec![InputField::hidden("id", user.id.as_str())],
             button,
             state,
             back: at,
