@@ -11,8 +11,7 @@ use super::context::{CommandError, ConfigArgs, Output, block_on};
 use crate::{
     base::{clock::Clock, language::Texts},
     operator::admin::tokens::TokenKind,
-    provider::login::http,
-    provider::login::settings::LoginMethod,
+    provider::login::{http, settings::LoginMethod},
     records::{
         nonce::{self, settings::NonceScope},
         store::{
@@ -21,11 +20,6 @@ use crate::{
             record::BodyHash,
             redis,
         },
-    },
-    request::{
-        forward::{Fault, pool::Pool},
-        identity::keys::Keys,
-        policy::settings::OperationSettings,
     },
     run::{
         app::{
@@ -183,11 +177,10 @@ fn certificates(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
 }
 
 fn keys(config: &Config, _: &mut Vec<String>) -> CheckResult {
-    let keys = Keys::read(&config.assertion.key_files).map_err(StartError::from)?;
-    Ok(match keys.as_ref().map(|keys| keys.ids.as_slice()) {
-        None | Some([]) => "none: nothing is signed".to_owned(),
-        Some([first]) => format!("{first} signs"),
-        Some([first, others @ ..]) => {
+    Ok(match &inspect::signing_keys(config)?[..] {
+        [] => "none: nothing is signed".to_owned(),
+        [first] => format!("{first} signs"),
+        [first, others @ ..] => {
             format!("{first} signs; {} are published too", others.join(" "))
         }
     })
@@ -198,9 +191,7 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
         0 => "none are listed".to_owned(),
         count => format!("{count} are listed"),
     };
-    let count = |is_one: fn(&OperationSettings) -> bool| {
-        config.operation.iter().filter(|it| is_one(it)).count()
-    };
+    let count = |is_one: fn(&_) -> bool| config.operation.iter().filter(|it| is_one(it)).count();
     for (count, what) in [
         (count(|it| !it.from.is_empty()), "from"),
         (
@@ -273,7 +264,7 @@ fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
         services::read_keys(config).map_err(StartError::from)?;
         return missing("store.url", path);
     }
-    let place = match &file {
+    let location = match &file {
         Some(path) => path.display().to_string(),
         None => "the server".to_owned(),
     };
@@ -285,7 +276,7 @@ fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
         }
         opened => opened.map_err(StartError::from)?,
     };
-    block_on(ask(config, &*store, &place, warnings))?
+    block_on(ask(config, &*store, &location, warnings))?
 }
 
 /// Reaches the database of an existing system, tests the rights of the role there, and tries the queries.
@@ -304,7 +295,7 @@ fn lookup(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
 async fn ask(
     config: &Config,
     store: &Store,
-    place: &str,
+    location: &str,
     warnings: &mut Vec<String>,
 ) -> CheckResult {
     /// The time limit of the search for secrets under an older key: enough for a store that is not large.
@@ -313,7 +304,7 @@ async fn ask(
     store.ping().await?;
     let findings = store.findings().await?.into_iter();
     warnings.extend(findings.map(|finding| format!("store.url: {finding}")));
-    let mut text = format!("{place} answers");
+    let mut text = format!("{location} answers");
     if store
         .consumers(&Default::default(), None, 1)
         .await?
@@ -368,29 +359,29 @@ fn nonces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     /// The most bytes of memory that a nonce takes.
     const BYTES: u64 = 25;
 
-    let place = nonce_place(config, warnings)?;
+    let location = nonce_location(config, warnings)?;
     let window = config.longest_window().as_secs();
     // A timestamp is accepted from one window before it to one after it.
-    let kept = 2 * window;
+    let seconds = 2 * window;
     let mebibytes = |nonces: u64| nonces.saturating_mul(BYTES).div_ceil(1 << 20);
     let (busy, most) = (
-        mebibytes(100 * kept),
+        mebibytes(100 * seconds),
         mebibytes(config.nonce.max_entries.get()),
     );
     Ok(format!(
-        "{place}; each is kept for up to {kept}s, twice the longest timestamp_window: {busy} MiB of memory for 100 signed requests \
+        "{location}; each is kept for up to {seconds}s, twice the longest timestamp_window: {busy} MiB of memory for 100 signed requests \
          a second, {most} MiB at nonce.max_entries"
     ))
 }
 
-/// Where nonces are kept.
-fn nonce_place(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
+/// The memory, file or server that holds nonces.
+fn nonce_location(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     if let Some(target) = services::nonce_target(config).map_err(StartError::from)? {
-        let place = target.to_string();
+        let location = target.to_string();
         let findings = block_on(redis::check_nonces(target))?.map_err(ServiceError::from)?;
         let findings = findings.iter();
         warnings.extend(findings.map(|finding| format!("nonce.url: {finding}")));
-        return Ok(format!("{place} answers"));
+        return Ok(format!("{location} answers"));
     }
     if config.nonce_scope() == NonceScope::Shared {
         return Ok("kept in the store, for all replicas".to_owned());
@@ -414,17 +405,10 @@ fn api(config: &Config, _: &mut Vec<String>) -> CheckResult {
     block_on(async {
         let own = own::check(config, &config.listeners()).await;
         own.map_err(StartError::from)?;
-        let (error, fix) = match Pool::new(params).connect(false).await {
-            Ok(_) => return Ok(format!("{name} takes connections")),
-            Err(Fault::Unreachable(error)) => {
-                let fix = certificate_fix(&error, "upstream.tls.ca", "upstream.tls.server_name");
-                (error.to_string(), fix)
-            }
-            Err(_) => (
-                "no connection within upstream.connect_timeout".to_owned(),
-                None,
-            ),
+        let Err(error) = inspect::reach_api(params).await else {
+            return Ok(format!("{name} takes connections"));
         };
+        let fix = certificate_fix(&error, "upstream.tls.ca", "upstream.tls.server_name");
         let fix = fix.unwrap_or("start the API or correct the URL".to_owned());
         Err(CommandError::failed(format!(
             "upstream.api_url: {name}: {address} cannot be reached: {error}; {fix}"

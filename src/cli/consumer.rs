@@ -11,8 +11,7 @@ use super::{
     secret_arg::SecretArg,
 };
 use crate::{
-    base::clock::parse_duration,
-    base::{names::ConsumerKey, secret::Secret},
+    base::{clock::parse_duration, names::ConsumerKey, secret::Secret},
     oauth::Deviation,
     operator::manage::{ManageError, check_secret, view},
     provider::issue::callback,

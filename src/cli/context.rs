@@ -19,18 +19,15 @@ use std::{
     sync::Arc,
 };
 
-use rustix::{process::getuid, system::uname};
+use rustix::process::getuid;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::runtime::LocalOptions;
 
-use super::{
-    output::{self, Listing},
-    transfer::ImportProblems,
-};
+use super::output::{self, Listing};
 use crate::{
     base::clock::{Clock, UnixTime},
-    operator::manage::{Actor, ManageError, Management},
+    operator::manage::{self, Actor, ManageError, Management},
     records::store::{Opening, Store, StoreError, port::RecordFilter},
     run::{
         app::{
@@ -131,8 +128,7 @@ impl StoreArgs {
         }
         // For a person, who may have more than one store; a script has named it.
         if io::stderr().is_terminal() && opened.is_some_and(|(_, manage)| manage.has_changed()) {
-            let place = context.place();
-            let note = format!("countersign: store {place}");
+            let note = format!("countersign: store {}", context.store_location());
             context.notes.borrow_mut().insert(0, note);
         }
         Ok(Output {
@@ -170,6 +166,8 @@ pub struct CommandError {
     /// The subjects of the error, each with a colon after it: a file, a key of the configuration, an option.
     about: String,
     error: Box<dyn Error>,
+    /// The error has a line for each problem.
+    has_lines: bool,
 }
 
 impl<E: Error + 'static> From<E> for CommandError {
@@ -190,7 +188,12 @@ impl<E: Error + 'static> From<E> for CommandError {
             false => String::new(),
         };
         let code = 1 + u8::from(is_usage);
-        Self { code, about, error }
+        Self {
+            code,
+            about,
+            error,
+            has_lines: false,
+        }
     }
 }
 
@@ -201,6 +204,7 @@ impl CommandError {
             code: 1,
             about: String::new(),
             error: error.into(),
+            has_lines: false,
         }
     }
 
@@ -208,6 +212,14 @@ impl CommandError {
     pub fn usage(error: impl Into<Box<dyn Error>>) -> Self {
         let failed = Self::failed(error);
         Self { code: 2, ..failed }
+    }
+
+    /// As [`Self::failed`]; the text has a line for each problem.
+    pub(super) fn failed_lines(text: String) -> Self {
+        Self {
+            has_lines: true,
+            ..Self::failed(text)
+        }
     }
 
     /// Puts the subject of the error in front of it.
@@ -221,7 +233,7 @@ impl CommandError {
         if self.error.is::<ConfigErrors>() {
             return self.error.to_string();
         }
-        match self.error.is::<ImportProblems>() {
+        match self.has_lines {
             true => format!("countersign: {}", self.error),
             false => format!("countersign: {self}"),
         }
@@ -315,8 +327,8 @@ impl Context {
         Ok(context)
     }
 
-    /// The place of the store, without the password of a server.
-    fn place(&self) -> String {
+    /// The path or the URL of the store, without the password of a server.
+    fn store_location(&self) -> String {
         match self.config.store_file() {
             Some(path) => std::path::absolute(&path)
                 .unwrap_or(path)
@@ -354,9 +366,9 @@ impl Context {
             opening => services::open_store(&self.config, opening).map(|store| (store, None)),
         };
         let (store, created) = opened.about(self.path.display())?;
-        if let Some(place) = created {
+        if let Some(path) = created {
             // Also if the command fails after this.
-            say(&format!("countersign: created the store {place}"));
+            say(&format!("countersign: created the store {path}"));
         }
         let settings = live::manage_settings(&self.config);
         let manage = Management::new(Arc::clone(&store), Clock::system(), settings, None);
@@ -424,11 +436,8 @@ impl Context {
 /// The person who runs the program.
 pub(super) fn actor() -> Actor {
     Actor {
-        by: "command".to_owned(),
         os_user: Some(os_user()),
-        host: uname().nodename().to_string_lossy().into_owned(),
-        pid: std::process::id(),
-        ..Actor::default()
+        ..manage::actor("command")
     }
 }
 

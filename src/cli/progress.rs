@@ -11,27 +11,27 @@ const EVERY: Duration = Duration::from_millis(200);
 /// A line on standard error that is written again and again, where that is a terminal. Dropping it clears the line.
 pub(super) struct Progress {
     what: &'static str,
-    /// `None` without a terminal.
-    shown: Option<Instant>,
+    /// The time of the last line; `None` without a terminal.
+    last_line: Option<Instant>,
     is_dirty: bool,
 }
 
 impl Progress {
     /// Shows how many of `what` are done.
-    pub(super) fn of(what: &'static str) -> Self {
+    pub(super) fn new(what: &'static str) -> Self {
         Self {
             what,
-            shown: io::stderr().is_terminal().then(Instant::now),
+            last_line: io::stderr().is_terminal().then(Instant::now),
             is_dirty: false,
         }
     }
 
     /// Shows how many are done.
     pub(super) fn at(&mut self, done: u64) {
-        if let Some(shown) = &mut self.shown
-            && shown.elapsed() >= EVERY
+        if let Some(last_line) = &mut self.last_line
+            && last_line.elapsed() >= EVERY
         {
-            *shown = Instant::now();
+            *last_line = Instant::now();
             self.is_dirty = true;
             let _ = write!(io::stderr(), "\r{done} {}", self.what);
         }

@@ -30,7 +30,7 @@ pub(super) async fn execute(context: &Context) -> Result<String, CommandError> {
     let store = context.store()?;
     let mut all = Resealed::default();
     let mut next = Some(ResealFrom::default());
-    let mut progress = Progress::of("secrets");
+    let mut progress = Progress::new("secrets");
     while let Some(from) = next.take() {
         next = all.add(store.reseal(from, false).await?);
         progress.at(all.seen);

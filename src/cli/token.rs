@@ -7,8 +7,10 @@ use serde_json::json;
 
 use super::context::{CommandError, Context};
 use crate::{
-    base::clock::parse_duration,
-    base::names::{ConsumerKey, Permission},
+    base::{
+        clock::parse_duration,
+        names::{ConsumerKey, Permission},
+    },
     operator::manage::view,
     records::store::{port::TokenFilter, record::AccessToken},
 };

@@ -182,7 +182,7 @@ fn write(to: &mut impl Write, export: Export) -> io::Result<()> {
         "accepted_until": export.origin.accepted_until,
     });
     writeln!(to, "{head}")?;
-    let mut progress = Progress::of("records written");
+    let mut progress = Progress::new("records written");
     for (record, number) in export.records.iter().zip(1..) {
         serde_json::to_writer(&mut *to, &line(record))?;
         to.write_all(b"\n")?;
@@ -219,7 +219,7 @@ impl ImportArgs {
         self.read(is_stdin, &mut contents)
             .about(format!("{name}: cannot be read"))?;
         let records = contents.take_records();
-        let warnings = ImportWarnings::of(&records);
+        let warnings = ImportWarnings::new(&records);
         let is_broken = !contents.problems.is_empty();
         let list = ImportList {
             origin: contents.origin.take(),
@@ -248,10 +248,7 @@ impl ImportArgs {
             }
         };
         let Some(all) = counts.filter(|_| !is_broken) else {
-            return Err(CommandError::failed(ImportProblems::new(
-                &name,
-                contents.problems,
-            )));
+            return Err(rejected(&name, contents.problems));
         };
         warnings.print(context);
         let counts = [
@@ -312,28 +309,22 @@ async fn import(context: &Context, list: ImportList) -> Result<Import, CommandEr
 }
 
 /// The problems of a file, a line for each.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct ImportProblems(String);
-
-impl ImportProblems {
-    fn new(name: &str, mut problems: Vec<(usize, String)>) -> Self {
-        problems.sort();
-        let rest = problems.len().saturating_sub(MAX_PROBLEMS);
-        problems.truncate(MAX_PROBLEMS);
-        let one = problems.len() == 1;
-        let lines = problems
-            .into_iter()
-            .map(|(line, problem)| format!("{name}:{line}: {problem}"));
-        let lines = lines.collect::<Vec<_>>().join("\ncountersign: ");
-        Self(match (one, rest) {
-            (true, _) => format!("{lines}; nothing was imported"),
-            (false, 0) => format!("{lines}\ncountersign: nothing was imported"),
-            (false, _) => format!(
-                "{lines}\ncountersign: there are {rest} problems more; nothing was imported"
-            ),
-        })
-    }
+fn rejected(name: &str, mut problems: Vec<(usize, String)>) -> CommandError {
+    problems.sort();
+    let rest = problems.len().saturating_sub(MAX_PROBLEMS);
+    problems.truncate(MAX_PROBLEMS);
+    let one = problems.len() == 1;
+    let lines = problems
+        .into_iter()
+        .map(|(line, problem)| format!("{name}:{line}: {problem}"));
+    let lines = lines.collect::<Vec<_>>().join("\ncountersign: ");
+    CommandError::failed_lines(match (one, rest) {
+        (true, _) => format!("{lines}; nothing was imported"),
+        (false, 0) => format!("{lines}\ncountersign: nothing was imported"),
+        (false, _) => {
+            format!("{lines}\ncountersign: there are {rest} problems more; nothing was imported")
+        }
+    })
 }
 
 /// Settings that are valid but unwise, each once: an import may be long.
@@ -344,7 +335,7 @@ struct ImportWarnings {
 }
 
 impl ImportWarnings {
-    fn of(records: &[Numbered]) -> Self {
+    fn new(records: &[Numbered]) -> Self {
         let is_warned =
             |callback: &String| matches!(callback::check_registration(callback), Ok(Some(_)));
         let is_unprotected = |(_, record): &&Numbered| matches!(record, Record::Consumer(consumer) if consumer.callbacks.iter().any(is_warned));

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     base::{random, secret::Secret},
-    operator::manage::{self, Management, Settings, view},
+    operator::manage::{self, Management, RecordDefaults, view},
     provider::login::password,
     records::store::record::{AccessToken, Consumer, Dialect},
     run::{
@@ -173,7 +173,7 @@ const USER: &str = "ada";
 
 impl Accounts {
     async fn create(services: &Services, application: SocketAddr) -> Result<Self, BoxedError> {
-        let settings = Settings {
+        let settings = RecordDefaults {
             default_dialect: Dialect::default(),
             access_ttl: None,
         };

@@ -134,7 +134,7 @@ pub(super) struct Head {
 
 /// A record as the members of its line.
 pub(super) fn line(record: &Record) -> Map<String, Value> {
-    let of = |name: &str, value| Map::from_iter([(name.to_owned(), value)]);
+    let only_member = |name: &str, value| Map::from_iter([(name.to_owned(), value)]);
     let mut members = match record {
         Record::Consumer(consumer) => {
             let mut members = view::members(consumer);
@@ -150,9 +150,9 @@ pub(super) fn line(record: &Record) -> Map<String, Value> {
         Record::AccessToken(token) => {
             view::with_secret(view::members(token), "token_secret", &token.secret)
         }
-        Record::RemovedConsumer(key) => of("key", json!(key)),
-        Record::RemovedUser(id) => of("id", json!(id)),
-        Record::RemovedToken(token) => of("token", json!(token)),
+        Record::RemovedConsumer(key) => only_member("key", json!(key)),
+        Record::RemovedUser(id) => only_member("id", json!(id)),
+        Record::RemovedToken(token) => only_member("token", json!(token)),
     };
     members.shift_insert(0, "kind".to_owned(), record.identity().0.into());
     members
@@ -364,8 +364,8 @@ impl From<serde_json::Error> for LineError {
     /// Serde's message, on one line whatever it quotes. Its line number is always 1, so only the column is kept.
     fn from(error: serde_json::Error) -> Self {
         let text = visible(&error.to_string());
-        let place = format!(" at line {} column {}", error.line(), error.column());
-        Self::Json(match text.strip_suffix(&place) {
+        let position = format!(" at line {} column {}", error.line(), error.column());
+        Self::Json(match text.strip_suffix(&position) {
             Some(text) if error.column() > 0 => format!("{text}, column {}", error.column()),
             Some(text) => text.to_owned(),
             None => text,

@@ -55,7 +55,7 @@ impl Contents {
     pub(super) fn read_lines(&mut self, mut input: impl BufRead) -> io::Result<()> {
         let (mut head, mut number, mut last, mut found) = (None, 0, 1, 0);
         let mut line = Vec::new();
-        let mut progress = Progress::of("lines read");
+        let mut progress = Progress::new("lines read");
         loop {
             progress.at(number as u64);
             line.clear();
@@ -156,7 +156,7 @@ impl Contents {
             }
         };
         let mut row = StringRecord::new();
-        let mut progress = Progress::of("lines read");
+        let mut progress = Progress::new("lines read");
         loop {
             progress.at(rows.position().line());
             let line = match rows.read_record(&mut row) {
@@ -195,8 +195,8 @@ impl Contents {
     ) {
         match members.and_then(|members| record(members, &self.defaults)) {
             Ok(record) => match self.lines.entry(record.name()) {
-                Entry::Vacant(place) => {
-                    place.insert(number);
+                Entry::Vacant(entry) => {
+                    entry.insert(number);
                     self.records.push((number, record));
                 }
                 Entry::Occupied(first) => {

@@ -15,12 +15,9 @@ use self::{
     operations::{DOCUMENT, OPERATIONS, allow},
     problem::ApiError,
 };
-use super::{Admin, Backend, tokens::TokenKind};
+use super::{Admin, Backend, admin_actor, tokens::TokenKind};
 use crate::{
-    base::{
-        fields::{all, list},
-        peer::Peer,
-    },
+    base::fields::{all, list},
     oauth::percent,
     operator::manage::Actor,
     provider::respond::OwnResponse,
@@ -42,8 +39,8 @@ pub(super) async fn respond(
 
 async fn answer(admin: &Admin, backend: &Backend, request: &mut Request<RequestBody>) -> ApiResult {
     let peer = request.body().caller().peer;
-    let gate = admin.control.gate();
-    let kind = gate.authenticate(&backend.tokens, request.headers(), peer.address)?;
+    let guard = admin.control.token_guard();
+    let kind = guard.authenticate(&backend.tokens, request.headers(), peer.address)?;
     let path = request.uri().path().to_owned();
     let found = OPERATIONS.iter();
     let found = found.filter_map(|operation| Some((operation, operation.segment(&path)?)));
@@ -70,7 +67,7 @@ async fn answer(admin: &Admin, backend: &Backend, request: &mut Request<RequestB
     let mut call = Call {
         admin,
         backend,
-        actor: actor(kind, peer),
+        actor: admin_actor("api", kind, peer.address),
         segment,
         query,
         body,
@@ -84,21 +81,6 @@ async fn answer(admin: &Admin, backend: &Backend, request: &mut Request<RequestB
 
 /// The response to a call.
 type ApiResult = Result<OwnResponse, ApiError>;
-
-/// The operator who sent a request, for the audit record.
-fn actor(kind: TokenKind, peer: Peer) -> Actor {
-    let host = rustix::system::uname();
-    Actor {
-        by: "api".to_owned(),
-        admin_token: Some(<&str>::from(kind).to_owned()),
-        address: peer
-            .address
-            .map(|address| address.to_canonical().to_string()),
-        host: host.nodename().to_string_lossy().into_owned(),
-        pid: std::process::id(),
-        ..Actor::default()
-    }
-}
 
 /// A permitted request, with all of its input.
 struct Call<'a> {

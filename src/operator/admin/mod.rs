@@ -23,13 +23,16 @@ use tokio::{runtime::Handle, task::spawn_local};
 use self::{
     console::Console,
     readiness::Readiness,
-    tokens::{Gate, Tokens},
+    tokens::{AdminTokenGuard, TokenKind, Tokens},
 };
 use crate::{
     base::{clock::Clock, fields::single},
     gateway::proxy::{Phase, Shared, jwk_set},
     oauth::Authority,
-    operator::{explain::Rules, manage::Management},
+    operator::{
+        explain::Rules,
+        manage::{self, Actor, Management},
+    },
     provider::{
         login::PasswordPool,
         respond::{self, Format, OwnResponse, frame::Frame, theme::Theme},
@@ -74,7 +77,7 @@ pub struct Control {
     pub passwords: PasswordPool,
     /// The state of the console.
     pub console: Console,
-    gate: OnceLock<Gate>,
+    token_guard: OnceLock<AdminTokenGuard>,
     clock: Clock,
 }
 
@@ -85,14 +88,15 @@ impl Control {
             backend: ArcSwapOption::empty(),
             passwords,
             console,
-            gate: OnceLock::new(),
+            token_guard: OnceLock::new(),
             clock,
         }
     }
 
     /// Limits the wrong tokens of each address.
-    pub fn gate(&self) -> &Gate {
-        self.gate.get_or_init(|| Gate::new(self.clock.clone()))
+    pub fn token_guard(&self) -> &AdminTokenGuard {
+        let new = || AdminTokenGuard::new(self.clock.clone());
+        self.token_guard.get_or_init(new)
     }
 }
 
@@ -165,7 +169,7 @@ impl Admin {
             return text(503, "not ready: draining\n");
         }
         let readiness = &self.readiness;
-        readiness.look().await;
+        readiness.check().await;
         match readiness.report() {
             (true, report) => text(200, &report),
             (false, report) => text(503, &report),
@@ -180,14 +184,14 @@ impl Admin {
         let named = Authority::parse(host_of(request)).map_err(|_| INVALID_HOST)?;
         match [host, named]
             .iter()
-            .all(|named| self.is_own_host(named.host))
+            .all(|named| self.is_known_host(named.host))
         {
             true => Ok(()),
             false => Err(ParseRejection::Misdirected),
         }
     }
 
-    fn is_own_host(&self, host: &str) -> bool {
+    fn is_known_host(&self, host: &str) -> bool {
         let live = self.shared.live.load();
         let mut names = live.admin_hosts.iter();
         without_brackets(host).parse::<IpAddr>().is_ok()
@@ -202,6 +206,15 @@ fn host_of(request: &Request<RequestBody>) -> &[u8] {
     let target = request.uri().authority().map(|it| it.as_str().as_bytes());
     let host = || single(request.headers(), &header::HOST).ok().flatten();
     target.or_else(host).unwrap_or_default()
+}
+
+/// The operator who sent a request, for the audit record.
+fn admin_actor(by: &str, token: TokenKind, address: Option<IpAddr>) -> Actor {
+    Actor {
+        admin_token: Some(<&str>::from(token).to_owned()),
+        address: address.map(|address| address.to_canonical().to_string()),
+        ..manage::actor(by)
+    }
 }
 
 fn text(status: u16, text: &str) -> OwnResponse {

@@ -39,7 +39,7 @@ pub struct Readiness {
 
 impl Readiness {
     /// Checks workers, log, store, nonces and clock.
-    pub async fn look(&self) {
+    pub async fn check(&self) {
         let conditions = &*self.conditions;
         let hung = self.heartbeats.hung(HUNG_AFTER);
         let cause =
@@ -70,7 +70,7 @@ impl Readiness {
             }
             outage => conditions.set(Condition::Nonces, outage.map(|outage| outage.to_string())),
         }
-        self.look_at_window();
+        self.check_window();
         let cause = self.verifier.clock_consensus().map(|ahead| {
             let (seconds, side) = (ahead.unsigned_abs(), if ahead < 0 { "ahead of" } else { "behind" });
             format!(
@@ -81,7 +81,7 @@ impl Readiness {
         conditions.set(Condition::Clock, cause);
     }
 
-    fn look_at_window(&self) {
+    fn check_window(&self) {
         let conditions = &*self.conditions;
         let (entries, max) = (self.nonces.window().entries(), self.max_nonces);
         if entries >= max {

@@ -158,12 +158,12 @@ const FAILURES: Rate = Rate {
 /// Counts wrong tokens by address. Past the limit the address must wait. A right token is accepted all the same: else a
 /// tool with an old token, or a stranger at the same proxy, could lock all operators out. No limit is needed to make
 /// guessing hopeless, since a token has at least 32 characters.
-pub struct Gate {
+pub struct AdminTokenGuard {
     failures: Throttle,
     clock: Clock,
 }
 
-impl Gate {
+impl AdminTokenGuard {
     /// Counts nothing yet.
     pub fn new(clock: Clock) -> Self {
         Self {
@@ -280,15 +280,15 @@ mod tests {
     #[test]
     fn an_address_that_guesses_waits_but_a_right_token_does_not() {
         let clock = Clock::manual(UnixTime(1_700_000_000));
-        let (gate, tokens) = (Gate::new(clock.clone()), tokens());
+        let (guard, tokens) = (AdminTokenGuard::new(clock.clone()), tokens());
         let peer = |last: u8| Some(IpAddr::from([192, 0, 2, last]));
-        let guess = |last| gate.check(&tokens, b"guess", peer(last));
+        let guess = |last| guard.check(&tokens, b"guess", peer(last));
         for number in 0..30 {
             assert_eq!(guess(1), Err(Denied::Wrong), "{number}");
         }
         let pause = Duration::from_secs(30);
         assert_eq!(guess(1), Err(Denied::Throttled(pause)));
-        assert_eq!(gate.check(&tokens, READ, peer(1)), Ok(TokenKind::Read));
+        assert_eq!(guard.check(&tokens, READ, peer(1)), Ok(TokenKind::Read));
         assert_eq!(guess(1), Err(Denied::Throttled(pause)), "it ends no pause");
         assert_eq!(guess(2), Err(Denied::Wrong), "another address");
         clock.advance(pause);

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Actor, CONSUMER_FIELDS, Change, InvalidInput, ManageError, Management, Watched, check_members,
+    Actor, CONSUMER_FIELDS, InvalidInput, ManageError, Management,
+    change::{RecordChange, WatchedGuard},
+    check_members,
     input::{merged, read},
     view,
 };
@@ -209,7 +211,7 @@ impl Management {
         guard: Guard<'_, Consumer>,
         change: &(dyn Fn(&mut Consumer) -> Result<(), ManageError> + Sync),
     ) -> Result<Consumer, ManageError> {
-        let change = Change::new(guard, change);
+        let change = RecordChange::new(guard, change);
         let apply = |consumer: &mut Consumer| change.apply(consumer);
         let updated = self.store.update_consumer(key, &apply).await?;
         if updated == Updated::Unknown {
@@ -252,10 +254,10 @@ impl Management {
         key: &ConsumerKey,
         guard: Guard<'_, Consumer>,
     ) -> Result<(), ManageError> {
-        let watched = Watched::new(guard);
+        let watched = WatchedGuard::new(guard);
         let check = |consumer: &Consumer| watched.check(consumer);
         if !self.store.remove_consumer(key, Some(&check)).await? {
-            return Err(match watched.refusal() {
+            return Err(match watched.stale() {
                 Some(stale) => stale,
                 None => self.unknown_consumer(key).await,
             });

@@ -132,7 +132,11 @@ pub(super) fn merged<T: Serialize + DeserializeOwned>(
         };
         return Err(InvalidInput::named(name, problem));
     }
-    json_patch::merge(&mut document, &patch.into());
+    // The members of a record are no objects, so one level is all there is to merge.
+    if let Value::Object(members) = &mut document {
+        members.extend(patch);
+        members.retain(|_, value| !value.is_null());
+    }
     read(document)
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Actor, InvalidInput, ManageError, Management, Watched};
+use super::{Actor, InvalidInput, ManageError, Management, change::WatchedGuard};
 use crate::{
     base::{clock::UnixTime, names::Permission, random},
     records::store::{
@@ -163,13 +163,13 @@ impl Management {
         guard: Guard<'_, AccessToken>,
     ) -> Result<(), ManageError> {
         let now = self.clock.now();
-        let watched = Watched::new(guard);
+        let watched = WatchedGuard::new(guard);
         let check = |token: &AccessToken| watched.check(token);
         let revoked = self
             .store
             .revoke_access_token(&token.token, now, Some(&check));
         if !revoked.await? {
-            return Err(watched.refusal().unwrap_or(ManageError::TokenUnknown));
+            return Err(watched.stale().unwrap_or(ManageError::TokenUnknown));
         }
         self.audit(by, about("token_revoked", token)).await;
         Ok(())

@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Actor, Change, InvalidInput, ManageError, Management, USER_FIELDS, Watched, check_members,
+    Actor, InvalidInput, ManageError, Management, USER_FIELDS,
+    change::{RecordChange, WatchedGuard},
+    check_members,
     input::{merged, read},
 };
 use crate::{
@@ -128,12 +130,12 @@ impl Management {
         guard: Guard<'_, User>,
         hash: Secret,
     ) -> Result<(), ManageError> {
-        let watched = Watched::new(guard);
+        let watched = WatchedGuard::new(guard);
         let check = |user: &User| watched.check(user);
         let set = self.store.set_password(&user.id, hash, Some(&check));
         if !set.await? {
             let unknown = || ManageError::UserUnknown(user.name.clone());
-            return Err(watched.refusal().unwrap_or_else(unknown));
+            return Err(watched.stale().unwrap_or_else(unknown));
         }
         self.audit_user(by, "password_changed", &user.id).await;
         Ok(())
@@ -156,7 +158,7 @@ impl Management {
             *user = patched(user, members.clone())?;
             Ok(())
         };
-        let change = Change::new(guard, &patch);
+        let change = RecordChange::new(guard, &patch);
         let apply = |user: &mut User| change.apply(user);
         let now = self.clock.now();
         let updated = self.store.update_user(id, now, &apply).await?;
@@ -205,12 +207,12 @@ impl Management {
         user: &User,
         guard: Guard<'_, User>,
     ) -> Result<(), ManageError> {
-        let watched = Watched::new(guard);
+        let watched = WatchedGuard::new(guard);
         let check = |user: &User| watched.check(user);
         let now = self.clock.now();
         if !self.store.remove_user(&user.id, now, Some(&check)).await? {
             let unknown = || ManageError::UserUnknown(user.name.clone());
-            return Err(watched.refusal().unwrap_or_else(unknown));
+            return Err(watched.stale().unwrap_or_else(unknown));
         }
         self.audit_user(by, "user_removed", &user.id).await;
         Ok(())

@@ -25,9 +25,18 @@ use webpki::EndEntityCert;
 
 use super::{StartError, certificates::Certificate, own::directory};
 use crate::{
+    request::{
+        forward::{
+            Fault,
+            pool::{self, Pool},
+        },
+        identity::keys::Keys,
+    },
     run::config::Config,
-    wire::address::ListenAddress,
-    wire::origin::{Origin, Scheme},
+    wire::{
+        address::ListenAddress,
+        origin::{Origin, Scheme},
+    },
 };
 
 /// The severity of a finding.
@@ -60,6 +69,30 @@ pub(super) fn log(config: &Config, listener: SocketAddr) {
         match finding.severity {
             Severity::Unsafe => tracing::error!("{finding}"),
             Severity::Unwise => tracing::warn!("{finding}"),
+        }
+    }
+}
+
+/// The ids of the keys that sign assertions, the one that signs first.
+///
+/// # Errors
+/// A file of a key cannot be used.
+pub fn signing_keys(config: &Config) -> Result<Vec<String>, StartError> {
+    let keys = Keys::read(&config.assertion.key_files)?;
+    Ok(keys.map(|keys| keys.ids).unwrap_or_default())
+}
+
+/// Opens a connection to the API, with TLS where that is configured.
+///
+/// # Errors
+/// No connection can be made, or not within `upstream.connect_timeout`.
+pub async fn reach_api(params: pool::Params) -> io::Result<()> {
+    match Pool::new(params).connect(false).await {
+        Ok(_) => Ok(()),
+        Err(Fault::Unreachable(error)) => Err(error),
+        Err(_) => {
+            let problem = "no connection within upstream.connect_timeout";
+            Err(io::Error::new(io::ErrorKind::TimedOut, problem))
         }
     }
 }

@@ -220,8 +220,8 @@ pub fn admin_tokens(config: &Config) -> Result<Option<Tokens>, TokenFileError> {
 }
 
 /// The settings for new records.
-pub const fn manage_settings(config: &Config) -> manage::Settings {
-    manage::Settings {
+pub const fn manage_settings(config: &Config) -> manage::RecordDefaults {
+    manage::RecordDefaults {
         default_dialect: config.signature.default_dialect,
         access_ttl: config.tokens.access_ttl,
     }

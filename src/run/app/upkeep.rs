@@ -47,7 +47,7 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
     let imports = Some(Condition::Imports);
     every(tasks, LOOK_EVERY, services, imports, async |services| {
         let noted = services::note_imported(&services.nonces, &*services.store).await;
-        services.readiness.look().await;
+        services.readiness.check().await;
         Ok(noted?)
     });
     every(tasks, LOOK_EVERY, services, None, async |services| {

@@ -80,7 +80,7 @@ impl ApiError {
         match self {
             Self::Denied(Denied::Throttled(after)) => {
                 let seconds = after.as_secs().max(1).to_string();
-                written(429, detail).field("Retry-After", seconds)
+                problem_response(429, detail).field("Retry-After", seconds)
             }
             Self::Denied(denied) => {
                 let error = match denied {
@@ -88,73 +88,53 @@ impl ApiError {
                     _ => "",
                 };
                 let challenge = format!("Bearer realm=\"countersign admin\"{error}");
-                written(401, detail).field("WWW-Authenticate", challenge)
+                problem_response(401, detail).field("WWW-Authenticate", challenge)
             }
-            Self::ReadOnly => written(403, detail),
-            Self::NotFound => written(404, detail),
-            Self::Method(allow) => written(405, detail).field("Allow", allow),
-            Self::MediaType => written(415, detail),
-            Self::Body(rejection) => written(rejection.problem().status, detail),
+            Self::ReadOnly => problem_response(403, detail),
+            Self::NotFound => problem_response(404, detail),
+            Self::Method(allow) => problem_response(405, detail).field("Allow", allow),
+            Self::MediaType => problem_response(415, detail),
+            Self::Body(rejection) => problem_response(rejection.problem().status, detail),
             Self::Pool(PoolError::Busy) => unavailable(detail),
             Self::Pool(PoolError::Failed) => failed(&detail),
-            Self::Manage(error) => of(error, detail),
+            Self::Manage(error) => manage_response(error, detail),
         }
     }
 }
 
-/// The response to an error of a use case. There is no catch-all, so that a new error needs a decision.
-fn of(error: ManageError, detail: String) -> OwnResponse {
-    match error {
+/// The response to an error of a use case.
+fn manage_response(error: ManageError, detail: String) -> OwnResponse {
+    let status = error.status();
+    let member = match error {
+        ManageError::Store(StoreError::Broken(_)) | ManageError::Randomness(_) => {
+            return failed(&causes(&error));
+        }
         ManageError::Store(error) => {
-            let causes = causes(&error);
-            match error {
-                StoreError::Broken(_) => failed(&causes),
-                error if is_of_logged_outage(&error) => {
-                    unavailable("the store is unavailable".to_owned())
-                }
-                StoreError::Unavailable(_) | StoreError::Unopened(_) => {
-                    tracing::error!(error = causes, "the admin API cannot use the store");
-                    unavailable("the store is unavailable".to_owned())
-                }
+            if !is_of_logged_outage(&error) {
+                tracing::error!(error = causes(&error), "the admin API cannot use the store");
             }
+            return unavailable("the store is unavailable".to_owned());
         }
-        ManageError::Randomness(_) => failed(&detail),
-        ManageError::Invalid(error) => with_errors(422, detail, vec![error]),
-        ManageError::EmptySecret | ManageError::LongSecret => invalid("secret", detail),
-        ManageError::PermissionMissing { .. } => invalid("permissions", detail),
-        ManageError::Stale => written(412, detail),
-        ManageError::ConsumerExists(_)
-        | ManageError::ConsumerRemoved(_)
-        | ManageError::ConsumerElsewhere(_)
-        | ManageError::CannotSign
-        | ManageError::UserExists(_)
-        | ManageError::UserIdTaken(_)
-        | ManageError::UserAmbiguous(_)
-        | ManageError::UserDisabled(_)
-        | ManageError::TokenAmbiguous(_)
-        | ManageError::Gone => written(409, detail),
-        ManageError::ConsumerUnknown(_)
-        | ManageError::UserUnknown(_)
-        | ManageError::TokenUnknown => written(404, detail),
-    }
-}
-
-fn invalid(member: &str, detail: String) -> OwnResponse {
+        ManageError::Invalid(error) => return with_errors(status, detail, vec![error]),
+        ManageError::EmptySecret | ManageError::LongSecret => "secret",
+        ManageError::PermissionMissing { .. } => "permissions",
+        _ => return problem_response(status, detail),
+    };
     let error = InvalidInput::member(member, &detail);
-    with_errors(422, detail, vec![error])
+    with_errors(status, detail, vec![error])
 }
 
 /// 500; only the log has the cause.
 fn failed(cause: &str) -> OwnResponse {
     tracing::error!(cause, "a request to the admin API failed");
-    written(500, "the log says why".to_owned())
+    problem_response(500, "the log says why".to_owned())
 }
 
 fn unavailable(detail: String) -> OwnResponse {
-    written(503, detail).field("Retry-After", "5")
+    problem_response(503, detail).field("Retry-After", "5")
 }
 
-fn written(status: u16, detail: String) -> OwnResponse {
+fn problem_response(status: u16, detail: String) -> OwnResponse {
     with_errors(status, detail, Vec::new())
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Page, Rejected, Result, Shown, Visit,
+    Page, Rejected, Reply, Result, Visit,
     page::{InputField, PageForm, Section},
     parts::{Line, line, link},
 };
@@ -57,7 +57,7 @@ impl Visit<'_> {
     }
 
     /// Asks for the confirmation of a change.
-    pub(super) fn confirm(&self, change: Change) -> Shown {
+    pub(super) fn confirm(&self, change: Change) -> Reply {
         let csrf = self.csrf(&change.state);
         let mut fields = change.fields;
         fields.push(InputField::hidden("confirmed", "1"));
@@ -71,7 +71,7 @@ impl Visit<'_> {
             }),
             Section::Actions(vec![link("Cancel", change.back)]),
         ];
-        Shown::Page((change.title, sections))
+        Reply::Page((change.title, sections))
     }
 
     /// A form that leads to a confirmation. `problem` is the error in the form that was sent.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::{
-    Rejected, Result, Shown, Visit,
+    Rejected, Reply, Result, Visit,
     change::{Change, state_of},
     page::{InputField, InputKind, Section},
     parts::{counted, field_text, line, link, listed, path, time},
@@ -29,7 +29,7 @@ const GRACES: &[(&str, &str)] = &[
 ];
 
 impl Visit<'_> {
-    pub(super) async fn change_consumer(&self) -> Result<Shown> {
+    pub(super) async fn change_consumer(&self) -> Result<Reply> {
         self.check_write()?;
         if self.path == "/consumer/add" {
             return self.add_consumer().await;
@@ -43,7 +43,7 @@ impl Visit<'_> {
     }
 
     /// Changes that need no more than the confirmation.
-    async fn change_state(&self, consumer: &Consumer) -> Result<Shown> {
+    async fn change_state(&self, consumer: &Consumer) -> Result<Reply> {
         let (manage, by, key) = (&self.backend.manage, self.actor(), &consumer.key);
         let state = state_of(consumer);
         let is_same = |now: &Consumer| state_of(now) == state;
@@ -101,7 +101,7 @@ impl Visit<'_> {
             "/consumer/remove" => {
                 if is_confirmed {
                     manage.remove_consumer(&by, key, guard).await?;
-                    return Ok(Shown::Elsewhere("/consumers".to_owned()));
+                    return Ok(Reply::Redirect("/consumers".to_owned()));
                 }
                 let effects = vec![
                     format!("It ends {tokens}, and every authorization that has begun."),
@@ -124,9 +124,9 @@ impl Visit<'_> {
         }))
     }
 
-    fn done(&self, consumer: &Consumer) -> Shown {
+    fn done(&self, consumer: &Consumer) -> Reply {
         let parameters = [("key", consumer.key.as_str()), ("done", "1")];
-        Shown::Elsewhere(path("/consumer", &parameters))
+        Reply::Redirect(path("/consumer", &parameters))
     }
 
     async fn live_tokens(&self, consumer: &Consumer) -> Result<String> {
@@ -137,7 +137,7 @@ impl Visit<'_> {
         self.counted_tokens(filter, None).await
     }
 
-    async fn rotate(&self, consumer: &Consumer) -> Result<Shown> {
+    async fn rotate(&self, consumer: &Consumer) -> Result<Reply> {
         let (state, key, name) = (state_of(consumer), consumer.key.as_str(), &consumer.name);
         let is_same = |now: &Consumer| state_of(now) == state;
         let guard: Guard<'_, Consumer> = Some(&is_same);
@@ -156,7 +156,7 @@ impl Visit<'_> {
                 ),
             ];
             let title = format!("Rotate the secret of {name}");
-            return Ok(Shown::Page(self.ask(title, text, None, fields, "Go on")));
+            return Ok(Reply::Page(self.ask(title, text, None, fields, "Go on")));
         }
         if !self.is_confirmed(&state)? {
             let mut effects = vec![match grace {
@@ -197,13 +197,13 @@ impl Visit<'_> {
         ))
     }
 
-    async fn add_consumer(&self) -> Result<Shown> {
+    async fn add_consumer(&self) -> Result<Reply> {
         let key = InputField::line("key", "Key (empty: a random one)", self.field("key"));
         let ask = |problem| {
             let title = "Register a consumer".to_owned();
             let text = line("Key and secret are random. The secret is shown once.");
             let fields = self.fields(key, None);
-            Ok(Shown::Page(self.ask(title, text, problem, fields, "Go on")))
+            Ok(Reply::Page(self.ask(title, text, problem, fields, "Go on")))
         };
         if self.form.is_none() {
             return ask(None);
@@ -236,14 +236,14 @@ impl Visit<'_> {
         Ok(with_secret(format!("{} is registered", added.name), &added))
     }
 
-    async fn edit_consumer(&self, consumer: &Consumer) -> Result<Shown> {
+    async fn edit_consumer(&self, consumer: &Consumer) -> Result<Reply> {
         let (name, state) = (&consumer.name, state_of(consumer));
         let key = InputField::hidden("key", consumer.key.as_str());
         let ask = |problem| {
             let title = format!("Edit {name}");
             let text = line("Users see name, description and web page on the consent page.");
             let fields = self.fields(key, Some(consumer));
-            Ok(Shown::Page(self.ask(title, text, problem, fields, "Go on")))
+            Ok(Reply::Page(self.ask(title, text, problem, fields, "Go on")))
         };
         if self.form.is_none() {
             return ask(None);
@@ -354,7 +354,7 @@ fn described(consumer: &Consumer) -> Vec<String> {
 }
 
 /// The one page that shows a secret.
-fn with_secret(title: String, consumer: &Consumer) -> Shown {
+fn with_secret(title: String, consumer: &Consumer) -> Reply {
     let secret = consumer.secret.expose_text();
     let facts = [
         ("Key", line(consumer.key.as_str())),
@@ -369,5 +369,5 @@ fn with_secret(title: String, consumer: &Consumer) -> Shown {
         Section::Facts(facts.into()),
         Section::Actions(vec![link("I have copied it", at)]),
     ];
-    Shown::Page((title, sections))
+    Reply::Page((title, sections))
 }

@@ -133,13 +133,13 @@ impl Visit<'_> {
             sections.push(Section::Actions(actions));
         }
         let rejected = self.rejected();
-        let own = rejected
+        let of_consumer = rejected
             .iter()
             .filter(|one| one.consumer.as_deref() == Some(key));
         sections.push(Section::Heading("Why its calls are rejected".to_owned()));
         sections.push(Section::Table(advised(
             "By reason".to_owned(),
-            &Vec::from_iter(own),
+            &Vec::from_iter(of_consumer),
         )));
         sections.push(Section::Actions(vec![link(
             "Each rejection",

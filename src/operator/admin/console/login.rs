@@ -56,11 +56,11 @@ impl Login<'_> {
         };
         let (to, token) = (to(form_sent), form_sent.field("token").unwrap_or_default());
         let (console, tokens) = (&self.admin.control.console, &self.backend.tokens);
-        let checked = self
-            .admin
-            .control
-            .gate()
-            .check(tokens, token.trim().as_bytes(), self.peer);
+        let checked =
+            self.admin
+                .control
+                .token_guard()
+                .check(tokens, token.trim().as_bytes(), self.peer);
         let kind = match checked {
             Ok(kind) => kind,
             Err(Denied::Throttled(wait)) => {

@@ -25,7 +25,6 @@ use std::{net::IpAddr, sync::Arc};
 use arc_swap::ArcSwap;
 use http::{Method, Request, header};
 use http_body::Body as _;
-use rustix::system::uname;
 
 pub use self::{
     overview::ShownCertificate,
@@ -37,7 +36,7 @@ use self::{
     session::{Arrivals, Session, Sessions},
 };
 use super::{
-    Admin, Backend, host_of,
+    Admin, Backend, admin_actor, host_of,
     tokens::{TokenKind, Tokens},
 };
 use crate::{
@@ -160,10 +159,10 @@ impl<E: Into<ManageError>> From<E> for Rejected {
 type Page = (String, Vec<Section>);
 
 /// The result of a request.
-enum Shown {
+enum Reply {
     Page(Page),
-    /// A redirect to another page.
-    Elsewhere(String),
+    /// Leads to another page.
+    Redirect(String),
 }
 
 type Result<T, E = Rejected> = std::result::Result<T, E>;
@@ -175,8 +174,8 @@ pub(super) async fn respond(
     request: &mut Request<RequestBody>,
 ) -> OwnResponse {
     let path = request.uri().path().to_owned();
-    let place = PAGES.iter().find(|(known, _)| *known == path);
-    let place = place.map_or("", |(known, _)| known);
+    let menu_page = PAGES.iter().find(|(known, _)| *known == path);
+    let menu_page = menu_page.map_or("", |(known, _)| known);
     let service = admin.shared.live.load().theme.rules.name().to_owned();
     let console = &admin.control.console;
     let now = console.clock.now();
@@ -188,7 +187,14 @@ pub(super) async fn respond(
         logout_csrf: csrf::value(&session.id, FormPurpose::Console, "/logout"),
     });
     let show = |status, title: &str, sections: &[Section]| {
-        page::show(&service, place, person.as_ref(), status, title, sections)
+        page::show(
+            &service,
+            menu_page,
+            person.as_ref(),
+            status,
+            title,
+            sections,
+        )
     };
     let sent = read(request).await;
     let sent = match sent {
@@ -224,10 +230,10 @@ pub(super) async fn respond(
         now,
     };
     match visit.respond().await {
-        Ok(Shown::Page((title, sections))) => show(200, &title, &sections),
-        Ok(Shown::Elsewhere(location)) if path == "/logout" => OwnResponse::see_other(location)
+        Ok(Reply::Page((title, sections))) => show(200, &title, &sections),
+        Ok(Reply::Redirect(location)) if path == "/logout" => OwnResponse::see_other(location)
             .field("Set-Cookie", session::set_cookie(None, is_secure)),
-        Ok(Shown::Elsewhere(location)) => OwnResponse::see_other(location),
+        Ok(Reply::Redirect(location)) => OwnResponse::see_other(location),
         Err(refused) => refused.response(&path, &show),
     }
 }
@@ -381,21 +387,16 @@ impl Rejected {
                 (503, "Busy", begin_again(text, "/"))
             }
             Self::Manage(error) => {
-                let is_fault = matches!(error, ManageError::Store(_) | ManageError::Randomness(_));
-                if is_fault {
-                    tracing::error!(error = causes(&error), "console: the store fails");
-                }
-                let text = match is_fault {
-                    true => "The store does not answer. Nothing was changed; the log says more."
-                        .to_owned(),
-                    false => error.to_string(),
-                };
-                let (status, title) = match error {
-                    _ if is_fault => (503, "Store unavailable"),
-                    ManageError::ConsumerUnknown(_)
-                    | ManageError::UserUnknown(_)
-                    | ManageError::TokenUnknown => (404, "Not found"),
-                    _ => (409, "Not possible"),
+                let (status, mut text) = (error.status(), error.to_string());
+                let title = match status {
+                    500.. => {
+                        tracing::error!(error = causes(&error), "console: the store fails");
+                        "The store does not answer. Nothing was changed; the log says more."
+                            .clone_into(&mut text);
+                        "Store unavailable"
+                    }
+                    404 => "Not found",
+                    _ => "Not possible",
                 };
                 (status, title, begin_again(&text, "/"))
             }
@@ -422,10 +423,10 @@ struct Visit<'a> {
 }
 
 impl Visit<'_> {
-    async fn respond(&self) -> Result<Shown> {
+    async fn respond(&self) -> Result<Reply> {
         let page = match self.path {
             "/logout" => return self.log_out(),
-            "/login" => return Ok(Shown::Elsewhere("/".to_owned())),
+            "/login" => return Ok(Reply::Redirect("/".to_owned())),
             "/consumer/add"
             | "/consumer/edit"
             | "/consumer/rotate"
@@ -452,14 +453,14 @@ impl Visit<'_> {
             "/configuration" => self.configuration(),
             _ => Err(Rejected::NotFound),
         };
-        page.map(Shown::Page)
+        page.map(Reply::Page)
     }
 
-    fn log_out(&self) -> Result<Shown> {
+    fn log_out(&self) -> Result<Reply> {
         self.check_form("")?;
         self.admin.control.console.sessions.close(&self.session);
         self.audit("console_logout");
-        Ok(Shown::Elsewhere("/login".to_owned()))
+        Ok(Reply::Redirect("/login".to_owned()))
     }
 
     /// A field of the form, else of the query, without white space around it; empty if it is missing.
@@ -509,15 +510,7 @@ impl Visit<'_> {
     }
 
     fn actor(&self) -> Actor {
-        let kind: &str = self.session.kind.into();
-        Actor {
-            by: "console".to_owned(),
-            admin_token: Some(kind.to_owned()),
-            address: self.peer.map(|peer| peer.to_string()),
-            host: uname().nodename().to_string_lossy().into_owned(),
-            pid: std::process::id(),
-            ..Actor::default()
-        }
+        admin_actor("console", self.session.kind, self.peer)
     }
 
     fn audit(&self, event: &str) {

@@ -66,7 +66,7 @@ impl Visit<'_> {
 
     async fn readiness(&self) -> Vec<Section> {
         let readiness = &self.admin.readiness;
-        readiness.look().await;
+        readiness.check().await;
         let active = readiness.conditions.active();
         let is_draining = self.admin.is_announced();
         let stops = active

@@ -127,11 +127,11 @@ pub(super) struct Person {
 }
 
 impl Person {
-    /// The pages of the menu that the token may use, and whether each is the one at `place`.
-    fn pages(&self, place: &str) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+    /// The pages of the menu that the token may use, and whether each is the one at `menu_page`.
+    fn pages(&self, menu_page: &str) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
         let may_open = |(path, _): &(&str, &str)| self.kind == "write" || *path != "/signature";
         let pages = PAGES.into_iter().filter(may_open);
-        pages.map(move |(path, name)| (path, name, path == place))
+        pages.map(move |(path, name)| (path, name, path == menu_page))
     }
 }
 
@@ -141,7 +141,7 @@ struct PageTemplate<'a> {
     theme: &'static Theme,
     service: &'a str,
     /// The page of the menu that it belongs to.
-    place: &'a str,
+    menu_page: &'a str,
     person: Option<&'a Person>,
     title: &'a str,
     sections: &'a [Section],
@@ -150,7 +150,7 @@ struct PageTemplate<'a> {
 /// Shows a page.
 pub(super) fn show(
     service: &str,
-    place: &str,
+    menu_page: &str,
     person: Option<&Person>,
     status: u16,
     title: &str,
@@ -160,7 +160,7 @@ pub(super) fn show(
     let template = PageTemplate {
         theme: &THEME,
         service,
-        place,
+        menu_page,
         person,
         title,
         sections,

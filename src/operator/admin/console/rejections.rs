@@ -228,18 +228,18 @@ fn row(one: &Rejection) -> Vec<Line> {
     let consumer = match &one.consumer {
         None => line("–"),
         Some(key) => {
-            let shown = link(key, path("/consumer", &[("key", key)]));
+            let consumer = link(key, path("/consumer", &[("key", key)]));
             let proved = if one.verified {
                 tag("verified", "tag good")
             } else {
                 tag("claimed", "tag")
             };
-            vec![shown, proved]
+            vec![consumer, proved]
         }
     };
     // The label of an operation has its methods before the path.
-    let place = one.operation.rsplit(' ').next().unwrap_or_default();
-    let call = format!("{} {place}", one.method.as_deref().unwrap_or("–"));
+    let target = one.operation.rsplit(' ').next().unwrap_or_default();
+    let call = format!("{} {target}", one.method.as_deref().unwrap_or("–"));
     vec![
         line(time(one.time)),
         text(&one.request_id),

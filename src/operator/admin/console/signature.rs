@@ -1,7 +1,7 @@
 //! The signature doctor on a page: a pasted request, and how it has to be signed.
 
 use super::{
-    Rejected, Result, Shown, Visit,
+    Rejected, Reply, Result, Visit,
     page::{InputField, InputKind, Section},
     parts::{Line, Table, line},
 };
@@ -11,7 +11,7 @@ use crate::operator::{
 };
 
 impl Visit<'_> {
-    pub(super) async fn signature(&self) -> Result<Shown> {
+    pub(super) async fn signature(&self) -> Result<Reply> {
         self.check_write()?;
         let mut field = InputField::new(
             InputKind::Lines,
@@ -23,7 +23,7 @@ impl Visit<'_> {
                 .unwrap_or_default(),
         );
         field.rows = 10;
-        let mut own = InputField::new(
+        let mut signed = InputField::new(
             InputKind::Lines,
             "signed",
             "The base string that the consumer signed, if its log has it",
@@ -32,23 +32,24 @@ impl Visit<'_> {
                 .and_then(|form| form.field("signed"))
                 .unwrap_or_default(),
         );
-        own.rows = 3;
+        signed.rows = 3;
         let text = "The secrets of consumer and token are taken from the store. No secret and no expected signature is shown. The \
                     request is neither forwarded nor counted.";
         let (problem, found) = match self.form {
             None => (None, Vec::new()),
             Some(_) => {
                 self.check_form("")?;
-                match self.explain(&field.value, own.value.trim()).await? {
+                match self.explain(&field.value, signed.value.trim()).await? {
                     Ok(sections) => (None, sections),
                     Err(problem) => (Some(problem), Vec::new()),
                 }
             }
         };
         let title = "Check a signature".to_owned();
-        let (title, mut sections) = self.ask(title, line(text), problem, vec![field, own], "Check");
+        let (title, mut sections) =
+            self.ask(title, line(text), problem, vec![field, signed], "Check");
         sections.extend(found);
-        Ok(Shown::Page((title, sections)))
+        Ok(Reply::Page((title, sections)))
     }
 
     /// The findings about a request, or the reason why it cannot be read.
@@ -63,8 +64,8 @@ impl Visit<'_> {
             Err(Unexplained::Store(error)) => return Err(error.into()),
             Err(Unexplained::Pool(_)) => return Err(Rejected::Busy),
         };
-        let own = (!signed.is_empty()).then(|| signed.to_owned());
-        let signed = own.or(explained.signed);
+        let given = (!signed.is_empty()).then(|| signed.to_owned());
+        let signed = given.or(explained.signed);
         Ok(Ok(sections(explained.view, signed, explained.is_accepted)))
     }
 }
@@ -128,24 +129,24 @@ fn marked(one: &str, other: &str) -> (Parts, Parts) {
             };
         }
     }
-    let (mut left, mut right) = (Parts::new(), Parts::new());
+    let (mut parts, mut other_parts) = (Parts::new(), Parts::new());
     let (mut row, mut column) = (0, 0);
     while row < rows || column < columns {
         if row < rows && column < columns && one[row] == other[column] {
-            left.push((one[row].to_owned(), false));
-            right.push((other[column].to_owned(), false));
+            parts.push((one[row].to_owned(), false));
+            other_parts.push((other[column].to_owned(), false));
             (row, column) = (row + 1, column + 1);
         } else if column == columns
             || row < rows && lengths[row + 1][column] >= lengths[row][column + 1]
         {
-            left.push((one[row].to_owned(), true));
+            parts.push((one[row].to_owned(), true));
             row += 1;
         } else {
-            right.push((other[column].to_owned(), true));
+            other_parts.push((other[column].to_owned(), true));
             column += 1;
         }
     }
-    (left, right)
+    (parts, other_parts)
 }
 
 /// The most pieces that are compared one by one.

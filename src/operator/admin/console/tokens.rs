@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    LISTED, Page, Rejected, Result, Shown, Visit,
+    LISTED, Page, Rejected, Reply, Result, Visit,
     change::Change,
     consumers::next,
     page::{InputField, Section},
@@ -173,7 +173,7 @@ impl Visit<'_> {
     }
 
     /// Revokes one token, or all of a filter.
-    pub(super) async fn revoke_tokens(&self) -> Result<Shown> {
+    pub(super) async fn revoke_tokens(&self) -> Result<Reply> {
         self.check_write()?;
         let (manage, by) = (&self.backend.manage, self.actor());
         if self.path == "/token/revoke" {
@@ -181,7 +181,7 @@ impl Visit<'_> {
             let state = token.token.clone();
             if self.is_confirmed(&state)? {
                 manage.revoke_token(&by, &token, None).await?;
-                return Ok(Shown::Elsewhere("/tokens?revoked=1".to_owned()));
+                return Ok(Reply::Redirect("/tokens?revoked=1".to_owned()));
             }
             let (consumer, user) = (&token.consumer, &token.user);
             let effects = vec![format!(
@@ -208,7 +208,7 @@ impl Visit<'_> {
         if self.is_confirmed(&state)? {
             let revoked = manage.revoke_tokens(&by, filter, unused_for).await?;
             let revoked = path("/tokens", &[("revoked", &revoked.to_string())]);
-            return Ok(Shown::Elsewhere(revoked));
+            return Ok(Reply::Redirect(revoked));
         }
         let count = self.counted_tokens(filter, unused_for).await?;
         let of = |label: &str, value: &str| match value {

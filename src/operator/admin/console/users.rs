@@ -1,7 +1,7 @@
 //! Users: the list, one user, and what can be done with an account.
 
 use super::{
-    LISTED, Page, Rejected, Result, Shown, Visit,
+    LISTED, Page, Rejected, Reply, Result, Visit,
     change::{Change, state_of_user},
     consumers::next,
     page::{InputField, Section},
@@ -127,7 +127,7 @@ impl Visit<'_> {
         Ok((user.name.clone(), sections))
     }
 
-    pub(super) async fn change_user(&self) -> Result<Shown> {
+    pub(super) async fn change_user(&self) -> Result<Reply> {
         self.check_write()?;
         let user = self.named_user().await?;
         let (manage, by, name) = (&self.backend.manage, self.actor(), user.name.clone());
@@ -145,7 +145,7 @@ impl Visit<'_> {
                         .await?,
                 ),
             }
-            return Ok(Shown::Elsewhere(format!("{at}&done=1")));
+            return Ok(Reply::Redirect(format!("{at}&done=1")));
         }
         let open = manage.sessions(&user.id).await?.len() as u64;
         let open = counted(open, "open session");

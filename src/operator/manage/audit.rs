@@ -1,0 +1,67 @@
+//! The audit records of operators' acts.
+
+use std::sync::atomic::Ordering;
+
+use rustix::system::uname;
+
+use super::Management;
+use crate::{
+    base::random,
+    records::store::StoreError,
+    telemetry::{
+        audit::{Actor, CommandRecord},
+        causes::causes,
+    },
+};
+
+/// An actor of this process and machine; `by` names the tool.
+pub fn actor(by: &str) -> Actor {
+    Actor {
+        by: by.to_owned(),
+        host: uname().nodename().to_string_lossy().into_owned(),
+        pid: std::process::id(),
+        ..Actor::default()
+    }
+}
+
+impl Management {
+    /// Why the last change has no audit record, if it has none. Asking resets it.
+    pub fn take_unrecorded(&self) -> Option<StoreError> {
+        self.unrecorded.lock().take()
+    }
+
+    /// Whether anything was recorded as done, which nearly always is a change of the store.
+    pub fn has_changed(&self) -> bool {
+        self.has_changed.load(Ordering::Relaxed)
+    }
+
+    /// Records what `by` did, for the log of every `serve` on the store. `about` has the event and what it concerns.
+    ///
+    /// The change has happened by then, so a failure is kept for [`Management::take_unrecorded`].
+    pub async fn audit(&self, by: &Actor, about: CommandRecord) {
+        let record = CommandRecord {
+            id: random::identifier().unwrap_or_default(),
+            actor: by.clone(),
+            ..about
+        };
+        self.has_changed.store(true, Ordering::Relaxed);
+        if self.feed.is_none() {
+            record.log();
+        }
+        if let Err(error) = self.store.record_command(record.to_text()).await {
+            tracing::warn!(
+                error = causes(&error),
+                "the audit record is not kept for other processes"
+            );
+            if self.feed.is_some() {
+                record.log();
+            }
+            *self.unrecorded.lock() = Some(error);
+        }
+        if let Some(feed) = &self.feed
+            && let Err(error) = feed.follow().await
+        {
+            tracing::debug!(%error, "the change is noticed a little later");
+        }
+    }
+}

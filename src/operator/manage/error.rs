@@ -1,0 +1,125 @@
+//! Why an operator's request is not carried out.
+
+use thiserror::Error;
+
+use super::input::InvalidInput;
+use crate::{
+    base::{
+        names::{ConsumerKey, Permission, UserId},
+        random::NoRandomness,
+    },
+    provider::issue::registration,
+    records::store::StoreError,
+};
+
+/// Why something cannot be done. Nothing was changed then.
+#[derive(Debug, Error)]
+pub enum ManageError {
+    /// The store fails.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system gives no randomness.
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
+    /// A member of the input is invalid.
+    #[error(transparent)]
+    Invalid(#[from] InvalidInput),
+    /// The record is not the one that the change is for.
+    #[error("the record has changed since it was read; read it again")]
+    Stale,
+    /// The key of a new consumer is taken.
+    #[error("there is a consumer with the key {0:?}; give another key, or change that consumer")]
+    ConsumerExists(ConsumerKey),
+    /// The key of a new consumer belonged to a removed one.
+    #[error(
+        "the key {0:?} belonged to a removed consumer and is never used again; give another key, or none for a random one"
+    )]
+    ConsumerRemoved(ConsumerKey),
+    /// No consumer has this key.
+    #[error("no consumer has the key {0:?}; list the consumers to find it")]
+    ConsumerUnknown(ConsumerKey),
+    /// The consumer is one of the existing system.
+    #[error(
+        "the consumer {0:?} is one of store.lookup.consumer_sql, which is changed where it is kept"
+    )]
+    ConsumerElsewhere(ConsumerKey),
+    /// The consumer would be restricted to the RSA methods and has no RSA key.
+    #[error(
+        "a consumer that is restricted to the RSA methods needs an RSA key; give the key, or lift the restriction"
+    )]
+    CannotSign,
+    /// The secret is empty, and the consumer is not allowed that.
+    #[error(
+        "an empty secret proves nothing; leave it out for a random one, or accept the deviation empty_secret"
+    )]
+    EmptySecret,
+    /// The given secret is too long.
+    #[error(
+        "a secret has at most {} bytes; give a shorter one, or leave it out for a random one",
+        registration::MAX_SECRET_BYTES
+    )]
+    LongSecret,
+    /// The login name of a new user is taken.
+    #[error("there is a user {0:?}; choose another name (upper and lower case count as the same)")]
+    UserExists(String),
+    /// The id of a new user is taken, or belonged to a removed user.
+    #[error("the id {0:?} is taken or was before; give another id, or none for a random one")]
+    UserIdTaken(UserId),
+    /// No user has this name or id.
+    #[error("there is no user {0:?}; list the users to find the name")]
+    UserUnknown(String),
+    /// One user has this name and another one this id.
+    #[error(
+        "{0:?} is the name of one user and the id of another one; give the id of the first or the name of the second"
+    )]
+    UserAmbiguous(String),
+    /// The user is disabled.
+    #[error("the user {0:?} is disabled; enable the user first")]
+    UserDisabled(String),
+    /// The consumer does not have a permission that a token should grant.
+    #[error(
+        "the consumer {consumer:?} does not have the permission {permission}; ask for another one, or give it to the consumer first"
+    )]
+    PermissionMissing {
+        /// The consumer.
+        consumer: ConsumerKey,
+        /// The permission.
+        permission: Permission,
+    },
+    /// The consumer or the user of a new token was removed or disabled meanwhile.
+    #[error("the consumer or the user has just been removed or disabled; look again")]
+    Gone,
+    /// There is no such access token.
+    #[error("there is no such access token; list the tokens to find it")]
+    TokenUnknown,
+    /// The first characters of a token are those of several tokens.
+    #[error("several access tokens begin with {0:?}; give the whole token")]
+    TokenAmbiguous(String),
+}
+
+impl ManageError {
+    /// The status of a response (RFC 9110 §15) to a request that fails with it.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        match self {
+            Self::Store(StoreError::Unavailable(_) | StoreError::Unopened(_)) => 503,
+            Self::Store(StoreError::Broken(_)) | Self::Randomness(_) => 500,
+            Self::Invalid(_)
+            | Self::EmptySecret
+            | Self::LongSecret
+            | Self::PermissionMissing { .. } => 422,
+            Self::Stale => 412,
+            Self::ConsumerExists(_)
+            | Self::ConsumerRemoved(_)
+            | Self::ConsumerElsewhere(_)
+            | Self::CannotSign
+            | Self::UserExists(_)
+            | Self::UserIdTaken(_)
+            | Self::UserAmbiguous(_)
+            | Self::UserDisabled(_)
+            | Self::TokenAmbiguous(_)
+            | Self::Gone => 409,
+            Self::ConsumerUnknown(_) | Self::UserUnknown(_) | Self::TokenUnknown => 404,
+        }
+    }
+}
