@@ -10,52 +10,7 @@ use std::{
 };
 
 /// Circles of files that remain. This list only becomes shorter.
-const CIRCLES: &[&[&str]] = &[
-    &[
-        "wire/server/buffered",
-        "wire/server/caller",
-        "wire/server/connection",
-        "wire/server/http2",
-        "wire/server/listener",
-        "wire/server/rejection",
-        "wire/server/request",
-        "wire/server/seats",
-        "wire/server/tls",
-        "wire/server/wire",
-    ],
-    &[
-        "operator/admin/console/chart",
-        "operator/admin/console/page",
-    ],
-    &[
-        "run/config/address",
-        "run/config/choices",
-        "run/config/store_url",
-        "run/config/text",
-    ],
-    &["run/config/read", "run/config/section"],
-    &[
-        "request/forward/body",
-        "request/forward/pool",
-        "request/forward/response",
-    ],
-    &["run/app/services", "run/app/watch"],
-    &["cli/context", "cli/transfer"],
-    &[
-        "operator/admin/console/consumer",
-        "operator/admin/console/consumers",
-    ],
-    &[
-        "records/store/cached/credentials",
-        "records/store/cached/records",
-    ],
-    &[
-        "records/store/redis/link",
-        "records/store/redis/nonces",
-        "records/store/redis/probe",
-        "records/store/redis/script",
-    ],
-];
+const CIRCLES: &[&[&str]] = &[];
 
 /// Crates that only some modules may name.
 const CRATES: &[(&str, &[&str])] = &[

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use self::{
-    input::{Page, Query},
+    input::{ListPage, Query},
     operations::{DOCUMENT, OPERATIONS, allow},
     problem::ApiError,
 };
@@ -150,7 +150,7 @@ fn record_url(collection: &str, name: &str) -> String {
 /// A page of a list; `next` is the cursor after a record.
 fn paged<T>(
     mut records: Vec<T>,
-    page: Page<'_>,
+    page: ListPage<'_>,
     view: impl Fn(&T) -> Value,
     next: impl Fn(&T) -> String,
 ) -> OwnResponse {

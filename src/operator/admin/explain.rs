@@ -3,14 +3,14 @@
 
 use super::{Admin, Backend};
 use crate::{
-    operator::explain::{FindError, Message, Reading, View, find},
+    operator::explain::{ExplanationView, FindError, Message, Reading, find},
     provider::login::pool::PoolError,
     records::store::StoreError,
 };
 
 /// The explanation of a request.
 pub(super) struct Explained {
-    pub(super) view: View,
+    pub(super) view: ExplanationView,
     /// The base string that makes the signature that was sent, if it is known.
     pub(super) signed: Option<String>,
     pub(super) is_accepted: bool,

@@ -376,7 +376,7 @@ fn examine(
 
 /// An explanation as a front shows it. The expected signature is not in it.
 #[derive(Debug, Serialize)]
-pub struct View {
+pub struct ExplanationView {
     /// Every signed pair, decoded, in the order of the request.
     pub parameters: Vec<[String; 2]>,
     /// The normalized parameters (RFC 5849 §3.4.1.3.2).
@@ -411,7 +411,7 @@ impl Explanation {
     }
 
     /// The part that a front shows, without secrets.
-    pub fn view(&self) -> View {
+    pub fn view(&self) -> ExplanationView {
         let mask = &self.mask;
         let is_signed = |name: &[u8]| name != ProtocolParameter::Signature.as_str().as_bytes();
         let signed = self.parameters.iter();
@@ -429,7 +429,7 @@ impl Explanation {
             .chain(mistakes.iter().map(ToString::to_string))
             .collect();
         let normalized = self.parameters.normalized(Selection::Rfc5849);
-        View {
+        ExplanationView {
             parameters: pairs.collect(),
             normalized_parameters: mask.normalized(&normalized),
             base_string: mask.base_string(&self.base_string),

@@ -2,7 +2,7 @@
 
 /// A setting that this process runs with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub struct EffectiveSetting {
     /// The key, `listen.address`.
     pub key: String,
     /// Its value, without passwords; a description if the value follows from other keys.

@@ -25,7 +25,7 @@ pub use self::{derived::FORWARD_AUTH, process::*, read::ConfigErrors, rules::Fin
 use crate::{
     base::settings::{Schema, Section},
     gateway::settings::{ConventionSettings, ForwardAuthSettings, PreflightSettings},
-    operator::{admin::settings::AdminSettings, manage::setting::Setting},
+    operator::{admin::settings::AdminSettings, manage::setting::EffectiveSetting},
     provider::{
         endpoints::settings::{ExchangeSettings, RequestTokenSettings, TokenResponseSettings},
         login::settings::{LoginSettings, PasswordCheckSettings},
@@ -70,7 +70,7 @@ macro_rules! config {
                 pub $field: Vec<$item>,
             )?)+
             /// Every key with its value, without passwords, and the source of the value.
-            pub settings: Vec<Setting>,
+            pub settings: Vec<EffectiveSetting>,
         }
 
         /// Every section that can be written, or its parts one after the other, in the order of the example.

@@ -24,7 +24,7 @@ use toml::{Table, Value};
 use super::SECTIONS;
 use crate::{
     base::settings::{Directories, Section, Unwritten, value_of},
-    operator::manage::setting::Setting,
+    operator::manage::setting::EffectiveSetting,
     telemetry::lines::visible,
 };
 
@@ -205,7 +205,7 @@ impl<'f> Written<'f> {
     }
 
     /// Every key with its value and the source of the value.
-    pub(super) fn settings(&self) -> Vec<Setting> {
+    pub(super) fn settings(&self) -> Vec<EffectiveSetting> {
         let source = |key: &str, written: Option<&Value>| match (self.variables.get(key), written) {
             (Some(variable), _) => variable.clone(),
             (None, Some(_)) => "file".to_owned(),
@@ -220,7 +220,7 @@ impl<'f> Written<'f> {
                 let first = steps.next().and_then(|name| self.table.get(name));
                 let written = steps.fold(first, |value, name| value?.get(name));
                 let count = written.and_then(Value::as_array).map_or(0, Vec::len);
-                settings.push(Setting {
+                settings.push(EffectiveSetting {
                     key: format!("[[{}]]", section.name),
                     value: format!("{count} entries"),
                     source: source(section.name, written),
@@ -242,7 +242,7 @@ impl<'f> Written<'f> {
                     (None, Unwritten::Absent(text, _)) => text.to_owned(),
                     (None, Unwritten::Required { .. }) => String::new(),
                 };
-                settings.push(Setting {
+                settings.push(EffectiveSetting {
                     source: source(&full, written),
                     key: full,
                     value,

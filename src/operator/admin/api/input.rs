@@ -55,7 +55,7 @@ pub(super) struct Query(BTreeMap<String, String>);
 
 /// A part of a list.
 #[derive(Clone, Copy)]
-pub(super) struct Page<'a> {
+pub(super) struct ListPage<'a> {
     /// The most records that it has.
     pub(super) limit: u32,
     /// The position at which it begins.
@@ -105,14 +105,14 @@ impl Query {
     }
 
     /// `limit` and `cursor`.
-    pub(super) fn page(&self) -> Result<Page<'_>, ApiError> {
+    pub(super) fn page(&self) -> Result<ListPage<'_>, ApiError> {
         let limit = self.text("limit").unwrap_or("100");
         let is_number = limit.bytes().all(|byte| byte.is_ascii_digit());
         let limit = limit
             .parse()
             .ok()
             .filter(|limit| is_number && (1..=1000).contains(limit));
-        Ok(Page {
+        Ok(ListPage {
             limit: limit.ok_or_else(|| wrong("limit", "expected 1 to 1000".to_owned()))?,
             cursor: self.text("cursor"),
         })

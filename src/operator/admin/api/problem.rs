@@ -18,7 +18,7 @@ use crate::{
 
 /// A problem, as a client reads it.
 #[derive(Debug, Serialize)]
-pub(super) struct Problem {
+pub(super) struct ProblemBody {
     /// The phrase of the status.
     title: String,
     /// The status code.
@@ -141,7 +141,7 @@ fn problem_response(status: u16, detail: String) -> OwnResponse {
 fn with_errors(status: u16, detail: String, errors: Vec<InvalidInput>) -> OwnResponse {
     let title = StatusCode::from_u16(status).ok();
     let title = title.and_then(|status| status.canonical_reason());
-    let problem = Problem {
+    let problem = ProblemBody {
         title: title.unwrap_or_default().to_owned(),
         status,
         detail,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ApiResult, Call,
-    input::{Page, typed, wrong},
+    input::{ListPage, typed, wrong},
     json_response, no_content, paged,
     problem::ApiError,
     record_url, tag,
@@ -112,12 +112,14 @@ fn secret(member: Value) -> Result<Option<Secret>, &'static str> {
 }
 
 impl Call<'_> {
-    fn page(&self) -> Result<Page<'_>, ApiError> {
+    fn page(&self) -> Result<ListPage<'_>, ApiError> {
         self.query.page()
     }
 
     /// The cursor of a list that is sorted by names.
-    fn after<T: std::str::FromStr<Err: ToString>>(page: Page<'_>) -> Result<Option<T>, ApiError> {
+    fn after<T: std::str::FromStr<Err: ToString>>(
+        page: ListPage<'_>,
+    ) -> Result<Option<T>, ApiError> {
         let cursor = page.cursor.map(str::parse).transpose();
         cursor.map_err(|error: T::Err| wrong("cursor", error.to_string()))
     }

@@ -5,7 +5,7 @@ use super::{
     page::Section,
     parts::{Line, Table, line},
 };
-use crate::operator::manage::setting::Setting;
+use crate::operator::manage::setting::EffectiveSetting;
 
 impl Visit<'_> {
     pub(super) fn configuration(&self) -> Result<Page> {
@@ -15,7 +15,7 @@ impl Visit<'_> {
             "" => true,
             q => setting.key.contains(q) || setting.source.contains(q),
         });
-        let row = |setting: &Setting| -> Vec<Line> {
+        let row = |setting: &EffectiveSetting| -> Vec<Line> {
             vec![
                 line(&*setting.key),
                 line(&*setting.value),

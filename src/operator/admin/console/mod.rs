@@ -47,7 +47,7 @@ use crate::{
         secret::Secret,
     },
     oauth::Authority,
-    operator::manage::{Actor, ManageError, setting::Setting},
+    operator::manage::{Actor, ManageError, setting::EffectiveSetting},
     provider::{
         pages::{
             csrf::{self, FormPurpose},
@@ -87,7 +87,7 @@ const LISTED: u32 = 100;
 /// The state of the console, which outlives a reload.
 pub struct Console {
     /// The effective configuration.
-    pub settings: ArcSwap<Vec<Setting>>,
+    pub settings: ArcSwap<Vec<EffectiveSetting>>,
     /// The certificates that are shown to callers and to the API.
     pub certificates: Box<dyn Fn() -> Vec<ShownCertificate> + Send + Sync>,
     /// The counts of the last hour and the last day.

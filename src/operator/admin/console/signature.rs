@@ -7,7 +7,7 @@ use super::{
 };
 use crate::operator::{
     admin::explain::Unexplained,
-    explain::{View, pasted},
+    explain::{ExplanationView, pasted},
 };
 
 impl Visit<'_> {
@@ -70,7 +70,7 @@ impl Visit<'_> {
     }
 }
 
-fn sections(view: View, signed: Option<String>, is_accepted: bool) -> Vec<Section> {
+fn sections(view: ExplanationView, signed: Option<String>, is_accepted: bool) -> Vec<Section> {
     let verdict = match (is_accepted, &view.diagnosis) {
         (true, Some(mistake)) if view.matches => {
             let text = format!("The signature is accepted, in spite of a mistake: {mistake}");
