@@ -28,19 +28,6 @@ const CRATES: &[(&str, &[&str])] = &[
     ("redis", &["records/store/redis"]),
     ("rusqlite", &["records/store/sqlite"]),
     ("tokio_postgres", &["records/store/postgres"]),
-    (
-        "utoipa",
-        &[
-            "operator",
-            "telemetry/rejections",
-            // Exceptions that are to go.
-            "base/clock",
-            "base/names",
-            "oauth/deviation",
-            "oauth/pinned",
-            "records/store/record",
-        ],
-    ),
 ];
 
 #[path = "layers/picture.rs"]

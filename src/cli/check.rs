@@ -166,7 +166,7 @@ fn certificates(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     for one in &certificates {
         let (path, days, end) = (one.path.display(), one.days_left(now), one.not_after);
         text.push_str(&format!("; {path} has {days} days left, until {end}"));
-        if days < 30 {
+        if one.ends_soon(now) {
             warnings.push(format!(
                 "{}: {path} ends in {days} days, at {end}; renew it",
                 one.key

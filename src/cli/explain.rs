@@ -20,7 +20,7 @@ use super::{
 use crate::{
     oauth::RsaPublicKey,
     operator::{
-        explain::{Explanation, Message, Reading, Request, pasted},
+        explain::{Explanation, ParsedRequest, Reading, RequestText, pasted},
         manage::view,
     },
 };
@@ -82,7 +82,7 @@ impl ExplainArgs {
 
     fn explain(
         &self,
-        request: &Request<'_>,
+        request: &ParsedRequest<'_>,
         lookup: &mut Lookup<'_>,
         stdin: &mut dyn Read,
     ) -> Result<Explanation, CommandError> {
@@ -104,7 +104,7 @@ fn read_rsa_public_key(path: &Path) -> Result<RsaPublicKey, CommandError> {
 }
 
 /// Reads the request from a file, or from standard input for `-`.
-fn read(path: &Path, stdin: &mut dyn Read) -> Result<Message, CommandError> {
+fn read(path: &Path, stdin: &mut dyn Read) -> Result<RequestText, CommandError> {
     /// The most bytes of a pasted request.
     const LONGEST: u64 = 1 << 20;
 

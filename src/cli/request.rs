@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::context::CommandError;
-use crate::operator::explain::Request;
+use crate::operator::explain::ParsedRequest;
 
 /// The request that is signed or explained.
 #[derive(Debug, Default, Args)]
@@ -32,8 +32,8 @@ pub struct RequestArgs {
 
 impl RequestArgs {
     /// Parses the request.
-    pub(super) fn request(&self) -> Result<Request<'_>, CommandError> {
-        Request::new(&self.method, &self.url, &self.headers, self.data.as_deref())
+    pub(super) fn request(&self) -> Result<ParsedRequest<'_>, CommandError> {
+        ParsedRequest::new(&self.method, &self.url, &self.headers, self.data.as_deref())
             .map_err(CommandError::usage)
     }
 }

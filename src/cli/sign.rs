@@ -19,7 +19,7 @@ use crate::{
         BaseString, MethodSet, Parameters, Placement, RsaPrivateKey, ShapeError, SignatureMethod,
         SigningKey, percent, sign, sign_rsa,
     },
-    operator::explain::{Asked, Request},
+    operator::explain::{Asked, ParsedRequest},
 };
 
 /// Signs a request and prints its Authorization header
@@ -161,7 +161,7 @@ impl SignArgs {
 }
 
 /// All parameters, but for a request that the server would reject: `oauth_` parameters in the URL too, an empty callback.
-fn collected(request: &Request<'_>, header: &str) -> Result<Parameters, ShapeError> {
+fn collected(request: &ParsedRequest<'_>, header: &str) -> Result<Parameters, ShapeError> {
     let mut parameters = Parameters::new();
     parameters.read_header(header.as_bytes())?;
     request.read_into(&mut parameters)?;
@@ -170,7 +170,7 @@ fn collected(request: &Request<'_>, header: &str) -> Result<Parameters, ShapeErr
 }
 
 /// The command that sends the request exactly as it was signed.
-fn curl(request: &Request<'_>, authorization: &str) -> String {
+fn curl(request: &ParsedRequest<'_>, authorization: &str) -> String {
     let uri = &request.uri;
     let query = uri.query.map(|query| format!("?{query}"));
     let port = uri.authority.port.map(|port| format!(":{port}"));

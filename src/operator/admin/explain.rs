@@ -3,7 +3,7 @@
 
 use super::{Admin, Backend};
 use crate::{
-    operator::explain::{ExplanationView, FindError, Message, Reading, find},
+    operator::explain::{ExplanationView, FindError, Reading, RequestText, find},
     provider::login::pool::PoolError,
     records::store::StoreError,
 };
@@ -29,7 +29,7 @@ impl Admin {
     pub(super) async fn explain(
         &self,
         backend: &Backend,
-        message: Message,
+        message: RequestText,
     ) -> Result<Explained, Unexplained> {
         let known = {
             let request = message.request();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{Asked, KnownSecrets, Request, ServerView};
+use super::{Asked, KnownSecrets, ParsedRequest, ServerView};
 use crate::{
     base::{clock::UnixTime, names::ConsumerKey, secret::Secret},
     oauth::{RsaPublicKey, diagnosis::OtherUrl, rsa::InvalidRsaKey},
@@ -46,7 +46,7 @@ pub struct Rules {
 
 impl Rules {
     /// The operation that a request is for, if it is for one.
-    pub(super) fn operation(&self, request: &Request<'_>) -> Option<&Operation> {
+    pub(super) fn operation(&self, request: &ParsedRequest<'_>) -> Option<&Operation> {
         let (uri, method) = (&request.uri, request.method.as_bytes());
         if self.flow.is_token_call(uri.path) {
             return None;

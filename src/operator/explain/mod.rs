@@ -11,7 +11,7 @@ use serde::Serialize;
 pub use self::{
     find::{FindError, Rules, find},
     mask::Mask,
-    request::{InvalidRequest, Message, Request},
+    request::{InvalidRequest, ParsedRequest, RequestText},
 };
 use crate::{
     base::{clock::UnixTime, secret::Secret},
@@ -105,13 +105,13 @@ pub struct Examined {
 
 /// A request whose parameters were read.
 pub struct Reading<'r, 'a> {
-    request: &'r Request<'a>,
+    request: &'r ParsedRequest<'a>,
     parameters: Parameters,
 }
 
 impl<'r, 'a> Reading<'r, 'a> {
     /// Reads the parameters.
-    pub fn new(request: &'r Request<'a>) -> Self {
+    pub fn new(request: &'r ParsedRequest<'a>) -> Self {
         let mut parameters = Parameters::new();
         // `Parameters::protocol` returns the error of a `read_` function.
         for value in request.header("Authorization") {
@@ -202,7 +202,7 @@ fn nonce_use<'a>(protocol: &Protocol<'a>) -> Option<NonceUse<'a>> {
 
 /// Returns why the server rejects the request even if its signature is right, in the order of the server's checks.
 fn rejected(
-    request: &Request<'_>,
+    request: &ParsedRequest<'_>,
     parameters: &Parameters,
     protocol: &Protocol<'_>,
     method: SignatureMethod,
@@ -279,7 +279,7 @@ fn rejected(
 
 /// Compares the signature with what the server accepts, and looks for the mistake in a wrong one.
 fn examine(
-    request: &Request<'_>,
+    request: &ParsedRequest<'_>,
     parameters: &Parameters,
     method: SignatureMethod,
     sent: Option<&[u8]>,

@@ -1,13 +1,13 @@
 //! Parses a pasted request: a `curl` command line, or HTTP/1.1 as it is on the wire.
 
-use super::request::Message;
+use super::request::RequestText;
 use crate::oauth::percent;
 
 /// Reads the request from its text.
 ///
 /// # Errors
 /// The text is neither form of a request.
-pub fn parse(text: &str) -> Result<Message, String> {
+pub fn parse(text: &str) -> Result<RequestText, String> {
     let text = text.trim_start();
     match text.strip_prefix("curl") {
         Some(rest) if rest.starts_with(char::is_whitespace) => curl(rest),
@@ -19,7 +19,7 @@ pub fn parse(text: &str) -> Result<Message, String> {
 ///
 /// # Errors
 /// The text is not a request.
-pub fn http(text: &str) -> Result<Message, String> {
+pub fn http(text: &str) -> Result<RequestText, String> {
     const NOT_HTTP: &str = "this begins neither with curl nor with METHOD TARGET HTTP/1.1";
     let mut fields = [httparse::EMPTY_HEADER; 100];
     let mut request = httparse::Request::new(&mut fields);
@@ -74,7 +74,7 @@ pub fn http(text: &str) -> Result<Message, String> {
         // Without a Content-Type, the proxy does not read a body as a form.
         headers.push("Content-Type:".to_owned());
     }
-    Ok(Message {
+    Ok(RequestText {
         method: method.to_owned(),
         url,
         data: (!body.is_empty()).then(|| body.to_owned()),
@@ -90,7 +90,7 @@ const IGNORED: &str = "-s --silent -S --show-error -v --verbose -k --insecure -L
 const IGNORED_VALUES: &str = "-A --user-agent -b --cookie -c --cookie-jar -e --referer -m --max-time -o --output -w --write-out \
     --cacert --cert --connect-timeout --key --resolve --retry";
 
-fn curl(text: &str) -> Result<Message, String> {
+fn curl(text: &str) -> Result<RequestText, String> {
     if text.contains(" $'") {
         return Err("curl: $'…' is not understood here; write '…'".to_owned());
     }
@@ -176,7 +176,7 @@ fn curl(text: &str) -> Result<Message, String> {
             header.push(':');
         }
     }
-    Ok(Message {
+    Ok(RequestText {
         method: method.unwrap_or_else(|| usual.to_owned()),
         url,
         data,
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> (String, String, Option<String>, Vec<String>) {
-        let Message {
+        let RequestText {
             method,
             url,
             data,

@@ -27,7 +27,7 @@ pub enum InvalidRequest {
 
 /// A request as texts.
 #[derive(Debug, Default)]
-pub struct Message {
+pub struct RequestText {
     /// The method.
     pub method: String,
     /// The absolute URL.
@@ -38,18 +38,18 @@ pub struct Message {
     pub data: Option<String>,
 }
 
-impl Message {
+impl RequestText {
     /// Parses the request.
     ///
     /// # Errors
     /// [`InvalidRequest`]
-    pub fn request(&self) -> Result<Request<'_>, InvalidRequest> {
-        Request::new(&self.method, &self.url, &self.headers, self.data.as_deref())
+    pub fn request(&self) -> Result<ParsedRequest<'_>, InvalidRequest> {
+        ParsedRequest::new(&self.method, &self.url, &self.headers, self.data.as_deref())
     }
 }
 
 /// The parsed request.
-pub struct Request<'a> {
+pub struct ParsedRequest<'a> {
     /// The method as written.
     pub method: &'a str,
     /// The parts of the URL.
@@ -62,7 +62,7 @@ pub struct Request<'a> {
     pub data: Option<&'a str>,
 }
 
-impl<'a> Request<'a> {
+impl<'a> ParsedRequest<'a> {
     /// Parses the request.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl<'a> Request<'a> {
             let (name, value) = field.ok_or(InvalidRequest::Header(index + 1))?;
             Ok((name, value.trim_matches([' ', '\t'])))
         });
-        Ok(Request {
+        Ok(ParsedRequest {
             method,
             uri,
             origin: uri.origin(),
@@ -138,8 +138,8 @@ impl<'a> Request<'a> {
 mod tests {
     use super::*;
 
-    fn args(method: &str, url: &str, headers: &[&str]) -> Message {
-        Message {
+    fn args(method: &str, url: &str, headers: &[&str]) -> RequestText {
+        RequestText {
             method: method.into(),
             url: url.into(),
             data: Some("a=1".into()),

@@ -2,7 +2,7 @@
 //!
 //! [`Management`] has one function for each thing that an operator can do. The command line, the admin API and the console
 //! are fronts of it: they read arguments, call a function and show a [`view`]. A function that changes one record takes a
-//! [`Guard`], which looks at the record in the transaction of the change.
+//! [`Guard`](crate::records::store::port::Guard), which looks at the record in the transaction of the change.
 
 mod audit;
 mod change;

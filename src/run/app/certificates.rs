@@ -19,7 +19,7 @@ use crate::{
 const DAY: u64 = 86_400;
 
 /// Days before the end of a certificate at which the log has a line.
-const MARKS: [u64; 3] = [1, 7, 30];
+const WARN_DAYS: [u64; 3] = [1, 7, 30];
 
 /// Days before the end from which on the process is degraded.
 const EXPIRING: u64 = 7;
@@ -76,12 +76,18 @@ impl Certificate {
         self.seconds_left(now) / DAY
     }
 
+    /// Whether it ends so soon that somebody should renew it.
+    pub fn ends_soon(&self, now: UnixTime) -> bool {
+        WARN_DAYS.iter().any(|days| self.days_left(now) < *days)
+    }
+
     /// As operators see it.
     pub(super) fn shown(&self, now: UnixTime) -> ShownCertificate {
         ShownCertificate {
             name: format!("{}: {}", self.key, self.path.display()),
             not_after: self.not_after,
             days_left: self.days_left(now),
+            ends_soon: self.ends_soon(now),
             problem: self.problem(now),
         }
     }
@@ -129,12 +135,12 @@ impl Certificate {
 /// Watches the dates of the certificates that are shown.
 #[derive(Debug, Default)]
 pub(super) struct Dates {
-    /// The certificates that have passed one of [`MARKS`], by file and end, with the last mark that they passed.
+    /// The certificates that have passed one of [`WARN_DAYS`], by file and end, with the last one that they passed.
     passed: Vec<(PathBuf, UnixTime, u64)>,
 }
 
 impl Dates {
-    /// Notes the conditions of the certificates that are `shown` at `now`, and logs each mark once when it is passed.
+    /// Notes the conditions of the certificates that are `shown` at `now`, and logs each of [`WARN_DAYS`] once when it is passed.
     pub(super) fn look(&mut self, shown: &[Certificate], now: UnixTime, conditions: &Conditions) {
         let (mut expired, mut expiring, mut passed) = (Vec::new(), Vec::new(), Vec::new());
         for one in shown {
@@ -149,12 +155,12 @@ impl Dates {
                     "{key}: {path} ends at {end}, in {days} days; renew it"
                 ));
             }
-            if let Some(&mark) = MARKS.iter().find(|&&mark| left <= mark * DAY) {
-                let mark = (one.path.clone(), end, mark);
-                if !self.passed.contains(&mark) {
+            if let Some(&warned) = WARN_DAYS.iter().find(|&&days| left <= days * DAY) {
+                let warned = (one.path.clone(), end, warned);
+                if !self.passed.contains(&warned) {
                     tracing::warn!(key, file = %path, days_left = days, %end, "certificate ends soon; renew it");
                 }
-                passed.push(mark);
+                passed.push(warned);
             }
         }
         self.passed = passed;

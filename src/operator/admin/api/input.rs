@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{
-    operations::{OPTIONAL, Operation},
+    operations::{ApiOperation, OPTIONAL},
     problem::ApiError,
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 /// Reads the members of the body, which is empty where the operation has none.
 pub(super) async fn body(
     request: &mut Request<RequestBody>,
-    operation: &Operation,
+    operation: &ApiOperation,
 ) -> Result<Map<String, Value>, ApiError> {
     if operation.body.is_none() {
         return Ok(Map::new());

@@ -18,7 +18,7 @@ pub(super) const DOCUMENT: &str = include_str!("openapi.json");
     not(test),
     expect(dead_code, reason = "some fields are for the OpenAPI document")
 )]
-pub(super) struct Operation {
+pub(super) struct ApiOperation {
     /// The method; HEAD is served as GET.
     pub(super) method: Method,
     /// The path as OpenAPI writes it, with at most one variable segment.
@@ -47,8 +47,8 @@ const fn operation(
     path: &'static str,
     id: &'static str,
     action: Action,
-) -> Operation {
-    Operation {
+) -> ApiOperation {
+    ApiOperation {
         method,
         path,
         id,
@@ -61,7 +61,7 @@ const fn operation(
     }
 }
 
-impl Operation {
+impl ApiOperation {
     const fn summary(mut self, summary: &'static str) -> Self {
         self.summary = summary;
         self
@@ -109,7 +109,7 @@ impl Operation {
 }
 
 /// The value of `Allow` where a path has these operations.
-pub(super) fn allow(operations: &[(&Operation, String)]) -> String {
+pub(super) fn allow(operations: &[(&ApiOperation, String)]) -> String {
     let methods = operations.iter().map(|(one, _)| one.method.as_str());
     let methods: Vec<&str> = methods.collect();
     methods.join(", ").replacen("GET", "GET, HEAD", 1)
@@ -121,7 +121,7 @@ pub(super) const OPTIONAL: &str = "Rotation";
 const PAGE: [&str; 2] = ["limit", "cursor"];
 
 /// Every operation; those of one path follow each other.
-pub(super) static OPERATIONS: [Operation; 23] = [
+pub(super) static OPERATIONS: [ApiOperation; 23] = [
     operation(Method::GET, "/v1/openapi.json", "describeApi", |call| Box::pin(call.describe_api()))
         .summary("Describes this API")
         .shows(200, "Document"),

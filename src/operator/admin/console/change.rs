@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Page, Rejected, Reply, Result, Visit,
+    PageParts, Rejected, Reply, Result, Visit,
     page::{InputField, PageForm, Section},
     parts::{Line, line, link},
 };
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A change before it is made.
-pub(super) struct Change {
+pub(super) struct PlannedChange {
     /// The question.
     pub(super) title: String,
     /// The effects of the change, and the parts that it does not affect.
@@ -57,7 +57,7 @@ impl Visit<'_> {
     }
 
     /// Asks for the confirmation of a change.
-    pub(super) fn confirm(&self, change: Change) -> Reply {
+    pub(super) fn confirm(&self, change: PlannedChange) -> Reply {
         let csrf = self.csrf(&change.state);
         let mut fields = change.fields;
         fields.push(InputField::hidden("confirmed", "1"));
@@ -82,7 +82,7 @@ impl Visit<'_> {
         problem: Option<String>,
         fields: Vec<InputField>,
         button: &str,
-    ) -> Page {
+    ) -> PageParts {
         let problem = problem.map(|problem| Section::Note("bad", line(problem)));
         let form = Section::Form(PageForm {
             action: self.path.to_owned(),

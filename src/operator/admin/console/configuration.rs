@@ -1,14 +1,14 @@
 //! The effective configuration.
 
 use super::{
-    Page, Result, Visit,
+    PageParts, Result, Visit,
     page::Section,
     parts::{Line, Table, line},
 };
 use crate::operator::manage::setting::EffectiveSetting;
 
 impl Visit<'_> {
-    pub(super) fn configuration(&self) -> Result<Page> {
+    pub(super) fn configuration(&self) -> Result<PageParts> {
         let settings = self.admin.control.console.settings.load();
         let q = self.field("q");
         let wanted = settings.iter().filter(|setting| match q {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Rejected, Reply, Result, Visit,
-    change::{Change, state_of},
+    change::{PlannedChange, state_of},
     page::{InputField, InputKind, Section},
     parts::{counted, field_text, line, link, listed, path, time},
 };
@@ -114,7 +114,7 @@ impl Visit<'_> {
         if is_confirmed {
             return Ok(self.done(consumer));
         }
-        Ok(self.confirm(Change {
+        Ok(self.confirm(PlannedChange {
             title,
             effects,
             fields: vec![InputField::hidden("key", key.as_str())],
@@ -174,7 +174,7 @@ impl Visit<'_> {
                 "Access tokens stay valid. The new secret is shown once, on the next page."
                     .to_owned(),
             );
-            return Ok(self.confirm(Change {
+            return Ok(self.confirm(PlannedChange {
                 title: format!("Rotate the secret of {name}?"),
                 effects,
                 fields: vec![
@@ -223,7 +223,7 @@ impl Visit<'_> {
             let mut effects = vec![format!("Key: {state}")];
             effects.extend(described(&consumer));
             effects.push("It ends nothing.".to_owned());
-            return Ok(self.confirm(Change {
+            return Ok(self.confirm(PlannedChange {
                 title: format!("Register {}?", consumer.name),
                 effects,
                 fields: hidden(&consumer),
@@ -278,7 +278,7 @@ impl Visit<'_> {
                     .to_owned(),
             );
         }
-        Ok(self.confirm(Change {
+        Ok(self.confirm(PlannedChange {
             title: format!("Change {name}?"),
             effects,
             fields: hidden(&changed),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    LISTED, Page, Result, Visit,
+    LISTED, PageParts, Result, Visit,
     page::{InputField, InputKind, Section},
     parts::{Line, Table, counted, enabled, field_text, line, link, listed, path, tag, time},
     rejections::advised,
@@ -23,7 +23,7 @@ const TOKENS: u32 = 20;
 const STATES: &[(&str, &str)] = &[("", "all"), ("true", "enabled"), ("false", "disabled")];
 
 impl Visit<'_> {
-    pub(super) async fn consumers(&self) -> Result<Page> {
+    pub(super) async fn consumers(&self) -> Result<PageParts> {
         let (q, enabled, unused_for) = (
             self.field("q"),
             self.field("enabled"),
@@ -111,7 +111,7 @@ impl Visit<'_> {
         Ok(self.backend.manage.consumer(&key).await?)
     }
 
-    pub(super) async fn consumer(&self) -> Result<Page> {
+    pub(super) async fn consumer(&self) -> Result<PageParts> {
         let consumer = self.named_consumer().await?;
         let key = consumer.key.as_str();
         let mut sections = self.done_note();

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A request without a session.
-pub(super) struct Login<'a> {
+pub(super) struct LoginRequest<'a> {
     pub(super) admin: &'a Admin,
     pub(super) backend: &'a Backend,
     pub(super) peer: Option<IpAddr>,
@@ -29,7 +29,7 @@ pub(super) struct Login<'a> {
 /// Shows a page: status, title and parts.
 type Show<'a> = &'a dyn Fn(u16, &str, &[Section]) -> OwnResponse;
 
-impl Login<'_> {
+impl LoginRequest<'_> {
     /// Responds with the login form, or opens a session.
     pub(super) fn respond(&self, at: &str, uri: &Uri, sent: Sent, show: Show<'_>) -> OwnResponse {
         if at != "/login" {

@@ -33,7 +33,7 @@ pub use self::{
 use self::{
     page::{Person, Section},
     parts::{line, link},
-    session::{Arrivals, Session, Sessions},
+    session::{Arrivals, OperatorSession, Sessions},
 };
 use super::{
     Admin, Backend, admin_actor, host_of,
@@ -156,11 +156,11 @@ impl<E: Into<ManageError>> From<E> for Rejected {
 }
 
 /// A page: its title and its parts.
-type Page = (String, Vec<Section>);
+type PageParts = (String, Vec<Section>);
 
 /// The result of a request.
 enum Reply {
-    Page(Page),
+    Page(PageParts),
     /// Leads to another page.
     Redirect(String),
 }
@@ -210,7 +210,7 @@ pub(super) async fn respond(
         if !is_secure && let Some(elsewhere) = to_own_host(console, request) {
             return elsewhere;
         }
-        let login = login::Login {
+        let login = login::LoginRequest {
             admin,
             backend,
             peer,
@@ -334,7 +334,7 @@ fn to_own_host(console: &Console, request: &Request<RequestBody>) -> Option<OwnR
     // The scheme stays: a tunnel may add TLS.
     let value = id.expose_text();
     let there = format!("//{OWN_HOST}{port}{target}{joint}{SENT}={}", *value);
-    Some(OwnResponse::see_other(there).field("Set-Cookie", session::sent_elsewhere(&id)))
+    Some(OwnResponse::see_other(there).field("Set-Cookie", session::arrival_cookie(&id)))
 }
 
 impl Rejected {
@@ -417,7 +417,7 @@ struct Visit<'a> {
     query: Form,
     /// The form of a POST.
     form: Option<Form>,
-    session: Session,
+    session: OperatorSession,
     peer: Option<IpAddr>,
     now: UnixTime,
 }

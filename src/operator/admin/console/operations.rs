@@ -1,7 +1,7 @@
 //! Operations: the compiled table, and the operations that a path matches.
 
 use super::{
-    Page, Result, Visit,
+    PageParts, Result, Visit,
     page::{InputField, Section},
     parts::{Line, Table, line, tag},
 };
@@ -12,7 +12,7 @@ use crate::request::policy::{
 };
 
 impl Visit<'_> {
-    pub(super) fn operations(&self) -> Result<Page> {
+    pub(super) fn operations(&self) -> Result<PageParts> {
         let live = self.admin.shared.live.load();
         let operations = &live.authorizer.operations;
         let (method, tried) = (self.field("method"), self.field("path"));

@@ -3,7 +3,7 @@
 use strum::VariantArray as _;
 
 use super::{
-    Page, Result, Visit, chart,
+    PageParts, Result, Visit, chart,
     page::Section,
     parts::{Line, Table, counted, line, link, path, tag, time},
     rejections::{groups, reason_row},
@@ -25,6 +25,8 @@ pub struct ShownCertificate {
     pub not_after: UnixTime,
     /// Whole days until then.
     pub days_left: u64,
+    /// It ends so soon that somebody should renew it.
+    pub ends_soon: bool,
     /// Why callers reject it, if they do.
     pub problem: Option<String>,
 }
@@ -32,11 +34,8 @@ pub struct ShownCertificate {
 /// Consumers in a table of the overview.
 const SHOWN: usize = 10;
 
-/// Days before the end of a certificate from which on it is marked.
-const SOON: u64 = 30;
-
 impl Visit<'_> {
-    pub(super) async fn overview(&self) -> Result<Page> {
+    pub(super) async fn overview(&self) -> Result<PageParts> {
         let (console, shared) = (&self.admin.control.console, &self.admin.shared);
         let counts = shared.metrics.counts();
         let minutes = console.charts.minutes(&counts, self.now);
@@ -181,7 +180,7 @@ impl Visit<'_> {
                 .map(|one| {
                     let state = match &one.problem {
                         Some(problem) => tag(problem, "tag bad"),
-                        None if one.days_left < SOON => {
+                        None if one.ends_soon => {
                             tag(format!("{} days left; renew it", one.days_left), "tag bad")
                         }
                         None => tag(format!("{} days left", one.days_left), "tag good"),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{
-    Page, Result, Visit,
+    PageParts, Result, Visit,
     page::{InputField, InputKind, Section},
     parts::{Cell, Line, Table, line, link, path, tag, time},
 };
@@ -165,7 +165,7 @@ pub(super) fn advised(caption: String, rejections: &[&Rejection]) -> Table {
 }
 
 impl Visit<'_> {
-    pub(super) fn rejections(&self) -> Result<Page> {
+    pub(super) fn rejections(&self) -> Result<PageParts> {
         let (consumer, why, id, kind) = (
             self.field("consumer"),
             self.field("reason"),

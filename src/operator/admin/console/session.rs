@@ -36,14 +36,14 @@ pub const SECURE_COOKIE: &str = "__Host-countersign-console";
 
 /// A session of an operator.
 #[derive(Clone)]
-pub(super) struct Session {
+pub(super) struct OperatorSession {
     /// The value of the cookie.
     pub(super) id: Secret,
     /// The kind of the token that opened it.
     pub(super) kind: TokenKind,
 }
 
-impl Session {
+impl OperatorSession {
     /// A text that this session alone reads again. Identifiers of tokens are not secret, but they are most of a
     /// credential, and an address stays in the history of the browser and in the logs of proxies.
     pub(super) fn sealed(&self, text: &str) -> String {
@@ -90,7 +90,7 @@ impl Sessions {
         tokens: &Tokens,
         kind: TokenKind,
         now: UnixTime,
-    ) -> Result<Session, NoRandomness> {
+    ) -> Result<OperatorSession, NoRandomness> {
         let id = random::secret()?;
         let token = tokens.hash(kind).cloned().unwrap_or_default();
         let mut sessions = self.0.lock();
@@ -103,16 +103,21 @@ impl Sessions {
         }
         let until = now.after(LIFETIME);
         sessions.insert(id_hash(&id), Opened { kind, token, until });
-        Ok(Session { id, kind })
+        Ok(OperatorSession { id, kind })
     }
 
     /// Finds the session of a cookie. One whose token was replaced is ended.
-    pub(super) fn find(&self, tokens: &Tokens, id: Secret, now: UnixTime) -> Option<Session> {
+    pub(super) fn find(
+        &self,
+        tokens: &Tokens,
+        id: Secret,
+        now: UnixTime,
+    ) -> Option<OperatorSession> {
         let mut sessions = self.0.lock();
         let found = sessions.get(&id_hash(&id))?;
         if now < found.until && tokens.hash(found.kind) == Some(&found.token) {
             let kind = found.kind;
-            return Some(Session { id, kind });
+            return Some(OperatorSession { id, kind });
         }
         sessions.remove(&id_hash(&id));
         None
@@ -126,14 +131,14 @@ impl Sessions {
         self.0.lock().retain(|_, session| is_current(session));
     }
 
-    pub(super) fn close(&self, session: &Session) {
+    pub(super) fn close(&self, session: &OperatorSession) {
         self.0.lock().remove(&id_hash(&session.id));
     }
 }
 
 /// The value of `Set-Cookie` that notes, for ten minutes, that the browser was sent to the console's own host name. It opens
 /// no session.
-pub(super) fn sent_elsewhere(id: &Secret) -> String {
+pub(super) fn arrival_cookie(id: &Secret) -> String {
     let id = id.expose_text();
     format!(
         "{COOKIE}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=600",
@@ -169,7 +174,7 @@ pub(super) fn cookie(headers: &HeaderMap, is_secure: bool) -> Option<Secret> {
 }
 
 /// The value of `Set-Cookie` that gives the browser its session, or takes it away.
-pub(super) fn set_cookie(session: Option<&Session>, is_secure: bool) -> String {
+pub(super) fn set_cookie(session: Option<&OperatorSession>, is_secure: bool) -> String {
     let (name, secure) = (name(is_secure), if is_secure { "; Secure" } else { "" });
     let value = session.map(|session| session.id.expose_text());
     let value = value.as_deref().map_or("", |value| &**value);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    LISTED, Page, Rejected, Reply, Result, Visit,
-    change::Change,
+    LISTED, PageParts, Rejected, Reply, Result, Visit,
+    change::PlannedChange,
     consumers::next,
     page::{InputField, Section},
     parts::{Table, counted, line, link, listed, path, tag, time},
@@ -44,7 +44,7 @@ impl Visit<'_> {
         FILTER.map(|name| (name, self.field(name)))
     }
 
-    pub(super) async fn tokens(&self) -> Result<Page> {
+    pub(super) async fn tokens(&self) -> Result<PageParts> {
         let (filter, unused_for) = self.filter()?;
         // The list is sorted by last use.
         let cursor = self.session.opened(self.field("cursor"));
@@ -187,7 +187,7 @@ impl Visit<'_> {
             let effects = vec![format!(
                 "It ends the access of {consumer} to {user} by this token within a second, for good. The user has to agree again."
             )];
-            return Ok(self.confirm(Change {
+            return Ok(self.confirm(PlannedChange {
                 title: format!("Revoke the token {}?", redacted(&token)),
                 effects,
                 fields: vec![InputField::hidden("token", token.token.as_str())],
@@ -225,7 +225,7 @@ impl Visit<'_> {
             format!("It revokes {count}{what}, for good, within a second on every replica."),
             "Consumers that still want access have to ask the users again.".to_owned(),
         ];
-        Ok(self.confirm(Change {
+        Ok(self.confirm(PlannedChange {
             title: format!("Revoke {count}?"),
             effects,
             fields: fields

@@ -1,8 +1,8 @@
 //! Users: the list, one user, and what can be done with an account.
 
 use super::{
-    LISTED, Page, Rejected, Reply, Result, Visit,
-    change::{Change, state_of_user},
+    LISTED, PageParts, Rejected, Reply, Result, Visit,
+    change::{PlannedChange, state_of_user},
     consumers::next,
     page::{InputField, Section},
     parts::{Table, counted, enabled, line, link, path, time},
@@ -20,7 +20,7 @@ use crate::{
 const SESSIONS: usize = 100;
 
 impl Visit<'_> {
-    pub(super) async fn users(&self) -> Result<Page> {
+    pub(super) async fn users(&self) -> Result<PageParts> {
         let q = self.field("q");
         let filter = RecordFilter {
             q: (!q.is_empty()).then(|| q.to_owned()),
@@ -72,7 +72,7 @@ impl Visit<'_> {
             .await?)
     }
 
-    pub(super) async fn user(&self) -> Result<Page> {
+    pub(super) async fn user(&self) -> Result<PageParts> {
         let user = self.named_user().await?;
         let id = user.id.as_str();
         let mut sections = self.done_note();
@@ -176,7 +176,7 @@ impl Visit<'_> {
                 (title, effects, "End sessions")
             }
         };
-        Ok(self.confirm(Change {
+        Ok(self.confirm(PlannedChange {
             title,
             effects,
             fields: vec![InputField::hidden("id", user.id.as_str())],

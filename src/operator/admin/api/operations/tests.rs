@@ -112,7 +112,7 @@ fn paths(parameters: &Value) -> Value {
     paths.into()
 }
 
-fn described(operation: &Operation, known: &Value) -> Value {
+fn described(operation: &ApiOperation, known: &Value) -> Value {
     let tag = operation
         .path
         .split('/')
