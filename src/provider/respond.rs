@@ -28,7 +28,10 @@ use crate::{
     oauth::ShapeError,
     provider::issue,
     records::store::StoreError,
-    request::{forward, identity, parse, policy, route, verify},
+    request::{
+        forward::{ForwardError, ForwardFault, ForwardRejection},
+        identity, parse, policy, route, verify,
+    },
     telemetry::metrics::Verdict,
     wire::{
         problem::{self, Problem},
@@ -62,7 +65,7 @@ pub enum Failure {
     Issue(issue::IssueRejection),
     /// A rejection: it cannot be forwarded.
     #[error(transparent)]
-    Forward(forward::Rejection),
+    Forward(ForwardRejection),
     /// A rejection by a page.
     #[error("page rejected")]
     Page(Box<Problem>),
@@ -77,7 +80,7 @@ pub enum Failure {
     Unverifiable(verify::Fault),
     /// A fault: it cannot be forwarded, or the API has no response.
     #[error(transparent)]
-    Upstream(forward::Fault),
+    Upstream(ForwardFault),
     /// A fault: the store fails.
     #[error("store unavailable")]
     Store(#[source] StoreError),
@@ -126,9 +129,9 @@ cold_from!(Failure {
     verify::Rejection as it => Self::Verify(it),
     policy::PolicyRejection as it => Self::Policy(it),
     issue::IssueRejection as it => Self::Issue(it),
-    forward::Rejection as it => Self::Forward(it),
+    ForwardRejection as it => Self::Forward(it),
     verify::Fault as it => Self::Unverifiable(it),
-    forward::Fault as it => Self::Upstream(it),
+    ForwardFault as it => Self::Upstream(it),
     StoreError as it => Self::Store(it),
     NoRandomness as it => Self::NoRandomness(it),
     identity::Fault as it => Self::Upstream(it.into()),
@@ -136,9 +139,9 @@ cold_from!(Failure {
         verify::Error::Rejection(rejection) => Self::Verify(rejection),
         verify::Error::Fault(fault) => Self::Unverifiable(fault),
     },
-    forward::ExchangeError as it => match it {
-        forward::ExchangeError::Fault(fault) => Self::Upstream(fault),
-        forward::ExchangeError::Body(rejection) => Self::Body(rejection),
+    ForwardError as it => match it {
+        ForwardError::Fault(fault) => Self::Upstream(fault),
+        ForwardError::Body(rejection) => Self::Body(rejection),
     },
 });
 

@@ -28,7 +28,7 @@ const MAX_BYTES: usize = 64 * 1024;
 
 /// Another service.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct RemoteService {
     /// The origin.
     pub origin: Origin,
     /// With TLS: the configuration and the name that its certificate must have.
@@ -37,7 +37,7 @@ pub struct Target {
 
 /// Why there is no response.
 #[derive(Debug, Error)]
-pub enum ExchangeError {
+pub enum OutboundError {
     /// The connection broke, or the response is not HTTP.
     #[error("no response")]
     NoResponse(#[from] hyper::Error),
@@ -46,7 +46,7 @@ pub enum ExchangeError {
     TooLong,
 }
 
-impl Target {
+impl RemoteService {
     /// Connects, and sends nothing.
     ///
     /// # Errors
@@ -68,11 +68,11 @@ impl Target {
 /// Sends the request on a connection of its own; the body is read only for a 200. Redirects are not followed.
 ///
 /// # Errors
-/// [`ExchangeError`]
+/// [`OutboundError`]
 pub async fn exchange(
     stream: Stream,
     request: Request<Bytes>,
-) -> Result<(StatusCode, Vec<u8>), ExchangeError> {
+) -> Result<(StatusCode, Vec<u8>), OutboundError> {
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(MAX_BYTES)
         .handshake(TokioIo::new(stream))
@@ -95,14 +95,14 @@ pub async fn exchange(
     }
 }
 
-async fn read_body(mut body: Incoming) -> Result<Vec<u8>, ExchangeError> {
+async fn read_body(mut body: Incoming) -> Result<Vec<u8>, OutboundError> {
     let mut read = Vec::new();
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         let Ok(data) = frame?.into_data() else {
             continue;
         };
         if read.len() + data.len() > MAX_BYTES {
-            return Err(ExchangeError::TooLong);
+            return Err(OutboundError::TooLong);
         }
         read.extend_from_slice(&data);
     }

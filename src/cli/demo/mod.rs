@@ -40,7 +40,7 @@ use crate::{
     wire::server::{
         bounds::Bounds,
         handler::Handler,
-        listener::{self, Listener, Rules},
+        listener::{self, AcceptRules, Listener},
     },
 };
 
@@ -108,7 +108,7 @@ fn local_listener() -> Result<(TcpListener, SocketAddr), BoxedError> {
 }
 
 fn serve(listener: TcpListener, handler: impl Handler) {
-    let rules = Rules {
+    let rules = AcceptRules {
         is_passed: false,
         proxy_protocol: false,
         bounds: Arc::new(Bounds::new(1000, None)),

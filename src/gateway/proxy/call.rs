@@ -20,12 +20,12 @@ use crate::{
     provider::respond::Failure,
     request::{
         forward::{
-            self, Fault, Params,
+            self, ForwardFault, ForwardParams,
             credentials::Rewriting,
             download, exchange,
             pool::{Lease, UpstreamBody},
             request::{self, ReceivedAs, path_and_query},
-            response::{self as api_response, Context},
+            response::{self as api_response, ResponseContext},
             tunnel,
             websocket::Handshake,
         },
@@ -230,7 +230,7 @@ pub(super) async fn admit(
     names: FieldNames,
     (mut body, collected): (RequestBody, Option<Collected>),
     record: &mut RequestRecord,
-) -> Result<request::Call, Failure> {
+) -> Result<request::UpstreamCall, Failure> {
     let (params, parts) = (&live.forward, head.parts);
     let caller = Rc::clone(body.caller());
     let incoming = IncomingCall {
@@ -257,8 +257,8 @@ pub(super) async fn admit(
             && record.facts.deviations.contains(Deviation::RepeatsOnce),
     };
     record.permit = Some(permit);
-    Ok(request::Call {
-        received: ReceivedAs::of(&head.received, &parts.headers, &caller, params)?,
+    Ok(request::UpstreamCall {
+        received: ReceivedAs::new(&head.received, &parts.headers, &caller, params)?,
         target: target_of(params, head, call.path, &collected, rewriting)?,
         names,
         request_id: record.request_id.value().clone(),
@@ -318,12 +318,12 @@ impl UnreadBody for UnsignedBody<'_> {
 
 /// The path and query that the API is asked for, without what `rewriting` takes out.
 fn target_of(
-    params: &Params,
+    params: &ForwardParams,
     head: &Head<'_>,
     path: &[u8],
     collected: &Collected,
     rewriting: Rewriting,
-) -> Result<PathAndQuery, Fault> {
+) -> Result<PathAndQuery, ForwardFault> {
     let (sent, query) = (&head.parts.uri, head.target.query);
     let is_changed = rewriting.drops_repeats
         || rewriting.strips_credentials && collected.parameters.has_oauth_name_in(Place::Query);
@@ -368,7 +368,7 @@ impl Worker {
         current: &Current,
         caller: &Rc<Caller>,
         parts: &mut Parts,
-        call: &mut request::Call,
+        call: &mut request::UpstreamCall,
         url: &PublicUrl,
         record: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Failure> {
@@ -381,7 +381,7 @@ impl Worker {
         let present = call.names.present;
         record.dropped_upgrade =
             handshake.is_none() && present.has(&parts.headers, &header::UPGRADE);
-        let unpermitted = || Fault::Internal("a call without a permit");
+        let unpermitted = || ForwardFault::Internal("a call without a permit");
         let permit = record.permit.as_ref().ok_or_else(unpermitted)?;
         let request = &mut request::rewrite(parts, params, permit, call, handshake.is_some())?;
         let kind = permit.kind();
@@ -394,10 +394,10 @@ impl Worker {
         let (mut response, incoming) = answered.into_parts();
         api_response::check_framing(&response)?;
         record.passed(response.status.as_u16());
-        let context = Context {
+        let context = ResponseContext {
             url,
             origins: &live.origins,
-            of_user: kind == Some(CallerKind::User),
+            by_user: kind == Some(CallerKind::User),
         };
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
             let in_flight = record.in_flight.take();
@@ -420,12 +420,12 @@ async fn switch(
     lease: Lease,
     response: &response::Parts,
     caller: &Caller,
-    params: &Params,
+    params: &ForwardParams,
     in_flight: Option<InFlight>,
-) -> Result<(), Fault> {
+) -> Result<(), ForwardFault> {
     let (Some(handshake), Lease::Http1(http1)) = (handshake, lease) else {
         let reason = "101 (Switching Protocols) that nobody asked for".into();
-        return Err(Fault::BrokenResponse(reason));
+        return Err(ForwardFault::BrokenResponse(reason));
     };
     handshake.check(response)?;
     let upstream = http1.into_wire().await?;

@@ -8,7 +8,7 @@ use crate::{
     gateway::authorize::Authorizer,
     provider::{endpoints::Endpoints, respond::theme::Theme},
     request::{
-        forward::{self, pool},
+        forward::{ForwardParams, pool::PoolParams},
         parse::origin::Origins,
         route::{self},
     },
@@ -30,9 +30,9 @@ pub struct Live {
     /// The service's path conventions.
     pub conventions: Conventions,
     /// The rules by which heads are rewritten.
-    pub forward: forward::Params,
+    pub forward: ForwardParams,
     /// The rules by which the API is connected to; `None`: this process forwards nothing.
-    pub upstream: Option<pool::Params>,
+    pub upstream: Option<PoolParams>,
     /// The common parts of pages, and the realm of challenges.
     pub theme: Arc<Theme>,
     /// The public keys of our signatures, as JSON.

@@ -26,7 +26,7 @@ use crate::{
     base::{cold, fields::SEC_FETCH_MODE, peer::Peer, random},
     provider::respond::{self, Failure, Format, OwnResponse, frame::Frame},
     request::{
-        forward::{self, pool::Pool, request},
+        forward::{ForwardRejection, pool::Pool, request},
         parse::{
             self,
             head::{self, FieldNames, Head},
@@ -411,7 +411,7 @@ impl Drop for Undecided<'_> {
 /// Checks the head of a request and finds what it is for. `receive` finds the origin of the request.
 ///
 /// # Errors
-/// The rejections of [`head::check`], `receive` and [`route::route`], and [`forward::Rejection::LoopDetected`].
+/// The rejections of [`head::check`], `receive` and [`route::route`], and [`ForwardRejection::LoopDetected`].
 pub fn routed<'l, 'r>(
     live: &'l Live,
     parts: &'r Parts,
@@ -424,7 +424,7 @@ pub fn routed<'l, 'r>(
 ) -> Result<(FieldNames, Head<'r>, Route<'l, 'r>), Failure> {
     let names = head::check(parts, body_bytes, &live.limits)?;
     if request::is_back(&parts.headers, &names, &live.forward) {
-        return Err(forward::Rejection::LoopDetected.into());
+        return Err(ForwardRejection::LoopDetected.into());
     }
     let head = Head::read(parts, receive)?;
     caller.count_as(head.received.address);

@@ -11,7 +11,7 @@ use crate::{
     provider::respond::facts::Facts,
     provider::respond::{self, Failure},
     request::{
-        forward::Fault,
+        forward::ForwardFault,
         policy::{
             self, UnmetRule,
             access::CallerKind,
@@ -364,7 +364,7 @@ impl RequestRecord {
         let (verified, unverified) = (named(is_verified), named(!is_verified));
         let is_observed = permit.is_some_and(|permit| permit.kind().is_none());
         let mut faults = self.failures().filter(|failure| failure.is_fault());
-        let is_of_api = |failure: &Failure| matches!(failure, Failure::Upstream(fault) if !matches!(fault, Fault::Internal(_)));
+        let is_of_api = |failure: &Failure| matches!(failure, Failure::Upstream(fault) if !matches!(fault, ForwardFault::Internal(_)));
         let upstream = self.failure.as_deref().filter(|failure| is_of_api(failure));
         let (parameters, problem) = failure.map(respond::parameters).unwrap_or_default();
         let deviations = self.facts.deviations.iter().map(Deviation::as_str);
@@ -468,7 +468,7 @@ impl Observe for RequestRecord {
             BodyEnd::Whole => {}
             BodyEnd::Cut => {
                 self.verdict = Verdict::BadGateway;
-                let fault = Fault::BrokenResponse("it broke off".into());
+                let fault = ForwardFault::BrokenResponse("it broke off".into());
                 self.failure = Some(Box::new(fault.into()));
             }
             BodyEnd::CallerGone => self.verdict = Verdict::Aborted,

@@ -22,7 +22,7 @@ use crate::{
     base::{clock::Clock, secret::Secret},
     provider::issue::registration,
     records::store::{Store, port::Admitted, record::OutsideUser},
-    wire::outbound::{ExchangeError, Target, exchange},
+    wire::outbound::{OutboundError, RemoteService, exchange},
 };
 
 /// The most attempts that may wait for the endpoint, a quarter of them from one address; one more is rejected as busy.
@@ -42,7 +42,7 @@ pub enum Encoding {
 #[derive(Clone)]
 pub struct LoginEndpoint {
     /// The server.
-    pub target: Target,
+    pub target: RemoteService,
     /// Its path.
     pub path: String,
     /// The format of requests and responses, and the time for an attempt.
@@ -157,11 +157,11 @@ pub async fn reach(endpoint: &LoginEndpoint) -> io::Result<()> {
     endpoint.target.connect(deadline).await.map(drop)
 }
 
-impl From<ExchangeError> for LoginFault {
-    fn from(error: ExchangeError) -> Self {
+impl From<OutboundError> for LoginFault {
+    fn from(error: OutboundError) -> Self {
         match error {
-            ExchangeError::NoResponse(error) => Self::NoResponse(error.into()),
-            ExchangeError::TooLong => Self::Response("is longer than 64 KiB"),
+            OutboundError::NoResponse(error) => Self::NoResponse(error.into()),
+            OutboundError::TooLong => Self::Response("is longer than 64 KiB"),
         }
     }
 }

@@ -31,20 +31,20 @@ impl Rewriting {
             known.extend(named(later).map(name));
         }
         let split = || pairs.split(|&byte| byte == b'&');
-        let mut kept: Vec<&[u8]> = Vec::new();
+        let mut remaining: Vec<&[u8]> = Vec::new();
         // The last one of a name comes first here.
         for pair in split().rev() {
             if (!self.strips_credentials || !is_credential(pair))
                 && (!self.drops_repeats || pair.is_empty() || known.insert(name(pair)))
             {
-                kept.push(pair);
+                remaining.push(pair);
             }
         }
-        if kept.len() == split().count() {
+        if remaining.len() == split().count() {
             return None;
         }
-        kept.reverse();
-        Some(kept.join(&b'&'))
+        remaining.reverse();
+        Some(remaining.join(&b'&'))
     }
 }
 
@@ -114,9 +114,9 @@ mod tests {
             ("a=1&b=2", "b=3", Some("a=1")),
             ("a=1", "A=2", None),
         ] {
-            let kept = rewriting.query(query.as_bytes(), form.as_bytes());
+            let remaining = rewriting.query(query.as_bytes(), form.as_bytes());
             assert_eq!(
-                kept.as_deref(),
+                remaining.as_deref(),
                 expected.map(str::as_bytes),
                 "{query} {form}"
             );

@@ -16,7 +16,7 @@ use crate::{
 
 /// The caller's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Rejection {
+pub enum ForwardRejection {
     /// A WebSocket handshake that no server could accept.
     #[error("{0}")]
     Handshake(&'static str),
@@ -25,7 +25,7 @@ pub enum Rejection {
     LoopDetected,
 }
 
-impl Rejection {
+impl ForwardRejection {
     /// The problem that the response describes.
     pub fn problem(&self) -> Problem {
         match self {
@@ -37,7 +37,7 @@ impl Rejection {
 
 /// A fault of this program or of the API.
 #[derive(Debug, Error)]
-pub enum Fault {
+pub enum ForwardFault {
     /// The API cannot be reached.
     #[error("API unreachable")]
     Unreachable(#[source] std::io::Error),
@@ -52,7 +52,7 @@ pub enum Fault {
     Internal(&'static str),
 }
 
-impl Fault {
+impl ForwardFault {
     /// The problem that the response describes.
     pub fn problem(&self) -> Problem {
         match self {
@@ -65,7 +65,7 @@ impl Fault {
     }
 }
 
-impl From<identity::Fault> for Fault {
+impl From<identity::Fault> for ForwardFault {
     fn from(identity::Fault(what): identity::Fault) -> Self {
         Self::Internal(what)
     }
@@ -74,15 +74,15 @@ impl From<identity::Fault> for Fault {
 /// Why an exchange with the API failed.
 #[derive(Debug, Error)]
 #[error(transparent)]
-pub enum ExchangeError {
+pub enum ForwardError {
     /// A fault here or at the API.
-    Fault(Fault),
+    Fault(ForwardFault),
     /// The caller's body did not arrive.
     Body(BodyRejection),
 }
 
-cold_from!(ExchangeError {
-    Fault as it => Self::Fault(it),
+cold_from!(ForwardError {
+    ForwardFault as it => Self::Fault(it),
     BodyRejection as it => Self::Body(it),
     UploadError as it => Self::Body(it.into()),
 });

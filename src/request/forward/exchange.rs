@@ -15,7 +15,7 @@ use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::time::Instant;
 
 use super::{
-    ExchangeError, Fault,
+    ForwardError, ForwardFault,
     pool::{Lease, Pool, UpstreamBody},
     request::{into_http1, into_http2},
 };
@@ -36,14 +36,14 @@ const MAX_BEFORE_RESPONSE: u64 = 256 * 1024;
 enum NoResponse {
     /// hyper has written nothing of the request and gives it back.
     Unwritten(Box<Request<UpstreamBody>>),
-    Failed(ExchangeError),
+    Failed(ForwardError),
 }
 
 /// Sends a request on a kept connection or a new one. It is sent again only if nothing of it was written: the API may act
 /// on a request without a response. `upgrade`: it begins a WebSocket handshake. `request` is taken.
 ///
 /// # Errors
-/// [`Fault::Unreachable`], [`Fault::ApiTooSlow`], [`Fault::BrokenResponse`], and each [`BodyRejection`].
+/// [`ForwardFault::Unreachable`], [`ForwardFault::ApiTooSlow`], [`ForwardFault::BrokenResponse`], and each [`BodyRejection`].
 pub async fn send(
     pool: &Rc<Pool>,
     caller: &Caller,
@@ -51,7 +51,7 @@ pub async fn send(
     upgrade: bool,
     now: Instant,
     request: &mut Request<UpstreamBody>,
-) -> Result<(Response<Incoming>, Lease), ExchangeError> {
+) -> Result<(Response<Incoming>, Lease), ForwardError> {
     if let Some(lease) = pool.reuse(upgrade, now) {
         let wait = Wait::new(&lease, caller, response_timeout, now);
         match attempt(pool, lease, wait, request).await {
@@ -69,8 +69,8 @@ pub async fn send(
     }
 }
 
-fn unanswered() -> Fault {
-    Fault::BrokenResponse("the connection ended before a response".into())
+fn unanswered() -> ForwardFault {
+    ForwardFault::BrokenResponse("the connection ended before a response".into())
 }
 
 async fn attempt(
@@ -135,7 +135,7 @@ impl<'c> Wait<'c> {
         }
     }
 
-    async fn for_response<T>(&mut self, sent: impl Future<Output = T>) -> Result<T, ExchangeError> {
+    async fn for_response<T>(&mut self, sent: impl Future<Output = T>) -> Result<T, ForwardError> {
         let mut sent = pin!(sent);
         poll_fn(|context| match sent.as_mut().poll(context) {
             Poll::Ready(answered) => Poll::Ready(Ok(answered)),
@@ -144,18 +144,20 @@ impl<'c> Wait<'c> {
         .await
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<ExchangeError> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<ForwardError> {
         let body_timeout = self.caller.limits().body_timeout;
         if matches!(self.caller.upload(), Upload::Awaited(_) | Upload::Taken(_)) {
             // The time for the response begins at the end of the upload.
             self.caller.wake_at_upload_end(context);
         }
-        let (at, failure): (_, fn() -> ExchangeError) = match self.caller.upload() {
+        let (at, failure): (_, fn() -> ForwardError) = match self.caller.upload() {
             Upload::Awaited(since) => (since + body_timeout, || BodyRejection::TooSlow.into()),
-            Upload::Taken(since) => (since + body_timeout, || Fault::ApiTooSlow.into()),
+            Upload::Taken(since) => (since + body_timeout, || ForwardFault::ApiTooSlow.into()),
             Upload::Done | Upload::Failed(_) => {
                 let sent_at = *self.sent_at.get_or_insert_with(Instant::now);
-                (sent_at + self.response_timeout, || Fault::ApiTooSlow.into())
+                (sent_at + self.response_timeout, || {
+                    ForwardFault::ApiTooSlow.into()
+                })
             }
         };
         self.caller.poll_deadline(context, at).map(|()| failure())
@@ -171,14 +173,14 @@ impl<'c> Wait<'c> {
         }
         let error = error.into_error();
         // In TLS 1.3 an API rejects our certificate after the handshake has ended for us.
-        if let Some(tls) = of_tls(&error) {
-            return NoResponse::Failed(Fault::Unreachable(tls).into());
+        if let Some(tls) = tls_error(&error) {
+            return NoResponse::Failed(ForwardFault::Unreachable(tls).into());
         }
         let nothing_arrived = arrived(lease) == self.arrived_before;
         NoResponse::Failed(if nothing_arrived && !error.is_parse() {
             unanswered().into()
         } else {
-            Fault::BrokenResponse(causes(&error).into()).into()
+            ForwardFault::BrokenResponse(causes(&error).into()).into()
         })
     }
 }
@@ -191,7 +193,7 @@ fn arrived(lease: &Lease) -> u64 {
 }
 
 /// The error of TLS, rather than of the connection below it.
-fn of_tls(error: &hyper::Error) -> Option<io::Error> {
+fn tls_error(error: &hyper::Error) -> Option<io::Error> {
     let below = error.source()?.downcast_ref::<io::Error>()?;
     let tls = below.get_ref()?.downcast_ref::<rustls::Error>()?;
     Some(io::Error::new(below.kind(), tls.clone()))

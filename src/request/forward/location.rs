@@ -2,7 +2,7 @@
 
 use url::{Position, Url};
 
-use super::Params;
+use super::ForwardParams;
 use crate::request::parse::origin::{Origins, PrefixMode, PublicUrl};
 
 /// The public form of a `Location` at the API's own origin, or at the public host under a scheme or port that is not public;
@@ -10,7 +10,7 @@ use crate::request::parse::origin::{Origins, PrefixMode, PublicUrl};
 ///
 /// The value is parsed as a browser parses it; comparing the text's beginning would take `http://api@elsewhere` for ours.
 pub fn rewrite(
-    params: &Params,
+    params: &ForwardParams,
     public: &PublicUrl,
     origins: &Origins,
     value: &[u8],

@@ -20,13 +20,13 @@ use std::time::Duration;
 use http::HeaderValue;
 
 pub use self::{
-    error::{ExchangeError, Fault, Rejection},
+    error::{ForwardError, ForwardFault, ForwardRejection},
     folded::FoldedNames,
 };
 use crate::request::{identity::Identity, policy::permit::Permit};
 
 /// The rules by which heads are rewritten.
-pub struct Params {
+pub struct ForwardParams {
     /// The path of `upstream.api_url`, without a slash at its end.
     pub api_path: String,
     /// Scheme, host and port of `upstream.api_url`; `None` for a Unix socket.
@@ -56,7 +56,7 @@ pub struct Params {
     pub tunnel_timeout: Duration,
 }
 
-impl Params {
+impl ForwardParams {
     /// Whether the OAuth credentials of a permitted call go on to the API.
     pub fn forwards_authorization(&self, permit: &Permit) -> bool {
         let of_operation = permit.forward_authorization();
@@ -65,8 +65,10 @@ impl Params {
 
     /// Whether a cookie of that name is one of ours.
     #[must_use]
-    pub fn is_own_cookie(&self, name: &[u8]) -> bool {
-        self.cookies.iter().any(|own| own.as_bytes() == name)
+    pub fn is_reserved_cookie(&self, name: &[u8]) -> bool {
+        self.cookies
+            .iter()
+            .any(|reserved| reserved.as_bytes() == name)
     }
 }
 

@@ -23,7 +23,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{Fault, tls::ClientTls};
+use super::{ForwardFault, tls::ClientTls};
 use crate::{
     base::clock::spread,
     wire::{
@@ -72,7 +72,7 @@ impl fmt::Display for Address {
 
 /// The rules by which the API is connected to. Pools with equal ones are the same.
 #[derive(Clone, PartialEq)]
-pub struct Params {
+pub struct PoolParams {
     /// The address.
     pub address: Address,
     /// How its host is connected to.
@@ -138,12 +138,12 @@ impl Http1 {
     /// The stream of a connection that has switched to another protocol.
     ///
     /// # Errors
-    /// [`Fault::BrokenResponse`]
-    pub async fn into_wire(mut self) -> Result<WatchedStream, Fault> {
+    /// [`ForwardFault::BrokenResponse`]
+    pub async fn into_wire(mut self) -> Result<WatchedStream, ForwardFault> {
         match (&mut self.task).await {
             Ok(Ok(wire)) => Ok(wire),
-            Ok(Err(error)) => Err(Fault::BrokenResponse(error.to_string().into())),
-            Err(_) => Err(Fault::Internal("the task of a connection ended")),
+            Ok(Err(error)) => Err(ForwardFault::BrokenResponse(error.to_string().into())),
+            Err(_) => Err(ForwardFault::Internal("the task of a connection ended")),
         }
     }
 }
@@ -196,7 +196,7 @@ pub enum Lease {
 
 /// One worker's connections to the API.
 pub struct Pool {
-    params: Params,
+    params: PoolParams,
     #[expect(clippy::vec_box, reason = "they are lent boxed")]
     idle: RefCell<Vec<Box<Http1>>>,
     http2: RefCell<Option<Http2>>,
@@ -218,7 +218,7 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for OnWorker {
 
 impl Pool {
     /// A pool without connections.
-    pub fn new(params: Params) -> Self {
+    pub fn new(params: PoolParams) -> Self {
         Self {
             params,
             idle: RefCell::default(),
@@ -264,8 +264,8 @@ impl Pool {
     /// Opens a connection of the kind that [`Pool::reuse`] finds.
     ///
     /// # Errors
-    /// [`Fault::Unreachable`], or [`Fault::ApiTooSlow`] past `connect_timeout`.
-    pub async fn connect(&self, upgrade: bool) -> Result<Lease, Fault> {
+    /// [`ForwardFault::Unreachable`], or [`ForwardFault::ApiTooSlow`] past `connect_timeout`.
+    pub async fn connect(&self, upgrade: bool) -> Result<Lease, ForwardFault> {
         let http2 = self.params.http2 && !upgrade;
         let deadline = Instant::now() + self.params.connect_timeout;
         let connected = timeout_at(deadline, async {
@@ -286,8 +286,8 @@ impl Pool {
         });
         connected
             .await
-            .map_err(|_| Fault::ApiTooSlow)?
-            .map_err(Fault::Unreachable)
+            .map_err(|_| ForwardFault::ApiTooSlow)?
+            .map_err(ForwardFault::Unreachable)
     }
 
     /// Gives no more requests to the connection of `lease`.

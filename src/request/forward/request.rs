@@ -10,7 +10,7 @@ use http::{
 };
 use http_body::Body;
 
-use super::{Fault, HostMode, Params, pool::UpstreamBody, websocket::Handshake};
+use super::{ForwardFault, ForwardParams, HostMode, pool::UpstreamBody, websocket::Handshake};
 use crate::{
     base::fields::{self, all, is_hop_by_hop, list, retain},
     oauth::Authority,
@@ -51,13 +51,13 @@ impl ReceivedAs {
     /// Keeps the part of `received` that the API gets; `headers` are those of the request.
     ///
     /// # Errors
-    /// [`Fault::Internal`]: a host that has been checked is always a field value.
-    pub fn of(
+    /// [`ForwardFault::Internal`]: a host that has been checked is always a field value.
+    pub fn new(
         received: &RequestOrigin<'_>,
         headers: &HeaderMap,
         caller: &Caller,
-        params: &Params,
-    ) -> Result<Self, Fault> {
+        params: &ForwardParams,
+    ) -> Result<Self, ForwardFault> {
         let (host, port) = (received.authority.host, received.authority.port);
         let sent = headers.get(header::HOST);
         let sent = sent.filter(|sent| is_written(&received.authority, sent.as_bytes()));
@@ -85,7 +85,7 @@ fn forwarded_for(
     received: &RequestOrigin<'_>,
     caller: &Caller,
     peer: HeaderValue,
-) -> Result<HeaderValue, Fault> {
+) -> Result<HeaderValue, ForwardFault> {
     let mut addresses = Vec::new();
     if received.trusted && received.family == ForwardedFamily::XForwarded {
         for hops in all(headers, &X_FORWARDED_FOR) {
@@ -119,7 +119,7 @@ pub(super) fn is_written(authority: &Authority<'_>, host: &[u8]) -> bool {
 }
 
 /// A permitted call on its way to the API.
-pub struct Call {
+pub struct UpstreamCall {
     /// The signed statement about the caller.
     pub assertion: Option<HeaderValue>,
     /// Path and query to ask for, with the API's own path in front.
@@ -141,14 +141,14 @@ pub struct Call {
 /// Makes the request that the API sees from the received one, and takes its fields. `websocket`: it begins a handshake.
 ///
 /// # Errors
-/// [`Fault::Internal`] if a name or target is not valid after all; both have been checked.
+/// [`ForwardFault::Internal`] if a name or target is not valid after all; both have been checked.
 pub fn rewrite(
     parts: &mut Parts,
-    params: &Params,
+    params: &ForwardParams,
     permit: &Permit,
-    call: &mut Call,
+    call: &mut UpstreamCall,
     websocket: bool,
-) -> Result<Request<UpstreamBody>, Fault> {
+) -> Result<Request<UpstreamBody>, ForwardFault> {
     let (origin, names) = (&call.received, &call.names);
     let had_length = names.present.has(&parts.headers, &header::CONTENT_LENGTH);
     let mut request = Request::new(mem::take(&mut call.body));
@@ -211,7 +211,7 @@ pub fn rewrite(
 /// Whether this process has forwarded the request before, so that `upstream.api_url` leads back to it. The names of other
 /// processes stay in the request: any of them may be the one it comes back to.
 #[must_use]
-pub fn is_back(headers: &HeaderMap, names: &FieldNames, params: &Params) -> bool {
+pub fn is_back(headers: &HeaderMap, names: &FieldNames, params: &ForwardParams) -> bool {
     names.present.may_have(&COUNTERSIGN_HOP)
         && all(headers, &COUNTERSIGN_HOP)
             .flat_map(list)
@@ -221,8 +221,8 @@ pub fn is_back(headers: &HeaderMap, names: &FieldNames, params: &Params) -> bool
 /// Puts a path and a query together.
 ///
 /// # Errors
-/// [`Fault::Internal`]: parts of a target that has been checked make another.
-pub fn path_and_query(path: &[&[u8]], query: Option<&[u8]>) -> Result<PathAndQuery, Fault> {
+/// [`ForwardFault::Internal`]: parts of a target that has been checked make another.
+pub fn path_and_query(path: &[&[u8]], query: Option<&[u8]>) -> Result<PathAndQuery, ForwardFault> {
     let mut bytes = path.concat();
     if let Some(query) = query {
         bytes.push(b'?');
@@ -234,8 +234,8 @@ pub fn path_and_query(path: &[&[u8]], query: Option<&[u8]>) -> Result<PathAndQue
 /// Brings a request into the form of HTTP/2 (RFC 9113 §8.2.2, §8.3.1).
 ///
 /// # Errors
-/// [`Fault::Internal`]: a value of Host is always an authority.
-pub fn into_http2<B>(request: &mut Request<B>, secure: bool) -> Result<(), Fault> {
+/// [`ForwardFault::Internal`]: a value of Host is always an authority.
+pub fn into_http2<B>(request: &mut Request<B>, secure: bool) -> Result<(), ForwardFault> {
     if request.version() == Version::HTTP_2 {
         return Ok(());
     }
@@ -260,8 +260,8 @@ pub fn into_http2<B>(request: &mut Request<B>, secure: bool) -> Result<(), Fault
 /// Brings a request back from the form of HTTP/2, which a connection did not take.
 ///
 /// # Errors
-/// [`Fault::Internal`]: an authority is always a value of Host.
-pub fn into_http1<B: Body>(request: &mut Request<B>) -> Result<(), Fault> {
+/// [`ForwardFault::Internal`]: an authority is always a value of Host.
+pub fn into_http1<B: Body>(request: &mut Request<B>) -> Result<(), ForwardFault> {
     if request.version() != Version::HTTP_2 {
         return Ok(());
     }
@@ -281,7 +281,7 @@ pub fn into_http1<B: Body>(request: &mut Request<B>) -> Result<(), Fault> {
 
 /// Whether the API sees the caller's field. The operator's drop list wins, even for fields that would otherwise be forwarded;
 /// only Host is always sent.
-fn passes(params: &Params, origin: &ReceivedAs, permit: &Permit, name: &HeaderName) -> bool {
+fn passes(params: &ForwardParams, origin: &ReceivedAs, permit: &Permit, name: &HeaderName) -> bool {
     let text = name.as_str();
     match text {
         "host" => true,
@@ -310,7 +310,7 @@ fn passes(params: &Params, origin: &ReceivedAs, permit: &Permit, name: &HeaderNa
 }
 
 /// Removes our own cookies. Over HTTP/2 a Cookie may come in several lines, which are joined for HTTP/1.1 (RFC 9113 §8.2.3).
-fn cookies(headers: &mut HeaderMap, params: &Params) {
+fn cookies(headers: &mut HeaderMap, params: &ForwardParams) {
     let header::Entry::Occupied(mut entry) = headers.entry(header::COOKIE) else {
         return;
     };
@@ -325,8 +325,8 @@ fn cookies(headers: &mut HeaderMap, params: &Params) {
     if without.is_none() && matches!(whole, Cow::Borrowed(_)) {
         return;
     }
-    let kept = without.unwrap_or_else(|| whole.into_owned());
-    match HeaderValue::try_from(kept) {
+    let remaining = without.unwrap_or_else(|| whole.into_owned());
+    match HeaderValue::try_from(remaining) {
         Ok(cookies) if !cookies.is_empty() => {
             entry.insert(cookies);
         }
@@ -337,13 +337,13 @@ fn cookies(headers: &mut HeaderMap, params: &Params) {
 }
 
 /// The cookies of one line without our own; `None` if none of ours is among them.
-pub(super) fn without_ours(value: &[u8], params: &Params) -> Option<Vec<u8>> {
-    if !fields::cookies(value).any(|(name, _)| params.is_own_cookie(name)) {
+pub(super) fn without_ours(value: &[u8], params: &ForwardParams) -> Option<Vec<u8>> {
+    if !fields::cookies(value).any(|(name, _)| params.is_reserved_cookie(name)) {
         return None;
     }
-    let kept = fields::cookies(value).filter(|(name, _)| !params.is_own_cookie(name));
-    let kept: Vec<&[u8]> = kept.map(|(_, cookie)| cookie).collect();
-    Some(kept.join(&b"; "[..]))
+    let remaining = fields::cookies(value).filter(|(name, _)| !params.is_reserved_cookie(name));
+    let remaining: Vec<&[u8]> = remaining.map(|(_, cookie)| cookie).collect();
+    Some(remaining.join(&b"; "[..]))
 }
 
 /// Sets a field.
@@ -357,7 +357,7 @@ const fn constant(text: &'static str) -> HeaderValue {
     HeaderValue::from_static(text)
 }
 
-fn value<T>(bytes: T) -> Result<HeaderValue, Fault>
+fn value<T>(bytes: T) -> Result<HeaderValue, ForwardFault>
 where
     HeaderValue: TryFrom<T>,
     <HeaderValue as TryFrom<T>>::Error: Into<http::Error>,
@@ -365,8 +365,8 @@ where
     HeaderValue::try_from(bytes).map_err(internal)
 }
 
-fn internal(error: impl Into<http::Error>) -> Fault {
+fn internal(error: impl Into<http::Error>) -> ForwardFault {
     let error = error.into();
     tracing::debug!(%error, "a request cannot be composed");
-    Fault::Internal("a checked field value or target is not valid")
+    ForwardFault::Internal("a checked field value or target is not valid")
 }

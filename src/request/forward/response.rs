@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderValue, StatusCode, Version, header, response::Parts};
 
-use super::{Fault, Params, location};
+use super::{ForwardFault, ForwardParams, location};
 use crate::{
     base::fields::{all, is_hop_by_hop, list, named_by_connection, retain, trim},
     request::parse::origin::{Origins, PublicUrl},
@@ -10,26 +10,26 @@ use crate::{
 
 /// The request of a response.
 #[derive(Debug)]
-pub struct Context<'r> {
+pub struct ResponseContext<'r> {
     /// The public URL of the request.
     pub url: &'r PublicUrl,
     /// All public URLs.
     pub origins: &'r Origins,
     /// The call was that of a user's session.
-    pub of_user: bool,
+    pub by_user: bool,
 }
 
 /// Checks that no recipient could find another end of the body than hyper does (RFC 9112 §6.3): the bytes after it would be
 /// taken for a response to another request.
 ///
 /// # Errors
-/// [`Fault::BrokenResponse`]
-pub fn check_framing(parts: &Parts) -> Result<(), Fault> {
+/// [`ForwardFault::BrokenResponse`]
+pub fn check_framing(parts: &Parts) -> Result<(), ForwardFault> {
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         // It ends with its head, whatever its fields say.
         return Ok(());
     }
-    let broken = |reason: &'static str| Err(Fault::BrokenResponse(reason.into()));
+    let broken = |reason: &'static str| Err(ForwardFault::BrokenResponse(reason.into()));
     let mut lengths = parts.headers.get_all(header::CONTENT_LENGTH).iter();
     let mut encodings = parts.headers.get_all(header::TRANSFER_ENCODING).iter();
     let (length, encoding) = (lengths.next(), encodings.next());
@@ -59,7 +59,7 @@ pub fn check_framing(parts: &Parts) -> Result<(), Fault> {
 }
 
 /// Turns the API's head into the one that the caller sees.
-pub fn rewrite(parts: &mut Parts, params: &Params, context: &Context<'_>) {
+pub fn rewrite(parts: &mut Parts, params: &ForwardParams, context: &ResponseContext<'_>) {
     parts.version = Version::HTTP_11;
     drop_fields(&mut parts.headers);
     if parts.status == StatusCode::NO_CONTENT {
@@ -68,20 +68,20 @@ pub fn rewrite(parts: &mut Parts, params: &Params, context: &Context<'_>) {
         parts.headers.remove(header::CONTENT_LENGTH);
     }
     // The API saw neither cookie nor Authorization, and so could not know that a cache may keep its response for others.
-    if context.of_user && !decides_on_shared_caches(&parts.headers) {
+    if context.by_user && !decides_on_shared_caches(&parts.headers) {
         let cookie = HeaderValue::from_static("Cookie");
         parts.headers.append(header::VARY, cookie);
     }
-    let is_own = |value: &HeaderValue| params.is_own_cookie(cookie_name(value.as_bytes()));
+    let is_ours = |value: &HeaderValue| params.is_reserved_cookie(cookie_name(value.as_bytes()));
     let cookies = || parts.headers.get_all(header::SET_COOKIE);
-    if cookies().iter().any(is_own) {
-        let kept: Vec<HeaderValue> = cookies()
+    if cookies().iter().any(is_ours) {
+        let theirs: Vec<HeaderValue> = cookies()
             .iter()
-            .filter(|value| !is_own(value))
+            .filter(|value| !is_ours(value))
             .cloned()
             .collect();
         parts.headers.remove(header::SET_COOKIE);
-        for value in kept {
+        for value in theirs {
             parts.headers.append(header::SET_COOKIE, value);
         }
     }
@@ -128,7 +128,7 @@ pub(super) fn cookie_name(value: &[u8]) -> &[u8] {
 }
 
 /// The head of a response that switches to WebSocket.
-pub fn rewrite_switching(parts: &mut Parts, params: &Params, context: &Context<'_>) {
+pub fn rewrite_switching(parts: &mut Parts, params: &ForwardParams, context: &ResponseContext<'_>) {
     rewrite(parts, params, context);
     let headers = &mut parts.headers;
     headers.remove(header::CONTENT_LENGTH);

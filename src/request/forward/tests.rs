@@ -15,9 +15,9 @@ use crate::{
     wire::{origin::HttpUrl, outbound::Dialer, server::caller::HeaderCase},
 };
 
-pub(super) fn params() -> Params {
+pub(super) fn params() -> ForwardParams {
     let api = url::Url::parse("http://api.internal:8000/base").expect("a URL");
-    Params {
+    ForwardParams {
         api_path: "/base".to_owned(),
         api_origin: Some(api.origin()),
         host: HostMode::Public,
@@ -134,7 +134,7 @@ fn our_own_cookies_stay_here() {
         ("__Host-countersignx=1", false),
     ] {
         assert_eq!(
-            params.is_own_cookie(response::cookie_name(set.as_bytes())),
+            params.is_reserved_cookie(response::cookie_name(set.as_bytes())),
             ours,
             "{set}"
         );
@@ -192,7 +192,7 @@ fn a_kept_connection_that_has_ended_or_is_too_old_is_not_used() {
     for (http2, ends) in [(false, true), (false, false), (true, true), (true, false)] {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("its address").port();
-        let pool = Pool::new(pool::Params {
+        let pool = Pool::new(pool::PoolParams {
             address: pool::Address::Tcp("127.0.0.1".to_owned(), port),
             dialer: Dialer::default(),
             tls: None,

@@ -11,7 +11,7 @@ use crate::{
 
 /// TLS of the connection to the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Params {
+pub struct UpstreamTlsParams {
     /// The authorities to trust, and our own certificate for an API that demands one.
     pub files: TlsFiles,
     /// The key of the configuration that names the authorities.
@@ -44,14 +44,14 @@ impl PartialEq for ClientTls {
 ///
 /// # Errors
 /// [`TlsError`] names the key and the file at fault.
-pub fn client_config(params: &Params) -> Result<ClientTls, TlsError> {
+pub fn client_config(params: &UpstreamTlsParams) -> Result<ClientTls, TlsError> {
     let (mut config, contents) = params.files.read().map_err(|source| {
         let names = ["upstream.tls.certificate", "upstream.tls.key"];
         match &params.files.identity {
             Some((certificate, key)) if [certificate, key].contains(&&source.path) => {
-                TlsError::of_pair(names, key, source)
+                TlsError::for_pair(names, key, source)
             }
-            _ => TlsError::of(params.ca_key, source),
+            _ => TlsError::new(params.ca_key, source),
         }
     })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -61,7 +61,7 @@ pub fn client_config(params: &Params) -> Result<ClientTls, TlsError> {
     let host = without_brackets(&params.server_name).to_owned();
     let name = ServerName::try_from(host).map_err(|_| {
         let problem = "not a name that a certificate can have";
-        TlsError::of("upstream.tls.server_name", problem)
+        TlsError::new("upstream.tls.server_name", problem)
     })?;
     Ok(ClientTls {
         config: Arc::new(config),

@@ -5,7 +5,7 @@ use sha1::{Digest as _, Sha1};
 
 use http::{HeaderMap, HeaderName, Method, Version, header, request, response};
 
-use super::{Fault, Rejection};
+use super::{ForwardFault, ForwardRejection};
 use crate::base::fields::{lists, single};
 
 /// RFC 6455 §1.3.
@@ -22,8 +22,11 @@ impl Handshake {
     /// The handshake that a request begins, if it begins one. Offers of other protocols are passed over (RFC 9110 §7.8).
     ///
     /// # Errors
-    /// [`Rejection::Handshake`] if it begins one that no server could accept.
-    pub fn begun_by(request: &request::Parts, has_body: bool) -> Result<Option<Self>, Rejection> {
+    /// [`ForwardRejection::Handshake`] if it begins one that no server could accept.
+    pub fn begun_by(
+        request: &request::Parts,
+        has_body: bool,
+    ) -> Result<Option<Self>, ForwardRejection> {
         if request.version != Version::HTTP_11
             || request.method != Method::GET
             || !switches_to_websocket(&request.headers)
@@ -32,27 +35,27 @@ impl Handshake {
         }
         if has_body {
             let reason = "a WebSocket handshake with a body";
-            return Err(Rejection::Handshake(reason));
+            return Err(ForwardRejection::Handshake(reason));
         }
-        Self::of(&request.headers).map(Some)
+        Self::read(&request.headers).map(Some)
     }
 
     /// The handshake that a request begins whose version, `Connection` and body are not known here.
     ///
     /// # Errors
-    /// [`Rejection::Handshake`]: its key is not one that a server could accept.
-    pub fn described_by(request: &request::Parts) -> Result<Option<Self>, Rejection> {
+    /// [`ForwardRejection::Handshake`]: its key is not one that a server could accept.
+    pub fn described_by(request: &request::Parts) -> Result<Option<Self>, ForwardRejection> {
         let protocol = only(&request.headers, &header::UPGRADE);
         let is_begun = protocol.is_some_and(|it| it.eq_ignore_ascii_case(b"websocket"));
         let is_begun = is_begun && request.method == Method::GET;
-        is_begun.then(|| Self::of(&request.headers)).transpose()
+        is_begun.then(|| Self::read(&request.headers)).transpose()
     }
 
-    fn of(headers: &HeaderMap) -> Result<Self, Rejection> {
+    fn read(headers: &HeaderMap) -> Result<Self, ForwardRejection> {
         let key = only(headers, &header::SEC_WEBSOCKET_KEY)
             .filter(|key| STANDARD.decode(key).is_ok_and(|nonce| nonce.len() == 16));
         let reason = "Sec-WebSocket-Key is not one value of 16 bytes in base64";
-        let key = key.ok_or(Rejection::Handshake(reason))?;
+        let key = key.ok_or(ForwardRejection::Handshake(reason))?;
         let digest = Sha1::new().chain_update(key).chain_update(GUID).finalize();
         Ok(Self {
             accept: STANDARD.encode(digest),
@@ -63,8 +66,8 @@ impl Handshake {
     /// would not speak the same protocol on one connection, and one could take the data of the other for a request.
     ///
     /// # Errors
-    /// [`Fault::BrokenResponse`]
-    pub fn check(&self, response: &response::Parts) -> Result<(), Fault> {
+    /// [`ForwardFault::BrokenResponse`]
+    pub fn check(&self, response: &response::Parts) -> Result<(), ForwardFault> {
         let answers = response.version == Version::HTTP_11
             && switches_to_websocket(&response.headers)
             && only(&response.headers, &header::SEC_WEBSOCKET_ACCEPT)
@@ -73,7 +76,7 @@ impl Handshake {
             Ok(())
         } else {
             let reason = "101 (Switching Protocols) that does not answer the handshake".into();
-            Err(Fault::BrokenResponse(reason))
+            Err(ForwardFault::BrokenResponse(reason))
         }
     }
 }
@@ -100,7 +103,11 @@ mod tests {
         text.lines().filter_map(|line| line.split_once(": "))
     }
 
-    fn begun(method: &str, version: Version, text: &str) -> Result<Option<Handshake>, Rejection> {
+    fn begun(
+        method: &str,
+        version: Version,
+        text: &str,
+    ) -> Result<Option<Handshake>, ForwardRejection> {
         let mut request = Request::builder().method(method).version(version);
         for (name, value) in fields(text) {
             request = request.header(name, value);

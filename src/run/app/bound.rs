@@ -20,7 +20,7 @@ use crate::{
     wire::server::{
         bounds::Bounds,
         handler::Handler as _,
-        listener::{self, Listener},
+        listener::{self, AcceptRules, Listener},
     },
 };
 
@@ -87,7 +87,7 @@ impl BoundListener {
     /// Serves the admin or the probe listener until the handler's last phase, so that health is reported while the process
     /// drains, too.
     pub(super) fn serve(self, handler: Rc<Admin>) {
-        let rules = listener::Rules {
+        let rules = AcceptRules {
             bounds: Arc::new(Bounds::new(ADMIN_CONNECTIONS, Some(ADMIN_SHARE))),
             seats: Rc::default(),
             tls: None,

@@ -30,9 +30,10 @@ use crate::{
     records::store::record::BodyHash,
     request::{
         forward::{
-            self, FoldedNames, HTTPOXY, HostMode, LOOKALIKES, pool,
+            FoldedNames, ForwardParams, HTTPOXY, HostMode, LOOKALIKES,
+            pool::{self, PoolParams},
             settings::{ApiUrl, UpstreamHost},
-            tls,
+            tls::{self, UpstreamTlsParams},
         },
         identity::{Assertion, Identity, IdentityNames, keys::Keys},
         parse::origin::{Origins, PublicUrl},
@@ -240,7 +241,7 @@ fn limits(config: &Config) -> Limits {
         form_timeout: limits.form_timeout,
         form_bytes: limits.form_bytes,
         page_form_timeout: limits.page_form_timeout,
-        form_shares: Shares::of(limits.form_memory, limits.form_bytes),
+        form_shares: Shares::new(limits.form_memory, limits.form_bytes),
         form_fields: limits.form_fields.get() as usize,
         header_case: config.upstream.header_case,
         streams: config.protocols.http2.then_some(limits.http2_streams),
@@ -381,7 +382,7 @@ fn forward_params(
     base: &Origin,
     keys: Option<&Keys>,
     services: &Services,
-) -> forward::Params {
+) -> ForwardParams {
     let upstream = &config.upstream;
     let identity = identity(config, base, keys, &services.clock);
     let login = config.password_check.user_headers(&config.login);
@@ -409,7 +410,7 @@ fn forward_params(
         Some(ApiUrl::Unix(_)) | None => (String::new(), None, "localhost".to_owned()),
     };
     let cookies = cookie_names(base.is_https());
-    forward::Params {
+    ForwardParams {
         api_path,
         api_origin,
         host: match &upstream.host {
@@ -438,7 +439,7 @@ fn field_value(host: &str) -> HeaderValue {
 ///
 /// # Errors
 /// The files of its TLS.
-pub fn upstream_params(config: &Config) -> Result<Option<pool::Params>, TlsError> {
+pub fn upstream_params(config: &Config) -> Result<Option<PoolParams>, TlsError> {
     let upstream = &config.upstream;
     let Some(url) = &upstream.api_url else {
         return Ok(None);
@@ -451,7 +452,7 @@ pub fn upstream_params(config: &Config) -> Result<Option<pool::Params>, TlsError
             let tls = if origin.scheme == Scheme::Https {
                 let files = &config.upstream_tls;
                 let name = files.server_name.as_ref().map_or(&host, |name| &name.0);
-                let params = tls::Params {
+                let params = UpstreamTlsParams {
                     files: TlsFiles {
                         ca: files.ca.clone(),
                         identity: files.certificate.clone().zip(files.key.clone()),
@@ -467,7 +468,7 @@ pub fn upstream_params(config: &Config) -> Result<Option<pool::Params>, TlsError
             (pool::Address::Tcp(host, origin.port), tls)
         }
     };
-    Ok(Some(pool::Params {
+    Ok(Some(PoolParams {
         address,
         header_case: upstream.header_case,
         tls,

@@ -60,7 +60,7 @@ use crate::{
         server::{
             bounds::Bounds,
             handler::LAST_REQUEST,
-            tls::{self, Tls, TlsError},
+            tls::{ListenerTlsParams, Tls, TlsError},
         },
     },
 };
@@ -720,8 +720,8 @@ fn connections(config: &Config) -> usize {
 }
 
 /// The TLS of the public listener, if it has any.
-pub fn tls_params(config: &Config) -> Option<tls::Params> {
-    config.listens_with_tls().then(|| tls::Params {
+pub fn tls_params(config: &Config) -> Option<ListenerTlsParams> {
+    config.listens_with_tls().then(|| ListenerTlsParams {
         certificates: config.listen_tls.certificate.clone(),
         keys: config.listen_tls.key.clone(),
         client_ca: config.listen_tls.client_ca.clone(),

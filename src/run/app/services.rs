@@ -46,7 +46,7 @@ use crate::{
         charts::Charts, conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics,
         rejections::Rejections,
     },
-    wire::{origin::Origin, outbound::Target, server::tls::TlsError},
+    wire::{origin::Origin, outbound::RemoteService, server::tls::TlsError},
 };
 
 /// The time between two attempts to lock the nonce window.
@@ -468,10 +468,10 @@ pub(super) fn target(
     origin: &Origin,
     ca: Vec<PathBuf>,
     ca_key: &'static str,
-) -> Result<Target, TlsError> {
+) -> Result<RemoteService, TlsError> {
     let origin = origin.clone();
     let files = TlsFiles { ca, identity: None };
-    let params = forward::tls::Params {
+    let params = forward::tls::UpstreamTlsParams {
         files,
         ca_key,
         server_name: origin.bare_host().to_owned(),
@@ -481,7 +481,7 @@ pub(super) fn target(
         .is_https()
         .then(|| forward::tls::client_config(&params));
     let tls = tls.transpose()?.map(|tls| (tls.config, tls.name));
-    Ok(Target { origin, tls })
+    Ok(RemoteService { origin, tls })
 }
 
 fn throttle(config: &Config) -> Result<Throttle, ServiceError> {

@@ -37,7 +37,7 @@ use crate::{
     },
     wire::{
         origin::HttpUrl,
-        outbound::{self, Target},
+        outbound::{self, RemoteService},
         server::tls::TlsError,
     },
 };
@@ -112,7 +112,7 @@ pub async fn reach(url: &HttpUrl) -> Result<io::Result<()>, TracesError> {
     Ok(connected.map(drop))
 }
 
-fn target(url: &HttpUrl) -> Result<Target, TlsError> {
+fn target(url: &HttpUrl) -> Result<RemoteService, TlsError> {
     let authorities = AUTHORITIES.into_iter().find_map(|variable| {
         let file = env::var_os(variable).filter(|file| !file.is_empty())?;
         Some((variable, PathBuf::from(file)))
@@ -203,7 +203,7 @@ impl Batch {
 /// Posts to the collector, and logs when that begins to fail and when it works again: the exporter hides the causes.
 #[derive(Debug)]
 struct Client {
-    target: Target,
+    target: RemoteService,
     is_failing: Arc<AtomicBool>,
 }
 

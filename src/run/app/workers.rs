@@ -29,7 +29,7 @@ use crate::{
     telemetry::heartbeats::Heartbeats,
     wire::server::{
         bounds::Bounds,
-        listener::{self, Listener, Rules},
+        listener::{self, AcceptRules, Listener},
         tls::Tls,
     },
 };
@@ -176,7 +176,7 @@ async fn run(
         }
     };
     for listener in public {
-        let rules = Rules {
+        let rules = AcceptRules {
             bounds: Arc::clone(&common.bounds),
             seats: Rc::clone(&seats),
             tls: common.tls.clone(),
@@ -187,7 +187,7 @@ async fn run(
         spawn_local(listener::accept(listener, rules, handler, stop()));
     }
     if let Some(gate) = gate {
-        let rules = Rules {
+        let rules = AcceptRules {
             bounds: Arc::clone(&common.gate_bounds),
             seats: Rc::default(),
             tls: None,

@@ -45,8 +45,8 @@ impl Dialer {
     /// That of the look-up, or of the last address.
     pub async fn connect(&self, host: &str, port: u16, deadline: Instant) -> io::Result<TcpStream> {
         let addresses = resolve::addresses(host, self.stale_addresses).await?;
-        let left = deadline.saturating_duration_since(Instant::now());
-        let stream = race(in_turn(&addresses, port), left).await?;
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let stream = race(in_turn(&addresses, port), remaining).await?;
         stream.set_nodelay(true)?;
         let socket = SockRef::from(&stream);
         let probes = TcpKeepalive::new()

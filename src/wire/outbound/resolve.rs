@@ -102,7 +102,7 @@ impl Resolver {
     }
 
     async fn addresses(self: &Arc<Self>, host: &str, stale: Duration) -> io::Result<Addresses> {
-        let (mut under_way, kept) = self.join(host, stale)?;
+        let (mut under_way, last_good) = self.join(host, stale)?;
         let ended = async {
             let outcome = under_way.outcome.wait_for(Option::is_some).await;
             let outcome = outcome.ok().and_then(|outcome| outcome.clone());
@@ -111,14 +111,14 @@ impl Resolver {
                 .unwrap_or(Err(lost))
                 .map_err(|(kind, text)| io::Error::new(kind, &*text))
         };
-        let Some(kept) = kept else {
+        let Some(last_good) = last_good else {
             return ended.await;
         };
         match timeout_at(under_way.began + LATE, ended).await {
             Ok(Ok(addresses)) => Ok(addresses),
             failed => {
                 self.report(host, failed.ok().and_then(Result::err));
-                Ok(kept)
+                Ok(last_good)
             }
         }
     }
@@ -163,12 +163,12 @@ impl Resolver {
             }
         };
         let failing_since = name.failing_since.unwrap_or(under_way.began);
-        let kept = name
+        let last_good = name
             .good
             .as_ref()
             .filter(|(_, at)| now < failing_since + stale && now < *at + OLDEST)
             .map(|(addresses, _)| Arc::clone(addresses));
-        Ok((under_way, kept))
+        Ok((under_way, last_good))
     }
 
     /// Looks names up until none waits.

@@ -64,13 +64,13 @@ impl Bounds {
     }
 
     /// Counts one more connection, if it is allowed.
-    pub(super) fn enter(self: &Arc<Self>) -> Option<Place> {
+    pub(super) fn enter(self: &Arc<Self>) -> Option<Slot> {
         let mut counts = self.0.lock();
         if counts.open >= counts.limit {
             return None;
         }
         counts.open += 1;
-        Some(self.place(PlaceOf::Connection(None)))
+        Some(self.slot(SlotKind::Connection(None)))
     }
 
     /// Whether the caller has its share, which is a quarter of all connections.
@@ -81,50 +81,50 @@ impl Bounds {
     }
 
     /// Counts a connection that is refused, if it may wait until its caller has read that.
-    pub(super) fn refuse(self: &Arc<Self>) -> Option<Place> {
+    pub(super) fn refuse(self: &Arc<Self>) -> Option<Slot> {
         let mut counts = self.0.lock();
         if counts.refused == MAX_REFUSED {
             return None;
         }
         counts.refused += 1;
-        Some(self.place(PlaceOf::Refused))
+        Some(self.slot(SlotKind::Refused))
     }
 
-    fn place(self: &Arc<Self>, of: PlaceOf) -> Place {
-        Place {
+    fn slot(self: &Arc<Self>, kind: SlotKind) -> Slot {
+        Slot {
             bounds: Arc::clone(self),
-            of,
+            kind,
         }
     }
 
     /// Counts one more listener.
-    pub(super) fn listen(self: &Arc<Self>) -> Place {
+    pub(super) fn listen(self: &Arc<Self>) -> Slot {
         self.0.lock().listening += 1;
-        self.place(PlaceOf::Listener)
+        self.slot(SlotKind::Listener)
     }
 }
 
-/// The place of a connection or of a listener; given back when dropped.
+/// The slot of a connection or of a listener; given back when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Slot {
     bounds: Arc<Bounds>,
-    of: PlaceOf,
+    kind: SlotKind,
 }
 
 #[derive(Debug)]
-enum PlaceOf {
+enum SlotKind {
     Listener,
     /// The network of the caller, once it is known.
     Connection(Option<IpAddr>),
     Refused,
 }
 
-impl Place {
+impl Slot {
     /// The network of the caller, if it is known.
     pub(super) const fn caller(&self) -> Option<IpAddr> {
-        match self.of {
-            PlaceOf::Connection(caller) => caller,
-            PlaceOf::Listener | PlaceOf::Refused => None,
+        match self.kind {
+            SlotKind::Connection(caller) => caller,
+            SlotKind::Listener | SlotKind::Refused => None,
         }
     }
 
@@ -139,14 +139,14 @@ impl Place {
         }
         counts.by_address.insert(caller, of_caller + 1);
         drop(counts);
-        self.of = PlaceOf::Connection(Some(caller));
+        self.kind = SlotKind::Connection(Some(caller));
         true
     }
 
-    /// Makes it the place of another connection, whose caller is not counted yet.
+    /// Makes it the slot of another connection, whose caller is not counted yet.
     pub(super) fn hand_on(&mut self) {
         self.bounds.0.lock().leave(self.caller());
-        self.of = PlaceOf::Connection(None);
+        self.kind = SlotKind::Connection(None);
     }
 }
 
@@ -164,13 +164,13 @@ impl Counts {
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut counts = self.bounds.0.lock();
-        match self.of {
-            PlaceOf::Listener => counts.listening -= 1,
-            PlaceOf::Refused => counts.refused -= 1,
-            PlaceOf::Connection(caller) => {
+        match self.kind {
+            SlotKind::Listener => counts.listening -= 1,
+            SlotKind::Refused => counts.refused -= 1,
+            SlotKind::Connection(caller) => {
                 counts.open -= 1;
                 counts.leave(caller);
             }
@@ -186,9 +186,9 @@ mod tests {
     fn a_host_of_ipv6_has_no_more_connections_than_one_address() {
         let bounds = Arc::new(Bounds::new(10, Some(2)));
         let enter = |address: &str| {
-            let mut place = bounds.enter().expect("there is room");
+            let mut slot = bounds.enter().expect("there is room");
             let caller = address.parse().expect("an address");
-            place.count_for(caller).then_some(place)
+            slot.count_for(caller).then_some(slot)
         };
         let first = enter("2001:db8:1:2::1");
         let second = enter("2001:db8:1:2:ffff::2");

@@ -50,7 +50,7 @@ pub struct Shares {
 impl Shares {
     /// The shares of `limits.form_memory`. Each caller has a sixteenth, or eight times `limits.form_bytes` if that is more
     /// (parameters can take several times the form that they are read from), but never more than a quarter.
-    pub fn of(form_memory: usize, form_bytes: usize) -> Self {
+    pub fn new(form_memory: usize, form_bytes: usize) -> Self {
         let least = form_bytes.saturating_mul(8).max(form_memory / 16);
         Self {
             all: form_memory,
@@ -96,16 +96,16 @@ impl FormMemory {
 }
 
 impl TakenMemory {
-    fn own(&self, caller: Option<IpAddr>) -> usize {
+    fn taken_by(&self, caller: Option<IpAddr>) -> usize {
         self.by_caller.get(&caller).copied().unwrap_or(0)
     }
 
     /// Counts `after` bytes of a caller in place of `before`.
     fn change(&mut self, caller: Option<IpAddr>, before: usize, after: usize) {
         self.bytes = self.bytes - before + after;
-        match self.own(caller) - before + after {
+        match self.taken_by(caller) - before + after {
             0 => self.by_caller.remove(&caller),
-            own => self.by_caller.insert(caller, own),
+            taken => self.by_caller.insert(caller, taken),
         };
     }
 
@@ -118,11 +118,11 @@ impl TakenMemory {
         shares: Shares,
     ) -> bool {
         loop {
-            let own_share = self.own(caller) + more > shares.each;
-            if !own_share && self.bytes + more <= shares.all {
+            let is_over_share = self.taken_by(caller) + more > shares.each;
+            if !is_over_share && self.bytes + more <= shares.all {
                 return true;
             }
-            let counts = |it: &Arriving| it.bytes > 0 && (!own_share || it.caller == caller);
+            let counts = |it: &Arriving| it.bytes > 0 && (!is_over_share || it.caller == caller);
             let oldest = self.arriving.iter().find(|(_, it)| counts(it));
             let Some(oldest) = oldest.map(|(&id, _)| id).filter(|id| Some(*id) != arrival) else {
                 return false;

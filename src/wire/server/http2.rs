@@ -60,7 +60,7 @@ struct Streams {
     /// Wakes the connection when one ends, since it may be idle then.
     waker: RefCell<Option<Waker>>,
     /// The request that hyper executes next.
-    next: RefCell<Option<Rc<Stream>>>,
+    next: RefCell<Option<Rc<ServedStream>>>,
     /// Bytes of bodies that were given to h2 since all that it may send had left.
     unsent: Cell<usize>,
     /// Bodies that wait until all that h2 may send has left.
@@ -72,8 +72,8 @@ struct Streams {
 }
 
 impl Streams {
-    fn begin(self: &Rc<Self>) -> Rc<Stream> {
-        let stream = Rc::new(Stream {
+    fn begin(self: &Rc<Self>) -> Rc<ServedStream> {
+        let stream = Rc::new(ServedStream {
             streams: Rc::clone(self),
             given_at: Cell::new(None),
             held: Cell::new(0),
@@ -93,7 +93,7 @@ impl Streams {
 }
 
 /// A request that is being served, and its response.
-struct Stream {
+struct ServedStream {
     streams: Rc<Streams>,
     /// The time at which hyper was given the last piece of the response, if it has not asked for another since.
     given_at: Cell<Option<Instant>>,
@@ -101,7 +101,7 @@ struct Stream {
     held: Cell<usize>,
 }
 
-impl Stream {
+impl ServedStream {
     /// Waits until the connection may have another response, for as long as a caller may take to read one. `false`: too many
     /// requests wait already.
     async fn may_begin(&self) -> bool {
@@ -126,7 +126,7 @@ impl Stream {
 
     /// The response as it may wait: without its body if too much is waiting, since other requests were under way.
     fn hold(self: Rc<Self>, response: Response<ResponseBody>) -> Response<ResponseBody> {
-        let (bytes, held) = (response.body().own_bytes(), self.streams.held.get());
+        let (bytes, held) = (response.body().unshared_bytes(), self.streams.held.get());
         if bytes > SMALL_BODY && held >= WAITING_BYTES {
             return unavailable();
         }
@@ -146,7 +146,7 @@ fn unavailable() -> Response<ResponseBody> {
     response
 }
 
-impl Drop for Stream {
+impl Drop for ServedStream {
     fn drop(&mut self) {
         let streams = &self.streams;
         if self.held.get() > 0 {
@@ -159,7 +159,7 @@ impl Drop for Stream {
     }
 }
 
-impl Follow for Stream {
+impl Follow for ServedStream {
     fn in_full(&self) -> bool {
         true
     }

@@ -139,7 +139,7 @@ enum Accepted {
 }
 
 /// The rules by which a listener accepts connections.
-pub struct Rules {
+pub struct AcceptRules {
     /// The limits on connections.
     pub bounds: Arc<Bounds>,
     /// The connections of this worker under these limits.
@@ -156,7 +156,7 @@ pub struct Rules {
 /// Accepts until `stop` is ready. Connections continue after it returns.
 pub async fn accept<H: Handler>(
     listener: Listener,
-    rules: Rules,
+    rules: AcceptRules,
     handler: Rc<H>,
     stop: impl Future<Output = ()>,
 ) {
@@ -193,7 +193,7 @@ pub async fn accept<H: Handler>(
 
 /// Accepts what the kernel has queued and closes the listener: closing alone would reset those connections, and their
 /// requests would be lost. Callers that keep connecting meanwhile do not keep it busy: it accepts one backlog at most.
-fn accept_queued<H: Handler>(listener: Accepting, rules: &Rc<Rules>, handler: &Rc<H>) {
+fn accept_queued<H: Handler>(listener: Accepting, rules: &Rc<AcceptRules>, handler: &Rc<H>) {
     let Ok(listener) = listener.into_std() else {
         return;
     };
@@ -237,23 +237,23 @@ fn is_callers(error: &io::Error) -> bool {
     )
 }
 
-impl Rules {
-    /// A place for one more connection; if there is none, that of a connection that waits, which is closed. The caller is
+impl AcceptRules {
+    /// A slot for one more connection; if there is none, that of a connection that waits, which is closed. The caller is
     /// known unless a proxy passes the connection on.
     fn admit(&self, caller: Option<IpAddr>) -> Option<Seated> {
-        let mut place = match self.bounds.enter() {
-            Some(place) => place,
+        let mut slot = match self.bounds.enter() {
+            Some(slot) => slot,
             None => {
                 // A caller with its share makes room by one of its own connections.
                 let caller = caller.map(network);
-                let own = caller.filter(|caller| self.bounds.has_share(*caller));
-                let mut place = self.seats.evict(own)?;
-                place.hand_on();
-                place
+                let over_share = caller.filter(|caller| self.bounds.has_share(*caller));
+                let mut slot = self.seats.evict(over_share)?;
+                slot.hand_on();
+                slot
             }
         };
-        let is_counted = caller.is_none_or(|caller| self.seats.count_for(&mut place, caller));
-        is_counted.then(|| self.seats.add(place))
+        let is_counted = caller.is_none_or(|caller| self.seats.count_for(&mut slot, caller));
+        is_counted.then(|| self.seats.add(slot))
     }
 
     /// Tells a caller that its connection is one too many; under TLS that would take a handshake.
@@ -262,19 +262,19 @@ impl Rules {
         if self.tls.is_some() {
             return;
         }
-        if let Some(place) = self.bounds.refuse() {
+        if let Some(slot) = self.bounds.refuse() {
             spawn_local(async move {
                 let mut wire = WatchedStream::new(stream);
                 if wire.write_all(TOO_MANY).await.is_ok() {
                     wire.linger().await;
                 }
-                drop(place);
+                drop(slot);
             });
         }
     }
 }
 
-fn serve<H: Handler>(rules: &Rc<Rules>, accepted: Accepted, handler: Rc<H>) {
+fn serve<H: Handler>(rules: &Rc<AcceptRules>, accepted: Accepted, handler: Rc<H>) {
     let (mut stream, address) = match accepted {
         Accepted::Tcp(stream, address) => (stream, address),
         Accepted::Unix(stream) => {
@@ -436,7 +436,7 @@ mod tests {
         for caller in &mut queued {
             caller.write_all(request).expect("the connection is open");
         }
-        let rules = Rules {
+        let rules = AcceptRules {
             bounds: Arc::new(Bounds::new(10, None)),
             seats: Rc::default(),
             tls: None,

@@ -35,14 +35,14 @@ pub enum BodyEnd {
 }
 
 /// A body that is made while it is sent.
-pub type Stream = Pin<Box<dyn Body<Data = Bytes, Error = Cut>>>;
+pub type StreamedBody = Pin<Box<dyn Body<Data = Bytes, Error = Cut>>>;
 
 /// A last piece of at least this many bytes is passed on without its last byte, if [`Follow::in_full`] says so.
 const LARGE_PIECE: usize = 1024;
 
 /// The body of a response.
 pub struct ResponseBody {
-    pieces: Pieces<Stream>,
+    pieces: Pieces<StreamedBody>,
     /// The length that a response to HEAD, or a 304, announces (RFC 9110 §8.6), in bytes.
     announced: Option<u64>,
     /// The last byte of the body, where all before it has been passed on.
@@ -59,7 +59,7 @@ pub trait Observe {
 }
 
 impl ResponseBody {
-    const fn of(pieces: Pieces<Stream>, announced: Option<u64>) -> Self {
+    const fn new(pieces: Pieces<StreamedBody>, announced: Option<u64>) -> Self {
         Self {
             pieces,
             announced,
@@ -72,29 +72,29 @@ impl ResponseBody {
 
     /// No body.
     pub const fn none() -> Self {
-        Self::of(Pieces::Empty, None)
+        Self::new(Pieces::Empty, None)
     }
 
     /// No body where one of this many bytes is announced: for HEAD and 304.
     pub const fn announced(bytes: u64) -> Self {
-        Self::of(Pieces::Empty, Some(bytes))
+        Self::new(Pieces::Empty, Some(bytes))
     }
 
     /// A whole body. It is not copied.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         match bytes.into() {
             bytes if bytes.is_empty() => Self::none(),
-            bytes => Self::of(Pieces::Whole(bytes), None),
+            bytes => Self::new(Pieces::Whole(bytes), None),
         }
     }
 
     /// A body that is made while it is sent.
-    pub const fn streamed(stream: Stream) -> Self {
-        Self::of(Pieces::Streamed(stream), None)
+    pub const fn streamed(stream: StreamedBody) -> Self {
+        Self::new(Pieces::Streamed(stream), None)
     }
 
     /// The bytes of a whole body that only this response has.
-    pub(super) fn own_bytes(&self) -> usize {
+    pub(super) fn unshared_bytes(&self) -> usize {
         match &self.pieces {
             Pieces::Whole(bytes) if bytes.is_unique() => bytes.len(),
             _ => 0,

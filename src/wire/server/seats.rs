@@ -17,7 +17,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::bounds::Place;
+use super::bounds::Slot;
 use crate::base::peer::network;
 
 /// A new connection is kept for this long: what its caller sends may be on its way.
@@ -62,22 +62,22 @@ pub struct Seat {
     /// The network of the caller, once it is known.
     caller: Cell<Option<IpAddr>>,
     /// `None` once it is evicted.
-    place: Cell<Option<Place>>,
+    slot: Cell<Option<Slot>>,
     is_evicted: Cell<bool>,
     /// Wakes the task that serves it.
     waker: RefCell<Option<Waker>>,
 }
 
 impl Seats {
-    /// Adds a new connection with its place.
-    pub(super) fn add(self: &Rc<Self>, place: Place) -> Seated {
+    /// Adds a new connection with its slot.
+    pub(super) fn add(self: &Rc<Self>, slot: Slot) -> Seated {
         let seat = Rc::new(Seat {
             seats: Rc::downgrade(self),
             number: Cell::new(0),
             stage: Cell::new(Stage::Silent),
             waits_since: Cell::new(Some(Instant::now())),
-            caller: Cell::new(place.caller()),
-            place: Cell::new(Some(place)),
+            caller: Cell::new(slot.caller()),
+            slot: Cell::new(Some(slot)),
             is_evicted: Cell::new(false),
             waker: RefCell::default(),
         });
@@ -85,8 +85,8 @@ impl Seats {
         Seated(seat)
     }
 
-    /// Closes a connection that waits, one of `caller` if it is given, and returns its place.
-    pub(super) fn evict(&self, caller: Option<IpAddr>) -> Option<Place> {
+    /// Closes a connection that waits, one of `caller` if it is given, and returns its slot.
+    pub(super) fn evict(&self, caller: Option<IpAddr>) -> Option<Slot> {
         let mut lists = self.0.borrow_mut();
         let seat = lists.candidate(caller)?;
         lists.remove(&seat);
@@ -95,17 +95,17 @@ impl Seats {
         if let Some(waker) = seat.waker.take() {
             waker.wake();
         }
-        seat.place.take()
+        seat.slot.take()
     }
 
-    /// Counts the connection in `place` for its caller. If that has too many, one of them that waits is closed. Returns false
+    /// Counts the connection in `slot` for its caller. If that has too many, one of them that waits is closed. Returns false
     /// if none does.
-    pub(super) fn count_for(&self, place: &mut Place, caller: IpAddr) -> bool {
-        if place.count_for(caller) {
+    pub(super) fn count_for(&self, slot: &mut Slot, caller: IpAddr) -> bool {
+        if slot.count_for(caller) {
             return true;
         }
         drop(self.evict(Some(network(caller))));
-        place.count_for(caller)
+        slot.count_for(caller)
     }
 }
 
@@ -138,9 +138,9 @@ impl Lists {
             return Some(Rc::clone(seat));
         }
         let from_hand = served.range(self.hand..).chain(served.range(..self.hand));
-        let looked = from_hand.take(CONSIDERED);
-        let looked = looked.inspect(|(number, _)| self.hand = **number + 1);
-        let idle = looked.map(|(_, seat)| seat).filter(is_of);
+        let considered = from_hand.take(CONSIDERED);
+        let considered = considered.inspect(|(number, _)| self.hand = **number + 1);
+        let idle = considered.map(|(_, seat)| seat).filter(is_of);
         let idle = idle.filter_map(|seat| Some((waited(seat, SPARED_IDLE)?, seat)));
         let longest = idle.max_by_key(|(waited, _)| *waited);
         longest.map(|(_, seat)| Rc::clone(seat))
@@ -149,14 +149,14 @@ impl Lists {
 
 impl Seat {
     /// A connection that is never closed for others.
-    pub fn of_its_own() -> Self {
+    pub fn never_evicted() -> Self {
         Self {
             seats: Weak::new(),
             number: Cell::new(0),
             stage: Cell::new(Stage::Served),
             waits_since: Cell::new(None),
             caller: Cell::new(None),
-            place: Cell::new(None),
+            slot: Cell::new(None),
             is_evicted: Cell::new(false),
             waker: RefCell::default(),
         }
@@ -193,18 +193,18 @@ impl Seat {
     }
 }
 
-/// A connection that is being served; dropping it gives its place back.
+/// A connection that is being served; dropping it gives its slot back.
 pub(super) struct Seated(pub(super) Rc<Seat>);
 
 impl Seated {
     /// Counts the connection for its caller, now that it is known. Returns false if there is no room for one more.
     pub(super) fn locate(&self, seats: &Seats, caller: IpAddr) -> bool {
-        let Some(mut place) = self.0.place.take() else {
+        let Some(mut slot) = self.0.slot.take() else {
             return false;
         };
-        let is_counted = seats.count_for(&mut place, caller);
-        self.0.caller.set(place.caller());
-        self.0.place.set(Some(place));
+        let is_counted = seats.count_for(&mut slot, caller);
+        self.0.caller.set(slot.caller());
+        self.0.slot.set(Some(slot));
         is_counted
     }
 
@@ -232,7 +232,7 @@ impl Drop for Seated {
         if let Some(seats) = self.0.seats.upgrade() {
             seats.0.borrow_mut().remove(&self.0);
         }
-        drop(self.0.place.take());
+        drop(self.0.slot.take());
     }
 }
 
@@ -247,9 +247,9 @@ mod tests {
 
     /// Adds a connection of the caller `10.0.0.{caller}`.
     fn open(seats: &Rc<Seats>, bounds: &Arc<Bounds>, caller: u8) -> Seated {
-        let mut place = bounds.enter().expect("there is room");
-        assert!(place.count_for(IpAddr::from([10, 0, 0, caller])));
-        seats.add(place)
+        let mut slot = bounds.enter().expect("there is room");
+        assert!(slot.count_for(IpAddr::from([10, 0, 0, caller])));
+        seats.add(slot)
     }
 
     fn evicted<'s>(seats: &Seats, among: &[(&'s str, &Seated)]) -> Option<&'s str> {
@@ -309,12 +309,12 @@ mod tests {
         for seated in [&longest, &one, &other] {
             seated.0.arrives();
         }
-        let mut place = bounds.enter().expect("there is room");
-        assert!(seats.count_for(&mut place, IpAddr::from([10, 0, 0, 2])));
+        let mut slot = bounds.enter().expect("there is room");
+        assert!(seats.count_for(&mut slot, IpAddr::from([10, 0, 0, 2])));
         let closed = [&longest, &one, &other].map(|seated| seated.0.is_evicted.get());
         assert_eq!(closed, [false, true, false]);
         other.0.serves();
-        let mut place = bounds.enter().expect("there is room");
-        assert!(!seats.count_for(&mut place, IpAddr::from([10, 0, 0, 2])));
+        let mut slot = bounds.enter().expect("there is room");
+        assert!(!seats.count_for(&mut slot, IpAddr::from([10, 0, 0, 2])));
     }
 }

@@ -32,7 +32,7 @@ const HTTP1: &[u8] = b"http/1.1";
 
 /// The files of a TLS listener, and the protocols that it offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Params {
+pub struct ListenerTlsParams {
     /// Certificate chains, PEM; the first is used for names that no certificate has.
     pub certificates: Vec<PathBuf>,
     /// The private key of each, PEM.
@@ -55,7 +55,7 @@ pub struct TlsError {
 
 impl TlsError {
     /// A problem of the file or the setting that `key` of the configuration names.
-    pub fn of(
+    pub fn new(
         key: &'static str,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
@@ -64,8 +64,8 @@ impl TlsError {
     }
 
     /// A problem of a certificate or its private key, whose file is `key`; `names` are the keys of the configuration.
-    pub fn of_pair(names: [&'static str; 2], key: &Path, source: TlsFileError) -> Self {
-        Self::of(names[usize::from(source.path == key)], source)
+    pub fn for_pair(names: [&'static str; 2], key: &Path, source: TlsFileError) -> Self {
+        Self::new(names[usize::from(source.path == key)], source)
     }
 }
 
@@ -91,7 +91,7 @@ impl Tls {
     ///
     /// # Errors
     /// [`TlsError`] names the key and the file at fault.
-    pub fn read(params: &Params, before: Option<&Self>) -> Result<Self, TlsError> {
+    pub fn read(params: &ListenerTlsParams, before: Option<&Self>) -> Result<Self, TlsError> {
         let peers = Peers::read(params)?;
         let mut config = server_config(params, peers.as_ref())?;
         let authorities = peers.as_ref().map(|peers| &peers.authorities);
@@ -104,7 +104,7 @@ impl Tls {
             }
             None => {
                 let ticketer = aws_lc_rs::Ticketer::new();
-                config.ticketer = ticketer.map_err(|error| TlsError::of("listen.tls", error))?;
+                config.ticketer = ticketer.map_err(|error| TlsError::new("listen.tls", error))?;
             }
         }
         Ok(Self {
@@ -180,12 +180,12 @@ const PLAIN: &[u8] =
 Connection: close\r\n\r\nThis port speaks HTTPS; what came is plain HTTP\n";
 
 impl Peers {
-    fn read(params: &Params) -> Result<Option<Self>, TlsError> {
+    fn read(params: &ListenerTlsParams) -> Result<Option<Self>, TlsError> {
         if params.client_ca.is_empty() {
             return Ok(None);
         }
         let mut authorities = Vec::new();
-        let at_fault = |error: TlsFileError| TlsError::of("listen.tls.client_ca", error);
+        let at_fault = |error: TlsFileError| TlsError::new("listen.tls.client_ca", error);
         for path in &params.client_ca {
             authorities.extend(certificates(path).map_err(at_fault)?);
         }
@@ -206,18 +206,21 @@ impl Peers {
     }
 }
 
-fn server_config(params: &Params, peers: Option<&Peers>) -> Result<ServerConfig, TlsError> {
+fn server_config(
+    params: &ListenerTlsParams,
+    peers: Option<&Peers>,
+) -> Result<ServerConfig, TlsError> {
     let mut keys = Vec::new();
     for (certificate, key) in params.certificates.iter().zip(&params.keys) {
         let names = ["listen.tls.certificate", "listen.tls.key"];
         let pair = certified_key(certificate, key);
         keys.push(Arc::new(
-            pair.map_err(|error| TlsError::of_pair(names, key, error))?,
+            pair.map_err(|error| TlsError::for_pair(names, key, error))?,
         ));
     }
     let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| TlsError::of("listen.tls", error))?;
+        .map_err(|error| TlsError::new("listen.tls", error))?;
     let builder = match peers {
         None => builder.with_no_client_auth(),
         Some(peers) => builder.with_client_cert_verifier(Arc::clone(&peers.verifier)),

@@ -70,7 +70,7 @@ fn the_body_that_has_been_arriving_for_longest_makes_room() {
 fn a_caller_has_room_for_a_form_and_at_most_a_quarter() {
     const MIB: usize = 1 << 20;
     for (memory, form, each) in [(64, 1, 8), (64, 16, 16), (1024, 1, 64), (64, 4, 16)] {
-        assert_eq!(Shares::of(memory * MIB, form * MIB).each, each * MIB);
+        assert_eq!(Shares::new(memory * MIB, form * MIB).each, each * MIB);
     }
 }
 
