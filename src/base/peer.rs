@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The connection a request came by.
-#[derive(Debug, Clone, Copy)]
+/// The connection a request came by. By default it is one of a Unix socket.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Peer {
     /// The address of the other end; `None` for a Unix socket.
     pub address: Option<IpAddr>,

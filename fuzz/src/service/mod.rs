@@ -386,7 +386,7 @@ impl Line {
         let (ours, theirs) = tokio::io::duplex(room);
         let (wire, handler) = (WatchedStream::new(Stream::Memory(theirs)), Rc::clone(handler));
         let served = spawn_local(async move {
-            connection::serve(wire, peer, handler, &Rc::new(Seat::never_evicted())).await;
+            connection::serve(wire, peer, handler, &Rc::new(Seat::default())).await;
         });
         let (read, write) = tokio::io::split(ours);
         let reader = Rc::new(Reader::default());

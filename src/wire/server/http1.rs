@@ -45,27 +45,6 @@ const STACK_FIELDS: usize = 100;
 const TOO_SLOW: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// The request that a connection serves, by what hyper has asked for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Served {
-    /// None.
-    #[default]
-    None,
-    /// One is being served.
-    Now,
-    /// One was served since the last check: hyper has its whole response.
-    Over,
-}
-
-#[derive(Default)]
-struct Serving(Cell<Served>);
-
-impl Follow for Serving {
-    fn dropped(&self) {
-        self.0.set(Served::Over);
-    }
-}
-
 /// The state of a connection over HTTP/1.1.
 #[derive(Clone, Copy)]
 enum State {
@@ -80,6 +59,17 @@ enum State {
     Reading { since: Instant },
     /// A request is being served; its own waits have deadlines of their own.
     Serving,
+    /// hyper has the whole response, and may not have written all of it.
+    Served,
+}
+
+/// The state, which hyper's calls change.
+struct Shared(Cell<State>);
+
+impl Follow for Shared {
+    fn dropped(&self) {
+        self.0.set(State::Served);
+    }
 }
 
 /// Why hyper stops serving a connection.
@@ -103,9 +93,8 @@ struct Progress<'c, H> {
     handler: &'c H,
     caller: &'c Caller,
     seat: &'c Seat,
-    serving: &'c Serving,
     watch: Rc<Watch>,
-    state: State,
+    state: Rc<Shared>,
     draining_since: Option<Instant>,
 }
 
@@ -117,31 +106,27 @@ impl<H: Handler> Progress<'_, H> {
         draining: Pin<&mut impl Future<Output = ()>>,
         may_park: bool,
     ) -> Poll<End> {
-        let served = self.serving.0.get();
-        if served != Served::None {
-            self.state = State::Serving;
-        }
-        if served != Served::Now && self.watch.blocked_since().is_none() {
-            self.serving.0.set(Served::None);
+        let state = self.state.0.get();
+        if !matches!(state, State::Serving) && self.watch.blocked_since().is_none() {
             if self.draining_since.is_none() && draining.poll(context).is_ready() {
                 self.draining_since = Some(Instant::now());
             }
             let arrived = self.watch.arrived();
-            self.state = match self.state {
-                State::Serving => {
+            match state {
+                State::Served => {
                     let since = Instant::now();
                     self.seat.idles(since);
-                    State::Idle {
+                    self.state.0.set(State::Idle {
                         since,
                         arrived,
                         is_first: false,
-                    }
+                    });
                 }
                 State::Idle {
                     arrived: before, ..
-                } if arrived > before => self.reading(),
-                unchanged => unchanged,
-            };
+                } if arrived > before => self.reads(),
+                _ => {}
+            }
         }
         match self.deadline(may_park) {
             Some((at, end)) => self.caller.poll_deadline(context, at).map(|()| end),
@@ -149,12 +134,12 @@ impl<H: Handler> Progress<'_, H> {
         }
     }
 
-    /// The state of a connection where a head has just begun to arrive.
-    fn reading(&self) -> State {
+    /// A head has just begun to arrive.
+    fn reads(&self) {
         self.seat.arrives();
-        State::Reading {
+        self.state.0.set(State::Reading {
             since: Instant::now(),
-        }
+        });
     }
 
     /// The deadline of the state, and the end of the connection at the deadline.
@@ -167,8 +152,8 @@ impl<H: Handler> Progress<'_, H> {
             && limits.idle_timeout > PARK_AFTER
             && self.draining_since.is_none()
             && self.watch.is_at_rest();
-        let (since, limit, end) = match self.state {
-            State::Serving => return None,
+        let (since, limit, end) = match self.state.0.get() {
+            State::Serving | State::Served => return None,
             State::Reading { since } => (since, limits.head_timeout, End::HeadTooSlow),
             State::Idle {
                 since,
@@ -196,11 +181,15 @@ pub(super) async fn serve<H: Handler>(
     seat: &Seat,
 ) {
     let caller = Rc::new(Caller::new(peer, handler.limits()));
-    let serving = Rc::new(Serving::default());
+    let state = Rc::new(Shared(Cell::new(State::Idle {
+        since,
+        arrived: 0,
+        is_first: true,
+    })));
     let service = |request: Request<Incoming>| {
-        serving.0.set(Served::Now);
+        state.0.set(State::Serving);
         seat.serves();
-        let serving = Rc::clone(&serving);
+        let state = Rc::clone(&state);
         caller.begin(handler.limits(), !request.body().is_end_stream());
         let caller = Rc::clone(&caller);
         let request = request.map(|incoming| RequestBody::new(incoming, Rc::clone(&caller)));
@@ -213,20 +202,15 @@ pub(super) async fn serve<H: Handler>(
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
-            Ok::<_, Gone>(response.map(|body| body.followed_by(serving)))
+            Ok::<_, Gone>(response.map(|body| body.followed_by(state)))
         }
     };
     let mut progress = Progress {
         handler: &*handler,
         caller: &caller,
         seat,
-        serving: &serving,
         watch: wire.watch(),
-        state: State::Idle {
-            since,
-            arrived: 0,
-            is_first: true,
-        },
+        state: Rc::clone(&state),
         draining_since: None,
     };
     let builder = http1_builder(&caller.limits());
@@ -249,7 +233,7 @@ pub(super) async fn serve<H: Handler>(
             drop(read_ahead);
         } else {
             // The next head began to arrive with the last request.
-            progress.state = progress.reading();
+            progress.reads();
             parked.unread(read_ahead);
         }
         memory::connection_parked();

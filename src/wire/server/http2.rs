@@ -51,6 +51,7 @@ const SMALL_BODY: usize = 1024;
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The requests of a connection that are being served.
+#[derive(Default)]
 struct Streams {
     watch: Rc<Watch>,
     seat: Rc<Seat>,
@@ -66,7 +67,7 @@ struct Streams {
     /// Bodies that wait until all that h2 may send has left.
     waiting: RefCell<Vec<Waker>>,
     /// Bytes of the whole bodies of responses that may not leave yet.
-    held: Cell<usize>,
+    buffered: Cell<usize>,
     /// Requests that wait until there are fewer.
     postponed: RefCell<Vec<Waker>>,
 }
@@ -76,7 +77,7 @@ impl Streams {
         let stream = Rc::new(ServedStream {
             streams: Rc::clone(self),
             given_at: Cell::new(None),
-            held: Cell::new(0),
+            buffered: Cell::new(0),
         });
         self.begun.set(true);
         self.seat.serves();
@@ -97,8 +98,8 @@ struct ServedStream {
     streams: Rc<Streams>,
     /// The time at which hyper was given the last piece of the response, if it has not asked for another since.
     given_at: Cell<Option<Instant>>,
-    /// Its part of [`Streams::held`].
-    held: Cell<usize>,
+    /// Its part of [`Streams::buffered`].
+    buffered: Cell<usize>,
 }
 
 impl ServedStream {
@@ -108,7 +109,7 @@ impl ServedStream {
         let streams = &self.streams;
         poll_fn(|context| {
             let mut postponed = streams.postponed.borrow_mut();
-            if streams.held.get() < WAITING_BYTES {
+            if streams.buffered.get() < WAITING_BYTES {
                 self.given_at.set(None);
                 return Poll::Ready(true);
             }
@@ -125,13 +126,16 @@ impl ServedStream {
     }
 
     /// The response as it may wait: without its body if too much is waiting, since other requests were under way.
-    fn hold(self: Rc<Self>, response: Response<ResponseBody>) -> Response<ResponseBody> {
-        let (bytes, held) = (response.body().unshared_bytes(), self.streams.held.get());
-        if bytes > SMALL_BODY && held >= WAITING_BYTES {
+    fn buffer(self: Rc<Self>, response: Response<ResponseBody>) -> Response<ResponseBody> {
+        let (bytes, buffered) = (
+            response.body().unshared_bytes(),
+            self.streams.buffered.get(),
+        );
+        if bytes > SMALL_BODY && buffered >= WAITING_BYTES {
             return unavailable();
         }
-        self.held.set(bytes);
-        self.streams.held.set(held + bytes);
+        self.buffered.set(bytes);
+        self.streams.buffered.set(buffered + bytes);
         response.map(|body| body.followed_by(self))
     }
 }
@@ -149,8 +153,10 @@ fn unavailable() -> Response<ResponseBody> {
 impl Drop for ServedStream {
     fn drop(&mut self) {
         let streams = &self.streams;
-        if self.held.get() > 0 {
-            streams.held.set(streams.held.get() - self.held.get());
+        if self.buffered.get() > 0 {
+            streams
+                .buffered
+                .set(streams.buffered.get() - self.buffered.get());
             let postponed = streams.postponed.take();
             postponed.into_iter().for_each(Waker::wake);
         }
@@ -229,14 +235,7 @@ pub(super) async fn serve<H: Handler>(
     let streams = Rc::new(Streams {
         watch: wire.watch(),
         seat: Rc::clone(seat),
-        begun: Cell::default(),
-        count: Cell::default(),
-        waker: RefCell::default(),
-        next: RefCell::default(),
-        unsent: Cell::default(),
-        waiting: RefCell::default(),
-        held: Cell::default(),
-        postponed: RefCell::default(),
+        ..Streams::default()
     });
     let mut waits = Waits {
         handler: &*handler,
@@ -257,7 +256,7 @@ pub(super) async fn serve<H: Handler>(
                 return Ok(unavailable());
             }
             let response = handler.answer(request).await?;
-            Ok::<_, Gone>(stream.hold(response))
+            Ok::<_, Gone>(stream.buffer(response))
         })
     });
     let exec = Exec {

@@ -274,66 +274,31 @@ impl AcceptRules {
     }
 }
 
+/// Serves a connection, if there is room for it.
 fn serve<H: Handler>(rules: &Rc<AcceptRules>, accepted: Accepted, handler: Rc<H>) {
-    let (mut stream, address) = match accepted {
-        Accepted::Tcp(stream, address) => (stream, address),
-        Accepted::Unix(stream) => {
-            let stream = Stream::Unix(stream);
-            // The connections of a Unix socket count as one address's.
-            let Some(seated) = rules.admit(Some(Ipv4Addr::UNSPECIFIED.into())) else {
-                return rules.refuse(stream, &*handler);
-            };
-            let peer = Peer {
-                address: None,
-                secure: false,
-                is_relay: false,
-            };
-            spawn_local(async move {
-                let (wire, serves) = (WatchedStream::new(stream), Rc::clone(&handler));
-                let serving = pin!(connection::serve(wire, peer, serves, &seated.0));
-                if seated.unless_evicted(serving).await {
-                    handler.evicted();
-                }
-            });
-            return;
-        }
+    let caller = match &accepted {
+        // If a proxy passes the connection on, the caller is not known yet.
+        Accepted::Tcp(_, address) => (!rules.proxy_protocol).then_some(address.ip()),
+        // The connections of a Unix socket count as one address's.
+        Accepted::Unix(_) => Some(Ipv4Addr::UNSPECIFIED.into()),
     };
-    // If a proxy passes the connection on, the caller is not known yet.
-    let known = (!rules.proxy_protocol).then_some(address.ip());
-    let Some(seated) = rules.admit(known) else {
-        return rules.refuse(Stream::Tcp(stream), &*handler);
+    let Some(seated) = rules.admit(caller) else {
+        let stream = match accepted {
+            Accepted::Tcp(stream, _) => Stream::Tcp(stream),
+            Accepted::Unix(stream) => Stream::Unix(stream),
+        };
+        return rules.refuse(stream, &*handler);
     };
-    if stream.set_nodelay(true).is_err() {
-        return;
-    }
-    let mut peer = Peer {
-        address: Some(address.ip()),
-        secure: rules.tls.is_some(),
-        is_relay: false,
-    };
-    let tls = rules.tls.as_ref().map(|tls| tls.load_full());
     let rules = Rc::clone(rules);
     spawn_local(async move {
         let serving = pin!(async {
-            if rules.proxy_protocol {
-                // Boxed: the future of the connection stays small.
-                let caller = Box::pin(proxied_caller(&mut stream, address, &*handler)).await;
-                let Some(caller) = caller else {
-                    return;
-                };
-                peer.is_relay = caller.is_none();
-                let caller = caller.unwrap_or(address.ip());
-                if !seated.locate(&rules.seats, caller) {
-                    return rules.refuse(Stream::Tcp(stream), &*handler);
+            let opened = match accepted {
+                Accepted::Tcp(stream, address) => {
+                    open(&rules, stream, address, &seated, &*handler).await
                 }
-                peer.address = Some(caller);
-            }
-            let stream = match tls {
-                None => Some(Stream::Tcp(stream)),
-                // Boxed: the future of the connection stays small.
-                Some(tls) => Box::pin(handshake(&tls, stream, address, &*handler)).await,
+                Accepted::Unix(stream) => Some((Stream::Unix(stream), Peer::default())),
             };
-            if let Some(stream) = stream {
+            if let Some((stream, peer)) = opened {
                 let (wire, serves) = (WatchedStream::new(stream), Rc::clone(&handler));
                 connection::serve(wire, peer, serves, &seated.0).await;
             }
@@ -342,6 +307,39 @@ fn serve<H: Handler>(rules: &Rc<AcceptRules>, accepted: Accepted, handler: Rc<H>
             handler.evicted();
         }
     });
+}
+
+/// The stream of a connection over TCP once its caller is known and TLS is spoken; `None` if it is closed.
+async fn open<H: Handler>(
+    rules: &AcceptRules,
+    mut stream: TcpStream,
+    address: SocketAddr,
+    seated: &Seated,
+    handler: &H,
+) -> Option<(Stream, Peer)> {
+    stream.set_nodelay(true).ok()?;
+    let mut peer = Peer {
+        address: Some(address.ip()),
+        secure: rules.tls.is_some(),
+        is_relay: false,
+    };
+    if rules.proxy_protocol {
+        // Boxed: the future of the connection stays small.
+        let caller = Box::pin(proxied_caller(&mut stream, address, handler)).await?;
+        peer.is_relay = caller.is_none();
+        let caller = caller.unwrap_or(address.ip());
+        if !seated.locate(&rules.seats, caller) {
+            rules.refuse(Stream::Tcp(stream), handler);
+            return None;
+        }
+        peer.address = Some(caller);
+    }
+    let stream = match rules.tls.as_ref().map(|tls| tls.load_full()) {
+        None => Stream::Tcp(stream),
+        // Boxed: the future of the connection stays small.
+        Some(tls) => Box::pin(handshake(&tls, stream, address, handler)).await?,
+    };
+    Some((stream, peer))
 }
 
 /// Reads the address of the caller whose connection a trusted proxy passes on, if the proxy names one. Returns `None`

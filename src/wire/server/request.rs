@@ -46,10 +46,7 @@ impl RequestBody {
     /// [`BodyRejection::TooSlow`] past `form_timeout`, and [`BodyRejection::Upload`] for a broken chunked coding and a
     /// caller who left.
     pub async fn read_whole(&mut self) -> Result<BufferedBody, BodyRejection> {
-        let limits = self.caller.limits();
-        let (bytes, shares) = (limits.form_bytes, limits.form_shares);
-        self.buffer(&API_FORMS, bytes, shares, limits.form_timeout)
-            .await
+        self.read_in(&API_FORMS).await
     }
 
     /// Reads the form of a page, which has memory of its own.
@@ -67,9 +64,16 @@ impl RequestBody {
     /// # Errors
     /// As [`RequestBody::read_whole`].
     pub async fn read_admin_body(&mut self) -> Result<BufferedBody, BodyRejection> {
+        self.read_in(&ADMIN_BODIES).await
+    }
+
+    async fn read_in(
+        &mut self,
+        memory: &'static FormMemory,
+    ) -> Result<BufferedBody, BodyRejection> {
         let limits = self.caller.limits();
         let (bytes, shares) = (limits.form_bytes, limits.form_shares);
-        self.buffer(&ADMIN_BODIES, bytes, shares, limits.form_timeout)
+        self.buffer(memory, bytes, shares, limits.form_timeout)
             .await
     }
 

@@ -42,17 +42,19 @@ struct Lists {
 }
 
 /// The stage of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Stage {
     /// A part of a head has arrived.
     Arriving = 0,
     /// Nothing of a first request has arrived.
     Silent = 1,
     /// A request is being served, or was served.
+    #[default]
     Served = 2,
 }
 
-/// A connection as its worker sees it.
+/// A connection as its worker sees it. By default it is one that is never closed for others.
+#[derive(Default)]
 pub struct Seat {
     seats: Weak<Seats>,
     number: Cell<u64>,
@@ -73,13 +75,11 @@ impl Seats {
     pub(super) fn add(self: &Rc<Self>, slot: Slot) -> Seated {
         let seat = Rc::new(Seat {
             seats: Rc::downgrade(self),
-            number: Cell::new(0),
             stage: Cell::new(Stage::Silent),
             waits_since: Cell::new(Some(Instant::now())),
             caller: Cell::new(slot.caller()),
             slot: Cell::new(Some(slot)),
-            is_evicted: Cell::new(false),
-            waker: RefCell::default(),
+            ..Seat::default()
         });
         self.0.borrow_mut().add(Rc::clone(&seat));
         Seated(seat)
@@ -148,20 +148,6 @@ impl Lists {
 }
 
 impl Seat {
-    /// A connection that is never closed for others.
-    pub fn never_evicted() -> Self {
-        Self {
-            seats: Weak::new(),
-            number: Cell::new(0),
-            stage: Cell::new(Stage::Served),
-            waits_since: Cell::new(None),
-            caller: Cell::new(None),
-            slot: Cell::new(None),
-            is_evicted: Cell::new(false),
-            waker: RefCell::default(),
-        }
-    }
-
     /// A head begins to arrive.
     pub(super) fn arrives(&self) {
         self.waits_since.set(Some(Instant::now()));
