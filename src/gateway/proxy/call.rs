@@ -102,7 +102,7 @@ impl CallBody<'_> {
     }
 
     /// The handshake of WebSocket that a call with this body begins.
-    fn handshake(&self, parts: &Parts) -> Result<Option<Handshake>, forward::Rejection> {
+    fn handshake(&self, parts: &Parts) -> Result<Option<Handshake>, forward::ForwardRejection> {
         match self {
             Self::Received(body) => Handshake::begun_by(parts, !body.is_end_stream()),
             Self::Described => Handshake::described_by(parts),

@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn reports_what_makes_no_request_without_what_may_be_secret() {
-        let error = |args: &Message| args.request().map(|_| ()).unwrap_err().to_string();
+        let error = |args: &RequestText| args.request().map(|_| ()).unwrap_err().to_string();
         assert_eq!(
             error(&args("G T", "http://h/", &[])),
             "METHOD \"G T\" is not an HTTP method"

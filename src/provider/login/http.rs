@@ -4,7 +4,7 @@
 //! failed as soon as the endpoint may have seen the password, even if it then hangs or breaks: else an endpoint that fails
 //! on wrong passwords could be asked without end.
 
-use std::{io, net::IpAddr, sync::Arc, time::Duration};
+use std::{io, net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header};
@@ -232,6 +232,8 @@ fn read(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::provider::login::settings::LoginMethod;
 

@@ -30,9 +30,9 @@ use crate::{
         cold,
     },
     oauth::{
-        BaseString, Credentials, Deviation, DeviationSet, Key, MethodSet, Parameters, Pinned,
-        Place, RsaPublicKey, Selection, SignatureHolds, SignatureMethod, SigningKey,
-        diagnosis::OtherUrl, is_allowed_body_hash, signature,
+        BaseString, Credentials, Deviation, DeviationSet, Key, Parameters, Pinned, Place,
+        RsaPublicKey, Selection, SignatureHolds, SignatureMethod, SigningKey, diagnosis::OtherUrl,
+        is_allowed_body_hash, signature,
     },
     records::{
         nonce::{NonceUse, Outage},

@@ -3,7 +3,7 @@
 use super::{settings::Enforcement, *};
 use crate::{
     base::secret::Secret,
-    oauth::{BaseString, Parameters, Placement, SigningKey},
+    oauth::{BaseString, MethodSet, Parameters, Placement, SigningKey},
     records::{
         nonce::{self, LocalWindow, OnLost},
         store::{

@@ -27,8 +27,8 @@ use super::{StartError, certificates::Certificate, own::directory};
 use crate::{
     request::{
         forward::{
-            Fault,
-            pool::{self, Pool},
+            ForwardFault,
+            pool::{Pool, PoolParams},
         },
         identity::keys::Keys,
     },
@@ -86,10 +86,10 @@ pub fn signing_keys(config: &Config) -> Result<Vec<String>, StartError> {
 ///
 /// # Errors
 /// No connection can be made, or not within `upstream.connect_timeout`.
-pub async fn reach_api(params: pool::Params) -> io::Result<()> {
+pub async fn reach_api(params: PoolParams) -> io::Result<()> {
     match Pool::new(params).connect(false).await {
         Ok(_) => Ok(()),
-        Err(Fault::Unreachable(error)) => Err(error),
+        Err(ForwardFault::Unreachable(error)) => Err(error),
         Err(_) => {
             let problem = "no connection within upstream.connect_timeout";
             Err(io::Error::new(io::ErrorKind::TimedOut, problem))
