@@ -268,3 +268,16 @@ fn the_version_is_in_the_change_log() {
     let heading = format!("## {}\n", env!("CARGO_PKG_VERSION"));
     assert!(read("CHANGELOG.md").contains(&heading));
 }
+
+#[test]
+fn a_hosted_ci_runs_the_checks_of_everybody_and_nothing_else() {
+    for entry in fs::read_dir(file(".github/workflows")).unwrap() {
+        let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+        let steps = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.starts_with("- "));
+        let commands = Vec::from_iter(steps.filter(|step| !step.starts_with("- cron:")));
+        assert_eq!(commands, ["- uses: actions/checkout@v4", "- run: .ci/run"]);
+    }
+}
