@@ -8,6 +8,7 @@ mod support;
 mod documents;
 mod forward_auth;
 mod gateways;
+mod logins;
 mod manifests;
 mod metrics;
 mod package;
