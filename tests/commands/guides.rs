@@ -284,6 +284,7 @@ guides! {
     every_command_of_the_way_to_oauth_2_prints_what_the_guide_says: "docs/leaving.md",
     every_command_of_the_admin_api_prints_what_its_page_says: "docs/admin-api.md",
     every_command_about_the_assertion_prints_what_its_page_says: "docs/assertion.md",
+    the_commands_that_verify_a_release_succeed: "docs/verify.md",
     the_commands_for_a_gateway_succeed: "docs/gateways.md",
     every_command_of_the_setup_prints_what_its_page_says: "docs/setup.md",
     the_command_that_explains_a_signature_succeeds: "docs/signatures.md",

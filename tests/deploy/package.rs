@@ -80,6 +80,103 @@ fn the_debian_package_installs_starts_upgrades_and_uninstalls() {
     );
 }
 
+/// Runs the commands of `docs/verify.md` in a directory.
+fn is_verified(directory: &Path) -> bool {
+    let page = read("docs/verify.md");
+    let (_, commands) = page.split_once("```sh\n").unwrap();
+    let (commands, _) = commands.split_once("```").unwrap();
+    let mut shell = Command::new("bash");
+    let ended = shell
+        .args(["-e", "-c", commands])
+        .current_dir(directory)
+        .output();
+    ended.unwrap().status.success()
+}
+
+/// Makes a key: the public one in `directory`, the secret one beside it.
+fn sign(directory: &Path) {
+    let key = directory.with_extension("key");
+    let mut generate = Command::new("minisign");
+    generate.args(["-G", "-W", "-f", "-p"]);
+    printed(
+        generate
+            .arg(directory.with_extension("pub"))
+            .arg("-s")
+            .arg(&key),
+    );
+    let mut sign = Command::new(file("deploy/sign"));
+    printed(sign.arg(directory).env("MINISIGN_SECRET_KEY", &key));
+    fs::copy(
+        directory.with_extension("pub"),
+        directory.join("minisign.pub"),
+    )
+    .unwrap();
+}
+
+#[test]
+fn the_commands_of_the_page_reject_a_changed_file_list_or_key() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let release = |name: &str| {
+        let release = directory.path().join(name);
+        fs::create_dir(&release).unwrap();
+        fs::write(release.join("countersign.deb"), "package").unwrap();
+        fs::write(release.join("image.tar.gz"), "image").unwrap();
+        sign(&release);
+        release
+    };
+    let (ours, theirs) = (release("ours"), release("theirs"));
+    assert!(is_verified(&ours));
+    let sums = fs::read_to_string(ours.join("SHA256SUMS")).unwrap();
+
+    fs::write(ours.join("image.tar.gz"), "changed").unwrap();
+    assert!(!is_verified(&ours), "a file changed");
+    let changed = printed(
+        Command::new("sha256sum")
+            .args(["countersign.deb", "image.tar.gz"])
+            .current_dir(&ours),
+    );
+    fs::write(ours.join("SHA256SUMS"), changed).unwrap();
+    assert!(!is_verified(&ours), "a file and the list changed");
+    fs::copy(
+        theirs.join("SHA256SUMS.minisig"),
+        ours.join("SHA256SUMS.minisig"),
+    )
+    .unwrap();
+    assert!(!is_verified(&ours), "a list that another key signed");
+    fs::write(ours.join("SHA256SUMS"), sums).unwrap();
+    fs::remove_file(ours.join("SHA256SUMS.minisig")).unwrap();
+    assert!(!is_verified(&ours), "no signature");
+}
+
+#[test]
+#[ignore = "builds the program twice: tests/run packages"]
+fn the_plain_build_is_the_same_in_two_directories() {
+    let sum = printed(&mut script("deploy/reproduce"));
+    assert_eq!(sum.trim().len(), 64, "{sum}");
+}
+
+#[test]
+#[ignore = "needs a cross compiler and qemu-user: tests/run packages"]
+fn the_image_for_another_machine_has_the_libraries_of_its_program() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let text = "#include <math.h>\n#include <stdio.h>\nint main(int n, char **_) { printf(\"%.0f\\n\", floor(n + 0.5)); }\n";
+    fs::write(at("program.c"), text).unwrap();
+    let mut compiler = Command::new("aarch64-linux-gnu-gcc");
+    compiler.args(["-o", "program", "program.c", "-lm"]);
+    printed(compiler.current_dir(directory.path()));
+    let mut rootfs = script("deploy/rootfs");
+    let rootfs = rootfs.current_dir(file("")).arg(at("program"));
+    printed(rootfs.arg(at("root")));
+    let mut qemu = Command::new("qemu-aarch64");
+    let printed = printed(
+        qemu.arg("-L")
+            .arg(at("root"))
+            .arg(at("root/usr/local/bin/countersign")),
+    );
+    assert_eq!(printed, "1\n");
+}
+
 #[test]
 #[ignore = "needs root and cargo-deb: tests/run packages"]
 fn a_release_has_all_its_files() {
@@ -104,6 +201,8 @@ fn a_release_has_all_its_files() {
             .current_dir(at("release")),
     );
     assert_eq!(checked.lines().count(), 4, "{checked}");
+    sign(&at("release"));
+    assert!(is_verified(&at("release")));
     let bill = fs::read_to_string(at(&format!("release/countersign-{version}.cdx.json"))).unwrap();
     let bill: serde_json::Value = serde_json::from_str(&bill).unwrap();
     let names: Vec<&str> = bill["components"]
