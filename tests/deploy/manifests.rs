@@ -1,4 +1,5 @@
-//! `deploy/kubernetes`: kustomize's output fits the schemas of Kubernetes, and countersign accepts its configuration.
+//! `deploy/kubernetes` and the chart of it: the objects fit the schemas of Kubernetes, and countersign accepts their
+//! configuration. The configuration of `deploy/one-node` too.
 
 use serde_json::Value;
 
@@ -50,4 +51,37 @@ fn the_manifests_are_valid_and_so_is_the_configuration_in_them() {
         let ended = builder.run(&["check"], "");
         assert_eq!(ended.code(), Some(1), "{ended:?}");
     }
+}
+
+#[test]
+fn the_chart_gives_the_objects_of_the_replicas_manifests() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let chart = directory.path().join("chart");
+    printed(std::process::Command::new(file("deploy/charts/make")).arg(&chart));
+    let mut compare = tool("python");
+    compare.arg(file("tests/deploy/chart.py")).arg(chart);
+    printed(compare.arg(file("deploy/kubernetes/replicas")));
+}
+
+#[test]
+fn the_configuration_of_one_node_misses_nothing_but_its_api() {
+    let compose = super::read("deploy/one-node/compose.yaml");
+    let config = super::read("deploy/one-node/config.toml");
+    let address = compose
+        .split("COUNTERSIGN__LISTEN__ADDRESS: '")
+        .nth(1)
+        .unwrap();
+    let address = address.split('\'').next().unwrap();
+    let builder = Builder::in_front_of_url("http://127.0.0.1:1").config(&config);
+    let builder = builder.environment("COUNTERSIGN__LISTEN__ADDRESS", address);
+    let ended = builder.run(&["check"], "");
+    let errors = ended
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("countersign:"));
+    let errors = Vec::from_iter(errors);
+    assert!(
+        matches!(errors[..], [error] if error.contains("upstream.api_url: http://api:")),
+        "{ended:?}"
+    );
 }
