@@ -34,6 +34,17 @@ use() {
     [ -s "$data/countersign.db" ] && [ -s "$data/countersign.db.nonces" ] || fail "the store is not in the data directory"
 }
 
+# The demo, as the README starts it.
+chroot --userspec=10001:10001 "$root" countersign demo --listen 127.0.0.1:0 >"$root.demo" &
+demo=$!
+for _ in {1..300}; do
+    grep -q '^Metrics and health' "$root.demo" && break
+    sleep 0.1
+done
+grep -q '^Metrics and health' "$root.demo" || fail "the demo does not start"
+kill -TERM "$demo"
+wait "$demo"
+
 # As it is, without any volume.
 use
 rm "$data"/*
