@@ -20,7 +20,7 @@ use crate::{
     provider::respond::Failure,
     request::{
         forward::{
-            self, ForwardFault, ForwardParams,
+            ForwardFault, ForwardParams, ForwardRejection,
             credentials::Rewriting,
             download, exchange,
             pool::{Lease, UpstreamBody},
@@ -102,7 +102,7 @@ impl CallBody<'_> {
     }
 
     /// The handshake of WebSocket that a call with this body begins.
-    fn handshake(&self, parts: &Parts) -> Result<Option<Handshake>, forward::ForwardRejection> {
+    fn handshake(&self, parts: &Parts) -> Result<Option<Handshake>, ForwardRejection> {
         match self {
             Self::Received(body) => Handshake::begun_by(parts, !body.is_end_stream()),
             Self::Described => Handshake::described_by(parts),
