@@ -15,15 +15,7 @@ const CIRCLES: &[&[&str]] = &[];
 /// Crates that only some modules may name.
 const CRATES: &[(&str, &[&str])] = &[
     ("deadpool_postgres", &["records/store/postgres"]),
-    (
-        "hyper",
-        &[
-            "request/forward",
-            "wire",
-            // Exceptions that are to go.
-            "provider/login",
-        ],
-    ),
+    ("hyper", &["request/forward", "wire"]),
     ("hyper_util", &["request/forward", "wire"]),
     ("redis", &["records/store/redis"]),
     ("rusqlite", &["records/store/sqlite"]),
