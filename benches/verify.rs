@@ -34,7 +34,7 @@ use countersign::{
         BaseString, DeviationSet, EncodedOrigin, MethodSet, Parameters, Placement, RsaPublicKey,
         Scheme, Selection, SignatureMethod, SigningKey, percent, sign, verify,
     },
-    records::store::cached::KeptAssertion,
+    records::store::cached::CachedAssertion,
     request::identity::{Claims, keys::Keys},
 };
 use criterion::{Criterion, Throughput, criterion_group};
@@ -291,7 +291,7 @@ fn assertion(criterion: &mut Criterion) {
             bencher.iter(|| signer.sign(black_box(&claims)).unwrap());
         });
     }
-    let place = ArcSwapOption::from_pointee(KeptAssertion {
+    let place = ArcSwapOption::from_pointee(CachedAssertion {
         value: HeaderValue::from_str(&"a".repeat(700)).unwrap(),
         signer: 0,
         usable: UnixTime(0)..UnixTime(u64::MAX),

@@ -70,7 +70,7 @@ impl ChangeHub {
                 }
             }
             if answer.changes.is_empty() {
-                self.credentials.answered(began);
+                self.credentials.feed_read_at(began);
                 break;
             }
         }

@@ -20,7 +20,7 @@ use crate::{
         clock::{Clock, UnixTime},
         random,
     },
-    records::store::cached::KeptAssertion,
+    records::store::cached::CachedAssertion,
     request::policy::{access::CallerKind, permit::Permit},
     wire::origin::Origin,
 };
@@ -149,7 +149,7 @@ impl Assertion {
         }
         let value = self.sign(permit, kind, call, now)?;
         if let Some(place) = place {
-            place.store(Some(Arc::new(KeptAssertion {
+            place.store(Some(Arc::new(CachedAssertion {
                 value: value.clone(),
                 signer: self.number,
                 usable: now..now.after(self.ttl / 2),

@@ -5,16 +5,16 @@
 
 use std::{
     ops::Range,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, OnceLock},
 };
 
 use arc_swap::ArcSwapOption;
 use http::HeaderValue;
 
-use super::records::{CacheEntry, Stamp};
+use super::{
+    last_use::LastUse,
+    records::{CacheEntry, Stamp},
+};
 use crate::{
     base::{
         clock::UnixTime,
@@ -35,12 +35,12 @@ pub struct FieldValues {
     /// The permissions, separated by spaces.
     pub permissions: HeaderValue,
     /// The last assertion about the caller, if one assertion serves several calls.
-    pub assertion: ArcSwapOption<KeptAssertion>,
+    pub assertion: ArcSwapOption<CachedAssertion>,
 }
 
 /// A signed assertion that serves several calls.
 #[derive(Debug)]
-pub struct KeptAssertion {
+pub struct CachedAssertion {
     /// The value of its field.
     pub value: HeaderValue,
     /// The number of the signer that made it.
@@ -101,45 +101,6 @@ pub enum SecretAge {
     Current,
     /// The one that it replaced.
     Previous,
-}
-
-/// The last use of a consumer or a token, written with others in batches.
-#[derive(Debug, Default)]
-pub(super) struct LastUse {
-    /// The seconds since 1970, with the kind of use in the lowest byte; 0: no use.
-    packed: AtomicU64,
-    /// It has not been taken for writing yet.
-    is_unwritten: AtomicBool,
-}
-
-impl LastUse {
-    /// Notes a use; `true` if it has to be put on the list of those to write. Only the first use in a second counts.
-    fn note(&self, now: UnixTime, how: u8) -> bool {
-        // The first call that noted this second has put it on the list, or is about to.
-        if self.packed.load(Ordering::SeqCst) >> 8 >= now.0 {
-            return false;
-        }
-        let packed = now.0 << 8 | u64::from(how);
-        self.packed.fetch_max(packed, Ordering::SeqCst);
-        self.put_back()
-    }
-
-    /// Takes the use for writing. Clears the flag before it reads the time: a use in between is put on the list again.
-    fn take(&self) -> Option<(UnixTime, u8)> {
-        self.is_unwritten.store(false, Ordering::SeqCst);
-        self.get()
-    }
-
-    fn get(&self) -> Option<(UnixTime, u8)> {
-        let packed = self.packed.load(Ordering::SeqCst);
-        let [how, ..] = packed.to_le_bytes();
-        (packed > 0).then_some((UnixTime(packed >> 8), how))
-    }
-
-    /// Notes that it has not been written; `true` if it has to be put on the list again.
-    pub(super) fn put_back(&self) -> bool {
-        !self.is_unwritten.swap(true, Ordering::SeqCst)
-    }
 }
 
 /// The parts that few consumers have, or few calls need.
@@ -239,13 +200,13 @@ impl ConsumerCredentials {
     pub fn keys(&self, now: UnixTime) -> impl Iterator<Item = (SecretAge, Key<'_>)> {
         let secrets = self.secrets(now).zip(self.states());
         secrets
-            .map(|((age, secret), states)| (age, kept(secret.expose(), Some(b""), &states.joined)))
+            .map(|((age, secret), states)| (age, key(secret.expose(), Some(b""), &states.joined)))
     }
 
     /// As [`Self::keys`], for the key that the service's description defines: the secret without `&`.
     pub fn keys_alone(&self, now: UnixTime) -> impl Iterator<Item = (SecretAge, Key<'_>)> {
         let secrets = self.secrets(now).zip(self.states());
-        secrets.map(|((age, secret), states)| (age, kept(secret.expose(), None, &states.alone)))
+        secrets.map(|((age, secret), states)| (age, key(secret.expose(), None, &states.alone)))
     }
 
     /// Notes a use; `true` if it has to be put on the list of those to write.
@@ -287,7 +248,7 @@ impl CacheEntry for ConsumerCredentials {
         &self.last_use
     }
 
-    fn succeed(&self, old: &Self) -> bool {
+    fn inherit_from(&self, old: &Self) -> bool {
         let rsa_public_key = |of: &Self| of.rare.as_ref()?.rsa_public_key.clone();
         self.key == old.key
             && self.secret == old.secret
@@ -344,10 +305,10 @@ impl AccessCredentials {
         ];
         let length = |parts: &[&[u8]]| parts.iter().map(|part| part.len()).sum::<usize>();
         // No store has a secret of four gigabytes; it would not verify.
-        let place = |parts| u32::try_from(length(parts)).unwrap_or(u32::MAX);
+        let end = |parts| u32::try_from(length(parts)).unwrap_or(u32::MAX);
         Self {
-            token_at: place(&parts[..1]),
-            user_at: place(&parts[..2]),
+            token_at: end(&parts[..1]),
+            user_at: end(&parts[..2]),
             text: Secret::from(parts.concat()),
             consumer,
             permissions,
@@ -357,10 +318,7 @@ impl AccessCredentials {
             states: KeyStates::default(),
             field_values: OnceLock::new(),
             previous_states: OnceLock::new(),
-            last_use: LastUse {
-                packed: AtomicU64::new(token.last_used_at.map_or(0, |time| time.0 << 8)),
-                is_unwritten: AtomicBool::new(false),
-            },
+            last_use: LastUse::written(token.last_used_at),
             stamp,
         }
     }
@@ -412,7 +370,7 @@ impl AccessCredentials {
                 SecretAge::Current => &self.states,
                 SecretAge::Previous => self.previous_states.get_or_init(Box::default),
             };
-            (age, kept(secret.expose(), Some(self.secret()), states))
+            (age, key(secret.expose(), Some(self.secret()), states))
         })
     }
 
@@ -446,11 +404,10 @@ impl CacheEntry for AccessCredentials {
         &self.last_use
     }
 
-    fn succeed(&self, old: &Self) -> bool {
+    fn inherit_from(&self, old: &Self) -> bool {
         // Each may know a use that the other does not: one from another process, one not written yet.
         for (one, other) in [(self, old), (old, self)] {
-            let used = other.last_use.packed.load(Ordering::SeqCst);
-            one.last_use.packed.fetch_max(used, Ordering::SeqCst);
+            one.last_use.learn_from(&other.last_use);
         }
         Arc::ptr_eq(&self.consumer, &old.consumer)
             && self.text == old.text
@@ -461,7 +418,7 @@ impl CacheEntry for AccessCredentials {
     }
 }
 
-const fn kept<'a>(
+const fn key<'a>(
     consumer_secret: &'a [u8],
     token_secret: Option<&'a [u8]>,
     states: &'a KeyStates,

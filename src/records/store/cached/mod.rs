@@ -6,6 +6,7 @@
 //! while the store fails.
 
 mod credentials;
+mod last_use;
 mod permissions;
 mod records;
 #[cfg(test)]
@@ -16,7 +17,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 pub use credentials::{
-    AccessCredentials, ConsumerCredentials, FieldValues, KeptAssertion, SecretAge,
+    AccessCredentials, CachedAssertion, ConsumerCredentials, FieldValues, SecretAge,
 };
 use permissions::PermissionLists;
 pub use records::Counts;
@@ -112,7 +113,7 @@ impl Cached {
         let read = |stamp: Stamp| async move {
             let found = self.store.consumer_from(name).await?;
             Ok(found.map(|(consumer, source)| {
-                let stamp = stamp.of(source);
+                let stamp = stamp.found_in(source);
                 let permissions = self.permissions.shared(&consumer.permissions);
                 ConsumerCredentials::new(consumer, permissions, stamp)
             }))
@@ -148,7 +149,7 @@ impl Cached {
             let Some((token, source)) = self.store.access_token_from(name).await? else {
                 return Ok(None);
             };
-            let stamp = stamp.of(source);
+            let stamp = stamp.found_in(source);
             let consumer = self.consumer(token.consumer.as_str().as_bytes()).await?;
             let permissions = self.permissions.shared(&token.permissions);
             Ok(consumer
@@ -238,8 +239,8 @@ impl Cached {
     }
 
     /// Notes that all changes up to `at` have been given to [`Self::forget`].
-    pub fn answered(&self, at: UnixTime) {
-        self.announced.answered(at);
+    pub fn feed_read_at(&self, at: UnixTime) {
+        self.announced.set_feed_read_at(at);
     }
 }
 

@@ -17,7 +17,7 @@ use std::{
 
 use moka::{future, policy::EvictionPolicy, sync};
 
-use super::{CacheSettings, credentials::LastUse};
+use super::{CacheSettings, last_use::LastUse};
 use crate::{
     base::{clock::UnixTime, hashed::Hashed},
     records::store::{Result, StoreError, port::Source},
@@ -56,7 +56,7 @@ pub(super) struct Announced {
     /// Everything read before this generation is out of date.
     everything: AtomicU64,
     /// The beginning of the last completed read of the feed, in seconds since 1970.
-    answered_at: AtomicU32,
+    feed_read_at: AtomicU32,
 }
 
 impl Announced {
@@ -71,8 +71,8 @@ impl Announced {
     }
 
     /// The feed was read to its end by a read that began at `at`.
-    pub(super) fn answered(&self, at: UnixTime) {
-        self.answered_at.store(in_32_bits(at), SeqCst);
+    pub(super) fn set_feed_read_at(&self, at: UnixTime) {
+        self.feed_read_at.store(in_32_bits(at), SeqCst);
     }
 
     fn is_unchanged_since(&self, stamp: &Stamp) -> bool {
@@ -117,7 +117,7 @@ impl Stamp {
     }
 
     /// Notes where the record was found.
-    pub(super) fn of(self, source: Source) -> Self {
+    pub(super) fn found_in(self, source: Source) -> Self {
         Self {
             is_external: source == Source::External,
             ..self
@@ -146,7 +146,7 @@ pub(super) trait CacheEntry: Send + Sync + 'static {
     fn last_use(&self) -> &LastUse;
     /// Takes over the state that `old`, the former entry of the same key, has gathered since; `true` if both are
     /// otherwise the same, so that `old` may stay.
-    fn succeed(&self, old: &Self) -> bool;
+    fn inherit_from(&self, old: &Self) -> bool;
 }
 
 /// The outcome of a read. It is used again only if the record is unknown, for `negative_ttl`.
@@ -212,7 +212,7 @@ impl<V: CacheEntry> RecordCache<V> {
     /// end of its feed. A revocation may have been missed since.
     fn is_within_stale_limit(&self, entry: &V, now: UnixTime) -> bool {
         let (span, stamp) = (self.settings.stale_if_error, entry.stamp());
-        !stamp.is_external && is_within(&self.announced.answered_at, span, now)
+        !stamp.is_external && is_within(&self.announced.feed_read_at, span, now)
             || is_within(&stamp.read_at, span, now)
     }
 
@@ -299,7 +299,7 @@ impl<V: CacheEntry> RecordCache<V> {
     /// Keeps what was read, or the old entry if it is the same: entries that depend on it need not be read again.
     fn keep(&self, new: V, old: Option<Arc<V>>, now: UnixTime) -> Arc<V> {
         if let Some(old) = old
-            && new.succeed(&old)
+            && new.inherit_from(&old)
         {
             // It is not inserted: a change may have removed it meanwhile.
             old.stamp().read_at.store(in_32_bits(now), SeqCst);

@@ -29,7 +29,7 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 
 use super::{
-    nonces::STATE,
+    keys::STATE,
     target::{RedisLogin, RedisNode, Sentinel, Target},
 };
 use crate::{
@@ -386,8 +386,8 @@ impl LinkState {
         let connection = &mut driven.0;
         // Reading a key shows that the data is loaded and, in a Cluster, which node has it. HELLO reports the role and
         // needs no permission.
-        let mut look = cmd("EXISTS");
-        let _: bool = look.arg(STATE).query_async(connection).await?;
+        let mut exists = cmd("EXISTS");
+        let _: bool = exists.arg(STATE).query_async(connection).await?;
         if !is_primary(&cmd("HELLO").query_async(connection).await?) {
             return Err(RedisFault::Replica(format!("{}:{}", node.0, node.1)));
         }

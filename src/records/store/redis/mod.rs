@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::StoreError;
 use crate::base::tls::TlsFileError;
 
+mod keys;
 mod link;
 mod nonces;
 mod probe;

@@ -8,6 +8,7 @@ use tokio::time::Sleep;
 
 use super::{
     OpenError,
+    keys::{STATE, nonce_key},
     link::{Link, RedisFault},
     probe,
     script::{Insert, read},
@@ -24,12 +25,6 @@ use crate::{
         },
     },
 };
-
-/// The key of the state of the server and of the window. All keys have its hash tag, so that one node of a Cluster
-/// has them all.
-pub(super) const STATE: &str = "cs:1:{store}:nonces";
-/// The beginning of a nonce's key; the digest of the nonce follows.
-const NONCE: &str = "cs:1:{store}:n:";
 
 /// Inserts by the script.
 struct RedisInserter {
@@ -51,7 +46,7 @@ impl Writer for RedisInserter {
         let waived = u8::from(last.on_lost == OnLost::Accept);
         let insert = Insert {
             keys: std::iter::once(STATE.as_bytes().to_vec())
-                .chain(nonces.iter().map(|nonce| key(nonce.digest)))
+                .chain(nonces.iter().map(|nonce| nonce_key(nonce.digest)))
                 .collect(),
             arguments: [
                 last.now.0.to_string(),
@@ -88,10 +83,6 @@ impl Writer for RedisInserter {
             lost: u64::try_from(lost).unwrap_or(0),
         })
     }
-}
-
-fn key(digest: [u8; 16]) -> Vec<u8> {
-    [NONCE.as_bytes(), &digest].concat()
 }
 
 /// Opens the shared window. `kept` is the store's note of the window that kept the nonces before.
@@ -180,7 +171,7 @@ pub async fn nonce_used(target: Target, nonce: NonceUse<'_>) -> Result<bool, Ope
 }
 
 async fn has_nonce(link: &Link, nonce: NonceUse<'_>) -> Result<bool> {
-    let mut look = cmd("EXISTS");
-    look.arg(key(nonce.digest()));
-    read(link.call(look).await?)
+    let mut exists = cmd("EXISTS");
+    exists.arg(nonce_key(nonce.digest()));
+    read(link.call(exists).await?)
 }

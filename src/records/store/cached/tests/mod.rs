@@ -103,7 +103,7 @@ impl Setup {
         self.clock.advance(seconds(by));
         if !self.store.fails() {
             let now = self.clock.now();
-            self.cached.answered(now);
+            self.cached.feed_read_at(now);
         }
     }
 

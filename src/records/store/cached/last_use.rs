@@ -1,0 +1,58 @@
+//! Last uses of consumers and tokens, until they are written to the store.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::base::clock::UnixTime;
+
+/// The last use of a consumer or a token, written with others in batches.
+#[derive(Debug, Default)]
+pub(super) struct LastUse {
+    /// The seconds since 1970, with the kind of use in the lowest byte; 0: no use.
+    packed: AtomicU64,
+    /// It has not been taken for writing yet.
+    is_unwritten: AtomicBool,
+}
+
+impl LastUse {
+    /// A use that the store knows, if there was one.
+    pub(super) fn written(at: Option<UnixTime>) -> Self {
+        Self {
+            packed: AtomicU64::new(at.map_or(0, |at| at.0 << 8)),
+            is_unwritten: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes over a use that only `other` knows.
+    pub(super) fn learn_from(&self, other: &Self) {
+        let packed = other.packed.load(Ordering::SeqCst);
+        self.packed.fetch_max(packed, Ordering::SeqCst);
+    }
+
+    /// Notes a use; `true` if it has to be put on the list of those to write. Only the first use in a second counts.
+    pub(super) fn note(&self, now: UnixTime, how: u8) -> bool {
+        // The first call that noted this second has put it on the list, or is about to.
+        if self.packed.load(Ordering::SeqCst) >> 8 >= now.0 {
+            return false;
+        }
+        let packed = now.0 << 8 | u64::from(how);
+        self.packed.fetch_max(packed, Ordering::SeqCst);
+        self.put_back()
+    }
+
+    /// Takes the use for writing. Clears the flag before it reads the time: a use in between is put on the list again.
+    pub(super) fn take(&self) -> Option<(UnixTime, u8)> {
+        self.is_unwritten.store(false, Ordering::SeqCst);
+        self.get()
+    }
+
+    pub(super) fn get(&self) -> Option<(UnixTime, u8)> {
+        let packed = self.packed.load(Ordering::SeqCst);
+        let [how, ..] = packed.to_le_bytes();
+        (packed > 0).then_some((UnixTime(packed >> 8), how))
+    }
+
+    /// Notes that it has not been written; `true` if it has to be put on the list again.
+    pub(super) fn put_back(&self) -> bool {
+        !self.is_unwritten.swap(true, Ordering::SeqCst)
+    }
+}
