@@ -23,10 +23,10 @@ use crate::{
     },
     run::{
         app::{
-            self, StartError,
+            self, StartError, api_loop,
             certificates::Certificate,
             inspect::{self, Severity},
-            live, own,
+            live, paths,
             services::{self, ServiceError},
             traces,
         },
@@ -346,7 +346,7 @@ async fn ask(
 /// Whether `serve` can make a file that does not exist.
 fn missing(key: &str, path: &Path) -> CheckResult {
     let file = path.display();
-    match inspect::can_create(path) {
+    match paths::can_create(path) {
         Ok(()) => Ok(format!("{file} is not there yet; serve makes it")),
         Err(error) => Err(CommandError::failed(format!(
             "{key}: {file}: serve cannot make it: {error}; make its directory if it is missing, writable {}",
@@ -403,8 +403,8 @@ fn api(config: &Config, _: &mut Vec<String>) -> CheckResult {
     };
     let address = params.address.to_string();
     block_on(async {
-        let own = own::check(config, &config.listeners()).await;
-        own.map_err(StartError::from)?;
+        let apart = api_loop::check(config, &config.listeners()).await;
+        apart.map_err(StartError::from)?;
         let Err(error) = inspect::reach_api(params).await else {
             return Ok(format!("{name} takes connections"));
         };

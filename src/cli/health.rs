@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::context::{CommandError, ConfigArgs, Output};
-use crate::{run::app::own, wire::address::ListenAddress};
+use crate::{run::app::api_loop, wire::address::ListenAddress};
 
 /// Asks the running process; exit code 0 if it is healthy, else 1.
 #[derive(Debug, clap::Args)]
@@ -45,7 +45,7 @@ fn ask(address: &ListenAddress, page: &str) -> std::io::Result<(u16, String)> {
     match address {
         ListenAddress::Tcp(address) => {
             // A wildcard address is reached by loopback.
-            let address = SocketAddr::new(own::reached(address.ip()), address.port());
+            let address = SocketAddr::new(api_loop::reached(address.ip()), address.port());
             let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
             stream.set_read_timeout(Some(TIMEOUT))?;
             exchange(stream, &line, &address.to_string(), "")

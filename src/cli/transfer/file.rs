@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-use crate::{cli::context::CommandError, run::app::own::directory};
+use crate::{cli::context::CommandError, run::app::paths::directory};
 
 /// Checks that `path` may be written, before the work is done for nothing. Only a file is ever replaced.
 pub(super) fn check(path: &Path, force: bool) -> Result<(), CommandError> {

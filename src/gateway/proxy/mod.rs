@@ -82,7 +82,7 @@ pub struct Shared {
     pub previous_secrets: PreviousSecrets,
     /// The phase of the process.
     pub phase: watch::Receiver<Phase>,
-    /// Whether the phase is [`Phase::Leaving`] or a later one; cheaper to read, and set first.
+    /// Whether the phase is [`Phase::DecidingLast`] or a later one; cheaper to read, and set first.
     pub is_leaving: AtomicBool,
 }
 
@@ -92,13 +92,13 @@ pub enum Phase {
     /// It serves.
     Serving,
     /// It serves but is not ready, so that a load balancer notices.
-    Announced,
+    NotReady,
     /// It accepts no more connections and finishes what it has.
     Draining,
     /// It takes no more requests; those that came are decided.
-    Leaving,
+    DecidingLast,
     /// It decides nothing any more, and gives up what another process needs; responses and tunnels go on.
-    Left,
+    HandedOver,
     /// It drops what is left.
     Ended,
 }
@@ -177,7 +177,7 @@ impl Worker {
         let mut left = pin!(async {
             let mut phase = self.shared.phase.clone();
             // An error means that the process is gone.
-            let _ = phase.wait_for(|phase| *phase >= Phase::Left).await;
+            let _ = phase.wait_for(|phase| *phase >= Phase::HandedOver).await;
         });
         poll_fn(|context| match decision.as_mut().poll(context) {
             Poll::Pending => left.as_mut().poll(context).map(|()| Err(Failure::Ending)),

@@ -121,7 +121,7 @@ impl Admin {
         }
         let is_jwk_set = path == "/jwks.json" && !self.is_probe;
         // From here on the store may be another process's.
-        if !is_open && *self.shared.phase.borrow() >= Phase::Leaving {
+        if !is_open && *self.shared.phase.borrow() >= Phase::DecidingLast {
             return Ok(text(503, "this process is ending\n"));
         }
         match path {

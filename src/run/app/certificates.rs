@@ -141,7 +141,7 @@ pub(super) struct Dates {
 
 impl Dates {
     /// Notes the conditions of the certificates that are `shown` at `now`, and logs each of [`WARN_DAYS`] once when it is passed.
-    pub(super) fn look(&mut self, shown: &[Certificate], now: UnixTime, conditions: &Conditions) {
+    pub(super) fn note(&mut self, shown: &[Certificate], now: UnixTime, conditions: &Conditions) {
         let (mut expired, mut expiring, mut passed) = (Vec::new(), Vec::new(), Vec::new());
         for one in shown {
             let (key, path, end) = (one.key, one.path.display(), one.not_after);
@@ -243,7 +243,7 @@ mod tests {
         let (mut dates, shown) = (Dates::default(), [certificate(-1, 31)]);
         let mut look = |day: u64, second: u64| {
             let now = UnixTime(NOW.0 + day * DAY + second);
-            let lines = logged(|| dates.look(&shown, now, &conditions));
+            let lines = logged(|| dates.note(&shown, now, &conditions));
             let marks = lines.iter().filter(|line| line.contains("ends soon"));
             assert!(lines.iter().all(|line| line.contains("WARN")), "{lines:?}");
             (
@@ -270,12 +270,12 @@ mod tests {
         // A start in the last days logs the mark that was passed last, and so does a new certificate that ends soon.
         let mut dates = Dates::default();
         for (until, count) in [(20, 1), (20, 0), (5, 1), (5, 0), (6, 1)] {
-            let lines = logged(|| dates.look(&[certificate(-1, until)], NOW, &conditions));
+            let lines = logged(|| dates.note(&[certificate(-1, until)], NOW, &conditions));
             let text = format!("days_left={until} ");
             let found = lines.iter().filter(|line| line.contains(&text)).count();
             assert_eq!(found, count, "{until} days");
         }
-        dates.look(&[certificate(-9, -1)], NOW, &conditions);
+        dates.note(&[certificate(-9, -1)], NOW, &conditions);
         assert!(conditions.lasts(Condition::CertificateExpired));
         assert!(!conditions.lasts(Condition::CertificateExpiring));
     }

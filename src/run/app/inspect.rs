@@ -15,7 +15,6 @@ use std::{
 };
 
 use rustix::{
-    fs::{Access, access},
     io::Errno,
     process::{Resource, getrlimit},
 };
@@ -23,7 +22,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use socket2::{Domain, Protocol, Socket, Type};
 use webpki::EndEntityCert;
 
-use super::{StartError, certificates::Certificate, own::directory};
+use super::{StartError, certificates::Certificate, paths::can_create};
 use crate::{
     request::{
         forward::{
@@ -258,16 +257,4 @@ fn unix_socket(path: &Path) -> io::Result<()> {
         Ok(_) => Err(io::Error::other("there is something else, not a socket")),
         Err(_) => can_create(path),
     }
-}
-
-/// Whether a file can be created there.
-///
-/// # Errors
-/// The system's, about the directory.
-pub fn can_create(path: &Path) -> io::Result<()> {
-    let directory = directory(path);
-    if !directory.metadata()?.is_dir() {
-        return Err(io::ErrorKind::NotADirectory.into());
-    }
-    Ok(access(directory, Access::WRITE_OK | Access::EXEC_OK)?)
 }

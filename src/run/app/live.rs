@@ -424,7 +424,7 @@ fn forward_params(
         identity,
         forward_authorization: config.identity.forward_authorization,
         cookies: [cookies.session, cookies.login, COOKIE, SECURE_COOKIE],
-        hop: field_value(&services.hop),
+        hop: field_value(&services.instance_id),
         response_timeout: upstream.response_timeout,
         tunnel_timeout: config.limits.tunnel_timeout,
     }

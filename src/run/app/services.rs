@@ -7,7 +7,11 @@ use sd_notify::NotifyState;
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
-use super::{certificates::Certificate, inspect::can_create, manager, own::resolved, watch};
+use super::{
+    certificates::Certificate,
+    manager,
+    paths::{can_create, resolved},
+};
 use crate::{
     base::{
         clock::{Clock, UnixTime},
@@ -140,7 +144,7 @@ pub struct Services {
     /// Tells the time.
     pub clock: Clock,
     /// The name of this process in the requests it forwards: random, and the same until the process ends.
-    pub hop: Arc<str>,
+    pub instance_id: Arc<str>,
     /// Consumers, users and tokens.
     pub store: Arc<Store>,
     /// Credentials ready for use.
@@ -388,9 +392,9 @@ pub async fn open(
     });
     let certificates = Arc::<ArcSwap<_>>::default();
     let rejections = Arc::new(Rejections::new(clock.clone()));
-    let services = Services {
+    Ok(Services {
         clock,
-        hop: random::identifier()?.into(),
+        instance_id: random::identifier()?.into(),
         store,
         credentials,
         feed,
@@ -403,9 +407,7 @@ pub async fn open(
         charts: Arc::default(),
         certificates,
         readiness,
-    };
-    watch::watch(&services);
-    Ok(services)
+    })
 }
 
 /// The store to serve from. What a query for credentials of an existing system runs must not reach it: the role is

@@ -219,7 +219,7 @@ async fn run(
 /// Ready once no request of the worker is left that may use nonces or the store.
 async fn left(worker: &Worker, shared: &Shared) {
     let mut phase = shared.phase.clone();
-    let _ = phase.wait_for(|phase| *phase >= Phase::Leaving).await;
+    let _ = phase.wait_for(|phase| *phase >= Phase::DecidingLast).await;
     while !worker.has_left() {
         sleep(LOOK_EVERY).await;
     }

@@ -3,21 +3,19 @@
 //! Each request would come back as another one, thousands of times over; on the admin listener, strangers would reach
 //! metrics. A loop that cannot be seen here, such as one through another proxy, ends with 508 at the first return.
 
-use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
-    path::{Path, PathBuf},
-};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use thiserror::Error;
 use tokio::time::timeout;
 
+use super::paths::resolved;
 use crate::{
     request::forward::settings::ApiUrl, run::config::Config, wire::address::ListenAddress,
     wire::outbound,
 };
 
-/// A listener and its key.
-pub type OwnListener = (&'static str, ListenAddress);
+/// The address of a listener, and its key.
+pub type BoundAddress = (&'static str, ListenAddress);
 
 /// `upstream.api_url` leads to a listener of this process.
 #[derive(Debug, Error)]
@@ -31,7 +29,7 @@ pub struct ApiIsOurs {
 }
 
 /// Checks that the API is not one of `listeners`. A name that does not resolve now passes: the API may start later.
-pub async fn check(config: &Config, listeners: &[OwnListener]) -> Result<(), ApiIsOurs> {
+pub async fn check(config: &Config, listeners: &[BoundAddress]) -> Result<(), ApiIsOurs> {
     let Some(url) = &config.upstream.api_url else {
         return Ok(());
     };
@@ -103,22 +101,6 @@ fn is_local(ip: IpAddr) -> bool {
     ip.is_loopback() || source.is_ok_and(|source| source.ip() == ip)
 }
 
-/// The path with links and dots resolved, as far as it exists.
-pub(super) fn resolved(path: &Path) -> PathBuf {
-    let whole = path.canonicalize();
-    let in_directory = || Some(directory(path).canonicalize().ok()?.join(path.file_name()?));
-    let found = whole.ok().or_else(in_directory);
-    found.unwrap_or_else(|| path.to_owned())
-}
-
-/// The directory of a file.
-pub fn directory(path: &Path) -> &Path {
-    match path.parent() {
-        Some(directory) if !directory.as_os_str().is_empty() => directory,
-        _ => Path::new("."),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,20 +129,5 @@ mod tests {
             let (to, at) = (address.parse().unwrap(), listener.parse().unwrap());
             assert_eq!(leads_to(to, at), leads, "{address} {listener}");
         }
-    }
-
-    #[test]
-    fn a_path_is_compared_behind_links_and_dots() {
-        let directory = tempfile::tempdir().unwrap();
-        let at = |name: &str| directory.path().join(name);
-        std::fs::create_dir(at("inner")).unwrap();
-        std::os::unix::fs::symlink(directory.path(), at("link")).unwrap();
-        let plain = resolved(&at("a.sock"));
-        assert_eq!(resolved(&at("inner/../a.sock")), plain);
-        assert_eq!(resolved(&at("link/./a.sock")), plain);
-        std::fs::write(at("a.sock"), "").unwrap();
-        std::os::unix::fs::symlink(at("a.sock"), at("b.sock")).unwrap();
-        assert_eq!(resolved(&at("b.sock")), plain);
-        assert_ne!(resolved(&at("c.sock")), plain);
     }
 }

@@ -1,0 +1,107 @@
+//! Why the program cannot start.
+
+use std::io;
+
+use rustix::io::Errno;
+use thiserror::Error;
+
+use super::{
+    api_loop::ApiIsOurs, services::ServiceError, sockets::SocketError, traces::TracesError,
+};
+use crate::{
+    base::{language::PageFileError, tls::TlsFileError},
+    operator::admin::tokens::TokenFileError,
+    wire::server::tls::TlsError,
+};
+
+/// Why the program cannot start; each names the key at fault and the fix.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// A service.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+    /// The files of TLS, on the public listener or to the API.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The keys that sign JWTs.
+    #[error("identity.assertion.key_files: {0}")]
+    Keys(#[from] TlsFileError),
+    /// The files of the pages.
+    #[error(transparent)]
+    Theme(#[from] PageFileError),
+    /// The files of the admin tokens.
+    #[error(transparent)]
+    AdminToken(#[from] TokenFileError),
+    /// The sockets that the service manager passes.
+    #[error(transparent)]
+    Sockets(#[from] SocketError),
+    /// The export of traces.
+    #[error(transparent)]
+    Traces(#[from] TracesError),
+    /// The API is a listener of this process.
+    #[error(transparent)]
+    ApiLoop(#[from] ApiIsOurs),
+    /// A certificate that is valid at no time, or that would replace a valid one.
+    #[error("{0}")]
+    Certificate(String),
+    /// An address.
+    #[error("{key}: cannot listen on {address}: {source}; {fix}")]
+    Listen {
+        /// The configuration's key.
+        key: &'static str,
+        /// The address.
+        address: String,
+        /// The error of the system.
+        #[source]
+        source: io::Error,
+        /// The fix.
+        fix: &'static str,
+    },
+    /// The runtime or a thread.
+    #[error("cannot start: {0}")]
+    System(#[source] io::Error),
+}
+
+impl StartError {
+    pub(super) fn listen(key: &'static str, address: impl ToString, source: io::Error) -> Self {
+        let fix = match source.kind() {
+            io::ErrorKind::AddrInUse => "stop what listens there, or set another address",
+            io::ErrorKind::PermissionDenied => {
+                "ports below 1024 need a right of their own: set another port"
+            }
+            _ if source.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
+                "each worker needs a descriptor for each address: raise the limit (LimitNOFILE, ulimit -n), or set \
+                 listen.workers lower"
+            }
+            io::ErrorKind::AddrNotAvailable => "this machine does not have the address",
+            _ => "check the address",
+        };
+        Self::Listen {
+            key,
+            address: address.to_string(),
+            source,
+            fix,
+        }
+    }
+
+    /// Whether the configuration is at fault, rather than its environment.
+    #[must_use]
+    pub const fn is_configuration(&self) -> bool {
+        matches!(
+            self,
+            Self::Tls(_)
+                | Self::Keys(_)
+                | Self::Theme(_)
+                | Self::AdminToken(_)
+                | Self::ApiLoop(_)
+                | Self::Sockets(_)
+                | Self::Traces(TracesError::Tls(_) | TracesError::Exporter(_))
+                | Self::Certificate(_)
+                | Self::Service(
+                    ServiceError::Key { .. }
+                        | ServiceError::OneFile { .. }
+                        | ServiceError::NoSharedNonces,
+                )
+        )
+    }
+}
