@@ -13,7 +13,7 @@ use std::{
 
 use countersign::{
     base::clock::UnixTime,
-    records::nonce::{Insertion, LocalWindow, NonceUse, OnLost, Params},
+    records::nonce::{Insertion, LocalWindow, NonceUse, OnLost, WindowParams},
 };
 use criterion::{BatchSize, Criterion};
 
@@ -23,7 +23,7 @@ const ENTRIES: u64 = 10_000_000;
 
 /// Opens a window for many entries.
 fn window(path: Option<&Path>) -> LocalWindow {
-    let params = Params {
+    let params = WindowParams {
         path: path.map(Into::into),
         window: WINDOW,
         max_entries: 50_000_000,

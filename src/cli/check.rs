@@ -288,7 +288,7 @@ fn lookup(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     let findings = block_on(lookup.check())?.map_err(ServiceError::from)?;
     let findings = findings.iter();
     warnings.extend(findings.map(|finding| format!("store.lookup.url: {finding}")));
-    Ok(format!("{} answers", lookup.place()))
+    Ok(format!("{} answers", lookup.location()))
 }
 
 /// Asks a store that is open: its settings, whether there is a consumer, and whether its secrets are under the first key.

@@ -299,7 +299,7 @@ async fn import(context: &Context, list: ImportList) -> Result<Import, CommandEr
         return Ok(store.import(list).await?);
     }
     let directory = tempfile::tempdir()?;
-    let store = store::open_store(store::Params {
+    let store = store::open_store(store::StoreParams {
         backend: Backend::Sqlite(directory.path().join("store")),
         keys: Vec::new(),
         opening: Opening::Serve,

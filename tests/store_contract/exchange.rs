@@ -5,9 +5,9 @@ use std::sync::Arc;
 use countersign::records::store::{
     Store,
     port::{
-        Decision, Exchange,
+        ConsentDecision,
         Exchanged::{self, Denied, Expired, Undecided, Unknown, Used, WrongVerifier},
-        MAX_WRONG_VERIFIERS,
+        MAX_WRONG_VERIFIERS, TokenExchange,
     },
     record::{AccessToken, RequestTokenState},
 };
@@ -20,18 +20,18 @@ use crate::{
     suite::Backend,
 };
 
-fn wrong(token: &str) -> Exchange {
-    Exchange {
+fn wrong(token: &str) -> TokenExchange {
+    TokenExchange {
         verifier: "the verifies".into(),
         ..exchange(token, "c")
     }
 }
 
-async fn outcome(store: &Arc<Store>, exchange: Exchange) -> Exchanged {
+async fn outcome(store: &Arc<Store>, exchange: TokenExchange) -> Exchanged {
     store.exchange(exchange).await.unwrap()
 }
 
-async fn succeeds(store: &Arc<Store>, exchange: Exchange) -> bool {
+async fn succeeds(store: &Arc<Store>, exchange: TokenExchange) -> bool {
     let outcome = outcome(store, exchange).await;
     matches!(outcome, Exchanged::Exchanged { .. })
 }
@@ -66,7 +66,7 @@ pub(crate) async fn gives_one_access_token<B: Backend>() {
         Some(expected)
     );
     assert_eq!(state(&store, "r").await, RequestTokenState::Exchanged);
-    let again = Exchange {
+    let again = TokenExchange {
         access_token: "second".to_owned(),
         ..exchange("r", "c")
     };
@@ -90,10 +90,10 @@ pub(crate) async fn answers_in_the_order_of_the_port<B: Backend>() {
     for token in ["issued", "denied"] {
         ask(&store, token).await;
     }
-    decide_as(&store, "denied", &user, Decision::Deny, NOW)
+    decide_as(&store, "denied", &user, ConsentDecision::Deny, NOW)
         .await
         .unwrap();
-    let late = |token: &str, seconds| Exchange {
+    let late = |token: &str, seconds| TokenExchange {
         now: later(seconds),
         ..wrong(token)
     };
@@ -118,7 +118,7 @@ pub(crate) async fn answers_in_the_order_of_the_port<B: Backend>() {
     // Another consumer's token is unknown, whatever its state.
     store.add_consumer(consumer("d")).await.unwrap();
     for token in ["r", "issued", "denied"] {
-        let foreign = Exchange {
+        let foreign = TokenExchange {
             consumer: id("d"),
             ..late(token, 5000)
         };
@@ -146,7 +146,7 @@ pub(crate) async fn four_wrong_verifiers_do_not<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
     authorize(&store, allow()).await;
     for verifier in ["", "the verifie", "the verifier ", "THE VERIFIER"] {
-        let exchange = Exchange {
+        let exchange = TokenExchange {
             verifier: verifier.into(),
             ..exchange("r", "c")
         };
@@ -163,7 +163,7 @@ pub(crate) async fn is_bound_to_its_consumer<B: Backend>() {
         for _ in 0..=MAX_WRONG_VERIFIERS {
             // Another consumer's right verifier does not exchange it either, and its wrong ones do not void it.
             assert_eq!(outcome(&store, exchange(token, "d")).await, Unknown);
-            let wrong = Exchange {
+            let wrong = TokenExchange {
                 consumer: id("d"),
                 ..wrong(token)
             };
@@ -174,7 +174,7 @@ pub(crate) async fn is_bound_to_its_consumer<B: Backend>() {
 }
 
 /// Exchanges at once over two handles; returns the outcome of each.
-async fn race<B: Backend>(backend: &B, exchanges: Vec<Exchange>) -> Vec<Exchanged> {
+async fn race<B: Backend>(backend: &B, exchanges: Vec<TokenExchange>) -> Vec<Exchanged> {
     let stores = [backend.open().await, backend.open().await];
     let tasks: Vec<_> = exchanges
         .into_iter()
@@ -190,7 +190,7 @@ async fn race<B: Backend>(backend: &B, exchanges: Vec<Exchange>) -> Vec<Exchange
     outcomes
 }
 
-async fn assert_one_succeeds<B: Backend>(backend: &B, exchanges: Vec<Exchange>) {
+async fn assert_one_succeeds<B: Backend>(backend: &B, exchanges: Vec<TokenExchange>) {
     let count = exchanges.len();
     let outcomes = race(backend, exchanges).await;
     let given: Vec<_> = outcomes
@@ -215,7 +215,7 @@ pub(crate) async fn of_racing_exchanges_one_succeeds<B: Backend>() {
     let backend = B::fresh().await;
     authorize(&backend.open().await, allow()).await;
     let exchanges = (0..100)
-        .map(|number| Exchange {
+        .map(|number| TokenExchange {
             access_token: format!("a{number}"),
             ..exchange("r", "c")
         })
@@ -229,7 +229,7 @@ pub(crate) async fn of_racing_exchanges_by_both_tokens_one_succeeds<B: Backend>(
     let exchanges = (0..100)
         .map(|number| {
             let token = if number % 3 == 0 { "redirect" } else { "r" };
-            Exchange {
+            TokenExchange {
                 access_token: format!("a{number}"),
                 ..exchange(token, "c")
             }
@@ -276,7 +276,7 @@ pub(crate) async fn ends_with_its_user<B: Backend>() {
     assert!(store.remove_user(&user, NOW, None).await.unwrap());
     assert_eq!(outcome(&store, exchange("removed", "c")).await, Unknown);
     // Unknown comes before expired.
-    let late = Exchange {
+    let late = TokenExchange {
         now: later(5000),
         ..exchange("removed", "c")
     };

@@ -2,7 +2,7 @@
 
 use countersign::base::clock::UnixTime;
 use countersign::records::store::{
-    port::{Decided, Decision, Issued},
+    port::{ConsentDecision, Decided, Issued},
     record::{Callback, Consumer, RequestToken, RequestTokenState},
 };
 
@@ -57,7 +57,7 @@ pub(crate) async fn has_a_limit_for_the_open_ones_of_a_consumer<B: Backend>() {
     store.exchange(exchange("r", "c")).await.unwrap();
     assert_eq!(issue("d", "c", later(2)).await, Issued::Issued);
     assert_eq!(issue("e", "c", later(2)).await, Issued::TooManyOpen);
-    let denied = decide_as(&store, "a", &user, Decision::Deny, later(2)).await;
+    let denied = decide_as(&store, "a", &user, ConsentDecision::Deny, later(2)).await;
     assert_eq!(denied.unwrap(), Decided::Recorded);
     assert_eq!(issue("e", "c", later(2)).await, Issued::Issued);
     // Neither does one that has ended count.
@@ -87,7 +87,7 @@ pub(crate) async fn finds_it_by_the_token_of_its_redirect<B: Backend>() {
     // The browser's step uses the identifier alone.
     let user = id("u");
     assert_eq!(
-        decide_as(&store, "redirect", &user, Decision::Deny, NOW)
+        decide_as(&store, "redirect", &user, ConsentDecision::Deny, NOW)
             .await
             .unwrap(),
         Decided::Unknown
@@ -113,9 +113,12 @@ pub(crate) async fn records_one_decision<B: Backend>() {
             .await
             .unwrap()
     };
-    assert_eq!(decide("s", Decision::Deny).await, Decided::Recorded);
+    assert_eq!(decide("s", ConsentDecision::Deny).await, Decided::Recorded);
     assert_eq!(decide("s", allow()).await, Decided::AlreadyDecided);
-    assert_eq!(decide("r", Decision::Deny).await, Decided::AlreadyDecided);
+    assert_eq!(
+        decide("r", ConsentDecision::Deny).await,
+        Decided::AlreadyDecided
+    );
     assert_eq!(decide("r", allow()).await, Decided::AlreadyDecided);
     let denied = store.request_token("s").await.unwrap().unwrap();
     assert_eq!(denied.state, RequestTokenState::Denied);
@@ -132,7 +135,7 @@ pub(crate) async fn an_expired_token_is_not_decided<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
     ask(&store, "r").await;
     let user = id("u");
-    for decision in [allow(), Decision::Deny] {
+    for decision in [allow(), ConsentDecision::Deny] {
         assert_eq!(
             decide_as(&store, "r", &user, decision, later(600))
                 .await
@@ -180,7 +183,7 @@ pub(crate) async fn refuses_decisions_for_what_is_gone_or_disabled<B: Backend>()
 pub(crate) async fn counts_the_lifetime_anew<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
     ask(&store, "r").await;
-    let shorter = Decision::Allow {
+    let shorter = ConsentDecision::Allow {
         verifier: VERIFIER.into(),
         redirect_token: None,
         expires_at: later(60),
@@ -201,8 +204,8 @@ pub(crate) async fn of_racing_decisions_one_is_recorded<B: Backend>() {
             let store = stores[number % 2].clone();
             tokio::spawn(async move {
                 let decision = match number % 3 {
-                    0 => Decision::Deny,
-                    _ => Decision::Allow {
+                    0 => ConsentDecision::Deny,
+                    _ => ConsentDecision::Allow {
                         verifier: format!("verifier {number}").into(),
                         redirect_token: Some(format!("redirect {number}")),
                         expires_at: later(1200),

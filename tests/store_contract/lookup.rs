@@ -5,9 +5,9 @@ use std::{path::PathBuf, sync::Arc};
 use countersign::{
     base::{names::ConsumerKey, secret::Secret},
     records::store::{
-        Backend, Opening, Params, Store, StoreError, open_store,
+        Backend, Opening, Store, StoreError, StoreParams, open_store,
         port::Change,
-        postgres::{Lookup, LookupError, LookupParams, Url},
+        postgres::{Lookup, LookupError, LookupParams, PostgresUrl},
     },
 };
 use tempfile::TempDir;
@@ -91,7 +91,7 @@ impl Legacy {
     ) -> Arc<Lookup> {
         let url = self.url.replace("postgres@", &format!("{}@", self.reader));
         let params = LookupParams {
-            url: Url::parse(&url).unwrap(),
+            url: PostgresUrl::parse(&url).unwrap(),
             consumer_sql: consumer_sql.map(str::to_owned),
             token_sql: token_sql.map(str::to_owned),
         };
@@ -103,7 +103,7 @@ impl Legacy {
     }
 
     fn on_postgres(&self) -> Backend {
-        Backend::Postgres(Box::new(Url::parse(&self.url).unwrap()))
+        Backend::Postgres(Box::new(PostgresUrl::parse(&self.url).unwrap()))
     }
 
     fn on_sqlite(&self) -> Backend {
@@ -111,7 +111,7 @@ impl Legacy {
     }
 
     fn serve_from(&self, backend: Backend) -> Arc<Store> {
-        open_store(Params {
+        open_store(StoreParams {
             backend,
             keys: Vec::new(),
             opening: Opening::Serve,
@@ -157,7 +157,7 @@ async fn the_role_and_the_queries_of_the_document_are_enough() {
     drop(legacy.serve_from(legacy.on_postgres()));
     let lookup = legacy.lookup_of(consumer, token, Opening::Serve);
     assert_eq!(lookup.check().await.unwrap(), Vec::<String>::new());
-    let store = open_store(Params {
+    let store = open_store(StoreParams {
         backend: legacy.on_sqlite(),
         keys: Vec::new(),
         opening: Opening::Serve,
@@ -295,7 +295,7 @@ async fn a_credential_has_one_spelling_whatever_the_database_compares() {
     for (consumer_sql, token_sql) in &queries {
         let lookup = legacy.lookup_of(Some(consumer_sql), Some(token_sql), Opening::Serve);
         lookup.check().await.unwrap();
-        let store = open_store(Params {
+        let store = open_store(StoreParams {
             backend: legacy.on_sqlite(),
             keys: Vec::new(),
             opening: Opening::Serve,

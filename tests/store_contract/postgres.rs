@@ -9,9 +9,10 @@ use std::{
 
 use countersign::records::nonce::{Insertion, OnLost};
 use countersign::records::store::{
-    Backend as Engine, OpenError, OpenProblem, Opening, Params, Store, StoreError, open_store,
+    Backend as Engine, OpenProblem, Opening, Store, StoreError, StoreOpenError, StoreParams,
+    open_store,
     port::{Added, Admitted, VerifiedPassword},
-    postgres::Url,
+    postgres::PostgresUrl,
     record::{OutsideUser, Session},
     seal::SealKey,
 };
@@ -54,7 +55,7 @@ impl<const SEALED: bool> Backend for Postgres<SEALED> {
     }
 
     fn engine(&self) -> Engine {
-        Engine::Postgres(Box::new(Url::parse(&self.url).unwrap()))
+        Engine::Postgres(Box::new(PostgresUrl::parse(&self.url).unwrap()))
     }
 
     async fn open(&self) -> Arc<Store> {
@@ -64,9 +65,9 @@ impl<const SEALED: bool> Backend for Postgres<SEALED> {
     }
 }
 
-fn open(url: &str, key: Option<SealKey>, opening: Opening) -> Result<Arc<Store>, OpenError> {
-    open_store(Params {
-        backend: Engine::Postgres(Box::new(Url::parse(url).unwrap())),
+fn open(url: &str, key: Option<SealKey>, opening: Opening) -> Result<Arc<Store>, StoreOpenError> {
+    open_store(StoreParams {
+        backend: Engine::Postgres(Box::new(PostgresUrl::parse(url).unwrap())),
         keys: key.into_iter().collect(),
         opening,
         external: None,

@@ -16,7 +16,7 @@ use countersign::{
     base::{clock::UnixTime, names::UserId, secret::Secret},
     records::store::{
         Store, StoreError,
-        port::{Added, Decided, Decision, Exchange, Updated, VerifiedPassword},
+        port::{Added, ConsentDecision, Decided, TokenExchange, Updated, VerifiedPassword},
         record::{
             AccessToken, BodyHash, Callback, Consumer, Dialect, RequestToken, RequestTokenState,
             Session, User,
@@ -160,8 +160,8 @@ pub(crate) fn id<T: FromStr<Err: Debug>>(text: &str) -> T {
 }
 
 /// [`allow`] with another token on the redirect.
-pub(crate) fn with_redirect_token() -> Decision {
-    Decision::Allow {
+pub(crate) fn with_redirect_token() -> ConsentDecision {
+    ConsentDecision::Allow {
         verifier: VERIFIER.into(),
         redirect_token: Some("redirect".to_owned()),
         expires_at: later(1200),
@@ -171,8 +171,8 @@ pub(crate) fn with_redirect_token() -> Decision {
 /// The verifier that [`allow`] sets.
 pub(crate) const VERIFIER: &str = "the verifier";
 
-pub(crate) fn allow() -> Decision {
-    Decision::Allow {
+pub(crate) fn allow() -> ConsentDecision {
+    ConsentDecision::Allow {
         verifier: VERIFIER.into(),
         redirect_token: None,
         expires_at: later(1200),
@@ -180,8 +180,8 @@ pub(crate) fn allow() -> Decision {
 }
 
 /// An exchange that is right in everything; the access token is named after the request token.
-pub(crate) fn exchange(token: &str, consumer: &str) -> Exchange {
-    Exchange {
+pub(crate) fn exchange(token: &str, consumer: &str) -> TokenExchange {
+    TokenExchange {
         token: token.to_owned(),
         consumer: consumer.parse().unwrap(),
         verifier: VERIFIER.into(),
@@ -230,7 +230,7 @@ pub(crate) async fn populate(store: &Arc<Store>) {
 }
 
 /// As [`populate`], and a request token `r` of `c` that `u` has authorized with `decision`.
-pub(crate) async fn authorize(store: &Arc<Store>, decision: Decision) {
+pub(crate) async fn authorize(store: &Arc<Store>, decision: ConsentDecision) {
     populate(store).await;
     store
         .issue_request_token(request_token("r", "c"), 9)
@@ -282,7 +282,7 @@ pub(crate) async fn decide_as(
     store: &Arc<Store>,
     token: &str,
     user: &UserId,
-    decision: Decision,
+    decision: ConsentDecision,
     now: UnixTime,
 ) -> Result<Decided, StoreError> {
     static SESSIONS: AtomicU32 = AtomicU32::new(0);

@@ -18,8 +18,8 @@ use countersign::{
             OnLost,
         },
         store::{
-            port::NoncesKept,
-            redis::{OpenError, Target, check_nonces},
+            port::NonceLocation,
+            redis::{RedisOpenError, RedisUrl, check_nonces},
         },
     },
 };
@@ -30,7 +30,7 @@ use crate::{
     shared_nonces::{Replica, recovered, today},
 };
 
-async fn open(url: &str) -> Result<Replica, OpenError> {
+async fn open(url: &str) -> Result<Replica, RedisOpenError> {
     Replica::in_redis(url, OnLost::Accept).await
 }
 
@@ -151,7 +151,10 @@ async fn logs_in_with_a_password_or_as_a_user_and_keeps_to_its_database() {
     }
     for login in ["", ":wr0ng@", "app:s3cret@"] {
         let error = open(&at(login, "")).await.err().unwrap();
-        assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
+        assert!(
+            matches!(error, RedisOpenError::Unreachable { .. }),
+            "{error}"
+        );
         let text = format!("{error} {error:?}");
         assert!(
             !text.contains("s3cret") && !text.contains("wr0ng"),
@@ -159,7 +162,7 @@ async fn logs_in_with_a_password_or_as_a_user_and_keeps_to_its_database() {
         );
     }
     // This user may not read settings; the check reports that.
-    let findings = check_nonces(Target::parse(&as_user).unwrap())
+    let findings = check_nonces(RedisUrl::parse(&as_user).unwrap())
         .await
         .unwrap();
     assert!(findings[0].contains("does not let"), "{findings:?}");
@@ -186,7 +189,7 @@ async fn speaks_tls_to_a_server_that_it_can_trust() {
         assert!(causes(&error).contains("certificate"), "{error:?}");
     }
     let error = open(&trusting("no certificate")).await.err().unwrap();
-    assert!(matches!(error, OpenError::Tls(_)), "{error}");
+    assert!(matches!(error, RedisOpenError::Tls(_)), "{error}");
     // Without TLS there is no response.
     let plain = format!("redis://127.0.0.1:{}", server.port);
     assert!(open(&plain).await.is_err());
@@ -319,7 +322,7 @@ async fn leaves_a_primary_that_the_sentinels_replaced_although_it_goes_on() {
     }
     assert!(former.ask(&["role"]).starts_with("master"));
     // Another process that starts now gets the next one as well, and neither accepts what the former one may have.
-    let other = Replica::after(&url, OnLost::Refuse, NoncesKept::Elsewhere).await;
+    let other = Replica::after(&url, OnLost::Refuse, NonceLocation::Elsewhere).await;
     assert_eq!(other.unwrap().inserted(now, now + 300, "used").await, Lost);
 }
 
@@ -409,7 +412,7 @@ fn move_slot(nodes: &[RedisServer], from: &RedisServer, to: &RedisServer) {
 async fn warns_of_settings_that_lose_nonces() {
     let server = RedisServer::start();
     let findings = async || {
-        let target = Target::parse(&server.url()).unwrap();
+        let target = RedisUrl::parse(&server.url()).unwrap();
         check_nonces(target).await.unwrap()
     };
     let warns = async |word: &str| {
@@ -440,10 +443,10 @@ async fn a_redis_that_may_evict_nonces_is_rejected_whatever_its_user_may_read() 
     assert_eq!(window.inserted(now, now, "a").await, Fresh);
     for policy in ["allkeys-lru", "volatile-ttl"] {
         server.ask(&["config", "set", "maxmemory-policy", policy]);
-        let checked = check_nonces(Target::parse(&url).unwrap()).await.err();
+        let checked = check_nonces(RedisUrl::parse(&url).unwrap()).await.err();
         for error in [checked.unwrap(), open(&url).await.err().unwrap()] {
             let text = error.to_string();
-            assert!(matches!(error, OpenError::Evicts { .. }), "{text}");
+            assert!(matches!(error, RedisOpenError::Evicts { .. }), "{text}");
             assert!(
                 text.contains(policy) && text.contains("noeviction"),
                 "{text}"

@@ -8,7 +8,7 @@ use std::sync::{
 use countersign::{
     base::secret::Secret,
     records::store::{
-        OpenError, Opening, Params, Store, StoreError, open_store,
+        Opening, Store, StoreError, StoreOpenError, StoreParams, open_store,
         port::{ResealFrom, Resealed, Updated},
         record::Consumer,
         transfer::Record,
@@ -23,8 +23,12 @@ use crate::{
     suite::Backend,
 };
 
-fn open<B: Backend>(backend: &B, keys: &[u8], opening: Opening) -> Result<Arc<Store>, OpenError> {
-    open_store(Params {
+fn open<B: Backend>(
+    backend: &B,
+    keys: &[u8],
+    opening: Opening,
+) -> Result<Arc<Store>, StoreOpenError> {
+    open_store(StoreParams {
         backend: backend.engine(),
         keys: keys
             .iter()

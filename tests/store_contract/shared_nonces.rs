@@ -15,8 +15,8 @@ use countersign::{
         },
         store::{
             Store,
-            port::NoncesKept,
-            redis::{OpenError, Target, nonce_used, open_nonces},
+            port::NonceLocation,
+            redis::{RedisOpenError, RedisUrl, nonce_used, open_nonces},
         },
     },
 };
@@ -52,17 +52,17 @@ impl Replica {
     }
 
     /// Opens a window in a Redis: as the first replica if it is empty, else as another one.
-    pub(crate) async fn in_redis(url: &str, on_lost: OnLost) -> Result<Self, OpenError> {
-        let kept = NoncesKept::Nowhere;
+    pub(crate) async fn in_redis(url: &str, on_lost: OnLost) -> Result<Self, RedisOpenError> {
+        let kept = NonceLocation::Nowhere;
         Self::after(url, on_lost, kept).await
     }
 
     pub(crate) async fn after(
         url: &str,
         on_lost: OnLost,
-        kept: NoncesKept,
-    ) -> Result<Self, OpenError> {
-        let target = Target::parse(url).unwrap();
+        kept: NonceLocation,
+    ) -> Result<Self, RedisOpenError> {
+        let target = RedisUrl::parse(url).unwrap();
         let now = UnixTime(today());
         let window = open_nonces(target, kept, now, LENGTH).await?;
         Ok(Self {
@@ -84,7 +84,7 @@ impl Replica {
     async fn has(&self, nonce: NonceUse<'_>) -> bool {
         match &self.store {
             Some(store) => store.nonce_used(nonce).await.unwrap().unwrap(),
-            None => nonce_used(Target::parse(&self.url).unwrap(), nonce)
+            None => nonce_used(RedisUrl::parse(&self.url).unwrap(), nonce)
                 .await
                 .unwrap(),
         }
@@ -566,9 +566,9 @@ async fn a_redis_that_lost_nonces_or_never_had_them_waits() {
     let server = RedisServer::start();
     let now = today();
     let open = async |on_lost, kept| Replica::after(&server.url(), on_lost, kept).await.unwrap();
-    let first = open(OnLost::Refuse, NoncesKept::Nowhere).await;
+    let first = open(OnLost::Refuse, NonceLocation::Nowhere).await;
     assert_eq!(first.inserted(now, now, "a").await, Fresh);
-    let second = open(OnLost::Refuse, NoncesKept::Elsewhere).await;
+    let second = open(OnLost::Refuse, NonceLocation::Elsewhere).await;
     assert_eq!(second.inserted(now, now, "a").await, Used);
     assert_eq!(second.inserted(now, now, "b").await, Fresh);
 
@@ -578,10 +578,10 @@ async fn a_redis_that_lost_nonces_or_never_had_them_waits() {
         assert_lost_since(window, now);
     }
     // The nonces that the store kept are not in this Redis.
-    let moved = open(OnLost::Refuse, NoncesKept::Here).await;
+    let moved = open(OnLost::Refuse, NonceLocation::Here).await;
     assert_eq!(moved.inserted(now, now, "a").await, Lost);
     assert_eq!(server.ask(&["flushall"]), "OK");
-    let waives = open(OnLost::Accept, NoncesKept::Elsewhere).await;
+    let waives = open(OnLost::Accept, NonceLocation::Elsewhere).await;
     assert_eq!(waives.inserted(now, now, "a").await, Fresh);
     assert_eq!(first.inserted(now, now, "a").await, Used);
 }
@@ -592,15 +592,15 @@ async fn what_was_kept_elsewhere_is_lost_to_postgresql() {
     let url = server.database();
     let replica = Replica::on(&url, OnLost::Refuse);
     let store = replica.store.as_ref().unwrap();
-    let kept = async || store.nonces_kept().await.unwrap();
-    assert_eq!(kept().await, NoncesKept::Nowhere);
+    let kept = async || store.nonce_location().await.unwrap();
+    assert_eq!(kept().await, NonceLocation::Nowhere);
     let now = today();
     assert_eq!(replica.inserted(now, now, "a").await, Fresh);
-    assert_eq!(kept().await, NoncesKept::Here);
+    assert_eq!(kept().await, NonceLocation::Here);
     store.keep_nonces_elsewhere().await.unwrap();
-    assert_eq!(kept().await, NoncesKept::Elsewhere);
+    assert_eq!(kept().await, NonceLocation::Elsewhere);
     assert_eq!(replica.inserted(now, now, "b").await, Lost);
-    assert_eq!(kept().await, NoncesKept::Here);
+    assert_eq!(kept().await, NonceLocation::Here);
 }
 
 #[tokio::test]
@@ -646,7 +646,7 @@ async fn a_redis_that_was_restarted_with_every_write_on_the_disk_goes_on() {
     // A new process does not know the least state that the former server had.
     server.kill();
     server.start_again();
-    let late = Replica::after(&server.url(), OnLost::Refuse, NoncesKept::Elsewhere).await;
+    let late = Replica::after(&server.url(), OnLost::Refuse, NonceLocation::Elsewhere).await;
     assert_eq!(recovered(&late.unwrap(), now, "n").await, Lost);
 }
 

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use countersign::records::store::{
-    Backend as Engine, Opening, Params, Store, open_store, seal::SealKey,
+    Backend as Engine, Opening, Store, StoreParams, open_store, seal::SealKey,
 };
 use tempfile::TempDir;
 
@@ -37,7 +37,7 @@ impl<const SEALED: bool> Backend for Sqlite<SEALED> {
 
     async fn open(&self) -> Arc<Store> {
         let key = SEALED.then(|| SealKey::new([7; 32]));
-        let params = Params {
+        let params = StoreParams {
             backend: self.engine(),
             keys: key.into_iter().collect(),
             opening: Opening::Serve,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use countersign::records::store::{
-    Backend, OpenError, OpenProblem, Opening, Params, Store, StoreError, open_store,
+    Backend, OpenProblem, Opening, Store, StoreError, StoreOpenError, StoreParams, open_store,
     port::{Added, ResealFrom},
     seal::SealKey,
 };
@@ -29,8 +29,8 @@ fn key(byte: u8) -> Option<SealKey> {
     Some(SealKey::new([byte; 32]))
 }
 
-fn open(path: &Path, key: Option<SealKey>) -> Result<Arc<Store>, OpenError> {
-    open_store(Params {
+fn open(path: &Path, key: Option<SealKey>) -> Result<Arc<Store>, StoreOpenError> {
+    open_store(StoreParams {
         backend: Backend::Sqlite(path.to_owned()),
         keys: key.into_iter().collect(),
         opening: Opening::Serve,
@@ -40,7 +40,7 @@ fn open(path: &Path, key: Option<SealKey>) -> Result<Arc<Store>, OpenError> {
 
 /// Encrypts a file, as `rekey` does.
 async fn seal(path: &Path) {
-    let params = Params {
+    let params = StoreParams {
         backend: Backend::Sqlite(path.to_owned()),
         keys: key(1).into_iter().collect(),
         opening: Opening::Reseal,

@@ -5,7 +5,7 @@ use countersign::{
     records::{
         nonce::NonceFiles,
         store::{
-            port::{Decided, Decision, Issued},
+            port::{ConsentDecision, Decided, Issued},
             record::{RequestToken, RequestTokenState, Session},
         },
     },
@@ -60,7 +60,7 @@ pub(crate) async fn purges_what_ended_a_day_ago<B: Backend>() {
     let denied = async |name: &str, ends| {
         let issued = store.issue_request_token(token(name, ends), 9).await;
         assert_eq!(issued.unwrap(), Issued::Issued);
-        let denied = decide_as(&store, name, &id("u"), Decision::Deny, UnixTime(0)).await;
+        let denied = decide_as(&store, name, &id("u"), ConsentDecision::Deny, UnixTime(0)).await;
         assert_eq!(denied.unwrap(), Decided::Recorded);
     };
     for (name, ends) in [("old", 0), ("young", 2)] {
@@ -121,7 +121,7 @@ pub(crate) async fn everything_is_there_when_opened_again<B: Backend>() {
     authorize(&store, decision).await;
     ask(&store, "used").await;
     let user = id("u");
-    let simple = Decision::Allow {
+    let simple = ConsentDecision::Allow {
         verifier: VERIFIER.into(),
         redirect_token: None,
         expires_at: later(1200),

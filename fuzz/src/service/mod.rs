@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use countersign::{operator::admin::readiness::Readiness, run::{app::{live, services::Services}, config}, base::{clock::{Clock, UnixTime}, peer::Peer, secret::Secret}, request::{forward::pool, policy::rate::Rate, verify::{Verifier, nonces::Nonces}}, gateway::{forward_auth::ForwardAuthHandler, proxy::{Phase, Shared, Worker}}, provider::{login::{LoginBackend, LoginError, LoginFuture, Throttle}, pages}, records::{nonce::{LocalWindow, OnLost, Params}, store::{
+use countersign::{operator::admin::readiness::Readiness, run::{app::{live, services::Services}, config}, base::{clock::{Clock, UnixTime}, peer::Peer, secret::Secret}, request::{forward::pool, policy::rate::Rate, verify::{Verifier, nonces::Nonces}}, gateway::{forward_auth::ForwardAuthHandler, proxy::{Phase, Shared, Worker}}, provider::{login::{LoginBackend, LoginError, LoginFuture, Throttle}, pages}, records::{nonce::{LocalWindow, OnLost, WindowParams}, store::{
         Store,
         cached::{self, Cached},
         feed::ChangeHub,
@@ -182,14 +182,14 @@ impl World {
         let config = config::parse(&config, "config.toml", []).expect("a configuration");
         let clock = Clock::manual(UnixTime(template::NOW));
         let store = records().store();
-        let cache = cached::Params {
+        let cache = cached::CacheSettings {
             max_entries: 1000,
             ttl: DAY,
             negative_ttl: Duration::from_secs(1),
             stale_if_error: Duration::ZERO,
         };
         let credentials = Arc::new(Cached::new(Arc::clone(&store), &cache, clock.clone()));
-        let window = Params {
+        let window = WindowParams {
             path: None,
             window: config.signature.timestamp_window,
             max_entries: 1_000_000,

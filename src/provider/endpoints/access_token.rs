@@ -8,7 +8,7 @@ use crate::{
         respond::{Failure, OwnResponse},
     },
     records::store::{
-        port::{Exchange, Exchanged},
+        port::{Exchanged, TokenExchange},
         record::Callback,
     },
     request::{
@@ -38,7 +38,7 @@ pub(super) async fn respond(
         Callback::Uri(_) => Secret::from(verifier.to_vec()),
     };
     let now = endpoints.clock.now();
-    let exchange = Exchange {
+    let exchange = TokenExchange {
         token: String::from_utf8_lossy(request.credentials.token.unwrap_or_default()).into_owned(),
         consumer: signer.consumer.key.clone(),
         verifier,

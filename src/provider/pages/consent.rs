@@ -30,7 +30,7 @@ use crate::{
         respond::{Failure, OwnResponse, frame::Frame},
     },
     records::store::{
-        port::{Decided, Decision},
+        port::{ConsentDecision, Decided},
         record::{Callback, Consumer, Dialect, RequestToken, RequestTokenState, User},
     },
     telemetry::redact::RedactedToken,
@@ -299,7 +299,7 @@ impl Visit<'_> {
         let dialect = dialect.unwrap_or(self.pages.rules.default_dialect);
         let is_renamed = dialect == Dialect::Legacy && !is_oob;
         let (event, decision) = if allows {
-            let decision = Decision::Allow {
+            let decision = ConsentDecision::Allow {
                 verifier: match is_oob {
                     true => random::oob_verifier()?,
                     false => random::verifier()?,
@@ -309,7 +309,7 @@ impl Visit<'_> {
             };
             ("consent_granted", decision)
         } else {
-            ("consent_denied", Decision::Deny)
+            ("consent_denied", ConsentDecision::Deny)
         };
         let (token, session) = (&asked.token.token, cookies::id_hash(&caller.id));
         let deciding = self.store().decide(token, &session, decision, self.now);

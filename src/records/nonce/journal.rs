@@ -20,7 +20,7 @@ use super::{
     NonceFiles, NonceUse,
     key::Key,
     segment::{self, HEAD_RECORDS, RECORD_BYTES, Segment},
-    state::{self, OpenError, State},
+    state::{self, State, WindowOpenError},
 };
 
 /// The time for which a file is appended to, in seconds.
@@ -79,7 +79,10 @@ struct SealedFile {
 impl Journal {
     /// Locks the file at `path` and reads the state in it, or makes a new one. Nothing is written before
     /// [`Self::start`].
-    pub(super) fn open(path: Option<&Path>, boot: &str) -> Result<(Self, Continuity), OpenError> {
+    pub(super) fn open(
+        path: Option<&Path>,
+        boot: &str,
+    ) -> Result<(Self, Continuity), WindowOpenError> {
         let file = path.map(state::open).transpose()?;
         let found = path.map(state::read).transpose()?.flatten();
         let state = match &found {
@@ -153,12 +156,12 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// [`OpenError::Io`]
+    /// [`WindowOpenError::Io`]
     pub(super) fn start(
         &self,
         keeps_log: bool,
         change: impl FnOnce(&mut State),
-    ) -> Result<(), OpenError> {
+    ) -> Result<(), WindowOpenError> {
         let mut files = self.files.lock();
         // The file before the log may be there still: a killed process may not have deleted it.
         let mut gone = files.state.logs.clone();

@@ -16,7 +16,7 @@ use moka::sync::Cache;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
-    Insertion, NonceFiles, NonceUse, OnLost, OpenError,
+    Insertion, NonceFiles, NonceUse, OnLost, WindowOpenError,
     journal::{Continuity, Journal},
     key::MAX_SECOND,
     state::{State, current_boot},
@@ -37,7 +37,7 @@ const CLOSED: u64 = u64::MAX;
 
 /// Settings of a local window.
 #[derive(Debug, Clone)]
-pub struct Params {
+pub struct WindowParams {
     /// The file of the state; the log is next to it, in files whose names begin with this one. Files are made with mode
     /// 0600. `None`: memory, which ends with the process.
     pub path: Option<PathBuf>,
@@ -137,7 +137,7 @@ impl Opened {
         now: UnixTime,
         high_water_mark: Option<UnixTime>,
         on_lost: OnLost,
-    ) -> Result<LocalWindow, OpenError> {
+    ) -> Result<LocalWindow, WindowOpenError> {
         let (window, mark) = (self.window, high_water_mark.unwrap_or_default().0);
         let length = window.length();
         let is_continued = self.continuity == Continuity::Continued;
@@ -188,12 +188,12 @@ impl LocalWindow {
     ///
     /// # Errors
     ///
-    /// Each variant of [`OpenError`]; a file that is not ours, or is in use, has not been changed.
-    pub fn open(params: &Params) -> Result<Opened, OpenError> {
+    /// Each variant of [`WindowOpenError`]; a file that is not ours, or is in use, has not been changed.
+    pub fn open(params: &WindowParams) -> Result<Opened, WindowOpenError> {
         Self::open_on(params, current_boot())
     }
 
-    pub(super) fn open_on(params: &Params, boot: String) -> Result<Opened, OpenError> {
+    pub(super) fn open_on(params: &WindowParams, boot: String) -> Result<Opened, WindowOpenError> {
         let (journal, mut continuity) = Journal::open(params.path.as_deref(), &boot)?;
         let mut window = Self {
             not_before: AtomicU64::new(CLOSED),

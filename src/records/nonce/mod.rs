@@ -37,8 +37,8 @@ use aws_lc_rs::digest;
 use thiserror::Error;
 
 pub use journal::was_used;
-pub use local::{LocalWindow, Opened, Params};
-pub use state::{OpenError, check_file};
+pub use local::{LocalWindow, Opened, WindowParams};
+pub use state::{WindowOpenError, check_file};
 
 use crate::base::clock::UnixTime;
 

@@ -21,7 +21,7 @@ const BYTES: usize = 512;
 
 /// Why a window cannot be opened.
 #[derive(Debug, Error)]
-pub enum OpenError {
+pub enum WindowOpenError {
     /// Another process has it open.
     #[error(
         "the nonce window {} is in use by another process; stop that one, or set nonce.path to a file of its own",
@@ -88,10 +88,10 @@ impl State {
     ///
     /// # Errors
     ///
-    /// [`OpenError::Random`]
-    pub(super) fn new() -> Result<Self, OpenError> {
+    /// [`WindowOpenError::Random`]
+    pub(super) fn new() -> Result<Self, WindowOpenError> {
         let mut bytes = [0; 16];
-        aws_lc_rs::rand::fill(&mut bytes).map_err(|_| OpenError::Random)?;
+        aws_lc_rs::rand::fill(&mut bytes).map_err(|_| WindowOpenError::Random)?;
         let (words, _) = bytes.as_chunks();
         Ok(Self {
             key: Key([u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1])]),
@@ -152,14 +152,14 @@ pub(super) fn current_boot() -> String {
 ///
 /// # Errors
 ///
-/// [`OpenError::Locked`], [`OpenError::Io`]
-pub(super) fn open(path: &Path) -> Result<File, OpenError> {
+/// [`WindowOpenError::Locked`], [`WindowOpenError::Io`]
+pub(super) fn open(path: &Path) -> Result<File, WindowOpenError> {
     let mut options = File::options();
     let options = options.read(true).write(true).create(true).mode(0o600);
     let file = options.open(path).map_err(failed(path, "open"))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.into() }),
+        Err(TryLockError::WouldBlock) => Err(WindowOpenError::Locked { path: path.into() }),
         Err(TryLockError::Error(source)) => Err(failed(path, "lock")(source)),
     }
 }
@@ -168,13 +168,13 @@ pub(super) fn open(path: &Path) -> Result<File, OpenError> {
 ///
 /// # Errors
 ///
-/// [`OpenError::NotAWindow`], [`OpenError::Io`]
-pub(super) fn read(path: &Path) -> Result<Option<Result<State, io::Error>>, OpenError> {
+/// [`WindowOpenError::NotAWindow`], [`WindowOpenError::Io`]
+pub(super) fn read(path: &Path) -> Result<Option<Result<State, io::Error>>, WindowOpenError> {
     let mut page = [0; BYTES];
     let file = File::open(path).map_err(failed(path, "open"))?;
     let metadata = file.metadata().map_err(failed(path, "read"))?;
     if !metadata.is_file() {
-        return Err(OpenError::NotAWindow { path: path.into() });
+        return Err(WindowOpenError::NotAWindow { path: path.into() });
     }
     let length = usize::try_from(metadata.len()).map_or(BYTES, |length| length.min(BYTES));
     if length == 0 {
@@ -183,7 +183,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Result<State, io::Error>>, Open
     let read = file.read_exact_at(&mut page[..length], 0);
     read.map_err(failed(path, "read"))?;
     let Some(rest) = page[..length].strip_prefix(MAGIC.as_bytes()) else {
-        return Err(OpenError::NotAWindow { path: path.into() });
+        return Err(WindowOpenError::NotAWindow { path: path.into() });
     };
     let state = std::str::from_utf8(rest).ok().and_then(State::parse);
     Ok(Some(state.ok_or_else(|| {
@@ -196,8 +196,8 @@ pub(super) fn read(path: &Path) -> Result<Option<Result<State, io::Error>>, Open
 ///
 /// # Errors
 ///
-/// [`OpenError`], except the errors that only opening can find.
-pub fn check_file(path: &Path) -> Result<(), OpenError> {
+/// [`WindowOpenError`], except the errors that only opening can find.
+pub fn check_file(path: &Path) -> Result<(), WindowOpenError> {
     File::options()
         .write(true)
         .open(path)
@@ -206,8 +206,11 @@ pub fn check_file(path: &Path) -> Result<(), OpenError> {
 }
 
 /// The error of an operation on the file.
-pub(super) fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> OpenError {
-    move |source| OpenError::Io {
+pub(super) fn failed(
+    path: &Path,
+    action: &'static str,
+) -> impl FnOnce(io::Error) -> WindowOpenError {
+    move |source| WindowOpenError::Io {
         path: path.into(),
         action,
         source,
@@ -237,7 +240,10 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             fs::write(&path, &flipped).unwrap();
             let found = read(&path);
-            let is_noticed = matches!(found, Ok(Some(Err(_))) | Err(OpenError::NotAWindow { .. }));
+            let is_noticed = matches!(
+                found,
+                Ok(Some(Err(_))) | Err(WindowOpenError::NotAWindow { .. })
+            );
             // The checksum's digits may be large or small letters.
             let is_case = bit % 8 == 5 && (16..32).contains(&(bit / 8));
             assert!(is_noticed || is_case, "bit {bit}");

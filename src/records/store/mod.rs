@@ -22,8 +22,8 @@ pub mod transfer;
 mod value;
 
 pub use error::{Result, StoreError, is_disk_full, is_of_logged_outage};
-pub use open::{Backend, Params, open_store};
-pub use opening::{OpenError, OpenProblem, Opening, grant};
+pub use open::{Backend, StoreParams, open_store};
+pub use opening::{OpenProblem, Opening, StoreOpenError, grant};
 pub use sql::Store;
 #[cfg(any(test, fuzzing))]
 pub use sql::double;

@@ -1,4 +1,4 @@
-//! Opens the store of the configuration: the one place that knows every engine.
+//! Opens the store of the configuration: the one location that knows every engine.
 
 use std::{io, path::PathBuf, sync::Arc, thread};
 
@@ -6,16 +6,16 @@ use tokio::runtime::Builder;
 
 use super::{
     Store,
-    opening::{OpenError, OpenProblem, Opening},
+    opening::{OpenProblem, Opening, StoreOpenError},
     postgres::{self, Lookup, PostgresStore},
     seal::{Seal, SealKey},
     sqlite::SqliteStore,
 };
 
-/// The place of a store, the keys for its secrets, and the purpose of opening it.
+/// The location of a store, the keys for its secrets, and the purpose of opening it.
 #[derive(Debug)]
-pub struct Params {
-    /// The engine and the place.
+pub struct StoreParams {
+    /// The engine and the location.
     pub backend: Backend,
     /// The keys that open secrets. The first one seals. Without a key, secrets are kept in clear.
     pub keys: Vec<SealKey>,
@@ -31,24 +31,24 @@ pub enum Backend {
     /// One SQLite file.
     Sqlite(PathBuf),
     /// PostgreSQL.
-    Postgres(Box<postgres::Url>),
+    Postgres(Box<postgres::PostgresUrl>),
 }
 
 /// Opens a store, creates it if it is not there, and migrates it. Blocks the thread, for at most half a minute, while
 /// others write. The store serves callers on any runtime that has timers.
 ///
 /// # Errors
-/// [`OpenError`]
-pub fn open_store(params: Params) -> Result<Arc<Store>, OpenError> {
-    let place = match &params.backend {
+/// [`StoreOpenError`]
+pub fn open_store(params: StoreParams) -> Result<Arc<Store>, StoreOpenError> {
+    let location = match &params.backend {
         Backend::Sqlite(path) => path.display().to_string(),
-        Backend::Postgres(url) => url.place(),
+        Backend::Postgres(url) => url.location(),
     };
-    open(params).map_err(|problem| OpenError { place, problem })
+    open(params).map_err(|problem| StoreOpenError { location, problem })
 }
 
-fn open(params: Params) -> Result<Arc<Store>, OpenProblem> {
-    let Params {
+fn open(params: StoreParams) -> Result<Arc<Store>, OpenProblem> {
+    let StoreParams {
         backend,
         keys,
         opening,

@@ -30,26 +30,26 @@ impl Opening {
     }
 }
 
-/// Why a store cannot be opened. It names the place and the fix; nothing was changed.
+/// Why a store cannot be opened. It names the location and the fix; nothing was changed.
 #[derive(Debug)]
-pub struct OpenError {
+pub struct StoreOpenError {
     /// The file or the database.
-    pub place: String,
+    pub location: String,
     /// The problem.
     pub problem: OpenProblem,
 }
 
-impl std::fmt::Display for OpenError {
+impl std::fmt::Display for StoreOpenError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.problem {
             // It names a file of its own.
             OpenProblem::Tls(_) => self.problem.fmt(f),
             problem @ OpenProblem::NotWritable(_) => {
-                let grant = grant(Path::new(&self.place));
-                let place = &self.place;
-                write!(f, "{place}: {problem} {grant}, or correct store.url")
+                let grant = grant(Path::new(&self.location));
+                let location = &self.location;
+                write!(f, "{location}: {problem} {grant}, or correct store.url")
             }
-            problem => write!(f, "{}: {problem}", self.place),
+            problem => write!(f, "{}: {problem}", self.location),
         }
     }
 }
@@ -65,7 +65,7 @@ pub fn grant(file: &Path) -> String {
     text
 }
 
-impl Error for OpenError {
+impl Error for StoreOpenError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.problem.source()
     }

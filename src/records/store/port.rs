@@ -68,7 +68,7 @@ pub enum Issued {
 
 /// The user's decision on the consent page.
 #[derive(Debug, Clone)]
-pub enum Decision {
+pub enum ConsentDecision {
     /// The user lets the consumer act.
     Allow {
         /// The verifier that the consumer must send at the exchange.
@@ -97,7 +97,7 @@ pub enum Decided {
 
 /// The arguments of [`Store::exchange`](super::Store::exchange).
 #[derive(Debug, Clone)]
-pub struct Exchange {
+pub struct TokenExchange {
     /// The request token, or for dialect `legacy` the token of the redirect.
     pub token: String,
     /// The consumer that signed.
@@ -190,7 +190,7 @@ pub struct Account {
 
 /// The window that last kept the nonces of all replicas, as the store has noted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoncesKept {
+pub enum NonceLocation {
     /// None yet.
     Nowhere,
     /// The store's own.

@@ -149,12 +149,12 @@ pub enum Import {
     Imported(Imported),
     /// Nothing was imported. At most [`MAX_PROBLEMS`], in the order of the import; problems that only follow from
     /// another one are left out.
-    Rejected(Vec<Problem>),
+    Rejected(Vec<ImportProblem>),
 }
 
 /// The problem of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct ImportProblem {
     /// The line of the record.
     pub line: usize,
     /// Its name in messages.

@@ -254,7 +254,7 @@ mod tests {
     const WIDE: Duration = Duration::from_secs(1_000);
 
     fn window(known: Option<UnixTime>) -> LocalWindow {
-        let params = nonce::Params {
+        let params = nonce::WindowParams {
             path: None,
             window: WINDOW,
             max_entries: 1_000,

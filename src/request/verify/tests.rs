@@ -65,7 +65,7 @@ impl Setup {
             stale_if_error: Duration::ZERO,
         };
         let cached = Cached::new(store.store(), &cache, clock.clone());
-        let window = nonce::Params {
+        let window = nonce::WindowParams {
             path: None,
             window: WINDOW,
             max_entries: 1_000,

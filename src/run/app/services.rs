@@ -31,7 +31,7 @@ use crate::{
     records::{
         nonce::{self, LocalWindow, Opened, SharedWindow, settings::NonceScope},
         store::{
-            self, OpenError, OpenProblem, Opening, Store, StoreError,
+            self, OpenProblem, Opening, Store, StoreError, StoreOpenError,
             cached::Cached,
             feed::ChangeHub,
             postgres::{self, Lookup, LookupParams},
@@ -61,14 +61,14 @@ const LOCK_EVERY: Duration = Duration::from_millis(20);
 pub enum ServiceError {
     /// The store cannot be opened.
     #[error("store.url: {0}")]
-    Store(#[from] OpenError),
+    Store(#[from] StoreOpenError),
     /// A URL of PostgreSQL cannot be used.
     #[error("{key}: {source}")]
     Url {
         /// Its key.
         key: &'static str,
         /// The cause.
-        source: postgres::UrlError,
+        source: postgres::PostgresUrlError,
     },
     /// The credentials of an existing system cannot be looked up.
     #[error(transparent)]
@@ -89,10 +89,10 @@ pub enum ServiceError {
     },
     /// The nonce window cannot be opened.
     #[error("nonce.path: {0}")]
-    Nonces(#[from] nonce::OpenError),
+    Nonces(#[from] nonce::WindowOpenError),
     /// The Redis for shared nonces cannot be opened.
     #[error("nonce.url: {0}")]
-    NonceRedis(#[from] redis::OpenError),
+    NonceRedis(#[from] redis::RedisOpenError),
     /// `nonce.url` is not a URL of Redis.
     #[error("nonce.url: {0}")]
     NonceUrl(&'static str),
@@ -188,7 +188,7 @@ fn open_store_with(
     if opening == Opening::Existing && is_store_missing(config) {
         return Err(ServiceError::Missing(url.sqlite_path()));
     }
-    Ok(store::open_store(store::Params {
+    Ok(store::open_store(store::StoreParams {
         backend: match config.store.backend {
             StoreBackend::Sqlite => store::Backend::Sqlite(url.sqlite_path()),
             StoreBackend::Postgres => {
@@ -209,20 +209,20 @@ pub fn is_store_missing(config: &Config) -> bool {
     file.is_some_and(|file| matches!(file.try_exists(), Ok(false)))
 }
 
-/// Opens the store for a command, and creates it if there is none; then it also returns the place of the new store.
+/// Opens the store for a command, and creates it if there is none; then it also returns the location of the new store.
 ///
 /// # Errors
 /// [`ServiceError`] names key and file.
 pub fn open_or_create_store(config: &Config) -> Result<(Arc<Store>, Option<String>), ServiceError> {
-    let place = match open_store(config, Opening::Existing) {
+    let location = match open_store(config, Opening::Existing) {
         Err(ServiceError::Missing(path)) => path.display().to_string(),
-        Err(ServiceError::Store(OpenError {
-            place,
+        Err(ServiceError::Store(StoreOpenError {
+            location,
             problem: OpenProblem::Missing,
-        })) => place,
+        })) => location,
         opened => return Ok((opened?, None)),
     };
-    Ok((open_store(config, Opening::Command)?, Some(place)))
+    Ok((open_store(config, Opening::Command)?, Some(location)))
 }
 
 /// The look-up of credentials of an existing system, if there is one. No server is reached yet.
@@ -243,8 +243,8 @@ pub fn open_lookup(config: &Config, opening: Opening) -> Result<Option<Arc<Looku
     Ok(Some(Arc::new(Lookup::open(params, opening)?)))
 }
 
-fn postgres_url(key: &'static str, url: &StoreUrl) -> Result<postgres::Url, ServiceError> {
-    postgres::Url::parse(url.expose()).map_err(|source| ServiceError::Url { key, source })
+fn postgres_url(key: &'static str, url: &StoreUrl) -> Result<postgres::PostgresUrl, ServiceError> {
+    postgres::PostgresUrl::parse(url.expose()).map_err(|source| ServiceError::Url { key, source })
 }
 
 /// Reads the keys of the store, if there are any.
@@ -286,8 +286,8 @@ pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
                     _ => OpenProblem::NotWritable(error.into()),
                 },
             };
-            Err(ServiceError::Store(OpenError {
-                place: store.display().to_string(),
+            Err(ServiceError::Store(StoreOpenError {
+                location: store.display().to_string(),
                 problem,
             }))
         }
@@ -297,13 +297,13 @@ pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
 /// Opens the nonce window. If the previous process is ending, it gives up the lock about a second after its SIGTERM and
 /// `listen.drain_delay`; this waits for the lock until `deadline`.
 async fn open_window(
-    params: &nonce::Params,
+    params: &nonce::WindowParams,
     deadline: Instant,
-) -> Result<Opened, nonce::OpenError> {
+) -> Result<Opened, nonce::WindowOpenError> {
     let mut is_logged = false;
     loop {
         match LocalWindow::open(params) {
-            Err(nonce::OpenError::Locked { path }) if Instant::now() < deadline => {
+            Err(nonce::WindowOpenError::Locked { path }) if Instant::now() < deadline => {
                 if !std::mem::replace(&mut is_logged, true) {
                     let path = tracing::field::display(path.display());
                     tracing::info!(
@@ -493,10 +493,10 @@ fn throttle(config: &Config) -> Result<Throttle, ServiceError> {
     Ok(Throttle::new(config.login.max_failures, &shared_key))
 }
 
-fn window_params(config: &Config) -> nonce::Params {
+fn window_params(config: &Config) -> nonce::WindowParams {
     // Shared nonces are not lost with a process.
     let is_local = config.nonce_scope() == NonceScope::Local;
-    nonce::Params {
+    nonce::WindowParams {
         path: config.nonce_path().filter(|_| is_local),
         window: config.longest_window(),
         max_entries: config.nonce.max_entries.get(),
@@ -507,9 +507,9 @@ fn window_params(config: &Config) -> nonce::Params {
 ///
 /// # Errors
 /// [`ServiceError::NonceUrl`]
-pub fn nonce_target(config: &Config) -> Result<Option<redis::Target>, ServiceError> {
+pub fn nonce_target(config: &Config) -> Result<Option<redis::RedisUrl>, ServiceError> {
     let url = config.nonce.url.as_ref();
-    let target = url.map(|url| redis::Target::parse(url.expose()));
+    let target = url.map(|url| redis::RedisUrl::parse(url.expose()));
     target.transpose().map_err(ServiceError::NonceUrl)
 }
 
@@ -522,9 +522,9 @@ async fn shared_window(
     match (config.nonce_scope(), nonce_target(config)?) {
         (NonceScope::Local, _) => Ok(None),
         (NonceScope::Shared, Some(target)) => {
-            let kept = store.nonces_kept().await?;
+            let location = store.nonce_location().await?;
             let length = config.longest_window();
-            let window = redis::open_nonces(target, kept, now, length).await?;
+            let window = redis::open_nonces(target, location, now, length).await?;
             // Only now: another process that finds the note relies on the window in Redis.
             store.keep_nonces_elsewhere().await?;
             Ok(Some(window))

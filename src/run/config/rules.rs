@@ -316,11 +316,13 @@ fn store(config: &Config, found: &mut Findings) {
     let url = store.url.expose();
     let problem = match store.backend {
         StoreBackend::Sqlite => None,
-        StoreBackend::Postgres => postgres::Url::parse(url).err().map(|e| e.to_string()),
+        StoreBackend::Postgres => postgres::PostgresUrl::parse(url)
+            .err()
+            .map(|e| e.to_string()),
     };
     let shared = config.nonce_scope() == NonceScope::Shared;
     let nonces = config.nonce.url.as_ref();
-    let no_redis = nonces.and_then(|url| redis::Target::parse(url.expose()).err());
+    let no_redis = nonces.and_then(|url| redis::RedisUrl::parse(url.expose()).err());
     let lookup = &config.lookup;
     let query = [
         ("store.lookup.consumer_sql", &lookup.consumer_sql),
@@ -328,7 +330,7 @@ fn store(config: &Config, found: &mut Findings) {
     ];
     let query = query.iter().find(|(_, sql)| sql.is_some());
     let lookup_url = lookup.url.as_ref();
-    let no_postgres = lookup_url.and_then(|url| postgres::Url::parse(url.expose()).err());
+    let no_postgres = lookup_url.and_then(|url| postgres::PostgresUrl::parse(url.expose()).err());
     report! { found;
         ["store.lookup.url"] if let Some((key, _)) = query.filter(|_| lookup_url.is_none()) =>
             "missing, since {key} is set; write the URL of the database in which the query runs, with a role of its own";

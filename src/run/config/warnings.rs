@@ -179,9 +179,9 @@ fn nonce(config: &Config, found: &mut Findings) {
     let local = config.nonce_scope() == NonceScope::Local;
     let path = config.nonce_path();
     let redis = config.nonce.url.as_ref();
-    let redis = redis.and_then(|url| redis::Target::parse(url.expose()).ok());
+    let redis = redis.and_then(|url| redis::RedisUrl::parse(url.expose()).ok());
     report! { found;
-        ["nonce.url"] if let Some(redis) = redis.filter(redis::Target::is_in_clear) =>
+        ["nonce.url"] if let Some(redis) = redis.filter(redis::RedisUrl::is_in_clear) =>
             "nobody checks that {redis} is that Redis, and what it says is not encrypted: whoever is on the way can read its \
              password and say that a used nonce is fresh; write rediss://";
         ["nonce.on_lost"] if config.nonce.on_lost == OnLost::Accept =>
@@ -201,10 +201,10 @@ fn store(config: &Config, found: &mut Findings) {
         ("store.url", store),
         ("store.lookup.url", config.lookup.url.as_ref()),
     ] {
-        let url = url.and_then(|url| postgres::Url::parse(url.expose()).ok());
+        let url = url.and_then(|url| postgres::PostgresUrl::parse(url.expose()).ok());
         report! { found;
-            [key] if let Some(url) = url.filter(postgres::Url::is_in_clear) =>
-                "passwords and secrets cross the network to {} in clear; write sslmode=verify-full", url.place();
+            [key] if let Some(url) = url.filter(postgres::PostgresUrl::is_in_clear) =>
+                "passwords and secrets cross the network to {} in clear; write sslmode=verify-full", url.location();
         }
     }
     report! { found;

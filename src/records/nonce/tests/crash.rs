@@ -21,7 +21,7 @@ fn child_that_inserts_until_killed() {
     let Ok(path) = env::var(CHILD_PATH) else {
         return;
     };
-    let params = Params {
+    let params = WindowParams {
         path: Some(path.into()),
         window: WINDOW,
         max_entries: 10_000_000,
@@ -85,7 +85,7 @@ fn kill_nine_loses_nothing_that_was_answered() {
         child.wait().unwrap();
         answered.extend(reader.join().unwrap());
 
-        let params = Params {
+        let params = WindowParams {
             max_entries: 10_000_000,
             ..place.params.clone()
         };
@@ -109,7 +109,7 @@ fn child_that_fills_its_disk() {
     let Ok(path) = env::var(CHILD_PATH) else {
         return;
     };
-    let params = Params {
+    let params = WindowParams {
         path: Some(path.into()),
         window: WINDOW,
         max_entries: 10_000_000,

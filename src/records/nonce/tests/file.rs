@@ -189,7 +189,7 @@ fn a_second_process_is_locked_out() {
     let place = Place::new();
     let window = place.start();
     let error = LocalWindow::open(&place.params).err().unwrap();
-    assert!(matches!(error, OpenError::Locked { .. }));
+    assert!(matches!(error, WindowOpenError::Locked { .. }));
     assert!(error.to_string().contains("window.nonces"));
     assert!(error.to_string().contains("nonce.path"));
     drop(window);
@@ -202,13 +202,13 @@ fn a_foreign_file_is_left_alone() {
     for content in [&b"x"[..], b"SQLite format 3\0 and more", &[0; 10_000]] {
         fs::write(place.path(), content).unwrap();
         let error = place.open().err().unwrap();
-        assert!(matches!(error, OpenError::NotAWindow { .. }));
+        assert!(matches!(error, WindowOpenError::NotAWindow { .. }));
         assert!(error.to_string().contains("window.nonces"));
         assert_eq!(fs::read(place.path()).unwrap(), content);
     }
     let mut directory = Place::new();
     directory.params.path = Some(directory.directory.path().into());
-    assert!(matches!(directory.open(), Err(OpenError::Io { .. })));
+    assert!(matches!(directory.open(), Err(WindowOpenError::Io { .. })));
     let mut missing = Place::new();
     missing.params.path = Some(missing.directory.path().join("no/such/file"));
     let error = missing.open().err().unwrap();

@@ -16,7 +16,8 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    Insertion, LocalWindow, NonceUse, OnLost, OpenError, Opened, Params, journal::Continuity,
+    Insertion, LocalWindow, NonceUse, OnLost, Opened, WindowOpenError, WindowParams,
+    journal::Continuity,
 };
 use crate::base::clock::UnixTime;
 
@@ -26,7 +27,7 @@ const NOW: UnixTime = UnixTime(1_700_000_000);
 /// Files of its own for a window, and the boot of the machine.
 struct Place {
     directory: TempDir,
-    params: Params,
+    params: WindowParams,
     boot: &'static str,
 }
 
@@ -41,7 +42,7 @@ impl Place {
         };
         let directory = directory.unwrap();
         Self {
-            params: Params {
+            params: WindowParams {
                 path: Some(directory.path().join("window.nonces")),
                 window: WINDOW,
                 max_entries: 1_000_000,
@@ -64,7 +65,7 @@ impl Place {
         logs
     }
 
-    fn open(&self) -> Result<Opened, OpenError> {
+    fn open(&self) -> Result<Opened, WindowOpenError> {
         patiently(|| LocalWindow::open_on(&self.params, self.boot.to_owned()))
     }
 
@@ -92,7 +93,7 @@ impl Place {
             let to = copy.directory.path().join(path.file_name().unwrap());
             fs::copy(path, to).unwrap();
         }
-        copy.params = Params {
+        copy.params = WindowParams {
             path: copy.params.path.clone(),
             ..self.params.clone()
         };
@@ -104,18 +105,20 @@ impl Place {
 /// Opens a window that has just been dropped.
 ///
 /// A process that another test is spawning holds copies of all descriptors, and with them the locks, for a moment.
-fn patiently(open: impl Fn() -> Result<Opened, OpenError>) -> Result<Opened, OpenError> {
+fn patiently(
+    open: impl Fn() -> Result<Opened, WindowOpenError>,
+) -> Result<Opened, WindowOpenError> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
         match open() {
-            Err(OpenError::Locked { .. }) if Instant::now() < deadline => thread::yield_now(),
+            Err(WindowOpenError::Locked { .. }) if Instant::now() < deadline => thread::yield_now(),
             result => return result,
         }
     }
 }
 
 fn anonymous(max_entries: u64) -> LocalWindow {
-    let params = Params {
+    let params = WindowParams {
         path: None,
         window: WINDOW,
         max_entries,

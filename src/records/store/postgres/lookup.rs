@@ -26,7 +26,7 @@ use tokio_postgres::{
 use super::{
     COMMAND_TIMEOUT,
     pool::{PostgresPool, Purpose, Server, Timeouts},
-    url::Url,
+    url::PostgresUrl,
 };
 use crate::{
     base::{
@@ -46,7 +46,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct LookupParams {
     /// The database, with a role that may read the tables of the queries and nothing of ours.
-    pub url: Url,
+    pub url: PostgresUrl,
     /// Finds a consumer by its key.
     pub consumer_sql: Option<String>,
     /// Finds an access token.
@@ -55,7 +55,7 @@ pub struct LookupParams {
 
 /// Finds credentials of an existing system.
 pub struct Lookup {
-    place: String,
+    location: String,
     pool: Arc<PostgresPool>,
     consumers: Option<Query>,
     tokens: Option<Query>,
@@ -135,7 +135,7 @@ impl Lookup {
             key: URL_KEY,
             problem: causes(error),
         };
-        let place = params.url.place();
+        let location = params.url.location();
         let (config, tls) = params.url.for_reading().map_err(|error| failed(&error))?;
         let thread = IoThread::start("store-lookup").map_err(|error| failed(&error))?;
         let server = Server {
@@ -159,7 +159,7 @@ impl Lookup {
         let consumers = |sql| query(CONSUMER_KEY, CONSUMER_COLUMNS, Purpose::Consumers, sql);
         let tokens = |sql| query(TOKEN_KEY, TOKEN_COLUMNS, Purpose::Tokens, sql);
         Ok(Self {
-            place,
+            location,
             pool: Arc::new(pool.map_err(|error| failed(&error))?),
             consumers: params.consumer_sql.map(consumers),
             tokens: params.token_sql.map(tokens),
@@ -168,8 +168,8 @@ impl Lookup {
     }
 
     /// The hosts and the database, for messages.
-    pub fn place(&self) -> &str {
-        &self.place
+    pub fn location(&self) -> &str {
+        &self.location
     }
 
     /// Reaches the database, checks that its role has no right on our schema, and runs each query once with a value that
@@ -178,10 +178,10 @@ impl Lookup {
     /// # Errors
     /// [`LookupError`]
     pub async fn check(&self) -> Result<Vec<String>, LookupError> {
-        let place = &self.place;
+        let location = &self.location;
         let failed = |problem: String| LookupError {
             key: URL_KEY,
-            problem: format!("{place}: {problem}"),
+            problem: format!("{location}: {problem}"),
         };
         let reached = self.pool.reach().await;
         reached.map_err(|error| {
@@ -396,26 +396,26 @@ const RIGHT: &str = "
         SELECT oid, rolname::text AS name FROM pg_roles WHERE pg_has_role(session_user, oid, 'MEMBER')
     ), ours AS (
         SELECT oid, nspowner FROM pg_namespace WHERE nspname = 'countersign'
-    ), own AS (
+    ), objects AS (
         SELECT class.oid, class.relname::text AS name, class.relowner, class.relkind
         FROM pg_class AS class JOIN ours ON ours.oid = class.relnamespace
     )
-    SELECT name, 'owns the schema countersign' AS what, 1 AS place FROM role JOIN ours ON ours.nspowner = role.oid
+    SELECT name, 'owns the schema countersign' AS what, 1 AS rank FROM role JOIN ours ON ours.nspowner = role.oid
     UNION ALL
     SELECT role.name, 'has rights on the schema countersign', 2 FROM role, ours
     WHERE has_schema_privilege(role.oid, ours.oid, 'USAGE, CREATE')
     UNION ALL
-    SELECT role.name, 'has rights on countersign.' || own.name, 3 FROM role, own
-    WHERE own.relkind IN ('r', 'p', 'v', 'm', 'f') AND (own.relowner = role.oid
-        OR has_table_privilege(role.oid, own.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
-        OR has_any_column_privilege(role.oid, own.oid, 'SELECT, INSERT, UPDATE, REFERENCES'))
+    SELECT role.name, 'has rights on countersign.' || objects.name, 3 FROM role, objects
+    WHERE objects.relkind IN ('r', 'p', 'v', 'm', 'f') AND (objects.relowner = role.oid
+        OR has_table_privilege(role.oid, objects.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+        OR has_any_column_privilege(role.oid, objects.oid, 'SELECT, INSERT, UPDATE, REFERENCES'))
     UNION ALL
     SELECT role.name, 'can read the files of the server, or run programs there', 4 FROM role, ours
     WHERE role.name IN ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program')
     UNION ALL
     SELECT rolname::text, 'may replicate the whole server', 5 FROM pg_roles, ours
     WHERE rolname = session_user AND rolreplication
-    ORDER BY place, name LIMIT 1";
+    ORDER BY rank, name LIMIT 1";
 
 /// Finds the schemas in which names of the queries are looked up and everybody may create objects.
 const OPEN_SCHEMAS: &str = "

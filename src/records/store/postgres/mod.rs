@@ -38,7 +38,7 @@ mod schema;
 mod url;
 
 pub use lookup::{Lookup, LookupError, LookupParams};
-pub use url::{Url, UrlError};
+pub use url::{PostgresUrl, PostgresUrlError};
 
 use pool::{Conn, PostgresPool, Purpose, Server, Timeouts, statement_timeout};
 
@@ -65,7 +65,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// A file of TLS, or the system gives no more threads.
-    pub(super) fn open(url: &Url, opening: Opening) -> Result<Self, OpenProblem> {
+    pub(super) fn open(url: &PostgresUrl, opening: Opening) -> Result<Self, OpenProblem> {
         let (config, tls) = url.connector()?;
         let thread = IoThread::start("store-postgres")?;
         let changed = Arc::<Notify>::default();

@@ -51,7 +51,7 @@ pub(super) const STATEMENTS: Statements = Statements {
             FROM json_array_elements($1::text::json) WITH ORDINALITY AS new (change, number)
         ), head AS (
             UPDATE countersign.feed SET position = position + (SELECT count(*) FROM new) RETURNING position
-        ), kept AS (
+        ), inserted AS (
             INSERT INTO countersign.changes (id, at, kind, key)
             SELECT head.position - (SELECT count(*) FROM new) + new.number,
                 countersign.unixepoch(), new.kind, new.key

@@ -22,12 +22,12 @@ use crate::{
 
 /// A URL that was read. Does not print.
 #[derive(Clone)]
-pub struct Url {
+pub struct PostgresUrl {
     config: Config,
     tls: Option<TlsFiles>,
 }
 
-impl fmt::Debug for Url {
+impl fmt::Debug for PostgresUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("<redacted>")
     }
@@ -35,7 +35,7 @@ impl fmt::Debug for Url {
 
 /// Why a URL cannot be used. The message does not show the URL, which may have a password in it.
 #[derive(Debug, Error)]
-pub enum UrlError {
+pub enum PostgresUrlError {
     /// It is not a URL of PostgreSQL.
     #[error(
         "not a URL of PostgreSQL ({0}); write postgres://USER:PASSWORD@HOST/DATABASE, and escape special characters in it"
@@ -57,18 +57,18 @@ pub enum UrlError {
 /// The time that one attempt to connect may take.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(600);
 
-impl Url {
+impl PostgresUrl {
     /// Reads a URL.
     ///
     /// Without `sslmode` the connection is encrypted and the server's certificate and name are checked, unless every
     /// host is this machine. Of several hosts the one that accepts writes is used.
     ///
     /// # Errors
-    /// [`UrlError`]
-    pub fn parse(url: &str) -> Result<Self, UrlError> {
-        let syntax = |error: tokio_postgres::Error| UrlError::Syntax(error.into());
+    /// [`PostgresUrlError`]
+    pub fn parse(url: &str) -> Result<Self, PostgresUrlError> {
+        let syntax = |error: tokio_postgres::Error| PostgresUrlError::Syntax(error.into());
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err(UrlError::Syntax(
+            return Err(PostgresUrlError::Syntax(
                 "it does not begin with postgres://".into(),
             ));
         }
@@ -92,15 +92,15 @@ impl Url {
         let has_files = ca.is_some() || certificate.is_some() || key.is_some();
         let encrypts = match mode.as_deref() {
             None => has_files || !is_here(&config),
-            Some("disable") if has_files => return Err(UrlError::FilesUnused),
+            Some("disable") if has_files => return Err(PostgresUrlError::FilesUnused),
             Some("disable") => false,
             Some("require" | "verify-ca" | "verify-full") => true,
-            Some(_) => return Err(UrlError::SslMode),
+            Some(_) => return Err(PostgresUrlError::SslMode),
         };
         let identity = match (certificate, key) {
             (None, None) => None,
             (Some(certificate), Some(key)) => Some((certificate, key)),
-            _ => return Err(UrlError::HalfIdentity),
+            _ => return Err(PostgresUrlError::HalfIdentity),
         };
         config
             .ssl_mode(if encrypts {
@@ -150,7 +150,7 @@ impl Url {
     }
 
     /// The hosts and the database, for messages.
-    pub fn place(&self) -> String {
+    pub fn location(&self) -> String {
         let hosts: Vec<_> = hosts(&self.config)
             .map(|(host, port)| match host {
                 Host::Tcp(name) => format!("{name}:{port}"),
@@ -166,8 +166,8 @@ impl Url {
 fn hosts(config: &Config) -> impl Iterator<Item = (&Host, u16)> {
     let (hosts, ports) = (config.get_hosts().iter().enumerate(), config.get_ports());
     // One port is for all hosts.
-    let port = |place: usize| ports.get(place).or(ports.first()).copied().unwrap_or(5432);
-    hosts.map(move |(place, host)| (host, port(place)))
+    let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
+    hosts.map(move |(index, host)| (host, port(index)))
 }
 
 /// The configuration with the addresses that its hosts have now. tokio-postgres tries them one after the other, each for
@@ -283,7 +283,11 @@ mod tests {
             ("postgres://localhost/c?sslrootcert=/etc/ca.pem", true),
             ("postgres://db.example/c?sslmode=disable", false),
         ] {
-            assert_eq!(Url::parse(url).unwrap().tls.is_some(), encrypts, "{url}");
+            assert_eq!(
+                PostgresUrl::parse(url).unwrap().tls.is_some(),
+                encrypts,
+                "{url}"
+            );
         }
     }
 
@@ -291,7 +295,7 @@ mod tests {
     async fn all_addresses_share_the_time_and_every_other_setting_stays() {
         let url = "postgres://u:p@127.0.0.1,[::1]:5433/c?options=-cx%3D1&application_name=a&\
                    channel_binding=require&load_balance_hosts=random";
-        let (config, _) = Url::parse(url).unwrap().connector().unwrap();
+        let (config, _) = PostgresUrl::parse(url).unwrap().connector().unwrap();
         let other = addressed(&config).await;
         assert_eq!(other.get_hosts(), config.get_hosts());
         assert_eq!(other.get_ports(), [5432, 5433]);
@@ -308,7 +312,7 @@ mod tests {
         };
         assert_eq!(all(&other), all(&config));
         assert_eq!(other.get_password(), config.get_password());
-        let unix = Url::parse("postgres://u@%2Frun%2Fpostgresql/c").unwrap();
+        let unix = PostgresUrl::parse("postgres://u@%2Frun%2Fpostgresql/c").unwrap();
         let other = addressed(&unix.config).await;
         assert_eq!(other.get_hosts(), unix.config.get_hosts());
         assert!(other.get_hostaddrs().is_empty());
@@ -323,20 +327,21 @@ mod tests {
              postgres://localhost/c?sslmode=disable&sslrootcert=/ca.pem
              postgres://localhost/c?sslcert=/cert.pem postgres://localhost/c?sslkey=/key.pem",
         ) {
-            let error = Url::parse(url).err();
+            let error = PostgresUrl::parse(url).err();
             assert!(error.is_some(), "{url}");
         }
     }
 
     #[test]
     fn shows_no_password() {
-        let url = Url::parse("postgres://user:hunter2@db.example/c").unwrap();
-        assert_eq!(url.place(), "db.example:5432/c");
-        let parsed = |url: &str| Url::parse(url).unwrap();
+        let url = PostgresUrl::parse("postgres://user:hunter2@db.example/c").unwrap();
+        assert_eq!(url.location(), "db.example:5432/c");
+        let parsed = |url: &str| PostgresUrl::parse(url).unwrap();
         assert!(parsed("postgres://db.example/c?sslmode=disable").is_in_clear());
         assert!(!parsed("postgres://localhost/c?sslmode=disable").is_in_clear());
         assert!(!format!("{url:?}").contains("hunter2"));
-        let wrong = Url::parse("postgres://user:hunter2@db.example/c?x=hunter2").unwrap_err();
+        let wrong =
+            PostgresUrl::parse("postgres://user:hunter2@db.example/c?x=hunter2").unwrap_err();
         assert!(
             !format!("{wrong} {wrong:?}").contains("hunter2"),
             "{wrong:?}"

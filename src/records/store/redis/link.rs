@@ -30,7 +30,7 @@ use tokio_rustls::TlsConnector;
 
 use super::{
     keys::STATE,
-    target::{RedisLogin, RedisNode, Sentinel, Target},
+    url::{RedisLogin, RedisNode, RedisUrl, Sentinel},
 };
 use crate::{
     records::store::{
@@ -124,7 +124,7 @@ pub(super) struct Link {
 }
 
 struct LinkState {
-    target: Target,
+    url: RedisUrl,
     tls: Option<TlsConnector>,
     /// `None`: the next call connects.
     connection: Mutex<Option<Shareable>>,
@@ -144,15 +144,15 @@ struct Shareable {
 
 impl Link {
     /// Starts the thread of the connection.
-    pub(super) fn new(target: Target, tls: Option<Arc<ClientConfig>>) -> io::Result<Self> {
+    pub(super) fn new(url: RedisUrl, tls: Option<Arc<ClientConfig>>) -> io::Result<Self> {
         let thread = IoThread::start("nonces-redis")?;
         let shared = Arc::new(LinkState {
-            target,
+            url,
             tls: tls.map(TlsConnector::from),
             connection: Mutex::default(),
             outage: Outage::none("redis of nonce.url"),
         });
-        if let Some(sentinel) = shared.target.sentinel.clone() {
+        if let Some(sentinel) = shared.url.sentinel.clone() {
             thread.spawn(Arc::clone(&shared).confirm(sentinel));
         }
         Ok(Self { thread, shared })
@@ -299,8 +299,8 @@ impl LinkState {
 
     /// Finds the primary and connects to it, within [`CONNECT`].
     async fn connect(self: &Arc<Self>) -> Result<Shareable, RedisFault> {
-        let (nodes, time) = match &self.target.sentinel {
-            None => (self.target.nodes.clone(), CONNECT),
+        let (nodes, time) = match &self.url.sentinel {
+            None => (self.url.nodes.clone(), CONNECT),
             Some(sentinel) => {
                 let primary = self.ask_sentinels(sentinel).await?;
                 (vec![primary], CONNECT - SENTINEL)
@@ -313,7 +313,7 @@ impl LinkState {
             let attempt = async {
                 let connected = self.connect_to_primary(&node).await;
                 let moved = match &connected {
-                    Err(RedisFault::Redis(error)) if self.target.is_cluster => moved(error, &node),
+                    Err(RedisFault::Redis(error)) if self.url.is_cluster => moved(error, &node),
                     _ => None,
                 };
                 match moved {
@@ -343,7 +343,7 @@ impl LinkState {
     /// name the former one.
     async fn ask_sentinels(self: &Arc<Self>, sentinel: &Sentinel) -> Result<RedisNode, RedisFault> {
         let mut asked = JoinSet::new();
-        for node in self.target.nodes.clone() {
+        for node in self.url.nodes.clone() {
             let (shared, sentinel) = (Arc::clone(self), sentinel.clone());
             asked.spawn(async move {
                 let answer = timeout(SENTINEL, shared.ask_sentinel(&node, &sentinel)).await;
@@ -365,7 +365,7 @@ impl LinkState {
 
     /// The time for one node: one that hangs must not keep the others from being asked.
     fn share(&self) -> Duration {
-        CONNECT / u32::try_from(self.target.nodes.len()).unwrap_or(1).max(1)
+        CONNECT / u32::try_from(self.url.nodes.len()).unwrap_or(1).max(1)
     }
 
     async fn ask_sentinel(
@@ -381,7 +381,7 @@ impl LinkState {
     }
 
     async fn connect_to_primary(&self, node: &RedisNode) -> Result<Driven, RedisFault> {
-        let Target { login, db, .. } = &self.target;
+        let RedisUrl { login, db, .. } = &self.url;
         let mut driven = self.dial(node, login, *db).await?;
         let connection = &mut driven.0;
         // Reading a key shows that the data is loaded and, in a Cluster, which node has it. HELLO reports the role and

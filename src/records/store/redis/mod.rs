@@ -12,39 +12,39 @@ mod link;
 mod nonces;
 mod probe;
 mod script;
-mod target;
+mod url;
 
 pub use nonces::{check_nonces, nonce_used, open_nonces};
-pub use target::Target;
+pub use url::RedisUrl;
 
 /// Why the Redis of `nonce.url` cannot be used. Each names the servers and the fix.
 #[derive(Debug, Error)]
-pub enum OpenError {
+pub enum RedisOpenError {
     /// A file of the connection's TLS.
     #[error(transparent)]
     Tls(#[from] TlsFileError),
     /// No primary responds and accepts our login.
-    #[error("{place}: cannot be reached; see the cause, and correct the URL or start Redis")]
+    #[error("{location}: cannot be reached; see the cause, and correct the URL or start Redis")]
     Unreachable {
         /// The servers.
-        place: String,
+        location: String,
         /// The cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
     /// It may delete used nonces.
-    #[error("{place}: {}", link::evicts(policy))]
+    #[error("{location}: {}", link::evicts(policy))]
     Evicts {
         /// The servers.
-        place: String,
+        location: String,
         /// Its `maxmemory-policy`.
         policy: String,
     },
     /// Something else.
-    #[error("{place}: cannot be opened")]
+    #[error("{location}: cannot be opened")]
     Failed {
         /// The servers.
-        place: String,
+        location: String,
         /// The cause.
         #[source]
         source: StoreError,

@@ -7,12 +7,12 @@ use redis::cmd;
 use tokio::time::Sleep;
 
 use super::{
-    OpenError,
+    RedisOpenError,
     keys::{STATE, nonce_key},
     link::{Link, RedisFault},
     probe,
     script::{Insert, read},
-    target::Target,
+    url::RedisUrl,
 };
 use crate::{
     base::clock::UnixTime,
@@ -21,7 +21,7 @@ use crate::{
         store::{
             Result, StoreError,
             nonces::{self, CLOCK_SKEW, ClocksApart, QueuedNonce, Writer, Written},
-            port::NoncesKept,
+            port::NonceLocation,
         },
     },
 };
@@ -88,30 +88,30 @@ impl Writer for RedisInserter {
 /// Opens the shared window. `kept` is the store's note of the window that kept the nonces before.
 ///
 /// # Errors
-/// [`OpenError`]
+/// [`RedisOpenError`]
 pub async fn open_nonces(
-    target: Target,
-    kept: NoncesKept,
+    url: RedisUrl,
+    kept: NonceLocation,
     now: UnixTime,
     length: Duration,
-) -> Result<Box<dyn SharedWindow>, OpenError> {
-    let place = target.to_string();
-    let link = open_link(target).await?;
+) -> Result<Box<dyn SharedWindow>, RedisOpenError> {
+    let location = url.to_string();
+    let link = open_link(url).await?;
     let inserter = RedisInserter {
         link: Arc::clone(&link),
         known: Mutex::default(),
     };
     let window = nonces::open(inserter, link.thread());
     let begun = match kept {
-        NoncesKept::Elsewhere => Ok(()),
+        NonceLocation::Elsewhere => Ok(()),
         // The store's nonces are not here: the same case as another server that has recorded them.
-        NoncesKept::Here => {
+        NonceLocation::Here => {
             let mut note = cmd("HSET");
             note.arg(STATE).arg("server").arg("another window");
             link.call(note).await.map(drop)
         }
         // Nothing was recorded anywhere, so nothing is lost.
-        NoncesKept::Nowhere => {
+        NonceLocation::Nowhere => {
             let first = NonceUse {
                 timestamp: now.0,
                 consumer: b"",
@@ -124,25 +124,25 @@ pub async fn open_nonces(
                 .map_err(|Unavailable(error)| StoreError::Unavailable(error))
         }
     };
-    begun.map_err(|source| OpenError::Failed { place, source })?;
+    begun.map_err(|source| RedisOpenError::Failed { location, source })?;
     Ok(window)
 }
 
 /// Connects, and reports the settings by which Redis loses nonces.
 ///
 /// # Errors
-/// [`OpenError`]
-pub async fn check_nonces(target: Target) -> Result<Vec<String>, OpenError> {
-    let place = target.to_string();
-    let link = open_link(target).await?;
+/// [`RedisOpenError`]
+pub async fn check_nonces(url: RedisUrl) -> Result<Vec<String>, RedisOpenError> {
+    let location = url.to_string();
+    let link = open_link(url).await?;
     let findings = probe::findings(&link).await;
-    findings.map_err(|source| OpenError::Failed { place, source })
+    findings.map_err(|source| RedisOpenError::Failed { location, source })
 }
 
-async fn open_link(target: Target) -> Result<Arc<Link>, OpenError> {
-    let place = target.to_string();
-    let tls = target.client_config()?;
-    let link = Link::new(target, tls).map_err(OpenError::Thread)?;
+async fn open_link(url: RedisUrl) -> Result<Arc<Link>, RedisOpenError> {
+    let location = url.to_string();
+    let tls = url.client_config()?;
+    let link = Link::new(url, tls).map_err(RedisOpenError::Thread)?;
     let connected = link.connect().await;
     connected.map_err(|error| {
         let source = match error {
@@ -150,11 +150,11 @@ async fn open_link(target: Target) -> Result<Arc<Link>, OpenError> {
             error => error.into(),
         };
         match source.downcast_ref() {
-            Some(RedisFault::Evicts(policy)) => OpenError::Evicts {
-                place,
+            Some(RedisFault::Evicts(policy)) => RedisOpenError::Evicts {
+                location,
                 policy: policy.clone(),
             },
-            _ => OpenError::Unreachable { place, source },
+            _ => RedisOpenError::Unreachable { location, source },
         }
     })?;
     Ok(Arc::new(link))
@@ -163,11 +163,11 @@ async fn open_link(target: Target) -> Result<Arc<Link>, OpenError> {
 /// Whether a nonce is in the shared window.
 ///
 /// # Errors
-/// [`OpenError`]
-pub async fn nonce_used(target: Target, nonce: NonceUse<'_>) -> Result<bool, OpenError> {
-    let place = target.to_string();
-    let found = has_nonce(&*open_link(target).await?, nonce).await;
-    found.map_err(|source| OpenError::Failed { place, source })
+/// [`RedisOpenError`]
+pub async fn nonce_used(url: RedisUrl, nonce: NonceUse<'_>) -> Result<bool, RedisOpenError> {
+    let location = url.to_string();
+    let found = has_nonce(&*open_link(url).await?, nonce).await;
+    found.map_err(|source| RedisOpenError::Failed { location, source })
 }
 
 async fn has_nonce(link: &Link, nonce: NonceUse<'_>) -> Result<bool> {

@@ -5,7 +5,7 @@ use crate::{
     base::{clock::UnixTime, names::ConsumerKey},
     records::store::{
         Result, StoreError,
-        port::{Decided, Decision, Exchange, Exchanged, Issued, MAX_WRONG_VERIFIERS},
+        port::{ConsentDecision, Decided, Exchanged, Issued, MAX_WRONG_VERIFIERS, TokenExchange},
         record::{AccessToken, RequestToken, RequestTokenState},
         seal::field,
     },
@@ -44,7 +44,7 @@ impl Store {
         &self,
         token: &str,
         session: &[u8; 32],
-        decision: Decision,
+        decision: ConsentDecision,
         now: UnixTime,
     ) -> Result<Decided> {
         self.run("decide", WRITE, async |tx| {
@@ -54,7 +54,7 @@ impl Store {
     }
 
     /// Exchanges a request token for an access token; of two racing calls one gets it, the other `Used`.
-    pub async fn exchange(&self, exchange: Exchange) -> Result<Exchanged> {
+    pub async fn exchange(&self, exchange: TokenExchange) -> Result<Exchanged> {
         self.run("exchange", WRITE, async |tx| {
             self::exchange(tx, &exchange).await
         })
@@ -115,7 +115,7 @@ pub(super) async fn decide(
     tx: &mut Tx,
     token: &str,
     session: &[u8; 32],
-    decision: &Decision,
+    decision: &ConsentDecision,
     now: UnixTime,
 ) -> Result<Decided> {
     let found = lock(tx, token).await?;
@@ -134,7 +134,7 @@ pub(super) async fn decide(
         return Ok(Decided::Expired);
     }
     match decision {
-        Decision::Allow {
+        ConsentDecision::Allow {
             verifier,
             redirect_token,
             expires_at,
@@ -152,7 +152,7 @@ pub(super) async fn decide(
             ];
             tx.execute(allow, &params).await?
         }
-        Decision::Deny => {
+        ConsentDecision::Deny => {
             let deny = "UPDATE countersign.request_tokens SET state = 'denied' WHERE token = $1";
             tx.execute(deny, &[token.into()]).await?
         }
@@ -160,7 +160,7 @@ pub(super) async fn decide(
     Ok(Decided::Recorded)
 }
 
-pub(super) async fn exchange(tx: &mut Tx, exchange: &Exchange) -> Result<Exchanged> {
+pub(super) async fn exchange(tx: &mut Tx, exchange: &TokenExchange) -> Result<Exchanged> {
     let found = lock(tx, &exchange.token).await?;
     let Some(found) = found.filter(|found| found.consumer == exchange.consumer) else {
         return Ok(Exchanged::Unknown);

@@ -10,7 +10,7 @@ use crate::{
         store::{
             Result,
             engine::{Deadline, Isolation},
-            port::NoncesKept,
+            port::NonceLocation,
         },
     },
 };
@@ -76,16 +76,16 @@ impl Store {
     ///
     /// # Errors
     /// Also that the store has no window of its own.
-    pub async fn nonces_kept(&self) -> Result<NoncesKept> {
-        self.run("nonces_kept", READ, async |tx| {
+    pub async fn nonce_location(&self) -> Result<NonceLocation> {
+        self.run("nonce_location", READ, async |tx| {
             let find = "SELECT server FROM countersign.nonce_state";
             let server = tx
                 .row(find, &[], |row, _| row.get::<Option<String>>("server"))
                 .await?;
             Ok(match server.flatten().as_deref() {
-                None => NoncesKept::Nowhere,
-                Some(ELSEWHERE) => NoncesKept::Elsewhere,
-                Some(_) => NoncesKept::Here,
+                None => NonceLocation::Nowhere,
+                Some(ELSEWHERE) => NonceLocation::Elsewhere,
+                Some(_) => NonceLocation::Here,
             })
         })
         .await
@@ -95,7 +95,7 @@ impl Store {
     /// it treats them as lost.
     ///
     /// # Errors
-    /// As [`Store::nonces_kept`].
+    /// As [`Store::nonce_location`].
     pub async fn keep_nonces_elsewhere(&self) -> Result<()> {
         let note =
             "UPDATE countersign.nonce_state SET server = $1 WHERE server IS DISTINCT FROM $1";

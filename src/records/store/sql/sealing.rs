@@ -27,19 +27,19 @@ const COLUMNS: [(&str, &str, &str, &str); 6] = [
 
 impl Store {
     /// Seals secrets with the first key, in one short batch. A secret that changes meanwhile is not overwritten by its older
-    /// value. With `look`, secrets that are sealed with another key are only counted.
-    pub async fn reseal(&self, from: ResealFrom, look: bool) -> Result<Resealed> {
-        // Looking changes nothing and blocks nobody.
-        let isolation = if look {
+    /// value. With `count_only`, secrets that are sealed with another key are only counted.
+    pub async fn reseal(&self, from: ResealFrom, count_only: bool) -> Result<Resealed> {
+        // Counting changes nothing and blocks nobody.
+        let isolation = if count_only {
             Isolation::Snapshot
         } else {
             Isolation::Write
         };
         let batch = self.run("reseal", (isolation, Deadline::Command), async |tx| {
-            reseal(tx, &from, look).await
+            reseal(tx, &from, count_only).await
         });
         let resealed = batch.await?;
-        if self.seal.has_met_clear() && !look && resealed.next.is_none() {
+        if self.seal.has_met_clear() && !count_only && resealed.next.is_none() {
             self.run(
                 "reseal",
                 (Isolation::NoTransaction, Deadline::Transfer),
@@ -55,33 +55,33 @@ impl Store {
 pub(super) async fn mismatch(tx: &mut Tx) -> Result<Option<Mismatch>> {
     for (_, table, _, column) in COLUMNS {
         let any = format!(
-            "SELECT {column} AS kept FROM countersign.{table} WHERE {column} IS NOT NULL LIMIT 1"
+            "SELECT {column} AS stored FROM countersign.{table} WHERE {column} IS NOT NULL LIMIT 1"
         );
-        let kept = tx
-            .row(&any, &[], |row, _| needed(row.bytes("kept")?))
+        let stored = tx
+            .row(&any, &[], |row, _| needed(row.bytes("stored")?))
             .await?;
-        if let Some(mismatch) = kept.and_then(|kept| tx.seal().mismatch(&kept)) {
+        if let Some(mismatch) = stored.and_then(|stored| tx.seal().mismatch(&stored)) {
             return Ok(Some(mismatch));
         }
     }
     Ok(None)
 }
 
-/// Encrypts a batch of secrets with the first key; with `look` only counts them. A secret that changes meanwhile keeps
+/// Encrypts a batch of secrets with the first key; with `count_only` only counts them. A secret that changes meanwhile keeps
 /// its new value.
-pub(super) async fn reseal(tx: &mut Tx, from: &ResealFrom, look: bool) -> Result<Resealed> {
+pub(super) async fn reseal(tx: &mut Tx, from: &ResealFrom, count_only: bool) -> Result<Resealed> {
     let Some((field, table, key, column)) = COLUMNS.get(from.column) else {
         return Ok(Resealed::default());
     };
     let batch = format!(
-        "SELECT {key} AS record, {column} AS kept FROM countersign.{table}
+        "SELECT {key} AS record, {column} AS stored FROM countersign.{table}
          WHERE {key} > $1 AND {column} IS NOT NULL ORDER BY {key} LIMIT 500"
     );
     let update =
         format!("UPDATE countersign.{table} SET {column} = $3 WHERE {key} = $1 AND {column} = $2");
     let batch = tx
         .rows(&batch, &[from.after.as_str().into()], |row, _| {
-            Ok((row.get::<String>("record")?, needed(row.bytes("kept")?)?))
+            Ok((row.get::<String>("record")?, needed(row.bytes("stored")?)?))
         })
         .await?;
     let next = match batch.last() {
@@ -95,16 +95,16 @@ pub(super) async fn reseal(tx: &mut Tx, from: &ResealFrom, look: bool) -> Result
         }),
         ..Resealed::default()
     };
-    for (record, kept) in batch {
+    for (record, stored) in batch {
         resealed.seen += 1;
-        if tx.seal().is_by_first(&kept) {
+        if tx.seal().is_by_first(&stored) {
             continue;
         }
         resealed.older += 1;
-        match tx.seal().open(field, &record, &kept) {
-            Ok(secret) if !look => {
+        match tx.seal().open(field, &record, &stored) {
+            Ok(secret) if !count_only => {
                 let sealed = tx.seal().close(field, &record, &secret)?;
-                tx.execute(&update, &[record.into(), kept.into(), sealed.into()])
+                tx.execute(&update, &[record.into(), stored.into(), sealed.into()])
                     .await?;
             }
             Ok(_) => {}

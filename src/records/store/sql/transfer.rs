@@ -16,8 +16,8 @@ use crate::records::store::{
     port::Change,
     record::{AccessToken, Consumer, User},
     transfer::{
-        BATCH, Conflict, Export, Import, ImportList, Imported, MAX_PASSWORD_MILLISECONDS,
-        MAX_PROBLEMS, Numbered, Origin, Problem, Record, name,
+        BATCH, Conflict, Export, Import, ImportList, ImportProblem, Imported,
+        MAX_PASSWORD_MILLISECONDS, MAX_PROBLEMS, Numbered, Origin, Record, name,
     },
     value::needed,
 };
@@ -103,7 +103,7 @@ async fn origin(tx: &mut Tx) -> Result<Origin> {
 /// An import under way.
 struct State {
     imported: Imported,
-    problems: Vec<Problem>,
+    problems: Vec<ImportProblem>,
     /// The names of records with a problem; a record that names one of them is not rejected for that.
     rejected: HashSet<String>,
     /// The costs of all password hashes.
@@ -343,7 +343,7 @@ impl State {
         self.rejected.insert(record.name());
         let missing = conflict.missing();
         if !missing.is_some_and(|missing| self.rejected.contains(&missing)) {
-            self.problems.push(Problem {
+            self.problems.push(ImportProblem {
                 line,
                 record: record.name(),
                 conflict,

@@ -21,7 +21,7 @@ pub(super) type RedisNode = (String, u16);
 
 /// The servers and how to log in. The secrets in it do not print.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct RedisUrl {
     pub(super) nodes: Vec<RedisNode>,
     /// The nodes are Sentinels, and not servers or members of a Cluster.
     pub(super) sentinel: Option<Sentinel>,
@@ -46,7 +46,7 @@ pub(super) struct RedisLogin {
     pub(super) password: Option<Secret>,
 }
 
-impl Target {
+impl RedisUrl {
     /// Parses `redis://`, `redis+sentinel://` or `redis+cluster://`, with `rediss` for TLS:
     /// `scheme://[[user]:password@]host[:port][,host[:port]…][/db]`. With Sentinels, the name of the service precedes
     /// the database number. The query may have `ca`, and `certificate` with `key`, the paths of PEM files for TLS, and
@@ -157,7 +157,7 @@ impl UrlQuery {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for RedisUrl {
     /// The servers, without a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, (host, port)) in self.nodes.iter().enumerate() {
@@ -210,33 +210,33 @@ mod tests {
 
     #[test]
     fn reads_every_form() {
-        let target = Target::parse("redis://h").unwrap();
-        assert_eq!(target.nodes, [("h".to_owned(), 6379)]);
-        assert_eq!((target.tls, target.db), (None, 0));
-        assert_eq!(target.login, RedisLogin::default());
+        let url = RedisUrl::parse("redis://h").unwrap();
+        assert_eq!(url.nodes, [("h".to_owned(), 6379)]);
+        assert_eq!((url.tls, url.db), (None, 0));
+        assert_eq!(url.login, RedisLogin::default());
 
         let url = "rediss://u:p%40%3A@[::1]:7000/3?ca=%2Fa.pem&certificate=b.pem&key=c.pem";
-        let target = Target::parse(url).unwrap();
-        assert_eq!(target.nodes, [("::1".to_owned(), 7000)]);
-        assert_eq!(target.db, 3);
-        let files = target.tls.clone().unwrap();
+        let url = RedisUrl::parse(url).unwrap();
+        assert_eq!(url.nodes, [("::1".to_owned(), 7000)]);
+        assert_eq!(url.db, 3);
+        let files = url.tls.clone().unwrap();
         assert_eq!(files.ca, [PathBuf::from("/a.pem")]);
         assert_eq!(files.identity, Some(("b.pem".into(), "c.pem".into())));
-        assert_eq!(target.login.user.as_deref(), Some("u"));
-        assert_eq!(target.login.password, Some("p@:".into()));
-        assert!(!format!("{target} {target:?}").contains("p@:"));
+        assert_eq!(url.login.user.as_deref(), Some("u"));
+        assert_eq!(url.login.password, Some("p@:".into()));
+        assert!(!format!("{url} {url:?}").contains("p@:"));
 
-        assert!(!target.is_in_clear() && !Target::parse("redis://[::1]").unwrap().is_in_clear());
+        assert!(!url.is_in_clear() && !RedisUrl::parse("redis://[::1]").unwrap().is_in_clear());
 
-        let target = Target::parse("redis+sentinel://:p@a,b:7/main/2?sentinel_password=s").unwrap();
-        assert!(target.is_in_clear());
-        assert_eq!(target.to_string(), "a:26379,b:7");
-        assert_eq!(target.login.user, None);
-        let Sentinel { service, login } = target.sentinel.unwrap();
+        let url = RedisUrl::parse("redis+sentinel://:p@a,b:7/main/2?sentinel_password=s").unwrap();
+        assert!(url.is_in_clear());
+        assert_eq!(url.to_string(), "a:26379,b:7");
+        assert_eq!(url.login.user, None);
+        let Sentinel { service, login } = url.sentinel.unwrap();
         assert_eq!((&*service, login.password), ("main", Some("s".into())));
 
-        let target = Target::parse("rediss+cluster://a:1,b:2").unwrap();
-        assert_eq!((target.sentinel, target.nodes.len()), (None, 2));
+        let url = RedisUrl::parse("rediss+cluster://a:1,b:2").unwrap();
+        assert_eq!((url.sentinel, url.nodes.len()), (None, 2));
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
              redis://h?sentinel_password=p rediss://h?key=a redis://[::1 redis://:%ff@h
              redis+sentinel://h redis+sentinel://h/s?x=y redis+cluster://h/1 redis+cluster://a,,b",
         ) {
-            assert!(Target::parse(url).is_err(), "{url}");
+            assert!(RedisUrl::parse(url).is_err(), "{url}");
         }
     }
 }
