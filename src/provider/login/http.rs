@@ -15,8 +15,9 @@ use url::form_urlencoded;
 use zeroize::Zeroizing;
 
 use super::{
-    Login, LoginBackend, LoginError, LoginFault, LoginFuture, places::Places,
-    settings::PasswordCheckSettings,
+    Login, LoginBackend, LoginError, LoginFault, LoginFuture,
+    places::Places,
+    settings::{Encoding, PasswordCheckSettings},
 };
 use crate::{
     base::{clock::Clock, secret::Secret},
@@ -27,16 +28,6 @@ use crate::{
 
 /// The most attempts that may wait for the endpoint, a quarter of them from one address; one more is rejected as busy.
 const MAX_ATTEMPTS: usize = 64;
-
-/// The encoding of name and password.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Encoding {
-    /// `application/x-www-form-urlencoded`.
-    Form,
-    /// A JSON object.
-    Json,
-}
 
 /// The endpoint.
 #[derive(Clone)]

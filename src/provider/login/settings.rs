@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use http::HeaderName;
 
-use super::{header::UserHeaders, http::Encoding};
+use super::header::UserHeaders;
 use crate::{
     base::settings::{LONGEST, distinct, duration, optional, plain_values, seconds, section},
     request::policy::rate::Rate,
@@ -77,6 +77,16 @@ pub enum LoginMethod {
     Http,
     /// No check here: a proxy in front has checked the user.
     Header,
+}
+
+/// The encoding of name and password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Encoding {
+    /// `application/x-www-form-urlencoded`.
+    Form,
+    /// A JSON object.
+    Json,
 }
 
 plain_values!(Encoding, LoginMethod);
