@@ -3,13 +3,13 @@
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// For maps whose keys are keyed hashes of 64 bits. Any other key has the hash 0.
-pub type Hashed = BuildHasherDefault<Identity>;
+pub type Hashed = BuildHasherDefault<IdentityHasher>;
 
 /// The hash of a `u64`: itself.
 #[derive(Debug, Default)]
-pub struct Identity(u64);
+pub struct IdentityHasher(u64);
 
-impl Hasher for Identity {
+impl Hasher for IdentityHasher {
     fn write(&mut self, _: &[u8]) {}
 
     fn write_u64(&mut self, hash: u64) {

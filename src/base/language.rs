@@ -43,12 +43,12 @@ const ISOLATE_END: char = '\u{2069}';
 
 /// A file of the pages that cannot be used. Prints as one line: key, file, line, cause and fix.
 #[derive(Debug, Error)]
-#[error("{key}: {place}: {problem}")]
+#[error("{key}: {file}: {problem}")]
 pub struct PageFileError {
     /// The key of the configuration.
     pub key: &'static str,
     /// The file, and the line if it is known.
-    pub place: String,
+    pub file: String,
     /// The cause and the fix.
     pub problem: String,
 }
@@ -57,7 +57,7 @@ impl PageFileError {
     fn unreadable(path: &Path, error: &io::Error) -> Self {
         Self {
             key: "pages.messages",
-            place: path.display().to_string(),
+            file: path.display().to_string(),
             problem: format!(
                 "cannot be read: {error}; name a directory of .ftl files that countersign can read"
             ),
@@ -146,7 +146,7 @@ impl Languages {
             let line = lines.map(|lines| format!(" line {}", lines.matches('\n').count() + 1));
             PageFileError {
                 key: "pages.messages",
-                place: format!("{}{}", path.display(), line.unwrap_or_default()),
+                file: format!("{}{}", path.display(), line.unwrap_or_default()),
                 problem,
             }
         };
@@ -327,7 +327,7 @@ impl<'a> Texts<'a> {
     }
 
     /// A message without variables, or an attribute of it, in this language alone.
-    pub fn own(self, id: &str, attribute: Option<&str>) -> Option<Cow<'a, str>> {
+    pub fn in_this_language(self, id: &str, attribute: Option<&str>) -> Option<Cow<'a, str>> {
         let message = self.language.messages.get_message(id)?;
         let pattern = match attribute {
             Some(name) => message.get_attribute(name)?.value(),

@@ -74,7 +74,7 @@ pub fn oob_verifier() -> Result<Secret, NoRandomness> {
 }
 
 /// Writes an out-of-band verifier in two groups: `1234 5678`.
-pub fn shown(verifier: &Secret) -> Zeroizing<String> {
+pub fn in_groups(verifier: &Secret) -> Zeroizing<String> {
     let digits = verifier.expose_text();
     match digits.split_at_checked(OOB_VERIFIER_LENGTH / 2) {
         Some((first, second)) => Zeroizing::new(format!("{first} {second}")),
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn oob_verifier_is_shown_in_two_groups_and_read_back() {
         let verifier = Secret::from("01234567");
-        assert_eq!(shown(&verifier).as_str(), "0123 4567");
+        assert_eq!(in_groups(&verifier).as_str(), "0123 4567");
         assert_eq!(typed(b"0123 4567"), verifier);
         assert_eq!(typed(b" 0123-45 67-"), verifier);
         assert_ne!(typed(b"0123_4567"), verifier);

@@ -59,12 +59,12 @@ pub struct TlsFiles {
 /// The certificates of a configuration. Configurations with equal ones trust the same servers and show them the same
 /// certificate, whose key is then the same too.
 #[derive(Debug, Clone)]
-pub struct Contents {
+pub struct TlsContents {
     roots: Arc<RootCertStore>,
     chain: Vec<CertificateDer<'static>>,
 }
 
-impl PartialEq for Contents {
+impl PartialEq for TlsContents {
     fn eq(&self, other: &Self) -> bool {
         self.chain == other.chain && self.roots.roots == other.roots.roots
     }
@@ -83,7 +83,7 @@ impl TlsFiles {
     ///
     /// # Errors
     /// [`TlsFileError`] names the file.
-    pub fn read(&self) -> Result<(ClientConfig, Contents), TlsFileError> {
+    pub fn read(&self) -> Result<(ClientConfig, TlsContents), TlsFileError> {
         let roots = match self.ca.as_slice() {
             [] => system_roots(),
             ca => roots(ca)?,
@@ -99,7 +99,7 @@ impl TlsFiles {
 pub fn client_config(
     roots: RootCertStore,
     identity: Option<&(PathBuf, PathBuf)>,
-) -> Result<(ClientConfig, Contents), TlsFileError> {
+) -> Result<(ClientConfig, TlsContents), TlsFileError> {
     let roots = Arc::new(roots);
     let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
@@ -107,13 +107,13 @@ pub fn client_config(
         .with_root_certificates(Arc::clone(&roots));
     let Some((certificate, key)) = identity else {
         let chain = Vec::new();
-        return Ok((builder.with_no_client_auth(), Contents { roots, chain }));
+        return Ok((builder.with_no_client_auth(), TlsContents { roots, chain }));
     };
     let identity = certified_key(certificate, key)?;
     let chain = identity.cert.clone();
     let identity = Arc::new(SingleCertAndKey::from(identity));
     let config = builder.with_client_cert_resolver(identity);
-    Ok((config, Contents { roots, chain }))
+    Ok((config, TlsContents { roots, chain }))
 }
 
 /// Reads a certificate chain and its key, and checks that they belong together.

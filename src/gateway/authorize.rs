@@ -34,7 +34,10 @@ use crate::{
             sunset::Sunset,
         },
         route::{FlowPaths, Page, ServiceCall, TokenCall},
-        verify::{self, Purpose, UnreadBody, Verifier, VerifyRules, settings::Enforcement},
+        verify::{
+            self, Purpose, UnreadBody, Verifier, VerifyRejection, VerifyRules,
+            settings::Enforcement,
+        },
     },
     telemetry::stopwatch::Stopwatch,
 };
@@ -216,7 +219,7 @@ impl Authorizer {
             && (is_form(&subject.head.parts.headers)?
                 || parameters.was_sent(ProtocolParameter::BodyHash))
         {
-            return Err(verify::Rejection::BodyNotSeen.into());
+            return Err(VerifyRejection::BodyNotSeen.into());
         }
         let operation = subject.judged.found.operation();
         let request = SignedRequest {
@@ -267,7 +270,7 @@ impl Authorizer {
         let is_of_flow = sent(ProtocolParameter::Callback) || sent(ProtocolParameter::Verifier);
         match failure {
             Failure::Policy(PolicyRejection::TokenMissing)
-            | Failure::Verify(verify::Rejection::TokenUnknown)
+            | Failure::Verify(VerifyRejection::TokenUnknown)
                 if is_of_flow =>
             {
                 let calls = [TokenCall::RequestToken, TokenCall::AccessToken];

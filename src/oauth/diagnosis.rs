@@ -22,7 +22,7 @@ use crate::base::secret::Secret;
 /// A request whose signature is wrong, and the secrets that it should have been signed with. Nothing in it is borrowed, so that
 /// another thread can examine it.
 #[derive(Debug, Clone)]
-pub struct Attempt {
+pub struct WrongSignature {
     /// The request method as sent.
     pub method: Vec<u8>,
     /// The scheme of the URL for which the request should have been signed.
@@ -76,13 +76,13 @@ pub struct OtherUrl {
     pub internal: bool,
 }
 
-/// At most this many of [`Attempt::other_urls`] are tried.
+/// At most this many of [`WrongSignature::other_urls`] are tried.
 pub const MAX_URLS: usize = 8;
 
-/// At most this many of [`Attempt::callbacks`] are tried.
+/// At most this many of [`WrongSignature::callbacks`] are tried.
 pub const MAX_CALLBACKS: usize = 4;
 
-/// The parameters of a request as [`Attempt::parameters`] holds them.
+/// The parameters of a request as [`WrongSignature::parameters`] holds them.
 pub fn pairs(parameters: &Parameters) -> Vec<Pair> {
     let signature = ProtocolParameter::Signature.as_str().as_bytes();
     let signed = parameters.iter().filter(|it| it.name != signature);
@@ -141,14 +141,14 @@ pub struct Stopped;
 /// # Errors
 /// [`Stopped`] once `may_go_on` returns false.
 pub fn diagnose(
-    attempt: &Attempt,
+    attempt: &WrongSignature,
     may_go_on: &dyn Fn() -> bool,
 ) -> Result<Option<Diagnosis>, Stopped> {
     search(&Recipe::right(attempt), None, usize::MAX, may_go_on)
 }
 
 /// Finds one mistake, or else two that were made together; takes some fifty times as long as [`diagnose`].
-pub fn diagnose_thoroughly(attempt: &Attempt) -> Option<Diagnosis> {
+pub fn diagnose_thoroughly(attempt: &WrongSignature) -> Option<Diagnosis> {
     /// The most ways to make a mistake that are tried together with another mistake.
     const WAYS: usize = 3;
 
@@ -163,15 +163,15 @@ pub fn diagnose_thoroughly(attempt: &Attempt) -> Option<Diagnosis> {
     })
 }
 
-/// Finds the mistake that leads from `recipe` to the signature that was sent, other than the one already `made`. Of each mistake
+/// Finds the mistake that leads from `recipe` to the signature that was sent, other than the `first` one. Of each mistake
 /// this many `ways` are tried.
 fn search(
     recipe: &Recipe<'_>,
-    made: Option<&'static Mistake>,
+    first: Option<&'static Mistake>,
     ways: usize,
     may_go_on: &dyn Fn() -> bool,
 ) -> Result<Option<Diagnosis>, Stopped> {
-    for mistake in TABLE.iter().filter(|it| Some(*it) != made) {
+    for mistake in TABLE.iter().filter(|it| Some(*it) != first) {
         let wrong = (mistake.make)(recipe);
         // No recipe leads to a signature that no key of this consumer can have made.
         let possible = wrong.iter().take(ways).filter(|it| !it.readings.is_empty());
@@ -181,7 +181,7 @@ fn search(
             }
             if wrong.leads_to_sent() {
                 return Ok(Some(Diagnosis {
-                    mistakes: made.into_iter().chain([mistake]).collect(),
+                    mistakes: first.into_iter().chain([mistake]).collect(),
                     base_string: wrong.base_string().to_vec(),
                 }));
             }

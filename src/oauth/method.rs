@@ -95,7 +95,7 @@ impl SignatureMethod {
         all.find(|method| folded(method.as_str().as_bytes()).eq(folded(name)))
     }
 
-    /// Its place in a [`MethodSet`].
+    /// Its bit in a [`MethodSet`].
     const fn bit(self) -> u16 {
         1 << self as u16
     }

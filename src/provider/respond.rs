@@ -30,7 +30,8 @@ use crate::{
     records::store::StoreError,
     request::{
         forward::{ForwardError, ForwardFault, ForwardRejection},
-        identity, parse, policy, route, verify,
+        identity, parse, policy, route,
+        verify::{VerifyError, VerifyFault, VerifyRejection},
     },
     telemetry::metrics::Verdict,
     wire::{
@@ -56,7 +57,7 @@ pub enum Failure {
     Shape(ShapeError),
     /// A rejection: its signature or its credentials are not accepted.
     #[error(transparent)]
-    Verify(verify::Rejection),
+    Verify(VerifyRejection),
     /// A rejection: it is not permitted.
     #[error(transparent)]
     Policy(policy::PolicyRejection),
@@ -77,7 +78,7 @@ pub enum Failure {
     Ending,
     /// A fault: it cannot be verified.
     #[error(transparent)]
-    Unverifiable(verify::Fault),
+    Unverifiable(VerifyFault),
     /// A fault: it cannot be forwarded, or the API has no response.
     #[error(transparent)]
     Upstream(ForwardFault),
@@ -126,18 +127,18 @@ cold_from!(Failure {
     BodyRejection as it => Self::Body(it),
     route::RouteRejection as it => Self::Route(it),
     ShapeError as it => Self::Shape(it),
-    verify::Rejection as it => Self::Verify(it),
+    VerifyRejection as it => Self::Verify(it),
     policy::PolicyRejection as it => Self::Policy(it),
     issue::IssueRejection as it => Self::Issue(it),
     ForwardRejection as it => Self::Forward(it),
-    verify::Fault as it => Self::Unverifiable(it),
+    VerifyFault as it => Self::Unverifiable(it),
     ForwardFault as it => Self::Upstream(it),
     StoreError as it => Self::Store(it),
     NoRandomness as it => Self::NoRandomness(it),
     identity::Fault as it => Self::Upstream(it.into()),
-    verify::Error as it => match it {
-        verify::Error::Rejection(rejection) => Self::Verify(rejection),
-        verify::Error::Fault(fault) => Self::Unverifiable(fault),
+    VerifyError as it => match it {
+        VerifyError::Rejection(rejection) => Self::Verify(rejection),
+        VerifyError::Fault(fault) => Self::Unverifiable(fault),
     },
     ForwardError as it => match it {
         ForwardError::Fault(fault) => Self::Upstream(fault),

@@ -19,14 +19,14 @@ pub const QUARTERS: usize = 96;
 
 /// Counters at one moment, or what they counted in a period.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct RequestCounts {
     /// Requests by verdict, in the order of [`Verdict::VARIANTS`](strum::VariantArray).
     pub verdicts: Vec<u64>,
     /// Requests by duration: one number for each bound of the histogram, and one for those above all.
     pub latency: Vec<u64>,
 }
 
-impl Counts {
+impl RequestCounts {
     /// The counts since `before`.
     fn since(&self, before: &Self) -> Self {
         let minus = |now: &[u64], before: &[u64]| {
@@ -78,7 +78,7 @@ pub struct Sample {
     /// The time at which it ended, or for the last one, now.
     pub end: UnixTime,
     /// The counts.
-    pub counts: Counts,
+    pub counts: RequestCounts,
 }
 
 /// The samples of a day.
@@ -88,7 +88,7 @@ pub struct Charts(Mutex<Samples>);
 #[derive(Debug, Default)]
 struct Samples {
     /// The counters at the end of the last minute.
-    before: Counts,
+    before: RequestCounts,
     /// The oldest first.
     minutes: VecDeque<Sample>,
     quarters: VecDeque<Sample>,
@@ -96,7 +96,7 @@ struct Samples {
 
 impl Charts {
     /// Ends a minute, at whose end the counters are `now`. The first call begins the first minute.
-    pub fn sample(&self, now: Counts, end: UnixTime) {
+    pub fn sample(&self, now: RequestCounts, end: UnixTime) {
         let mut samples = self.0.lock();
         if samples.before.verdicts.is_empty() {
             // No minute has ended: the counting begins.
@@ -114,7 +114,7 @@ impl Charts {
     }
 
     /// The last 60 minutes and the current one, the oldest first.
-    pub fn minutes(&self, now: &Counts, end: UnixTime) -> Vec<Sample> {
+    pub fn minutes(&self, now: &RequestCounts, end: UnixTime) -> Vec<Sample> {
         let samples = self.0.lock();
         let counts = now.since(&samples.before);
         let running = Sample { end, counts };
@@ -122,7 +122,7 @@ impl Charts {
     }
 
     /// The last 96 quarters of an hour, the oldest first; the last one is the current one.
-    pub fn quarters(&self, now: &Counts, end: UnixTime) -> Vec<Sample> {
+    pub fn quarters(&self, now: &RequestCounts, end: UnixTime) -> Vec<Sample> {
         let samples = self.0.lock();
         let counts = now.since(&samples.before);
         let mut quarters = samples.quarters.clone();
@@ -151,8 +151,8 @@ fn add_to_quarters(quarters: &mut VecDeque<Sample>, sample: &Sample) {
 mod tests {
     use super::*;
 
-    fn counts(requests: u64) -> Counts {
-        Counts {
+    fn counts(requests: u64) -> RequestCounts {
+        RequestCounts {
             verdicts: vec![requests, 0],
             latency: vec![0, requests, 0],
         }
@@ -189,7 +189,7 @@ mod tests {
         let of = |latency: &[u64], percent| {
             let latency = latency.to_vec();
             let verdicts = Vec::new();
-            Counts { verdicts, latency }.percentile(percent)
+            RequestCounts { verdicts, latency }.percentile(percent)
         };
         assert_eq!(of(&[0, 0], 50), None);
         assert_eq!(of(&[50, 50], 50), Some(0));

@@ -117,7 +117,7 @@ section! {
     /// The log, on standard error. Never a query, a form, a secret, or more than 8 characters of a token.
     LogSettings["log"] {
         /// "text" for people, "json" for machines.
-        format: Format = "text", restart;
+        format: LogFormat = "text", restart;
         /// "off", "error", "warn", "info", "debug" or "trace", also by target: "info,audit=debug". Libraries write nothing below "info", whatever is set.
         level: LogLevel = "info", reload;
         /// A line for each request. Requests never wait for the reader of standard error: while it stalls, these lines are dropped first, and counted.
@@ -129,12 +129,12 @@ texts! {
     LogLevel: "a level such as \"info\", or levels by target such as \"info,audit=debug\"" => str::parse::<Self>;
 }
 deserialize_text!(LogLevel);
-plain_values!(Format);
+plain_values!(LogFormat);
 
 /// The form of log records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Format {
+pub enum LogFormat {
     /// A line for people.
     Text,
     /// A JSON object a line.
@@ -179,7 +179,7 @@ impl LogControl {
 ///
 /// # Errors
 /// [`LogError::Running`] if there is one already, and [`LogError::Thread`].
-pub fn start(form: Format, level: &LogLevel) -> Result<LogControl, LogError> {
+pub fn start(form: LogFormat, level: &LogLevel) -> Result<LogControl, LogError> {
     let (subscriber, control) = subscriber(form, level, ToQueue(&QUEUE));
     subscriber.try_init()?;
     let writer = thread::Builder::new().name("log".to_owned());
@@ -210,7 +210,7 @@ pub fn is_stalled() -> bool {
 
 /// Makes the log without starting it; tests give it another place to write to.
 fn subscriber<W>(
-    form: Format,
+    form: LogFormat,
     level: &LogLevel,
     writer: W,
 ) -> (impl Subscriber + Send + Sync + 'static, LogControl)
@@ -221,10 +221,10 @@ where
     // Colours are for terminals; a log collector would keep their escape sequences.
     let lines = layer().with_ansi(false).with_writer(writer);
     let lines = match form {
-        Format::Text => lines
+        LogFormat::Text => lines
             .event_format(LogLines(format::Format::default().with_ansi(false)))
             .boxed(),
-        Format::Json => lines.json().flatten_event(true).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
     let subscriber = Registry::default().with(filter).with(lines);
     (subscriber, LogControl(handle))
@@ -315,7 +315,7 @@ mod tests {
         let kept = CapturedLog::default();
         let writer = kept.clone();
         let level = "warn".parse().unwrap();
-        let (subscriber, control) = subscriber(Format::Text, &level, move || writer.clone());
+        let (subscriber, control) = subscriber(LogFormat::Text, &level, move || writer.clone());
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!("before");
             assert_eq!(kept.take(), "");

@@ -21,7 +21,7 @@ use prometheus::{
 use strum::VariantArray as _;
 
 pub use self::verdict::{Outcome, Verdict};
-use super::charts::Counts;
+use super::charts::RequestCounts;
 
 /// The media type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -209,37 +209,37 @@ impl Metrics {
         self
     }
 
-    /// Counts a request that is done.
+    /// RequestCounts a request that is done.
     pub fn request(&self, verdict: Verdict) {
         if let Some(counter) = self.by_verdict.get(verdict as usize) {
             counter.inc();
         }
     }
 
-    /// Counts the verdict that would have rejected a request that `observe` let through. The request itself counts as
+    /// RequestCounts the verdict that would have rejected a request that `observe` let through. The request itself counts as
     /// [`Verdict::Observed`].
     pub fn observed(&self, verdict: Verdict) {
         self.observed.with_label_values(&[verdict.as_str()]).inc();
     }
 
-    /// Counts a deviation that was accepted.
+    /// RequestCounts a deviation that was accepted.
     pub fn deviated(&self, deviation: &'static str) {
         self.deviations.with_label_values(&[deviation]).inc();
     }
 
-    /// Counts the known mistake that makes a wrong signature.
+    /// RequestCounts the known mistake that makes a wrong signature.
     pub fn diagnosed(&self, mistake: &'static str) {
         self.diagnoses.with_label_values(&[mistake]).inc();
     }
 
-    /// Counts a TLS handshake that failed.
+    /// RequestCounts a TLS handshake that failed.
     pub fn handshake_failed(&self, failure: HandshakeFailure) {
         self.handshakes
             .with_label_values(&[<&str>::from(failure)])
             .inc();
     }
 
-    /// Counts a signed request of `consumer`, a key that anyone may have written unless `is_verified`. Only a verified one
+    /// RequestCounts a signed request of `consumer`, a key that anyone may have written unless `is_verified`. Only a verified one
     /// begins a series.
     pub fn consumer(&self, consumer: &str, is_verified: bool, is_rejected: bool) {
         let begins = |shown: &HashMap<Arc<str>, ConsumerCounters>| {
@@ -263,21 +263,21 @@ impl Metrics {
         }
     }
 
-    /// Counts a reload of the configuration or of certificates.
+    /// RequestCounts a reload of the configuration or of certificates.
     pub fn reloaded(&self, is_applied: bool) {
         let result = if is_applied { "applied" } else { "failed" };
         self.reloads.with_label_values(&[result]).inc();
         self.reloaded.set(is_applied.into());
     }
 
-    /// Counts the seconds by which a consumer's clock is ahead of ours; below zero it is slow. Anybody can send any
+    /// RequestCounts the seconds by which a consumer's clock is ahead of ours; below zero it is slow. Anybody can send any
     /// timestamp, so more than a day counts as a day: the sum stays useful.
     pub fn clock_skew(&self, seconds: i64) {
         let seconds = seconds.clamp(-86_400, 86_400);
         self.clock_skew.observe(seconds as f64);
     }
 
-    /// Counts a request by its operation, which the program or the configuration names; `status` is 0 if there is no
+    /// RequestCounts a request by its operation, which the program or the configuration names; `status` is 0 if there is no
     /// response.
     pub fn operation(&self, operation: &str, status: u16) {
         let class = CLASSES
@@ -294,7 +294,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a use case of the store.
+    /// RequestCounts a use case of the store.
     pub fn store(&self, use_case: &'static str, took: Duration, failed: bool) {
         let labels = &[use_case];
         let seconds = self.store_seconds.with_label_values(labels);
@@ -304,7 +304,7 @@ impl Metrics {
     }
 
     /// The counters of requests as they are now.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> RequestCounts {
         let families = self.request.collect();
         let metrics = families.first().map(|family| family.get_metric());
         let request = metrics
@@ -321,7 +321,7 @@ impl Metrics {
                 .map(&mut apart)
                 .collect()
         });
-        Counts {
+        RequestCounts {
             verdicts: self.by_verdict.iter().map(IntCounter::get).collect(),
             latency,
         }

@@ -43,7 +43,7 @@ impl PreviousSecrets {
     }
 
     /// The number of uses by this consumer, and the time of the last one.
-    pub fn of(&self, consumer: &str) -> Option<(u64, UnixTime)> {
+    pub fn uses_by(&self, consumer: &str) -> Option<(u64, UnixTime)> {
         let uses = self.uses.lock();
         uses.get(consumer).copied()
     }
@@ -63,12 +63,12 @@ mod tests {
         secrets.used("second");
         clock.advance(Duration::from_secs(5));
         secrets.used("first");
-        assert_eq!(secrets.of("first"), Some((2, UnixTime(1_005))));
+        assert_eq!(secrets.uses_by("first"), Some((2, UnixTime(1_005))));
         for number in 0..KEPT - 1 {
             clock.advance(Duration::from_secs(1));
             secrets.used(&number.to_string());
         }
-        assert_eq!(secrets.of("second"), None);
-        assert!(secrets.of("first").is_some());
+        assert_eq!(secrets.uses_by("second"), None);
+        assert!(secrets.uses_by("first").is_some());
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::base::clock::{Clock, UnixTime};
 
-/// The number of rejections that are kept.
+/// The number of rejections that are newest_first.
 const KEPT: usize = 1_000;
 
 /// The longest text of a rejection, in bytes. With [`KEPT`] it bounds the memory of all.
@@ -15,7 +15,7 @@ const MAX_TEXT: usize = 256;
 
 /// A call that was rejected or failed, or that enforcing would reject. Serde writes the members of `/v1/rejections`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Rejection {
+pub struct RecordedRejection {
     /// Its number among all rejections of this process.
     #[serde(skip)]
     pub number: u64,
@@ -66,7 +66,7 @@ pub struct Rejection {
 pub struct Rejections {
     clock: Clock,
     /// The newest first.
-    kept: Mutex<VecDeque<Rejection>>,
+    newest_first: Mutex<VecDeque<RecordedRejection>>,
 }
 
 impl Rejections {
@@ -74,14 +74,14 @@ impl Rejections {
     pub const fn new(clock: Clock) -> Self {
         Self {
             clock,
-            kept: Mutex::new(VecDeque::new()),
+            newest_first: Mutex::new(VecDeque::new()),
         }
     }
 
     /// Adds a rejection of this moment, and forgets the oldest one if there are 1,000. Long texts are cut.
-    pub fn add(&self, mut rejection: Rejection) {
+    pub fn add(&self, mut rejection: RecordedRejection) {
         rejection.time = self.clock.now();
-        let Rejection {
+        let RecordedRejection {
             request_id,
             method,
             operation,
@@ -105,18 +105,18 @@ impl Rejections {
             text.truncate(text.floor_char_boundary(MAX_TEXT));
             text.shrink_to_fit();
         }
-        let mut kept = self.kept.lock();
-        rejection.number = kept.front().map_or(1, |newest| newest.number + 1);
-        let oldest = (kept.len() == KEPT).then(|| kept.pop_back());
-        kept.push_front(rejection);
-        drop(kept);
+        let mut newest_first = self.newest_first.lock();
+        rejection.number = newest_first.front().map_or(1, |newest| newest.number + 1);
+        let oldest = (newest_first.len() == KEPT).then(|| newest_first.pop_back());
+        newest_first.push_front(rejection);
+        drop(newest_first);
         // Freed without the lock.
         drop(oldest);
     }
 
     /// Those that are kept, the newest first.
-    pub fn newest(&self) -> Vec<Rejection> {
-        self.kept.lock().iter().cloned().collect()
+    pub fn newest(&self) -> Vec<RecordedRejection> {
+        self.newest_first.lock().iter().cloned().collect()
     }
 }
 
@@ -132,11 +132,11 @@ mod tests {
         let rejections = Rejections::new(clock.clone());
         for number in 0..KEPT + 5 {
             clock.advance(Duration::from_secs(1));
-            rejections.add(Rejection {
+            rejections.add(RecordedRejection {
                 request_id: Some(format!("id-{number}")),
                 method: Some("é".repeat(1_000)),
                 operation: "o".repeat(257),
-                ..Rejection::default()
+                ..RecordedRejection::default()
             });
         }
         let newest = rejections.newest();
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn has_the_members_of_the_api_alone() {
-        let members = serde_json::to_value(Rejection::default()).unwrap();
+        let members = serde_json::to_value(RecordedRejection::default()).unwrap();
         let names: Vec<&String> = members.as_object().unwrap().keys().collect();
         let expected = "time request_id method operation consumer verified token verdict diagnosis parameters status address";
         assert_eq!(names, expected.split(' ').collect::<Vec<_>>());

@@ -29,7 +29,7 @@ const PIECE_BYTES: usize = 512;
 pub struct RequestIds {
     /// The random characters and the hyphen.
     prefix: String,
-    made: Cell<u64>,
+    issued: Cell<u64>,
     /// Room for ids.
     room: RefCell<BytesMut>,
 }
@@ -39,14 +39,14 @@ impl RequestIds {
     pub fn new(random: &str) -> Rc<Self> {
         Rc::new(Self {
             prefix: random.chars().take(PREFIX_LENGTH).chain(['-']).collect(),
-            made: Cell::new(0),
+            issued: Cell::new(0),
             room: RefCell::default(),
         })
     }
 
     fn next(&self) -> HeaderValue {
-        let number = self.made.get() + 1;
-        self.made.set(number);
+        let number = self.issued.get() + 1;
+        self.issued.set(number);
         let mut room = self.room.borrow_mut();
         if room.capacity() < MADE_LENGTH {
             *room = BytesMut::with_capacity(PIECE_BYTES);
@@ -67,11 +67,11 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// The id of a request; `kept` is the id that a trusted proxy sent.
-    pub fn new(ids: &Rc<RequestIds>, kept: Option<HeaderValue>) -> Self {
+    /// The id of a request; `received` is the id that a trusted proxy sent.
+    pub fn new(ids: &Rc<RequestIds>, received: Option<HeaderValue>) -> Self {
         Self {
             ids: Rc::clone(ids),
-            value: kept.map_or_else(OnceCell::new, OnceCell::from),
+            value: received.map_or_else(OnceCell::new, OnceCell::from),
         }
     }
 

@@ -33,7 +33,7 @@ pub const QUEUE: usize = 2_048;
 const MAX_VALUE: usize = 256;
 
 /// A message to the exporter.
-pub enum Message {
+pub enum TraceMessage {
     /// The spans of a request.
     Spans(Vec<SpanData>),
     /// Asks to export everything that has come, and then to answer.
@@ -42,7 +42,7 @@ pub enum Message {
 
 /// Begins traces and hands the ended ones to the exporter.
 pub struct Traces {
-    queue: mpsc::Sender<Message>,
+    queue: mpsc::Sender<TraceMessage>,
     dropped: IntCounter,
 }
 
@@ -95,7 +95,7 @@ pub struct Ended<'a> {
 
 impl Traces {
     /// Gives the spans to the receiver of `queue`; those for which there is no room are counted.
-    pub const fn new(queue: mpsc::Sender<Message>, dropped: IntCounter) -> Self {
+    pub const fn new(queue: mpsc::Sender<TraceMessage>, dropped: IntCounter) -> Self {
         Self { queue, dropped }
     }
 
@@ -118,7 +118,9 @@ impl Traces {
     /// Makes the spans of a request that ends now.
     pub fn end(&self, trace: &Trace, ended: &Ended<'_>) {
         if trace.flags.is_sampled() {
-            let sent = self.queue.try_send(Message::Spans(spans(trace, ended)));
+            let sent = self
+                .queue
+                .try_send(TraceMessage::Spans(spans(trace, ended)));
             if sent.is_err() {
                 self.dropped.inc();
             }
@@ -128,7 +130,7 @@ impl Traces {
     /// Waits until all spans so far have been exported, or cannot be.
     pub async fn flush(&self) {
         let (done, flushed) = oneshot::channel();
-        if self.queue.send(Message::Flush(done)).await.is_ok() {
+        if self.queue.send(TraceMessage::Flush(done)).await.is_ok() {
             let _ = flushed.await;
         }
     }

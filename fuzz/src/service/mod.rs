@@ -197,7 +197,7 @@ impl World {
         let window = LocalWindow::open(&window).and_then(|opened| opened.start(clock.now(), None, OnLost::Refuse));
         let nonces = Arc::new(Nonces::new(window.expect("memory"), None));
         let mark = nonces.next_high_water_mark(clock.now()).expect("no disk");
-        nonces.marked(mark, clock.now()).expect("no disk");
+        nonces.note_written_mark(mark, clock.now()).expect("no disk");
         let verifier = Arc::new(Verifier::new(Arc::clone(&credentials), Arc::clone(&store), Arc::clone(&nonces), clock.clone()));
         let metrics = Arc::new(Metrics::new().expect("each metric has a name of its own"));
         let conditions = Arc::new(Conditions::new(clock.clone()));

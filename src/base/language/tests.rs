@@ -309,7 +309,7 @@ fn an_operator_translates_permissions_and_descriptions_of_consumers() {
     let id = permission_id(&permission);
     let own = |tag, id: &str, attribute| {
         let texts = languages.of_ui_locales(tag).unwrap();
-        texts.own(id, attribute).map(Cow::into_owned)
+        texts.in_this_language(id, attribute).map(Cow::into_owned)
     };
     assert_eq!(own("ko", &id, None).unwrap(), "회원 보기");
     assert_eq!(own("ko", &id, Some("description")).unwrap(), "이름만");

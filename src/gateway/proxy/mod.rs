@@ -41,7 +41,7 @@ use crate::{
         lines::ACCESS,
         metrics::{HandshakeFailure, Metrics, Verdict},
         previous_secrets::PreviousSecrets,
-        rejections::{Rejection, Rejections},
+        rejections::{RecordedRejection, Rejections},
         request_id::{self, RequestId, RequestIds, X_REQUEST_ID},
         traces::Traces,
     },
@@ -575,13 +575,13 @@ impl Handler for Worker {
         let operations = &current.live.authorizer.operations;
         let operation = Served::Unknown.label(operations);
         self.metrics().operation(operation, status);
-        self.shared.rejections.add(Rejection {
+        self.shared.rejections.add(RecordedRejection {
             operation: operation.to_owned(),
             verdict: verdict.as_str(),
             reason: verdict.as_str(),
             status,
             address: peer.address.map(|address| address.to_string()),
-            ..Rejection::default()
+            ..RecordedRejection::default()
         });
         if current.live.access_log {
             tracing::info!(

@@ -19,14 +19,14 @@ use crate::{
             permit::Permit,
         },
         route::{self, TokenCall},
-        verify,
+        verify::VerifyRejection,
     },
     telemetry::{
         causes::causes,
         lines::ACCESS,
         metrics::Verdict,
         redact::RedactedToken,
-        rejections::Rejection,
+        rejections::RecordedRejection,
         request_id::RequestId,
         stopwatch::Stopwatch,
         traces::{Ended, Trace},
@@ -86,7 +86,7 @@ impl Served {
 /// The seconds by which a rejected timestamp is ahead of our clock.
 const fn skew_seconds(failure: &Failure) -> Option<i64> {
     match failure {
-        Failure::Verify(verify::Rejection::TimestampOutsideWindow { skew, .. }) => *skew,
+        Failure::Verify(VerifyRejection::TimestampOutsideWindow { skew, .. }) => *skew,
         _ => None,
     }
 }
@@ -114,7 +114,7 @@ const fn unmet_rule(failure: &Failure) -> Option<&UnmetRule> {
 /// The deviation that would have to be accepted from the consumer.
 fn needed_deviation(failure: &Failure, operation: Served) -> Option<Deviation> {
     match (failure, operation) {
-        (Failure::Verify(verify::Rejection::SignatureWrong { needs, .. }), _) => *needs,
+        (Failure::Verify(VerifyRejection::SignatureWrong { needs, .. }), _) => *needs,
         (Failure::Shape(ShapeError::Absent(names)), Served::Token(TokenCall::RequestToken)) => {
             let callback = ProtocolParameter::Callback.as_str();
             let is_callback_alone = names.iter().eq([callback]);
@@ -126,7 +126,7 @@ fn needed_deviation(failure: &Failure, operation: Served) -> Option<Deviation> {
 
 fn diagnosis(failure: &Failure) -> Option<&'static str> {
     match failure {
-        Failure::Verify(verify::Rejection::SignatureWrong { mistake, .. }) => {
+        Failure::Verify(VerifyRejection::SignatureWrong { mistake, .. }) => {
             mistake.map(|mistake| mistake.word)
         }
         _ => None,
@@ -284,7 +284,7 @@ impl RequestRecord {
         let reason = observed.map_or(verdict, |failure| respond::verdict(failure).as_str());
         let diagnosis = failure.and_then(diagnosis);
         let (parameters, problem) = failure.map(respond::parameters).unwrap_or_default();
-        self.worker.shared.rejections.add(Rejection {
+        self.worker.shared.rejections.add(RecordedRejection {
             number: 0,
             time: UnixTime::default(),
             request_id: Some(self.request_id.as_str().to_owned()),

@@ -11,7 +11,7 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use zeroize::Zeroizing;
 
-use super::Attempt;
+use super::WrongSignature;
 use crate::{
     base::secret::Secret,
     oauth::{
@@ -56,7 +56,7 @@ type Mac = fn(SignatureMethod, &[u8], &[u8]) -> Option<Vec<u8>>;
 /// printable.
 #[derive(Clone)]
 pub(super) struct Recipe<'a> {
-    pub(super) attempt: &'a Attempt,
+    pub(super) attempt: &'a WrongSignature,
     text: Rc<Text>,
     /// The consumer's secret and the token's.
     pub(super) secrets: [Zeroizing<Vec<u8>>; 2],
@@ -96,7 +96,7 @@ pub(super) struct Coding {
     /// Changes the text before it is encoded.
     pub(super) bytes: Bytes,
     /// The reserved characters that are left as they are.
-    pub(super) left: &'static str,
+    pub(super) unescaped: &'static str,
     /// The unreserved characters that are escaped.
     pub(super) escaped: &'static str,
     /// Whether a space is written as `+`.
@@ -111,7 +111,7 @@ impl Coding {
     /// RFC 5849 §3.6.
     pub(super) const RIGHT: Self = Self {
         bytes: <[u8]>::to_vec,
-        left: "",
+        unescaped: "",
         escaped: "",
         plus: false,
         lower: false,
@@ -129,13 +129,13 @@ impl Coding {
         if self.plain {
             return text;
         }
-        let [left, escaped] = [self.left, self.escaped].map(str::as_bytes);
+        let [unescaped, escaped] = [self.unescaped, self.escaped].map(str::as_bytes);
         let mut out = Vec::with_capacity(2 * text.len());
         for byte in text {
             let is_plain = percent::is_unreserved(byte) && !escaped.contains(&byte);
             match byte {
                 b' ' if self.plus => out.push(b'+'),
-                _ if is_plain || left.contains(&byte) => out.push(byte),
+                _ if is_plain || unescaped.contains(&byte) => out.push(byte),
                 _ if self.lower => out.extend(format!("%{byte:02x}").bytes()),
                 _ => out.extend(format!("%{byte:02X}").bytes()),
             }
@@ -153,7 +153,7 @@ pub(super) struct Reading {
 
 impl Reading {
     /// The readings of `sent` that a key of the consumer can have led to.
-    fn all(attempt: &Attempt, sent: &[u8]) -> Rc<[Self]> {
+    fn all(attempt: &WrongSignature, sent: &[u8]) -> Rc<[Self]> {
         let decoded = STANDARD.decode(sent).ok();
         // A public key opens what its private key signed: one operation in place of one for each recipe.
         let key = attempt.rsa.as_ref().zip(decoded.as_ref());
@@ -188,7 +188,7 @@ impl DerefMut for Recipe<'_> {
 
 impl<'a> Recipe<'a> {
     /// The right way to sign the request.
-    pub(super) fn right(attempt: &'a Attempt) -> Self {
+    pub(super) fn right(attempt: &'a WrongSignature) -> Self {
         let text = Text {
             method: attempt.method.to_ascii_uppercase(),
             scheme: prefix_of(attempt.scheme),
@@ -299,15 +299,15 @@ impl<'a> Recipe<'a> {
     }
 
     /// Names and values encoded in that way, but for reserved characters that are left as they are and unreserved ones that are
-    /// escaped: `[left, escaped]`.
+    /// escaped: `[unescaped, escaped]`.
     pub(super) fn coded<const N: usize>(
         &self,
         coding: Coding,
         characters: [[&'static str; 2]; N],
     ) -> Vec<Self> {
-        self.each(characters, |recipe, [left, escaped]| {
+        self.each(characters, |recipe, [unescaped, escaped]| {
             let coding = Coding {
-                left,
+                unescaped,
                 escaped,
                 ..coding
             };
@@ -319,7 +319,7 @@ impl<'a> Recipe<'a> {
     pub(super) fn leaving(&self, words: &'static str) -> Vec<Self> {
         let ways = words
             .split(' ')
-            .map(|left| self.coded(Coding::RIGHT, [[left, ""]]));
+            .map(|unescaped| self.coded(Coding::RIGHT, [[unescaped, ""]]));
         ways.flatten().collect()
     }
 

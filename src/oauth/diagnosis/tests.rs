@@ -127,7 +127,7 @@ fn hmac(method: SignatureMethod, key: &str, message: &str) -> String {
     sign_text(method, &key, message.as_bytes()).unwrap()
 }
 
-fn attempt(sent: &Sent, signature: &str) -> Attempt {
+fn attempt(sent: &Sent, signature: &str) -> WrongSignature {
     let header = format!(
         "OAuth realm=\"R\", oauth_consumer_key=\"ck\", oauth_token=\"tk\", oauth_signature_method=\"{}\", \
          oauth_timestamp=\"1\", oauth_nonce=\"n\", oauth_signature=\"x\"{}",
@@ -145,7 +145,7 @@ fn attempt(sent: &Sent, signature: &str) -> Attempt {
         internal,
     };
     let Authority { host, port } = Authority::parse(sent.authority.as_bytes()).unwrap();
-    Attempt {
+    WrongSignature {
         method: b"POST".to_vec(),
         scheme: Scheme::Https,
         host: host.into(),
@@ -171,7 +171,7 @@ fn attempt(sent: &Sent, signature: &str) -> Attempt {
 }
 
 /// The names of the mistakes that are found, joined.
-fn found(attempt: &Attempt) -> String {
+fn found(attempt: &WrongSignature) -> String {
     let found = diagnose(attempt, &|| true).unwrap();
     let mistakes = found.map_or_else(Vec::new, |found| found.mistakes);
     mistakes

@@ -19,7 +19,7 @@ use crate::{
         BaseString, Deviation, DeviationSet, MethodSet, Parameters, Pinned, Placement, Protocol,
         ProtocolParameter, RsaPublicKey, Scheme, Selection, ShapeError, SignatureMethod,
         SigningKey,
-        diagnosis::{self, Attempt, Diagnosis, diagnose_thoroughly},
+        diagnosis::{self, Diagnosis, WrongSignature, diagnose_thoroughly},
         has_bare_plus, is_allowed_body_hash, sign, verify,
     },
     records::{
@@ -338,7 +338,7 @@ fn examine(
     let diagnose = |sent: &[u8]| {
         let uri = &request.uri;
         let other_body = request.data.filter(|_| request.form().is_none());
-        diagnose_thoroughly(&Attempt {
+        diagnose_thoroughly(&WrongSignature {
             method: request.method.into(),
             scheme: uri.scheme,
             host: uri.authority.host.to_owned(),

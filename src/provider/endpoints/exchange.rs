@@ -9,7 +9,7 @@ use crate::{
     request::{
         identity::{Claims, keys::Signer},
         route,
-        verify::{Credential, Rejection, Verified},
+        verify::{Credential, Verified, VerifyRejection},
     },
     telemetry::{metrics::Verdict, redact::RedactedToken},
 };
@@ -32,10 +32,10 @@ pub(super) fn respond(endpoints: &Endpoints, verified: &Verified) -> Result<OwnR
     let exchange = endpoints.exchange.as_ref();
     let exchange = exchange.ok_or(route::RouteRejection::ModeUnknown)?;
     let Credential::AccessToken(access) = verified.credential() else {
-        return Err(Rejection::TokenUnknown.into());
+        return Err(VerifyRejection::TokenUnknown.into());
     };
     let now = endpoints.clock.now();
-    let end = end(now, exchange.ttl, access.expires_at()).ok_or(Rejection::TokenExpired)?;
+    let end = end(now, exchange.ttl, access.expires_at()).ok_or(VerifyRejection::TokenExpired)?;
     let scope: Vec<_> = access.granted().map(Permission::as_str).collect();
     let scope = scope.join(" ");
     let (consumer, id) = (&access.consumer.key, random::identifier()?);

@@ -26,7 +26,7 @@ use crate::{
         },
         policy::{self, rate::ConsumerRate, sunset::Sunset},
         route::{self, TokenCall},
-        verify::{self, Purpose, Verifier, VerifyRules},
+        verify::{self, Purpose, Verifier, VerifyFault, VerifyRules},
     },
     wire::server::{buffered::API_FORMS, request::RequestBody},
 };
@@ -147,7 +147,7 @@ impl Endpoints {
         if call == TokenCall::RequestToken && credentials.callback.is_none() {
             let consumer = self.verifier.credentials();
             let consumer = consumer.consumer(credentials.consumer_key).await;
-            let consumer = consumer.map_err(verify::Fault::from)?;
+            let consumer = consumer.map_err(VerifyFault::from)?;
             let callback = consumer.as_deref().and_then(callback_in_place);
             callback.ok_or_else(callback_absent)?;
         }

@@ -3,7 +3,7 @@
 use super::Endpoints;
 use crate::{
     provider::respond::{Failure, OwnResponse},
-    request::verify::{Credential, Rejection, Verified},
+    request::verify::{Credential, Verified, VerifyRejection},
     telemetry::{metrics::Verdict, redact::RedactedToken},
 };
 
@@ -16,7 +16,7 @@ pub(super) async fn respond(
     verified: &Verified,
 ) -> Result<OwnResponse, Failure> {
     let Credential::AccessToken(access) = verified.credential() else {
-        return Err(Rejection::TokenUnknown.into());
+        return Err(VerifyRejection::TokenUnknown.into());
     };
     let (store, token) = (endpoints.verifier.store(), access.token());
     store

@@ -223,7 +223,7 @@ impl Visit<'_> {
             }
         };
         let (rules, texts) = (&self.pages.rules, self.frame.texts);
-        let own = texts.own(&language::consumer_id(&consumer.key), None);
+        let own = texts.in_this_language(&language::consumer_id(&consumer.key), None);
         let description = own.map(Cow::into_owned).or(consumer.description.clone());
         let ends = [
             ("consent-ends", rules.tokens.access_ttl),
@@ -352,7 +352,7 @@ impl Visit<'_> {
             frame: self.frame,
             consumer: &asked.consumer.name,
             title,
-            verifier: verifier.map(|verifier| (random::shown(verifier), lifetime)),
+            verifier: verifier.map(|verifier| (random::in_groups(verifier), lifetime)),
             next: asked.next().as_deref(),
         }))
     }

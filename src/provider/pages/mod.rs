@@ -414,7 +414,11 @@ impl Visit<'_> {
         let known = rules.permissions.iter().find(|it| it.name == *permission);
         let id = language::permission_id(permission);
         let worded = |attribute, text: &str| {
-            let own = self.frame.texts.own(&id, attribute).map(Cow::into_owned);
+            let own = self
+                .frame
+                .texts
+                .in_this_language(&id, attribute)
+                .map(Cow::into_owned);
             let lang = &rules.theme.rules.pages.permission_language;
             let lang = lang.as_ref().map(|lang| lang.0.clone());
             let lang = lang.filter(|lang| own.is_none() && *lang != self.frame.texts.tag());

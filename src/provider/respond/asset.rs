@@ -53,7 +53,7 @@ impl Asset {
     ) -> Result<Self, PageFileError> {
         let error = |problem: String| PageFileError {
             key,
-            place: file.display().to_string(),
+            file: file.display().to_string(),
             problem,
         };
         let body = fs::read(file).map_err(|cause| {

@@ -3,7 +3,7 @@
 use super::Failure;
 use crate::{
     records::store::{StoreError, is_disk_full, is_of_logged_outage},
-    request::verify,
+    request::verify::VerifyFault,
     telemetry::{
         causes::causes,
         conditions::{Condition, WINDOW_FULL},
@@ -14,10 +14,10 @@ impl Failure {
     /// The condition that lasts and that the fault shows, with its text.
     pub fn condition(&self) -> Option<(Condition, String)> {
         let condition = match self {
-            Self::Unverifiable(verify::Fault::NonceWindowFull { .. }) => {
+            Self::Unverifiable(VerifyFault::NonceWindowFull { .. }) => {
                 return Some((Condition::NonceWindowFull, WINDOW_FULL.to_owned()));
             }
-            Self::Store(error) | Self::Unverifiable(verify::Fault::Store(error)) => match error {
+            Self::Store(error) | Self::Unverifiable(VerifyFault::Store(error)) => match error {
                 StoreError::Unopened(_) => Condition::KeyMissing,
                 error if is_disk_full(error) => Condition::DiskFull,
                 _ => return None,

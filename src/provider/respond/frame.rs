@@ -92,7 +92,9 @@ impl Frame<'_> {
             let link = (tag != self.texts.tag()).then(|| format!("?{repeated}&{UI_LOCALES}={tag}"));
             (
                 tag,
-                texts.own("language-name", None).unwrap_or(tag.into()),
+                texts
+                    .in_this_language("language-name", None)
+                    .unwrap_or(tag.into()),
                 link,
             )
         });

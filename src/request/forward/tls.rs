@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustls::{ClientConfig, pki_types::ServerName};
 
 use crate::{
-    base::tls::{Contents, TlsFiles},
+    base::tls::{TlsContents, TlsFiles},
     wire::{origin::without_brackets, server::tls::TlsError, stream::HTTP2},
 };
 
@@ -29,7 +29,7 @@ pub struct ClientTls {
     pub config: Arc<ClientConfig>,
     /// The name that the server's certificate must have.
     pub name: ServerName<'static>,
-    contents: Contents,
+    contents: TlsContents,
 }
 
 impl PartialEq for ClientTls {

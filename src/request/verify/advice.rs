@@ -19,7 +19,7 @@ use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::{
         Parameters, Place, Selection, SignatureMethod,
-        diagnosis::{self, Attempt, Mistake, diagnose},
+        diagnosis::{self, Mistake, WrongSignature, diagnose},
     },
     request::parse::signed::SignedRequest,
 };
@@ -96,7 +96,7 @@ struct Budget(Duration);
 
 impl Budget {
     /// The computing time that may be spent at `now`.
-    fn left(&self, now: Duration) -> Duration {
+    fn remaining(&self, now: Duration) -> Duration {
         const SECOND: Duration = Duration::from_secs(1);
         (now + SECOND).saturating_sub(self.0).min(SECOND) / SHARE
     }
@@ -168,12 +168,12 @@ impl Adviser {
     /// Why no mistake is named.
     async fn examine(
         &self,
-        attempt: impl FnOnce() -> Attempt,
+        attempt: impl FnOnce() -> WrongSignature,
     ) -> Result<&'static Mistake, &'static str> {
         let _place = self.queue.try_acquire().map_err(|_| NOT_NOW)?;
         let mut budget = Arc::clone(&self.budget).lock_owned().await;
         let now = self.started.elapsed();
-        let left = budget.left(now);
+        let left = budget.remaining(now);
         if left < SMALLEST_SHARE {
             return Err(NOT_NOW);
         }
@@ -240,11 +240,11 @@ fn attempt(
     body: &[u8],
     credential: &Credential,
     now: UnixTime,
-) -> Attempt {
+) -> WrongSignature {
     let consumer = credential.consumer();
     let previous = consumer.previous_secret();
     let expired = previous.filter(|(_, until)| now >= *until);
-    Attempt {
+    WrongSignature {
         method: request.method.to_vec(),
         scheme: request.url.origin.scheme,
         host: request.url.origin.host.clone(),
@@ -280,7 +280,7 @@ mod tests {
             // A diagnosis is asked for every 10 ms. Each would take half of the budget.
             let asked = (0..100).map(|at| Duration::from_millis(1_000 * second + 10 * at));
             let spent = asked.map(|now| {
-                let left = budget.left(now);
+                let left = budget.remaining(now);
                 let spent = if left < SMALLEST_SHARE {
                     Duration::ZERO
                 } else {
@@ -296,16 +296,16 @@ mod tests {
         }
         // Unused time is not kept for later.
         let later = Duration::from_secs(1_000);
-        assert_eq!(budget.left(later), BUDGET);
+        assert_eq!(budget.remaining(later), BUDGET);
         // Time that goes back refills nothing.
         budget.spend(later, BUDGET);
-        assert_eq!(budget.left(Duration::from_secs(1)), Duration::ZERO);
+        assert_eq!(budget.remaining(Duration::from_secs(1)), Duration::ZERO);
     }
 
     #[tokio::test]
     async fn diagnoses_nothing_without_time_or_place() {
         let adviser = Adviser::default();
-        let never = || -> Attempt { unreachable!("not diagnosed") };
+        let never = || -> WrongSignature { unreachable!("not diagnosed") };
         let places = (0..QUEUE).map(|_| adviser.queue.try_acquire().unwrap());
         let places: Vec<_> = places.collect();
         assert_eq!(adviser.examine(never).await, Err(NOT_NOW));

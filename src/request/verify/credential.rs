@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Rejection, Selection, VerifyRules};
+use super::{Selection, VerifyRejection, VerifyRules};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     records::store::{
@@ -88,20 +88,24 @@ impl Credential {
     /// Checks that the credentials are in force. A caller learns it only after the signature and the nonce are checked.
     ///
     /// # Errors
-    /// [`Rejection::ConsumerDisabled`], then [`Rejection::TokenExpired`], then [`Rejection::TokenRevoked`].
-    pub(super) fn check_states(&self, rules: &VerifyRules, now: UnixTime) -> Result<(), Rejection> {
+    /// [`VerifyRejection::ConsumerDisabled`], then [`VerifyRejection::TokenExpired`], then [`VerifyRejection::TokenRevoked`].
+    pub(super) fn check_states(
+        &self,
+        rules: &VerifyRules,
+        now: UnixTime,
+    ) -> Result<(), VerifyRejection> {
         if !self.consumer().enabled {
-            return Err(Rejection::ConsumerDisabled);
+            return Err(VerifyRejection::ConsumerDisabled);
         }
         let Self::AccessToken(access) = self else {
             return Ok(());
         };
         let expired = access.expires_at().is_some_and(|at| now >= at);
         if expired || is_idle(rules, access, now) {
-            return Err(Rejection::TokenExpired);
+            return Err(VerifyRejection::TokenExpired);
         }
         if access.is_revoked {
-            return Err(Rejection::TokenRevoked);
+            return Err(VerifyRejection::TokenRevoked);
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use crate::{
 
 /// Why a request is rejected: the caller's mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Rejection {
+pub enum VerifyRejection {
     /// PLAINTEXT without TLS.
     #[error("signature method not accepted")]
     SignatureMethodRejected,
@@ -76,7 +76,7 @@ pub enum Rejection {
     NonceUsed,
 }
 
-impl Rejection {
+impl VerifyRejection {
     /// The content of the response.
     pub fn problem(&self) -> Problem {
         let unauthorized = |verdict| Problem::coded(401, verdict);
@@ -122,7 +122,7 @@ impl Rejection {
 
 /// Why a request cannot be verified: a fault on this side.
 #[derive(Debug, Error)]
-pub enum Fault {
+pub enum VerifyFault {
     /// The store fails and nothing is cached.
     #[error("store unavailable")]
     Store(#[from] StoreError),
@@ -149,7 +149,7 @@ pub enum Fault {
     SharedNonces(nonce::Unavailable),
 }
 
-impl Fault {
+impl VerifyFault {
     /// The content of the response.
     pub fn problem(&self) -> Problem {
         Problem::unavailable(match self {
@@ -178,33 +178,33 @@ impl Fault {
 /// Why a signed request is not verified.
 #[derive(Debug, Error)]
 #[error(transparent)]
-pub enum Error {
+pub enum VerifyError {
     /// A mistake of the caller.
-    Rejection(Rejection),
+    Rejection(VerifyRejection),
     /// A fault on this side.
-    Fault(Fault),
+    Fault(VerifyFault),
 }
 
-cold_from!(Error {
-    Rejection as it => Self::Rejection(it),
-    Fault as it => Self::Fault(it),
-    StoreError as it => Self::Fault(Fault::Store(it)),
+cold_from!(VerifyError {
+    VerifyRejection as it => Self::Rejection(it),
+    VerifyFault as it => Self::Fault(it),
+    StoreError as it => Self::Fault(VerifyFault::Store(it)),
 });
 
 /// Whether the signature was found to be right, even if a later check rejects the call.
 #[must_use]
-pub const fn is_signature_right(verified: &Result<Verified, Error>) -> bool {
+pub const fn is_signature_right(verified: &Result<Verified, VerifyError>) -> bool {
     match verified {
         Ok(_) => true,
-        Err(Error::Rejection(rejection)) => matches!(
+        Err(VerifyError::Rejection(rejection)) => matches!(
             rejection,
-            Rejection::BodyHashWrong
-                | Rejection::NonceUsed
-                | Rejection::ConsumerDisabled
-                | Rejection::PinnedOtherwise { .. }
-                | Rejection::TokenExpired
-                | Rejection::TokenRevoked
+            VerifyRejection::BodyHashWrong
+                | VerifyRejection::NonceUsed
+                | VerifyRejection::ConsumerDisabled
+                | VerifyRejection::PinnedOtherwise { .. }
+                | VerifyRejection::TokenExpired
+                | VerifyRejection::TokenRevoked
         ),
-        Err(Error::Fault(fault)) => !matches!(fault, Fault::Store(_)),
+        Err(VerifyError::Fault(fault)) => !matches!(fault, VerifyFault::Store(_)),
     }
 }

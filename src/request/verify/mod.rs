@@ -22,7 +22,7 @@ use self::{advice::Adviser, credential::is_idle, nonces::Nonces, skew::Skews};
 pub use self::{
     advice::{Advice, UnreadBody},
     credential::{Credential, Purpose, RequestTokenCredentials},
-    error::{Error, Fault, Rejection, is_signature_right},
+    error::{VerifyError, VerifyFault, VerifyRejection, is_signature_right},
 };
 use crate::{
     base::{
@@ -186,7 +186,7 @@ impl Verifier {
         purpose: Purpose,
         request: &SignedRequest<'_>,
         unread: Option<&mut dyn UnreadBody>,
-    ) -> Result<Verified, Error> {
+    ) -> Result<Verified, VerifyError> {
         let now = self.clock.now();
         if let Err(outside) = self.check_timestamp(rules, request.window, &request.credentials, now)
         {
@@ -195,7 +195,7 @@ impl Verifier {
         }
         let mut credential = match self.find(purpose, &request.credentials).await {
             Ok(credential) => credential,
-            Err(Error::Rejection(unknown)) => {
+            Err(VerifyError::Rejection(unknown)) => {
                 self.spend_on_unknown(rules, purpose, request);
                 return Err(unknown.into());
             }
@@ -208,7 +208,7 @@ impl Verifier {
         if restricted && proof.is_some() {
             // Only the owner of the secret gets here.
             let advice = (rules.signature.advice != Advice::Off).then(advice::rsa_only);
-            return Err(Rejection::SignatureWrong {
+            return Err(VerifyRejection::SignatureWrong {
                 advice,
                 mistake: None,
                 needs: None,
@@ -225,7 +225,7 @@ impl Verifier {
                 Some(_) => needed_deviation(rules, purpose, request, &credential, now),
                 None => None,
             };
-            return Err(Rejection::SignatureWrong {
+            return Err(VerifyRejection::SignatureWrong {
                 advice,
                 mistake,
                 needs,
@@ -246,7 +246,7 @@ impl Verifier {
             let values = |name: &[u8]| signature.values(request.parameters, name);
             if let Some(wrong) = Pinned::not_held(credential.consumer().pinned(), values) {
                 let name = wrong.written_name().to_owned();
-                return Err(Rejection::PinnedOtherwise { name }.into());
+                return Err(VerifyRejection::PinnedOtherwise { name }.into());
             }
         }
         if let Credential::AccessToken(access) = &credential {
@@ -276,7 +276,7 @@ impl Verifier {
         purpose: Purpose,
         window: Option<Duration>,
         named: &Credentials<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), VerifyError> {
         let now = self.clock.now();
         self.check_timestamp(rules, window, named, now)?;
         self.find(purpose, named).await.map(drop)
@@ -285,8 +285,12 @@ impl Verifier {
     /// Finds the credentials that a call names.
     ///
     /// # Errors
-    /// [`Rejection::ConsumerUnknown`], [`Rejection::TokenUnknown`], and a fault of the store.
-    async fn find(&self, purpose: Purpose, named: &Credentials<'_>) -> Result<Credential, Error> {
+    /// [`VerifyRejection::ConsumerUnknown`], [`VerifyRejection::TokenUnknown`], and a fault of the store.
+    async fn find(
+        &self,
+        purpose: Purpose,
+        named: &Credentials<'_>,
+    ) -> Result<Credential, VerifyError> {
         let key = named.consumer_key;
         match (purpose, named.token) {
             (Purpose::Api | Purpose::OwnToken, Some(token)) => {
@@ -297,12 +301,12 @@ impl Verifier {
                     return Ok(Credential::AccessToken(access));
                 }
                 self.known_consumer(key).await?;
-                Err(Rejection::TokenUnknown.into())
+                Err(VerifyRejection::TokenUnknown.into())
             }
             (Purpose::Api, None) => Ok(Credential::Application(self.known_consumer(key).await?)),
             (Purpose::RequestToken, _) => Ok(Credential::Consumer(self.known_consumer(key).await?)),
             (Purpose::AccessToken, token) => cold::boxed(self.find_request_token(key, token)).await,
-            (Purpose::OwnToken, None) => Err(Rejection::TokenUnknown.into()),
+            (Purpose::OwnToken, None) => Err(VerifyRejection::TokenUnknown.into()),
         }
     }
 
@@ -310,36 +314,36 @@ impl Verifier {
         &self,
         key: &[u8],
         token: Option<&[u8]>,
-    ) -> Result<Credential, Error> {
+    ) -> Result<Credential, VerifyError> {
         let consumer = self.credentials.consumer(key).await?;
         // It is looked up for an unknown consumer too, which costs the same.
         let token = match token.map(std::str::from_utf8) {
             Some(Ok(token)) => self.store.request_token(token).await?,
             _ => None,
         };
-        let consumer = consumer.ok_or(Rejection::ConsumerUnknown)?;
+        let consumer = consumer.ok_or(VerifyRejection::ConsumerUnknown)?;
         let token = token.filter(|token| token.consumer == consumer.key);
-        let token = token.ok_or(Rejection::TokenUnknown)?;
+        let token = token.ok_or(VerifyRejection::TokenUnknown)?;
         let credentials = RequestTokenCredentials { token, consumer };
         Ok(Credential::RequestToken(Box::new(credentials)))
     }
 
-    async fn known_consumer(&self, key: &[u8]) -> Result<Arc<ConsumerCredentials>, Error> {
+    async fn known_consumer(&self, key: &[u8]) -> Result<Arc<ConsumerCredentials>, VerifyError> {
         let consumer = self.credentials.consumer(key).await?;
-        Ok(consumer.ok_or(Rejection::ConsumerUnknown)?)
+        Ok(consumer.ok_or(VerifyRejection::ConsumerUnknown)?)
     }
 
     /// Reads a token from the store again: another process may have used it.
     async fn reload_token(
         &self,
         access: &AccessCredentials,
-    ) -> Result<Arc<AccessCredentials>, Error> {
+    ) -> Result<Arc<AccessCredentials>, VerifyError> {
         let token = access.token().as_bytes();
         let found = self.credentials.access_reloaded(token).await?;
         let same = |found: &Arc<AccessCredentials>| found.consumer.key == access.consumer.key;
         found
             .filter(same)
-            .ok_or_else(|| Rejection::TokenUnknown.into())
+            .ok_or_else(|| VerifyRejection::TokenUnknown.into())
     }
 
     /// Spends as much time as a wrong signature would, so that timing does not reveal whether a consumer or token exists.
@@ -365,7 +369,7 @@ impl Verifier {
         window: Option<Duration>,
         named: &Credentials<'_>,
         now: UnixTime,
-    ) -> Result<(), Rejection> {
+    ) -> Result<(), VerifyRejection> {
         let Some(freshness) = &named.freshness else {
             return Ok(());
         };
@@ -377,7 +381,7 @@ impl Verifier {
         if (earliest..=latest).contains(&sent) {
             return Ok(());
         }
-        Err(Rejection::TimestampOutsideWindow {
+        Err(VerifyRejection::TimestampOutsideWindow {
             earliest,
             latest,
             advice: match self.clock_consensus() {
@@ -413,10 +417,14 @@ impl Verifier {
     }
 
     /// Records the nonce: of several requests with the same one, one succeeds.
-    async fn record_nonce(&self, request: &SignedRequest<'_>, now: UnixTime) -> Result<(), Error> {
+    async fn record_nonce(
+        &self,
+        request: &SignedRequest<'_>,
+        now: UnixTime,
+    ) -> Result<(), VerifyError> {
         // Another process may serve by now, and changes of the store are no longer followed here.
         if self.nonces.window().is_closed() {
-            return Err(Fault::WindowClosed.into());
+            return Err(VerifyFault::WindowClosed.into());
         }
         let Some(freshness) = &request.credentials.freshness else {
             // PLAINTEXT without timestamp and nonce (RFC 5849 §3.1): it is accepted only under TLS, if at all.
@@ -466,10 +474,10 @@ fn prove(
     credential: &Credential,
     accept: DeviationSet,
     now: UnixTime,
-) -> Result<Option<Proof>, Rejection> {
+) -> Result<Option<Proof>, VerifyRejection> {
     let method = request.credentials.signature_method;
     if method == SignatureMethod::Plaintext && !request.secure {
-        return Err(Rejection::SignatureMethodRejected);
+        return Err(VerifyRejection::SignatureMethodRejected);
     }
     let consumer = credential.consumer();
     let rsa = consumer.rsa();
@@ -608,7 +616,10 @@ fn base_string<'r>(request: &SignedRequest<'r>, selection: Selection) -> BaseStr
     }
 }
 
-fn check_body_hash(rules: &VerifyRules, request: &SignedRequest<'_>) -> Result<(), Rejection> {
+fn check_body_hash(
+    rules: &VerifyRules,
+    request: &SignedRequest<'_>,
+) -> Result<(), VerifyRejection> {
     let Credentials {
         signature_method,
         body_hash,
@@ -619,7 +630,7 @@ fn check_body_hash(rules: &VerifyRules, request: &SignedRequest<'_>) -> Result<(
         Some(sent)
             if !is_allowed_body_hash(signature_method, rules.signature.methods, sent, body) =>
         {
-            Err(Rejection::BodyHashWrong)
+            Err(VerifyRejection::BodyHashWrong)
         }
         _ => Ok(()),
     }

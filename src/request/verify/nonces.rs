@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::error::{Error, Fault, Rejection};
+use super::error::{VerifyError, VerifyFault, VerifyRejection};
 use crate::{
     base::clock::UnixTime,
     records::nonce::{self, Insertion, LocalWindow, NonceUse, OnLost, Outage, SharedWindow},
@@ -72,7 +72,7 @@ impl Nonces {
     /// the old one does. Two threads must not call this at once.
     ///
     /// # Errors
-    /// The file cannot be written; the old length stays until the next call of [`Nonces::marked`].
+    /// The file cannot be written; the old length stays until the next call of [`Nonces::note_written_mark`].
     pub fn ask_for_length(&self, now: UnixTime, length: Duration) -> io::Result<()> {
         self.wanted.store(length.as_secs(), Ordering::Relaxed);
         self.resize_window(now)
@@ -101,7 +101,7 @@ impl Nonces {
     }
 
     /// The high-water mark to write into the store at `now`, for the length that counts and the one that is asked for;
-    /// [`Nonces::marked`] follows once the store has it.
+    /// [`Nonces::note_written_mark`] follows once the store has it.
     ///
     /// # Errors
     /// The file of the window cannot be written.
@@ -121,7 +121,7 @@ impl Nonces {
     ///
     /// # Errors
     /// As [`Nonces::ask_for_length`].
-    pub fn marked(&self, mark: UnixTime, now: UnixTime) -> io::Result<()> {
+    pub fn note_written_mark(&self, mark: UnixTime, now: UnixTime) -> io::Result<()> {
         self.high_water_mark.fetch_max(mark.0, Ordering::Relaxed);
         self.resize_window(now)
     }
@@ -175,15 +175,15 @@ impl Nonces {
     /// Records a nonce that was not used before. Without a shared window this never waits.
     ///
     /// # Errors
-    /// [`Rejection::NonceUsed`], [`Rejection::TimestampOutsideWindow`] for a timestamp whose nonces have been dropped, and
+    /// [`VerifyRejection::NonceUsed`], [`VerifyRejection::TimestampOutsideWindow`] for a timestamp whose nonces have been dropped, and
     /// the faults of nonces. The nonce may be recorded all the same: the same request is rejected as used then.
     ///
     /// # Cancel safety
     /// A call that is dropped may have recorded the nonce.
-    pub async fn record(&self, now: UnixTime, nonce: NonceUse<'_>) -> Result<(), Error> {
+    pub async fn record(&self, now: UnixTime, nonce: NonceUse<'_>) -> Result<(), VerifyError> {
         // Compares the timestamp itself: the length and `now` may have changed since the timestamp was checked.
         if nonce.timestamp > self.high_water_mark.load(Ordering::Relaxed) {
-            return Err(Fault::NonceMarkStale.into());
+            return Err(VerifyFault::NonceMarkStale.into());
         }
         let insertion = match now <= self.window.closed_until() {
             true => Insertion::Lost,
@@ -192,31 +192,31 @@ impl Nonces {
         self.check(now, insertion)?;
         if let Some(shared) = &self.shared {
             let insertion = shared.insert(now, self.length(), self.on_lost(), nonce);
-            let insertion = insertion.await.map_err(Fault::SharedNonces)?;
+            let insertion = insertion.await.map_err(VerifyFault::SharedNonces)?;
             self.check(now, insertion)?;
         }
         Ok(())
     }
 
-    fn check(&self, now: UnixTime, insertion: Insertion) -> Result<(), Error> {
+    fn check(&self, now: UnixTime, insertion: Insertion) -> Result<(), VerifyError> {
         match insertion {
             Insertion::Fresh => Ok(()),
-            Insertion::Used => Err(Rejection::NonceUsed.into()),
-            Insertion::Closed => Err(Fault::WindowClosed.into()),
+            Insertion::Used => Err(VerifyRejection::NonceUsed.into()),
+            Insertion::Closed => Err(VerifyFault::WindowClosed.into()),
             Insertion::Full => {
                 let retry_after = self.window.frees_after(now);
-                Err(Fault::NonceWindowFull { retry_after }.into())
+                Err(VerifyFault::NonceWindowFull { retry_after }.into())
             }
             Insertion::Lost => {
                 let shared = self.shared.as_ref().map(|shared| shared.lost_until());
                 let lost = self.lost_until().max(shared.unwrap_or_default());
                 let retry_after = Duration::from_secs(lost.0.saturating_sub(now.0) + 1);
-                Err(Fault::NoncesLost { retry_after }.into())
+                Err(VerifyFault::NoncesLost { retry_after }.into())
             }
             Insertion::Forgotten => {
                 let latest = now.after(self.length()).0;
                 let dropped_until = self.window.dropped_until().0;
-                Err(Rejection::TimestampOutsideWindow {
+                Err(VerifyRejection::TimestampOutsideWindow {
                     earliest: dropped_until.saturating_add(1).min(latest),
                     latest,
                     advice:
@@ -270,11 +270,11 @@ mod tests {
     /// Writes the next high-water mark.
     fn mark(nonces: &Nonces, now: UnixTime) {
         let mark = nonces.next_high_water_mark(now).unwrap();
-        nonces.marked(mark, now).unwrap();
+        nonces.note_written_mark(mark, now).unwrap();
     }
 
     /// Records a nonce, which without a shared window never waits.
-    fn record(nonces: &Nonces, now: UnixTime, timestamp: u64) -> Result<(), Error> {
+    fn record(nonces: &Nonces, now: UnixTime, timestamp: u64) -> Result<(), VerifyError> {
         let recorded = pin!(nonces.record(now, nonce(timestamp)));
         match recorded.poll(&mut Context::from_waker(Waker::noop())) {
             std::task::Poll::Ready(recorded) => recorded,
@@ -295,19 +295,19 @@ mod tests {
     fn a_wider_length_counts_when_its_mark_is_written_and_a_narrower_one_at_once() {
         let nonces = nonces();
         let first = nonces.next_high_water_mark(NOW).unwrap();
-        nonces.marked(first, NOW).unwrap();
+        nonces.note_written_mark(first, NOW).unwrap();
         assert!(nonces.is_recovered(NOW));
         nonces.ask_for_length(NOW, WIDE).unwrap();
         assert_eq!(nonces.length(), WINDOW);
         assert!(!nonces.is_recovered(NOW));
         // A high-water mark for the old length, which was being written meanwhile, is not enough.
-        nonces.marked(first, NOW).unwrap();
+        nonces.note_written_mark(first, NOW).unwrap();
         assert_eq!(nonces.length(), WINDOW);
         let wide = nonces.next_high_water_mark(NOW).unwrap();
         assert_eq!(wide, nonce::next_high_water_mark(NOW, WIDE));
         // Nor is one that came too late to cover the wider length.
         let late = NOW.after(nonce::MARK_AHEAD + Duration::from_secs(1));
-        nonces.marked(wide, late).unwrap();
+        nonces.note_written_mark(wide, late).unwrap();
         assert_eq!(nonces.length(), WINDOW);
         mark(&nonces, late);
         assert_eq!(nonces.length(), WIDE);
@@ -318,7 +318,7 @@ mod tests {
         nonces.ask_for_length(late, 2 * WIDE).unwrap();
         let wide = nonces.next_high_water_mark(late).unwrap();
         nonces.ask_for_length(late, WINDOW / 2).unwrap();
-        nonces.marked(wide, late).unwrap();
+        nonces.note_written_mark(wide, late).unwrap();
         assert_eq!(nonces.length(), WINDOW / 2);
     }
 
@@ -327,11 +327,14 @@ mod tests {
         let nonces = nonces();
         let is_unmarked = |timestamp| {
             let recorded = record(&nonces, NOW, timestamp);
-            matches!(recorded, Err(Error::Fault(Fault::NonceMarkStale)))
+            matches!(
+                recorded,
+                Err(VerifyError::Fault(VerifyFault::NonceMarkStale))
+            )
         };
         assert!(is_unmarked(NOW.0));
         let mark = nonces.next_high_water_mark(NOW).unwrap();
-        nonces.marked(mark, NOW).unwrap();
+        nonces.note_written_mark(mark, NOW).unwrap();
         record(&nonces, NOW, mark.0).unwrap();
         assert!(is_unmarked(mark.0 + 1));
         // Checked under a length that a reload has made narrower since.
@@ -346,8 +349,10 @@ mod tests {
         nonces.ask_for_length(later, WIDE).unwrap();
         mark(&nonces, later);
         let left = later.before(WINDOW).0;
-        let Err(Error::Rejection(Rejection::TimestampOutsideWindow {
-            earliest, latest, ..
+        let Err(VerifyError::Rejection(VerifyRejection::TimestampOutsideWindow {
+            earliest,
+            latest,
+            ..
         })) = record(&nonces, later, NOW.0)
         else {
             panic!("accepted");
@@ -363,7 +368,8 @@ mod tests {
         mark(&nonces, NOW);
         let closed = until.after(WINDOW);
         assert_eq!(nonces.outage(NOW), Some(Outage::Lost { until: closed }));
-        let Err(Error::Fault(Fault::NoncesLost { retry_after })) = record(&nonces, NOW, NOW.0)
+        let Err(VerifyError::Fault(VerifyFault::NoncesLost { retry_after })) =
+            record(&nonces, NOW, NOW.0)
         else {
             panic!("accepted");
         };
@@ -460,17 +466,20 @@ mod tests {
         assert!(matches!(
             failures[..],
             [
-                Error::Rejection(Rejection::NonceUsed),
-                Error::Rejection(Rejection::TimestampOutsideWindow { .. }),
-                Error::Fault(Fault::NonceWindowFull { .. }),
-                Error::Fault(Fault::NoncesLost { retry_after }),
-                Error::Fault(Fault::SharedNonces(_)),
+                VerifyError::Rejection(VerifyRejection::NonceUsed),
+                VerifyError::Rejection(VerifyRejection::TimestampOutsideWindow { .. }),
+                VerifyError::Fault(VerifyFault::NonceWindowFull { .. }),
+                VerifyError::Fault(VerifyFault::NoncesLost { retry_after }),
+                VerifyError::Fault(VerifyFault::SharedNonces(_)),
             ] if retry_after == Duration::from_secs(6)
         ));
         // A nonce that this process has seen is rejected without asking, even if it is not known to be recorded.
         for timestamp in [NOW.0 - 1, NOW.0 + 4] {
             let again = nonces.record(NOW, nonce(timestamp)).await;
-            assert!(matches!(again, Err(Error::Rejection(Rejection::NonceUsed))));
+            assert!(matches!(
+                again,
+                Err(VerifyError::Rejection(VerifyRejection::NonceUsed))
+            ));
         }
         assert_eq!(shared.asked.lock().unwrap().len(), 6);
         assert!(nonces.is_recovered(NOW) && nonces.outage(NOW).is_none());
@@ -485,7 +494,10 @@ mod tests {
             assert!(polled.is_pending());
         }
         let again = nonces.record(NOW, nonce(NOW.0)).await;
-        assert!(matches!(again, Err(Error::Rejection(Rejection::NonceUsed))));
+        assert!(matches!(
+            again,
+            Err(VerifyError::Rejection(VerifyRejection::NonceUsed))
+        ));
         assert_eq!(shared.asked.lock().unwrap().len(), 1);
     }
 }

@@ -73,7 +73,7 @@ impl Setup {
         let window = LocalWindow::open(&window).unwrap();
         let window = window.start(NOW, None, OnLost::Refuse).unwrap();
         let nonces = Nonces::new(window, None);
-        nonces.marked(UnixTime(u64::MAX), NOW).unwrap();
+        nonces.note_written_mark(UnixTime(u64::MAX), NOW).unwrap();
         Self {
             verifier: Verifier::new(
                 Arc::new(cached),
@@ -104,7 +104,7 @@ impl Setup {
     }
 
     /// Verifies a protected call that is signed in this way, now.
-    async fn protected(&self, call: &Call<'_>) -> Result<Verified, Error> {
+    async fn protected(&self, call: &Call<'_>) -> Result<Verified, VerifyError> {
         self.protected_as(call, "", DeviationSet::NONE).await
     }
 
@@ -114,7 +114,7 @@ impl Setup {
         call: &Call<'_>,
         parameters: &str,
         deviations: DeviationSet,
-    ) -> Result<Verified, Error> {
+    ) -> Result<Verified, VerifyError> {
         let mut header = format!(
             "OAuth oauth_consumer_key=\"{}\",oauth_signature_method=\"HMAC-SHA1\",oauth_timestamp=\"{}\",oauth_nonce=\"{}\"",
             call.consumer,
@@ -176,15 +176,15 @@ const RIGHT: Call<'_> = Call {
     secrets: ["secret of shop", "secret of t"],
 };
 
-fn rejection(outcome: Result<Verified, Error>) -> Option<Rejection> {
+fn rejection(outcome: Result<Verified, VerifyError>) -> Option<VerifyRejection> {
     match outcome {
         Ok(_) => None,
-        Err(Error::Rejection(rejection)) => Some(rejection),
+        Err(VerifyError::Rejection(rejection)) => Some(rejection),
         Err(other) => panic!("{other}"),
     }
 }
 
-const WRONG: Rejection = Rejection::SignatureWrong {
+const WRONG: VerifyRejection = VerifyRejection::SignatureWrong {
     advice: None,
     mistake: None,
     needs: None,
@@ -193,7 +193,7 @@ const WRONG: Rejection = Rejection::SignatureWrong {
 #[tokio::test]
 async fn a_token_opens_nothing_to_another_consumer() {
     let setup = Setup::new();
-    use Rejection::{ConsumerUnknown, TokenUnknown};
+    use VerifyRejection::{ConsumerUnknown, TokenUnknown};
 
     let [shop, other, t, o] = ["shop", "other", "t", "o"].map(|name| format!("secret of {name}"));
     let [shop, other, t, o] = [&*shop, &*other, &*t, &*o];
@@ -239,7 +239,7 @@ async fn a_nonce_counts_for_consumer_and_token_and_cannot_be_shifted_between_the
         nonce,
         secrets,
     };
-    for (again, expected) in [(false, None), (true, Some(Rejection::NonceUsed))] {
+    for (again, expected) in [(false, None), (true, Some(VerifyRejection::NonceUsed))] {
         for call in [
             call("a", "bc", "d", ["secret of a", "secret of bc"]),
             call("ab", "c", "d", ["secret of ab", "secret of c"]),
@@ -263,7 +263,7 @@ async fn an_idle_token_is_asked_for_anew_before_it_is_rejected() {
     setup.clock.advance(IDLE);
     assert_eq!(
         rejection(setup.protected(&call("2")).await),
-        Some(Rejection::TokenExpired)
+        Some(VerifyRejection::TokenExpired)
     );
     // Another process has noted a use of its own.
     let used = setup.clock.now();
@@ -278,13 +278,13 @@ async fn an_idle_token_is_asked_for_anew_before_it_is_rejected() {
     });
     assert_eq!(
         rejection(setup.protected(&call("4")).await),
-        Some(Rejection::TokenRevoked)
+        Some(VerifyRejection::TokenRevoked)
     );
     setup.clock.advance(IDLE);
     setup.store.sql("DELETE FROM access_tokens");
     assert_eq!(
         rejection(setup.protected(&call("5")).await),
-        Some(Rejection::TokenUnknown)
+        Some(VerifyRejection::TokenUnknown)
     );
 }
 
@@ -328,7 +328,7 @@ async fn states_are_told_only_under_a_right_signature() {
     assert_eq!(rejection(setup.protected(&wrong).await), Some(WRONG));
     assert_eq!(
         rejection(setup.protected(&RIGHT).await),
-        Some(Rejection::TokenRevoked)
+        Some(VerifyRejection::TokenRevoked)
     );
 }
 
@@ -350,7 +350,7 @@ async fn a_previous_secret_verifies_until_its_grace_ends_and_not_in_that_second(
     // A nonce belongs to the consumer, whichever secret it is signed with.
     assert_eq!(
         rejection(setup.protected(&new("1")).await),
-        Some(Rejection::NonceUsed)
+        Some(VerifyRejection::NonceUsed)
     );
     setup.clock.advance(Duration::from_secs(10));
     assert_eq!(rejection(setup.protected(&old("3")).await), Some(WRONG));

@@ -573,7 +573,7 @@ pub async fn mark(nonces: &Nonces, store: &Store, clock: &Clock) -> Result<(), M
         let mark = nonces.next_high_water_mark(clock.now())?;
         let files = nonces.window().files();
         store.set_local_nonces_until(mark, files).await?;
-        nonces.marked(mark, clock.now())?;
+        nonces.note_written_mark(mark, clock.now())?;
     }
     Ok(())
 }

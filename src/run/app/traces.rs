@@ -33,7 +33,7 @@ use super::services;
 use crate::{
     telemetry::{
         causes::causes,
-        traces::{Message, QUEUE, Traces},
+        traces::{QUEUE, TraceMessage, Traces},
     },
     wire::{
         origin::HttpUrl,
@@ -139,7 +139,7 @@ fn exporter(url: &HttpUrl, is_failing: Arc<AtomicBool>) -> Result<SpanExporter, 
 
 /// Exports in batches until no sender is left that could end a request.
 async fn export(
-    mut ended: mpsc::Receiver<Message>,
+    mut ended: mpsc::Receiver<TraceMessage>,
     exporter: &SpanExporter,
     is_failing: &AtomicBool,
     counts: &IntCounterVec,
@@ -153,8 +153,8 @@ async fn export(
         let (is_due, is_over) = (message.is_err(), matches!(message, Ok(None)));
         let mut flushed = None;
         match message {
-            Ok(Some(Message::Spans(spans))) => batch.add(spans),
-            Ok(Some(Message::Flush(done))) => flushed = Some(done),
+            Ok(Some(TraceMessage::Spans(spans))) => batch.add(spans),
+            Ok(Some(TraceMessage::Flush(done))) => flushed = Some(done),
             Ok(None) | Err(_) => {}
         }
         if is_due || is_over || flushed.is_some() || batch.spans.len() >= BATCH {

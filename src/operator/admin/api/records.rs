@@ -28,7 +28,7 @@ use crate::{
         port::{RecordFilter, TokenFilter},
         record::{AccessToken, Consumer, Session, User},
     },
-    telemetry::rejections::Rejection,
+    telemetry::rejections::RecordedRejection,
 };
 
 const NO_CURSOR: &str = "this is not a cursor of this list";
@@ -415,7 +415,7 @@ impl Call<'_> {
         if let Some(cursor) = Self::after::<u64>(page)? {
             rejections.retain(|one| one.number < cursor);
         }
-        let next = |last: &Rejection| last.number.to_string();
+        let next = |last: &RecordedRejection| last.number.to_string();
         Ok(paged(rejections, page, |one| json!(one), next))
     }
 

@@ -228,7 +228,7 @@ impl Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{base::clock::UnixTime, telemetry::charts::Counts};
+    use crate::{base::clock::UnixTime, telemetry::charts::RequestCounts};
 
     fn sample(served: u64, rejected: u64) -> Sample {
         let mut verdicts = vec![0; Verdict::VARIANTS.len()];
@@ -237,7 +237,7 @@ mod tests {
         let latency = vec![served, 0, rejected];
         Sample {
             end: UnixTime(1_000),
-            counts: Counts { verdicts, latency },
+            counts: RequestCounts { verdicts, latency },
         }
     }
 

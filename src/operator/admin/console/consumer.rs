@@ -76,7 +76,7 @@ impl Visit<'_> {
                 if is_confirmed {
                     manage.end_grace(&by, key, guard).await?;
                 }
-                let uses = self.admin.shared.previous_secrets.of(key.as_str());
+                let uses = self.admin.shared.previous_secrets.uses_by(key.as_str());
                 let used = uses.map_or_else(
                     || "This process has not seen it used.".to_owned(),
                     |(count, last)| {

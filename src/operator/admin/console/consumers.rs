@@ -175,7 +175,11 @@ impl Visit<'_> {
         let secret = match &consumer.previous_secret {
             None => "never shown again".to_owned(),
             Some((_, until)) => {
-                let uses = self.admin.shared.previous_secrets.of(consumer.key.as_str());
+                let uses = self
+                    .admin
+                    .shared
+                    .previous_secrets
+                    .uses_by(consumer.key.as_str());
                 let used = uses.map_or_else(
                     || "this process has not seen the previous one used".to_owned(),
                     |(count, last)| {

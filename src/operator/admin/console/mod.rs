@@ -56,7 +56,7 @@ use crate::{
         respond::OwnResponse,
     },
     request::parse::signed::is_form,
-    telemetry::{causes::causes, charts::Charts, rejections::Rejection},
+    telemetry::{causes::causes, charts::Charts, rejections::RecordedRejection},
     wire::{
         origin::{is_localhost, is_loopback, without_brackets},
         server::{rejection::BodyRejection, request::RequestBody},
@@ -519,7 +519,7 @@ impl Visit<'_> {
         tracing::info!(target: "audit", event, by = "console", admin_token = token, address);
     }
 
-    fn rejected(&self) -> Vec<Rejection> {
+    fn rejected(&self) -> Vec<RecordedRejection> {
         self.admin.shared.rejections.newest()
     }
 }

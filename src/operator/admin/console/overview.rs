@@ -205,7 +205,7 @@ impl Visit<'_> {
         let rows = consumers.iter().filter_map(|consumer| {
             let (_, until) = consumer.previous_secret.as_ref()?;
             let key = consumer.key.as_str();
-            let used = match uses.of(key) {
+            let used = match uses.uses_by(key) {
                 Some((count, last)) => {
                     let count = counted(count, "call");
                     tag(format!("{count}, the last at {}", time(last)), "tag bad")

@@ -11,7 +11,7 @@ use crate::{
     base::clock::UnixTime,
     oauth::diagnosis::TABLE,
     provider::respond::advice_of,
-    telemetry::{metrics::Verdict, rejections::Rejection},
+    telemetry::{metrics::Verdict, rejections::RecordedRejection},
 };
 
 /// Rejections on the page.
@@ -25,7 +25,7 @@ const KINDS: &[(&str, &str)] = &[
 
 /// Rejections of one consumer for one reason.
 pub(super) struct Group<'a> {
-    pub(super) newest: &'a Rejection,
+    pub(super) newest: &'a RecordedRejection,
     pub(super) count: usize,
     pub(super) since: UnixTime,
     /// The number of calls that the consumer has really signed.
@@ -33,12 +33,12 @@ pub(super) struct Group<'a> {
 }
 
 /// The mistake in the signature, else the verdict.
-pub(super) fn reason(rejection: &Rejection) -> &'static str {
+pub(super) fn reason(rejection: &RecordedRejection) -> &'static str {
     rejection.diagnosis.unwrap_or(rejection.reason)
 }
 
 /// Groups rejections, the newest first, by consumer and reason; the largest group comes first.
-pub(super) fn groups<'a>(newest: impl Iterator<Item = &'a Rejection>) -> Vec<Group<'a>> {
+pub(super) fn groups<'a>(newest: impl Iterator<Item = &'a RecordedRejection>) -> Vec<Group<'a>> {
     let mut groups = HashMap::new();
     for one in newest {
         let group = groups.entry((&one.consumer, reason(one), is_observed(one)));
@@ -62,7 +62,7 @@ pub(super) fn groups<'a>(newest: impl Iterator<Item = &'a Rejection>) -> Vec<Gro
     groups
 }
 
-fn is_observed(rejection: &Rejection) -> bool {
+fn is_observed(rejection: &RecordedRejection) -> bool {
     rejection.verdict == Verdict::Observed.as_str()
 }
 
@@ -89,7 +89,7 @@ pub(super) fn reason_row(group: &Group<'_>) -> Vec<Line> {
 }
 
 /// The advice for the developer of the consumer.
-pub(super) fn advice(rejection: &Rejection) -> String {
+pub(super) fn advice(rejection: &RecordedRejection) -> String {
     let mistake = TABLE
         .iter()
         .find(|mistake| Some(mistake.word) == rejection.diagnosis);
@@ -140,7 +140,7 @@ pub(super) fn advice(rejection: &Rejection) -> String {
 }
 
 /// Groups with the advice for the developer.
-pub(super) fn advised(caption: String, rejections: &[&Rejection]) -> Table {
+pub(super) fn advised(caption: String, rejections: &[&RecordedRejection]) -> Table {
     let groups = groups(rejections.iter().copied());
     let row = |group: &Group<'_>| {
         let mut row = reason_row(group);
@@ -172,7 +172,7 @@ impl Visit<'_> {
             self.field("request_id"),
             self.field("kind"),
         );
-        let is_wanted = |one: &&Rejection| {
+        let is_wanted = |one: &&RecordedRejection| {
             let is_of =
                 |filter: &str, value: Option<&str>| filter.is_empty() || value == Some(filter);
             is_of(consumer, one.consumer.as_deref())
@@ -223,7 +223,7 @@ impl Visit<'_> {
     }
 }
 
-fn row(one: &Rejection) -> Vec<Line> {
+fn row(one: &RecordedRejection) -> Vec<Line> {
     let text = |text: &Option<String>| line(text.as_deref().unwrap_or("–"));
     let consumer = match &one.consumer {
         None => line("–"),
@@ -262,13 +262,13 @@ mod tests {
 
     #[test]
     fn groups_are_of_one_consumer_and_reason_and_begin_with_the_oldest() {
-        let rejection = |time, consumer: &str, diagnosis, verified| Rejection {
+        let rejection = |time, consumer: &str, diagnosis, verified| RecordedRejection {
             time: UnixTime(time),
             consumer: Some(consumer.to_owned()),
             reason: "signature_invalid",
             diagnosis,
             verified,
-            ..Rejection::default()
+            ..RecordedRejection::default()
         };
         let newest = [
             rejection(9, "a", None, false),
@@ -299,18 +299,18 @@ mod tests {
 
     #[test]
     fn there_is_advice_for_every_reason() {
-        let mut rejection = Rejection {
+        let mut rejection = RecordedRejection {
             reason: "timestamp_refused",
             skew_seconds: Some(-400),
-            ..Rejection::default()
+            ..RecordedRejection::default()
         };
         assert!(advice(&rejection).contains("400 s behind"));
         rejection.diagnosis = Some("secrets_swapped");
         assert!(advice(&rejection).contains("consumer secret before the '&'"));
         for verdict in <Verdict as strum::VariantArray>::VARIANTS {
-            let rejection = Rejection {
+            let rejection = RecordedRejection {
                 reason: verdict.as_str(),
-                ..Rejection::default()
+                ..RecordedRejection::default()
             };
             assert!(!advice(&rejection).is_empty());
         }

@@ -10,7 +10,7 @@ use crate::{
     oauth::Deviation,
     operator::manage::{CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, view},
     records::store::record::{Consumer, Dialect},
-    telemetry::rejections::Rejection,
+    telemetry::rejections::RecordedRejection,
 };
 
 /// `paths`, and the properties of consumers and users that are rows, are written from the tables; the rest of the file is
@@ -191,7 +191,7 @@ fn schemas_name_the_members_that_serde_writes() {
     for (name, written) in [
         ("Consumer", json!(consumer)),
         ("IssuedConsumer", json!(issued)),
-        ("Rejection", json!(Rejection::default())),
+        ("Rejection", json!(RecordedRejection::default())),
     ] {
         let sorted = |members: &Value| {
             let members = members.as_object().unwrap();
