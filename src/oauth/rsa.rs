@@ -12,7 +12,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use num_bigint::BigUint;
 use strum::VariantArray;
 use thiserror::Error;
-use x509_parser::parse_x509_certificate;
+use x509_cert::{
+    Certificate,
+    der::{Decode as _, Encode as _},
+};
 use zeroize::Zeroizing;
 
 use super::sink::Message;
@@ -119,10 +122,10 @@ impl RsaPublicKey {
         match label {
             "RSA PUBLIC KEY" | "PUBLIC KEY" => Self::from_der(&contents?),
             "CERTIFICATE" => {
-                let contents = contents?;
-                let (_, certificate) =
-                    parse_x509_certificate(&contents).map_err(|_| InvalidRsaKey::NotRsa)?;
-                Self::from_der(certificate.public_key().raw)
+                let certificate = Certificate::from_der(&contents?);
+                let key =
+                    certificate.and_then(|it| it.tbs_certificate.subject_public_key_info.to_der());
+                Self::from_der(&key.map_err(|_| InvalidRsaKey::NotRsa)?)
             }
             label if label.ends_with("PRIVATE KEY") => Err(InvalidRsaKey::PrivateKey),
             _ => Err(InvalidRsaKey::Kind),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustls::pki_types::CertificateDer;
-use x509_parser::parse_x509_certificate;
+use x509_cert::der::Decode as _;
 
 use crate::{
     base::{clock::UnixTime, tls},
@@ -48,11 +48,9 @@ impl Certificate {
         let shown = shown.map(|path| ("upstream.tls.certificate", path));
         let read = |(key, path): (&'static str, &PathBuf)| {
             let der = tls::certificates(path).ok()?.into_iter().next()?;
-            let (_, parsed) = parse_x509_certificate(&der).ok()?;
-            let at = |time: x509_parser::time::ASN1Time| {
-                UnixTime(u64::try_from(time.timestamp()).unwrap_or(0))
-            };
-            let validity = parsed.validity();
+            let parsed = x509_cert::Certificate::from_der(&der).ok()?;
+            let at = |time: x509_cert::time::Time| UnixTime(time.to_unix_duration().as_secs());
+            let validity = parsed.tbs_certificate.validity;
             let (not_before, not_after) = (at(validity.not_before), at(validity.not_after));
             let path = path.clone();
             Some(Self {
