@@ -32,7 +32,7 @@ use crate::{
         },
         config::Config,
     },
-    wire::server::tls,
+    wire::server::tls::Tls,
 };
 
 /// Validates the configuration; reaches store, certificates and API; changes nothing.
@@ -145,12 +145,12 @@ fn listeners(config: &Config, _: &mut Vec<String>) -> CheckResult {
 }
 
 fn certificates(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
-    let mut text = match app::tls_params(config) {
-        None => "none: the public listener speaks plain HTTP".to_owned(),
-        Some(params) => {
-            tls::Tls::read(&params, None).map_err(StartError::from)?;
-            format!("{} read, each with its key", params.certificates.len())
-        }
+    let files = &config.listen_tls;
+    let mut text = if config.listens_with_tls() {
+        Tls::read(files, config.protocols, None).map_err(StartError::from)?;
+        format!("{} read, each with its key", files.certificate.len())
+    } else {
+        "none: the public listener speaks plain HTTP".to_owned()
     };
     let now = Clock::system().now();
     let certificates = Certificate::of(config);

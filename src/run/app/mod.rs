@@ -42,7 +42,6 @@ use crate::{
     operator::admin::{Admin, Control},
     run::config::Config,
     telemetry::log::LogControl,
-    wire::server::tls::ListenerTlsParams,
 };
 
 /// The time between two checks of the certificates for a change.
@@ -172,14 +171,4 @@ impl App {
 pub fn first(addresses: &[SocketAddr]) -> SocketAddr {
     let first = addresses.first().copied();
     first.unwrap_or(([127, 0, 0, 1], 0).into())
-}
-
-/// The TLS of the public listener, if it has any.
-pub fn tls_params(config: &Config) -> Option<ListenerTlsParams> {
-    config.listens_with_tls().then(|| ListenerTlsParams {
-        certificates: config.listen_tls.certificate.clone(),
-        keys: config.listen_tls.key.clone(),
-        client_ca: config.listen_tls.client_ca.clone(),
-        http2: config.protocols.http2,
-    })
 }

@@ -12,7 +12,6 @@ use super::{
     certificates::{Certificate, Stamps},
     first, inspect, live, manager,
     start::connections,
-    tls_params,
 };
 use crate::{
     gateway::proxy::Live, operator::admin::Backend, run::config::Config, wire::server::tls::Tls,
@@ -134,7 +133,11 @@ impl App {
         let shown = self.services.certificates.load();
         Certificate::may_replace(&certificates, &shown, self.services.clock.now())
             .map_err(StartError::Certificate)?;
-        let tls = tls_params(config).zip(self.common.tls.as_ref());
+        let tls = self
+            .common
+            .tls
+            .as_ref()
+            .filter(|_| config.listens_with_tls());
         let mut live = live::live(config, first(&self.addresses), &self.services)?;
         let before = self.common.shared.live.load();
         let rate = live.authorizer.rate.take();
@@ -144,7 +147,7 @@ impl App {
             live,
             backend: live::backend(config, first(&self.addresses), &self.services)?,
             tls: tls
-                .map(|(params, shown)| Tls::read(&params, Some(&shown.load())))
+                .map(|shown| Tls::read(&config.listen_tls, config.protocols, Some(&shown.load())))
                 .transpose()?,
             certificates,
             stamps,

@@ -26,7 +26,7 @@ use super::{
     services::{self, Services},
     signals::Signals,
     sockets::{Addresses, PUBLIC, Sockets},
-    tls_params, traces, watch,
+    traces, watch,
     workers::{Common, Listeners},
 };
 use crate::{
@@ -84,9 +84,8 @@ impl Checked {
         passed.replace(&mut config)?;
         passed.log();
         let stamps = Stamps::of(&config);
-        let tls = tls_params(&config)
-            .map(|params| Tls::read(&params, None))
-            .transpose()?;
+        let tls = || Tls::read(&config.listen_tls, config.protocols, None);
+        let tls = config.listens_with_tls().then(tls).transpose()?;
         let certificates = Certificate::of(&config);
         if let Some(problem) = certificates.iter().find_map(Certificate::never_valid) {
             return Err(StartError::Certificate(problem));

@@ -9,6 +9,7 @@ use crate::base::settings::{
 
 section! {
     /// The protocols of the public listener.
+    #[derive(Copy)]
     ProtocolSettings["listen"] {
         /// Every connection comes from one of trusted_proxies and begins with a header of the PROXY protocol, version 1 or 2, that has the caller's address. All others are closed.
         proxy_protocol: bool = false, restart;

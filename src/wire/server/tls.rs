@@ -1,10 +1,6 @@
 //! TLS on the public listener: certificates are chosen by name, and read again when their files change.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{io, path::Path, sync::Arc};
 
 use rustls::{
     HandshakeKind, ServerConfig, ServerConnection,
@@ -18,6 +14,7 @@ use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use webpki::EndEntityCert;
 
+use super::settings::{ListenTlsSettings, ProtocolSettings};
 use crate::{
     base::tls::{TlsFileError, certificates, certified_key, roots},
     telemetry::metrics::HandshakeFailure,
@@ -29,19 +26,6 @@ use crate::{
 
 /// The name of HTTP/1.1 in ALPN (RFC 7301 §6).
 const HTTP1: &[u8] = b"http/1.1";
-
-/// The files of a TLS listener, and the protocols that it offers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListenerTlsParams {
-    /// Certificate chains, PEM; the first is used for names that no certificate has.
-    pub certificates: Vec<PathBuf>,
-    /// The private key of each, PEM.
-    pub keys: Vec<PathBuf>,
-    /// Authorities that peers must have a certificate of; empty: peers need no certificate.
-    pub client_ca: Vec<PathBuf>,
-    /// HTTP/2 is offered.
-    pub http2: bool,
-}
 
 /// Why TLS cannot be set up.
 #[derive(Debug, Error)]
@@ -91,9 +75,13 @@ impl Tls {
     ///
     /// # Errors
     /// [`TlsError`] names the key and the file at fault.
-    pub fn read(params: &ListenerTlsParams, before: Option<&Self>) -> Result<Self, TlsError> {
-        let peers = Peers::read(params)?;
-        let mut config = server_config(params, peers.as_ref())?;
+    pub fn read(
+        files: &ListenTlsSettings,
+        protocols: ProtocolSettings,
+        before: Option<&Self>,
+    ) -> Result<Self, TlsError> {
+        let peers = Peers::read(files)?;
+        let mut config = server_config(files, protocols, peers.as_ref())?;
         let authorities = peers.as_ref().map(|peers| &peers.authorities);
         let is_same =
             |before: &&Self| before.peers.as_ref().map(|peers| &peers.authorities) == authorities;
@@ -180,23 +168,23 @@ const PLAIN: &[u8] =
 Connection: close\r\n\r\nThis port speaks HTTPS; what came is plain HTTP\n";
 
 impl Peers {
-    fn read(params: &ListenerTlsParams) -> Result<Option<Self>, TlsError> {
-        if params.client_ca.is_empty() {
+    fn read(files: &ListenTlsSettings) -> Result<Option<Self>, TlsError> {
+        if files.client_ca.is_empty() {
             return Ok(None);
         }
         let mut authorities = Vec::new();
         let at_fault = |error: TlsFileError| TlsError::new("listen.tls.client_ca", error);
-        for path in &params.client_ca {
+        for path in &files.client_ca {
             authorities.extend(certificates(path).map_err(at_fault)?);
         }
         authorities.sort_by(|one, other| one.as_ref().cmp(other.as_ref()));
         authorities.dedup();
-        let roots = Arc::new(roots(&params.client_ca).map_err(at_fault)?);
+        let roots = Arc::new(roots(&files.client_ca).map_err(at_fault)?);
         let provider = Arc::new(aws_lc_rs::default_provider());
         let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider)
             .build()
             .map_err(|error| {
-                let first = params.client_ca.first().cloned().unwrap_or_default();
+                let first = files.client_ca.first().cloned().unwrap_or_default();
                 at_fault(TlsFileError::new(&first, error.to_string()))
             })?;
         Ok(Some(Self {
@@ -207,11 +195,12 @@ impl Peers {
 }
 
 fn server_config(
-    params: &ListenerTlsParams,
+    files: &ListenTlsSettings,
+    protocols: ProtocolSettings,
     peers: Option<&Peers>,
 ) -> Result<ServerConfig, TlsError> {
     let mut keys = Vec::new();
-    for (certificate, key) in params.certificates.iter().zip(&params.keys) {
+    for (certificate, key) in files.certificate.iter().zip(&files.key) {
         let names = ["listen.tls.certificate", "listen.tls.key"];
         let pair = certified_key(certificate, key);
         keys.push(Arc::new(
@@ -226,7 +215,7 @@ fn server_config(
         Some(peers) => builder.with_client_cert_verifier(Arc::clone(&peers.verifier)),
     };
     let mut config = builder.with_cert_resolver(Arc::new(ByName(keys)));
-    if params.http2 {
+    if protocols.http2 {
         config.alpn_protocols.push(HTTP2.to_vec());
     }
     config.alpn_protocols.push(HTTP1.to_vec());
