@@ -1,8 +1,9 @@
 # Cargo has built the program already, and neither a container engine nor a package manager is here: the demo runs all the same. It ends
 # once it has printed what the document says and its signed call has passed.
 demonstrate() {
+    rm -f demo.out
     command countersign demo --listen 127.0.0.1:0 > demo.out 2>&1 &
-    until grep -q '^Metrics' demo.out; do kill -0 $! || return 1; sleep 0.1; done
+    until grep -qs "^Metrics" demo.out; do kill -0 $! || return 1; sleep 0.1; done
     python3 - <<'END' || return 1
 import os, re
 shown = re.search(r"```text\n(countersign listens.*?)```", open(os.environ["PROJECT"] + "/README.md").read(), re.S).group(1)

@@ -30,7 +30,7 @@ kubectl() {
         *) return 1 ;;
     esac
 }
-cp -r "$PROJECT/deploy" "$PROJECT/Dockerfile" .
+cp -r "$PROJECT/deploy" "$PROJECT/Dockerfile" "$PROJECT/Cargo.toml" .
 rm -rf deploy/secrets
 cat > config.toml <<END
 listen.address = "127.0.0.1:$PUBLIC"
