@@ -64,7 +64,8 @@ pub(super) async fn respond(
                 ("oauth_token_secret", &secret),
             ];
             let described = endpoints.user_parameters.iter();
-            pairs.extend(described.filter_map(|(name, field)| Some((&**name, field.of(&user)?))));
+            pairs
+                .extend(described.filter_map(|(name, field)| Some((&**name, field.value(&user)?))));
             return Ok(OwnResponse::form(&pairs, Verdict::AccessTokenIssued));
         }
         Exchanged::Unknown => IssueRejection::TokenUnknown,

@@ -5,18 +5,20 @@ pub mod exchange;
 pub mod request_token;
 pub mod revoke_token;
 pub mod settings;
+pub mod user_field;
 
 use std::sync::Arc;
 
 use http_body::Body as _;
 
 pub use self::exchange::TokenExchange;
+use self::user_field::UserField;
 use crate::{
     base::clock::Clock,
-    oauth::{Deviation, Placement, ProtocolParameter, ShapeError},
+    oauth::{Deviation, Placement, ProtocolParameter},
     provider::respond::facts::Facts,
     provider::respond::{Failure, OwnResponse},
-    records::store::{cached::ConsumerCredentials, feed::ChangeHub, record::User},
+    records::store::feed::ChangeHub,
     request::{
         parse::{
             claimed::Claimed,
@@ -30,27 +32,6 @@ use crate::{
     },
     wire::server::{buffered::API_FORMS, request::RequestBody},
 };
-
-/// A fact about the user that the access token response may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UserField {
-    /// The id that the API sees.
-    Id,
-    /// The login name.
-    Name,
-    /// The name that pages show, if it is known.
-    DisplayName,
-}
-
-impl UserField {
-    fn of(self, user: &User) -> Option<&str> {
-        match self {
-            Self::Id => Some(user.id.as_str()),
-            Self::Name => Some(&user.name),
-            Self::DisplayName => user.display_name.as_deref(),
-        }
-    }
-}
 
 /// The services and the configuration of the endpoints.
 pub struct Endpoints {
@@ -148,8 +129,10 @@ impl Endpoints {
             let consumer = self.verifier.credentials();
             let consumer = consumer.consumer(credentials.consumer_key).await;
             let consumer = consumer.map_err(VerifyFault::from)?;
-            let callback = consumer.as_deref().and_then(callback_in_place);
-            callback.ok_or_else(callback_absent)?;
+            let registered = consumer
+                .as_deref()
+                .ok_or_else(request_token::callback_absent)?;
+            request_token::only_callback(registered)?;
         }
         let has_callback = credentials.callback.is_some();
         let request = SignedRequest {
@@ -205,17 +188,4 @@ impl Endpoints {
         }
         Ok(())
     }
-}
-
-/// The callback of a request token call without one, if the consumer is allowed that: the only one that is registered.
-fn callback_in_place(consumer: &ConsumerCredentials) -> Option<&str> {
-    match consumer.callbacks() {
-        [only] if consumer.accept.contains(Deviation::CallbackAbsent) => Some(only),
-        _ => None,
-    }
-}
-
-/// The rejection of a request token call without a callback.
-fn callback_absent() -> ShapeError {
-    ShapeError::Absent([ProtocolParameter::Callback].into_iter().collect())
 }

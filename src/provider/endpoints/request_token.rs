@@ -1,13 +1,15 @@
 //! `req_req_token`: issues a request token (RFC 5849 §2.1).
 
-use super::{Endpoints, callback_absent, callback_in_place};
+use super::Endpoints;
 use crate::{
     base::random,
+    oauth::{Deviation, ProtocolParameter, ShapeError},
     provider::{
         issue::{IssueRejection, callback, permissions},
         respond::{Failure, OwnResponse},
     },
     records::store::{
+        cached::ConsumerCredentials,
         port::Issued,
         record::{RequestToken, RequestTokenState},
     },
@@ -27,8 +29,10 @@ pub(super) async fn respond(
     let consumer = &verified.credential().consumer();
 
     let sent = request.credentials.callback;
-    let requested = sent.or_else(|| callback_in_place(consumer).map(str::as_bytes));
-    let requested = requested.ok_or_else(callback_absent)?;
+    let requested = match sent {
+        Some(sent) => sent,
+        None => only_callback(consumer)?.as_bytes(),
+    };
     let callback =
         callback::accept(consumer.callbacks(), requested).map_err(IssueRejection::Callback)?;
     let mut scopes = request
@@ -75,4 +79,17 @@ pub(super) async fn respond(
         target: "audit", event = "request_token_issued", consumer = %consumer.key, token = %RedactedToken(&issued),
     );
     Ok(response)
+}
+
+/// The callback of a request token call without one, if the consumer is allowed that: the only one that is registered.
+pub(super) fn only_callback(consumer: &ConsumerCredentials) -> Result<&str, ShapeError> {
+    match consumer.callbacks() {
+        [only] if consumer.accept.contains(Deviation::CallbackAbsent) => Ok(only),
+        _ => Err(callback_absent()),
+    }
+}
+
+/// The rejection of a request token call without a callback.
+pub(super) fn callback_absent() -> ShapeError {
+    ShapeError::Absent([ProtocolParameter::Callback].into_iter().collect())
 }

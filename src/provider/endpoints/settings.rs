@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use super::UserField;
+use super::user_field::UserField;
 use crate::{
     base::settings::{LONGEST, Reason, Text, distinct, plain_values, seconds, section},
     provider::respond::settings::{PARAMETER, is_parameter},

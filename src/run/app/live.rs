@@ -23,7 +23,7 @@ use crate::{
         manage::{self, Management},
     },
     provider::{
-        endpoints::{Endpoints, TokenExchange, UserField},
+        endpoints::{Endpoints, TokenExchange, user_field::UserField},
         pages::{PageRules, Pages, cookie_names},
         respond::theme::{Theme, ThemeRules},
     },
