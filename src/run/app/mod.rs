@@ -88,9 +88,9 @@ impl App {
     ) -> Result<Self, StartError> {
         // Before anything that takes time: until then a signal to reload ends the process.
         let signals = Signals::new().map_err(StartError::System)?;
-        let checked = Checked::read(config, sockets).await?;
-        let bound = checked.bind().await?;
-        let mut app = bound.open(log, reload, signals).await?;
+        let checked = Box::pin(Checked::read(config, sockets)).await?;
+        let bound = Box::pin(checked.bind()).await?;
+        let mut app = Box::pin(bound.open(log, reload, signals)).await?;
         app.note_certificate_dates();
         Ok(app)
     }

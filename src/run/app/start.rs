@@ -50,7 +50,8 @@ const BIND_EVERY: Duration = Duration::from_millis(20);
 
 /// What a start reads: nothing is bound, opened or changed yet.
 pub(super) struct Checked {
-    config: Config,
+    /// Boxed: the futures that hold it stay small.
+    config: Box<Config>,
     /// The sockets that the service manager passes.
     sockets: Sockets,
     /// Their addresses.
@@ -78,7 +79,8 @@ impl Checked {
     ///
     /// # Errors
     /// [`StartError`] names the key at fault.
-    pub(super) async fn read(mut config: Config, sockets: Sockets) -> Result<Self, StartError> {
+    pub(super) async fn read(config: Config, sockets: Sockets) -> Result<Self, StartError> {
+        let mut config = Box::new(config);
         let deadline = Instant::now() + config.listen.drain_delay + HANDOVER;
         let passed = sockets.addresses()?;
         passed.replace(&mut config)?;
@@ -214,7 +216,7 @@ impl Bound {
             staying: Arc::new(AtomicUsize::new(config.workers().get())),
         };
         Ok(App {
-            config: Box::new(config),
+            config,
             log,
             reload,
             services,
