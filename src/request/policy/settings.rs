@@ -7,8 +7,9 @@ use ipnet::IpNet;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 use super::{
-    access::CallerKind,
-    operations::{ParameterHeader, Similar},
+    access::{Access, CallerKind},
+    networks::CallerNetworks,
+    operations::{Operation, ParameterHeader, Similar},
     pattern::PathPattern,
 };
 use crate::{
@@ -70,6 +71,26 @@ section! {
     SimilarSettings["paths"] {
         /// Some APIs ignore letter case, white space or a dot at the end of a segment, or the slash at the end of a path, and so read a path as one of a more specific pattern. "reject" refuses such a path like one that nobody may call; "wider" treats it as the pattern that it matches, for an API that compares paths exactly.
         similar: Similar = "reject", reload;
+    }
+}
+
+impl From<&OperationSettings> for Operation {
+    fn from(settings: &OperationSettings) -> Self {
+        let enforcement = settings.enforcement;
+        Self {
+            path: settings.path.clone(),
+            methods: settings.methods.iter().map(ToString::to_string).collect(),
+            permission: settings.permission.clone(),
+            access: Access::to(&settings.access),
+            from: CallerNetworks(settings.from.clone()),
+            enforce: enforcement.map(|enforcement| enforcement == Enforcement::Enforce),
+            websocket: !settings.upgrade.is_empty(),
+            needs_body_hash: settings.body_hash == BodyHash::Required,
+            timestamp_window: settings.timestamp_window,
+            forward_authorization: settings.forward_authorization,
+            headers: settings.headers.0.clone(),
+            index: 0,
+        }
     }
 }
 

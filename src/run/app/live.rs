@@ -6,11 +6,7 @@ use http::HeaderValue;
 
 use super::{StartError, descriptors, services::Services};
 use crate::{
-    base::{
-        clock::{Clock, UnixTime},
-        language::PageFileError,
-        tls::TlsFiles,
-    },
+    base::{clock::Clock, language::PageFileError, tls::TlsFiles},
     gateway::{authorize::Authorizer, proxy::Live, settings::Preflight},
     oauth::diagnosis::OtherUrl,
     operator::{
@@ -27,7 +23,6 @@ use crate::{
         pages::{PageRules, Pages, cookie_names},
         respond::theme::{Theme, ThemeRules},
     },
-    records::store::record::BodyHash,
     request::{
         forward::{
             FoldedNames, ForwardParams, HTTPOXY, HostMode, LOOKALIKES,
@@ -39,23 +34,17 @@ use crate::{
         parse::origin::{Origins, PublicUrl},
         policy::{
             access::Access,
-            networks::CallerNetworks,
             operations::{Operation, Operations},
             rate::ConsumerRate,
-            settings::OperationSettings,
-            sunset::{
-                BrownOut, Concerned, Sunset,
-                settings::{BrownOutSettings, SunsetSettings},
-            },
         },
         route::{self, FlowPaths, Page, ServiceCall},
-        verify::{VerifyRules, settings::Enforcement},
+        verify::VerifyRules,
     },
     run::config::Config,
     wire::{
         origin::{HttpUrl, Origin, Scheme},
         outbound::Dialer,
-        server::{buffered::Shares, caller::Limits, tls::TlsError},
+        server::tls::TlsError,
     },
 };
 
@@ -69,7 +58,8 @@ pub fn live(
     services: &Services,
 ) -> Result<Live, StartError> {
     let origins = Arc::new(origins(config, listener));
-    let sunset = sunset(config, &services.clock).map(Arc::new);
+    let sunset = config.sunset.planned(&config.brown_out, &services.clock);
+    let sunset = sunset.map(Arc::new);
     let keys = Keys::read(&config.assertion.key_files)?;
     let verify = verify_rules(config, listener);
     let theme = Arc::new(theme(config, listener)?);
@@ -100,7 +90,9 @@ pub fn live(
         rate,
     };
     Ok(Live {
-        limits: limits(config),
+        limits: config
+            .limits
+            .limits(config.protocols, config.upstream.header_case),
         route: route::Params {
             flow: flow_paths(config),
             exchange: endpoints.exchange.is_some(),
@@ -127,33 +119,6 @@ pub fn live(
         jwk_set: keys.map(|keys| keys.set),
         origins,
     })
-}
-
-/// The end of OAuth 1.0a, if anything of it is planned.
-fn sunset(config: &Config, clock: &Clock) -> Option<Sunset> {
-    let written = &config.sunset;
-    if *written == SunsetSettings::default() && config.brown_out.is_empty() {
-        return None;
-    }
-    let brown_out = |one: &BrownOutSettings| BrownOut {
-        during: one.from.0..one.until.0,
-        consumers: Concerned(match one.consumers.is_empty() {
-            true => written.consumers.clone(),
-            false => one.consumers.clone(),
-        }),
-    };
-    let date = written.date.map(|date| date.0);
-    let deprecation = written.deprecation.and_then(|since| Some(since.0?.0));
-    // OAuth 1.0a is deprecated at its end at the latest.
-    let now = clock.now().min(date.unwrap_or(UnixTime(u64::MAX)));
-    let brown_outs = config.brown_out.iter().map(brown_out).collect();
-    Some(Sunset::new(
-        deprecation.unwrap_or(now),
-        date,
-        written.link.as_ref().map(|link| link.0.as_str()),
-        (Concerned(written.consumers.clone()), brown_outs),
-        clock.clone(),
-    ))
 }
 
 /// The exchange, if there is one.
@@ -225,26 +190,6 @@ pub const fn manage_settings(config: &Config) -> manage::RecordDefaults {
     manage::RecordDefaults {
         default_dialect: config.signature.default_dialect,
         access_ttl: config.tokens.access_ttl,
-    }
-}
-
-fn limits(config: &Config) -> Limits {
-    let limits = &config.limits;
-    Limits {
-        head_bytes: limits.head_bytes,
-        head_fields: limits.head_fields.get() as usize,
-        target_bytes: limits.target_bytes,
-        handshake_timeout: limits.handshake_timeout,
-        head_timeout: limits.head_timeout,
-        idle_timeout: limits.idle_timeout,
-        body_timeout: limits.body_timeout,
-        form_timeout: limits.form_timeout,
-        form_bytes: limits.form_bytes,
-        page_form_timeout: limits.page_form_timeout,
-        form_shares: Shares::new(limits.form_memory, limits.form_bytes),
-        form_fields: limits.form_fields.get() as usize,
-        header_case: config.upstream.header_case,
-        streams: config.protocols.http2.then_some(limits.http2_streams),
     }
 }
 
@@ -355,25 +300,9 @@ fn page_rules(config: &Config, origins: &Arc<Origins>, theme: Arc<Theme>) -> Pag
 
 /// The operations.
 fn operations(config: &Config) -> Operations {
-    let operation = |entry: &OperationSettings| Operation {
-        path: entry.path.clone(),
-        methods: entry.methods.iter().map(ToString::to_string).collect(),
-        permission: entry.permission.clone(),
-        access: Access::to(&entry.access),
-        from: CallerNetworks(entry.from.clone()),
-        enforce: entry
-            .enforcement
-            .map(|enforcement| enforcement == Enforcement::Enforce),
-        websocket: !entry.upgrade.is_empty(),
-        needs_body_hash: entry.body_hash == BodyHash::Required,
-        timestamp_window: entry.timestamp_window,
-        forward_authorization: entry.forward_authorization,
-        headers: entry.headers.0.clone(),
-        index: 0,
-    };
     let unlisted = Access::to(config.unlisted());
     let hide = config.operations.forbidden_status == 404;
-    let listed = config.operation.iter().map(operation).collect();
+    let listed = config.operation.iter().map(Operation::from).collect();
     Operations::new(listed, unlisted, hide, config.paths.similar)
 }
 

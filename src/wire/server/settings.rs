@@ -2,7 +2,10 @@
 
 use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
-use super::caller::HeaderCase;
+use super::{
+    buffered::Shares,
+    caller::{HeaderCase, Limits},
+};
 use crate::base::settings::{
     DAY, KIB, MIB, count, distinct, duration, list, plain_values, section, size,
 };
@@ -70,6 +73,28 @@ section! {
         concurrent_requests: NonZeroU32 = 10_000, reload;
         /// Streams of one HTTP/2 connection; further requests wait at the caller.
         #[serde(deserialize_with = "count::<10_000, _>")] http2_streams: NonZeroU32 = 100, reload;
+    }
+}
+
+impl LimitSettings {
+    /// The limits of callers' connections.
+    pub fn limits(&self, protocols: ProtocolSettings, header_case: HeaderCase) -> Limits {
+        Limits {
+            head_bytes: self.head_bytes,
+            head_fields: self.head_fields.get() as usize,
+            target_bytes: self.target_bytes,
+            handshake_timeout: self.handshake_timeout,
+            head_timeout: self.head_timeout,
+            idle_timeout: self.idle_timeout,
+            body_timeout: self.body_timeout,
+            form_timeout: self.form_timeout,
+            form_bytes: self.form_bytes,
+            page_form_timeout: self.page_form_timeout,
+            form_shares: Shares::new(self.form_memory, self.form_bytes),
+            form_fields: self.form_fields.get() as usize,
+            header_case,
+            streams: protocols.http2.then_some(self.http2_streams),
+        }
     }
 }
 

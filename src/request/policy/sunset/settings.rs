@@ -4,9 +4,10 @@ use serde::de::{Deserialize, Deserializer, Error};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use toml::Value;
 
+use super::{BrownOut, Concerned, Sunset};
 use crate::{
     base::{
-        clock::UnixTime,
+        clock::{Clock, UnixTime},
         names::ConsumerKey,
         settings::{filled, plain_values, section},
     },
@@ -37,6 +38,36 @@ section! {
         until: Moment [required: "2027-02-01T09:15:00Z"], reload;
         /// The keys of the consumers that get it.
         #[serde(default, deserialize_with = "filled")] consumers: Vec<ConsumerKey> [else "sunset.consumers": ["dpf43f3p2l4k3l03"]], reload;
+    }
+}
+
+impl SunsetSettings {
+    /// The end of OAuth 1.0a, if anything of it is planned.
+    pub fn planned(&self, brown_outs: &[BrownOutSettings], clock: &Clock) -> Option<Sunset> {
+        if *self == Self::default() && brown_outs.is_empty() {
+            return None;
+        }
+        let brown_out = |one: &BrownOutSettings| BrownOut {
+            during: one.from.0..one.until.0,
+            consumers: Concerned(match one.consumers.is_empty() {
+                true => self.consumers.clone(),
+                false => one.consumers.clone(),
+            }),
+        };
+        let date = self.date.map(|date| date.0);
+        let deprecation = self.deprecation.and_then(|since| Some(since.0?.0));
+        // OAuth 1.0a is deprecated at its end at the latest.
+        let now = clock.now().min(date.unwrap_or(UnixTime(u64::MAX)));
+        Some(Sunset::new(
+            deprecation.unwrap_or(now),
+            date,
+            self.link.as_ref().map(|link| link.0.as_str()),
+            (
+                Concerned(self.consumers.clone()),
+                brown_outs.iter().map(brown_out).collect(),
+            ),
+            clock.clone(),
+        ))
     }
 }
 
