@@ -4,6 +4,7 @@ pub mod clock;
 pub mod cold;
 pub mod fields;
 pub mod hashed;
+pub mod hexadecimal;
 pub mod language;
 pub mod memory;
 pub mod names;

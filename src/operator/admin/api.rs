@@ -17,7 +17,10 @@ use self::{
 };
 use super::{Admin, Backend, admin_actor, tokens::TokenKind};
 use crate::{
-    base::fields::{all, list},
+    base::{
+        fields::{all, list},
+        hexadecimal::hexadecimal,
+    },
     oauth::percent,
     operator::manage::Actor,
     provider::respond::OwnResponse,
@@ -117,9 +120,7 @@ fn tag(record: &impl Serialize) -> String {
         members.remove("last_used_at");
     }
     let hash = digest(&SHA256, members.to_string().as_bytes());
-    let hexadecimal = hash.as_ref().iter().take(16);
-    let hexadecimal: String = hexadecimal.map(|byte| format!("{byte:02x}")).collect();
-    format!("\"{hexadecimal}\"")
+    format!("\"{}\"", hexadecimal(&hash.as_ref()[..16]))
 }
 
 /// A response with this body.

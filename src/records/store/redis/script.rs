@@ -6,7 +6,10 @@ use redis::{
 use sha1::{Digest, Sha1};
 
 use super::link::Request;
-use crate::records::store::{Result, StoreError};
+use crate::{
+    base::hexadecimal::hexadecimal,
+    records::store::{Result, StoreError},
+};
 
 const SCRIPT: &str = include_str!("nonces.lua");
 
@@ -31,8 +34,7 @@ impl Request for Insert {
             command.arg(u8::from(is_durable)).arg(&self.timestamps);
             command
         };
-        let hash = Sha1::digest(SCRIPT);
-        let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = hexadecimal(&Sha1::digest(SCRIPT));
         match run("EVALSHA", &hash).query_async(connection).await {
             // Redis was restarted, or its cache of scripts was emptied.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {

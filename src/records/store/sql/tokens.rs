@@ -4,6 +4,7 @@ use super::{EXCLUSIVE, LIST, READ, Store, WRITE, passes, retire, rows, tx::Tx};
 use crate::{
     base::{
         clock::UnixTime,
+        hexadecimal::hexadecimal,
         names::{ConsumerKey, UserId},
     },
     records::store::{
@@ -280,10 +281,9 @@ pub(super) async fn insert(tx: &mut Tx, tokens: &[&AccessToken]) -> Result<bool>
         let secret = tx
             .seal()
             .close(field::ACCESS_TOKEN, &token.token, &token.secret)?;
-        let hexadecimal: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok((
             &token.token,
-            hexadecimal,
+            hexadecimal(&secret),
             token.consumer.as_str(),
             token.user.as_str(),
             json(&token.permissions)?,
