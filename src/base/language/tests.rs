@@ -36,7 +36,7 @@ fn english() -> BTreeMap<String, BTreeSet<String>> {
 /// The templates, and the sources that name messages.
 fn sources() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let files = ["templates", "src/pages", "src/respond"]
+    let files = ["templates", "src/provider/pages", "src/provider/respond"]
         .into_iter()
         .flat_map(|directory| fs::read_dir(root.join(directory)).unwrap())
         .map(|entry| entry.unwrap().path())
