@@ -191,7 +191,7 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
         0 => "none are listed".to_owned(),
         count => format!("{count} are listed"),
     };
-    let count = |is_one: fn(&_) -> bool| config.operation.iter().filter(|it| is_one(it)).count();
+    let count = |is_one: fn(&_) -> bool| config.operation.iter().filter(&is_one).count();
     for (count, what) in [
         (count(|it| !it.from.is_empty()), "from"),
         (
@@ -276,7 +276,7 @@ fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
         }
         opened => opened.map_err(StartError::from)?,
     };
-    block_on(ask(config, &*store, &location, warnings))?
+    block_on(ask(config, &store, &location, warnings))?
 }
 
 /// Reaches the database of an existing system, tests the rights of the role there, and tries the queries.

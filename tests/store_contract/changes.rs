@@ -53,22 +53,22 @@ fn of_user(id: &str) -> Change {
 pub(crate) async fn a_new_caller_is_told_where_the_feed_stands<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
     // Even on an empty store the position differs from "no position".
-    let mut early = Follower::start(&*store).await;
+    let mut early = Follower::start(&store).await;
     assert_ne!(early.0, 0);
-    assert_eq!(early.news(&*store).await, []);
+    assert_eq!(early.news(&store).await, []);
     store.add_consumer(consumer("c")).await.unwrap();
-    let mut late = Follower::start(&*store).await;
-    assert_eq!(early.news(&*store).await, [of_consumer("c")]);
-    assert_eq!(late.news(&*store).await, []);
+    let mut late = Follower::start(&store).await;
+    assert_eq!(early.news(&store).await, [of_consumer("c")]);
+    assert_eq!(late.news(&store).await, []);
     assert_eq!(early.0, late.0);
 }
 
 pub(crate) async fn tells_every_kind_once_and_in_order<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
-    let mut follower = Follower::start(&*store).await;
+    let mut follower = Follower::start(&store).await;
     let (c, u, v) = (id("c"), id("u"), id("v"));
     authorize(&store, allow()).await;
-    assert_eq!(follower.news(&*store).await, [of_consumer("c")]);
+    assert_eq!(follower.news(&store).await, [of_consumer("c")]);
     assert!(matches!(
         store.exchange(exchange("r", "c")).await.unwrap(),
         Exchanged::Exchanged { .. }
@@ -76,7 +76,7 @@ pub(crate) async fn tells_every_kind_once_and_in_order<B: Backend>() {
     issue(&store, "a").await;
     store.revoke_access_token("a", NOW, None).await.unwrap();
     assert_eq!(
-        follower.news(&*store).await,
+        follower.news(&store).await,
         [of_token("access-r"), of_token("a"), of_token("a")]
     );
     store.update_consumer(&c, &|_| true).await.unwrap();
@@ -85,40 +85,40 @@ pub(crate) async fn tells_every_kind_once_and_in_order<B: Backend>() {
         .await
         .unwrap();
     assert_eq!(
-        follower.news(&*store).await,
+        follower.news(&store).await,
         [of_consumer("c"), of_consumer("c")]
     );
     store.set_password(&u, "h".into(), None).await.unwrap();
-    assert_eq!(follower.news(&*store).await, [of_user("u")]);
+    assert_eq!(follower.news(&store).await, [of_user("u")]);
 
     // Removing a user reports its active tokens, each by name.
     let mut disabled = {
         set_enabled(&store, &u, false, NOW).await;
-        follower.news(&*store).await
+        follower.news(&store).await
     };
     disabled.sort_by_key(|change| matches!(change, Change::User(_)));
     assert_eq!(disabled, [of_token("access-r"), of_user("u")]);
     set_enabled(&store, &u, true, NOW).await;
-    assert_eq!(follower.news(&*store).await, [of_user("u")]);
+    assert_eq!(follower.news(&store).await, [of_user("u")]);
     store.add_user(user("v")).await.unwrap();
     store
         .issue_access_token(access_token("v", "c", "v"))
         .await
         .unwrap();
-    follower.news(&*store).await;
+    follower.news(&store).await;
     store.remove_user(&v, NOW, None).await.unwrap();
-    let mut removed = follower.news(&*store).await;
+    let mut removed = follower.news(&store).await;
     removed.sort_by_key(|change| matches!(change, Change::User(_)));
     assert_eq!(removed, [of_token("v"), of_user("v")]);
 
     store.remove_consumer(&c, None).await.unwrap();
-    assert!(follower.news(&*store).await.contains(&of_consumer("c")));
+    assert!(follower.news(&store).await.contains(&of_consumer("c")));
     let records = vec![
         Record::Consumer(consumer("i")),
         Record::RemovedToken("gone".to_owned()),
     ];
     store.import(import_list(records)).await.unwrap();
-    let mut imported = follower.news(&*store).await;
+    let mut imported = follower.news(&store).await;
     imported.retain(|change| matches!(change, Change::Consumer(_)));
     assert_eq!(imported, [of_consumer("i")]);
 }
@@ -126,23 +126,23 @@ pub(crate) async fn tells_every_kind_once_and_in_order<B: Backend>() {
 pub(crate) async fn tells_what_another_handle_changed<B: Backend>() {
     let backend = B::fresh().await;
     let (here, there) = (backend.open().await, backend.open().await);
-    let mut followers = [Follower::start(&*here).await, Follower::start(&*here).await];
+    let mut followers = [Follower::start(&here).await, Follower::start(&here).await];
     populate(&there).await;
     here.issue_access_token(access_token("a", "c", "u"))
         .await
         .unwrap();
     there.revoke_access_token("a", NOW, None).await.unwrap();
     let expected = [of_consumer("c"), of_token("a"), of_token("a")];
-    assert_eq!(followers[0].news(&*here).await, expected);
-    assert_eq!(followers[1].news(&*there).await, expected);
-    assert_eq!(followers[0].news(&*there).await, []);
+    assert_eq!(followers[0].news(&here).await, expected);
+    assert_eq!(followers[1].news(&there).await, expected);
+    assert_eq!(followers[0].news(&there).await, []);
 }
 
 pub(crate) async fn says_nothing_of_what_did_not_change<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
     issue(&store, "a").await;
     store.revoke_access_token("a", NOW, None).await.unwrap();
-    let mut follower = Follower::start(&*store).await;
+    let mut follower = Follower::start(&store).await;
     let (d, w) = (id("d"), id("w"));
     store.add_consumer(consumer("c")).await.unwrap();
     store.add_user(user("u")).await.unwrap();
@@ -167,16 +167,16 @@ pub(crate) async fn says_nothing_of_what_did_not_change<B: Backend>() {
         .await
         .unwrap();
     open_session(&store, 1, "u").await;
-    assert_eq!(follower.news(&*store).await, []);
+    assert_eq!(follower.news(&store).await, []);
 }
 
 pub(crate) async fn admits_what_it_has_forgotten<B: Backend>() {
     let (_backend, store) = opened::<B>().await;
-    let mut follower = Follower::start(&*store).await;
+    let mut follower = Follower::start(&store).await;
     let behind = follower.0;
     populate(&store).await;
     issue(&store, "a").await;
-    let news = follower.news(&*store).await;
+    let news = follower.news(&store).await;
     assert_eq!(news.len(), 2);
     // Within the hour nothing is forgotten.
     let now = Clock::system().now();
@@ -192,10 +192,10 @@ pub(crate) async fn admits_what_it_has_forgotten<B: Backend>() {
     assert!(forgotten.incomplete);
     assert_eq!(forgotten.position, follower.0);
     // A reader that kept up misses nothing, and the feed continues.
-    assert_eq!(follower.news(&*store).await, []);
+    assert_eq!(follower.news(&store).await, []);
     store.revoke_access_token("a", NOW, None).await.unwrap();
     assert!(store.changes_since(behind).await.unwrap().incomplete);
-    assert_eq!(follower.news(&*store).await, [of_token("a")]);
+    assert_eq!(follower.news(&store).await, [of_token("a")]);
     // A position that was never given out: the store was replaced by an older one.
     let future = store.changes_since(follower.0 + 1000).await.unwrap();
     assert!(future.incomplete);
@@ -205,10 +205,7 @@ pub(crate) async fn admits_what_it_has_forgotten<B: Backend>() {
 pub(crate) async fn tells_what_commands_did<B: Backend>() {
     let backend = B::fresh().await;
     let (command, store) = (backend.open().await, backend.open().await);
-    let mut replicas = [
-        Follower::start(&*store).await,
-        Follower::start(&*store).await,
-    ];
+    let mut replicas = [Follower::start(&store).await, Follower::start(&store).await];
     let long = format!("{{\"event\":\"{}\"}}", "x\u{e9}\n".repeat(100));
     for record in ["{}", &long] {
         command.record_command(record.to_owned()).await.unwrap();
@@ -218,7 +215,7 @@ pub(crate) async fn tells_what_commands_did<B: Backend>() {
             .unwrap();
     }
     for replica in &mut replicas {
-        let news = replica.news(&*store).await;
+        let news = replica.news(&store).await;
         let told = Change::Command(long.clone());
         let length = long.len().to_string();
         let expected = [
@@ -234,7 +231,7 @@ pub(crate) async fn tells_what_commands_did<B: Backend>() {
 pub(crate) async fn tells_of_failed_logins_where_several_serve<B: Backend>() {
     let backend = B::fresh().await;
     let (one, other) = (backend.open().await, backend.open().await);
-    let mut replicas = [Follower::start(&*one).await, Follower::start(&*one).await];
+    let mut replicas = [Follower::start(&one).await, Follower::start(&one).await];
     for report in ["1 2 3", "1 2 3", "4 5 6"] {
         other.record_failed_login(report.to_owned()).await.unwrap();
     }
@@ -247,6 +244,6 @@ pub(crate) async fn tells_of_failed_logins_where_several_serve<B: Backend>() {
     }
     expected.push(of_consumer("c"));
     for replica in &mut replicas {
-        assert_eq!(replica.news(&*one).await, expected);
+        assert_eq!(replica.news(&one).await, expected);
     }
 }

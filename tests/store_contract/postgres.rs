@@ -152,7 +152,7 @@ async fn a_stopped_server_is_unavailable_and_serves_again_within_two_seconds() {
     let store = serve(&server.database());
     populate(&store).await;
     for _ in 0..2 {
-        goes_and_returns(&*store, || server.stop(), || server.start_again()).await;
+        goes_and_returns(&store, || server.stop(), || server.start_again()).await;
     }
     let issued = store
         .issue_access_token(access_token("new", "c", "u"))
@@ -165,7 +165,7 @@ async fn a_hung_server_is_unavailable_and_serves_again_within_two_seconds() {
     let server = Server::start();
     let store = serve(&server.database());
     populate(&store).await;
-    goes_and_returns(&*store, || server.hang(), || server.go_on()).await;
+    goes_and_returns(&store, || server.hang(), || server.go_on()).await;
     // A change under way when the server hung was either made or not, and can be requested again.
     let issued = store
         .issue_access_token(access_token("new", "c", "u"))
@@ -211,7 +211,7 @@ async fn a_transaction_that_hangs_elsewhere_delays_and_does_not_stop_others() {
             break;
         }
         assert!(begun.elapsed() < PATIENCE);
-        until_it_answers(&*store).await;
+        until_it_answers(&store).await;
     }
     // The server ends a transaction that hangs for longer.
     let limited = format!("SET idle_in_transaction_session_timeout = 2000; {hang}");
@@ -366,7 +366,7 @@ async fn reports_that_something_may_have_changed_after_an_outage() {
         .is_ok()
     {}
     server.stop();
-    is_unavailable(&*store).await;
+    is_unavailable(&store).await;
     server.start_again();
     tokio::time::timeout(PATIENCE, store.notified())
         .await

@@ -14,7 +14,6 @@ use std::{
 };
 
 use countersign::{operator::admin::readiness::Readiness, run::{app::{live, services::Services}, config}, base::{clock::{Clock, UnixTime}, peer::Peer, secret::Secret}, request::{forward::pool, policy::rate::Rate, verify::{Verifier, nonces::Nonces}}, gateway::{forward_auth::ForwardAuthHandler, proxy::{Phase, Shared, Worker}}, provider::{login::{LoginBackend, LoginError, LoginFuture, Throttle}, pages}, records::{nonce::{LocalWindow, OnLost, WindowParams}, store::{
-        Store,
         cached::{self, Cached},
         feed::ChangeHub,
         record::{AccessToken, Consumer, Session, User},
@@ -214,7 +213,7 @@ impl World {
         let previous_secrets = PreviousSecrets::new(clock.clone());
         let services = Services {
             clock: clock.clone(),
-            hop: "hop".into(),
+            instance_id: "instance".into(),
             store: Arc::clone(&store),
             credentials,
             feed: Arc::clone(&feed),
@@ -455,7 +454,7 @@ async fn act(
     flags: u8,
 ) {
     let mut lines = vec![Line::open(worker, room)];
-    let gate = Rc::new(Gate::new(Rc::clone(worker)));
+    let gate = Rc::new(ForwardAuthHandler::new(Rc::clone(worker)));
     let mut gate_lines: Vec<Line> = Vec::new();
     let mut sent: Vec<Vec<u8>> = Vec::new();
     let mut raw = input.windows(SURPLUS.len()).any(|part| part == SURPLUS);

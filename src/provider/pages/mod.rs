@@ -285,7 +285,7 @@ struct Visit<'a> {
 
 impl Visit<'_> {
     fn store(&self) -> &Store {
-        &*self.pages.services.store
+        &self.pages.services.store
     }
 
     /// A parameter of the query, decoded.

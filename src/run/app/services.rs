@@ -362,13 +362,13 @@ pub async fn open(
         apply,
     ));
     feed.follow().await?;
-    let shared = shared_window(config, &*store, clock.now()).await?;
+    let shared = shared_window(config, &store, clock.now()).await?;
     let nonces = Arc::new(Nonces::new(window, shared));
     nonces
         .set_on_lost(config.nonce.on_lost)
         .map_err(MarkError::from)?;
-    mark(&nonces, &*store, &clock).await?;
-    note_imported(&nonces, &*store).await?;
+    mark(&nonces, &store, &clock).await?;
+    note_imported(&nonces, &store).await?;
     let (cached, used) = (Arc::clone(&credentials), Arc::clone(&nonces));
     let behind = Arc::clone(&store);
     let verifier = Arc::new(Verifier::new(cached, behind, used, clock.clone()));

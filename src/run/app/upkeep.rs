@@ -46,7 +46,7 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
     });
     let imports = Some(Condition::Imports);
     every(tasks, LOOK_EVERY, services, imports, async |services| {
-        let noted = services::note_imported(&services.nonces, &*services.store).await;
+        let noted = services::note_imported(&services.nonces, &services.store).await;
         services.readiness.check().await;
         Ok(noted?)
     });
@@ -107,7 +107,7 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
         services.nonces.maintain_shared(now).await;
         let is_full = services.conditions.lasts(Condition::DiskFull);
         if due == 0 || is_full || !services.nonces.is_recovered(now) {
-            services::mark(&services.nonces, &*services.store, &services.clock).await?;
+            services::mark(&services.nonces, &services.store, &services.clock).await?;
             services.conditions.end_if_quiet(Condition::DiskFull);
             due = checks;
         }

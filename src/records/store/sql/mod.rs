@@ -71,7 +71,7 @@ const LIST: (Isolation, Deadline) = (Isolation::Single, Deadline::Command);
 const EXCLUSIVE: (Isolation, Deadline) = (Isolation::Exclusive, Deadline::Command);
 
 impl Store {
-    /// A store on an engine whose tables are prepared later, by [`migrate::prepare`].
+    /// A store on an engine whose tables are prepared later.
     pub(super) fn new(
         engine: impl Engine + 'static,
         seal: Seal,
