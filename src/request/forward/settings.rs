@@ -2,15 +2,24 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::header::DroppedHeaders;
+use super::{
+    header::DroppedHeaders,
+    pool::{Address, PoolParams},
+    tls::{ClientTls, UpstreamTlsParams, client_config},
+};
 use crate::{
-    base::settings::{
-        LONGEST, Reason, Text, deserialize_text, distinct, duration, plain_values, section, texts,
+    base::{
+        settings::{
+            LONGEST, Reason, Text, deserialize_text, distinct, duration, plain_values, section,
+            texts,
+        },
+        tls::TlsFiles,
     },
     wire::{
         address::{ServerName, TcpOrUnix, tcp_or_unix},
         origin::{HttpUrl, authority},
-        server::caller::HeaderCase,
+        outbound::Dialer,
+        server::{caller::HeaderCase, tls::TlsError},
     },
 };
 
@@ -69,6 +78,61 @@ section! {
         key: Option<PathBuf> [else "none": "client-key.pem"], reload;
         /// The name that the API's certificate is for.
         server_name: Option<ServerName> [else "the host of api_url": "api.internal"], reload;
+    }
+}
+
+impl UpstreamSettings {
+    /// The rules for connections to the API; `None`: there is no API. An API that takes nothing of a body may have `body_timeout`,
+    /// and each worker keeps at most `most_idle` unused connections.
+    ///
+    /// # Errors
+    /// The files of its TLS.
+    pub fn pool(
+        &self,
+        tls: &UpstreamTlsSettings,
+        body_timeout: Duration,
+        most_idle: usize,
+    ) -> Result<Option<PoolParams>, TlsError> {
+        let (address, tls) = match &self.api_url {
+            None => return Ok(None),
+            Some(ApiUrl::Unix(path)) => (Address::Unix(path.clone()), None),
+            Some(ApiUrl::Tcp(url)) => {
+                let host = url.origin.bare_host().to_owned();
+                let client = || tls.client(&host, self.http2);
+                let client = url.origin.is_https().then(client).transpose()?;
+                (Address::Tcp(host, url.origin.port), client)
+            }
+        };
+        Ok(Some(PoolParams {
+            address,
+            tls,
+            dialer: Dialer {
+                stale_addresses: self.stale_addresses,
+                user_timeout: Dialer::default().user_timeout.max(body_timeout),
+            },
+            http2: self.http2,
+            header_case: self.header_case,
+            connect_timeout: self.connect_timeout,
+            idle_timeout: self.idle_timeout,
+            max_age: self.max_age,
+            max_idle: most_idle.min(self.max_idle as usize),
+        }))
+    }
+}
+
+impl UpstreamTlsSettings {
+    /// TLS to an API at this host.
+    fn client(&self, host: &str, http2: bool) -> Result<ClientTls, TlsError> {
+        let name = self.server_name.as_ref().map(|name| name.0.clone());
+        client_config(&UpstreamTlsParams {
+            files: TlsFiles {
+                ca: self.ca.clone(),
+                identity: self.certificate.clone().zip(self.key.clone()),
+            },
+            ca_key: "upstream.tls.ca",
+            server_name: name.unwrap_or_else(|| host.to_owned()),
+            http2,
+        })
     }
 }
 

@@ -46,6 +46,7 @@ use crate::{
         parse::signed::SignedRequest,
         verify::settings::{SignatureSettings, TokenSettings},
     },
+    wire::origin::HttpUrl,
 };
 
 /// The rules of verification.
@@ -57,6 +58,31 @@ pub struct VerifyRules {
     pub tokens: TokenSettings,
     /// The public URLs and the API's own, for the advice in a response to a wrong signature.
     pub other_urls: Vec<OtherUrl>,
+}
+
+impl VerifyRules {
+    /// These rules; a consumer may sign the `public` URLs, or that of the API, in place of the one that it calls.
+    pub fn new(
+        signature: SignatureSettings,
+        tokens: TokenSettings,
+        public: impl IntoIterator<Item = HttpUrl>,
+        api: Option<&HttpUrl>,
+    ) -> Self {
+        let other = |HttpUrl { origin, path }: HttpUrl, internal| OtherUrl {
+            scheme: origin.scheme,
+            host: origin.host,
+            port: origin.port,
+            prefix: path,
+            internal,
+        };
+        let public = public.into_iter().map(|url| other(url, false));
+        let api = api.map(|url| other(url.clone(), true));
+        Self {
+            signature,
+            tokens,
+            other_urls: public.chain(api).collect(),
+        }
+    }
 }
 
 /// Verifies signed requests.

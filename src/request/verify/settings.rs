@@ -31,6 +31,21 @@ section! {
     }
 }
 
+impl SignatureSettings {
+    /// PLAINTEXT is accepted.
+    #[must_use]
+    pub fn accepts_plaintext(&self) -> bool {
+        self.methods.contains(SignatureMethod::Plaintext)
+    }
+
+    /// Nothing but HMAC-MD5 and PLAINTEXT is accepted.
+    #[must_use]
+    pub fn accepts_only_weak(&self) -> bool {
+        let weak = [SignatureMethod::HmacMd5, SignatureMethod::Plaintext];
+        self.methods.iter().all(|method| weak.contains(&method))
+    }
+}
+
 section! {
     /// Lifetimes of tokens.
     #[derive(Copy)]

@@ -6,9 +6,8 @@ use http::HeaderValue;
 
 use super::{StartError, descriptors, services::Services};
 use crate::{
-    base::{clock::Clock, language::PageFileError, tls::TlsFiles},
+    base::{clock::Clock, language::PageFileError},
     gateway::{authorize::Authorizer, proxy::Live, settings::Preflight},
-    oauth::diagnosis::OtherUrl,
     operator::{
         admin::{
             Backend,
@@ -26,9 +25,8 @@ use crate::{
     request::{
         forward::{
             FoldedNames, ForwardParams, HTTPOXY, HostMode, LOOKALIKES,
-            pool::{self, PoolParams},
+            pool::PoolParams,
             settings::{ApiUrl, UpstreamHost},
-            tls::{self, UpstreamTlsParams},
         },
         identity::{Assertion, Identity, IdentityNames, keys::Keys},
         parse::origin::{Origins, PublicUrl},
@@ -42,8 +40,7 @@ use crate::{
     },
     run::config::Config,
     wire::{
-        origin::{HttpUrl, Origin, Scheme},
-        outbound::Dialer,
+        origin::{HttpUrl, Origin},
         server::tls::TlsError,
     },
 };
@@ -206,30 +203,16 @@ fn origins(config: &Config, listener: SocketAddr) -> Origins {
     }
 }
 
-/// The URLs that a consumer may sign in place of the one that it calls: the public ones, and that of the API.
-fn other_urls(public: impl IntoIterator<Item = HttpUrl>, api: Option<&HttpUrl>) -> Vec<OtherUrl> {
-    let other = |HttpUrl { origin, path }: HttpUrl, internal| OtherUrl {
-        scheme: origin.scheme,
-        host: origin.host,
-        port: origin.port,
-        prefix: path,
-        internal,
-    };
-    let public = public.into_iter().map(|url| other(url, false));
-    public
-        .chain(api.map(|url| other(url.clone(), true)))
-        .collect()
-}
-
 /// The rules of verification.
 pub fn verify_rules(config: &Config, listener: SocketAddr) -> VerifyRules {
     let base = config.base_url(listener).into();
     let public = config.public_api_urls(listener).into_iter().chain([base]);
-    VerifyRules {
-        signature: config.signature,
-        tokens: config.tokens,
-        other_urls: other_urls(public, config.api_on_network()),
-    }
+    VerifyRules::new(
+        config.signature,
+        config.tokens,
+        public,
+        config.api_on_network(),
+    )
 }
 
 /// The paths of the token endpoints.
@@ -369,51 +352,10 @@ fn field_value(host: &str) -> HeaderValue {
 /// # Errors
 /// The files of its TLS.
 pub fn upstream_params(config: &Config) -> Result<Option<PoolParams>, TlsError> {
-    let upstream = &config.upstream;
-    let Some(url) = &upstream.api_url else {
-        return Ok(None);
-    };
-    let (address, tls) = match url {
-        ApiUrl::Unix(path) => (pool::Address::Unix(path.clone()), None),
-        ApiUrl::Tcp(url) => {
-            let origin = &url.origin;
-            let host = origin.bare_host().to_owned();
-            let tls = if origin.scheme == Scheme::Https {
-                let files = &config.upstream_tls;
-                let name = files.server_name.as_ref().map_or(&host, |name| &name.0);
-                let params = UpstreamTlsParams {
-                    files: TlsFiles {
-                        ca: files.ca.clone(),
-                        identity: files.certificate.clone().zip(files.key.clone()),
-                    },
-                    ca_key: "upstream.tls.ca",
-                    server_name: name.clone(),
-                    http2: upstream.http2,
-                };
-                Some(tls::client_config(&params)?)
-            } else {
-                None
-            };
-            (pool::Address::Tcp(host, origin.port), tls)
-        }
-    };
-    Ok(Some(PoolParams {
-        address,
-        header_case: upstream.header_case,
-        tls,
-        http2: upstream.http2,
-        dialer: Dialer {
-            stale_addresses: upstream.stale_addresses,
-            // An API that takes nothing of a body may have as long as its limit says.
-            user_timeout: Dialer::default()
-                .user_timeout
-                .max(config.limits.body_timeout),
-        },
-        connect_timeout: upstream.connect_timeout,
-        idle_timeout: upstream.idle_timeout,
-        max_age: upstream.max_age,
-        // The kept connections of all workers together leave enough descriptors for callers.
-        max_idle: (upstream.max_idle as usize)
-            .min(descriptors::at_most(usize::MAX, descriptors::limit()) / config.workers()),
-    }))
+    // The unused connections of all workers together leave enough descriptors for callers.
+    let most_idle = descriptors::at_most(usize::MAX, descriptors::limit()) / config.workers();
+    let body_timeout = config.limits.body_timeout;
+    config
+        .upstream
+        .pool(&config.upstream_tls, body_timeout, most_idle)
 }

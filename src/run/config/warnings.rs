@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{
     base::settings::format_duration,
-    oauth::SignatureMethod,
     records::{
         nonce::{OnLost, settings::NonceScope},
         store::{postgres, record::Dialect, redis},
@@ -154,12 +153,11 @@ fn upstream(config: &Config, found: &mut Findings) {
 
 fn signature(config: &Config, found: &mut Findings) {
     let signature = &config.signature;
-    let weak = [SignatureMethod::HmacMd5, SignatureMethod::Plaintext];
     let window = signature.timestamp_window;
     report! { found;
-        ["signature.methods"] if signature.methods.contains(SignatureMethod::Plaintext) =>
+        ["signature.methods"] if signature.accepts_plaintext() =>
             "PLAINTEXT sends the secrets themselves and protects nothing against replay; remove it from the list";
-        ["signature.methods"] if signature.methods.iter().all(|method| weak.contains(&method)) =>
+        ["signature.methods"] if signature.accepts_only_weak() =>
             "nothing but HMAC-MD5 and PLAINTEXT is accepted; add HMAC-SHA256 or HMAC-SHA1";
         ["signature.timestamp_window"] if window > Duration::from_secs(3_600) =>
             "every nonce is remembered for twice {}, which costs memory; 300s is enough for clocks that are set",
