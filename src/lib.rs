@@ -12,7 +12,7 @@
 //! into a `Permit`, and [`request::forward`] sends nothing without a `Permit`. [`gateway::forward_auth`] takes the same
 //! steps, up to the `Permit`, for a request that another proxy describes and forwards.
 //!
-//! # Wings: a module uses only its own wing and those above it in this table
+//! # Wings, from the ground up: a module uses only its own wing and those before it in this table
 //!
 //! | wing | holds | is |
 //! |---|---|---|

@@ -14,7 +14,7 @@ use strum::VariantArray;
 use thiserror::Error;
 use x509_cert::{
     Certificate,
-    der::{Decode as _, Encode as _},
+    der::{Decode as _, Encode as _, SliceReader},
 };
 use zeroize::Zeroizing;
 
@@ -122,7 +122,10 @@ impl RsaPublicKey {
         match label {
             "RSA PUBLIC KEY" | "PUBLIC KEY" => Self::from_der(&contents?),
             "CERTIFICATE" => {
-                let certificate = Certificate::from_der(&contents?);
+                let contents = contents?;
+                // What follows the certificate is not looked at.
+                let certificate = SliceReader::new(&contents);
+                let certificate = certificate.and_then(|mut it| Certificate::decode(&mut it));
                 let key =
                     certificate.and_then(|it| it.tbs_certificate.subject_public_key_info.to_der());
                 Self::from_der(&key.map_err(|_| InvalidRsaKey::NotRsa)?)

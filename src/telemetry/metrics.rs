@@ -209,37 +209,37 @@ impl Metrics {
         self
     }
 
-    /// RequestCounts a request that is done.
+    /// Counts a request that is done.
     pub fn request(&self, verdict: Verdict) {
         if let Some(counter) = self.by_verdict.get(verdict as usize) {
             counter.inc();
         }
     }
 
-    /// RequestCounts the verdict that would have rejected a request that `observe` let through. The request itself counts as
+    /// Counts the verdict that would have rejected a request that `observe` let through. The request itself counts as
     /// [`Verdict::Observed`].
     pub fn observed(&self, verdict: Verdict) {
         self.observed.with_label_values(&[verdict.as_str()]).inc();
     }
 
-    /// RequestCounts a deviation that was accepted.
+    /// Counts a deviation that was accepted.
     pub fn deviated(&self, deviation: &'static str) {
         self.deviations.with_label_values(&[deviation]).inc();
     }
 
-    /// RequestCounts the known mistake that makes a wrong signature.
+    /// Counts the known mistake that makes a wrong signature.
     pub fn diagnosed(&self, mistake: &'static str) {
         self.diagnoses.with_label_values(&[mistake]).inc();
     }
 
-    /// RequestCounts a TLS handshake that failed.
+    /// Counts a TLS handshake that failed.
     pub fn handshake_failed(&self, failure: HandshakeFailure) {
         self.handshakes
             .with_label_values(&[<&str>::from(failure)])
             .inc();
     }
 
-    /// RequestCounts a signed request of `consumer`, a key that anyone may have written unless `is_verified`. Only a verified one
+    /// Counts a signed request of `consumer`, a key that anyone may have written unless `is_verified`. Only a verified one
     /// begins a series.
     pub fn consumer(&self, consumer: &str, is_verified: bool, is_rejected: bool) {
         let begins = |shown: &HashMap<Arc<str>, ConsumerCounters>| {
@@ -263,21 +263,21 @@ impl Metrics {
         }
     }
 
-    /// RequestCounts a reload of the configuration or of certificates.
+    /// Counts a reload of the configuration or of certificates.
     pub fn reloaded(&self, is_applied: bool) {
         let result = if is_applied { "applied" } else { "failed" };
         self.reloads.with_label_values(&[result]).inc();
         self.reloaded.set(is_applied.into());
     }
 
-    /// RequestCounts the seconds by which a consumer's clock is ahead of ours; below zero it is slow. Anybody can send any
+    /// Counts the seconds by which a consumer's clock is ahead of ours; below zero it is slow. Anybody can send any
     /// timestamp, so more than a day counts as a day: the sum stays useful.
     pub fn clock_skew(&self, seconds: i64) {
         let seconds = seconds.clamp(-86_400, 86_400);
         self.clock_skew.observe(seconds as f64);
     }
 
-    /// RequestCounts a request by its operation, which the program or the configuration names; `status` is 0 if there is no
+    /// Counts a request by its operation, which the program or the configuration names; `status` is 0 if there is no
     /// response.
     pub fn operation(&self, operation: &str, status: u16) {
         let class = CLASSES
@@ -294,7 +294,7 @@ impl Metrics {
         }
     }
 
-    /// RequestCounts a use case of the store.
+    /// Counts a use case of the store.
     pub fn store(&self, use_case: &'static str, took: Duration, failed: bool) {
         let labels = &[use_case];
         let seconds = self.store_seconds.with_label_values(labels);

@@ -2,6 +2,7 @@
 
 use std::{
     fmt::Write as _,
+    io,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
@@ -268,17 +269,29 @@ impl Stage {
                 Ok(())
             }
             End::Kept => {
-                static PROBES: AtomicUsize = AtomicUsize::new(0);
-                let probe = format!("/probe/{}", PROBES.fetch_add(1, Ordering::Relaxed));
-                drop(connection.try_send(&self.proxy.wire(&self.get(&probe))));
-                match connection.try_answer("GET") {
-                    Ok(Some(answer)) if answer.status == 200 && answer.text() == probe => Ok(()),
+                let mut answer = self.probe(connection);
+                // The API may have closed its connection just when the request was sent on it.
+                if let Ok((_, Some(Answer { status: 502, .. }))) = &answer {
+                    answer = self.probe(connection);
+                }
+                match answer {
+                    Ok((probe, Some(answer))) if answer.status == 200 && answer.text() == probe => {
+                        Ok(())
+                    }
                     other => Err(format!(
-                        "the connection does not go on to {probe}: {other:?} after {answers:?}"
+                        "the connection does not go on: {other:?} after {answers:?}"
                     )),
                 }
             }
         }
+    }
+
+    /// Sends one more request on the connection; returns its target with the answer.
+    fn probe(&self, connection: &mut Connection) -> io::Result<(String, Option<Answer>)> {
+        static PROBES: AtomicUsize = AtomicUsize::new(0);
+        let probe = format!("/probe/{}", PROBES.fetch_add(1, Ordering::Relaxed));
+        drop(connection.try_send(&self.proxy.wire(&self.get(&probe))));
+        Ok((probe, connection.try_answer("GET")?))
     }
 
     fn check_seen(&self, case: &Case, seen: &[Seen], answers: &[Answer]) -> Result<(), String> {

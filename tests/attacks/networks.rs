@@ -86,6 +86,11 @@ fn the_address_of_a_proxy_is_not_that_of_its_caller() {
     proxy.send(Call::get("/x")).is(404, "permission_denied");
     proxy.send(from("unknown")).is(404, "permission_denied");
     proxy.send(from("127.0.0.2")).has_status(200);
+    // Nor is that of a proxy in front of it, which reports nobody.
+    let both = format!("listen.trusted_proxies = ['127.0.0.0/8']\n{rule}");
+    let proxy = Proxy::with(&api, &both);
+    proxy.send(from("127.0.0.2")).is(404, "permission_denied");
+    proxy.send(from("10.0.0.1, 127.0.0.2")).has_status(200);
     // Over the PROXY protocol the header names the caller; the fields of the request do not.
     let config = format!("listen.proxy_protocol = true\n{trusted}\n{rule}");
     let proxy = Proxy::in_front_of(&api).config(&config).start();

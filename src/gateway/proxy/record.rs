@@ -101,7 +101,9 @@ const fn missing_permission(failure: &Failure) -> Option<&Permission> {
 
 /// The key of the other rule that the call does not meet.
 fn denied_by(failure: &Failure) -> Option<&'static str> {
-    matches!(unmet_rule(failure), Some(UnmetRule::From)).then_some("from")
+    let unmet = unmet_rule(failure)?;
+    let is_permission = matches!(unmet, UnmetRule::Permission(_));
+    (!is_permission).then(|| unmet.key())
 }
 
 const fn unmet_rule(failure: &Failure) -> Option<&UnmetRule> {

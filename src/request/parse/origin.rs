@@ -312,14 +312,16 @@ impl Origins {
     }
 
     /// Takes the address that a trusted proxy reports; returns whether it belongs to a trusted proxy too, so that the next
-    /// one to the left counts.
+    /// one to the left counts. A trusted proxy is no caller: where none to its left is reported, the caller is unknown.
     fn goes_on_from(&self, hop: &[u8], received: &mut RequestOrigin<'_>) -> bool {
-        received.caller.address = parse_address(hop);
-        let Some(address) = received.caller.address else {
+        received.caller.address = None;
+        let Some(address) = parse_address(hop) else {
             return false;
         };
         received.address = Some(address);
-        self.is_trusted(address)
+        let is_trusted = self.is_trusted(address);
+        received.caller.address = (!is_trusted).then_some(address);
+        is_trusted
     }
 
     /// Whether the address is a trusted proxy's.

@@ -110,6 +110,13 @@ impl<'a> Found<'a> {
     }
 }
 
+impl Operation {
+    /// The rule by which a caller with these facts may not call it.
+    fn unmet_by(&self, caller: &CallerFacts) -> Option<UnmetRule> {
+        (!self.from.admits(caller)).then_some(UnmetRule::From)
+    }
+}
+
 impl Found<'_> {
     /// The kinds of caller that may call it; for another method, those that may use one of the listed ones.
     pub fn access(&self) -> Access {
@@ -121,13 +128,16 @@ impl Found<'_> {
         }
     }
 
-    /// Whether a caller with these facts may call it; for another method, one of the listed ones.
+    /// The rule by which a caller with these facts may not call it; for another method, none of the listed ones.
     #[must_use]
-    pub fn admits_caller(&self, caller: &CallerFacts) -> bool {
+    pub fn unmet_by(&self, caller: &CallerFacts) -> Option<UnmetRule> {
         match self {
-            Self::Operation(operation) => operation.from.admits(caller),
-            Self::OtherMethod(others) => others.iter().any(|it| it.from.admits(caller)),
-            Self::Unlisted(_) | Self::Similar(_) => true,
+            Self::Operation(operation) => operation.unmet_by(caller),
+            Self::OtherMethod(others) => {
+                let unmet: Option<Vec<_>> = others.iter().map(|it| it.unmet_by(caller)).collect();
+                unmet?.pop()
+            }
+            Self::Unlisted(_) | Self::Similar(_) => None,
         }
     }
 

@@ -65,9 +65,9 @@ impl JudgedCall<'_> {
     }
 
     fn check_caller(&self) -> Result<(), PolicyRejection> {
-        match self.found.admits_caller(&self.caller) {
-            true => Ok(()),
-            false => Err(self.operations.forbidden(Some(UnmetRule::From))),
+        match self.found.unmet_by(&self.caller) {
+            None => Ok(()),
+            unmet => Err(self.operations.forbidden(unmet)),
         }
     }
 }

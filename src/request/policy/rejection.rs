@@ -88,6 +88,17 @@ pub enum UnmetRule {
     From,
 }
 
+impl UnmetRule {
+    /// The key of `[[operation]]` that sets the rule.
+    #[must_use]
+    pub const fn key(&self) -> &'static str {
+        match self {
+            Self::Permission(_) => "permission",
+            Self::From => "from",
+        }
+    }
+}
+
 impl PolicyRejection {
     /// The content of the response.
     pub fn problem(&self) -> Problem {

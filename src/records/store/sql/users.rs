@@ -16,7 +16,7 @@ use crate::{
         port::{Account, Added, Admitted, Change, Guard, RecordFilter, Updated},
         record::{OutsideUser, User},
         seal::field,
-        value::{ColumnType as _, escaped},
+        value::escaped,
     },
 };
 
@@ -240,17 +240,19 @@ async fn admit(tx: &mut Tx, vouched: OutsideUser, now: UnixTime) -> Result<Admit
     Ok(Admitted::User(user))
 }
 
-/// Changes names and state.
+/// Writes every field but the password hash.
 async fn update(tx: &mut Tx, user: &User) -> Result<()> {
-    let params = [
-        user.id.as_str().into(),
-        user.name.write()?,
-        user.display_name.write()?,
-        user.enabled.into(),
-    ];
-    let set =
-        "UPDATE countersign.users SET name = $2, display_name = $3, enabled = $4 WHERE id = $1";
-    tx.execute(set, &params).await?;
+    let (names, params): (Vec<_>, Vec<_>) = user.columns()?.into_iter().unzip();
+    let set = (1..)
+        .zip(&names)
+        .map(|(number, name)| format!("{name} = ${number}"));
+    let set = Vec::from_iter(set).join(", ");
+    let update = format!(
+        "UPDATE countersign.users SET {set} WHERE id = ${}",
+        params.len() + 1
+    );
+    let params = Vec::from_iter(params.into_iter().chain([user.id.as_str().into()]));
+    tx.execute(&update, &params).await?;
     tx.changed(Change::User(user.id.clone()));
     Ok(())
 }
