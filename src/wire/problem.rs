@@ -31,7 +31,7 @@ pub struct Problem {
     /// The messages of a page, heading and text; without a text that of the heading, `None`: those of the status.
     pub page: Option<(&'static str, Option<&'static str>)>,
     /// The path by which a browser begins again.
-    pub again: Option<String>,
+    pub retry_path: Option<String>,
     /// The application that the user came from: its name, and its web page.
     pub application: Option<(String, Option<String>)>,
 }
@@ -48,7 +48,7 @@ impl Problem {
             detail: None,
             field: None,
             page: None,
-            again: None,
+            retry_path: None,
             application: None,
         }
     }

@@ -79,7 +79,7 @@ impl PageError {
             Self::Malformed(text) | Self::StaleForm(text, _) => Some(*text),
             _ => None,
         };
-        let again = match self {
+        let retry_path = match self {
             Self::StaleForm(_, here) | Self::NoCookie(here) | Self::PasswordReplaced(here) => {
                 Some(here)
             }
@@ -88,7 +88,7 @@ impl PageError {
         Problem {
             code: (status == 401).then_some(verdict.as_str()),
             page: Some((title, text)),
-            again,
+            retry_path,
             ..Problem::plain(status, verdict)
         }
     }

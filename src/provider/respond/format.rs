@@ -137,7 +137,7 @@ pub(super) fn render(
                     Some(origin.as_str()).filter(|origin| !origin.is_empty()),
                 ),
                 408 | 429 | 500.. => (Some("error-try-again"), frame.reload_link()),
-                _ => (Some("error-again"), problem.again.as_deref()),
+                _ => (Some("error-again"), problem.retry_path.as_deref()),
             };
             let page = ErrorPage {
                 frame,

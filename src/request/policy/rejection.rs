@@ -120,7 +120,7 @@ impl PolicyRejection {
             }
             Self::LoginNeeded { location } => {
                 let mut problem = Problem::plain(303, Verdict::LoginNeeded);
-                problem.again = Some(location.clone());
+                problem.retry_path = Some(location.clone());
                 problem.field("Location", location)
             }
             Self::TokenMissing => Problem::coded(401, Verdict::TokenRejected),

@@ -115,7 +115,7 @@ impl App {
     pub async fn run(mut self) -> Result<(), StartError> {
         let upkeep = upkeep::start(&self.services);
         let listeners = std::mem::take(&mut self.listeners);
-        let gate = listeners
+        let forward_auth = listeners
             .forward_auth
             .as_ref()
             .map(|bound| bound.at.clone());
@@ -123,7 +123,7 @@ impl App {
         for address in &self.addresses {
             tracing::info!(listener = "public", %address, "listening");
         }
-        if let Some(address) = gate {
+        if let Some(address) = forward_auth {
             tracing::info!(listener = "forward-auth", %address, "listening");
         }
         for (key, bound) in std::mem::take(&mut self.admin) {

@@ -76,7 +76,7 @@ impl App {
         let per_address = config.limits.connections_per_address.map(NonZeroU32::get);
         let connections = connections(&config);
         self.common.bounds.set(connections, per_address);
-        self.common.gate_bounds.set(connections, None);
+        self.common.forward_auth_bounds.set(connections, None);
         self.swap(made);
         let (nonces, window) = (&self.services.nonces, config.longest_window());
         if let Err(error) = nonces.ask_for_length(self.services.clock.now(), window) {

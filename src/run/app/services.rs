@@ -367,7 +367,7 @@ pub async fn open(
     nonces
         .set_on_lost(config.nonce.on_lost)
         .map_err(MarkError::from)?;
-    mark(&nonces, &store, &clock).await?;
+    write_high_water_mark(&nonces, &store, &clock).await?;
     note_imported(&nonces, &store).await?;
     let (cached, used) = (Arc::clone(&credentials), Arc::clone(&nonces));
     let behind = Arc::clone(&store);
@@ -568,7 +568,11 @@ pub async fn note_files(services: &Services) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// [`MarkError`]; once the written mark no longer covers the present, signed requests are rejected.
-pub async fn mark(nonces: &Nonces, store: &Store, clock: &Clock) -> Result<(), MarkError> {
+pub async fn write_high_water_mark(
+    nonces: &Nonces,
+    store: &Store,
+    clock: &Clock,
+) -> Result<(), MarkError> {
     if !nonces.are_shared() {
         let mark = nonces.next_high_water_mark(clock.now())?;
         let files = nonces.window().files();

@@ -208,7 +208,7 @@ impl Bound {
             shared,
             bounds: Arc::new(Bounds::new(connections, per_address)),
             // All of them come from the proxy in front.
-            gate_bounds: Arc::new(Bounds::new(connections, None)),
+            forward_auth_bounds: Arc::new(Bounds::new(connections, None)),
             tls: tls.map(|tls| Arc::new(ArcSwap::from_pointee(tls))),
             proxy_protocol: config.protocols.proxy_protocol,
             beat: manager::beat(),

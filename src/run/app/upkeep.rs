@@ -107,7 +107,8 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
         services.nonces.maintain_shared(now).await;
         let is_full = services.conditions.lasts(Condition::DiskFull);
         if due == 0 || is_full || !services.nonces.is_recovered(now) {
-            services::mark(&services.nonces, &services.store, &services.clock).await?;
+            services::write_high_water_mark(&services.nonces, &services.store, &services.clock)
+                .await?;
             services.conditions.end_if_quiet(Condition::DiskFull);
             due = checks;
         }

@@ -48,7 +48,7 @@ pub struct Common {
     /// The limits on connections.
     pub bounds: Arc<Bounds>,
     /// The limits on connections to the listener for forward-auth.
-    pub gate_bounds: Arc<Bounds>,
+    pub forward_auth_bounds: Arc<Bounds>,
     /// TLS as it is now; `None`: the listener speaks plain HTTP.
     pub tls: Option<Arc<ArcSwap<Tls>>>,
     /// The public listeners speak the PROXY protocol.
@@ -69,7 +69,7 @@ impl Common {
 
     /// The bounds of every listener of the workers.
     pub fn all_bounds(&self) -> impl Iterator<Item = &Bounds> {
-        [&*self.bounds, &*self.gate_bounds].into_iter()
+        [&*self.bounds, &*self.forward_auth_bounds].into_iter()
     }
 }
 
@@ -137,8 +137,8 @@ pub fn start(common: &Common, listeners: Listeners) -> io::Result<Vec<JoinHandle
     let mut threads = Vec::new();
     for (index, public) in listeners.by_worker.into_iter().enumerate() {
         let (common, is_passed) = (common.clone(), listeners.is_passed);
-        let gate = listeners.forward_auth.as_ref();
-        let gate = gate.map(BoundListener::try_clone).transpose()?;
+        let forward_auth = listeners.forward_auth.as_ref();
+        let forward_auth = forward_auth.map(BoundListener::try_clone).transpose()?;
         let thread = thread::Builder::new().name(format!("worker-{index}"));
         let (started, starts) = mpsc::sync_channel(1);
         threads.push(thread.spawn(move || {
@@ -148,7 +148,7 @@ pub fn start(common: &Common, listeners: Listeners) -> io::Result<Vec<JoinHandle
             match runtime {
                 Ok(runtime) => {
                     let _ = started.send(Ok(()));
-                    runtime.block_on(run(common, index, public, is_passed, gate));
+                    runtime.block_on(run(common, index, public, is_passed, forward_auth));
                     // DNS lookups may still run on the runtime's own threads: nothing waits for them.
                     runtime.shutdown_background();
                 }
@@ -165,7 +165,7 @@ async fn run(
     index: usize,
     public: Vec<TcpListener>,
     is_passed: bool,
-    gate: Option<BoundListener>,
+    forward_auth: Option<BoundListener>,
 ) {
     let worker = Rc::new(Worker::new(Arc::clone(&common.shared)));
     let seats = Rc::default();
@@ -186,16 +186,21 @@ async fn run(
         let (listener, handler) = (Listener::Tcp(listener), Rc::clone(&worker));
         spawn_local(listener::accept(listener, rules, handler, stop()));
     }
-    if let Some(gate) = gate {
+    if let Some(forward_auth) = forward_auth {
         let rules = AcceptRules {
-            bounds: Arc::clone(&common.gate_bounds),
+            bounds: Arc::clone(&common.forward_auth_bounds),
             seats: Rc::default(),
             tls: None,
-            is_passed: gate.is_passed,
+            is_passed: forward_auth.is_passed,
             proxy_protocol: false,
         };
         let handler = Rc::new(ForwardAuthHandler::new(Rc::clone(&worker)));
-        spawn_local(listener::accept(gate.listener, rules, handler, stop()));
+        spawn_local(listener::accept(
+            forward_auth.listener,
+            rules,
+            handler,
+            stop(),
+        ));
     }
     let mut evict = interval(EVICT_EVERY);
     let mut beat = interval(common.beat);
@@ -208,7 +213,7 @@ async fn run(
             _ = &mut ended => return,
             _ = evict.tick() => worker.evict_idle(),
             _ = beat.tick() => common.heartbeats.beat(index),
-            () = left(&worker, &common.shared), if is_staying => {
+            () = decided_all(&worker, &common.shared), if is_staying => {
                 is_staying = false;
                 common.staying.fetch_sub(1, Ordering::Release);
             }
@@ -217,7 +222,7 @@ async fn run(
 }
 
 /// Ready once no request of the worker is left that may use nonces or the store.
-async fn left(worker: &Worker, shared: &Shared) {
+async fn decided_all(worker: &Worker, shared: &Shared) {
     let mut phase = shared.phase.clone();
     let _ = phase.wait_for(|phase| *phase >= Phase::DecidingLast).await;
     while !worker.has_left() {

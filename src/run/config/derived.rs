@@ -66,11 +66,11 @@ impl Config {
         let public = self.listen.address.iter().copied();
         let public = public.map(|address| ("listen.address", ListenAddress::Tcp(address)));
         let probe = self.admin.probe_listen.clone();
-        let gate = self.forward_auth.listen.clone();
+        let forward_auth = self.forward_auth.listen.clone();
         public
             .chain([("admin.listen", self.admin.listen.clone())])
             .chain(probe.map(|address| ("admin.probe_listen", address)))
-            .chain(gate.map(|address| (FORWARD_AUTH, address)))
+            .chain(forward_auth.map(|address| (FORWARD_AUTH, address)))
             .collect()
     }
 
