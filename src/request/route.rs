@@ -85,7 +85,7 @@ impl RouteRejection {
 /// The part of the program that a request is for.
 #[derive(Debug)]
 pub enum Route<'o, 'r> {
-    /// A token call; `None` where neither path nor query name it: see [`Params::token_call`].
+    /// A token call; `None` where neither path nor query name it: see [`RouteRules::token_call`].
     Token(Option<TokenCall>),
     /// A token call that its parameters or its form name, or else a call to the API, which has the same path.
     TokenOrApi(ApiCall<'o, 'r>),
@@ -120,7 +120,7 @@ impl ApiCall<'_, '_> {
 
 /// The rules of routing.
 #[derive(Debug, Clone)]
-pub struct Params {
+pub struct RouteRules {
     /// The paths of the token endpoints.
     pub flow: FlowPaths,
     /// `mode=exchange` too.
@@ -131,7 +131,7 @@ pub struct Params {
     pub assets: Vec<String>,
 }
 
-impl Params {
+impl RouteRules {
     /// The token call of a request with this form, which is empty where the request has none. `named` is the call that
     /// path or query name. If neither names one, the protocol parameters decide: Net::OAuth drops the query of the URL. `None` if
     /// nothing names one.
@@ -245,7 +245,7 @@ const MAX_HOST_CHARS: usize = 255;
 /// # Errors
 /// [`RouteRejection`]
 pub fn route<'o, 'r>(
-    params: &Params,
+    params: &RouteRules,
     origins: &'o Origins,
     head: &Head<'r>,
 ) -> Result<Route<'o, 'r>, RouteRejection> {

@@ -22,7 +22,7 @@ pub struct Live {
     /// Public URLs and trusted proxies.
     pub origins: Arc<Origins>,
     /// The paths of the token endpoints.
-    pub route: route::Params,
+    pub route: route::RouteRules,
     /// The token endpoints and pages.
     pub endpoints: Endpoints,
     /// Decides on calls to the API.

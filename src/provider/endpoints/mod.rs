@@ -66,7 +66,7 @@ impl Endpoints {
     /// Every [`Failure`] of a token call.
     pub async fn token(
         &self,
-        route: &route::Params,
+        route: &route::RouteRules,
         named: Option<TokenCall>,
         head: &Head<'_>,
         (body, may_reject_early): (&mut RequestBody, bool),

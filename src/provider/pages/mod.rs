@@ -177,7 +177,7 @@ impl Pages {
     /// A change is made whole or not at all.
     pub async fn respond(
         &self,
-        route: &route::Params,
+        route: &route::RouteRules,
         page: Page,
         head: &Head<'_>,
         body: &mut RequestBody,

@@ -90,7 +90,7 @@ pub fn live(
         limits: config
             .limits
             .limits(config.protocols, config.upstream.header_case),
-        route: route::Params {
+        route: route::RouteRules {
             flow: flow_paths(config),
             exchange: endpoints.exchange.is_some(),
             jwk_set: keys.is_some(),
