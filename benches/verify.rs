@@ -31,7 +31,7 @@ use countersign::{
         secret::Secret,
     },
     oauth::{
-        BaseString, DeviationSet, EncodedOrigin, MethodSet, Parameters, Placement, RsaPublicKey,
+        BaseString, DeviationSet, EncodedOrigin, LocationRule, MethodSet, Parameters, RsaPublicKey,
         Scheme, Selection, SignatureMethod, SigningKey, percent, sign, verify,
     },
     records::store::cached::CachedAssertion,
@@ -119,7 +119,7 @@ impl Case {
 
     fn check_parsed(&self, parameters: &Parameters) -> bool {
         let protocol = parameters
-            .protocol(MethodSet::ALL, Placement::OnePlace)
+            .protocol(MethodSet::ALL, LocationRule::OneLocation)
             .unwrap();
         let credentials = protocol.demand(&[]).unwrap();
         let base = base(&self.origin, parameters);
@@ -171,7 +171,7 @@ fn stages(criterion: &mut Criterion) {
     group.bench_function("stage: protocol parameters", |bencher| {
         bencher.iter(|| {
             let protocol = black_box(&parameters)
-                .protocol(MethodSet::ALL, Placement::OnePlace)
+                .protocol(MethodSet::ALL, LocationRule::OneLocation)
                 .unwrap();
             black_box(protocol.demand(&[]).unwrap());
         });
@@ -185,7 +185,7 @@ fn stages(criterion: &mut Criterion) {
     });
     group.bench_function("stage: verify", |bencher| {
         let protocol = parameters
-            .protocol(MethodSet::ALL, Placement::OnePlace)
+            .protocol(MethodSet::ALL, LocationRule::OneLocation)
             .unwrap();
         let sent = protocol.demand(&[]).unwrap().signature;
         bencher.iter(|| {

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use countersign::{
     base::secret::Secret,
     oauth::{
-        BaseString, DeviationSet, EncodedOrigin, MethodSet, Parameters, Place, Placement,
-        ProtocolParameter, RequestUri, RsaPublicKey, Selection, SignatureMethod, SigningKey,
-        is_body_hash, percent, sign, sign_text, verify,
+        BaseString, DeviationSet, EncodedOrigin, LocationRule, MethodSet, ParameterLocation,
+        Parameters, ProtocolParameter, RequestUri, RsaPublicKey, Selection, SignatureMethod,
+        SigningKey, is_body_hash, percent, sign, sign_text, verify,
     },
 };
 use serde::Deserialize;
@@ -277,7 +277,7 @@ fn run(vector: &Vector) -> Tally {
     // The protocol parameters.
     let signature_method = method(&vector.signature_method);
     let protocol = parameters
-        .protocol(MethodSet::ALL, Placement::OnePlace)
+        .protocol(MethodSet::ALL, LocationRule::OneLocation)
         .unwrap();
     let value_of = |name: &str| {
         vector
@@ -331,16 +331,16 @@ fn run(vector: &Vector) -> Tally {
         "{id}"
     );
     // `placement` is where the library was asked to put them; python-oauth2 chooses by the method instead.
-    let place = match (&vector.authorization_header, uri.query) {
-        (None, Some(query)) if query.contains("oauth_consumer_key=") => Place::Query,
-        (None, _) if placed => Place::Body,
-        _ => Place::Header,
+    let location = match (&vector.authorization_header, uri.query) {
+        (None, Some(query)) if query.contains("oauth_consumer_key=") => ParameterLocation::Query,
+        (None, _) if placed => ParameterLocation::Body,
+        _ => ParameterLocation::Header,
     };
     assert!(
         parameters
             .iter()
             .filter(|parameter| parameter.is_oauth())
-            .all(|parameter| parameter.place == place),
+            .all(|parameter| parameter.location == location),
         "{id}"
     );
 

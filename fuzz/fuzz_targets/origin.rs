@@ -86,7 +86,7 @@ fuzz_target!(|input: &[u8]| {
         let expected = origins.receive(&without, &same, peer);
         assert_eq!(plain(&received), plain(&expected));
         if let Ok(received) = &received {
-            assert!(!received.trusted && received.secure == peer.secure && received.address == peer.address);
+            assert!(!received.trusted && received.secure == peer.secure && received.nearest_address == peer.address);
         }
     }
     let Ok(received) = received else {
@@ -139,7 +139,7 @@ fn head_without_forwarded(rest: &[u8]) -> Parts {
 fn plain<'a>(
     received: &Result<RequestOrigin<'a>, ParseRejection>,
 ) -> Result<(Authority<'a>, bool, Option<IpAddr>, bool), ParseRejection> {
-    received.clone().map(|received| (received.authority, received.secure, received.address, received.trusted))
+    received.clone().map(|received| (received.authority, received.secure, received.nearest_address, received.trusted))
 }
 
 /// The parts of a target make up the whole target.
@@ -173,7 +173,7 @@ fn vouched_for(head: &Parts, received: &RequestOrigin<'_>, peer: IpAddr) {
         let address = address.to_canonical();
         X_FORWARDED.trusted_proxies.iter().any(|network| network.contains(&address))
     };
-    let address = received.address.expect("the peer has one");
+    let address = received.nearest_address.expect("the peer has one");
     if address == peer {
         return;
     }

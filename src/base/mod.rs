@@ -2,9 +2,9 @@
 
 pub mod clock;
 pub mod cold;
-pub mod fields;
 pub mod hashed;
 pub mod hexadecimal;
+pub mod http_fields;
 pub mod language;
 pub mod memory;
 pub mod names;

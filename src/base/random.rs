@@ -84,11 +84,11 @@ pub fn in_groups(verifier: &Secret) -> Zeroizing<String> {
 
 /// Reads an out-of-band verifier as a user may have typed it: spaces and hyphens are dropped.
 pub fn typed(verifier: &[u8]) -> Secret {
-    let kept = verifier
+    let letters = verifier
         .iter()
         .copied()
         .filter(|byte| !b" -".contains(byte));
-    Secret::from(kept.collect::<Vec<u8>>())
+    Secret::from(letters.collect::<Vec<u8>>())
 }
 
 fn text(length: usize) -> Result<Zeroizing<String>, NoRandomness> {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     context::{About as _, CommandError, Confirmation, Context, FilterArgs},
-    fields::{FieldArgs, OfConsumer},
+    field_options::{FieldArgs, OfConsumer},
     secret_arg::SecretArg,
 };
 use crate::{

@@ -9,7 +9,7 @@ pub mod context;
 pub mod demo;
 mod examples;
 pub mod explain;
-mod fields;
+mod field_options;
 pub mod health;
 pub mod output;
 pub mod password;

@@ -16,8 +16,8 @@ use crate::{
         random,
     },
     oauth::{
-        BaseString, MethodSet, Parameters, Placement, RsaPrivateKey, ShapeError, SignatureMethod,
-        SigningKey, percent, sign, sign_rsa,
+        BaseString, LocationRule, MethodSet, Parameters, RsaPrivateKey, ShapeError,
+        SignatureMethod, SigningKey, percent, sign, sign_rsa,
     },
     operator::explain::{Asked, ParsedRequest},
 };
@@ -60,9 +60,9 @@ pub struct SignArgs {
 }
 
 fn method_help() -> String {
-    let made = SignatureMethod::names(SignatureMethod::can_sign);
+    let signing = SignatureMethod::names(SignatureMethod::can_sign);
     let others = SignatureMethod::names(|method| !method.can_sign());
-    format!("Signature method: {made}; {others} is only verified")
+    format!("Signature method: {signing}; {others} is only verified")
 }
 
 impl SignArgs {
@@ -165,7 +165,7 @@ fn collected(request: &ParsedRequest<'_>, header: &str) -> Result<Parameters, Sh
     let mut parameters = Parameters::new();
     parameters.read_header(header.as_bytes())?;
     request.read_into(&mut parameters)?;
-    parameters.protocol(MethodSet::ALL, Placement::OnePlace)?;
+    parameters.protocol(MethodSet::ALL, LocationRule::OneLocation)?;
     Ok(parameters)
 }
 

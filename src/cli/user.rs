@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{
     context::{CommandError, Confirmation, Context, FilterArgs},
-    fields::{FieldArgs, OfUser},
+    field_options::{FieldArgs, OfUser},
     password::PasswordArgs,
 };
 use crate::{

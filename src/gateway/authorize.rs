@@ -10,9 +10,9 @@ use percent_encoding::utf8_percent_encode;
 use crate::{
     base::{
         cold,
-        fields::{SEC_FETCH_MODE, SEC_FETCH_SITE, parameter, single},
+        http_fields::{SEC_FETCH_MODE, SEC_FETCH_SITE, parameter, single},
     },
-    oauth::{Placement, ProtocolParameter, ShapeError},
+    oauth::{LocationRule, ProtocolParameter, ShapeError},
     provider::{
         issue::callback::ESCAPED,
         pages::Pages,
@@ -194,7 +194,7 @@ impl Authorizer {
         // Nothing of the operation: only the owner of the secrets may learn whether it exists.
         let protocol = collected
             .parameters
-            .protocol(self.verify.signature.methods, Placement::OnePlace);
+            .protocol(self.verify.signature.methods, LocationRule::OneLocation);
         if let Some(named) = protocol.ok().and_then(|protocol| protocol.demand(&[]).ok()) {
             let window = call.found.operation().and_then(|it| it.timestamp_window);
             self.verifier
@@ -213,7 +213,8 @@ impl Authorizer {
     ) -> Result<Permit, Failure> {
         let collected = subject.collected;
         let parameters = &collected.parameters;
-        let protocol = parameters.protocol(self.verify.signature.methods, Placement::OnePlace);
+        let protocol =
+            parameters.protocol(self.verify.signature.methods, LocationRule::OneLocation);
         let credentials = protocol?.demand(&[])?;
         if subject.is_described
             && (is_form(&subject.head.parts.headers)?

@@ -87,7 +87,7 @@ pub fn pairs(parameters: &Parameters) -> Vec<Pair> {
     let signature = ProtocolParameter::Signature.as_str().as_bytes();
     let signed = parameters.iter().filter(|it| it.name != signature);
     signed
-        .map(|it| Pair::new(it.place, it.name, it.value))
+        .map(|it| Pair::new(it.location, it.name, it.value))
         .collect()
 }
 

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! Parameters::read_header, read_query, read_body   bytes -> parameters
-//! Parameters::protocol                             -> Protocol: typed, each once, in its place
+//! Parameters::protocol                             -> Protocol: typed, each once, in its location
 //! Protocol::demand                                 -> Credentials: nothing missing
 //! BaseString                                       the signed text
 //! signature::verify                                -> SignatureHolds
@@ -44,7 +44,7 @@ pub use self::{
     protocol::{Credentials, Freshness, Nonce, Protocol, Timestamp},
     request_uri::RequestUri,
     rsa::{RsaPrivateKey, RsaPublicKey},
-    shape::{Place, Placement, ShapeError},
+    shape::{LocationRule, ParameterLocation, ShapeError},
     signature::{
         SignatureHolds, SignatureInvalid, has_bare_plus, sign, sign_rsa, sign_text, verify,
     },

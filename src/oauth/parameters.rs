@@ -16,7 +16,7 @@ use super::{
     deviation::{Deviation, DeviationSet},
     name::{OAUTH_PREFIX, ProtocolParameter},
     percent::{self, encoded_order},
-    shape::{Place, ShapeError},
+    shape::{ParameterLocation, ShapeError},
     sink::Sink,
 };
 
@@ -45,8 +45,8 @@ pub struct Parameters {
     order: Vec<Rank>,
     /// The entry of each protocol parameter; the last one if it was repeated, and none there if its value was malformed.
     found: [Option<usize>; ProtocolParameter::ALL.len()],
-    /// Places with an `oauth_` name, known or not, as [`Place::bit`]s.
-    oauth_places: u8,
+    /// Locations with an `oauth_` name, known or not, as [`ParameterLocation::bit`]s.
+    oauth_locations: u8,
     /// Some other name can be read as an `oauth_` name.
     has_look_alike: bool,
     realm: Option<Range<usize>>,
@@ -59,7 +59,7 @@ struct Entry {
     start: usize,
     value_start: usize,
     end: usize,
-    place: Place,
+    location: ParameterLocation,
     /// Nothing in name and value has to be encoded.
     is_plain: bool,
     /// The name begins with `oauth_`.
@@ -130,10 +130,10 @@ impl Parameters {
         self.found[parameter as usize].is_some()
     }
 
-    /// Whether there is a name that begins with `oauth_`, known or not, in that place.
+    /// Whether there is a name that begins with `oauth_`, known or not, in that location.
     #[must_use]
-    pub fn has_oauth_name_in(&self, place: Place) -> bool {
-        self.oauth_places & place.bit() != 0
+    pub fn has_oauth_name_in(&self, location: ParameterLocation) -> bool {
+        self.oauth_locations & location.bit() != 0
     }
 
     /// The realm of the Authorization value, which is never signed (§3.4.1.3.1).
@@ -144,7 +144,7 @@ impl Parameters {
     /// All parameters as they came, `oauth_signature` included, `realm` not.
     pub fn iter(&self) -> impl Iterator<Item = Parameter<'_>> {
         self.entries.iter().map(|entry| Parameter {
-            place: entry.place,
+            location: entry.location,
             name: self.name(entry),
             value: self.value(entry),
         })
@@ -293,7 +293,7 @@ impl Parameters {
         let entries = self.order.iter().map(|rank| &self.entries[rank.entry]);
         entries.filter(move |entry| match selection {
             Selection::Rfc5849 => true,
-            Selection::Description => entry.oauth || entry.place == Place::Body,
+            Selection::Description => entry.oauth || entry.location == ParameterLocation::Body,
         })
     }
 
@@ -366,8 +366,8 @@ fn prefix(name: &[u8], is_plain: bool) -> u64 {
 /// A request parameter, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameter<'a> {
-    /// Its place in the request.
-    pub place: Place,
+    /// Its location in the request.
+    pub location: ParameterLocation,
     /// Its name.
     pub name: &'a [u8],
     /// Its value.

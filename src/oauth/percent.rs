@@ -70,9 +70,9 @@ pub(super) fn decode_into(
             out.push(b' ');
             continue;
         }
-        let (digits, behind) = rest.split_first_chunk().ok_or(InvalidEscape)?;
+        let (digits, remainder) = rest.split_first_chunk().ok_or(InvalidEscape)?;
         out.push(escaped(*digits)?);
-        rest = behind;
+        rest = remainder;
     }
     out.extend_from_slice(rest);
     Ok(())

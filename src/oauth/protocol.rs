@@ -6,10 +6,10 @@ use super::{
     method::{MethodSet, SignatureMethod},
     name::{ParameterNames, ProtocolParameter},
     parameters::Parameters,
-    shape::{Placement, ShapeError},
+    shape::{LocationRule, ShapeError},
 };
 
-/// The protocol parameters that were sent, each in its right shape, each once, all in their places.
+/// The protocol parameters that were sent, each in its right shape, each once, all in their locations.
 ///
 /// None of them is demanded yet; see [`Protocol::demand`].
 #[derive(Debug, Clone, Copy)]
@@ -100,20 +100,20 @@ impl<'a> Nonce<'a> {
 }
 
 impl Parameters {
-    /// The protocol parameters, typed. `methods` are the signature methods that are switched on, and `placement` says where the
+    /// The protocol parameters, typed. `methods` are the signature methods that are switched on, and `rule` says where the
     /// parameters may be.
     ///
     /// # Errors
     ///
     /// In this order: the error of a `read_` function; a name that begins with `oauth_` and is repeated, is outside the
-    /// `placement`, or is empty (all but `oauth_token`); a name that can be read as one of these; [`ShapeError::VersionRejected`]; [`ShapeError::MethodRejected`];
+    /// `rule`, or is empty (all but `oauth_token`); a name that can be read as one of these; [`ShapeError::VersionRejected`]; [`ShapeError::MethodRejected`];
     /// a timestamp and a nonce that are not valid.
     pub fn protocol(
         &self,
         methods: MethodSet,
-        placement: Placement,
+        rule: LocationRule,
     ) -> Result<Protocol<'_>, ShapeError> {
-        self.check_oauth_names(placement)?;
+        self.check_oauth_names(rule)?;
 
         let sent = |parameter| self.protocol_value(parameter);
         // node-oauth's own example says `1.0A`, and the library sends it as it is given.

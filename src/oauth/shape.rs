@@ -13,11 +13,11 @@ use super::{
 /// Why the parameters of a request were not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ShapeError {
-    /// The bytes do not follow the grammar of their place.
-    #[error("malformed {place}: {reason}")]
+    /// The bytes do not follow the grammar of their location.
+    #[error("malformed {location}: {reason}")]
     Malformed {
-        /// The place of the bytes.
-        place: Place,
+        /// The location of the bytes.
+        location: ParameterLocation,
         /// The way in which the bytes break the grammar, as a clause.
         reason: &'static str,
     },
@@ -43,9 +43,9 @@ pub enum ShapeError {
     VersionRejected,
 }
 
-/// The place of a parameter, in the order in which RFC 5849 §3.5 prefers the places.
+/// The location of a parameter, in the order in which RFC 5849 §3.5 prefers the locations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
-pub enum Place {
+pub enum ParameterLocation {
     /// The Authorization header field, §3.5.1.
     #[strum(serialize = "Authorization header")]
     Header,
@@ -57,18 +57,18 @@ pub enum Place {
     Query,
 }
 
-/// The places that the protocol parameters of a call may have.
+/// The locations that the protocol parameters of a call may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placement {
-    /// All in one place, each once (RFC 5849 §3.5).
-    OnePlace,
-    /// `oauth_callback`, `oauth_verifier` and `oauth_token` may be in another place than the others, also in equal copies. Many
+pub enum LocationRule {
+    /// All in one location, each once (RFC 5849 §3.5).
+    OneLocation,
+    /// `oauth_callback`, `oauth_verifier` and `oauth_token` may be in another location than the others, also in equal copies. Many
     /// libraries add them to the query or the form of a request token call or an access token call, and sign them there: every
     /// base string covers a name that begins with `oauth_` wherever it is.
     FlowApart,
 }
 
-impl Placement {
+impl LocationRule {
     /// Whether `parameter` may be apart from the others.
     pub(super) const fn frees(self, parameter: Option<ProtocolParameter>) -> bool {
         use ProtocolParameter::{Callback, Token, Verifier};
@@ -76,7 +76,7 @@ impl Placement {
     }
 }
 
-impl Place {
+impl ParameterLocation {
     pub(super) const fn bit(self) -> u8 {
         1 << self as u8
     }

@@ -17,7 +17,7 @@ pub use self::{
     service::{AllowedMethods, Page, ServiceCall, TokenCall, aliases},
 };
 use crate::{
-    base::fields,
+    base::http_fields,
     oauth::{Parameters, ProtocolParameter},
     request::parse::{
         head::Head,
@@ -190,7 +190,8 @@ impl RouteRules {
 
     /// The call or the page that `mode` names in a query or a form; `None` if it is not there.
     fn by_mode(&self, pairs: &[u8]) -> Result<Option<ServiceCall>, RouteRejection> {
-        let mode = fields::parameter(pairs, "mode").map_err(|_| RouteRejection::ModeNotOnce)?;
+        let mode =
+            http_fields::parameter(pairs, "mode").map_err(|_| RouteRejection::ModeNotOnce)?;
         let exchange = ServiceCall::Token(TokenCall::Exchange);
         let known = |mode: Cow<'_, str>| {
             let mut entries = SERVICE.into_iter();
@@ -231,7 +232,7 @@ impl RouteRules {
     /// The authorization page, for a browser that comes with a request token to another path.
     fn authorize_hint(&self, head: &Head<'_>) -> Option<String> {
         let query = head.target.query.unwrap_or_default();
-        let token = fields::parameter(query, ProtocolParameter::Token.as_str());
+        let token = http_fields::parameter(query, ProtocolParameter::Token.as_str());
         let authorize = ServiceCall::Page(Page::Authorize);
         matches!(token, Ok(Some(_))).then(|| self.flow.best_of(authorize))
     }

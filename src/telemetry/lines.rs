@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn an_access_line_is_what_the_library_would_write_and_nothing_in_it_steers_a_terminal() {
-        let kept = CapturedLog::default();
-        let writer = kept.clone();
+        let captured = CapturedLog::default();
+        let writer = captured.clone();
         let format = Format::default().with_ansi(false);
         let lines = tracing_subscriber::fmt::layer()
             .event_format(LogLines(format))
@@ -108,7 +108,7 @@ mod tests {
             }
             tracing::info!(target: ACCESS, path = %"/\u{1b}[31m\n\u{9b}é", verdict = "a\nb");
         });
-        let text = kept.take();
+        let text = captured.take();
         // All times have the same length.
         let lines: Vec<&str> = text.lines().map(|line| &line[27..]).collect();
         assert_eq!(

@@ -58,8 +58,8 @@ impl LogLevel {
             self.default.min(LevelFilter::ERROR)
         };
         let targets = self.targets.iter().map(|(target, level)| {
-            let is_ours = OWN_TARGETS.iter().any(|own| {
-                let rest = target.strip_prefix(own);
+            let is_ours = OWN_TARGETS.iter().any(|target_prefix| {
+                let rest = target.strip_prefix(target_prefix);
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
             });
             let most = if is_ours {
@@ -71,7 +71,7 @@ impl LogLevel {
         });
         Targets::new()
             .with_default(of_libraries)
-            .with_targets(OWN_TARGETS.map(|own| (own, self.default)))
+            .with_targets(OWN_TARGETS.map(|target_prefix| (target_prefix, self.default)))
             .with_target("rustls", of_tls)
             .with_targets(targets)
     }
@@ -312,17 +312,17 @@ mod tests {
 
     #[test]
     fn changes_the_level_while_running() {
-        let kept = CapturedLog::default();
-        let writer = kept.clone();
+        let captured = CapturedLog::default();
+        let writer = captured.clone();
         let level = "warn".parse().unwrap();
         let (subscriber, control) = subscriber(LogFormat::Text, &level, move || writer.clone());
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!("before");
-            assert_eq!(kept.take(), "");
+            assert_eq!(captured.take(), "");
             control.set_level(&"debug".parse().unwrap()).unwrap();
             tracing::debug!(path = "\u{1b}[31m", "after");
         });
-        let written = kept.take();
+        let written = captured.take();
         assert!(written.contains("DEBUG"), "{written}");
         assert!(!written.contains('\u{1b}'), "{written:?}");
     }

@@ -9,15 +9,15 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 /// The lines that `work` logs, without times.
 pub(crate) fn logged(work: impl FnOnce()) -> Vec<String> {
-    let kept = CapturedLog::default();
-    let writer = kept.clone();
+    let captured = CapturedLog::default();
+    let writer = captured.clone();
     let lines = tracing_subscriber::fmt::layer()
         .without_time()
         .with_ansi(false)
         .with_writer(move || writer.clone());
     let subscriber = tracing_subscriber::registry().with(lines);
     tracing::subscriber::with_default(subscriber, work);
-    kept.take().lines().map(str::to_owned).collect()
+    captured.take().lines().map(str::to_owned).collect()
 }
 
 /// Captures what a log writes.

@@ -19,7 +19,7 @@ use opentelemetry_sdk::{
 use prometheus::IntCounter;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::base::fields::single;
+use crate::base::http_fields::single;
 
 /// The field that names trace and span, and whether the trace is recorded.
 pub static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::place::Place;
 use crate::text::{has, rows};
+use crate::workspace::Workspace;
 
 const KEY: &str = include_str!("../../src/provider/issue/registration/public_key.pem");
 
@@ -15,16 +15,16 @@ fn without_times(mut record: Value) -> Value {
 
 #[test]
 fn a_missing_key_and_secret_are_generated() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     let drawn = || {
-        let added = place.json("consumer add --name Shop");
+        let added = workspace.json("consumer add --name Shop");
         let word = |name: &str| added[name].as_str().unwrap().to_owned();
         (word("key"), word("secret"))
     };
     let (first, second) = (drawn(), drawn());
     assert!(first.0 != second.0 && first.1 != second.1);
     assert!(first.0.len() >= 20 && first.1.len() >= 40, "{first:?}");
-    let keys: Vec<Value> = place
+    let keys: Vec<Value> = workspace
         .json_lines("consumer list")
         .into_iter()
         .map(|mut consumer| consumer["key"].take())
@@ -36,11 +36,11 @@ fn a_missing_key_and_secret_are_generated() {
 
 #[test]
 fn consumer_list_filters_by_text_state_and_use() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     for (key, name) in [("a", "Shop 100%"), ("b", "Store"), ("shopping", "Other")] {
-        place.json(&["consumer", "add", "--key", key, "--name", name]);
+        workspace.json(&["consumer", "add", "--key", key, "--name", name]);
     }
-    place.run("consumer disable b").done();
+    workspace.run("consumer disable b").done();
     for [options, expected] in rows(
         "
         --search SHOP                 | a shopping
@@ -53,7 +53,7 @@ fn consumer_list_filters_by_text_state_and_use() {
         --unused-for 90d              |
     ",
     ) {
-        let list = place.json_lines(&format!("consumer list {options}"));
+        let list = workspace.json_lines(&format!("consumer list {options}"));
         let keys = list.iter().map(|one| one["key"].as_str().unwrap());
         assert_eq!(Vec::from_iter(keys).join(" "), expected, "{options}");
     }
@@ -61,9 +61,9 @@ fn consumer_list_filters_by_text_state_and_use() {
 
 #[test]
 fn consumer_add_sets_each_option() {
-    let place = Place::with("signature.default_dialect = 'legacy'");
-    std::fs::write(place.path("key.pem"), KEY).unwrap();
-    let added = place.json(&[
+    let workspace = Workspace::with("signature.default_dialect = 'legacy'");
+    std::fs::write(workspace.path("key.pem"), KEY).unwrap();
+    let added = workspace.json(&[
         "consumer",
         "add",
         "--name",
@@ -101,7 +101,7 @@ fn consumer_add_sets_each_option() {
         "accept": [], "pinned": [], "body_hash": null, "previous_secret_until": null,
     });
     assert_eq!(without_times(added), expected);
-    let bare = place.json("consumer add --name x --key bare --secret s");
+    let bare = workspace.json("consumer add --name x --key bare --secret s");
     let expected = json!({
         "key": "bare", "secret": "s", "name": "x", "description": null, "website": null, "callbacks": [], "permissions": [],
         "dialect": "legacy", "has_rsa_public_key": false, "rsa_only": false, "enforce": false, "enabled": true,
@@ -112,11 +112,11 @@ fn consumer_add_sets_each_option() {
 
 #[test]
 fn consumer_secrets_come_from_files_and_from_standard_input() {
-    let place = Place::new();
-    let at_file = place.at_file("secret", "from a file\n");
+    let workspace = Workspace::new();
+    let at_file = workspace.at_file("secret", "from a file\n");
     let add = ["consumer", "add", "--name", "x", "--json", "--secret"];
     let secret = |argument: &str, input: &[u8]| {
-        let ended = place
+        let ended = workspace
             .run_with(&[&add[..], &[argument]].concat(), input)
             .done();
         let added: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -129,19 +129,21 @@ fn consumer_secrets_come_from_files_and_from_standard_input() {
     );
     // A value that is not text is not printed as if it were.
     assert_eq!(secret("-", b"\xff"), None);
-    let line = place.run(&[&add[..], &["@nowhere"]].concat()).failed(1);
+    let line = workspace.run(&[&add[..], &["@nowhere"]].concat()).failed(1);
     has(&line, &["nowhere", "No such file"]);
-    let line = place.run_with(&[&add[..], &["-"]].concat(), "\n").failed(2);
+    let line = workspace
+        .run_with(&[&add[..], &["-"]].concat(), "\n")
+        .failed(2);
     assert!(line.contains("--secret"), "{line}");
-    assert_eq!(place.json_lines("consumer list").len(), 3);
+    assert_eq!(workspace.json_lines("consumer list").len(), 3);
 }
 
 #[test]
 fn a_consumer_key_is_taken_only_once() {
-    let place = Place::new();
-    place.consumer("shop");
+    let workspace = Workspace::new();
+    workspace.consumer("shop");
     // There are no warnings about a consumer that is not registered.
-    let line = place
+    let line = workspace
         .run("consumer add --name x --key shop --callback http://a.test/")
         .failed(1);
     has(&line, &["\"shop\"", "give another key"]);
@@ -149,11 +151,11 @@ fn a_consumer_key_is_taken_only_once() {
 
 #[test]
 fn only_public_rsa_keys_are_registered_and_nothing_beside_them_is_kept() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     let private = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
-    std::fs::write(place.path("both.pem"), format!("{KEY}{private}")).unwrap();
-    std::fs::write(place.path("private.pem"), private).unwrap();
-    std::fs::write(place.path("bytes.pem"), [0xff; 9]).unwrap();
+    std::fs::write(workspace.path("both.pem"), format!("{KEY}{private}")).unwrap();
+    std::fs::write(workspace.path("private.pem"), private).unwrap();
+    std::fs::write(workspace.path("bytes.pem"), [0xff; 9]).unwrap();
     let add = |file: &str| format!("consumer add --name x --key k --rsa-public-key {file}");
     for (file, expected) in [
         ("private.pem", "private key"),
@@ -161,11 +163,11 @@ fn only_public_rsa_keys_are_registered_and_nothing_beside_them_is_kept() {
         ("bytes.pem", "UTF-8"),
         ("config.toml", "no PEM block"),
     ] {
-        let line = place.run(&add(file)).failed(1);
+        let line = workspace.run(&add(file)).failed(1);
         assert!(line.contains(file) && line.contains(expected), "{line}");
     }
-    place.run(&add("both.pem")).done();
-    let exported = place.run("export -").done().stdout;
+    workspace.run(&add("both.pem")).done();
+    let exported = workspace.run("export -").done().stdout;
     assert!(
         exported.contains("BEGIN PUBLIC KEY") && !exported.contains("PRIVATE"),
         "{exported}"
@@ -174,9 +176,9 @@ fn only_public_rsa_keys_are_registered_and_nothing_beside_them_is_kept() {
 
 #[test]
 fn consumer_update_changes_only_what_is_given() {
-    let place = Place::new();
-    std::fs::write(place.path("key.pem"), KEY).unwrap();
-    place.consumer("shop");
+    let workspace = Workspace::new();
+    std::fs::write(workspace.path("key.pem"), KEY).unwrap();
+    workspace.consumer("shop");
     let mut expected = json!({
         "key": "shop", "name": "Shop", "description": null, "website": null, "callbacks": [], "permissions": ["read", "write"],
         "dialect": "rfc5849", "has_rsa_public_key": false, "rsa_only": false, "enforce": false, "enabled": true,
@@ -211,51 +213,53 @@ fn consumer_update_changes_only_what_is_given() {
     "#,
     ) {
         expected[member] = serde_json::from_str(value).unwrap();
-        let updated = place.json(&format!("consumer update shop {options}"));
+        let updated = workspace.json(&format!("consumer update shop {options}"));
         assert_eq!(without_times(updated), expected, "{options}");
     }
-    let line = place.run("consumer update shop").failed(2);
+    let line = workspace.run("consumer update shop").failed(2);
     has(&line, &["nothing to change"]);
 }
 
 #[test]
 fn a_consumer_restricted_to_its_rsa_key_has_one() {
-    let place = Place::new();
-    std::fs::write(place.path("key.pem"), KEY).unwrap();
+    let workspace = Workspace::new();
+    std::fs::write(workspace.path("key.pem"), KEY).unwrap();
     let add = "consumer add --name x --key k --rsa-only";
-    assert_eq!(place.run(add).code, Some(2));
-    place.run(&format!("{add} --rsa-public-key key.pem"));
-    place.consumer("shop");
+    assert_eq!(workspace.run(add).code, Some(2));
+    workspace.run(&format!("{add} --rsa-public-key key.pem"));
+    workspace.consumer("shop");
     for update in ["k --no-rsa-public-key", "shop --rsa-only"] {
         let show = format!("consumer show {}", update.split(' ').next().unwrap());
-        let before = place.json(&show);
-        let line = place.run(&format!("consumer update {update}")).failed(2);
+        let before = workspace.json(&show);
+        let line = workspace
+            .run(&format!("consumer update {update}"))
+            .failed(2);
         has(&line, &["needs an RSA key"]);
-        assert_eq!(place.json(&show), before);
+        assert_eq!(workspace.json(&show), before);
     }
     for (update, restricted) in [
         ("k --no-rsa-public-key --no-rsa-only --enforce", false),
         ("shop --rsa-public-key key.pem --rsa-only", true),
     ] {
-        let updated = place.json(&format!("consumer update {update}"));
+        let updated = workspace.json(&format!("consumer update {update}"));
         assert_eq!(updated["rsa_only"], restricted);
     }
 }
 
 #[test]
 fn commands_that_disable_and_enable_show_the_state() {
-    let place = Place::new();
-    place.consumer("shop");
+    let workspace = Workspace::new();
+    workspace.consumer("shop");
     for (verb, enabled) in [("disable", false), ("show", false), ("enable", true)] {
-        let shown = place.json(&format!("consumer {verb} shop"));
+        let shown = workspace.json(&format!("consumer {verb} shop"));
         assert_eq!(shown["enabled"], enabled, "{verb}");
     }
 }
 
 #[test]
 fn valid_but_unwise_options_of_a_consumer_are_warned_of_at_the_end() {
-    let place = Place::with("[[permission]]\nname = 'read'");
-    let ended = place.run("consumer add --name x --key k --permission read --permission reed --callback http://a.test/ --callback http://127.0.0.1/");
+    let workspace = Workspace::with("[[permission]]\nname = 'read'");
+    let ended = workspace.run("consumer add --name x --key k --permission read --permission reed --callback http://a.test/ --callback http://127.0.0.1/");
     assert_eq!(ended.code, Some(0));
     let warnings: Vec<&str> = ended.warnings().collect();
     assert_eq!(warnings.len(), 2, "{ended:?}");
@@ -265,36 +269,36 @@ fn valid_but_unwise_options_of_a_consumer_are_warned_of_at_the_end() {
 
 #[test]
 fn a_command_ends_the_grace_of_a_secret() {
-    let place = Place::new();
-    place.consumer("c");
-    let rotated = place.json("consumer rotate-secret c --grace 1h");
+    let workspace = Workspace::new();
+    workspace.consumer("c");
+    let rotated = workspace.json("consumer rotate-secret c --grace 1h");
     assert!(rotated["previous_secret_until"].is_string(), "{rotated}");
     let end = ["consumer", "rotate-secret", "c", "--end-grace"];
     // Without a grace period there is nothing to end.
     for _ in 0..2 {
-        let ended = place.json(&end);
+        let ended = workspace.json(&end);
         assert_eq!(
             (&ended["previous_secret_until"], &ended["secret"]),
             (&Value::Null, &Value::Null)
         );
     }
-    place
+    workspace
         .run(&[&end[..], &["--grace", "1h"]].concat())
         .failed(2);
 }
 
 #[test]
 fn lists_have_aligned_columns() {
-    let place = Place::new();
-    place.consumer("a");
-    place.consumer("longer");
-    let text = place.run("consumer list").done().stdout;
+    let workspace = Workspace::new();
+    workspace.consumer("a");
+    workspace.consumer("longer");
+    let text = workspace.run("consumer list").done().stdout;
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3, "{text}");
     let column = lines[0].find("NAME").unwrap();
     let is_aligned = |line: &&str| line[column..].starts_with("Shop  ");
     assert!(lines[1..].iter().all(is_aligned), "{text}");
-    let text = place.run("consumer show a").done().stdout;
+    let text = workspace.run("consumer show a").done().stdout;
     let permissions = ["permissions", "read", "write"];
     let shows = |line: &str| line.split_whitespace().eq(permissions);
     assert!(text.lines().any(shows), "{text}");
@@ -302,19 +306,21 @@ fn lists_have_aligned_columns() {
 
 #[test]
 fn the_key_of_a_removed_consumer_is_never_used_again() {
-    let place = Place::new();
-    place.consumer("shop");
-    place.run("export before").done();
-    place.run("consumer remove shop").done();
-    let line = place.run("consumer add --name Shop --key shop").failed(1);
+    let workspace = Workspace::new();
+    workspace.consumer("shop");
+    workspace.run("export before").done();
+    workspace.run("consumer remove shop").done();
+    let line = workspace
+        .run("consumer add --name Shop --key shop")
+        .failed(1);
     assert!(
         line.contains("belonged to a removed consumer") && line.contains("give another key"),
         "{line}"
     );
-    let imported = place.json("import before");
+    let imported = workspace.json("import before");
     assert_eq!(
         (&imported["added"], &imported["not_restored"]),
         (&json!(0), &json!(1))
     );
-    assert_eq!(place.run("consumer show shop").code, Some(1));
+    assert_eq!(workspace.run("consumer show shop").code, Some(1));
 }

@@ -2,12 +2,12 @@
 
 use std::{fs::OpenOptions, process::Stdio};
 
-use crate::place::{Place, finish};
 use crate::text::has;
+use crate::workspace::{Workspace, finish};
 
 #[test]
 fn wrong_usage_ends_with_2_and_one_line() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     for (arguments, expected) in [
         ("consumer add", "--name <NAME>"),
         ("consumer add --name x --key a,b", "'a,b'"),
@@ -29,29 +29,29 @@ fn wrong_usage_ends_with_2_and_one_line() {
         ("serve --nonsense", "countersign serve --help"),
         ("nonsense", "nonsense"),
     ] {
-        let line = place.run(arguments).failed(2);
+        let line = workspace.run(arguments).failed(2);
         assert!(
             line.starts_with("countersign: ") && line.contains(expected),
             "{line}"
         );
     }
     let name = ["user", "add", " bob", "--password-stdin"];
-    let line = place.run(&name).failed(2);
+    let line = workspace.run(&name).failed(2);
     assert!(line.contains("white space"), "{line}");
-    assert_eq!(place.files(), ["config.toml"], "nothing was begun");
+    assert_eq!(workspace.files(), ["config.toml"], "nothing was begun");
 }
 
 #[test]
 fn help_and_version_succeed() {
-    let place = Place::new();
-    let help = place.run("--help").done().stdout;
+    let workspace = Workspace::new();
+    let help = workspace.run("--help").done().stdout;
     for command in [
         "demo", "serve", "check", "health", "consumer", "user", "token", "export", "import",
         "sign", "explain",
     ] {
         has(&help, &[&format!("\n  {command} ")]);
         assert!(
-            !place
+            !workspace
                 .run(&format!("{command} --help"))
                 .done()
                 .stdout
@@ -62,13 +62,13 @@ fn help_and_version_succeed() {
         help.matches("\n  countersign ").count() >= 2,
         "examples: {help}"
     );
-    let version = place.run("--version").done().stdout;
+    let version = workspace.run("--version").done().stdout;
     assert_eq!(
         version,
         concat!("countersign ", env!("CARGO_PKG_VERSION"), "\n")
     );
     for arguments in [&[][..], &["consumer"]] {
-        let ended = place.run(arguments);
+        let ended = workspace.run(arguments);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
         assert!(ended.stderr.contains("Usage: countersign"), "{ended:?}");
     }
@@ -76,24 +76,24 @@ fn help_and_version_succeed() {
 
 #[test]
 fn an_invalid_configuration_ends_with_2_and_a_line_for_each_problem() {
-    let place = Place::with("listen.adress = 'x'\nsignature.timestamp_window = 'soon'");
-    let ended = place.run("consumer add --name x");
+    let workspace = Workspace::with("listen.adress = 'x'\nsignature.timestamp_window = 'soon'");
+    let ended = workspace.run("consumer add --name x");
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
     assert_eq!(ended.stderr.lines().count(), 2, "{ended:?}");
-    assert_eq!(place.files(), ["config.toml"]);
+    assert_eq!(workspace.files(), ["config.toml"]);
 }
 
 #[test]
 fn the_option_the_variable_and_the_directory_name_the_configuration() {
-    let place = Place::new();
-    place.consumer("here");
-    let elsewhere = Place::new();
+    let workspace = Workspace::new();
+    workspace.consumer("here");
+    let elsewhere = Workspace::new();
     elsewhere.consumer("there");
     let named = elsewhere.path("config.toml");
     let store = elsewhere.path("countersign.db");
     elsewhere.configure(&format!("store.url = {:?}", store.to_str().unwrap()));
     let keys = |environment: Option<&str>, option: Option<&str>| {
-        let mut command = place.command("consumer list --json");
+        let mut command = workspace.command("consumer list --json");
         if let Some(path) = environment {
             command.env("COUNTERSIGN_CONFIG", path);
         }
@@ -108,7 +108,7 @@ fn the_option_the_variable_and_the_directory_name_the_configuration() {
     assert_eq!(keys(Some(""), None), (true, false));
     assert_eq!(keys(named, None), (false, true));
     assert_eq!(keys(Some("/nowhere"), named), (false, true));
-    let mut missing = place.command("consumer list");
+    let mut missing = workspace.command("consumer list");
     missing.env("COUNTERSIGN_CONFIG", "/nowhere/config.toml");
     let line = finish(missing, b"").failed(2);
     assert!(line.contains("/nowhere/config.toml"), "{line}");
@@ -127,18 +127,18 @@ fn only_commands_that_register_something_make_a_store() {
         "token revoke x",
         "export -",
     ] {
-        let place = Place::new();
-        let line = place.run(arguments).failed(1);
+        let workspace = Workspace::new();
+        let line = workspace.run(arguments).failed(1);
         for part in ["config.toml", "store.url", "countersign.db", "no such file"] {
             assert!(line.contains(part), "{arguments:?}: {line}");
         }
-        assert_eq!(place.files(), ["config.toml"], "{arguments:?}");
+        assert_eq!(workspace.files(), ["config.toml"], "{arguments:?}");
     }
 }
 
 #[test]
 fn a_command_that_fails_before_it_registers_anything_makes_no_store() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     for (arguments, input) in [
         ("consumer add --name x --rsa-public-key config.toml", ""),
         ("consumer add --name x --secret @nowhere", ""),
@@ -146,33 +146,33 @@ fn a_command_that_fails_before_it_registers_anything_makes_no_store() {
         ("import nowhere", ""),
         ("import -", "nonsense"),
     ] {
-        let line = place.run_with(arguments, input).failed(1);
-        assert_eq!(place.files(), ["config.toml"], "{line}");
+        let line = workspace.run_with(arguments, input).failed(1);
+        assert_eq!(workspace.files(), ["config.toml"], "{line}");
     }
 }
 
 #[test]
 fn a_file_that_is_not_a_store_is_named_and_unchanged() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     std::fs::write(
-        place.path("countersign.db"),
+        workspace.path("countersign.db"),
         "no database, but more than a header is long".repeat(9),
     )
     .unwrap();
-    let line = place.run("consumer list").failed(1);
+    let line = workspace.run("consumer list").failed(1);
     let parts = ["config.toml", "store.url", "countersign.db"];
     has(
         &line,
         &[&parts[..], &["is not an SQLite database"]].concat(),
     );
-    assert_eq!(place.files(), ["config.toml", "countersign.db"]);
+    assert_eq!(workspace.files(), ["config.toml", "countersign.db"]);
 }
 
 #[test]
 fn an_unknown_name_ends_with_1_and_says_where_to_look() {
-    let place = Place::new();
-    place.consumer("c");
-    place.user("u");
+    let workspace = Workspace::new();
+    workspace.consumer("c");
+    workspace.user("u");
     let consumer = "no consumer has the key \"x\"; list the consumers to find it";
     let user = "there is no user \"x\"; list the users to find the name";
     let token = "there is no such access token; list the tokens to find it";
@@ -193,16 +193,16 @@ fn an_unknown_name_ends_with_1_and_says_where_to_look() {
         ("token list --user x", user),
         ("token revoke x", token),
     ] {
-        let line = place.run_with(arguments, "password").failed(1);
+        let line = workspace.run_with(arguments, "password").failed(1);
         assert_eq!(line, format!("countersign: {expected}"), "{arguments}");
     }
 }
 
 #[test]
 fn a_closed_output_is_not_a_failure() {
-    let place = Place::new();
-    place.consumer("c");
-    let mut child = place
+    let workspace = Workspace::new();
+    workspace.consumer("c");
+    let mut child = workspace
         .command("consumer list")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -217,10 +217,10 @@ fn a_closed_output_is_not_a_failure() {
 
 #[test]
 fn a_full_output_is_a_failure() {
-    let place = Place::new();
-    place.consumer("c");
+    let workspace = Workspace::new();
+    workspace.consumer("c");
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = place
+    let output = workspace
         .command("consumer list")
         .stdin(Stdio::null())
         .stdout(full)
@@ -236,10 +236,10 @@ fn a_full_output_is_a_failure() {
 
 #[test]
 fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
-    let place = Place::new();
-    place.consumer("c");
-    place.user("u");
-    let ended = place.run("token issue --consumer c --user u --json --log");
+    let workspace = Workspace::new();
+    workspace.consumer("c");
+    workspace.user("u");
+    let ended = workspace.run("token issue --consumer c --user u --json --log");
     let issued: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     let (token, secret) = (
         issued["token"].as_str().unwrap(),
@@ -261,8 +261,8 @@ fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
         "{record}"
     );
 
-    place.configure("log.format = 'json'");
-    let ended = place.run("consumer rotate-secret c --log");
+    workspace.configure("log.format = 'json'");
+    let ended = workspace.run("consumer rotate-secret c --log");
     let record: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
     assert_eq!(
         (
@@ -286,13 +286,13 @@ fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
         ("consumer remove c", "consumer_removed"),
         ("user add v --password-stdin", "user_added"),
     ] {
-        let ended = place.run_with(&format!("{arguments} --log"), "password");
+        let ended = workspace.run_with(&format!("{arguments} --log"), "password");
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let record: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
         assert_eq!(record["event"].as_str(), Some(event), "{record}");
     }
 
-    let sealed = Place::with("log.format = 'json'\nstore.encryption_key_file = 'store.key'");
+    let sealed = Workspace::with("log.format = 'json'\nstore.encryption_key_file = 'store.key'");
     sealed.at_file("store.key", [7; 32]);
     sealed.consumer("c");
     let ended = sealed.run("rekey --log");

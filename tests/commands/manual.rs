@@ -2,32 +2,32 @@
 
 use std::fs;
 
-use crate::place::Place;
+use crate::workspace::Workspace;
 
 #[test]
 fn completions_name_every_command_for_every_shell() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = place.run(&format!("completions {shell}")).done().stdout;
+        let script = workspace.run(&format!("completions {shell}")).done().stdout;
         for word in ["countersign", "rotate-secret", "end-grace", "explain"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
-    assert_eq!(place.run("completions csh").code, Some(2));
+    assert_eq!(workspace.run("completions csh").code, Some(2));
 }
 
 #[test]
 fn manual_pages_exist_for_each_command() {
-    let place = Place::new();
-    let line = place.run("man config.toml").failed(1);
+    let workspace = Workspace::new();
+    let line = workspace.run("man config.toml").failed(1);
     assert!(line.contains("config.toml: cannot be written"), "{line}");
-    place.run("man pages/man1").done();
+    workspace.run("man pages/man1").done();
     for (page, text) in [
         ("countersign.1", "countersign\\-serve(1)"),
         ("countersign-import.1", "JSON Lines"),
         ("countersign-consumer-rotate-secret.1", "grace"),
     ] {
-        let page = place.path("pages/man1").join(page);
+        let page = workspace.path("pages/man1").join(page);
         let written = fs::read_to_string(&page).unwrap();
         assert!(written.contains(text), "{}", page.display());
     }

@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use crate::place::{Place, finish};
+use crate::workspace::{Workspace, finish};
 
 #[test]
 fn relative_paths_belong_to_the_directory_of_the_configuration() {
-    let place = Place::with("store.encryption_key_file = 'store.key'");
-    fs::write(place.path("store.key"), [7; 32]).unwrap();
-    fs::write(place.path("store_name"), "named.db\n").unwrap();
-    let elsewhere = Place::new();
-    let config = place.path("config.toml");
+    let workspace = Workspace::with("store.encryption_key_file = 'store.key'");
+    fs::write(workspace.path("store.key"), [7; 32]).unwrap();
+    fs::write(workspace.path("store_name"), "named.db\n").unwrap();
+    let elsewhere = Workspace::new();
+    let config = workspace.path("config.toml");
     let run = |arguments: &[&str]| {
         let mut command = elsewhere.command(arguments);
         command
@@ -19,7 +19,7 @@ fn relative_paths_belong_to_the_directory_of_the_configuration() {
         finish(command, b"")
     };
     let added = run(&["consumer", "add", "--name", "Shop", "--key", "shop"]);
-    let store = place.path("named.db");
+    let store = workspace.path("named.db");
     assert_eq!(
         (added.code, added.stderr),
         (
@@ -36,14 +36,14 @@ fn relative_paths_belong_to_the_directory_of_the_configuration() {
         "{shown:?}"
     );
     // The same store, named by a relative path of the configuration from its own directory.
-    place.configure("store.encryption_key_file = 'store.key'\nstore.url = 'named.db'");
-    place.run("consumer show shop").done();
+    workspace.configure("store.encryption_key_file = 'store.key'\nstore.url = 'named.db'");
+    workspace.run("consumer show shop").done();
 }
 
 #[test]
 fn a_missing_store_is_named_with_its_absolute_path() {
-    let place = Place::with("store.url = 'data/missing.db'");
-    let line = place.run("token list").failed(1);
-    let path = place.path("data/missing.db");
+    let workspace = Workspace::with("store.url = 'data/missing.db'");
+    let line = workspace.run("token list").failed(1);
+    let path = workspace.path("data/missing.db");
     assert!(line.contains(path.to_str().unwrap()), "{line}");
 }

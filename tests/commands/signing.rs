@@ -1,7 +1,7 @@
 //! `sign` and `explain` with the secrets of the store.
 
-use crate::place::Place;
 use crate::text::has;
+use crate::workspace::Workspace;
 
 const URL: &str = "https://api.test/members/1?a=b";
 
@@ -13,73 +13,79 @@ fn sign<'a>(token: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn explain_accepts_what_sign_signed_with_the_same_store() {
-    let place = Place::new();
-    place.consumer("c");
-    place.user("alice");
-    let token = place.token("c", "alice");
-    let header = place.run(&sign(&token, &[])).done().stdout;
+    let workspace = Workspace::new();
+    workspace.consumer("c");
+    workspace.user("alice");
+    let token = workspace.token("c", "alice");
+    let header = workspace.run(&sign(&token, &[])).done().stdout;
     let explain = ["explain", "GET", URL, "--header", header.trim_end()];
-    assert_eq!(place.json(&explain)["matches"], true);
-    place.run("consumer rotate-secret c").done();
-    let ended = place.run(&explain);
+    assert_eq!(workspace.json(&explain)["matches"], true);
+    workspace.run("consumer rotate-secret c").done();
+    let ended = workspace.run(&explain);
     assert_eq!(ended.code, Some(1));
     has(&ended.stdout, &["the signature does not match"]);
-    let header = place.run(&sign(&token, &[])).done().stdout;
+    let header = workspace.run(&sign(&token, &[])).done().stdout;
     let explain = ["explain", "GET", URL, "--header", header.trim_end()];
-    assert_eq!(place.json(&explain)["matches"], true);
+    assert_eq!(workspace.json(&explain)["matches"], true);
 }
 
 /// As `serve` does, by the same configuration and store.
 #[test]
 fn explain_ends_with_1_for_what_the_server_rejects() {
-    let place = Place::new();
-    place.consumer("c");
-    place.user("alice");
-    let token = place.token("c", "alice");
-    let header = place.run(&sign(&token, &[])).done().stdout;
+    let workspace = Workspace::new();
+    workspace.consumer("c");
+    workspace.user("alice");
+    let token = workspace.token("c", "alice");
+    let header = workspace.run(&sign(&token, &[])).done().stdout;
     let header = header.trim_end();
     let explain = |reason: &str| {
-        let ended = place.run(&["explain", "GET", URL, "--header", header]);
+        let ended = workspace.run(&["explain", "GET", URL, "--header", header]);
         assert_eq!(ended.code, Some(1), "{ended:?}");
         assert!(ended.stdout.contains("the signature matches"), "{ended:?}");
         assert!(ended.stdout.contains(reason), "{ended:?}");
     };
-    place.configure("signature.methods = ['HMAC-SHA256']");
+    workspace.configure("signature.methods = ['HMAC-SHA256']");
     explain("signature_method_rejected: signature.methods has no HMAC-SHA1");
-    place.configure("");
-    place.run("consumer disable c").done();
+    workspace.configure("");
+    workspace.run("consumer disable c").done();
     explain("consumer_key_refused: the consumer is disabled");
-    place.run("consumer enable c").done();
-    place.run(&format!("token revoke {token}")).done();
+    workspace.run("consumer enable c").done();
+    workspace.run(&format!("token revoke {token}")).done();
     explain("token_revoked: the token was revoked");
 }
 
 #[test]
 fn explain_reads_a_pasted_request() {
-    let place = Place::new();
-    place.consumer("c");
-    place.user("alice");
-    let token = place.token("c", "alice");
-    let command = place.run(&sign(&token, &["--curl"])).done().stdout;
-    let explain = place.run_with("explain --request -", &command);
+    let workspace = Workspace::new();
+    workspace.consumer("c");
+    workspace.user("alice");
+    let token = workspace.token("c", "alice");
+    let command = workspace.run(&sign(&token, &["--curl"])).done().stdout;
+    let explain = workspace.run_with("explain --request -", &command);
     assert!(explain.done().stdout.contains("the signature matches"));
-    let header = place.run(&sign(&token, &[])).done().stdout;
+    let header = workspace.run(&sign(&token, &[])).done().stdout;
     let http = format!("GET /members/1?a=b HTTP/1.1\r\nHost: api.test\r\n{header}\r\n\r\n");
     let http = http.replace("GET /members", "GET https://api.test/members");
-    let explain = place.run_with("explain --request -", &http).done();
+    let explain = workspace.run_with("explain --request -", &http).done();
     has(&explain.stdout, &["the signature matches"]);
-    let wrong = place.run_with("explain --request -", "x");
+    let wrong = workspace.run_with("explain --request -", "x");
     has(&wrong.failed(2), &["begins neither with curl"]);
-    assert_eq!(place.run("explain GET http://h/ --request -").code, Some(2));
+    assert_eq!(
+        workspace.run("explain GET http://h/ --request -").code,
+        Some(2)
+    );
 }
 
 /// The keys are those of `openssl`, and `explain` verifies with the public one alone.
 #[test]
 fn sign_uses_a_private_rsa_key() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     let openssl = |arguments: &[&str]| {
         let mut command = std::process::Command::new("openssl");
-        let output = command.current_dir(place.path("")).args(arguments).output();
+        let output = command
+            .current_dir(workspace.path(""))
+            .args(arguments)
+            .output();
         assert!(output.unwrap().status.success(), "{arguments:?}");
     };
     openssl(&["genrsa", "-out", "key.pem", "2048"]);
@@ -87,44 +93,46 @@ fn sign_uses_a_private_rsa_key() {
     openssl(&["rsa", "-in", "key.pem", "-traditional", "-out", "pkcs1.pem"]);
     for (method, key) in [("RSA-SHA256", "key.pem"), ("RSA-SHA512", "pkcs1.pem")] {
         let rsa = ["--method", method, "--rsa-private-key", key];
-        let header = place.run(&sign("t", &rsa)).done().stdout;
+        let header = workspace.run(&sign("t", &rsa)).done().stdout;
         let header = header.trim_end();
         let public = ["--rsa-public-key", "public.pem"];
         let explain = [&["explain", "GET", URL, "--header", header][..], &public].concat();
-        assert_eq!(place.json(&explain)["matches"], true, "{method}");
-        has(&place.run(&explain).stdout, &["RSA key of 2048 bits"]);
+        assert_eq!(workspace.json(&explain)["matches"], true, "{method}");
+        has(&workspace.run(&explain).stdout, &["RSA key of 2048 bits"]);
         let other = [&["explain", "POST"], &explain[2..], &["--json"]].concat();
-        has(&place.run(&other).stdout, &["other_method: "]);
+        has(&workspace.run(&other).stdout, &["other_method: "]);
         let none = [&explain[..6], &["config.toml"]].concat();
-        let line = place.run(&none).failed(1);
+        let line = workspace.run(&none).failed(1);
         has(&line, &["no PEM block (-----BEGIN PUBLIC KEY-----) found"]);
     }
-    let line = place.run(&sign("t", &["--method", "RSA-SHA1"])).failed(2);
+    let line = workspace
+        .run(&sign("t", &["--method", "RSA-SHA1"]))
+        .failed(2);
     assert!(line.contains("give --rsa-private-key FILE"), "{line}");
     let sha1 = ["--method", "RSA-SHA1", "--rsa-private-key", "key.pem"];
-    let line = place.run(&sign("t", &sha1)).failed(2);
+    let line = workspace.run(&sign("t", &sha1)).failed(2);
     assert!(line.contains("use RSA-SHA256 or RSA-SHA512"), "{line}");
     let public = ["--method", "RSA-SHA256", "--rsa-private-key", "public.pem"];
-    let line = place.run(&sign("t", &public)).failed(1);
+    let line = workspace.run(&sign("t", &public)).failed(1);
     has(&line, &["--rsa-private-key public.pem: no PEM block"]);
 }
 
 #[test]
 fn missing_secrets_are_named_with_the_option_that_gives_them() {
-    let place = Place::new();
-    let line = place.run(&sign("t", &[])).failed(1);
+    let workspace = Workspace::new();
+    let line = workspace.run(&sign("t", &[])).failed(1);
     has(&line, &["countersign.db", "--consumer-secret"]);
-    place.consumer("other");
-    let line = place.run(&sign("t", &[])).failed(1);
+    workspace.consumer("other");
+    let line = workspace.run(&sign("t", &[])).failed(1);
     assert!(line.contains("no such consumer"), "{line}");
-    place.consumer("c");
-    let line = place.run(&sign("t", &[])).failed(1);
+    workspace.consumer("c");
+    let line = workspace.run(&sign("t", &[])).failed(1);
     assert!(line.contains("no such token"), "{line}");
-    place.configure("listen.adress = 'x'");
-    let line = place.run(&sign("t", &[])).failed(2);
+    workspace.configure("listen.adress = 'x'");
+    let line = workspace.run(&sign("t", &[])).failed(2);
     assert!(line.contains("listen.adress"), "{line}");
     // With secrets given as options it reads neither configuration nor store.
-    place
+    workspace
         .run(&sign(
             "t",
             &["--consumer-secret", "s", "--token-secret", "s"],

@@ -2,10 +2,10 @@
 
 use std::process::{Command, Stdio};
 
-use crate::place::Place;
+use crate::workspace::Workspace;
 
 /// Runs a line of shell on a terminal with this many columns.
-fn on_terminal(place: &Place, columns: u16, line: &str) -> String {
+fn on_terminal(workspace: &Workspace, columns: u16, line: &str) -> String {
     let program = env!("CARGO_BIN_EXE_countersign");
     let line = format!(
         "stty cols {columns}; {}",
@@ -13,7 +13,7 @@ fn on_terminal(place: &Place, columns: u16, line: &str) -> String {
     );
     let output = Command::new("script")
         .args(["-qec", &line, "/dev/null"])
-        .current_dir(place.path(""))
+        .current_dir(workspace.path(""))
         .env_remove("NO_COLOR")
         .env("TERM", "xterm")
         .stdin(Stdio::null())
@@ -26,21 +26,21 @@ fn on_terminal(place: &Place, columns: u16, line: &str) -> String {
 
 #[test]
 fn a_table_fits_the_terminal_and_json_is_complete() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     let name = "a name that is long ".repeat(10);
-    place
+    workspace
         .run(&["consumer", "add", "--key", "shop", "--name", name.trim()][..])
         .done();
-    let table = on_terminal(&place, 100, "countersign consumer list");
+    let table = on_terminal(&workspace, 100, "countersign consumer list");
     for line in table.lines() {
         assert!(line.trim_end().chars().count() <= 100, "{line}");
     }
     assert!(table.contains("shop") && table.contains("…"), "{table}");
-    let json = on_terminal(&place, 100, "countersign consumer list --json");
+    let json = on_terminal(&workspace, 100, "countersign consumer list --json");
     assert!(json.contains(name.trim()), "{json}");
     // Not on a pipe.
     assert!(
-        place
+        workspace
             .run("consumer list")
             .done()
             .stdout
@@ -50,28 +50,28 @@ fn a_table_fits_the_terminal_and_json_is_complete() {
 
 #[test]
 fn no_color_leaves_the_help_without_escapes() {
-    let place = Place::new();
-    assert!(on_terminal(&place, 80, "countersign --help").contains('\u{1b}'));
-    let plain = on_terminal(&place, 80, "NO_COLOR=1 countersign --help");
+    let workspace = Workspace::new();
+    assert!(on_terminal(&workspace, 80, "countersign --help").contains('\u{1b}'));
+    let plain = on_terminal(&workspace, 80, "NO_COLOR=1 countersign --help");
     assert!(!plain.contains('\u{1b}'), "{plain}");
 }
 
 #[test]
 fn each_command_that_changes_something_names_the_store() {
-    let place = Place::new();
-    let store = place.path("countersign.db").display().to_string();
+    let workspace = Workspace::new();
+    let store = workspace.path("countersign.db").display().to_string();
     let line = format!("countersign: store {store}");
-    let told = |command: &str| on_terminal(&place, 200, command).contains(&line);
+    let told = |command: &str| on_terminal(&workspace, 200, command).contains(&line);
     assert!(told("countersign consumer add --key shop --name Shop"));
     assert!(!told("countersign consumer list"));
     assert!(!told("countersign consumer show shop"));
     // A script has named the store itself.
-    let ended = place.run("consumer enable shop").done();
+    let ended = workspace.run("consumer enable shop").done();
     assert_eq!(ended.stderr, "");
-    std::fs::write(place.path("store.key"), [1; 32]).unwrap();
-    let keyed = std::fs::read_to_string(place.path("config.toml")).unwrap()
+    std::fs::write(workspace.path("store.key"), [1; 32]).unwrap();
+    let keyed = std::fs::read_to_string(workspace.path("config.toml")).unwrap()
         + "store.encryption_key_file = 'store.key'\n";
-    std::fs::write(place.path("keyed.toml"), keyed).unwrap();
+    std::fs::write(workspace.path("keyed.toml"), keyed).unwrap();
     for command in [
         "consumer disable shop",
         "consumer rotate-secret shop",
@@ -92,7 +92,7 @@ fn each_command_that_changes_something_names_the_store() {
 
 #[test]
 fn long_work_shows_its_progress_only_on_a_terminal() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     let mut file = "{\"kind\":\"export\",\"version\":1}\n".to_owned();
     for number in 0..60_000 {
         let line = format!(
@@ -100,12 +100,12 @@ fn long_work_shows_its_progress_only_on_a_terminal() {
         );
         file.push_str(&line);
     }
-    std::fs::write(place.path("many.jsonl"), file).unwrap();
-    let shown = on_terminal(&place, 80, "countersign import many.jsonl");
+    std::fs::write(workspace.path("many.jsonl"), file).unwrap();
+    let shown = on_terminal(&workspace, 80, "countersign import many.jsonl");
     assert!(shown.contains("lines read"), "{shown}");
     assert!(shown.contains("countersign: store "), "{shown}");
     assert!(
-        !place
+        !workspace
             .run("export many.out")
             .done()
             .stderr

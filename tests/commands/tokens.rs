@@ -2,24 +2,24 @@
 
 use serde_json::{Value, json};
 
-use crate::place::Place;
 use crate::text::has;
+use crate::workspace::Workspace;
 
-fn place() -> Place {
-    let place = Place::new();
-    place.consumer("c");
-    place.user("alice");
-    place
+fn workspace() -> Workspace {
+    let workspace = Workspace::new();
+    workspace.consumer("c");
+    workspace.user("alice");
+    workspace
 }
 
 #[test]
 fn a_token_has_the_permissions_asked_for_or_all_of_its_consumer() {
-    let place = place();
+    let workspace = workspace();
     let issue = |options: &str| format!("token issue --consumer c --user alice{options}");
-    let granted = |options: &str| place.json(&issue(options))["permissions"].clone();
+    let granted = |options: &str| workspace.json(&issue(options))["permissions"].clone();
     assert_eq!(granted(""), json!(["read", "write"]));
     assert_eq!(granted(" --permission write"), json!(["write"]));
-    let line = place.run(&issue(" --permission admin")).failed(1);
+    let line = workspace.run(&issue(" --permission admin")).failed(1);
     has(
         &line,
         &["the permission admin", "give it to the consumer first"],
@@ -28,16 +28,16 @@ fn a_token_has_the_permissions_asked_for_or_all_of_its_consumer() {
 
 #[test]
 fn a_token_lives_as_long_as_the_configuration_says() {
-    let place = place();
+    let workspace = workspace();
     let issue = "token issue --consumer c --user alice";
-    let issued = place.json(issue);
+    let issued = workspace.json(issue);
     for name in ["expires_at", "last_used_at", "revoked_at"] {
         assert_eq!(issued[name], Value::Null, "{name}");
     }
     assert_eq!(issued["consumer"], "c");
     assert_eq!(issued["user"], "id-alice");
-    place.configure("tokens.access_ttl = '1h'");
-    let issued = place.json(issue);
+    workspace.configure("tokens.access_ttl = '1h'");
+    let issued = workspace.json(issue);
     let seconds = |name: &str| {
         let format = &time::format_description::well_known::Rfc3339;
         let time = time::OffsetDateTime::parse(issued[name].as_str().unwrap(), format);
@@ -48,20 +48,20 @@ fn a_token_lives_as_long_as_the_configuration_says() {
 
 #[test]
 fn a_token_of_a_disabled_consumer_is_warned_of() {
-    let place = place();
-    place.run("consumer disable c").done();
-    let ended = place.run("token issue --consumer c --user alice");
+    let workspace = workspace();
+    workspace.run("consumer disable c").done();
+    let ended = workspace.run("token issue --consumer c --user alice");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     has(&ended.stderr, &["warning", "consumer enable"]);
 }
 
 #[test]
 fn token_list_filters_by_user_and_consumer() {
-    let place = place();
-    place.consumer("d");
-    place.user("bob");
+    let workspace = workspace();
+    workspace.consumer("d");
+    workspace.user("bob");
     for (consumer, user) in [("c", "alice"), ("c", "bob"), ("d", "bob")] {
-        place.token(consumer, user);
+        workspace.token(consumer, user);
     }
     for (list, count) in [
         ("token list", 3),
@@ -69,20 +69,20 @@ fn token_list_filters_by_user_and_consumer() {
         ("token list --consumer c", 2),
         ("token list --consumer d --user alice", 0),
     ] {
-        assert_eq!(place.json_lines(list).len(), count, "{list}");
+        assert_eq!(workspace.json_lines(list).len(), count, "{list}");
     }
 }
 
 #[test]
 fn all_tokens_of_a_user_a_consumer_or_both_are_revoked_together() {
-    let place = place();
-    place.consumer("d");
-    place.user("bob");
+    let workspace = workspace();
+    workspace.consumer("d");
+    workspace.user("bob");
     for (consumer, user) in [("c", "alice"), ("c", "bob"), ("d", "alice"), ("d", "bob")] {
-        place.token(consumer, user);
+        workspace.token(consumer, user);
     }
     let left = || {
-        let tokens = place.json_lines("token list").into_iter();
+        let tokens = workspace.json_lines("token list").into_iter();
         tokens.filter(|token| token["revoked_at"].is_null()).count()
     };
     for (options, still) in [
@@ -90,10 +90,10 @@ fn all_tokens_of_a_user_a_consumer_or_both_are_revoked_together() {
         ("--user bob", 2),
         ("--consumer c", 1),
     ] {
-        let revoked = place.json(&format!("token revoke {options}"));
+        let revoked = workspace.json(&format!("token revoke {options}"));
         assert_eq!((revoked, left()), (json!({ "revoked": 1 }), still));
     }
-    let again = place.run("token revoke --consumer c").done();
+    let again = workspace.run("token revoke --consumer c").done();
     assert_eq!(again.stdout, "revoked  0\n");
     for (arguments, code) in [
         ("token revoke", 2),
@@ -101,28 +101,30 @@ fn all_tokens_of_a_user_a_consumer_or_both_are_revoked_together() {
         ("token revoke --user nobody", 1),
         ("token revoke --consumer nobody", 1),
     ] {
-        place.run(arguments).failed(code);
+        workspace.run(arguments).failed(code);
     }
     assert_eq!(left(), 1);
 }
 
 #[test]
 fn unused_tokens_are_listed_and_revoked() {
-    let place = place();
-    place.token("c", "alice");
+    let workspace = workspace();
+    workspace.token("c", "alice");
     let old = r#"{"kind":"export","version":1}
         {"kind":"token","token":"old","token_secret":"s","consumer":"c","user":"id-alice","issued_at":"2020-01-01T00:00:00Z"}"#;
-    place.run_with("import -", old).done();
+    workspace.run_with("import -", old).done();
     let unused = || {
-        let tokens = place.json_lines("token list --unused-for 90d").into_iter();
+        let tokens = workspace
+            .json_lines("token list --unused-for 90d")
+            .into_iter();
         tokens.map(|token| (token["token"].clone(), token["revoked_at"].is_null()))
     };
     assert_eq!(Vec::from_iter(unused()), [(json!("old"), true)]);
-    let line = place.run("token revoke --unused-for 0s").failed(1);
+    let line = workspace.run("token revoke --unused-for 0s").failed(1);
     has(&line, &["less than 1s finds all tokens"]);
     let revoke = "token revoke --unused-for 90d";
     for (options, revoked) in [(" --user alice --consumer c", 1), ("", 0)] {
-        let told = place.json(&format!("{revoke}{options}"));
+        let told = workspace.json(&format!("{revoke}{options}"));
         assert_eq!(told, json!({ "revoked": revoked }), "{options}");
     }
     assert_eq!(Vec::from_iter(unused()), [(json!("old"), false)]);
@@ -130,23 +132,25 @@ fn unused_tokens_are_listed_and_revoked() {
 
 #[test]
 fn a_token_is_named_by_the_characters_that_the_log_shows() {
-    let place = place();
-    let token = place.token("c", "alice");
-    let shown = place.json(&format!("token show {token}"));
+    let workspace = workspace();
+    let token = workspace.token("c", "alice");
+    let shown = workspace.json(&format!("token show {token}"));
     assert_eq!(
         (&shown["token"], &shown["token_secret"]),
         (&json!(token), &Value::Null)
     );
     let short = &token[..8];
-    assert_eq!(place.json(&format!("token show {short}")), shown);
-    let line = place.run(&["token", "show", &token[..7]]).failed(1);
+    assert_eq!(workspace.json(&format!("token show {short}")), shown);
+    let line = workspace.run(&["token", "show", &token[..7]]).failed(1);
     assert!(line.contains("no such access token"), "{line}");
-    place.run(&["token", "revoke", &format!("{short}…")]).done();
-    assert!(place.json(&format!("token show {token}"))["revoked_at"].is_string());
+    workspace
+        .run(&["token", "revoke", &format!("{short}…")])
+        .done();
+    assert!(workspace.json(&format!("token show {token}"))["revoked_at"].is_string());
     let twins = r#"{"kind":"export","version":1}
         {"kind":"token","token":"same-beginning-1","token_secret":"s","consumer":"c","user":"id-alice"}
         {"kind":"token","token":"same-beginning-2","token_secret":"s","consumer":"c","user":"id-alice"}"#;
-    place.run_with("import -", twins).done();
-    let line = place.run("token revoke same-beg").failed(1);
+    workspace.run_with("import -", twins).done();
+    let line = workspace.run("token revoke same-beg").failed(1);
     assert!(line.contains("several access tokens"), "{line}");
 }

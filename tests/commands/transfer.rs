@@ -4,36 +4,38 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use serde_json::json;
 
-use crate::place::Place;
 use crate::text::has;
 use crate::text::rows;
+use crate::workspace::Workspace;
 
 /// A store with a record of every kind.
-fn full() -> Place {
-    let place = Place::new();
-    fs::write(place.path("odd"), b"\xff\0secret").unwrap();
-    place
+fn full() -> Workspace {
+    let workspace = Workspace::new();
+    fs::write(workspace.path("odd"), b"\xff\0secret").unwrap();
+    workspace
         .run("consumer add --name Odd --key odd --secret @odd")
         .done();
-    place.run("consumer rotate-secret odd --grace 1h").done();
+    workspace
+        .run("consumer rotate-secret odd --grace 1h")
+        .done();
     for key in ["shop", "gone"] {
-        place.consumer(key);
+        workspace.consumer(key);
     }
     for name in ["alice", "gone"] {
-        place.user(name);
+        workspace.user(name);
     }
-    place.token("shop", "alice");
-    place.token("shop", "gone");
-    place.token("gone", "alice");
-    let revoked = place.token("shop", "alice");
-    place.run(&format!("token revoke {revoked}")).done();
-    place.run("user remove gone").done();
-    place.run("consumer remove gone").done();
-    place
+    workspace.token("shop", "alice");
+    workspace.token("shop", "gone");
+    workspace.token("gone", "alice");
+    let revoked = workspace.token("shop", "alice");
+    workspace.run(&format!("token revoke {revoked}")).done();
+    workspace.run("user remove gone").done();
+    workspace.run("consumer remove gone").done();
+    workspace
 }
 
-fn export(place: &Place) -> String {
-    place.run("export -").done().stdout
+fn export(workspace: &Workspace) -> String {
+    workspace.run("export -").done().stdout
 }
 
 /// All lines but the first, which names the store.
@@ -43,28 +45,28 @@ fn records(export: &str) -> Vec<&str> {
 
 #[test]
 fn an_export_is_complete_and_only_its_owner_can_read_it() {
-    let place = full();
-    place.run("export file").done();
-    let path = place.path("file");
+    let workspace = full();
+    workspace.run("export file").done();
+    let path = workspace.path("file");
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let first = fs::read(&path).unwrap();
-    place.run("user disable alice").done();
-    let line = place.run("export file").failed(1);
+    workspace.run("user disable alice").done();
+    let line = workspace.run("export file").failed(1);
     has(&line, &["file: ", "--force"]);
     assert_eq!(fs::read(&path).unwrap(), first);
-    place.run("export file --force").done();
+    workspace.run("export file --force").done();
     assert_ne!(fs::read(&path).unwrap(), first);
     for (path, expected) in [
         ("none/file", "none/file: cannot be written"),
         ("/dev/null", "is not a file"),
         (".", "is not a file"),
     ] {
-        let line = place.run(&format!("export {path} --force")).failed(1);
+        let line = workspace.run(&format!("export {path} --force")).failed(1);
         assert!(line.contains(expected), "{line}");
     }
     // The store's own companions may or may not be there at any moment.
     let stays = |name: &String| name.starts_with(".countersign-export");
-    let files = place.files();
+    let files = workspace.files();
     assert!(
         !files.iter().any(stays),
         "no temporary file stays: {files:?}"
@@ -73,16 +75,16 @@ fn an_export_is_complete_and_only_its_owner_can_read_it() {
 
 #[test]
 fn an_export_of_an_encrypted_store_can_be_read_without_its_key() {
-    let place = full();
-    place.run("export file").done();
-    let sealed = Place::new();
+    let workspace = full();
+    workspace.run("export file").done();
+    let sealed = Workspace::new();
     sealed.at_file("store.key", [7; 32]);
     sealed.configure("store.encryption_key_file = 'store.key'");
-    let file = place.path("file");
+    let file = workspace.path("file");
     sealed
         .run(&format!("import {}", file.to_str().unwrap()))
         .done();
-    assert_eq!(records(&export(&sealed)), records(&export(&place)));
+    assert_eq!(records(&export(&sealed)), records(&export(&workspace)));
     sealed.configure("");
     let line = sealed.run("export -").failed(1);
     assert!(line.contains("is encrypted"), "{line}");
@@ -90,10 +92,10 @@ fn an_export_of_an_encrypted_store_can_be_read_without_its_key() {
 
 #[test]
 fn csv_is_imported_by_the_same_rules_as_json_lines() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     let import = |file: &str, text: &str, options: &[&str]| {
-        fs::write(place.path(file), text).unwrap();
-        place.run(&[&["import", file, "--json"], options].concat())
+        fs::write(workspace.path(file), text).unwrap();
+        workspace.run(&[&["import", file, "--json"], options].concat())
     };
     // A byte order mark, CRLF, a quoted line break, a comma in a cell, and a column that is not used.
     let apps = "\u{feff}consumer_key,title,consumer_secret,back,active,since,notes\r\n\
@@ -108,13 +110,13 @@ fn csv_is_imported_by_the_same_rules_as_json_lines() {
         ("shop", "Shop, the", json!(["https://a.test/", "oob"]), true),
         ("old", "Old", json!([]), false),
     ] {
-        let consumer = place.json(&format!("consumer show {key}"));
+        let consumer = workspace.json(&format!("consumer show {key}"));
         assert_eq!(consumer["name"], name);
         assert_eq!(consumer["callbacks"], callbacks);
         assert_eq!(consumer["enabled"], enabled);
         assert_eq!(consumer["created_at"], "2020-01-31T12:00:00Z");
     }
-    assert!(export(&place).contains(r#""secret":"s1""#));
+    assert!(export(&workspace).contains(r#""secret":"s1""#));
     let again = import("apps.csv", apps, &["--csv", "consumer", "--map", map])
         .done()
         .stdout;
@@ -125,7 +127,7 @@ fn csv_is_imported_by_the_same_rules_as_json_lines() {
     import("users.csv", users, &["--csv", "user"]).done();
     let tokens = "token,token_secret,consumer,user,permissions\nt1,ts,shop,7,read write\n";
     import("tokens.csv", tokens, &["--csv", "token"]).done();
-    let listed = place.json_lines("token list");
+    let listed = workspace.json_lines("token list");
     assert_eq!(listed[0]["permissions"], json!(["read", "write"]));
     // The header may look like another kind.
     let odd = "token,handle\nx1,carol\n";
@@ -135,8 +137,8 @@ fn csv_is_imported_by_the_same_rules_as_json_lines() {
         &["--csv", "user", "--map", "id=token,name=handle"],
     )
     .done();
-    assert_eq!(place.json_lines("user list").len(), 3);
-    let ended = place.run_with("import - --csv user", "id,name\n9,dave\n");
+    assert_eq!(workspace.json_lines("user list").len(), 3);
+    let ended = workspace.run_with("import - --csv user", "id,name\n9,dave\n");
     assert!(ended.done().stdout.contains("added"));
     // As MySQL and PostgreSQL write tables, and tokens that no user has.
     let tabs = "token\tts\tconsumer\tuser\tpermissions\nt2\tts\tshop\t\\N\t\\N\n";
@@ -155,26 +157,26 @@ fn csv_is_imported_by_the_same_rules_as_json_lines() {
     has(&told, &["tabs.csv:2: token \"t2\": names no user"]);
     let options = [&options[..], &["--token-user", "9"]].concat();
     import("tabs.csv", tabs, &options).done();
-    let listed = place.json_lines("token list --user dave");
+    let listed = workspace.json_lines("token list --user dave");
     assert_eq!(listed[0]["permissions"], json!([]));
 }
 
 #[test]
 fn a_token_that_has_expired_stays_expired_whatever_the_unit_of_its_time() {
-    let place = Place::new();
-    fs::write(place.path("users.csv"), "id,name\n7,alice\n").unwrap();
-    place.run("import users.csv --csv user").done();
-    place.consumer("shop");
+    let workspace = Workspace::new();
+    fs::write(workspace.path("users.csv"), "id,name\n7,alice\n").unwrap();
+    workspace.run("import users.csv --csv user").done();
+    workspace.consumer("shop");
     let import = |time: &str| {
         let row = format!("token,token_secret,consumer,user,expires_at\nt,ts,shop,7,{time}\n");
-        fs::write(place.path("tokens.csv"), row).unwrap();
-        place.run("import tokens.csv --csv token")
+        fs::write(workspace.path("tokens.csv"), row).unwrap();
+        workspace.run("import tokens.csv --csv token")
     };
     let told = import("1600000000000").failed(1);
     let expected = "tokens.csv:2: token \"t\": expires_at: 1600000000000 looks like milliseconds since 1970; write seconds, 1600000000; nothing was imported";
     has(&told, &[expected]);
     import("20200913122640").done();
-    let exported = export(&place);
+    let exported = export(&workspace);
     assert!(
         exported.contains(r#""expires_at":"2020-09-13T12:26:40Z""#),
         "{exported}"
@@ -183,9 +185,9 @@ fn a_token_that_has_expired_stays_expired_whatever_the_unit_of_its_time() {
 
 #[test]
 fn wrong_csv_is_named_with_its_line_and_nothing_is_imported() {
-    let place = Place::new();
-    place.consumer("there");
-    let before = export(&place);
+    let workspace = Workspace::new();
+    workspace.consumer("there");
+    let before = export(&workspace);
     let good = "good,Good,s";
     for (rows, options, expected) in [
         (
@@ -231,19 +233,23 @@ fn wrong_csv_is_named_with_its_line_and_nothing_is_imported() {
             "2: consumer \"good\": created_at: \"Good\" is not a time",
         ),
     ] {
-        fs::write(place.path("f.csv"), format!("key,name,secret\n{rows}\n")).unwrap();
-        let line = place
+        fs::write(
+            workspace.path("f.csv"),
+            format!("key,name,secret\n{rows}\n"),
+        )
+        .unwrap();
+        let line = workspace
             .run(&[&["import", "f.csv", "--csv", "consumer"], options].concat())
             .failed(1);
         has(&line, &[&format!("f.csv:{expected}")]);
         assert!(line.contains("nothing was imported"), "{line}");
-        assert_eq!(export(&place), before);
+        assert_eq!(export(&workspace), before);
     }
-    fs::write(place.path("f.csv"), b"key,name,secret\na,\xff,s\n").unwrap();
-    let import = || place.run("import f.csv --csv consumer").failed(1);
+    fs::write(workspace.path("f.csv"), b"key,name,secret\na,\xff,s\n").unwrap();
+    let import = || workspace.run("import f.csv --csv consumer").failed(1);
     let line = import();
     assert!(line.contains("f.csv:2: is not UTF-8"), "{line}");
-    fs::write(place.path("f.csv"), "key,key,name,secret\na,b,c,d\n").unwrap();
+    fs::write(workspace.path("f.csv"), "key,key,name,secret\na,b,c,d\n").unwrap();
     let line = import();
     assert!(
         line.contains("f.csv:1: there are two columns \"key\""),
@@ -258,7 +264,7 @@ fn wrong_csv_is_named_with_its_line_and_nothing_is_imported() {
         &["import", "f", "--csv", "user", "--map", "key="],
         &["import", "f", "--csv", "session"],
     ] {
-        assert_eq!(place.run(usage).code, Some(2), "{usage:?}");
+        assert_eq!(workspace.run(usage).code, Some(2), "{usage:?}");
     }
 }
 
@@ -266,11 +272,11 @@ fn wrong_csv_is_named_with_its_line_and_nothing_is_imported() {
 fn an_import_takes_all_or_nothing() {
     const HEAD: &str = r#"{"kind":"export","version":1}"#;
     const GOOD: &str = r#"{"kind":"user","id":"u","name":"good"}"#;
-    let place = Place::new();
-    place.consumer("shop");
-    place.user("alice");
-    place.run("user disable alice").done();
-    let before = export(&place);
+    let workspace = Workspace::new();
+    workspace.consumer("shop");
+    workspace.user("alice");
+    workspace.run("user disable alice").done();
+    let before = export(&workspace);
     for [line, expected] in rows(
         r#"
         nonsense                                                                            | bad:3: is not a JSON object
@@ -282,25 +288,25 @@ fn an_import_takes_all_or_nothing() {
         {"kind":"token","token":"t","token_secret":"s","consumer":"shop","user":"id-alice"} | bad:3: token "t" is active although its user is disabled
     "#,
     ) {
-        fs::write(place.path("bad"), format!("{HEAD}\n{GOOD}\n{line}\n")).unwrap();
-        let told = place.run("import bad").failed(1);
+        fs::write(workspace.path("bad"), format!("{HEAD}\n{GOOD}\n{line}\n")).unwrap();
+        let told = workspace.run("import bad").failed(1);
         assert!(
             told.starts_with(&format!("countersign: {expected}")),
             "{told}"
         );
         assert!(told.ends_with("; nothing was imported"), "{told}");
-        assert_eq!(export(&place), before, "{line}");
+        assert_eq!(export(&workspace), before, "{line}");
     }
-    let told = place.run("import nowhere").failed(1);
+    let told = workspace.run("import nowhere").failed(1);
     has(&told, &["nowhere: cannot be read: No such file"]);
     let cut = before.lines().take(2).collect::<Vec<_>>().join("\n");
-    let told = place.run_with("import -", cut).failed(1);
+    let told = workspace.run_with("import -", cut).failed(1);
     has(&told, &["standard input:2: ", "cut off"]);
 }
 
 #[test]
 fn all_problems_of_an_import_are_reported_each_with_its_line() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     let file = r#"{"kind":"export","version":1}
         {"kind":"consumer","key":"broken","secret":"","name":"Shop"}
         {"kind":"token","token":"t","token_secret":"s","consumer":"broken","user":"u"}
@@ -308,7 +314,7 @@ fn all_problems_of_an_import_are_reported_each_with_its_line() {
         nonsense
         {"kind":"user","id":"u","name":"alice"}
         {"kind":"user","id":"v","name":"Alice"}"#;
-    let ended = place.run_with("import -", file);
+    let ended = workspace.run_with("import -", file);
     assert_eq!((ended.code, &*ended.stdout), (Some(1), ""));
     let lines: Vec<&str> = ended.stderr.lines().collect();
     for (line, expected) in lines.iter().zip([
@@ -325,66 +331,72 @@ fn all_problems_of_an_import_are_reported_each_with_its_line() {
     }
     assert_eq!(lines.len(), 5, "{lines:#?}");
     let many = "\nx".repeat(150);
-    let ended = place.run_with("import -", format!("{}{many}", &file[..30]));
+    let ended = workspace.run_with("import -", format!("{}{many}", &file[..30]));
     assert_eq!(ended.stderr.lines().count(), 101);
     assert!(
         ended
             .stderr
             .ends_with("there are 50 problems more; nothing was imported\n")
     );
-    assert!(!place.path("countersign.db").exists(), "no store was made");
+    assert!(
+        !workspace.path("countersign.db").exists(),
+        "no store was made"
+    );
 }
 
 #[test]
 fn a_dry_run_of_an_import_changes_nothing() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     let user = "id,name\n7,alice\n";
     let import = ["import", "-", "--csv", "user", "--json", "--dry-run"];
     let counts =
         json!({"added": 1, "unchanged": 0, "revoked": 0, "not_restored": 0, "dry_run": true});
     let dry_run = || {
-        let ended = place.run_with(&import, user).done();
+        let ended = workspace.run_with(&import, user).done();
         serde_json::from_str::<serde_json::Value>(&ended.stdout).unwrap()
     };
     assert_eq!(dry_run(), counts);
-    assert!(!place.path("countersign.db").exists(), "no store was made");
-    place.consumer("shop");
+    assert!(
+        !workspace.path("countersign.db").exists(),
+        "no store was made"
+    );
+    workspace.consumer("shop");
     assert_eq!(dry_run(), counts);
-    assert_eq!(place.json_lines("user list").len(), 0);
-    place.run_with(&import[..5], user).done();
-    let told = place.run_with(&import, "id,name\n8,Alice\n").failed(1);
+    assert_eq!(workspace.json_lines("user list").len(), 0);
+    workspace.run_with(&import[..5], user).done();
+    let told = workspace.run_with(&import, "id,name\n8,Alice\n").failed(1);
     has(&told, &["2: user \"8\" has the name of another user"]);
 }
 
 #[test]
 fn keys_of_an_existing_system_are_imported_with_all_their_facts() {
-    let place = Place::with("[[permission]]\nname = 'read'");
+    let workspace = Workspace::with("[[permission]]\nname = 'read'");
     let file = r#"
         {"kind":"export","version":1}
         {"kind":"token","token":"a/b+c==","token_secret":"ts","consumer":"shop","user":"4711","permissions":["reed"]}
         {"kind":"consumer","key":"shop","secret":"s","name":"Shop","callbacks":["http://a.test/"]}
         {"kind":"user","id":"4711","name":"alice"}
     "#;
-    let ended = place.run_with("import -", file);
+    let ended = workspace.run_with("import -", file);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let warnings: Vec<&str> = ended.warnings().collect();
     assert_eq!(warnings.len(), 2, "{ended:?}");
     assert!(
         warnings[0].contains("permission reed") && warnings[1].contains("http on another host")
     );
-    assert_eq!(place.json("consumer show shop")["enabled"], true);
-    assert_eq!(place.json_lines("user list")[0]["id"], "4711");
-    let tokens = place.json_lines("token list");
+    assert_eq!(workspace.json("consumer show shop")["enabled"], true);
+    assert_eq!(workspace.json_lines("user list")[0]["id"], "4711");
+    let tokens = workspace.json_lines("token list");
     assert_eq!(
         (tokens.len(), tokens[0]["token"].as_str()),
         (1, Some("a/b+c=="))
     );
     // The password comes later.
-    place
+    workspace
         .run_with("user passwd alice --password-stdin", "x")
         .done();
     // By then the user differs from the file.
-    let line = place.run_with("import -", file).failed(1);
+    let line = workspace.run_with("import -", file).failed(1);
     has(
         &line,
         &[r#"standard input:5: user "4711" is in the store with other content"#],

@@ -4,27 +4,27 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::place::{Place, finish};
 use crate::text::has;
+use crate::workspace::{Workspace, finish};
 
 #[test]
 fn user_add_sets_each_option() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     let add = ["user", "add", "bob", "--json", "--password-stdin"];
-    let ended = place.run_with(&add, "password\n").done();
+    let ended = workspace.run_with(&add, "password\n").done();
     let added: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert!(added["id"].as_str().unwrap().len() >= 20, "{added}");
     assert_eq!(
         (&added["name"], &added["display_name"], &added["enabled"]),
         (&"bob".into(), &Value::Null, &true.into())
     );
-    assert_eq!(place.json_lines("user list"), [added]);
+    assert_eq!(workspace.json_lines("user list"), [added]);
 }
 
 #[test]
 fn a_password_has_1_to_1024_bytes() {
-    let place = Place::new();
-    let add = |password: &str| place.run_with("user add bob --password-stdin", password);
+    let workspace = Workspace::new();
+    let add = |password: &str| workspace.run_with("user add bob --password-stdin", password);
     for password in ["", "\n", &"x".repeat(1025), &"x".repeat(5000)] {
         let line = add(password).failed(1);
         assert!(line.contains("1 to 1024 bytes"), "{line}");
@@ -34,43 +34,43 @@ fn a_password_has_1_to_1024_bytes() {
 
 #[test]
 fn a_taken_user_name_is_reported_before_a_password_is_asked_for() {
-    let place = Place::new();
-    place.user("alice");
+    let workspace = Workspace::new();
+    workspace.user("alice");
     // There is no terminal, so asking for the password would be another failure.
-    let line = in_no_terminal(&place, "user add alice").failed(1);
+    let line = in_no_terminal(&workspace, "user add alice").failed(1);
     assert!(line.contains("there is a user \"alice\""), "{line}");
-    let line = in_no_terminal(&place, "user add bob").failed(1);
+    let line = in_no_terminal(&workspace, "user add bob").failed(1);
     assert!(line.contains("--password-stdin"), "{line}");
-    let line = in_no_terminal(&place, "user passwd nobody").failed(1);
+    let line = in_no_terminal(&workspace, "user passwd nobody").failed(1);
     assert!(line.contains("there is no user \"nobody\""), "{line}");
 }
 
-fn in_no_terminal(place: &Place, arguments: &str) -> crate::place::Ended {
+fn in_no_terminal(workspace: &Workspace, arguments: &str) -> crate::workspace::Ended {
     let mut command = Command::new("setsid");
     let program = env!("CARGO_BIN_EXE_countersign");
     command
         .args(["--wait", program])
         .args(arguments.split(' '))
-        .current_dir(place.path(""));
+        .current_dir(workspace.path(""));
     finish(command, b"")
 }
 
 /// Runs the program on a terminal of its own, which is sent these lines.
-fn on_a_terminal(place: &Place, arguments: &str, typed: &str) -> crate::place::Ended {
+fn on_a_terminal(workspace: &Workspace, arguments: &str, typed: &str) -> crate::workspace::Ended {
     let mut command = Command::new("script");
     let program = env!("CARGO_BIN_EXE_countersign");
     command
         .args(["--quiet", "--return", "--echo", "never", "--command"])
         .arg(format!("{program} {arguments}"))
         .arg("/dev/null")
-        .current_dir(place.path(""));
+        .current_dir(workspace.path(""));
     finish(command, typed.as_bytes())
 }
 
 #[test]
 fn a_password_is_asked_for_twice_on_the_terminal() {
-    let place = Place::new();
-    let ended = on_a_terminal(&place, "user add alice", "s3cret pass\ns3cret pass\n");
+    let workspace = Workspace::new();
+    let ended = on_a_terminal(&workspace, "user add alice", "s3cret pass\ns3cret pass\n");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(!ended.stdout.contains("s3cret"), "no echo: {ended:?}");
     assert_eq!(
@@ -78,25 +78,25 @@ fn a_password_is_asked_for_twice_on_the_terminal() {
         2,
         "two questions: {ended:?}"
     );
-    let hash = |place: &Place| {
-        let exported = place.run("export -").done().stdout;
+    let hash = |workspace: &Workspace| {
+        let exported = workspace.run("export -").done().stdout;
         let user: Value = serde_json::from_str(exported.lines().nth(1).unwrap()).unwrap();
         user["password_hash"].as_str().unwrap().to_owned()
     };
-    let before = hash(&place);
+    let before = hash(&workspace);
     assert!(is_of(&before, "s3cret pass"));
-    let ended = on_a_terminal(&place, "user passwd alice", "one\nother\n");
+    let ended = on_a_terminal(&workspace, "user passwd alice", "one\nother\n");
     assert_eq!(ended.code, Some(1), "{ended:?}");
     has(&ended.stdout, &["the two passwords differ"]);
-    assert_eq!(hash(&place), before, "nothing is changed");
-    let ended = on_a_terminal(&place, "user passwd alice", "other\nother\n");
+    assert_eq!(hash(&workspace), before, "nothing is changed");
+    let ended = on_a_terminal(&workspace, "user passwd alice", "other\nother\n");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(is_of(&hash(&place), "other"));
+    assert!(is_of(&hash(&workspace), "other"));
 }
 
 #[test]
 fn a_weak_password_is_accepted_and_warned_of_on_a_terminal() {
-    let place = Place::new();
+    let workspace = Workspace::new();
     for (name, password, weakness) in [
         ("alice", "other", Some("is shorter than 8 characters")),
         (
@@ -108,7 +108,7 @@ fn a_weak_password_is_accepted_and_warned_of_on_a_terminal() {
         ("dave", "s3cret pass", None),
     ] {
         let typed = format!("{password}\n{password}\n");
-        let ended = on_a_terminal(&place, &format!("user add {name}"), &typed);
+        let ended = on_a_terminal(&workspace, &format!("user add {name}"), &typed);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let warning = ended.stdout.lines().find(|line| line.contains("warning"));
         let expected = weakness.map(|weakness| {
@@ -117,55 +117,55 @@ fn a_weak_password_is_accepted_and_warned_of_on_a_terminal() {
         assert_eq!(warning, expected.as_deref());
         // A program would not read it: `done` sees that standard error is empty.
         let passwd = ["user", "passwd", name, "--password-stdin"];
-        place.run_with(&passwd, password).done();
+        workspace.run_with(&passwd, password).done();
     }
-    assert_eq!(place.json_lines("user list").len(), 4);
+    assert_eq!(workspace.json_lines("user list").len(), 4);
 }
 
 #[test]
 fn a_user_is_named_by_name_or_id() {
-    let place = Place::new();
-    place.user("alice");
-    let shown = place.json("user show alice");
+    let workspace = Workspace::new();
+    workspace.user("alice");
+    let shown = workspace.json("user show alice");
     assert_eq!(
         (&shown["id"], &shown["name"]),
         (&"id-alice".into(), &"alice".into())
     );
-    assert_eq!(place.json("user show id-alice"), shown);
-    assert_eq!(place.json("user disable id-alice")["enabled"], false);
-    place
+    assert_eq!(workspace.json("user show id-alice"), shown);
+    assert_eq!(workspace.json("user disable id-alice")["enabled"], false);
+    workspace
         .run_with("user passwd id-alice --password-stdin", "other")
         .done();
     // The name of one user, and the id of another one.
-    place.user("id-alice");
-    let line = place.run("user remove id-alice").failed(1);
+    workspace.user("id-alice");
+    let line = workspace.run("user remove id-alice").failed(1);
     has(&line, &["name of one user and the id of another"]);
-    assert_eq!(place.json("user show alice")["id"], "id-alice");
-    assert_eq!(place.json_lines("user list").len(), 2);
+    assert_eq!(workspace.json("user show alice")["id"], "id-alice");
+    assert_eq!(workspace.json_lines("user list").len(), 2);
 }
 
 #[test]
 fn user_commands_change_names_and_list_and_end_sessions() {
-    let place = Place::new();
-    place.user("ada");
-    let id = &place.json("user show ada")["id"];
+    let workspace = Workspace::new();
+    workspace.user("ada");
+    let id = &workspace.json("user show ada")["id"];
     for (options, name, display_name) in [
         ("--display-name Countess", "ada", json!("Countess")),
         ("--name lovelace --no-display-name", "lovelace", json!(null)),
     ] {
         let user = format!("user update {} {options}", id.as_str().unwrap());
-        let updated = place.json(&user);
+        let updated = workspace.json(&user);
         let expected = (&json!(name), &display_name, id);
         assert_eq!(
             (&updated["name"], &updated["display_name"], &updated["id"]),
             expected
         );
     }
-    place.run("user update lovelace").failed(2);
-    assert_eq!(place.json_lines("user sessions lovelace").len(), 0);
-    place.run("user end-sessions lovelace").done();
-    place.run("user disable lovelace").done();
-    let listed = |filter: &str| place.json_lines(&format!("user list {filter}")).len();
+    workspace.run("user update lovelace").failed(2);
+    assert_eq!(workspace.json_lines("user sessions lovelace").len(), 0);
+    workspace.run("user end-sessions lovelace").done();
+    workspace.run("user disable lovelace").done();
+    let listed = |filter: &str| workspace.json_lines(&format!("user list {filter}")).len();
     for (filter, count) in [
         ("--enabled true", 0),
         ("--enabled false", 1),
@@ -178,16 +178,16 @@ fn user_commands_change_names_and_list_and_end_sessions() {
 
 #[test]
 fn removing_a_user_is_confirmed_on_a_terminal() {
-    let place = Place::new();
-    place.consumer("c");
-    place.user("alice");
+    let workspace = Workspace::new();
+    workspace.consumer("c");
+    workspace.user("alice");
     for (arguments, typed, code) in [
         ("user remove alice", "n\n", 1),
         ("consumer remove c", "\n", 1),
         ("consumer remove c", "y\n", 0),
         ("user remove alice --yes", "", 0),
     ] {
-        let ended = on_a_terminal(&place, arguments, typed);
+        let ended = on_a_terminal(&workspace, arguments, typed);
         assert_eq!(ended.code, Some(code), "{ended:?}");
         assert_eq!(
             ended.stdout.contains("nothing is removed"),
@@ -195,8 +195,8 @@ fn removing_a_user_is_confirmed_on_a_terminal() {
             "{ended:?}"
         );
     }
-    assert_eq!(place.json_lines("user list").len(), 0);
-    assert_eq!(place.json_lines("consumer list").len(), 0);
+    assert_eq!(workspace.json_lines("user list").len(), 0);
+    assert_eq!(workspace.json_lines("consumer list").len(), 0);
 }
 
 fn is_of(hash: &str, password: &str) -> bool {

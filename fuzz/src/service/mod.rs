@@ -22,7 +22,7 @@ use countersign::{operator::admin::readiness::Readiness, run::{app::{live, servi
         connection,
         handler::Handler,
         buffered::{API_FORMS, FormMemory, PAGE_FORMS, Shares},
-        seats::Seat,
+        connection_table::ConnectionEntry,
     }, stream::Stream, watched::WatchedStream}, telemetry::{
         conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics, previous_secrets::PreviousSecrets, rejections::Rejections,
     }};
@@ -385,7 +385,7 @@ impl Line {
         let (ours, theirs) = tokio::io::duplex(room);
         let (wire, handler) = (WatchedStream::new(Stream::Memory(theirs)), Rc::clone(handler));
         let served = spawn_local(async move {
-            connection::serve(wire, peer, handler, &Rc::new(Seat::default())).await;
+            connection::serve(wire, peer, handler, &Rc::new(ConnectionEntry::default())).await;
         });
         let (read, write) = tokio::io::split(ours);
         let reader = Rc::new(Reader::default());

@@ -29,7 +29,7 @@ pub fn session_hash() -> [u8; 32] {
 
 /// The place of the credentials.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum ParameterLocation {
     Header,
     Query,
     Body,
@@ -59,7 +59,7 @@ pub enum Bearer {
 struct Kind {
     method: &'static str,
     path: &'static str,
-    place: Place,
+    place: ParameterLocation,
     body: Body,
     chunked: bool,
     token: Option<&'static str>,
@@ -74,7 +74,7 @@ struct Kind {
 const GET: Kind = Kind {
     method: "GET",
     path: "/members/7",
-    place: Place::Header,
+    place: ParameterLocation::Header,
     body: Body::Nothing,
     chunked: false,
     token: Some(TOKEN),
@@ -131,12 +131,12 @@ pub fn passes_described(kind: usize) -> bool {
 
 const KINDS: [Kind; COUNT] = [
     GET,
-    Kind { place: Place::Query, ..GET },
+    Kind { place: ParameterLocation::Query, ..GET },
     FORM,
-    Kind { place: Place::Body, ..FORM },
+    Kind { place: ParameterLocation::Body, ..FORM },
     UPLOAD,
     Kind { chunked: true, ..UPLOAD },
-    Kind { chunked: true, place: Place::Body, ..FORM },
+    Kind { chunked: true, place: ParameterLocation::Body, ..FORM },
     Kind { method: "PUT", body: Body::Hashed, ..UPLOAD },
     Kind { path: "/app", token: None, bearer: Bearer::Application, ..GET },
     Kind { path: "/ws", fields: WEBSOCKET, ..GET },
@@ -149,7 +149,7 @@ const KINDS: [Kind; COUNT] = [
     Kind { http10: true, ..GET },
     Kind { http10: true, fields: &[("Connection", "keep-alive")], ..GET },
     Kind { fields: SPOOFED, ..GET },
-    Kind { fields: SPOOFED, place: Place::Body, ..FORM },
+    Kind { fields: SPOOFED, place: ParameterLocation::Body, ..FORM },
     Kind { path: "/unlisted", bearer: Bearer::Nobody, ..GET },
     Kind { chunked: true, body: Body::Hashed, ..UPLOAD },
     Kind { method: "DELETE", path: "/members/7", ..GET },
@@ -235,7 +235,7 @@ pub fn make(kind: usize, nonce: &str, number: usize) -> (Signed, Message) {
     };
     let mut fields = Vec::new();
     match kind.place {
-        Place::Header => {
+        ParameterLocation::Header => {
             let each: Vec<String> = oauth
                 .iter()
                 .map(|(name, value)| {
@@ -245,8 +245,8 @@ pub fn make(kind: usize, nonce: &str, number: usize) -> (Signed, Message) {
                 .collect();
             fields.push(("Authorization".to_owned(), format!("OAuth {}", each.join(", "))));
         }
-        Place::Query => query.extend(oauth),
-        Place::Body => form.extend(oauth),
+        ParameterLocation::Query => query.extend(oauth),
+        ParameterLocation::Body => form.extend(oauth),
     }
     match kind.body {
         Body::Nothing => {}

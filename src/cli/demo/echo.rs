@@ -10,7 +10,7 @@ use crate::{
     telemetry::metrics::Verdict,
     wire::server::{
         buffered::Shares,
-        caller::Limits,
+        caller_stream::Limits,
         handler::Handler,
         request::RequestBody,
         response::{Gone, ResponseBody},

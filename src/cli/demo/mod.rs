@@ -112,7 +112,7 @@ fn serve(listener: TcpListener, handler: impl Handler) {
         is_passed: false,
         proxy_protocol: false,
         bounds: Arc::new(Bounds::new(1000, None)),
-        seats: Rc::default(),
+        connections: Rc::default(),
         tls: None,
     };
     let forever = std::future::pending();

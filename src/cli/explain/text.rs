@@ -17,12 +17,12 @@ pub(super) fn written(explanation: &Explanation) -> String {
         } else {
             mask.value(parameter.name, parameter.value)
         };
-        let place = parameter.place.to_string();
-        format!("{place:<22}{} = {value}", readable(parameter.name))
+        let location = parameter.location.to_string();
+        format!("{location:<22}{} = {value}", readable(parameter.name))
     });
     let realm = explanation.parameters.realm().map(|realm| {
-        let (place, value) = ("not signed", mask.value(b"realm", realm));
-        format!("{place:<22}realm = {value}")
+        let (location, value) = ("not signed", mask.value(b"realm", realm));
+        format!("{location:<22}realm = {value}")
     });
     let normalized = explanation.parameters.normalized(Selection::Rfc5849);
     let normalized = mask.normalized(&normalized);
@@ -59,7 +59,7 @@ fn signature(examined: &Examined, mask: &Mask, signed: Option<String>) -> String
     let expected = examined.expected.as_ref();
     let expected = expected.map_or(
         "only the consumer's private key can make it".into(),
-        |made| mask.expected(examined.method, made),
+        |computed| mask.expected(examined.method, computed),
     );
     let mut text =
         section("Key", [key_shape(examined)]) + &section("Expected signature", [expected]);

@@ -4,7 +4,7 @@ use clap::Parser;
 use super::*;
 use crate::{
     base::secret::Secret,
-    oauth::{DeviationSet, Placement, RequestUri, Selection, is_form_content_type, verify},
+    oauth::{DeviationSet, LocationRule, RequestUri, Selection, is_form_content_type, verify},
     operator::explain::KnownSecrets,
 };
 
@@ -114,7 +114,7 @@ fn verifies(
         parameters.read_body(body.as_bytes()).unwrap();
     }
     let credentials = parameters
-        .protocol(MethodSet::ALL, Placement::OnePlace)
+        .protocol(MethodSet::ALL, LocationRule::OneLocation)
         .unwrap()
         .demand(&[])
         .unwrap();

@@ -5,7 +5,7 @@ use http::{
 };
 
 use crate::{
-    base::fields::all,
+    base::http_fields::all,
     oauth::Authority,
     request::parse::{
         ParseRejection,

@@ -23,7 +23,7 @@ use crate::{
         origin::Scheme,
         server::{
             buffered::API_FORMS,
-            caller::{Caller, Limits},
+            caller_stream::{CallerStream, Limits},
             handler::Handler,
             request::RequestBody,
             response::{Gone, ResponseBody},
@@ -69,7 +69,7 @@ async fn decide(
     live: &Live,
     parts: &Parts,
     described: &Described,
-    caller: &Caller,
+    caller: &CallerStream,
     record: &mut RequestRecord,
 ) -> Result<(Permit, HeaderMap), Failure> {
     if description::head_bytes(parts) > live.limits.head_bytes {
@@ -130,13 +130,13 @@ async fn decide(
 }
 
 /// The response to nginx, for which every status but 2xx, 401 and 403 is an error.
-fn for_nginx(mut own: OwnResponse) -> OwnResponse {
-    let status = own.status.to_string();
-    own.status = match own.status {
+fn for_nginx(mut response: OwnResponse) -> OwnResponse {
+    let status = response.status.to_string();
+    response.status = match response.status {
         303 | 400 | 401 => 401,
         _ => 403,
     };
-    own.field("X-Countersign-Status", status)
+    response.field("X-Countersign-Status", status)
 }
 
 impl Handler for ForwardAuthHandler {
@@ -217,13 +217,13 @@ impl Handler for ForwardAuthHandler {
                 let is_nginx = way == Some(Way::Nginx);
                 let format = is_nginx.then_some(Format::Challenge);
                 let headers = &parts.headers;
-                let mut own = worker.respond_to_failure(failure, headers, format, &mut record);
+                let mut response = worker.respond_to_failure(failure, headers, format, &mut record);
                 // The connection is that of the proxy in front, for many callers.
-                own.fields.retain(|(name, _)| *name != "Connection");
+                response.fields.retain(|(name, _)| *name != "Connection");
                 if is_nginx {
-                    own = for_nginx(own);
+                    response = for_nginx(response);
                 }
-                own.into_response(&asked)
+                response.into_response(&asked)
             }
         };
         Ok(record.respond(response))

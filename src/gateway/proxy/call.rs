@@ -16,7 +16,7 @@ use super::{
 use crate::{
     base::cold,
     gateway::authorize::{DecidedCall, Subject},
-    oauth::{Deviation, Place, Placement},
+    oauth::{Deviation, LocationRule, ParameterLocation},
     provider::respond::Failure,
     request::{
         forward::{
@@ -49,7 +49,7 @@ use crate::{
     telemetry::traces::Trace,
     wire::server::{
         buffered::{API_FORMS, BufferedBody},
-        caller::Caller,
+        caller_stream::CallerStream,
         rejection::BodyRejection,
         request::RequestBody,
         response::ResponseBody,
@@ -77,7 +77,7 @@ pub struct IncomingCall<'a> {
     /// The names of its fields.
     pub names: &'a FieldNames,
     /// The connection that it came by.
-    pub caller: &'a Caller,
+    pub caller: &'a CallerStream,
     /// Its body.
     pub body: CallBody<'a>,
     /// Its parameters, where they were needed to find that it is for the API.
@@ -134,7 +134,7 @@ pub async fn decide(
     let judged = JudgedCall {
         operations: &authorizer.operations,
         found: &found,
-        caller: head.received.caller,
+        caller: head.received.facts,
     };
     let caller = incoming.caller;
     let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
@@ -283,8 +283,10 @@ async fn read_body(
         let form = body.read_whole().await?;
         collected.hold_form(form, &body.caller().limits())?;
     // Malformed parameters are rejected without the body.
-    } else if collected.needs_body(authorizer.verify.signature.methods, Placement::OnePlace)
-        == Ok(true)
+    } else if collected.needs_body(
+        authorizer.verify.signature.methods,
+        LocationRule::OneLocation,
+    ) == Ok(true)
     {
         collected.held = Some(body.read_whole().await?);
     }
@@ -326,7 +328,10 @@ fn target_of(
 ) -> Result<PathAndQuery, ForwardFault> {
     let (sent, query) = (&head.parts.uri, head.target.query);
     let is_changed = rewriting.drops_repeats
-        || rewriting.strips_credentials && collected.parameters.has_oauth_name_in(Place::Query);
+        || rewriting.strips_credentials
+            && collected
+                .parameters
+                .has_oauth_name_in(ParameterLocation::Query);
     let form = collected.held.as_deref().filter(|_| collected.form);
     let stripped = query
         .filter(|_| is_changed)
@@ -345,7 +350,10 @@ fn target_of(
 /// The body that the API gets, without what `rewriting` takes out of a form.
 fn body_of(collected: Collected, body: RequestBody, rewriting: Rewriting) -> UpstreamBody {
     let is_changed = rewriting.drops_repeats
-        || rewriting.strips_credentials && collected.parameters.has_oauth_name_in(Place::Body);
+        || rewriting.strips_credentials
+            && collected
+                .parameters
+                .has_oauth_name_in(ParameterLocation::Body);
     match collected.held {
         Some(mut held) => {
             if is_changed
@@ -366,7 +374,7 @@ impl Worker {
     pub(super) async fn forward(
         &self,
         current: &Current,
-        caller: &Rc<Caller>,
+        caller: &Rc<CallerStream>,
         parts: &mut Parts,
         call: &mut request::UpstreamCall,
         url: &PublicUrl,
@@ -419,7 +427,7 @@ async fn switch(
     handshake: Option<Handshake>,
     lease: Lease,
     response: &response::Parts,
-    caller: &Caller,
+    caller: &CallerStream,
     params: &ForwardParams,
     in_flight: Option<InFlight>,
 ) -> Result<(), ForwardFault> {

@@ -12,7 +12,7 @@ use crate::{
         parse::origin::Origins,
         route::{self},
     },
-    wire::server::caller::Limits,
+    wire::server::caller_stream::Limits,
 };
 
 /// The configuration of requests, which a reload replaces as a whole.

@@ -23,7 +23,7 @@ use http_body::Body as _;
 use tokio::sync::watch;
 
 use crate::{
-    base::{cold, fields::SEC_FETCH_MODE, peer::Peer, random},
+    base::{cold, http_fields::SEC_FETCH_MODE, peer::Peer, random},
     provider::respond::{self, Failure, Format, OwnResponse, frame::Frame},
     request::{
         forward::{ForwardRejection, pool::Pool, request},
@@ -46,7 +46,7 @@ use crate::{
         traces::Traces,
     },
     wire::server::{
-        caller::{Caller, Limits},
+        caller_stream::{CallerStream, Limits},
         handler::Handler,
         request::RequestBody,
         response::{Gone, ResponseBody},
@@ -174,13 +174,16 @@ impl Worker {
     ) -> Result<T, Failure> {
         let _undecided = Undecided::begin(&self.undecided);
         // Made when it is first polled: most decisions never wait.
-        let mut left = pin!(async {
+        let mut handed_over = pin!(async {
             let mut phase = self.shared.phase.clone();
             // An error means that the process is gone.
             let _ = phase.wait_for(|phase| *phase >= Phase::HandedOver).await;
         });
         poll_fn(|context| match decision.as_mut().poll(context) {
-            Poll::Pending => left.as_mut().poll(context).map(|()| Err(Failure::Ending)),
+            Poll::Pending => handed_over
+                .as_mut()
+                .poll(context)
+                .map(|()| Err(Failure::Ending)),
             decided => decided,
         })
         .await
@@ -235,7 +238,9 @@ impl Worker {
                 let token = Route::Token(None);
                 return cold::boxed(self.respond_itself(live, token, &head, body, record)).await;
             }
-            own => return cold::boxed(self.respond_itself(live, own, &head, body, record)).await,
+            other => {
+                return cold::boxed(self.respond_itself(live, other, &head, body, record)).await;
+            }
         };
         let (url, present) = (call.url, names.present);
         let mut call = {
@@ -245,7 +250,7 @@ impl Worker {
             self.deciding(admitting).await?
         };
         // Kept because the failure response is negotiated with them; the other fields move to the API.
-        let kept = [header::ACCEPT, header::ACCEPT_LANGUAGE].map(|name| {
+        let negotiated = [header::ACCEPT, header::ACCEPT_LANGUAGE].map(|name| {
             let value = present.may_have(&name).then(|| parts.headers.get(&name));
             Some((value??.clone(), name))
         });
@@ -253,8 +258,8 @@ impl Worker {
             .forward(current, &caller, parts, &mut call, url, record)
             .await;
         if forwarded.is_err() {
-            let kept = kept.into_iter().flatten();
-            parts.headers = kept.map(|(value, name)| (name, value)).collect();
+            let negotiated = negotiated.into_iter().flatten();
+            parts.headers = negotiated.map(|(value, name)| (name, value)).collect();
         }
         forwarded
     }
@@ -276,7 +281,7 @@ impl Worker {
             let responding = pin!(token(live, None, head, (body, is_enforced), record));
             self.deciding(responding).await?
         };
-        Ok(responded.map(|own| own_response(own, &head.parts.method, record)))
+        Ok(responded.map(|response| own_response(response, &head.parts.method, record)))
     }
 
     /// Responds to a request that does not go to the API.
@@ -305,8 +310,8 @@ impl Worker {
                     let responding = pin!(token(live, named, head, (&mut body, true), record));
                     self.deciding(responding).await?
                 };
-                let own = responded.map_err(|_| route::RouteRejection::ModeNotOnce)?;
-                Ok(own_response(own, &parts.method, record))
+                let response = responded.map_err(|_| route::RouteRejection::ModeNotOnce)?;
+                Ok(own_response(response, &parts.method, record))
             }
             Route::JwkSet => {
                 record.operation = Served::Page;
@@ -353,10 +358,10 @@ impl Worker {
         };
         let current = self.current();
         let frame = Frame::new(&current.live.theme, target, language);
-        let own = respond::failure(&failure, frame, format, request_id);
-        (record.verdict, record.status) = (own.verdict, own.status);
+        let response = respond::failure(&failure, frame, format, request_id);
+        (record.verdict, record.status) = (response.verdict, response.status);
         record.failure = Some(Box::new(failure));
-        own
+        response
     }
 
     /// Begins the record of a request that came from `peer`, which may be a trusted proxy.
@@ -371,8 +376,8 @@ impl Worker {
         is_trusted: bool,
     ) -> (Box<RequestRecord>, Result<(), Failure>) {
         let (in_flight, count) = InFlight::begin(&self.shared);
-        let kept = is_trusted.then(|| request_id::acceptable(&parts.headers));
-        let request_id = RequestId::new(&self.request_ids, kept.flatten());
+        let forwarded_id = is_trusted.then(|| request_id::acceptable(&parts.headers));
+        let request_id = RequestId::new(&self.request_ids, forwarded_id.flatten());
         let mut record = RequestRecord::begin(self, current, parts, peer, request_id, in_flight);
         if self.shared.traces.is_some() {
             record.trace = Some(Traces::begin(&parts.headers, is_trusted));
@@ -416,7 +421,7 @@ pub fn routed<'l, 'r>(
     live: &'l Live,
     parts: &'r Parts,
     body_bytes: u64,
-    caller: &Caller,
+    caller: &CallerStream,
     record: &mut RequestRecord,
     receive: impl FnOnce(
         &parse::target::RequestTarget<'r>,
@@ -427,8 +432,8 @@ pub fn routed<'l, 'r>(
         return Err(ForwardRejection::LoopDetected.into());
     }
     let head = Head::read(parts, receive)?;
-    caller.count_as(head.received.address);
-    record.address = head.received.address;
+    caller.count_as(head.received.nearest_address);
+    record.address = head.received.nearest_address;
     let target = route::route(&live.route, &live.origins, &head)?;
     Ok((names, head, target))
 }
@@ -459,8 +464,8 @@ const ASTERISK: parse::target::RequestTarget<'static> = parse::target::RequestTa
 
 /// Responds to OPTIONS for this process itself. It tells nothing of the API or its operations, so it needs no credentials.
 fn options(method: &Method, record: &mut RequestRecord) -> Response<ResponseBody> {
-    let own = OwnResponse::empty(204, Verdict::Page).field("Allow", head::KNOWN_METHODS);
-    own_response(own, method, record)
+    let response = OwnResponse::empty(204, Verdict::Page).field("Allow", head::KNOWN_METHODS);
+    own_response(response, method, record)
 }
 
 /// The public keys with which others verify our signatures, if anything is signed here.
@@ -486,16 +491,16 @@ async fn page(
 
 /// A response of this program as HTTP, and in the record.
 fn own_response(
-    mut own: OwnResponse,
+    mut response: OwnResponse,
     method: &Method,
     record: &mut RequestRecord,
 ) -> Response<ResponseBody> {
-    (record.verdict, record.status) = (own.verdict, own.status);
-    if own.status >= 400 {
+    (record.verdict, record.status) = (response.verdict, response.status);
+    if response.status >= 400 {
         let id = record.request_id.as_str().to_owned();
-        own.fields.push((X_REQUEST_ID.as_str(), id));
+        response.fields.push((X_REQUEST_ID.as_str(), id));
     }
-    own.into_response(method)
+    response.into_response(method)
 }
 
 impl Handler for Worker {

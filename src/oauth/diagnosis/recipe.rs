@@ -19,7 +19,7 @@ use crate::{
         origin::Scheme,
         percent,
         rsa::RsaHash,
-        shape::Place,
+        shape::ParameterLocation,
         signature,
         signing_key::SigningKey,
     },
@@ -28,8 +28,8 @@ use crate::{
 /// A parameter, decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pair {
-    /// Its place in the request.
-    pub place: Place,
+    /// Its location in the request.
+    pub location: ParameterLocation,
     /// Its name.
     pub name: Vec<u8>,
     /// Its value.
@@ -37,9 +37,13 @@ pub struct Pair {
 }
 
 impl Pair {
-    pub(super) fn new(place: Place, name: &[u8], value: &[u8]) -> Self {
+    pub(super) fn new(location: ParameterLocation, name: &[u8], value: &[u8]) -> Self {
         let (name, value) = (name.to_vec(), value.to_vec());
-        Self { place, name, value }
+        Self {
+            location,
+            name,
+            value,
+        }
     }
 }
 
@@ -224,12 +228,12 @@ impl<'a> Recipe<'a> {
     pub(super) fn leads_to_sent(&self) -> bool {
         // A mistake that matches is the right signature of another request, so timing must not show how much was right.
         self.readings.iter().any(|reading| {
-            let made = match reading.rsa {
+            let computed = match reading.rsa {
                 Some(hash) if Family::Rsa(hash) != self.signature_method.family() => None,
                 Some(hash) => Some(hash.digest(self.base_string())),
                 None => self.signature(),
             };
-            made.is_some_and(|made| signature::equal(&made, &reading.bytes))
+            computed.is_some_and(|computed| signature::equal(&computed, &reading.bytes))
         })
     }
 
@@ -340,12 +344,12 @@ impl<'a> Recipe<'a> {
         self.with_pairs(|pairs| pairs.iter_mut().for_each(change))
     }
 
-    pub(super) fn keep(&self, kept: impl FnMut(&Pair) -> bool) -> Vec<Self> {
-        self.with_pairs(|pairs| pairs.retain(kept))
+    pub(super) fn keep(&self, is_wanted: impl FnMut(&Pair) -> bool) -> Vec<Self> {
+        self.with_pairs(|pairs| pairs.retain(is_wanted))
     }
 
     pub(super) fn add(&self, name: &[u8], value: &[u8]) -> Vec<Self> {
-        self.with_pairs(|pairs| pairs.push(Pair::new(Place::Body, name, value)))
+        self.with_pairs(|pairs| pairs.push(Pair::new(ParameterLocation::Body, name, value)))
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::oauth::{
     method::SignatureMethod, name::OAUTH_PREFIX, origin::Scheme, parameters::fields, percent,
-    shape::Place,
+    shape::ParameterLocation,
 };
 
 /// Defines the table from one row a mistake.
@@ -87,9 +87,9 @@ table! {
         => |r| r.with_secrets(r.attempt.previous_secret.iter().map(|previous| [Some(previous.expose()), None]));
     // The signed parameters.
     "query_unsigned": "sign the parameters of the query together with the oauth_ parameters"
-        => |r| r.keep(|pair| is_oauth(pair) || pair.place != Place::Query);
+        => |r| r.keep(|pair| is_oauth(pair) || pair.location != ParameterLocation::Query);
     "body_unsigned": "sign the parameters of a form-encoded body together with the oauth_ parameters"
-        => |r| r.keep(|pair| is_oauth(pair) || pair.place != Place::Body);
+        => |r| r.keep(|pair| is_oauth(pair) || pair.location != ParameterLocation::Body);
     "only_oauth_signed": "sign the parameters of query and form-encoded body together with the oauth_ parameters"
         => |r| r.keep(is_oauth);
     "oauth_unsigned": "sign the oauth_ parameters too, all but oauth_signature"
@@ -165,8 +165,8 @@ table! {
     "signed_twice": "sign each parameter as often as it is sent; those of query or body, or the oauth_ ones, were signed twice"
         => |r| {
             let kinds: [fn(&&Pair) -> bool; 3] = [|pair| !is_oauth(pair), |pair| is_oauth(pair), |_| true];
-            let again = kinds.map(|kind| r.pairs.iter().filter(kind).cloned());
-            again.into_iter().flat_map(|again| r.with_pairs(|pairs| pairs.extend(again))).collect()
+            let repeated = kinds.map(|kind| r.pairs.iter().filter(kind).cloned());
+            repeated.into_iter().flat_map(|repeated| r.with_pairs(|pairs| pairs.extend(repeated))).collect()
         };
     // tradegecko/woocommerce_api#55
     "indexes_changed": "sign the names of repeated parameters as they are sent: a[] and a[0] are different names"
@@ -209,8 +209,8 @@ table! {
     // The order of the parameters.
     "unsorted": "sort the parameters by name, then by value, after encoding them"
         => |r| {
-            use Place::{Body, Header, Query};
-            let places = [
+            use ParameterLocation::{Body, Header, Query};
+            let locations = [
                 [Header, Query, Body],
                 [Header, Body, Query],
                 [Query, Header, Body],
@@ -220,13 +220,13 @@ table! {
             ];
             // Mastercard/oauth1-signer-nodejs#3: the parts are sorted, and not the whole. [oauth_, others]
             let sorted = [[false, false], [true, true], [true, false], [false, true]];
-            let orders = places.into_iter().flat_map(|places| sorted.map(|sorted| (places, sorted)));
-            let oauth = r.pairs.iter().find(|pair| is_oauth(pair)).map(|pair| pair.place);
-            let mut ways = r.each(orders, |r, (places, sorted)| {
+            let orders = locations.into_iter().flat_map(|locations| sorted.map(|sorted| (locations, sorted)));
+            let oauth = r.pairs.iter().find(|pair| is_oauth(pair)).map(|pair| pair.location);
+            let mut ways = r.each(orders, |r, (locations, sorted)| {
                 Rc::make_mut(&mut r.pairs).sort_by_cached_key(|pair| {
-                    let is_sorted = sorted[usize::from(Some(pair.place) != oauth)];
+                    let is_sorted = sorted[usize::from(Some(pair.location) != oauth)];
                     let encoded = is_sorted.then(|| [&pair.name, &pair.value].map(|text| encoded(text)));
-                    (places.iter().position(|place| *place == pair.place), encoded)
+                    (locations.iter().position(|location| *location == pair.location), encoded)
                 });
                 r.order = |_, _| Default::default();
             });
@@ -266,7 +266,7 @@ table! {
         };
     "plus_sent_bare": "send '+' as %2B in a query or form: a bare '+' is a space there"
         => |r| r.each_pair(|pair| {
-            let written = [&mut pair.name, &mut pair.value].into_iter().filter(|_| pair.place != Place::Header);
+            let written = [&mut pair.name, &mut pair.value].into_iter().filter(|_| pair.location != ParameterLocation::Header);
             written.flatten().filter(|byte| **byte == b' ').for_each(|byte| *byte = b'+');
         });
     "encoded_twice": "decode what the query or body has before encoding it for the base string, and encode it once"
@@ -279,9 +279,9 @@ table! {
                 pair.value = encoded(&pair.value);
             }),
             r.with_pairs(|pairs| {
-                pairs.retain(|pair| pair.place != Place::Query);
+                pairs.retain(|pair| pair.location != ParameterLocation::Query);
                 let raw = split_form(&r.attempt.query).filter(|(name, _)| *name != b"oauth_signature");
-                pairs.extend(raw.map(|(name, value)| Pair::new(Place::Query, name, value)));
+                pairs.extend(raw.map(|(name, value)| Pair::new(ParameterLocation::Query, name, value)));
             }),
             // WP-API/OAuth1#92: a callback that has a query of its own.
             r.each(0..r.pairs.len(), |r, at| {
@@ -315,8 +315,8 @@ table! {
     // restsharp/RestSharp#1945, carlos-emr/carlos#3007
     "utf_8_twice": "encode text as UTF-8 once: its UTF-8 was taken for ISO 8859-1 and encoded again"
         => |r| {
-            let again = |text: &[u8]| text.iter().copied().map(char::from).collect::<String>().into_bytes();
-            r.coded(Coding { bytes: again, ..Coding::RIGHT }, [["", ""]])
+            let twice_encoded = |text: &[u8]| text.iter().copied().map(char::from).collect::<String>().into_bytes();
+            r.coded(Coding { bytes: twice_encoded, ..Coding::RIGHT }, [["", ""]])
         };
     "not_utf_8": "encode text as UTF-8 before percent-encoding it"
         => |r| {
@@ -381,7 +381,7 @@ table! {
     "query_in_uri": "leave the query out of the URI; its parameters go to the other parameters"
         => |r| {
             let query = [b"?", &*r.attempt.query].concat();
-            let unsigned = r.keep(|pair| is_oauth(pair) || pair.place != Place::Query);
+            let unsigned = r.keep(|pair| is_oauth(pair) || pair.location != ParameterLocation::Query);
             let bases = [r].into_iter().chain(&unsigned);
             bases.flat_map(|r| r.one(|r| r.uri_query.clone_from(&query))).collect()
         };
@@ -402,9 +402,9 @@ table! {
     // bytespider/jsOAuth#22, owncloud/ocis#10237
     "path_encoded_again": "sign the path as it is sent; its characters were percent-encoded for the signature alone"
         => |r| {
-            let again = |text: &[u8]| text.split(|&byte| byte == b'/').map(encoded).collect::<Vec<_>>().join(&b'/');
-            let once = percent::decode(&r.path).into_iter().map(|plain| again(&plain));
-            r.paths(once.chain([again(&r.path)]).filter(|path| *path != r.path))
+            let encoded_again = |text: &[u8]| text.split(|&byte| byte == b'/').map(encoded).collect::<Vec<_>>().join(&b'/');
+            let once = percent::decode(&r.path).into_iter().map(|plain| encoded_again(&plain));
+            r.paths(once.chain([encoded_again(&r.path)]).filter(|path| *path != r.path))
         };
     "path_lowered": "sign the path in the case in which it is sent: only scheme and host are written in lower case"
         => |r| r.one(|r| r.path.make_ascii_lowercase());
@@ -533,12 +533,12 @@ fn with_escapes(path: &[u8], write: WriteEscape) -> Vec<u8> {
 
 /// The request at another origin: with the path as it is, and with the prefix of that URL in place of ours.
 fn with_urls<'a>(r: &Recipe<'a>, internal: bool) -> Vec<Recipe<'a>> {
-    let own = below(&r.path, &r.attempt.prefix).unwrap_or(&r.path);
+    let below_prefix = below(&r.path, &r.attempt.prefix).unwrap_or(&r.path);
     let urls = r.attempt.other_urls.iter();
     let urls = urls.filter(|url| url.internal == internal).take(MAX_URLS);
     let all = urls.flat_map(|url| {
-        let prefixed = [url.prefix.as_bytes(), own].concat();
-        let mut paths = vec![r.path.clone(), own.to_vec(), prefixed];
+        let prefixed = [url.prefix.as_bytes(), below_prefix].concat();
+        let mut paths = vec![r.path.clone(), below_prefix.to_vec(), prefixed];
         paths.dedup();
         paths.into_iter().map(move |path| (url, path))
     });
@@ -560,7 +560,8 @@ fn split_form(raw: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 
 fn pairs_of_form(body: &[u8]) -> impl Iterator<Item = Pair> {
     let plain = |text| percent::decode_form(text).unwrap_or(Cow::Borrowed(text));
-    split_form(body).map(move |(name, value)| Pair::new(Place::Body, &plain(name), &plain(value)))
+    split_form(body)
+        .map(move |(name, value)| Pair::new(ParameterLocation::Body, &plain(name), &plain(value)))
 }
 
 /// The members of a JSON object, each as its text.
@@ -570,7 +571,7 @@ fn members_of_json(body: &[u8]) -> impl Iterator<Item = Pair> {
         let value = value
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned);
-        Pair::new(Place::Body, name.as_bytes(), value.as_bytes())
+        Pair::new(ParameterLocation::Body, name.as_bytes(), value.as_bytes())
     })
 }
 
@@ -594,7 +595,7 @@ fn parts_of_multipart(body: &[u8]) -> impl Iterator<Item = Pair> {
         let (_, name) = head.split_once("; name=\"")?;
         let (name, _) = name.split_once('"')?;
         let is_file = head.contains("filename");
-        (!is_file).then(|| Pair::new(Place::Body, name.as_bytes(), text))
+        (!is_file).then(|| Pair::new(ParameterLocation::Body, name.as_bytes(), text))
     })
 }
 

@@ -5,16 +5,13 @@ use std::collections::HashMap;
 use super::{Entry, Parameters};
 use crate::oauth::{
     name::{OAUTH_PREFIX, ParameterNames, ProtocolParameter},
-    shape::{Placement, ShapeError},
+    shape::{LocationRule, ShapeError},
 };
 
 impl Parameters {
-    /// Checks that everything was read, that no `oauth_` name occurs twice, that all of them are in the `placement`, that none
+    /// Checks that everything was read, that no `oauth_` name occurs twice, that all of them are in the `rule`, that none
     /// but `oauth_token` is empty, and that no other name can be read as one of them.
-    pub(in crate::oauth) fn check_oauth_names(
-        &self,
-        placement: Placement,
-    ) -> Result<(), ShapeError> {
+    pub(in crate::oauth) fn check_oauth_names(&self, rule: LocationRule) -> Result<(), ShapeError> {
         if let Some(error) = &self.malformed {
             return Err(error.clone());
         }
@@ -23,15 +20,15 @@ impl Parameters {
             let is_last = |parameter| self.found[parameter as usize] == Some(at);
             !entry.oauth || entry.parameter.is_some_and(is_last) && !is_empty(entry)
         });
-        match is_usual && self.oauth_places.count_ones() < 2 && !self.has_look_alike {
+        match is_usual && self.oauth_locations.count_ones() < 2 && !self.has_look_alike {
             true => Ok(()),
-            false => self.check_each_name(placement),
+            false => self.check_each_name(rule),
         }
     }
 
     #[cold]
-    fn check_each_name(&self, placement: Placement) -> Result<(), ShapeError> {
-        let is_free = |entry: &Entry| placement.frees(entry.parameter);
+    fn check_each_name(&self, rule: LocationRule) -> Result<(), ShapeError> {
+        let is_free = |entry: &Entry| rule.frees(entry.parameter);
         // §3.1: each parameter "MUST NOT appear more than once per request".
         let mut known = HashMap::new();
         self.reject("given more than once", |entry| {
@@ -43,10 +40,10 @@ impl Parameters {
             .entries
             .iter()
             .filter(|entry| entry.oauth && !is_free(entry));
-        let preferred = bound.map(|entry| entry.place).min();
+        let preferred = bound.map(|entry| entry.location).min();
         self.reject(
             "not in one place with the other oauth_ parameters",
-            |entry| !is_free(entry) && Some(entry.place) != preferred,
+            |entry| !is_free(entry) && Some(entry.location) != preferred,
         )?;
         self.reject("empty", is_empty)?;
         self.reject_look_alikes()

@@ -4,7 +4,7 @@ use super::{ENCODED_EQUALS, Entry, Parameters, Rank, check::is_look_alike, prefi
 use crate::oauth::{
     name::{OAUTH_PREFIX, ProtocolParameter},
     percent,
-    shape::{Place, ShapeError},
+    shape::{ParameterLocation, ShapeError},
 };
 
 const SCHEME: &[u8] = b"OAuth";
@@ -75,7 +75,7 @@ impl Parameters {
     /// what is kept then.
     pub fn read_header(&mut self, field_value: &[u8]) -> Result<(), ShapeError> {
         let read = self.header(field_value);
-        self.finish(Place::Header, read)
+        self.finish(ParameterLocation::Header, read)
     }
 
     /// Reads the query of a request URI as it was sent, without its `?`.
@@ -84,8 +84,8 @@ impl Parameters {
     ///
     /// [`ShapeError::Malformed`] for a `%` without two hexadecimal digits; [`Parameters`] says what is kept then.
     pub fn read_query(&mut self, raw: &[u8]) -> Result<(), ShapeError> {
-        let read = self.form(raw, Place::Query);
-        self.finish(Place::Query, read)
+        let read = self.form(raw, ParameterLocation::Query);
+        self.finish(ParameterLocation::Query, read)
     }
 
     /// Reads an `application/x-www-form-urlencoded` body as it was sent.
@@ -94,14 +94,18 @@ impl Parameters {
     ///
     /// As [`Parameters::read_query`].
     pub fn read_body(&mut self, raw: &[u8]) -> Result<(), ShapeError> {
-        let read = self.form(raw, Place::Body);
-        self.finish(Place::Body, read)
+        let read = self.form(raw, ParameterLocation::Body);
+        self.finish(ParameterLocation::Body, read)
     }
 
-    fn finish(&mut self, place: Place, read: Result<(), &'static str>) -> Result<(), ShapeError> {
+    fn finish(
+        &mut self,
+        location: ParameterLocation,
+        read: Result<(), &'static str>,
+    ) -> Result<(), ShapeError> {
         self.sort();
         read.map_err(|reason| {
-            let error = ShapeError::Malformed { place, reason };
+            let error = ShapeError::Malformed { location, reason };
             self.malformed.get_or_insert_with(|| error.clone());
             error
         })
@@ -132,7 +136,7 @@ impl Parameters {
                     start,
                     value_start: start,
                     end: start,
-                    place: Place::Header,
+                    location: ParameterLocation::Header,
                     is_plain: true,
                     oauth: true,
                     parameter: Some(parameter),
@@ -144,7 +148,7 @@ impl Parameters {
                 if !matches!(rest.first(), None | Some(b'=')) {
                     return Err(INVALID_NAME);
                 }
-                let opened = self.open(name, false, Place::Header)?;
+                let opened = self.open(name, false, ParameterLocation::Header)?;
                 let rest = rest
                     .strip_prefix(b"=\"")
                     .ok_or("a parameter value is not in double quotes")?;
@@ -188,20 +192,20 @@ impl Parameters {
     /// Reads `name=value` pairs between `&`; a pair without `=` has an empty value, and an empty pair is left out.
     ///
     /// A broken escape does not end the reading: what follows may still show that the request is a signed one.
-    fn form(&mut self, raw: &[u8], place: Place) -> Result<(), &'static str> {
+    fn form(&mut self, raw: &[u8], location: ParameterLocation) -> Result<(), &'static str> {
         self.text.reserve(raw.len());
         let mut rest = raw;
         let mut outcome = Ok(());
         while !rest.is_empty() {
-            let (name, behind) = Part::until(rest, |byte| matches!(byte, b'=' | b'&'));
-            let (value, behind) = match behind.strip_prefix(b"=") {
-                Some(behind) => Part::until(behind, |byte| byte == b'&'),
-                None => (Part::default(), behind),
+            let (name, remainder) = Part::until(rest, |byte| matches!(byte, b'=' | b'&'));
+            let (value, remainder) = match remainder.strip_prefix(b"=") {
+                Some(remainder) => Part::until(remainder, |byte| byte == b'&'),
+                None => (Part::default(), remainder),
             };
-            if behind.len() < rest.len() {
-                outcome = outcome.and(self.form_pair(name, value, place));
+            if remainder.len() < rest.len() {
+                outcome = outcome.and(self.form_pair(name, value, location));
             }
-            rest = behind.strip_prefix(b"&").unwrap_or(behind);
+            rest = remainder.strip_prefix(b"&").unwrap_or(remainder);
         }
         outcome
     }
@@ -210,16 +214,21 @@ impl Parameters {
         &mut self,
         name: Part<'_>,
         value: Part<'_>,
-        place: Place,
+        location: ParameterLocation,
     ) -> Result<(), &'static str> {
-        let opened = self.open(name, true, place)?;
+        let opened = self.open(name, true, location)?;
         self.note(&opened);
         self.close(opened, value, true)
     }
 
     /// Adds a name to the text; in a form `+` is a space. Its entry is open until [`Parameters::close`] adds a value.
     #[inline(always)]
-    fn open(&mut self, name: Part<'_>, form: bool, place: Place) -> Result<Entry, &'static str> {
+    fn open(
+        &mut self,
+        name: Part<'_>,
+        form: bool,
+        location: ParameterLocation,
+    ) -> Result<Entry, &'static str> {
         let start = self.text.len();
         self.decode(name, form, start)?;
         let suffix = self.text[start..].strip_prefix(OAUTH_PREFIX);
@@ -228,7 +237,7 @@ impl Parameters {
             start,
             value_start: start,
             end: start,
-            place,
+            location,
             is_plain: name.is_plain,
             oauth: suffix.is_some(),
             parameter: suffix.and_then(ProtocolParameter::from_suffix),
@@ -239,7 +248,7 @@ impl Parameters {
     #[inline(always)]
     fn note(&mut self, opened: &Entry) {
         if opened.oauth {
-            self.oauth_places |= opened.place.bit();
+            self.oauth_locations |= opened.location.bit();
         }
         if let Some(parameter) = opened.parameter {
             self.found[parameter as usize] = Some(self.entries.len());

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use proptest::prelude::*;
 
 use super::*;
-use crate::oauth::{method::MethodSet, percent, shape::Placement};
+use crate::oauth::{method::MethodSet, percent, shape::LocationRule};
 
 const REPEATED: &str = "given more than once";
 const SCATTERED: &str = "not in one place with the other oauth_ parameters";
@@ -185,19 +185,26 @@ fn a_broken_pair_is_told_and_does_not_hide_the_others() {
         // Reading on does not clear the error.
         read.read_body(b"a=1").unwrap();
         assert_eq!(
-            read.protocol(MethodSet::ALL, Placement::OnePlace)
+            read.protocol(MethodSet::ALL, LocationRule::OneLocation)
                 .unwrap_err(),
             error,
             "{raw}"
         );
         read.clear();
-        assert!(read.protocol(MethodSet::ALL, Placement::OnePlace).is_ok());
+        assert!(
+            read.protocol(MethodSet::ALL, LocationRule::OneLocation)
+                .is_ok()
+        );
     }
 }
 
 #[test]
 fn rejects_repeated_names() {
-    let checked = |raw: &str| query(raw).unwrap().check_oauth_names(Placement::OnePlace);
+    let checked = |raw: &str| {
+        query(raw)
+            .unwrap()
+            .check_oauth_names(LocationRule::OneLocation)
+    };
     for raw in [
         "oauth_nonce=1&oauth_nonce=1",
         "oauth_nonce=1&oauth_nonce=2",
@@ -222,7 +229,7 @@ fn rejects_a_broken_value_sent_twice_as_malformed() {
     let mut read = Parameters::new();
     assert!(read.read_query(b"oauth_nonce=%&oauth_nonce=1").is_err());
     assert!(matches!(
-        read.check_oauth_names(Placement::OnePlace),
+        read.check_oauth_names(LocationRule::OneLocation),
         Err(ShapeError::Malformed { .. })
     ));
 }
@@ -232,14 +239,14 @@ fn rejects_names_outside_the_one_place() {
     let mut read = header("OAuth oauth_token=\"t\"").unwrap();
     read.read_query(b"oauth_nonce=n&a=1&oauth_other=1").unwrap();
     assert_eq!(
-        names(read.check_oauth_names(Placement::OnePlace), SCATTERED),
+        names(read.check_oauth_names(LocationRule::OneLocation), SCATTERED),
         "oauth_nonce&oauth_other"
     );
 
     let mut read = query("oauth_token=t").unwrap();
     read.read_body(b"oauth_nonce=n").unwrap();
     assert_eq!(
-        names(read.check_oauth_names(Placement::OnePlace), SCATTERED),
+        names(read.check_oauth_names(LocationRule::OneLocation), SCATTERED),
         "oauth_token"
     );
 
@@ -247,19 +254,23 @@ fn rejects_names_outside_the_one_place() {
     let mut read = header("OAuth oauth_token=\"t\"").unwrap();
     read.read_query(b"oauth_token=t").unwrap();
     assert_eq!(
-        names(read.check_oauth_names(Placement::OnePlace), REPEATED),
+        names(read.check_oauth_names(LocationRule::OneLocation), REPEATED),
         "oauth_token"
     );
 
     let mut read = header("OAuth oauth_token=\"t\"").unwrap();
     read.read_query(b"a=1").unwrap();
     read.read_body(b"a=1").unwrap();
-    assert_eq!(read.check_oauth_names(Placement::OnePlace), Ok(()));
+    assert_eq!(read.check_oauth_names(LocationRule::OneLocation), Ok(()));
 }
 
 #[test]
 fn rejects_empty_values_but_for_the_token() {
-    let checked = |raw: &str| query(raw).unwrap().check_oauth_names(Placement::OnePlace);
+    let checked = |raw: &str| {
+        query(raw)
+            .unwrap()
+            .check_oauth_names(LocationRule::OneLocation)
+    };
     assert_eq!(checked("oauth_token=&a="), Ok(()));
     assert_eq!(
         names(checked("oauth_nonce=&oauth_token"), EMPTY),
@@ -282,9 +293,9 @@ fn clear_forgets_everything() {
     assert_eq!(read.realm(), None);
     assert!(!read.has_protocol_parameter());
     assert_eq!(read.normalized(Selection::Rfc5849), b"");
-    assert_eq!(read.check_oauth_names(Placement::OnePlace), Ok(()));
+    assert_eq!(read.check_oauth_names(LocationRule::OneLocation), Ok(()));
     read.read_query(b"oauth_token=1").unwrap();
-    assert_eq!(read.check_oauth_names(Placement::OnePlace), Ok(()));
+    assert_eq!(read.check_oauth_names(LocationRule::OneLocation), Ok(()));
 }
 
 #[test]
@@ -527,7 +538,7 @@ fn rejects_names_that_php_reads_as_names_of_protocol_parameters() {
     let checked = |raw: &str| {
         let read = query(raw).unwrap();
         names(
-            read.check_oauth_names(Placement::FlowApart),
+            read.check_oauth_names(LocationRule::FlowApart),
             "the API could read it as a name that begins with oauth_",
         )
     };
@@ -553,6 +564,10 @@ fn rejects_names_that_php_reads_as_names_of_protocol_parameters() {
         "=x",
     ] {
         let read = query(raw).unwrap();
-        assert_eq!(read.check_oauth_names(Placement::OnePlace), Ok(()), "{raw}");
+        assert_eq!(
+            read.check_oauth_names(LocationRule::OneLocation),
+            Ok(()),
+            "{raw}"
+        );
     }
 }

@@ -21,14 +21,17 @@ fn read(header: &str) -> Parameters {
 
 fn shape(header: &str) -> Result<(), ShapeError> {
     read(header)
-        .protocol(ALL_BUT_PLAINTEXT.into_iter().collect(), Placement::OnePlace)
+        .protocol(
+            ALL_BUT_PLAINTEXT.into_iter().collect(),
+            LocationRule::OneLocation,
+        )
         .map(|_| ())
 }
 
 fn missing(header: &str, also: &[ProtocolParameter]) -> String {
     let parameters = read(header);
     match parameters
-        .protocol(MethodSet::ALL, Placement::OnePlace)
+        .protocol(MethodSet::ALL, LocationRule::OneLocation)
         .unwrap()
         .demand(also)
     {
@@ -45,7 +48,7 @@ const COMPLETE: &str = "oauth_consumer_key=\"k%20\", oauth_token=\"t\", oauth_si
 fn a_complete_request_gives_its_credentials_decoded() {
     let parameters = read(COMPLETE);
     let credentials = parameters
-        .protocol(MethodSet::ALL, Placement::OnePlace)
+        .protocol(MethodSet::ALL, LocationRule::OneLocation)
         .unwrap()
         .demand(&[])
         .unwrap();
@@ -74,7 +77,7 @@ fn plaintext_needs_neither_timestamp_nor_nonce() {
     let parameters = read(plaintext);
     assert!(
         parameters
-            .protocol(MethodSet::ALL, Placement::OnePlace)
+            .protocol(MethodSet::ALL, LocationRule::OneLocation)
             .unwrap()
             .demand(&[])
             .unwrap()
@@ -88,7 +91,7 @@ fn plaintext_needs_neither_timestamp_nor_nonce() {
     let stamped = read(&COMPLETE.replace("hmac_sha1", "PLAINTEXT"));
     assert!(
         stamped
-            .protocol(MethodSet::ALL, Placement::OnePlace)
+            .protocol(MethodSet::ALL, LocationRule::OneLocation)
             .unwrap()
             .demand(&[])
             .unwrap()
@@ -111,7 +114,7 @@ fn only_methods_of_the_set_are_taken() {
     }
     assert!(
         read(COMPLETE)
-            .protocol(MethodSet::EMPTY, Placement::OnePlace)
+            .protocol(MethodSet::EMPTY, LocationRule::OneLocation)
             .is_err()
     );
 }
@@ -121,7 +124,7 @@ fn debug_prints_neither_signature_nor_verifier() {
     let parameters =
         read(&format!("{COMPLETE}, oauth_verifier=\"hunter2\"").replace("s%3D", "hunter3"));
     let protocol = parameters
-        .protocol(MethodSet::ALL, Placement::OnePlace)
+        .protocol(MethodSet::ALL, LocationRule::OneLocation)
         .unwrap();
     let printed = format!("{protocol:?} {:?}", protocol.demand(&[]).unwrap());
     assert!(!printed.contains("hunter"), "{printed}");

@@ -18,8 +18,8 @@ use self::{
 use super::{Admin, Backend, admin_actor, tokens::TokenKind};
 use crate::{
     base::{
-        fields::{all, list},
         hexadecimal::hexadecimal,
+        http_fields::{all, list},
     },
     oauth::percent,
     operator::manage::Actor,

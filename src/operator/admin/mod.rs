@@ -26,7 +26,7 @@ use self::{
     tokens::{AdminTokenGuard, TokenKind, Tokens},
 };
 use crate::{
-    base::{clock::Clock, fields::single},
+    base::{clock::Clock, http_fields::single},
     gateway::proxy::{Phase, Shared, jwk_set},
     oauth::Authority,
     operator::{
@@ -45,7 +45,7 @@ use crate::{
     wire::{
         origin::{is_localhost, without_brackets},
         server::{
-            caller::Limits,
+            caller_stream::Limits,
             handler::Handler,
             request::RequestBody,
             response::{Gone, ResponseBody},

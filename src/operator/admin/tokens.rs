@@ -15,7 +15,7 @@ use http::{HeaderMap, header};
 use thiserror::Error;
 
 use crate::{
-    base::{clock::Clock, fields::single, peer::network, secret::Secret},
+    base::{clock::Clock, http_fields::single, peer::network, secret::Secret},
     provider::login::{Throttle, throttle::Throttled},
     request::policy::rate::Rate,
 };

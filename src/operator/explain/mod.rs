@@ -16,7 +16,7 @@ pub use self::{
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::{
-        BaseString, Deviation, DeviationSet, MethodSet, Parameters, Pinned, Placement, Protocol,
+        BaseString, Deviation, DeviationSet, LocationRule, MethodSet, Parameters, Pinned, Protocol,
         ProtocolParameter, RsaPublicKey, Scheme, Selection, ShapeError, SignatureMethod,
         SigningKey,
         diagnosis::{self, Diagnosis, WrongSignature, diagnose_thoroughly},
@@ -128,7 +128,7 @@ impl<'r, 'a> Reading<'r, 'a> {
     pub fn asked(&self) -> Option<Asked<'_>> {
         let protocol = self
             .parameters
-            .protocol(MethodSet::ALL, Placement::FlowApart)
+            .protocol(MethodSet::ALL, LocationRule::FlowApart)
             .ok()?;
         protocol.signature_method?;
         Some(Asked {
@@ -153,8 +153,8 @@ impl<'r, 'a> Reading<'r, 'a> {
         let is_api_call =
             server.is_some_and(|server| !server.rules.flow.is_token_call(request.uri.path));
         let placement = match is_api_call {
-            true => Placement::OnePlace,
-            false => Placement::FlowApart,
+            true => LocationRule::OneLocation,
+            false => LocationRule::FlowApart,
         };
         let protocol = parameters.protocol(MethodSet::ALL, placement);
         let demanded = protocol.as_ref().map(|protocol| protocol.demand(&[]));

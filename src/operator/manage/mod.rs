@@ -8,8 +8,8 @@ mod audit;
 mod change;
 mod consumers;
 mod error;
-mod fields;
 mod input;
+mod record_fields;
 pub mod setting;
 mod tokens;
 mod users;
@@ -26,8 +26,8 @@ pub use self::{
     audit::actor,
     consumers::{check_secret, patched},
     error::ManageError,
-    fields::{CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, check_members},
     input::{InvalidInput, distinct_members, members, read},
+    record_fields::{CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, check_members},
     users::new_user,
 };
 pub use crate::telemetry::audit::Actor;

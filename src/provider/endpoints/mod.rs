@@ -15,7 +15,7 @@ pub use self::exchange::TokenExchange;
 use self::user_field::UserField;
 use crate::{
     base::clock::Clock,
-    oauth::{Deviation, Placement, ProtocolParameter},
+    oauth::{Deviation, LocationRule, ProtocolParameter},
     provider::respond::facts::Facts,
     provider::respond::{Failure, OwnResponse},
     records::store::feed::ChangeHub,
@@ -106,15 +106,15 @@ impl Endpoints {
             return Err(policy::PolicyRejection::NoCredentials.into());
         }
         let (purpose, placement, needed): (_, _, &[_]) = match call {
-            TokenCall::RequestToken => (Purpose::RequestToken, Placement::FlowApart, &[]),
+            TokenCall::RequestToken => (Purpose::RequestToken, LocationRule::FlowApart, &[]),
             TokenCall::AccessToken => (
                 Purpose::AccessToken,
-                Placement::FlowApart,
+                LocationRule::FlowApart,
                 &[ProtocolParameter::Token, ProtocolParameter::Verifier],
             ),
             TokenCall::RevokeToken | TokenCall::Exchange => (
                 Purpose::OwnToken,
-                Placement::OnePlace,
+                LocationRule::OneLocation,
                 &[ProtocolParameter::Token],
             ),
         };
@@ -176,7 +176,7 @@ impl Endpoints {
     async fn check_before_form(&self, collected: &Collected) -> Result<(), Failure> {
         let protocol = collected
             .parameters
-            .protocol(self.verify.signature.methods, Placement::FlowApart);
+            .protocol(self.verify.signature.methods, LocationRule::FlowApart);
         let named = protocol.ok().and_then(|it| it.demand(&[]).ok());
         if collected.signed
             && let Some(named) = named

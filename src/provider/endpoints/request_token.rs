@@ -38,9 +38,9 @@ pub(super) async fn respond(
     let mut scopes = request
         .parameters
         .find("scope")
-        .filter(|parameter| verified.covers(parameter.place));
-    let (scope, again) = (scopes.next(), scopes.next());
-    if again.is_some() {
+        .filter(|parameter| verified.covers(parameter.location));
+    let (scope, second) = (scopes.next(), scopes.next());
+    if second.is_some() {
         return Err(IssueRejection::Scope("scope is given more than once").into());
     }
     let scope = scope.map(|parameter| parameter.value);

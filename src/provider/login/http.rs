@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use super::{
     Login, LoginBackend, LoginError, LoginFault, LoginFuture,
-    places::Places,
+    pending_checks::PendingChecks,
     settings::{Encoding, PasswordCheckSettings},
 };
 use crate::{
@@ -45,7 +45,7 @@ pub struct HttpLogin {
     endpoint: LoginEndpoint,
     store: Arc<Store>,
     clock: Clock,
-    places: Arc<Places>,
+    pending: Arc<PendingChecks>,
 }
 
 impl HttpLogin {
@@ -55,7 +55,7 @@ impl HttpLogin {
             endpoint,
             store,
             clock,
-            places: Places::new(MAX_ATTEMPTS),
+            pending: PendingChecks::new(MAX_ATTEMPTS),
         }
     }
 
@@ -65,7 +65,7 @@ impl HttpLogin {
         name: &str,
         password: &Secret,
     ) -> Result<Login, LoginError> {
-        let _place = self.places.take(Some(address)).ok_or(LoginError::Busy)?;
+        let _check = self.pending.admit(Some(address)).ok_or(LoginError::Busy)?;
         let deadline = Instant::now() + self.endpoint.settings.timeout;
         let request = self.request(name, password)?;
         let stream = self.endpoint.target.connect(deadline).await;

@@ -18,7 +18,7 @@ pub mod http;
 pub mod local;
 pub mod new_password;
 pub mod password;
-mod places;
+mod pending_checks;
 pub mod pool;
 pub mod settings;
 mod stored;

@@ -62,12 +62,12 @@ pub fn verify_evenly(hash: Option<&Secret>, costs: &[String], password: &Secret)
     if !is_length_allowed(password) {
         return false;
     }
-    let own = hash.and_then(|hash| Some((password_cost(hash), parse(hash).ok()?)));
+    let stored = hash.and_then(|hash| Some((password_cost(hash), parse(hash).ok()?)));
     let mut is_right = false;
-    for cost in all_costs(own.as_ref().map(|(cost, _)| cost), costs) {
-        match &own {
-            Some((own, stored)) if *own == cost => {
-                is_right = stored.matches(password.expose()).unwrap_or(false);
+    for cost in all_costs(stored.as_ref().map(|(cost, _)| cost), costs) {
+        match &stored {
+            Some((stored_cost, hash)) if *stored_cost == cost => {
+                is_right = hash.matches(password.expose()).unwrap_or(false);
             }
             _ => {
                 let dummy = Stored::dummy(&cost).ok();
@@ -79,9 +79,9 @@ pub fn verify_evenly(hash: Option<&Secret>, costs: &[String], password: &Secret)
 }
 
 /// Every cost at which a login hashes, in order: the same for all accounts of a store.
-fn all_costs(own: Option<&String>, costs: &[String]) -> BTreeSet<String> {
+fn all_costs(stored: Option<&String>, costs: &[String]) -> BTreeSet<String> {
     // The account's own cost is among them already, unless its store does not report costs.
-    let costs = costs.iter().chain(own).cloned();
+    let costs = costs.iter().chain(stored).cloned();
     costs.chain([OURS.to_owned()]).collect()
 }
 

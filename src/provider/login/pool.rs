@@ -13,7 +13,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::places::Places;
+use super::pending_checks::PendingChecks;
 
 /// Threads for short, expensive work. They end when the pool is dropped.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct PasswordPool {
     /// Only its threads are used. Taken when the pool is dropped.
     runtime: Option<Runtime>,
     /// One for each job that runs or waits.
-    places: Arc<Places>,
+    pending: Arc<PendingChecks>,
 }
 
 /// Why a job has no result.
@@ -58,7 +58,7 @@ impl PasswordPool {
             .build()?;
         Ok(Self {
             runtime: Some(runtime),
-            places: Places::new(threads + queue),
+            pending: PendingChecks::new(threads + queue),
         })
     }
 
@@ -66,7 +66,7 @@ impl PasswordPool {
     ///
     /// # Errors
     ///
-    /// [`PoolError::Busy`] at once if the queue is full, or if the address has a quarter of the places.
+    /// [`PoolError::Busy`] at once if the queue is full, or if the address has a quarter of it.
     ///
     /// # Cancel safety
     ///
@@ -76,10 +76,10 @@ impl PasswordPool {
         address: Option<IpAddr>,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, PoolError> {
-        let place = self.places.take(address).ok_or(PoolError::Busy)?;
+        let check = self.pending.admit(address).ok_or(PoolError::Busy)?;
         let runtime = self.runtime.as_ref().ok_or(PoolError::Failed)?;
         let job = move || {
-            let _place = place;
+            let _check = check;
             job()
         };
         // Unlike a handle, a set takes its job back when it is dropped.

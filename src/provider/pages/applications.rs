@@ -7,7 +7,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use percent_encoding::utf8_percent_encode;
 
 use super::{
-    LoggedIn, PageError, Visit, Worded, consent, cookies,
+    LoggedIn, PageError, PageRequest, Worded, consent, cookies,
     csrf::{self, FormPurpose},
     login::LoginForm,
 };
@@ -101,7 +101,7 @@ struct WithdrawPage<'a> {
     name: &'a str,
 }
 
-impl Visit<'_> {
+impl PageRequest<'_> {
     /// Responds to the page of a user's applications.
     pub(super) async fn applications(&self) -> Result<OwnResponse, Failure> {
         let here = self.frame.link("applications");
@@ -147,10 +147,10 @@ impl Visit<'_> {
             return self.withdraw(caller, &consumer).await;
         }
         let open = self.store().sessions_of(&caller.user.id, self.now).await?;
-        let own = cookies::id_hash(&caller.id);
-        let (this, others): (Vec<_>, Vec<_>) = open.iter().partition(|it| it.id_hash == own);
+        let current = cookies::id_hash(&caller.id);
+        let (this, others): (Vec<_>, Vec<_>) = open.iter().partition(|it| it.id_hash == current);
         let sessions = this.into_iter().chain(others);
-        let sessions = sessions.map(|session| self.session(session, caller, &own));
+        let sessions = sessions.map(|session| self.session(session, caller, &current));
         let has_password = self.pages.services.passwords.is_some();
         if let Some(from) = self.parameter("sessions")? {
             let from = from.parse().unwrap_or(0);
@@ -225,7 +225,7 @@ impl Visit<'_> {
         }))
     }
 
-    fn session(&self, session: &Session, caller: &LoggedIn, own: &[u8; 32]) -> ShownSession {
+    fn session(&self, session: &Session, caller: &LoggedIn, current: &[u8; 32]) -> ShownSession {
         let texts = self.frame.texts;
         let id = URL_SAFE_NO_PAD.encode(session.id_hash);
         let end = csrf::value(&caller.id, FormPurpose::EndSession, &id);
@@ -239,7 +239,7 @@ impl Visit<'_> {
                 (None, None) => texts.text("sessions-unknown").into_owned(),
             },
             since: self.date_and_time(session.created_at),
-            end: (session.id_hash != *own).then_some((id, end)),
+            end: (session.id_hash != *current).then_some((id, end)),
         }
     }
 

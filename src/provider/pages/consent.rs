@@ -10,7 +10,7 @@ use percent_encoding::utf8_percent_encode;
 use zeroize::Zeroizing;
 
 use super::{
-    LoggedIn, PageError, Visit, Worded, cookies,
+    LoggedIn, PageError, PageRequest, Worded, cookies,
     csrf::{self, FormPurpose},
     duration::in_words,
     login::LoginForm,
@@ -98,7 +98,7 @@ struct DecidedPage<'a> {
     next: Option<&'a str>,
 }
 
-impl Visit<'_> {
+impl PageRequest<'_> {
     /// Responds to the user authorization page.
     pub(super) async fn authorize(&self) -> Result<OwnResponse, Failure> {
         let token = self.page_parameter(ProtocolParameter::Token)?;
@@ -223,8 +223,10 @@ impl Visit<'_> {
             }
         };
         let (rules, texts) = (&self.pages.rules, self.frame.texts);
-        let own = texts.in_this_language(&language::consumer_id(&consumer.key), None);
-        let description = own.map(Cow::into_owned).or(consumer.description.clone());
+        let translated = texts.in_this_language(&language::consumer_id(&consumer.key), None);
+        let description = translated
+            .map(Cow::into_owned)
+            .or(consumer.description.clone());
         let ends = [
             ("consent-ends", rules.tokens.access_ttl),
             ("consent-ends-unused", rules.tokens.access_idle),
@@ -342,11 +344,11 @@ impl Visit<'_> {
             _ => return Err(PageError::TokenUsed.about(&asked.consumer)),
         };
         // Whole minutes, but for the last.
-        let left = match token.expires_at.0.saturating_sub(self.now.0) {
-            left @ 0..=60 => left,
+        let remaining = match token.expires_at.0.saturating_sub(self.now.0) {
+            seconds @ 0..=60 => seconds,
             more => more.next_multiple_of(60),
         };
-        let lifetime = in_words(self.frame.texts, Duration::from_secs(left));
+        let lifetime = in_words(self.frame.texts, Duration::from_secs(remaining));
         let verifier = verifier.filter(|_| token.callback == Callback::Oob);
         Ok(self.page(&DecidedPage {
             frame: self.frame,

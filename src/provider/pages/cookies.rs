@@ -7,7 +7,7 @@ use http::{HeaderMap, header};
 
 use super::PageError;
 use crate::base::{
-    fields::{self, all},
+    http_fields::{self, all},
     random,
     secret::Secret,
 };
@@ -83,7 +83,7 @@ pub(crate) fn read(headers: &HeaderMap, name: &str) -> Result<Option<Secret>, Pa
 }
 
 fn values<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h [u8]> {
-    let cookies = all(headers, &header::COOKIE).flat_map(fields::cookies);
+    let cookies = all(headers, &header::COOKIE).flat_map(http_fields::cookies);
     let cookies = cookies.filter(move |(known, _)| *known == name.as_bytes());
     cookies.map(|(_, cookie)| {
         cookie

@@ -8,7 +8,7 @@ use percent_encoding::utf8_percent_encode;
 use thiserror::Error;
 
 use super::{
-    LoggedIn, PageError, Visit, browser, cookies,
+    LoggedIn, PageError, PageRequest, browser, cookies,
     csrf::{self, FormPurpose},
     duration::in_words,
     return_to,
@@ -99,7 +99,7 @@ pub(super) enum AttemptError {
     Failure(#[from] Failure),
 }
 
-impl Visit<'_> {
+impl PageRequest<'_> {
     /// Responds to `mode=login`: a direct login, which leads to `return_to`, a path of our own origin, else to the user's
     /// applications.
     pub(super) async fn login(&self) -> Result<OwnResponse, Failure> {
@@ -143,7 +143,7 @@ impl Visit<'_> {
         }
         let applications = self.frame.link("applications");
         let end = async |purpose, subject| self.sender(purpose, subject, &applications).await;
-        let (user, own) = (&caller.user.id, cookies::id_hash(&caller.id));
+        let (user, current) = (&caller.user.id, cookies::id_hash(&caller.id));
         let store = self.store();
         let (event, notice) = if let Some(session) = self.field("session") {
             end(FormPurpose::EndSession, session).await?;
@@ -154,7 +154,7 @@ impl Visit<'_> {
             ("logged_out_elsewhere", "notice-out-one")
         } else if self.field("others").is_some() {
             end(FormPurpose::LogOutElsewhere, "").await?;
-            store.close_sessions(user, Some(&own), None).await?;
+            store.close_sessions(user, Some(&current), None).await?;
             ("logged_out_elsewhere", "notice-out-others")
         } else if self.field("everywhere").is_some() {
             end(FormPurpose::LogOutEverywhere, "").await?;
@@ -162,7 +162,7 @@ impl Visit<'_> {
             ("logged_out_everywhere", "notice-out-all")
         } else {
             end(FormPurpose::LogOut, "").await?;
-            store.close_session(&own).await?;
+            store.close_session(&current).await?;
             ("logged_out", "notice-out")
         };
         self.audit(event, user);

@@ -24,7 +24,7 @@ use percent_encoding::utf8_percent_encode;
 use crate::{
     base::{
         clock::{Clock, UnixTime},
-        fields::{self, SEC_FETCH_SITE, single},
+        http_fields::{self, SEC_FETCH_SITE, single},
         language,
         names::{Permission, UserId},
         secret::Secret,
@@ -106,7 +106,7 @@ struct Worded {
 
 /// The services that the pages use. All of them outlive a reload.
 #[derive(Clone)]
-pub struct Services {
+pub struct PageServices {
     /// Keeps tokens, users and sessions.
     pub store: Arc<Store>,
     /// Informs the cache of credentials of revocations by a page.
@@ -124,13 +124,13 @@ pub struct Services {
 /// The pages.
 pub struct Pages {
     rules: PageRules,
-    services: Services,
+    services: PageServices,
     cookies: CookieNames,
 }
 
 impl Pages {
     /// Pages for this configuration.
-    pub fn new(rules: PageRules, services: Services) -> Self {
+    pub fn new(rules: PageRules, services: PageServices) -> Self {
         Self {
             cookies: cookie_names(rules.origins.base.origin.is_https()),
             rules,
@@ -191,23 +191,23 @@ impl Pages {
         route.check_page_form(head, form)?;
         let accepted = headers.get(header::ACCEPT_LANGUAGE);
         let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let visit = Visit {
+        let page_request = PageRequest {
             pages: self,
             path: route.flow.find(&head.target).map(|(path, _)| path),
             head,
             form: self.form(head, form)?,
             frame: Frame::new(&self.rules.theme, Some(&head.parts.uri), accepted),
             now: self.services.clock.now(),
-            address: head.received.address.unwrap_or(loopback),
+            address: head.received.nearest_address.unwrap_or(loopback),
             new_cookies: RefCell::default(),
         };
         let mut response = match page {
-            Page::Authorize => visit.authorize().await?,
-            Page::Applications => visit.applications().await?,
-            Page::Home => OwnResponse::see_other(visit.frame.link("applications")),
-            Page::Login => visit.login().await?,
-            Page::Logout => visit.logout().await?,
-            Page::Password => visit.password().await?,
+            Page::Authorize => page_request.authorize().await?,
+            Page::Applications => page_request.applications().await?,
+            Page::Home => OwnResponse::see_other(page_request.frame.link("applications")),
+            Page::Login => page_request.login().await?,
+            Page::Logout => page_request.logout().await?,
+            Page::Password => page_request.password().await?,
             Page::Asset => {
                 let path = head.target.path;
                 let mut assets = self.rules.theme.assets();
@@ -217,7 +217,7 @@ impl Pages {
                     .response()
             }
         };
-        let cookies = visit.new_cookies.into_inner().into_iter();
+        let cookies = page_request.new_cookies.into_inner().into_iter();
         let cookies = cookies.map(|cookie| ("Set-Cookie", cookie));
         response.fields.extend(cookies);
         Ok(response)
@@ -246,8 +246,8 @@ impl Pages {
         }
         // `none` is the user's own act, such as sending a form again.
         let is_own_site = site.is_none_or(|site| site == b"same-origin" || site == b"none");
-        let own = self.origin(head).to_string();
-        if !is_own_site || origin.is_some_and(|origin| origin != own.as_bytes()) {
+        let visited_origin = self.origin(head).to_string();
+        if !is_own_site || origin.is_some_and(|origin| origin != visited_origin.as_bytes()) {
             return Err(PageError::ForgedForm.into());
         }
         let form = Form::parse(body).ok_or(PageError::Malformed("error-malformed-form"))?;
@@ -267,7 +267,7 @@ const NOTICES: [&str; 7] = [
 ];
 
 /// One request of a browser for a page.
-struct Visit<'a> {
+struct PageRequest<'a> {
     pages: &'a Pages,
     head: &'a Head<'a>,
     /// The path of the authorization page by which the browser came, if it is not `service.path`.
@@ -283,7 +283,7 @@ struct Visit<'a> {
     new_cookies: RefCell<Vec<String>>,
 }
 
-impl Visit<'_> {
+impl PageRequest<'_> {
     fn store(&self) -> &Store {
         &self.pages.services.store
     }
@@ -291,7 +291,7 @@ impl Visit<'_> {
     /// A parameter of the query, decoded.
     fn parameter(&self, name: &str) -> Result<Option<String>, PageError> {
         let query = self.head.target.query.unwrap_or_default();
-        let value = fields::parameter(query, name);
+        let value = http_fields::parameter(query, name);
         let value = value.map_err(|_| PageError::Malformed("error-malformed-twice"))?;
         Ok(value.map(|value| value.into_owned()))
     }
@@ -414,16 +414,16 @@ impl Visit<'_> {
         let known = rules.permissions.iter().find(|it| it.name == *permission);
         let id = language::permission_id(permission);
         let worded = |attribute, text: &str| {
-            let own = self
+            let translated = self
                 .frame
                 .texts
                 .in_this_language(&id, attribute)
                 .map(Cow::into_owned);
             let lang = &rules.theme.rules.pages.permission_language;
             let lang = lang.as_ref().map(|lang| lang.0.clone());
-            let lang = lang.filter(|lang| own.is_none() && *lang != self.frame.texts.tag());
+            let lang = lang.filter(|lang| translated.is_none() && *lang != self.frame.texts.tag());
             Worded {
-                text: own.unwrap_or_else(|| text.to_owned()),
+                text: translated.unwrap_or_else(|| text.to_owned()),
                 lang,
             }
         };

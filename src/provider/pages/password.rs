@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::{
-    LoggedIn, PageError, Visit,
+    LoggedIn, PageError, PageRequest,
     csrf::{self, FormPurpose},
     login::{AttemptError, LoginForm, Notice},
 };
@@ -39,7 +39,7 @@ struct PasswordPage<'a> {
     wrong: &'static str,
 }
 
-impl Visit<'_> {
+impl PageRequest<'_> {
     /// Responds to the page on which a user changes the password; 404 where the store does not have the passwords.
     pub(super) async fn password(&self) -> Result<OwnResponse, Failure> {
         if self.pages.services.passwords.is_none() {
@@ -61,15 +61,15 @@ impl Visit<'_> {
     async fn change_password(&self, here: &str) -> Result<OwnResponse, Failure> {
         let sender = self.sender(FormPurpose::ChangePassword, "", here);
         let caller = sender.await?;
-        let [current, new, again] =
+        let [current, new, repeated] =
             [CURRENT, NEW, AGAIN].map(|name| Secret::from(self.field(name).unwrap_or_default()));
         let weakness = new_password::check(&new, Some(&current), &caller.user).err();
-        let problem = if current.is_empty() || new.is_empty() || again.is_empty() {
+        let problem = if current.is_empty() || new.is_empty() || repeated.is_empty() {
             Some(("password-fields-missing", ""))
         } else if !password::is_length_allowed(&current) {
             // As on the login page: it cannot be right, so it is neither checked nor counted.
             Some(("password-wrong", CURRENT))
-        } else if new != again {
+        } else if new != repeated {
             Some(("password-differs", AGAIN))
         } else {
             weakness.map(|weakness| (message(weakness), NEW))

@@ -10,7 +10,7 @@ use super::{
     own::{FORM, OwnResponse, form},
 };
 use crate::{
-    base::fields::{SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, all, list, single, trim},
+    base::http_fields::{SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, all, list, single, trim},
     wire::problem::Problem,
 };
 
@@ -130,7 +130,7 @@ pub(super) fn render(
             let (title, text) = problem.page.unwrap_or((explained(status), None));
             let is_explained = problem.page.is_some();
             let origin = &frame.theme.rules.origin;
-            let (label, again) = match status {
+            let (label, retry) = match status {
                 // The public address of the service.
                 421 => (
                     None,
@@ -148,7 +148,7 @@ pub(super) fn render(
                 members: if is_explained { &[] } else { &members },
                 docs: docs.filter(|_| !is_explained),
                 label,
-                again,
+                retry,
                 request_id,
             };
             OwnResponse::page(frame, status, &page, "")
@@ -233,10 +233,10 @@ struct ErrorPage<'a> {
     members: &'a [(&'static str, &'a str)],
     /// The documentation of the code.
     docs: Option<String>,
-    /// The message of the link `again`, which otherwise shows its address.
+    /// The message of the link `retry`, which otherwise shows its address.
     label: Option<&'static str>,
     /// The path by which to begin again.
-    again: Option<&'a str>,
+    retry: Option<&'a str>,
     /// The id by which an operator finds the request in the log; it may be empty.
     request_id: &'a str,
 }

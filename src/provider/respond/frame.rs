@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use http::{HeaderValue, Uri};
 
 use super::theme::Theme;
-use crate::base::{fields::parameter, language::Texts};
+use crate::base::{http_fields::parameter, language::Texts};
 
 /// The parameter of a query that names the languages of a page.
 pub const UI_LOCALES: &str = "ui_locales";

@@ -271,17 +271,17 @@ impl Journal {
         }
         let number = files.state.logs.end;
         let path = self.log(number);
-        let made = Segment::create(&path, number, records, self.key)
+        let segment = Segment::create(&path, number, records, self.key)
             .or_else(|_| Segment::create(&path, number, FEW_RECORDS, self.key))
-            .and_then(|made| {
+            .and_then(|segment| {
                 files.update(|state| state.logs.end = number + 1)?;
-                Ok(made)
+                Ok(segment)
             });
-        let was_stuck = self.is_stuck.swap(made.is_err(), Ordering::Relaxed);
+        let was_stuck = self.is_stuck.swap(segment.is_err(), Ordering::Relaxed);
         let path = tracing::field::display(path.display());
-        match made {
-            Ok(made) => {
-                if let Some(old) = self.current.swap(Some(made.into())) {
+        match segment {
+            Ok(segment) => {
+                if let Some(old) = self.current.swap(Some(segment.into())) {
                     let (number, highest) = (old.number, old.seal());
                     files.sealed.push_back(SealedFile { number, highest });
                 }

@@ -399,12 +399,12 @@ impl LocalWindow {
     pub fn set_length(&self, now: UnixTime, length: Duration) -> io::Result<()> {
         let _maintenance = self.maintenance.lock();
         let before = self.length();
-        let left = if length > before {
+        let until = if length > before {
             last_to_leave(now, before)
         } else {
             0
         };
-        self.drop_until(left, |state| state.window = length.as_secs())?;
+        self.drop_until(until, |state| state.window = length.as_secs())?;
         self.length.store(length.as_secs(), Ordering::Release);
         Ok(())
     }

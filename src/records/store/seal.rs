@@ -1,6 +1,6 @@
-//! Secrets at rest: kept as they are, or sealed with AES-256-GCM under a key that is not in the store.
+//! Secrets at rest: stored as they are, or sealed with AES-256-GCM under a key that is not in the store.
 //!
-//! A kept secret is one tag byte and what follows it: `0` and the secret itself, or `2`, the id of the key (4 bytes), the
+//! A stored secret is one tag byte and what follows it: `0` and the secret itself, or `2`, the id of the key (4 bytes), the
 //! nonce (12 bytes), the ciphertext and its tag (16 bytes). The name of the field and the key of its record are authenticated
 //! with it, so that nobody who can write to the store can put one record's secret into another. Nonces are random: one key is good for 2^32 secrets.
 //!
@@ -144,7 +144,7 @@ impl Unopened {
     }
 }
 
-/// Why our keys do not open a kept secret.
+/// Why our keys do not open a stored secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mismatch {
     /// It is in clear, and there is a key.
@@ -156,7 +156,7 @@ pub(super) enum Mismatch {
 /// The way in which a store keeps secrets.
 #[derive(Default)]
 pub struct Seal {
-    /// Empty: secrets are kept as they are.
+    /// Empty: secrets are stored as they are.
     keys: Vec<SealingKey>,
     /// Secrets in clear open although there is a key.
     accepts_clear: bool,
@@ -219,17 +219,17 @@ impl Seal {
         self.has_met_clear.load(Ordering::Relaxed)
     }
 
-    /// Whether `kept` is sealed with the first key.
-    pub(super) fn is_by_first(&self, kept: &[u8]) -> bool {
-        let sealed = kept.strip_prefix(&[SEALED]);
+    /// Whether `stored` is sealed with the first key.
+    pub(super) fn is_by_first(&self, stored: &[u8]) -> bool {
+        let sealed = stored.strip_prefix(&[SEALED]);
         let key = self.keys.first();
         key.zip(sealed)
             .is_some_and(|(key, sealed)| sealed.starts_with(&key.id))
     }
 
-    /// Why `kept` cannot be opened, as far as its form shows.
-    pub(super) fn mismatch(&self, kept: &[u8]) -> Option<Mismatch> {
-        match kept.split_first()? {
+    /// Why `stored` cannot be opened, as far as its form shows.
+    pub(super) fn mismatch(&self, stored: &[u8]) -> Option<Mismatch> {
+        match stored.split_first()? {
             (&PLAIN, _) if self.has_no_key() || self.accepts_clear => None,
             (&PLAIN, _) => Some(Mismatch::InClear),
             (&SEALED, rest) => {
@@ -247,10 +247,10 @@ impl Seal {
     /// [`StoreError::Broken`] if there is no randomness for the nonce.
     pub fn close(&self, field: &'static str, record: &str, secret: &Secret) -> Result<Vec<u8>> {
         let Some(key) = self.keys.first() else {
-            let mut kept = Vec::with_capacity(1 + secret.expose().len());
-            kept.push(PLAIN);
-            kept.extend_from_slice(secret.expose());
-            return Ok(kept);
+            let mut stored = Vec::with_capacity(1 + secret.expose().len());
+            stored.push(PLAIN);
+            stored.extend_from_slice(secret.expose());
+            return Ok(stored);
         };
         let mut text = Zeroizing::new(Vec::with_capacity(secret.expose().len() + 16));
         text.extend_from_slice(secret.expose());
@@ -266,11 +266,11 @@ impl Seal {
     /// # Errors
     /// [`StoreError::Unopened`] if none of the keys has sealed it, or it is in clear and there is a key.
     /// [`StoreError::Broken`] if it was not kept for this field of this record.
-    pub fn open(&self, field: &'static str, record: &str, kept: &[u8]) -> Result<Secret> {
-        if let Some(mismatch) = self.mismatch(kept) {
+    pub fn open(&self, field: &'static str, record: &str, stored: &[u8]) -> Result<Secret> {
+        if let Some(mismatch) = self.mismatch(stored) {
             return Err(Unopened::new(field, record, &mismatch).into());
         }
-        match kept.split_first() {
+        match stored.split_first() {
             Some((&PLAIN, secret)) => {
                 self.has_met_clear
                     .fetch_or(!self.has_no_key(), Ordering::Relaxed);
@@ -337,8 +337,8 @@ mod tests {
     fn returns_what_was_kept() {
         for seal in [Seal::plain(), seal(1)] {
             for secret in ["", "s", "ä\0\n"] {
-                let kept = seal.close("f", "r", &Secret::from(secret)).unwrap();
-                assert_eq!(seal.open("f", "r", &kept).unwrap(), Secret::from(secret));
+                let stored = seal.close("f", "r", &Secret::from(secret)).unwrap();
+                assert_eq!(seal.open("f", "r", &stored).unwrap(), Secret::from(secret));
             }
         }
     }
@@ -346,22 +346,22 @@ mod tests {
     #[test]
     fn hides_the_secret_and_never_repeats() {
         let secret = Secret::from("a rather long secret");
-        let kept = seal(1).close("f", "r", &secret).unwrap();
-        assert!(!kept.windows(6).any(|part| part == b"rather"));
-        assert_ne!(kept, seal(1).close("f", "r", &secret).unwrap());
+        let stored = seal(1).close("f", "r", &secret).unwrap();
+        assert!(!stored.windows(6).any(|part| part == b"rather"));
+        assert_ne!(stored, seal(1).close("f", "r", &secret).unwrap());
     }
 
     #[test]
     fn opens_only_for_its_own_field_record_and_key() {
-        let kept = seal(1).close("f", "r", &Secret::from("s")).unwrap();
+        let stored = seal(1).close("f", "r", &Secret::from("s")).unwrap();
         for (other, field, record) in [(1, "g", "r"), (1, "f", "s"), (2, "f", "r")] {
-            assert!(seal(other).open(field, record, &kept).is_err());
+            assert!(seal(other).open(field, record, &stored).is_err());
         }
-        for end in 0..kept.len() {
-            assert!(seal(1).open("f", "r", &kept[..end]).is_err(), "{end}");
+        for end in 0..stored.len() {
+            assert!(seal(1).open("f", "r", &stored[..end]).is_err(), "{end}");
         }
-        for place in 0..kept.len() {
-            let mut changed = kept.clone();
+        for place in 0..stored.len() {
+            let mut changed = stored.clone();
             changed[place] ^= 1;
             assert!(seal(1).open("f", "r", &changed).is_err(), "{place}");
         }
@@ -382,11 +382,11 @@ mod tests {
 
     #[test]
     fn names_the_record_and_the_key_that_is_missing() {
-        let kept = seal(1)
+        let stored = seal(1)
             .close(field::CONSUMER, "shop", &Secret::from("s"))
             .unwrap();
-        let error = seal(2).open(field::CONSUMER, "shop", &kept).unwrap_err();
-        let id = kept[1..5].iter().map(|byte| format!("{byte:02x}"));
+        let error = seal(2).open(field::CONSUMER, "shop", &stored).unwrap_err();
+        let id = stored[1..5].iter().map(|byte| format!("{byte:02x}"));
         let id: String = id.collect();
         let expected = format!(
             "no key of store.encryption_key_file opens the consumer.secret of \"shop\", which is sealed with key {id}; \
@@ -394,10 +394,10 @@ mod tests {
         );
         assert_eq!(error.to_string(), expected);
         let token = "0123456789abcdef0123456789abcdef";
-        let kept = seal(1)
+        let stored = seal(1)
             .close(field::ACCESS_TOKEN, token, &Secret::from("s"))
             .unwrap();
-        let error = seal(2).open(field::ACCESS_TOKEN, token, &kept);
+        let error = seal(2).open(field::ACCESS_TOKEN, token, &stored);
         let text = error.unwrap_err().to_string();
         has(
             &text,

@@ -17,7 +17,7 @@ use super::{
     response::drop_fields,
 };
 use crate::wire::server::{
-    caller::{Caller, Upload},
+    caller_stream::{CallerStream, Upload},
     response::{Cut, ResponseBody},
 };
 
@@ -28,7 +28,7 @@ pub fn with_body(
     incoming: Incoming,
     lease: Lease,
     pool: &Rc<Pool>,
-    caller: &Rc<Caller>,
+    caller: &Rc<CallerStream>,
 ) -> Response<ResponseBody> {
     let body = if incoming.is_end_stream() {
         if caller.upload() == Upload::Done {
@@ -53,12 +53,12 @@ struct Download {
     incoming: Incoming,
     lease: Option<Lease>,
     pool: Rc<Pool>,
-    caller: Rc<Caller>,
+    caller: Rc<CallerStream>,
     waiting_since: Option<Instant>,
 }
 
 impl Download {
-    fn new(incoming: Incoming, lease: Lease, pool: Rc<Pool>, caller: Rc<Caller>) -> Self {
+    fn new(incoming: Incoming, lease: Lease, pool: Rc<Pool>, caller: Rc<CallerStream>) -> Self {
         Self {
             incoming,
             lease: Some(lease),

@@ -23,7 +23,7 @@ use crate::{
     base::cold,
     telemetry::causes::causes,
     wire::server::{
-        caller::{Caller, Upload},
+        caller_stream::{CallerStream, Upload},
         rejection::BodyRejection,
     },
 };
@@ -46,7 +46,7 @@ enum NoResponse {
 /// [`ForwardFault::Unreachable`], [`ForwardFault::ApiTooSlow`], [`ForwardFault::BrokenResponse`], and each [`BodyRejection`].
 pub async fn send(
     pool: &Rc<Pool>,
-    caller: &Caller,
+    caller: &CallerStream,
     response_timeout: Duration,
     upgrade: bool,
     now: Instant,
@@ -118,7 +118,7 @@ async fn attempt(
 
 /// The deadlines of an exchange before the head of the response.
 struct Wait<'c> {
-    caller: &'c Caller,
+    caller: &'c CallerStream,
     response_timeout: Duration,
     /// The number of bytes that had arrived on the connection before.
     arrived_before: u64,
@@ -126,7 +126,12 @@ struct Wait<'c> {
 }
 
 impl<'c> Wait<'c> {
-    fn new(lease: &Lease, caller: &'c Caller, response_timeout: Duration, now: Instant) -> Self {
+    fn new(
+        lease: &Lease,
+        caller: &'c CallerStream,
+        response_timeout: Duration,
+        now: Instant,
+    ) -> Self {
         Self {
             caller,
             response_timeout,

@@ -29,7 +29,7 @@ use crate::{
     wire::{
         body::Pieces,
         outbound::Dialer,
-        server::{caller::HeaderCase, request::RequestBody},
+        server::{caller_stream::HeaderCase, request::RequestBody},
         stream::{HTTP2, Stream, Unread},
         watched::{Watch, WatchedStream},
     },

@@ -12,7 +12,7 @@ use http_body::Body;
 
 use super::{ForwardFault, ForwardParams, HostMode, pool::UpstreamBody, websocket::Handshake};
 use crate::{
-    base::fields::{self, all, is_hop_by_hop, list, retain},
+    base::http_fields::{self, all, is_hop_by_hop, list, retain},
     oauth::Authority,
     request::{
         parse::{
@@ -28,7 +28,7 @@ use crate::{
         request_id::X_REQUEST_ID,
         traces::{TRACEPARENT, TRACESTATE, ToApi},
     },
-    wire::server::caller::Caller,
+    wire::server::caller_stream::CallerStream,
 };
 
 /// The field that lists the processes of this program that a request has passed.
@@ -55,7 +55,7 @@ impl ReceivedAs {
     pub fn new(
         received: &RequestOrigin<'_>,
         headers: &HeaderMap,
-        caller: &Caller,
+        caller: &CallerStream,
         params: &ForwardParams,
     ) -> Result<Self, ForwardFault> {
         let (host, port) = (received.authority.host, received.authority.port);
@@ -83,7 +83,7 @@ impl ReceivedAs {
 fn forwarded_for(
     headers: &HeaderMap,
     received: &RequestOrigin<'_>,
-    caller: &Caller,
+    caller: &CallerStream,
     peer: HeaderValue,
 ) -> Result<HeaderValue, ForwardFault> {
     let mut addresses = Vec::new();
@@ -92,8 +92,8 @@ fn forwarded_for(
             addresses.extend_from_slice(hops);
             addresses.extend_from_slice(b", ");
         }
-    } else if let Some(named) = received.address
-        && received.address != caller.peer.address
+    } else if let Some(named) = received.nearest_address
+        && received.nearest_address != caller.peer.address
     {
         // As a trusted proxy named it in `Forwarded`.
         addresses.extend_from_slice(named.to_canonical().to_string().as_bytes());
@@ -338,10 +338,11 @@ fn cookies(headers: &mut HeaderMap, params: &ForwardParams) {
 
 /// The cookies of one line without our own; `None` if none of ours is among them.
 pub(super) fn without_ours(value: &[u8], params: &ForwardParams) -> Option<Vec<u8>> {
-    if !fields::cookies(value).any(|(name, _)| params.is_reserved_cookie(name)) {
+    if !http_fields::cookies(value).any(|(name, _)| params.is_reserved_cookie(name)) {
         return None;
     }
-    let remaining = fields::cookies(value).filter(|(name, _)| !params.is_reserved_cookie(name));
+    let remaining =
+        http_fields::cookies(value).filter(|(name, _)| !params.is_reserved_cookie(name));
     let remaining: Vec<&[u8]> = remaining.map(|(_, cookie)| cookie).collect();
     Some(remaining.join(&b"; "[..]))
 }

@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, Version, header, response::Parts}
 
 use super::{ForwardFault, ForwardParams, location};
 use crate::{
-    base::fields::{all, is_hop_by_hop, list, named_by_connection, retain, trim},
+    base::http_fields::{all, is_hop_by_hop, list, named_by_connection, retain, trim},
     request::parse::origin::{Origins, PublicUrl},
 };
 

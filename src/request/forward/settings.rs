@@ -19,7 +19,7 @@ use crate::{
         address::{ServerName, TcpOrUnix, tcp_or_unix},
         origin::{HttpUrl, authority},
         outbound::Dialer,
-        server::{caller::HeaderCase, tls::TlsError},
+        server::{caller_stream::HeaderCase, tls::TlsError},
     },
 };
 

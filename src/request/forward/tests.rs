@@ -12,7 +12,7 @@ use crate::{
         identity::IdentityNames,
         parse::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl},
     },
-    wire::{origin::HttpUrl, outbound::Dialer, server::caller::HeaderCase},
+    wire::{origin::HttpUrl, outbound::Dialer, server::caller_stream::HeaderCase},
 };
 
 pub(super) fn params() -> ForwardParams {

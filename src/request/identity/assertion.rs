@@ -138,18 +138,18 @@ impl Assertion {
         };
         let now = self.clock.now();
         // It is kept with the other values of the credential, and ends with them.
-        let place = permit.identity().flatten().map(|values| &values.assertion);
-        let place = place.filter(|_| self.bind == Bind::None);
-        if let Some(place) = place
-            && let Some(kept) = &*place.load()
-            && kept.signer == self.number
-            && kept.usable.contains(&now)
+        let cell = permit.identity().flatten().map(|values| &values.assertion);
+        let cell = cell.filter(|_| self.bind == Bind::None);
+        if let Some(cell) = cell
+            && let Some(signed) = &*cell.load()
+            && signed.signer == self.number
+            && signed.usable.contains(&now)
         {
-            return Ok(Some(kept.value.clone()));
+            return Ok(Some(signed.value.clone()));
         }
         let value = self.sign(permit, kind, call, now)?;
-        if let Some(place) = place {
-            place.store(Some(Arc::new(CachedAssertion {
+        if let Some(cell) = cell {
+            cell.store(Some(Arc::new(CachedAssertion {
                 value: value.clone(),
                 signer: self.number,
                 usable: now..now.after(self.ttl / 2),

@@ -4,8 +4,8 @@ use http::{HeaderMap, HeaderName, header, request::Parts};
 
 use super::{ParseRejection, origin::RequestOrigin, target::RequestTarget};
 use crate::{
-    base::fields::{NameFilter, all, named_by_connection, single},
-    wire::server::caller::Limits,
+    base::http_fields::{NameFilter, all, named_by_connection, single},
+    wire::server::caller_stream::Limits,
 };
 
 /// The head of a request as the steps read it.
@@ -66,10 +66,10 @@ pub fn is_last_hop(headers: &mut HeaderMap) -> Result<bool, ParseRejection> {
     };
     // A number without end is a large one.
     let hops = str::from_utf8(hops).ok().and_then(|hops| hops.parse().ok());
-    let Some(left) = hops.unwrap_or(u32::MAX).checked_sub(1) else {
+    let Some(remaining) = hops.unwrap_or(u32::MAX).checked_sub(1) else {
         return Ok(true);
     };
-    headers.insert(MAX_FORWARDS.clone(), left.into());
+    headers.insert(MAX_FORWARDS.clone(), remaining.into());
     Ok(false)
 }
 

@@ -12,7 +12,7 @@ use ipnet::IpNet;
 use super::{ParseRejection, caller_facts::CallerFacts, target::RequestTarget};
 use crate::{
     base::{
-        fields::{all, list, single},
+        http_fields::{all, list, single},
         peer::Peer,
     },
     oauth::{Authority, EncodedOrigin, Scheme, split_port},
@@ -106,10 +106,11 @@ pub struct RequestOrigin<'a> {
     pub authority: Authority<'a>,
     /// The caller's connection is under TLS, here or at the trusted proxy.
     pub secure: bool,
-    /// The right-most address that does not belong to a trusted proxy.
-    pub address: Option<IpAddr>,
-    /// The facts about the caller itself; never the address of a proxy that does not report the caller's.
-    pub caller: CallerFacts,
+    /// The nearest address to the caller that is known, for limits and logs: the right-most one that does not belong to a
+    /// trusted proxy, or that of the proxy which reports nobody.
+    pub nearest_address: Option<IpAddr>,
+    /// The facts about the caller, for the rules of operations: its address is never that of a proxy that reports nobody.
+    pub facts: CallerFacts,
     /// The peer is a trusted proxy.
     pub trusted: bool,
     /// The fields that a trusted proxy writes.
@@ -172,8 +173,8 @@ impl Origins {
         let mut received = RequestOrigin {
             authority,
             secure: peer.secure,
-            address: peer.address,
-            caller: CallerFacts {
+            nearest_address: peer.address,
+            facts: CallerFacts {
                 address: peer.address.filter(|_| !peer.is_relay),
             },
             trusted: false,
@@ -181,7 +182,7 @@ impl Origins {
         };
         if self.trusts(peer) {
             received.trusted = true;
-            received.caller.address = None;
+            received.facts.address = None;
             self.warn_of_other_family(&parts.headers);
             match self.family {
                 ForwardedFamily::XForwarded => self.believe_x_forwarded(parts, &mut received)?,
@@ -252,8 +253,8 @@ impl Origins {
         let mut received = RequestOrigin {
             authority,
             secure,
-            address: peer.address,
-            caller: CallerFacts::default(),
+            nearest_address: peer.address,
+            facts: CallerFacts::default(),
             trusted: self.may_describe_caller(peer),
             family: self.family,
         };
@@ -314,13 +315,13 @@ impl Origins {
     /// Takes the address that a trusted proxy reports; returns whether it belongs to a trusted proxy too, so that the next
     /// one to the left counts. A trusted proxy is no caller: where none to its left is reported, the caller is unknown.
     fn goes_on_from(&self, hop: &[u8], received: &mut RequestOrigin<'_>) -> bool {
-        received.caller.address = None;
+        received.facts.address = None;
         let Some(address) = parse_address(hop) else {
             return false;
         };
-        received.address = Some(address);
+        received.nearest_address = Some(address);
         let is_trusted = self.is_trusted(address);
-        received.caller.address = (!is_trusted).then_some(address);
+        received.facts.address = (!is_trusted).then_some(address);
         is_trusted
     }
 

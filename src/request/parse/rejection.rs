@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::{
-    base::{cold::cold_from, fields::ConnectionError},
+    base::{cold::cold_from, http_fields::ConnectionError},
     oauth::{ShapeError, SignatureMethod},
     telemetry::metrics::Verdict,
     wire::{problem::Problem, server::rejection::BodyRejection},
@@ -63,8 +63,10 @@ impl ParseRejection {
 /// The response to protocol parameters of a wrong shape.
 pub fn shape_problem(error: &ShapeError) -> Problem {
     match error {
-        ShapeError::Malformed { place, reason } => Problem::coded(400, Verdict::ParameterRejected)
-            .advise(format!("malformed {place}: {reason}")),
+        ShapeError::Malformed { location, reason } => {
+            Problem::coded(400, Verdict::ParameterRejected)
+                .advise(format!("malformed {location}: {reason}"))
+        }
         ShapeError::Absent(names) => Problem::coded(400, Verdict::ParameterAbsent)
             .detail("oauth_parameters_absent", names.to_string()),
         ShapeError::Rejected { names, reason } => Problem::rejected(names.to_string(), *reason),

@@ -13,14 +13,14 @@ use http::{HeaderMap, header};
 
 use super::{ParseRejection, origin::PublicUrl, target::RequestTarget};
 use crate::{
-    base::fields::{all, list, single},
+    base::http_fields::{all, list, single},
     oauth::{
-        Credentials, MethodSet, Parameters, Placement, ProtocolParameter, ShapeError,
+        Credentials, LocationRule, MethodSet, Parameters, ProtocolParameter, ShapeError,
         has_more_fields, is_form_content_type, is_oauth_scheme,
     },
     wire::server::{
         buffered::{BufferedBody, Reservation, Shares},
-        caller::Limits,
+        caller_stream::Limits,
         rejection::BodyRejection,
     },
 };
@@ -118,11 +118,11 @@ impl Collected {
     ///
     /// # Errors
     /// [`ShapeError`]: parameters that are not in shape are rejected before the body has arrived.
-    pub fn needs_body(&self, methods: MethodSet, placement: Placement) -> Result<bool, ShapeError> {
+    pub fn needs_body(&self, methods: MethodSet, rule: LocationRule) -> Result<bool, ShapeError> {
         if self.held.is_some() || !self.parameters.was_sent(ProtocolParameter::BodyHash) {
             return Ok(false);
         }
-        self.parameters.protocol(methods, placement)?;
+        self.parameters.protocol(methods, rule)?;
         Ok(true)
     }
 }

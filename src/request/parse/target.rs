@@ -303,8 +303,10 @@ mod tests {
         let ends = (0..name.len()).filter(|&at| b";\0?#".contains(&name[at]));
         ends.chain([name.len()])
             .map(|end| {
-                let kept = name[..end].iter().copied();
-                kept.filter(|&byte| byte > b' ' && byte != 0x7f).collect()
+                let printable = name[..end].iter().copied();
+                printable
+                    .filter(|&byte| byte > b' ' && byte != 0x7f)
+                    .collect()
             })
             .collect()
     }

@@ -22,17 +22,17 @@ pub(super) fn folded(path: &[u8]) -> Cow<'_, [u8]> {
 pub(super) fn folded_segment(segment: &[u8]) -> Cow<'_, [u8]> {
     let end = segment.iter().rposition(|byte| !is_ignored_at_end(*byte));
     // A segment of nothing else stays what it is.
-    let kept = &segment[..end.map_or(segment.len(), |end| end + 1)];
-    if kept
+    let compared = &segment[..end.map_or(segment.len(), |end| end + 1)];
+    if compared
         .iter()
         .all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase())
     {
-        return Cow::Borrowed(kept);
+        return Cow::Borrowed(compared);
     }
-    match std::str::from_utf8(kept) {
+    match std::str::from_utf8(compared) {
         // The long s and the Kelvin sign are letters of ASCII in the other case.
         Ok(text) => Cow::Owned(text.to_uppercase().to_lowercase().into_bytes()),
-        Err(_) => Cow::Owned(kept.to_ascii_lowercase()),
+        Err(_) => Cow::Owned(compared.to_ascii_lowercase()),
     }
 }
 

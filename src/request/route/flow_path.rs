@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use crate::{base::fields, oauth::percent, request::parse::target};
+use crate::{base::http_fields, oauth::percent, request::parse::target};
 
 /// Why a text is not a [`FlowPath`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -71,7 +71,7 @@ impl FlowPath {
         let query = target.query.unwrap_or_default();
         target.path == self.path().as_bytes()
             && self.query.iter().all(|(name, value)| {
-                let sent = fields::parameter(query, name);
+                let sent = http_fields::parameter(query, name);
                 sent.is_ok_and(|sent| sent.as_deref() == Some(value))
             })
     }

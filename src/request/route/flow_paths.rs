@@ -5,7 +5,7 @@ use super::{
     service::{ServiceCall, TokenCall, aliases, mode_of},
     settings::FlowSettings,
 };
-use crate::{base::fields, request::parse::target};
+use crate::{base::http_fields, request::parse::target};
 
 /// The paths of the calls of the flow.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl FlowPaths {
             path: path.as_bytes(),
             query,
         };
-        let mode = fields::parameter(query.unwrap_or_default(), "mode");
+        let mode = http_fields::parameter(query.unwrap_or_default(), "mode");
         let is_mode = || matches!(mode, Ok(Some(mode)) if mode == "req_req_token");
         match self.find(&target) {
             Some((_, call)) => *call == ServiceCall::Token(TokenCall::RequestToken),

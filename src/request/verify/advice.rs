@@ -18,7 +18,7 @@ use super::{BaseString, Credential, VerifyRules, base_string};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::{
-        Parameters, Place, Selection, SignatureMethod,
+        ParameterLocation, Parameters, Selection, SignatureMethod,
         diagnosis::{self, Mistake, WrongSignature, diagnose},
     },
     request::parse::signed::SignedRequest,
@@ -136,7 +136,7 @@ impl Adviser {
         };
         let is_multipart = unread.as_ref().is_some_and(|unread| unread.is_multipart());
         let mut parameters = request.parameters.iter();
-        let is_form = parameters.any(|parameter| parameter.place == Place::Body);
+        let is_form = parameters.any(|parameter| parameter.location == ParameterLocation::Body);
         let body = match unread {
             Some(unread) if request.body.is_none() => {
                 unread.read(MAX_BYTES.saturating_sub(bytes)).await
@@ -173,8 +173,8 @@ impl Adviser {
         let _place = self.queue.try_acquire().map_err(|_| NOT_NOW)?;
         let mut budget = Arc::clone(&self.budget).lock_owned().await;
         let now = self.started.elapsed();
-        let left = budget.remaining(now);
-        if left < SMALLEST_SHARE {
+        let remaining = budget.remaining(now);
+        if remaining < SMALLEST_SHARE {
             return Err(NOT_NOW);
         }
         let attempt = attempt();
@@ -182,7 +182,7 @@ impl Adviser {
         let found = spawn_blocking(move || {
             let begun = computing_time();
             let spent = || computing_time().saturating_sub(begun);
-            let found = diagnose(&attempt, &|| spent() < left);
+            let found = diagnose(&attempt, &|| spent() < remaining);
             budget.spend(now, spent());
             found
         });
@@ -280,11 +280,11 @@ mod tests {
             // A diagnosis is asked for every 10 ms. Each would take half of the budget.
             let asked = (0..100).map(|at| Duration::from_millis(1_000 * second + 10 * at));
             let spent = asked.map(|now| {
-                let left = budget.remaining(now);
-                let spent = if left < SMALLEST_SHARE {
+                let remaining = budget.remaining(now);
+                let spent = if remaining < SMALLEST_SHARE {
                     Duration::ZERO
                 } else {
-                    left.min(BUDGET / 2)
+                    remaining.min(BUDGET / 2)
                 };
                 budget.spend(now, spent);
                 spent

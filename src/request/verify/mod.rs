@@ -30,9 +30,9 @@ use crate::{
         cold,
     },
     oauth::{
-        BaseString, Credentials, Deviation, DeviationSet, Key, Parameters, Pinned, Place,
-        RsaPublicKey, Selection, SignatureHolds, SignatureMethod, SigningKey, diagnosis::OtherUrl,
-        is_allowed_body_hash, signature,
+        BaseString, Credentials, Deviation, DeviationSet, Key, ParameterLocation, Parameters,
+        Pinned, RsaPublicKey, Selection, SignatureHolds, SignatureMethod, SigningKey,
+        diagnosis::OtherUrl, is_allowed_body_hash, signature,
     },
     records::{
         nonce::{NonceUse, Outage},
@@ -123,12 +123,12 @@ impl Verified {
         self.signature.deviations
     }
 
-    /// Whether the signature covers the parameters in `place`; anyone may have added those that it does not cover.
+    /// Whether the signature covers the parameters in `location`; anyone may have added those that it does not cover.
     #[must_use]
-    pub fn covers(&self, place: Place) -> bool {
+    pub fn covers(&self, location: ParameterLocation) -> bool {
         match self.signature.selection {
             Selection::Rfc5849 => true,
-            Selection::Description => place == Place::Body,
+            Selection::Description => location == ParameterLocation::Body,
         }
     }
 

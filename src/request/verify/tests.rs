@@ -3,7 +3,7 @@
 use super::{settings::Enforcement, *};
 use crate::{
     base::secret::Secret,
-    oauth::{BaseString, MethodSet, Parameters, Placement, SigningKey},
+    oauth::{BaseString, LocationRule, MethodSet, Parameters, SigningKey},
     records::{
         nonce::{self, LocalWindow, OnLost},
         store::{
@@ -143,7 +143,7 @@ impl Setup {
         let mut parameters = Parameters::new();
         parameters.read_header(header.as_bytes()).unwrap();
         let credentials = parameters
-            .protocol(self.rules.signature.methods, Placement::OnePlace)
+            .protocol(self.rules.signature.methods, LocationRule::OneLocation)
             .unwrap()
             .demand(&[])
             .unwrap();

@@ -89,7 +89,7 @@ impl BoundListener {
     pub(super) fn serve(self, handler: Rc<Admin>) {
         let rules = AcceptRules {
             bounds: Arc::new(Bounds::new(ADMIN_CONNECTIONS, Some(ADMIN_SHARE))),
-            seats: Rc::default(),
+            connections: Rc::default(),
             tls: None,
             // The connections that remain in the queue need not be accepted.
             is_passed: true,

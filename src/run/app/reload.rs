@@ -59,7 +59,7 @@ impl App {
         let mut not_applied = config.keep_fixed(&self.config);
         // Everything that can fail comes first, so that a mistake changes nothing.
         api_loop::check(&config, &self.bound).await?;
-        let made = self.make(&config)?;
+        let swap = self.make(&config)?;
         if !not_applied.is_empty() {
             tracing::warn!(
                 keys = not_applied.join(" "),
@@ -77,7 +77,7 @@ impl App {
         let connections = connections(&config);
         self.common.bounds.set(connections, per_address);
         self.common.forward_auth_bounds.set(connections, None);
-        self.swap(made);
+        self.swap(swap);
         let (nonces, window) = (&self.services.nonces, config.longest_window());
         if let Err(error) = nonces.ask_for_length(self.services.clock.now(), window) {
             tracing::error!(%error, "signature.timestamp_window: nonce.path cannot be written; tried again");
@@ -103,11 +103,11 @@ impl App {
     pub(super) fn reread_certificates(&mut self) {
         let stamps = Stamps::of(&self.config);
         if stamps != self.stamps {
-            let made = self.make(&self.config);
-            self.services.metrics.reloaded(made.is_ok());
-            match made {
-                Ok(made) => {
-                    self.swap(made);
+            let swap = self.make(&self.config);
+            self.services.metrics.reloaded(swap.is_ok());
+            match swap {
+                Ok(swap) => {
+                    self.swap(swap);
                     tracing::info!("certificates read");
                 }
                 Err(error) => {
@@ -154,9 +154,9 @@ impl App {
         })
     }
 
-    fn swap(&mut self, made: Swap) {
+    fn swap(&mut self, swap: Swap) {
         let shared = &self.common.shared;
-        let live = Arc::new(made.live);
+        let live = Arc::new(swap.live);
         let before = shared.live.swap(Arc::clone(&live));
         let labels = live.authorizer.operations.labels();
         for operation in before.authorizer.operations.labels() {
@@ -165,15 +165,15 @@ impl App {
             }
         }
         shared.generation.fetch_add(1, Ordering::Release);
-        let tokens = made.backend.as_ref().map(|backend| &backend.tokens);
+        let tokens = swap.backend.as_ref().map(|backend| &backend.tokens);
         self.control.console.end_sessions_of_others(tokens);
-        self.control.backend.store(made.backend.map(Arc::new));
-        if let (Some(shown), Some(tls)) = (&self.common.tls, made.tls) {
+        self.control.backend.store(swap.backend.map(Arc::new));
+        if let (Some(shown), Some(tls)) = (&self.common.tls, swap.tls) {
             shown.store(Arc::new(tls));
         }
         self.services
             .certificates
-            .store(Arc::new(made.certificates));
-        self.stamps = made.stamps;
+            .store(Arc::new(swap.certificates));
+        self.stamps = swap.stamps;
     }
 }

@@ -26,7 +26,7 @@ use crate::{
             self, HttpLogin, LocalLogin, PasswordPool, Throttle, http::LoginEndpoint,
             settings::LoginMethod,
         },
-        pages,
+        pages::PageServices,
     },
     records::{
         nonce::{self, LocalWindow, Opened, SharedWindow, settings::NonceScope},
@@ -156,7 +156,7 @@ pub struct Services {
     /// Verifies signed requests.
     pub verifier: Arc<Verifier>,
     /// The services of the pages.
-    pub pages: pages::Services,
+    pub pages: PageServices,
     /// The metrics.
     pub metrics: Arc<Metrics>,
     /// The conditions that last.
@@ -332,11 +332,11 @@ pub async fn open(
     check_paths(config)?;
     // The window first: one process locks it, and another one must not migrate the store of that process.
     let params = window_params(config);
-    let made = params.path.clone().filter(|path| !path.exists());
+    let new_file = params.path.clone().filter(|path| !path.exists());
     let opened = open_window(&params, deadline).await?;
     let store = open_checked_store(config).await.inspect_err(|_| {
         // A failed start leaves no new file.
-        if let Some(path) = &made {
+        if let Some(path) = &new_file {
             let _ = std::fs::remove_file(path);
         }
     })?;
@@ -370,10 +370,10 @@ pub async fn open(
     write_high_water_mark(&nonces, &store, &clock).await?;
     note_imported(&nonces, &store).await?;
     let (cached, used) = (Arc::clone(&credentials), Arc::clone(&nonces));
-    let behind = Arc::clone(&store);
-    let verifier = Arc::new(Verifier::new(cached, behind, used, clock.clone()));
+    let store_itself = Arc::clone(&store);
+    let verifier = Arc::new(Verifier::new(cached, store_itself, used, clock.clone()));
     let (login, passwords) = login_backend(config, &store, &clock)?;
-    let pages = pages::Services {
+    let pages = PageServices {
         store: Arc::clone(&store),
         feed: Arc::clone(&feed),
         login,

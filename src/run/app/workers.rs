@@ -168,7 +168,7 @@ async fn run(
     forward_auth: Option<BoundListener>,
 ) {
     let worker = Rc::new(Worker::new(Arc::clone(&common.shared)));
-    let seats = Rc::default();
+    let connections = Rc::default();
     let stop = || {
         let mut phase = common.shared.phase.clone();
         async move {
@@ -178,7 +178,7 @@ async fn run(
     for listener in public {
         let rules = AcceptRules {
             bounds: Arc::clone(&common.bounds),
-            seats: Rc::clone(&seats),
+            connections: Rc::clone(&connections),
             tls: common.tls.clone(),
             is_passed,
             proxy_protocol: common.proxy_protocol,
@@ -189,7 +189,7 @@ async fn run(
     if let Some(forward_auth) = forward_auth {
         let rules = AcceptRules {
             bounds: Arc::clone(&common.forward_auth_bounds),
-            seats: Rc::default(),
+            connections: Rc::default(),
             tls: None,
             is_passed: forward_auth.is_passed,
             proxy_protocol: false,

@@ -518,14 +518,16 @@ fn parameter_headers(config: &Config, found: &mut Findings) {
         let headers = &operation.headers.0;
         for (at, ParameterHeader { name, .. }) in headers.iter().enumerate() {
             let folded = fold(name.as_str());
-            let own = ours.iter().find(|(_, own)| fold(own.as_str()) == folded);
+            let taken = ours
+                .iter()
+                .find(|(_, taken)| fold(taken.as_str()) == folded);
             let is_set_here = is_reserved(name) || SET_HERE.contains(&folded.as_str());
             let is_twice = headers[..at]
                 .iter()
                 .any(|it| fold(it.name.as_str()) == folded);
             report! { found;
                 [&key] if is_set_here => "{name} is a field of HTTP or of countersign itself; write another name";
-                [&key] if let Some((own, _)) = own => "{name} is the header of {own}; write another name";
+                [&key] if let Some((owner, _)) = taken => "{name} is the header of {owner}; write another name";
                 [&key] if dropped.contains(name.as_str().as_bytes()) =>
                     "{name} is in upstream.drop_headers; write another name";
                 [&key] if is_twice => "{name} is there twice, to an API that folds names; leave one out";

@@ -9,9 +9,9 @@ use tokio::{
 };
 
 use super::{
+    connection_table::ConnectionEntry,
     handler::{Handler, LAST_REQUEST},
     http1, http2,
-    seats::Seat,
 };
 use crate::{
     base::peer::Peer,
@@ -23,7 +23,7 @@ pub async fn serve<H: Handler>(
     mut wire: WatchedStream,
     peer: Peer,
     handler: Rc<H>,
-    seat: &Rc<Seat>,
+    entry: &Rc<ConnectionEntry>,
 ) {
     handler.opened();
     let _open = Open(Rc::clone(&handler));
@@ -31,16 +31,16 @@ pub async fn serve<H: Handler>(
     let speaks_http2 = match (handler.limits().streams, wire.alpn_http2()) {
         (None, _) => false,
         (Some(_), Some(agreed)) => agreed,
-        (Some(_), None) => match begins_with_preface(&mut wire, &*handler, seat).await {
+        (Some(_), None) => match begins_with_preface(&mut wire, &*handler, entry).await {
             Some(begins) => begins,
             None => return,
         },
     };
     // Boxed: the future of HTTP/1.1, the usual one, stays small.
     if speaks_http2 {
-        Box::pin(http2::serve(wire, peer, handler, seat)).await;
+        Box::pin(http2::serve(wire, peer, handler, entry)).await;
     } else {
-        http1::serve(wire, peer, since, handler, seat).await;
+        http1::serve(wire, peer, since, handler, entry).await;
     }
 }
 
@@ -48,14 +48,14 @@ pub async fn serve<H: Handler>(
 async fn begins_with_preface<H: Handler>(
     wire: &mut WatchedStream,
     handler: &H,
-    seat: &Seat,
+    entry: &ConnectionEntry,
 ) -> Option<bool> {
     let mut first = [0; PREFACE.len()];
     let mut length = 0;
     let read = async {
         while PREFACE.starts_with(&first[..length]) && length < PREFACE.len() {
             if length > 0 {
-                seat.arrives();
+                entry.arrives();
             }
             let read = wire.read(&mut first[length..]).await.ok();
             length += read.filter(|&read| read > 0)?;

@@ -5,7 +5,7 @@ use std::{net::IpAddr, rc::Rc, time::Duration};
 use http::{Request, Response};
 
 use super::{
-    caller::Limits,
+    caller_stream::Limits,
     request::RequestBody,
     response::{Gone, ResponseBody},
 };

@@ -20,11 +20,11 @@ use tokio::{
 };
 
 use super::{
-    caller::{Caller, HeaderCase, Limits, Upload},
+    caller_stream::{CallerStream, HeaderCase, Limits, Upload},
+    connection_table::ConnectionEntry,
     handler::{Handler, LAST_REQUEST},
     request::RequestBody,
     response::{Follow, Gone},
-    seats::Seat,
 };
 use crate::{
     base::{memory, peer::Peer},
@@ -91,8 +91,8 @@ enum End {
 /// The progress of a connection, and the deadline of each state.
 struct Progress<'c, H> {
     handler: &'c H,
-    caller: &'c Caller,
-    seat: &'c Seat,
+    caller: &'c CallerStream,
+    entry: &'c ConnectionEntry,
     watch: Rc<Watch>,
     state: Rc<Shared>,
     draining_since: Option<Instant>,
@@ -115,7 +115,7 @@ impl<H: Handler> Progress<'_, H> {
             match state {
                 State::Served => {
                     let since = Instant::now();
-                    self.seat.idles(since);
+                    self.entry.idles(since);
                     self.state.0.set(State::Idle {
                         since,
                         arrived,
@@ -136,7 +136,7 @@ impl<H: Handler> Progress<'_, H> {
 
     /// A head has just begun to arrive.
     fn reads(&self) {
-        self.seat.arrives();
+        self.entry.arrives();
         self.state.0.set(State::Reading {
             since: Instant::now(),
         });
@@ -178,9 +178,9 @@ pub(super) async fn serve<H: Handler>(
     peer: Peer,
     since: Instant,
     handler: Rc<H>,
-    seat: &Seat,
+    entry: &ConnectionEntry,
 ) {
-    let caller = Rc::new(Caller::new(peer, handler.limits()));
+    let caller = Rc::new(CallerStream::new(peer, handler.limits()));
     let state = Rc::new(Shared(Cell::new(State::Idle {
         since,
         arrived: 0,
@@ -188,7 +188,7 @@ pub(super) async fn serve<H: Handler>(
     })));
     let service = |request: Request<Incoming>| {
         state.0.set(State::Serving);
-        seat.serves();
+        entry.serves();
         let state = Rc::clone(&state);
         caller.begin(handler.limits(), !request.body().is_end_stream());
         let caller = Rc::clone(&caller);
@@ -208,7 +208,7 @@ pub(super) async fn serve<H: Handler>(
     let mut progress = Progress {
         handler: &*handler,
         caller: &caller,
-        seat,
+        entry,
         watch: wire.watch(),
         state: Rc::clone(&state),
         draining_since: None,
@@ -247,7 +247,7 @@ pub(super) async fn serve<H: Handler>(
             Some(end) => break (end, parked, Bytes::new()),
         }
     };
-    Box::pin(finish(end, wire, read_ahead, &caller, &*handler, seat)).await;
+    Box::pin(finish(end, wire, read_ahead, &caller, &*handler, entry)).await;
 }
 
 fn http1_builder(limits: &Limits) -> http1::Builder {
@@ -270,15 +270,15 @@ async fn finish<H: Handler>(
     end: End,
     mut wire: WatchedStream,
     read_ahead: Bytes,
-    caller: &Caller,
+    caller: &CallerStream,
     handler: &H,
-    seat: &Seat,
+    entry: &ConnectionEntry,
 ) {
     match end {
         End::Hyper(Ok(())) => match caller.takeover() {
             Some(takeover) => {
                 // The end of the response to the upgrade may have made it idle.
-                seat.serves();
+                entry.serves();
                 wire.unread(read_ahead);
                 takeover(wire, caller.limits().body_timeout).await;
             }

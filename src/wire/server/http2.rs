@@ -18,12 +18,12 @@ use hyper_util::rt::TokioIo;
 use tokio::{task::spawn_local, time::Instant};
 
 use super::{
-    caller::Caller,
+    caller_stream::CallerStream,
+    connection_table::ConnectionEntry,
     deadline::Deadline,
     handler::Handler,
     request::RequestBody,
     response::{Follow, Gone, ResponseBody},
-    seats::Seat,
 };
 use crate::{
     base::peer::Peer,
@@ -54,7 +54,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Default)]
 struct Streams {
     watch: Rc<Watch>,
-    seat: Rc<Seat>,
+    entry: Rc<ConnectionEntry>,
     /// A request has come.
     begun: Cell<bool>,
     count: Cell<usize>,
@@ -80,7 +80,7 @@ impl Streams {
             buffered: Cell::new(0),
         });
         self.begun.set(true);
-        self.seat.serves();
+        self.entry.serves();
         self.count.set(self.count.get() + 1);
         self.next.replace(Some(Rc::clone(&stream)));
         stream
@@ -229,12 +229,12 @@ pub(super) async fn serve<H: Handler>(
     mut wire: WatchedStream,
     peer: Peer,
     handler: Rc<H>,
-    seat: &Rc<Seat>,
+    entry: &Rc<ConnectionEntry>,
 ) {
     let limits = handler.limits();
     let streams = Rc::new(Streams {
         watch: wire.watch(),
-        seat: Rc::clone(seat),
+        entry: Rc::clone(entry),
         ..Streams::default()
     });
     let mut waits = Waits {
@@ -247,7 +247,7 @@ pub(super) async fn serve<H: Handler>(
     };
     let service = service_fn(|request: Request<Incoming>| {
         let stream = streams.begin();
-        let caller = Rc::new(Caller::new(peer, Rc::clone(&limits)));
+        let caller = Rc::new(CallerStream::new(peer, Rc::clone(&limits)));
         caller.begin(handler.limits(), !request.body().is_end_stream());
         let request = request.map(|incoming| RequestBody::new(incoming, caller));
         let handler = Rc::clone(&handler);
@@ -329,7 +329,7 @@ impl<H: Handler> Waits<'_, H> {
         self.idle_since = match (self.streams.count.get(), self.idle_since) {
             (0, None) => {
                 let since = Instant::now();
-                self.streams.seat.idles(since);
+                self.streams.entry.idles(since);
                 Some(since)
             }
             (0, since) => since,

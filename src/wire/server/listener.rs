@@ -22,9 +22,9 @@ use tokio::{
 use super::{
     bounds::Bounds,
     connection,
+    connection_table::{ConnectionGuard, ConnectionTable},
     handler::Handler,
     proxied,
-    seats::{Seated, Seats},
     tls::{Tls, handshake_failure},
 };
 use crate::{
@@ -143,7 +143,7 @@ pub struct AcceptRules {
     /// The limits on connections.
     pub bounds: Arc<Bounds>,
     /// The connections of this worker under these limits.
-    pub seats: Rc<Seats>,
+    pub connections: Rc<ConnectionTable>,
     /// TLS over TCP, read again for each connection so that certificates can change. A listener that began with TLS never
     /// falls back to plain HTTP.
     pub tls: Option<Arc<ArcSwap<Tls>>>,
@@ -240,20 +240,20 @@ fn is_callers(error: &io::Error) -> bool {
 impl AcceptRules {
     /// A slot for one more connection; if there is none, that of a connection that waits, which is closed. The caller is
     /// known unless a proxy passes the connection on.
-    fn admit(&self, caller: Option<IpAddr>) -> Option<Seated> {
+    fn admit(&self, caller: Option<IpAddr>) -> Option<ConnectionGuard> {
         let mut slot = match self.bounds.enter() {
             Some(slot) => slot,
             None => {
                 // A caller with its share makes room by one of its own connections.
                 let caller = caller.map(network);
                 let over_share = caller.filter(|caller| self.bounds.has_share(*caller));
-                let mut slot = self.seats.evict(over_share)?;
+                let mut slot = self.connections.evict(over_share)?;
                 slot.hand_on();
                 slot
             }
         };
-        let is_counted = caller.is_none_or(|caller| self.seats.count_for(&mut slot, caller));
-        is_counted.then(|| self.seats.add(slot))
+        let is_counted = caller.is_none_or(|caller| self.connections.count_for(&mut slot, caller));
+        is_counted.then(|| self.connections.add(slot))
     }
 
     /// Tells a caller that its connection is one too many; under TLS that would take a handshake.
@@ -282,7 +282,7 @@ fn serve<H: Handler>(rules: &Rc<AcceptRules>, accepted: Accepted, handler: Rc<H>
         // The connections of a Unix socket count as one address's.
         Accepted::Unix(_) => Some(Ipv4Addr::UNSPECIFIED.into()),
     };
-    let Some(seated) = rules.admit(caller) else {
+    let Some(guard) = rules.admit(caller) else {
         let stream = match accepted {
             Accepted::Tcp(stream, _) => Stream::Tcp(stream),
             Accepted::Unix(stream) => Stream::Unix(stream),
@@ -294,16 +294,16 @@ fn serve<H: Handler>(rules: &Rc<AcceptRules>, accepted: Accepted, handler: Rc<H>
         let serving = pin!(async {
             let opened = match accepted {
                 Accepted::Tcp(stream, address) => {
-                    open(&rules, stream, address, &seated, &*handler).await
+                    open(&rules, stream, address, &guard, &*handler).await
                 }
                 Accepted::Unix(stream) => Some((Stream::Unix(stream), Peer::default())),
             };
             if let Some((stream, peer)) = opened {
                 let (wire, serves) = (WatchedStream::new(stream), Rc::clone(&handler));
-                connection::serve(wire, peer, serves, &seated.0).await;
+                connection::serve(wire, peer, serves, &guard.0).await;
             }
         });
-        if seated.unless_evicted(serving).await {
+        if guard.unless_evicted(serving).await {
             handler.evicted();
         }
     });
@@ -314,7 +314,7 @@ async fn open<H: Handler>(
     rules: &AcceptRules,
     mut stream: TcpStream,
     address: SocketAddr,
-    seated: &Seated,
+    guard: &ConnectionGuard,
     handler: &H,
 ) -> Option<(Stream, Peer)> {
     stream.set_nodelay(true).ok()?;
@@ -328,7 +328,7 @@ async fn open<H: Handler>(
         let caller = Box::pin(proxied_caller(&mut stream, address, handler)).await?;
         peer.is_relay = caller.is_none();
         let caller = caller.unwrap_or(address.ip());
-        if !seated.locate(&rules.seats, caller) {
+        if !guard.locate(&rules.connections, caller) {
             rules.refuse(Stream::Tcp(stream), handler);
             return None;
         }
@@ -403,7 +403,7 @@ mod tests {
 
     use super::*;
     use crate::wire::server::{
-        caller::Limits,
+        caller_stream::Limits,
         request::RequestBody,
         response::{Gone, ResponseBody},
     };
@@ -436,7 +436,7 @@ mod tests {
         }
         let rules = AcceptRules {
             bounds: Arc::new(Bounds::new(10, None)),
-            seats: Rc::default(),
+            connections: Rc::default(),
             tls: None,
             is_passed: false,
             proxy_protocol: false,

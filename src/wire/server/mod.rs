@@ -2,8 +2,9 @@
 
 pub mod bounds;
 pub mod buffered;
-pub mod caller;
+pub mod caller_stream;
 pub mod connection;
+pub mod connection_table;
 pub mod deadline;
 pub mod handler;
 mod http1;
@@ -13,6 +14,5 @@ mod proxied;
 pub mod rejection;
 pub mod request;
 pub mod response;
-pub mod seats;
 pub mod settings;
 pub mod tls;

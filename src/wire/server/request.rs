@@ -19,23 +19,23 @@ use super::{
         ADMIN_BODIES, API_FORMS, BufferedBody, FormMemory, PAGE_BYTES, PAGE_FORMS, PAGE_SHARES,
         Shares,
     },
-    caller::{Caller, Upload},
+    caller_stream::{CallerStream, Upload},
     rejection::{BodyRejection, UploadError},
 };
 
 /// The body of the request being served. Trailers are dropped: nothing has proved them, and some APIs read them as fields.
 pub struct RequestBody {
     incoming: Incoming,
-    caller: Rc<Caller>,
+    caller: Rc<CallerStream>,
 }
 
 impl RequestBody {
-    pub(super) fn new(incoming: Incoming, caller: Rc<Caller>) -> Self {
+    pub(super) fn new(incoming: Incoming, caller: Rc<CallerStream>) -> Self {
         Self { incoming, caller }
     }
 
     /// The caller of the request.
-    pub const fn caller(&self) -> &Rc<Caller> {
+    pub const fn caller(&self) -> &Rc<CallerStream> {
         &self.caller
     }
 

@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
 use super::{
     buffered::Shares,
-    caller::{HeaderCase, Limits},
+    caller_stream::{HeaderCase, Limits},
 };
 use crate::base::settings::{
     DAY, KIB, MIB, count, distinct, duration, list, plain_values, section, size,

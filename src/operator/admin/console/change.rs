@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    PageParts, Rejected, Reply, Result, Visit,
+    ConsoleRequest, PageParts, Rejected, Reply, Result,
     page::{InputField, PageForm, Section},
     parts::{Line, line, link},
 };
@@ -31,7 +31,7 @@ pub(super) struct PlannedChange {
     pub(super) back: String,
 }
 
-impl Visit<'_> {
+impl ConsoleRequest<'_> {
     /// Checks that the session may change something.
     pub(super) const fn check_write(&self) -> Result<()> {
         if self.may_write() {

@@ -1,13 +1,13 @@
 //! The effective configuration.
 
 use super::{
-    PageParts, Result, Visit,
+    ConsoleRequest, PageParts, Result,
     page::Section,
     parts::{Line, Table, line},
 };
 use crate::operator::manage::setting::EffectiveSetting;
 
-impl Visit<'_> {
+impl ConsoleRequest<'_> {
     pub(super) fn configuration(&self) -> Result<PageParts> {
         let settings = self.admin.control.console.settings.load();
         let q = self.field("q");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::{
-    Rejected, Reply, Result, Visit,
+    ConsoleRequest, Rejected, Reply, Result,
     change::{PlannedChange, state_of},
     page::{InputField, InputKind, Section},
     parts::{counted, field_text, line, link, listed, path, time},
@@ -28,7 +28,7 @@ const GRACES: &[(&str, &str)] = &[
     ("30d", "30 days"),
 ];
 
-impl Visit<'_> {
+impl ConsoleRequest<'_> {
     pub(super) async fn change_consumer(&self) -> Result<Reply> {
         self.check_write()?;
         if self.path == "/consumer/add" {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    LISTED, PageParts, Result, Visit,
+    ConsoleRequest, LISTED, PageParts, Result,
     page::{InputField, InputKind, Section},
     parts::{Line, Table, counted, enabled, field_text, line, link, listed, path, tag, time},
     rejections::advised,
@@ -22,7 +22,7 @@ const TOKENS: u32 = 20;
 
 const STATES: &[(&str, &str)] = &[("", "all"), ("true", "enabled"), ("false", "disabled")];
 
-impl Visit<'_> {
+impl ConsoleRequest<'_> {
     pub(super) async fn consumers(&self) -> Result<PageParts> {
         let (q, enabled, unused_for) = (
             self.field("q"),

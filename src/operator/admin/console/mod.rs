@@ -42,7 +42,7 @@ use super::{
 use crate::{
     base::{
         clock::{Clock, UnixTime},
-        fields::{SEC_FETCH_MODE, SEC_FETCH_SITE, single},
+        http_fields::{SEC_FETCH_MODE, SEC_FETCH_SITE, single},
         random,
         secret::Secret,
     },
@@ -219,7 +219,7 @@ pub(super) async fn respond(
         };
         return login.respond(&path, request.uri(), sent, &show);
     };
-    let visit = Visit {
+    let console_request = ConsoleRequest {
         admin,
         backend,
         path: &path,
@@ -229,7 +229,7 @@ pub(super) async fn respond(
         peer,
         now,
     };
-    match visit.respond().await {
+    match console_request.respond().await {
         Ok(Reply::Page((title, sections))) => show(200, &title, &sections),
         Ok(Reply::Redirect(location)) if path == "/logout" => OwnResponse::see_other(location)
             .field("Set-Cookie", session::set_cookie(None, is_secure)),
@@ -410,7 +410,7 @@ impl Rejected {
 }
 
 /// One request of an operator who is logged in.
-struct Visit<'a> {
+struct ConsoleRequest<'a> {
     admin: &'a Admin,
     backend: &'a Backend,
     path: &'a str,
@@ -422,7 +422,7 @@ struct Visit<'a> {
     now: UnixTime,
 }
 
-impl Visit<'_> {
+impl ConsoleRequest<'_> {
     async fn respond(&self) -> Result<Reply> {
         let page = match self.path {
             "/logout" => return self.log_out(),

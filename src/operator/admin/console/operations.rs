@@ -1,7 +1,7 @@
 //! Operations: the compiled table, and the operations that a path matches.
 
 use super::{
-    PageParts, Result, Visit,
+    ConsoleRequest, PageParts, Result,
     page::{InputField, Section},
     parts::{Line, Table, line, tag},
 };
@@ -11,7 +11,7 @@ use crate::request::policy::{
     operations::{Found, Operation, allowed_methods},
 };
 
-impl Visit<'_> {
+impl ConsoleRequest<'_> {
     pub(super) fn operations(&self) -> Result<PageParts> {
         let live = self.admin.shared.live.load();
         let operations = &live.authorizer.operations;

@@ -3,7 +3,7 @@
 use strum::VariantArray as _;
 
 use super::{
-    PageParts, Result, Visit, chart,
+    ConsoleRequest, PageParts, Result, chart,
     page::Section,
     parts::{Line, Table, counted, line, link, path, tag, time},
     rejections::{groups, reason_row},
@@ -34,7 +34,7 @@ pub struct ShownCertificate {
 /// Consumers in a table of the overview.
 const SHOWN: usize = 10;
 
-impl Visit<'_> {
+impl ConsoleRequest<'_> {
     pub(super) async fn overview(&self) -> Result<PageParts> {
         let (console, shared) = (&self.admin.control.console, &self.admin.shared);
         let counts = shared.metrics.counts();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{
-    PageParts, Result, Visit,
+    ConsoleRequest, PageParts, Result,
     page::{InputField, InputKind, Section},
     parts::{Cell, Line, Table, line, link, path, tag, time},
 };
@@ -164,7 +164,7 @@ pub(super) fn advised(caption: String, rejections: &[&RecordedRejection]) -> Tab
     }
 }
 
-impl Visit<'_> {
+impl ConsoleRequest<'_> {
     pub(super) fn rejections(&self) -> Result<PageParts> {
         let (consumer, why, id, kind) = (
             self.field("consumer"),

@@ -1,7 +1,7 @@
 //! The signature doctor on a page: a pasted request, and how it has to be signed.
 
 use super::{
-    Rejected, Reply, Result, Visit,
+    ConsoleRequest, Rejected, Reply, Result,
     page::{InputField, InputKind, Section},
     parts::{Line, Table, line},
 };
@@ -10,7 +10,7 @@ use crate::operator::{
     explain::{ExplanationView, pasted},
 };
 
-impl Visit<'_> {
+impl ConsoleRequest<'_> {
     pub(super) async fn signature(&self) -> Result<Reply> {
         self.check_write()?;
         let mut field = InputField::new(

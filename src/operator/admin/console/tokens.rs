@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    LISTED, PageParts, Rejected, Reply, Result, Visit,
+    ConsoleRequest, LISTED, PageParts, Rejected, Reply, Result,
     change::PlannedChange,
     consumers::next,
     page::{InputField, Section},
@@ -18,7 +18,7 @@ use crate::{
 /// The fields of the filter.
 const FILTER: [&str; 3] = ["consumer", "user", "unused_for"];
 
-impl Visit<'_> {
+impl ConsoleRequest<'_> {
     /// The filter of the query or the form.
     fn filter(&self) -> Result<(TokenFilter, Option<Duration>)> {
         let wrong = |text: &str| Rejected::Invalid(text.to_owned());

@@ -1,7 +1,7 @@
 //! Users: the list, one user, and what can be done with an account.
 
 use super::{
-    LISTED, PageParts, Rejected, Reply, Result, Visit,
+    ConsoleRequest, LISTED, PageParts, Rejected, Reply, Result,
     change::{PlannedChange, state_of_user},
     consumers::next,
     page::{InputField, Section},
@@ -19,7 +19,7 @@ use crate::{
 /// Sessions on the page of a user.
 const SESSIONS: usize = 100;
 
-impl Visit<'_> {
+impl ConsoleRequest<'_> {
     pub(super) async fn users(&self) -> Result<PageParts> {
         let q = self.field("q");
         let filter = RecordFilter {

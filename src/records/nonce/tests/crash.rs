@@ -53,14 +53,14 @@ fn test_named(name: &str) -> String {
 
 #[test]
 fn kill_nine_loses_nothing_that_was_answered() {
-    let place = Place::new();
+    let machine = Machine::new();
     let mut answered: Vec<u64> = Vec::new();
     for round in 0..20u64 {
         let mut command = Command::new(env::current_exe().unwrap());
         command
             .args(["--exact", "--nocapture", "--test-threads=1"])
             .arg(test_named("child_that_inserts_until_killed"))
-            .env(CHILD_PATH, place.path())
+            .env(CHILD_PATH, machine.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
@@ -87,7 +87,7 @@ fn kill_nine_loses_nothing_that_was_answered() {
 
         let params = WindowParams {
             max_entries: 10_000_000,
-            ..place.params.clone()
+            ..machine.params.clone()
         };
         let opened = patiently(|| LocalWindow::open(&params)).unwrap();
         assert_eq!(opened.continuity, Continuity::Continued, "round {round}");
@@ -152,7 +152,7 @@ fn child_that_fills_its_disk() {
 
 #[test]
 fn a_full_disk_refuses_and_recovers() {
-    let place = Place::new();
+    let machine = Machine::new();
     // The shell ignores the signal of a file that grows too large, and a program that it starts does as well: it gets an
     // error, as it does from a full disk.
     let mut command = Command::new("sh");
@@ -161,7 +161,7 @@ fn a_full_disk_refuses_and_recovers() {
         .arg(env::current_exe().unwrap())
         .args(["--exact", "--test-threads=1"])
         .arg(test_named("child_that_fills_its_disk"))
-        .env(CHILD_PATH, place.path())
+        .env(CHILD_PATH, machine.path())
         .stdin(Stdio::null());
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);

@@ -97,16 +97,16 @@ fn nonces_of_a_wrong_clock_stay_until_it_gets_there() {
 
 #[test]
 fn a_wider_window_never_admits_again_what_had_left_the_narrower_one() {
-    let mut place = Place::new();
-    place.params.window = Duration::from_secs(10);
-    let window = place.start();
+    let mut machine = Machine::new();
+    machine.params.window = Duration::from_secs(10);
+    let window = machine.start();
     assert_eq!(insert(&window, NOW.0, 1), Insertion::Fresh);
     assert_eq!(insert(&window, NOW.0 + 5, 1), Insertion::Fresh);
     run(&window, 1, 12);
     assert_eq!(window.entries(), 1);
     drop(window);
-    place.params.window = Duration::from_secs(3_600);
-    let window = place.start();
+    machine.params.window = Duration::from_secs(3_600);
+    let window = machine.start();
     assert_eq!(insert(&window, NOW.0, 1), Insertion::Forgotten);
     assert_eq!(insert(&window, NOW.0 + 1, 1), Insertion::Fresh);
     assert_eq!(insert(&window, NOW.0 + 5, 1), Insertion::Used);
@@ -116,9 +116,9 @@ fn a_wider_window_never_admits_again_what_had_left_the_narrower_one() {
 
 #[test]
 fn a_window_that_becomes_wider_in_a_run_keeps_out_what_had_left_it() {
-    let mut place = Place::new();
-    place.params.window = Duration::from_secs(10);
-    let window = place.start();
+    let mut machine = Machine::new();
+    machine.params.window = Duration::from_secs(10);
+    let window = machine.start();
     assert_eq!(insert(&window, NOW.0 + 1, 1), Insertion::Fresh);
     assert_eq!(insert(&window, NOW.0 + 9, 1), Insertion::Fresh);
     let later = UnixTime(NOW.0 + 15);
@@ -127,7 +127,7 @@ fn a_window_that_becomes_wider_in_a_run_keeps_out_what_had_left_it() {
         .unwrap();
     assert_eq!(window.length(), Duration::from_secs(3_600));
     // Killed at once: the file says the same.
-    let mut killed = place.killed();
+    let mut killed = machine.killed();
     killed.params.window = Duration::from_secs(3_600);
     for window in [&window, &killed.start()] {
         assert_eq!(window.dropped_until(), UnixTime(NOW.0 + 4));
@@ -200,9 +200,9 @@ fn memory_of_dropped_seconds_is_used_again() {
 
 #[test]
 fn after_a_restart_all_counts_from_the_start() {
-    let place = Place::new();
-    assert_eq!(insert(&place.start(), NOW.0, 1), Insertion::Fresh);
-    let window = place.start();
+    let machine = Machine::new();
+    assert_eq!(insert(&machine.start(), NOW.0, 1), Insertion::Fresh);
+    let window = machine.start();
     for second in 0..=300 {
         maintain(&window, NOW.0 + 1_000_000, second);
     }
@@ -213,35 +213,35 @@ fn after_a_restart_all_counts_from_the_start() {
 
 #[test]
 fn a_file_of_the_log_is_deleted_whole_once_its_seconds_are_dropped() {
-    let place = Place::new();
-    let window = place.start();
+    let machine = Machine::new();
+    let window = machine.start();
     let mut most = 0;
     for second in 0..3_000 {
         assert_eq!(insert(&window, NOW.0 + second, second), Insertion::Fresh);
         run(&window, second, 1);
-        most = most.max(place.logs().len());
+        most = most.max(machine.logs().len());
     }
     // A window, two minutes of each file, and two minutes until it is noticed.
     assert!((3..=6).contains(&most), "{most}");
     run(&window, 3_000, 600);
-    assert_eq!((window.entries(), place.logs().len()), (0, 1));
+    assert_eq!((window.entries(), machine.logs().len()), (0, 1));
 }
 
 #[test]
 fn nonces_of_a_wrong_clock_keep_no_file_but_their_own() {
-    let mut place = Place::new();
-    let mut window = place.start();
+    let mut machine = Machine::new();
+    let mut window = machine.start();
     let far = NOW.0 + 10_000_000;
     assert_eq!(insert(&window, far, 1), Insertion::Fresh);
     for second in 0..3_000 {
         assert_eq!(insert(&window, NOW.0 + second, second), Insertion::Fresh);
         run(&window, second, 1);
-        assert!(place.logs().len() <= 7, "{second}: {:?}", place.logs());
+        assert!(machine.logs().len() <= 7, "{second}: {:?}", machine.logs());
         if second % 1_000 == 999 {
             assert_eq!(insert(&window, far, 1), Insertion::Used);
-            let killed = place.killed();
-            drop((window, place));
-            (window, place) = (killed.start(), killed);
+            let killed = machine.killed();
+            drop((window, machine));
+            (window, machine) = (killed.start(), killed);
             // Time passes by the clock of this start.
             run(&window, 0, 1);
         }
@@ -260,23 +260,23 @@ fn a_damaged_file_keeps_no_other_and_is_a_lost_log_at_the_next_start() {
         },
     ];
     for damage in damages {
-        let place = Place::new();
-        let window = place.start();
+        let machine = Machine::new();
+        let window = machine.start();
         let far = NOW.0 + 10_000_000;
         assert_eq!(insert(&window, far, 1), Insertion::Fresh);
         run(&window, 0, 130);
-        damage(&place.logs()[0]);
+        damage(&machine.logs()[0]);
         for second in 200..2_000 {
             assert_eq!(insert(&window, NOW.0 + second, second), Insertion::Fresh);
             run(&window, second, 1);
-            assert!(place.logs().len() <= 7, "{second}: {:?}", place.logs());
+            assert!(machine.logs().len() <= 7, "{second}: {:?}", machine.logs());
         }
         assert_eq!(insert(&window, far, 1), Insertion::Used);
         window.close().unwrap();
         drop(window);
-        assert!(place.is_lost());
+        assert!(machine.is_lost());
         // From then on the log is whole again.
-        drop(place.start());
-        assert!(!place.is_lost());
+        drop(machine.start());
+        assert!(!machine.is_lost());
     }
 }

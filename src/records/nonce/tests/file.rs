@@ -7,13 +7,13 @@ use super::{
     *,
 };
 
-/// A place whose window has had 5,000 nonces of five seconds and was closed.
-fn used() -> Place {
-    let place = Place::new();
-    let window = place.start();
+/// A machine whose window has had 5,000 nonces of five seconds and was closed.
+fn used() -> Machine {
+    let machine = Machine::new();
+    let window = machine.start();
     let fresh = |number| insert(&window, NOW.0 + number % 5, number) == Insertion::Fresh;
     assert!((0..5_000).all(fresh));
-    place
+    machine
 }
 
 fn has_all(window: &LocalWindow) -> bool {
@@ -22,19 +22,19 @@ fn has_all(window: &LocalWindow) -> bool {
 
 #[test]
 fn a_clean_stop_loses_nothing_even_over_a_boot() {
-    let mut place = used();
-    place.boot = "second";
-    let window = place.start();
+    let mut machine = used();
+    machine.boot = "second";
+    let window = machine.start();
     assert_eq!(window.entries(), 5_000);
     assert!(has_all(&window));
 }
 
 #[test]
 fn a_killed_process_loses_nothing() {
-    let place = used();
-    let window = place.start();
+    let machine = used();
+    let window = machine.start();
     assert_eq!(insert(&window, NOW.0, 5_000), Insertion::Fresh);
-    let killed = place.killed().start();
+    let killed = machine.killed().start();
     assert_eq!(killed.entries(), 5_001);
     assert!(has_all(&killed) && has_all(&window));
     assert_eq!(insert(&killed, NOW.0, 5_000), Insertion::Used);
@@ -42,8 +42,8 @@ fn a_killed_process_loses_nothing() {
 
 #[test]
 fn another_process_can_look_a_nonce_up_while_the_window_is_in_use() {
-    let place = used();
-    let _window = place.start();
+    let machine = used();
+    let _window = machine.start();
     let was_used = |timestamp, number: u64, consumer: &[u8]| {
         let nonce = NonceUse {
             timestamp,
@@ -51,7 +51,7 @@ fn another_process_can_look_a_nonce_up_while_the_window_is_in_use() {
             token: b"token",
             nonce: &number.to_be_bytes(),
         };
-        was_used(&place.path(), nonce)
+        was_used(&machine.path(), nonce)
     };
     for number in (0..5_000).step_by(97) {
         let second = NOW.0 + number % 5;
@@ -59,19 +59,19 @@ fn another_process_can_look_a_nonce_up_while_the_window_is_in_use() {
         assert_eq!(was_used(second + 1, number, b"consumer"), Some(false));
         assert_eq!(was_used(second, number, b"consume"), Some(false));
     }
-    fs::write(place.path(), b"SQLite format 3\0").unwrap();
+    fs::write(machine.path(), b"SQLite format 3\0").unwrap();
     assert_eq!(was_used(NOW.0, 0, b"consumer"), None);
-    fs::remove_file(place.path()).unwrap();
+    fs::remove_file(machine.path()).unwrap();
     assert_eq!(was_used(NOW.0, 0, b"consumer"), None);
 }
 
 #[test]
 fn a_power_loss_rejects_up_to_the_mark_until_it_is_waived() {
-    let place = used();
+    let machine = used();
     let mark = next_high_water_mark(NOW, WINDOW);
-    let window = place.start();
+    let window = machine.start();
     window.note_high_water_mark(mark).unwrap();
-    let mut lost = place.killed();
+    let mut lost = machine.killed();
     lost.boot = "second";
     // A start that goes no further changes nothing.
     assert!(lost.is_lost() && lost.is_lost());
@@ -100,44 +100,44 @@ fn a_power_loss_rejects_up_to_the_mark_until_it_is_waived() {
 
 #[test]
 fn files_older_than_the_version_that_the_store_knows_are_a_copy() {
-    let place = Place::new();
+    let machine = Machine::new();
     let mark = next_high_water_mark(NOW, WINDOW);
-    let lost = |place: &Place, known| {
-        let opened = place.killed().open().unwrap().after_version(known);
+    let lost = |machine: &Machine, known| {
+        let opened = machine.killed().open().unwrap().after_version(known);
         let window = opened.start(NOW, Some(mark), OnLost::Refuse).unwrap();
         window.lost_until()
     };
-    let window = place.start();
+    let window = machine.start();
     window.note_high_water_mark(mark).unwrap();
-    let (running, first) = (place.killed(), window.files().unwrap().version);
+    let (running, first) = (machine.killed(), window.files().unwrap().version);
     // A process that was killed, with the files that it left.
     assert_eq!(lost(&running, Some(first)), UnixTime(0));
     drop(window);
-    let stopped = place.killed();
-    let window = place.start();
+    let stopped = machine.killed();
+    let window = machine.start();
     window.note_high_water_mark(mark).unwrap();
     let version = window.files().unwrap().version;
     // The store is behind if a process was killed between its two writes, or if it was restored from a backup.
     for known in [None, Some(first), Some(version)] {
-        assert_eq!(lost(&place, known), UnixTime(0), "{known:?}");
+        assert_eq!(lost(&machine, known), UnixTime(0), "{known:?}");
     }
     for old in [&running, &stopped] {
         assert_eq!(lost(old, Some(version)), mark);
     }
     drop(window);
     // The copy of a running process differs from the files after its clean stop.
-    let closed = place.open().unwrap().files().unwrap().version;
+    let closed = machine.open().unwrap().files().unwrap().version;
     assert!(closed > version);
-    assert_eq!(lost(&place, Some(closed)), UnixTime(0));
+    assert_eq!(lost(&machine, Some(closed)), UnixTime(0));
     // A copy that was put back is accounted for, and counts on from there.
     let opened = stopped.open().unwrap().after_version(Some(closed));
     let window = opened.start(NOW, Some(mark), OnLost::Refuse).unwrap();
     let again = window.files().unwrap().version;
     assert!(again > closed);
     drop(window);
-    assert_eq!(lost(&place, Some(again)), mark);
+    assert_eq!(lost(&machine, Some(again)), mark);
     // What is noted after the end is in memory alone, and no version.
-    let window = place.start();
+    let window = machine.start();
     window.close().unwrap();
     let closed = window.files().unwrap();
     window.note_high_water_mark(mark).unwrap();
@@ -147,13 +147,13 @@ fn files_older_than_the_version_that_the_store_knows_are_a_copy() {
 
 #[test]
 fn a_file_that_is_missing_or_old_is_told_by_the_mark() {
-    let place = Place::new();
-    assert_eq!(place.continuity(), Continuity::New);
-    let window = place.start();
+    let machine = Machine::new();
+    assert_eq!(machine.continuity(), Continuity::New);
+    let window = machine.start();
     let first = next_high_water_mark(NOW, WINDOW);
     window.note_high_water_mark(first).unwrap();
-    let old = place.killed();
-    let lost = |place: &Place, mark| place.killed().start_after(Some(mark)).lost_until();
+    let old = machine.killed();
+    let lost = |machine: &Machine, mark| machine.killed().start_after(Some(mark)).lost_until();
     assert_eq!(lost(&old, first), UnixTime(0));
     // Another process on the same store may have written it a little later.
     let later = next_high_water_mark(NOW.after(MARK_EVERY), WINDOW);
@@ -161,55 +161,55 @@ fn a_file_that_is_missing_or_old_is_told_by_the_mark() {
     let mark = next_high_water_mark(NOW.after(3 * MARK_EVERY), WINDOW);
     window.note_high_water_mark(mark).unwrap();
     window.note_high_water_mark(first).unwrap();
-    assert_eq!(lost(&place, mark), UnixTime(0));
+    assert_eq!(lost(&machine, mark), UnixTime(0));
     assert_eq!(lost(&old, mark), mark);
     drop(window);
     // Without the state the log is not used.
-    fs::remove_file(place.path()).unwrap();
-    let window = place.start_after(Some(mark));
+    fs::remove_file(machine.path()).unwrap();
+    let window = machine.start_after(Some(mark));
     assert_eq!(window.lost_until(), mark);
     assert_eq!(window.closed_until(), mark.after(WINDOW));
     drop(window);
-    assert_eq!(place.start().closed_until(), mark.after(WINDOW));
-    assert_eq!(Place::new().start().closed_until(), UnixTime(0));
+    assert_eq!(machine.start().closed_until(), mark.after(WINDOW));
+    assert_eq!(Machine::new().start().closed_until(), UnixTime(0));
 }
 
 #[test]
 fn an_unknown_boot_is_another_one() {
-    let mut place = Place::new();
-    place.boot = "";
-    let window = place.start();
-    assert!(place.killed().is_lost());
+    let mut machine = Machine::new();
+    machine.boot = "";
+    let window = machine.start();
+    assert!(machine.killed().is_lost());
     drop(window);
-    assert_eq!(place.continuity(), Continuity::Continued);
+    assert_eq!(machine.continuity(), Continuity::Continued);
 }
 
 #[test]
 fn a_second_process_is_locked_out() {
-    let place = Place::new();
-    let window = place.start();
-    let error = LocalWindow::open(&place.params).err().unwrap();
+    let machine = Machine::new();
+    let window = machine.start();
+    let error = LocalWindow::open(&machine.params).err().unwrap();
     assert!(matches!(error, WindowOpenError::Locked { .. }));
     assert!(error.to_string().contains("window.nonces"));
     assert!(error.to_string().contains("nonce.path"));
     drop(window);
-    assert!(place.open().is_ok());
+    assert!(machine.open().is_ok());
 }
 
 #[test]
 fn a_foreign_file_is_left_alone() {
-    let place = Place::new();
+    let machine = Machine::new();
     for content in [&b"x"[..], b"SQLite format 3\0 and more", &[0; 10_000]] {
-        fs::write(place.path(), content).unwrap();
-        let error = place.open().err().unwrap();
+        fs::write(machine.path(), content).unwrap();
+        let error = machine.open().err().unwrap();
         assert!(matches!(error, WindowOpenError::NotAWindow { .. }));
         assert!(error.to_string().contains("window.nonces"));
-        assert_eq!(fs::read(place.path()).unwrap(), content);
+        assert_eq!(fs::read(machine.path()).unwrap(), content);
     }
-    let mut directory = Place::new();
+    let mut directory = Machine::new();
     directory.params.path = Some(directory.directory.path().into());
     assert!(matches!(directory.open(), Err(WindowOpenError::Io { .. })));
-    let mut missing = Place::new();
+    let mut missing = Machine::new();
     missing.params.path = Some(missing.directory.path().join("no/such/file"));
     let error = missing.open().err().unwrap();
     assert!(error.to_string().contains("no/such/file"));
@@ -217,51 +217,51 @@ fn a_foreign_file_is_left_alone() {
 
 #[test]
 fn the_files_are_for_their_owner_only() {
-    let place = used();
-    for path in place.logs().into_iter().chain([place.path()]) {
+    let machine = used();
+    for path in machine.logs().into_iter().chain([machine.path()]) {
         let mode = fs::metadata(path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 }
 
-type Damage = fn(&Place) -> io::Result<()>;
+type Damage = fn(&Machine) -> io::Result<()>;
 
 #[test]
 fn damaged_files_and_those_of_the_first_version_are_a_lost_window() {
     let cases: [(&str, Damage); 6] = [
-        ("a broken state", |place| {
-            let mut state = fs::read(place.path())?;
+        ("a broken state", |machine| {
+            let mut state = fs::read(machine.path())?;
             state[100] ^= 1;
-            fs::write(place.path(), state)
+            fs::write(machine.path(), state)
         }),
-        ("a cut state", |place| {
-            fs::write(place.path(), &fs::read(place.path())?[..100])
+        ("a cut state", |machine| {
+            fs::write(machine.path(), &fs::read(machine.path())?[..100])
         }),
-        ("the first version", |place| {
+        ("the first version", |machine| {
             fs::write(
-                place.path(),
+                machine.path(),
                 [b"countersignonce\n", &[1; 4096][..]].concat(),
             )
         }),
-        ("a file is missing", |place| {
-            fs::remove_file(&place.logs()[0])
+        ("a file is missing", |machine| {
+            fs::remove_file(&machine.logs()[0])
         }),
-        ("a cut file", |place| {
-            let log = &place.logs()[0];
+        ("a cut file", |machine| {
+            let log = &machine.logs()[0];
             fs::write(log, &fs::read(log)?[..1_000])
         }),
-        ("a broken record", |place| {
-            let log = &place.logs()[0];
+        ("a broken record", |machine| {
+            let log = &machine.logs()[0];
             let mut records = fs::read(log)?;
             records[4_100] ^= 1;
             fs::write(log, records)
         }),
     ];
     for (case, damage) in cases {
-        let place = used();
-        damage(&place).unwrap();
-        assert!(place.is_lost(), "{case}");
-        let window = place.start();
+        let machine = used();
+        damage(&machine).unwrap();
+        assert!(machine.is_lost(), "{case}");
+        let window = machine.start();
         assert_eq!(window.entries(), 0, "{case}");
         // The high-water mark is unknown: all that the window accepts now may have been accepted.
         let lost = NOW.after(WINDOW);
@@ -269,33 +269,33 @@ fn damaged_files_and_those_of_the_first_version_are_a_lost_window() {
         assert_eq!(insert(&window, NOW.0, 1), Insertion::Lost, "{case}");
         assert_eq!(insert(&window, lost.0 + 1, 1), Insertion::Fresh, "{case}");
         drop(window);
-        let again = place.start();
-        assert_eq!((again.entries(), place.logs().len()), (1, 2), "{case}");
+        let again = machine.start();
+        assert_eq!((again.entries(), machine.logs().len()), (1, 2), "{case}");
     }
 }
 
 #[test]
 fn a_stop_between_two_steps_leaves_no_file_that_counts() {
-    let place = used();
-    let (first, next) = (place.logs()[0].clone(), place.logs().len() + 1);
+    let machine = used();
+    let (first, next) = (machine.logs()[0].clone(), machine.logs().len() + 1);
     let number = |number: usize| {
         let name = format!("window.nonces.{number}.log");
-        place.directory.path().join(name)
+        machine.directory.path().join(name)
     };
     // A file that was made and is not in the state yet, and one that is out of it and was not deleted yet.
     fs::write(number(next), b"made").unwrap();
     fs::write(number(0), b"out of use").unwrap();
-    let window = place.start();
+    let window = machine.start();
     assert!(has_all(&window) && first.exists() && !number(0).exists());
     assert_eq!(insert(&window, NOW.0, 5_000), Insertion::Fresh);
-    assert_eq!(place.killed().start().entries(), 5_001);
+    assert_eq!(machine.killed().start().entries(), 5_001);
 }
 
 #[test]
 fn a_lower_limit_keeps_what_is_there_and_takes_no_more() {
-    let mut place = used();
-    place.params.max_entries = 100;
-    let window = place.start();
+    let mut machine = used();
+    machine.params.max_entries = 100;
+    let window = machine.start();
     assert!(has_all(&window));
     assert_eq!(insert(&window, NOW.0, 9_999), Insertion::Full);
 }

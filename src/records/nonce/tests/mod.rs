@@ -24,14 +24,14 @@ use crate::base::clock::UnixTime;
 const WINDOW: Duration = Duration::from_secs(300);
 const NOW: UnixTime = UnixTime(1_700_000_000);
 
-/// Files of its own for a window, and the boot of the machine.
-struct Place {
+/// A machine with the files of a window, and its boot.
+struct Machine {
     directory: TempDir,
     params: WindowParams,
     boot: &'static str,
 }
 
-impl Place {
+impl Machine {
     fn new() -> Self {
         // In memory where possible: these tests sync often, and they do not test the disk.
         let shared_memory = Path::new("/dev/shm");
@@ -86,7 +86,7 @@ impl Place {
         matches!(self.continuity(), Continuity::Lost { .. })
     }
 
-    /// The same place as it is in the files at this moment, as if the process had been killed.
+    /// The same machine as it is in the files at this moment, as if the process had been killed.
     fn killed(&self) -> Self {
         let mut copy = Self::new();
         for path in self.logs().into_iter().chain([self.path()]) {

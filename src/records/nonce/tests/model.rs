@@ -77,13 +77,13 @@ impl Model {
 }
 
 fn follow(steps: Vec<Step>) {
-    let mut place = Place::new();
-    place.params.window = Duration::from_secs(10);
-    let mut window = place.start();
+    let mut machine = Machine::new();
+    machine.params.window = Duration::from_secs(10);
+    let mut window = machine.start();
     let mut model = Model::default();
     let (mut wall, mut steady, mut began) = (NOW.0, 0, 0);
     for step in steps {
-        let reach = place.params.window.as_secs();
+        let reach = machine.params.window.as_secs();
         match step {
             Step::Insert {
                 consumer,
@@ -124,9 +124,9 @@ fn follow(steps: Vec<Step>) {
             Step::Jump(seconds) => wall = wall.saturating_add_signed(seconds),
             Step::Reload(next) => {
                 model.change(wall, reach, next);
-                place.params.window = Duration::from_secs(next);
+                machine.params.window = Duration::from_secs(next);
                 window
-                    .set_length(UnixTime(wall), place.params.window)
+                    .set_length(UnixTime(wall), machine.params.window)
                     .unwrap();
             }
             Step::Restart {
@@ -134,13 +134,13 @@ fn follow(steps: Vec<Step>) {
                 window: next,
             } => {
                 if !clean {
-                    place = place.killed();
+                    machine = machine.killed();
                 }
                 drop(window);
-                place.params.window = Duration::from_secs(next);
+                machine.params.window = Duration::from_secs(next);
                 began = steady;
                 model.change(wall, reach, next);
-                let opened = place.open().unwrap();
+                let opened = machine.open().unwrap();
                 assert_eq!(opened.continuity, Continuity::Continued);
                 let (now, mark) = (UnixTime(wall), None);
                 window = opened.start(now, mark, OnLost::Refuse).unwrap();

@@ -221,15 +221,15 @@ fn forgets_nothing_if_a_bucket_is_no_longer_at_hand() {
 
 #[test]
 fn refuses_after_the_close() {
-    let place = Place::new();
-    let window = place.start();
+    let machine = Machine::new();
+    let window = machine.start();
     assert_eq!(insert(&window, NOW.0, 1), Insertion::Fresh);
     window.close().unwrap();
     window.close().unwrap();
     assert_eq!(insert(&window, NOW.0, 1), Insertion::Closed);
     assert_eq!(insert(&window, NOW.0, 2), Insertion::Closed);
     // Another process may go on at once, and nothing that is still called here changes its files.
-    let next = place.start();
+    let next = machine.start();
     let high_water_mark = UnixTime(NOW.0 + 10_000);
     window.note_high_water_mark(high_water_mark).unwrap();
     window.note_lost(high_water_mark).unwrap();
@@ -239,7 +239,7 @@ fn refuses_after_the_close() {
     assert_eq!(insert(&next, NOW.0, 1), Insertion::Used);
     assert_eq!(insert(&next, NOW.0, 3), Insertion::Fresh);
     drop(next);
-    let after = place.start();
+    let after = machine.start();
     for number in [1, 3] {
         assert_eq!(insert(&after, NOW.0, number), Insertion::Used);
     }

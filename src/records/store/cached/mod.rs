@@ -269,9 +269,9 @@ struct TakenUses<'a, E: CacheEntry> {
 impl<E: CacheEntry> Drop for TakenUses<'_, E> {
     fn drop(&mut self) {
         if !self.entries.is_empty() {
-            let left = self.entries.drain(..);
-            let left = left.filter(|entry| entry.last_use().put_back());
-            self.list.0.lock().extend(left);
+            let entries = self.entries.drain(..);
+            let entries = entries.filter(|entry| entry.last_use().put_back());
+            self.list.0.lock().extend(entries);
         }
     }
 }

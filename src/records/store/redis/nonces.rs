@@ -85,13 +85,13 @@ impl Writer for RedisInserter {
     }
 }
 
-/// Opens the shared window. `kept` is the store's note of the window that kept the nonces before.
+/// Opens the shared window. `previous` is the store's note of the window that kept the nonces before.
 ///
 /// # Errors
 /// [`RedisOpenError`]
 pub async fn open_nonces(
     url: RedisUrl,
-    kept: NonceLocation,
+    previous: NonceLocation,
     now: UnixTime,
     length: Duration,
 ) -> Result<Box<dyn SharedWindow>, RedisOpenError> {
@@ -102,7 +102,7 @@ pub async fn open_nonces(
         known: Mutex::default(),
     };
     let window = nonces::open(inserter, link.thread());
-    let begun = match kept {
+    let begun = match previous {
         NonceLocation::Elsewhere => Ok(()),
         // The store's nonces are not here: the same case as another server that has recorded them.
         NonceLocation::Here => {

@@ -58,7 +58,7 @@ fn received_by(
     let received = origins.receive(&head, &target, peer(from))?;
     let host = received.authority.host.to_owned();
     let address = received
-        .address
+        .nearest_address
         .map(|address| address.to_string())
         .unwrap_or_default();
     Ok((host, received.secure, address))
@@ -137,8 +137,8 @@ fn chosen(
     let received = RequestOrigin {
         authority,
         secure,
-        address: None,
-        caller: CallerFacts::default(),
+        nearest_address: None,
+        facts: CallerFacts::default(),
         trusted: false,
         family: ForwardedFamily::XForwarded,
     };

@@ -65,13 +65,22 @@ fn setup_with(settings: &CacheSettings) -> Setup {
     store.put_consumer(&Consumer::for_tests("c"));
     store.put_access_token(&token("t", "c"));
     let clock = Clock::manual(START);
-    let behind = store.store();
-    let cached = Arc::new(Cached::new(Arc::clone(&behind), settings, clock.clone()));
+    let underlying = store.store();
+    let cached = Arc::new(Cached::new(
+        Arc::clone(&underlying),
+        settings,
+        clock.clone(),
+    ));
     let failed_logins = Arc::<Mutex<Vec<String>>>::default();
     let failed = Arc::clone(&failed_logins);
     let on_failed_login = move |report: &str| failed.lock().push(report.to_owned());
     Setup {
-        feed: ChangeHub::new(behind, clock.clone(), Arc::clone(&cached), on_failed_login),
+        feed: ChangeHub::new(
+            underlying,
+            clock.clone(),
+            Arc::clone(&cached),
+            on_failed_login,
+        ),
         cached,
         store,
         clock,

@@ -30,12 +30,12 @@ const CONSIDERED: usize = 128;
 
 /// The connections that one worker serves under the same [`Bounds`](super::bounds::Bounds).
 #[derive(Default)]
-pub struct Seats(RefCell<Lists>);
+pub struct ConnectionTable(RefCell<Lists>);
 
 /// Each connection is in the list of its stage, by the number that it got when it came there.
 #[derive(Default)]
 struct Lists {
-    by_stage: [BTreeMap<u64, Rc<Seat>>; 3],
+    by_stage: [BTreeMap<u64, Rc<ConnectionEntry>>; 3],
     next: u64,
     /// The number of the served connection at which the next search for an idle one begins.
     hand: u64,
@@ -55,8 +55,8 @@ enum Stage {
 
 /// A connection as its worker sees it. By default it is one that is never closed for others.
 #[derive(Default)]
-pub struct Seat {
-    seats: Weak<Seats>,
+pub struct ConnectionEntry {
+    connections: Weak<ConnectionTable>,
     number: Cell<u64>,
     stage: Cell<Stage>,
     /// The time since which the connection waits for a request, or for the rest of its head; `None`: one is being served.
@@ -70,32 +70,32 @@ pub struct Seat {
     waker: RefCell<Option<Waker>>,
 }
 
-impl Seats {
+impl ConnectionTable {
     /// Adds a new connection with its slot.
-    pub(super) fn add(self: &Rc<Self>, slot: Slot) -> Seated {
-        let seat = Rc::new(Seat {
-            seats: Rc::downgrade(self),
+    pub(super) fn add(self: &Rc<Self>, slot: Slot) -> ConnectionGuard {
+        let entry = Rc::new(ConnectionEntry {
+            connections: Rc::downgrade(self),
             stage: Cell::new(Stage::Silent),
             waits_since: Cell::new(Some(Instant::now())),
             caller: Cell::new(slot.caller()),
             slot: Cell::new(Some(slot)),
-            ..Seat::default()
+            ..ConnectionEntry::default()
         });
-        self.0.borrow_mut().add(Rc::clone(&seat));
-        Seated(seat)
+        self.0.borrow_mut().add(Rc::clone(&entry));
+        ConnectionGuard(entry)
     }
 
     /// Closes a connection that waits, one of `caller` if it is given, and returns its slot.
     pub(super) fn evict(&self, caller: Option<IpAddr>) -> Option<Slot> {
         let mut lists = self.0.borrow_mut();
-        let seat = lists.candidate(caller)?;
-        lists.remove(&seat);
+        let entry = lists.candidate(caller)?;
+        lists.remove(&entry);
         drop(lists);
-        seat.is_evicted.set(true);
-        if let Some(waker) = seat.waker.take() {
+        entry.is_evicted.set(true);
+        if let Some(waker) = entry.waker.take() {
             waker.wake();
         }
-        seat.slot.take()
+        entry.slot.take()
     }
 
     /// Counts the connection in `slot` for its caller. If that has too many, one of them that waits is closed. Returns false
@@ -110,44 +110,44 @@ impl Seats {
 }
 
 impl Lists {
-    fn add(&mut self, seat: Rc<Seat>) {
-        seat.number.set(self.next);
-        self.by_stage[seat.stage.get() as usize].insert(self.next, seat);
+    fn add(&mut self, entry: Rc<ConnectionEntry>) {
+        entry.number.set(self.next);
+        self.by_stage[entry.stage.get() as usize].insert(self.next, entry);
         self.next += 1;
     }
 
-    fn remove(&mut self, seat: &Seat) -> Option<Rc<Seat>> {
-        self.by_stage[seat.stage.get() as usize].remove(&seat.number.get())
+    fn remove(&mut self, entry: &ConnectionEntry) -> Option<Rc<ConnectionEntry>> {
+        self.by_stage[entry.stage.get() as usize].remove(&entry.number.get())
     }
 
     /// The connection to close.
-    fn candidate(&mut self, caller: Option<IpAddr>) -> Option<Rc<Seat>> {
+    fn candidate(&mut self, caller: Option<IpAddr>) -> Option<Rc<ConnectionEntry>> {
         let now = Instant::now();
-        let is_of = |seat: &&Rc<Seat>| caller.is_none() || seat.caller.get() == caller;
-        let waited = |seat: &Rc<Seat>, at_least| {
-            let since = seat.waits_since.get()?;
+        let is_of = |entry: &&Rc<ConnectionEntry>| caller.is_none() || entry.caller.get() == caller;
+        let waited = |entry: &Rc<ConnectionEntry>, at_least| {
+            let since = entry.waits_since.get()?;
             Some(now.duration_since(since)).filter(|waited| *waited >= at_least)
         };
         let [arriving, silent, served] = &self.by_stage;
         let mut arriving = arriving.values().take(CONSIDERED);
-        if let Some(seat) = arriving.find(is_of) {
-            return Some(Rc::clone(seat));
+        if let Some(entry) = arriving.find(is_of) {
+            return Some(Rc::clone(entry));
         }
         let mut silent = silent.values().take(CONSIDERED).filter(is_of);
-        if let Some(seat) = silent.find(|seat| waited(seat, SPARED_SILENT).is_some()) {
-            return Some(Rc::clone(seat));
+        if let Some(entry) = silent.find(|entry| waited(entry, SPARED_SILENT).is_some()) {
+            return Some(Rc::clone(entry));
         }
         let from_hand = served.range(self.hand..).chain(served.range(..self.hand));
         let considered = from_hand.take(CONSIDERED);
         let considered = considered.inspect(|(number, _)| self.hand = **number + 1);
-        let idle = considered.map(|(_, seat)| seat).filter(is_of);
-        let idle = idle.filter_map(|seat| Some((waited(seat, SPARED_IDLE)?, seat)));
+        let idle = considered.map(|(_, entry)| entry).filter(is_of);
+        let idle = idle.filter_map(|entry| Some((waited(entry, SPARED_IDLE)?, entry)));
         let longest = idle.max_by_key(|(waited, _)| *waited);
-        longest.map(|(_, seat)| Rc::clone(seat))
+        longest.map(|(_, entry)| Rc::clone(entry))
     }
 }
 
-impl Seat {
+impl ConnectionEntry {
     /// A head begins to arrive.
     pub(super) fn arrives(&self) {
         self.waits_since.set(Some(Instant::now()));
@@ -169,26 +169,28 @@ impl Seat {
         if self.stage.get() == stage {
             return;
         }
-        let seats = self.seats.upgrade();
-        let mut lists = seats.as_ref().map(|seats| seats.0.borrow_mut());
-        let seat = lists.as_mut().and_then(|lists| lists.remove(self));
+        let connections = self.connections.upgrade();
+        let mut lists = connections
+            .as_ref()
+            .map(|connections| connections.0.borrow_mut());
+        let entry = lists.as_mut().and_then(|lists| lists.remove(self));
         self.stage.set(stage);
-        if let (Some(lists), Some(seat)) = (&mut lists, seat) {
-            lists.add(seat);
+        if let (Some(lists), Some(entry)) = (&mut lists, entry) {
+            lists.add(entry);
         }
     }
 }
 
 /// A connection that is being served; dropping it gives its slot back.
-pub(super) struct Seated(pub(super) Rc<Seat>);
+pub(super) struct ConnectionGuard(pub(super) Rc<ConnectionEntry>);
 
-impl Seated {
+impl ConnectionGuard {
     /// Counts the connection for its caller, now that it is known. Returns false if there is no room for one more.
-    pub(super) fn locate(&self, seats: &Seats, caller: IpAddr) -> bool {
+    pub(super) fn locate(&self, connections: &ConnectionTable, caller: IpAddr) -> bool {
         let Some(mut slot) = self.0.slot.take() else {
             return false;
         };
-        let is_counted = seats.count_for(&mut slot, caller);
+        let is_counted = connections.count_for(&mut slot, caller);
         self.0.caller.set(slot.caller());
         self.0.slot.set(Some(slot));
         is_counted
@@ -213,10 +215,10 @@ impl Seated {
     }
 }
 
-impl Drop for Seated {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        if let Some(seats) = self.0.seats.upgrade() {
-            seats.0.borrow_mut().remove(&self.0);
+        if let Some(connections) = self.0.connections.upgrade() {
+            connections.0.borrow_mut().remove(&self.0);
         }
         drop(self.0.slot.take());
     }
@@ -232,16 +234,23 @@ mod tests {
     use crate::wire::server::bounds::Bounds;
 
     /// Adds a connection of the caller `10.0.0.{caller}`.
-    fn open(seats: &Rc<Seats>, bounds: &Arc<Bounds>, caller: u8) -> Seated {
+    fn open(
+        connections: &Rc<ConnectionTable>,
+        bounds: &Arc<Bounds>,
+        caller: u8,
+    ) -> ConnectionGuard {
         let mut slot = bounds.enter().expect("there is room");
         assert!(slot.count_for(IpAddr::from([10, 0, 0, caller])));
-        seats.add(slot)
+        connections.add(slot)
     }
 
-    fn evicted<'s>(seats: &Seats, among: &[(&'s str, &Seated)]) -> Option<&'s str> {
-        let open = |(_, seated): &&(_, &Seated)| !seated.0.is_evicted.get();
+    fn evicted<'s>(
+        connections: &ConnectionTable,
+        among: &[(&'s str, &ConnectionGuard)],
+    ) -> Option<&'s str> {
+        let open = |(_, guard): &&(_, &ConnectionGuard)| !guard.0.is_evicted.get();
         let before: Vec<_> = among.iter().filter(open).collect();
-        seats.evict(None)?;
+        connections.evict(None)?;
         let mut closed = before.into_iter().filter(|one| !open(one));
         let (name, _) = closed.next().expect("a connection of these");
         assert!(closed.next().is_none());
@@ -251,9 +260,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn heads_that_arrive_go_first_then_silent_connections_then_idle_ones_and_requests_never()
     {
-        let (seats, bounds) = (Rc::<Seats>::default(), Arc::new(Bounds::new(10, None)));
+        let (connections, bounds) = (
+            Rc::<ConnectionTable>::default(),
+            Arc::new(Bounds::new(10, None)),
+        );
         let [idle, longer_idle, serving, silent, second, first] =
-            [1, 2, 3, 4, 5, 6].map(|caller| open(&seats, &bounds, caller));
+            [1, 2, 3, 4, 5, 6].map(|caller| open(&connections, &bounds, caller));
         for served in [&idle, &longer_idle, &serving] {
             served.0.serves();
         }
@@ -270,18 +282,18 @@ mod tests {
             ("second", &second),
             ("first", &first),
         ];
-        assert_eq!(evicted(&seats, &among), Some("first"));
-        assert_eq!(evicted(&seats, &among), Some("second"));
-        assert_eq!(evicted(&seats, &among), None, "the others are new");
+        assert_eq!(evicted(&connections, &among), Some("first"));
+        assert_eq!(evicted(&connections, &among), Some("second"));
+        assert_eq!(evicted(&connections, &among), None, "the others are new");
         advance(SPARED_SILENT).await;
-        assert_eq!(evicted(&seats, &among), Some("silent"));
-        assert_eq!(evicted(&seats, &among), None);
+        assert_eq!(evicted(&connections, &among), Some("silent"));
+        assert_eq!(evicted(&connections, &among), None);
         advance(SPARED_IDLE).await;
-        assert_eq!(evicted(&seats, &among), Some("longer idle"));
+        assert_eq!(evicted(&connections, &among), Some("longer idle"));
         // A next head in parts.
         idle.0.arrives();
-        assert_eq!(evicted(&seats, &among), Some("idle"));
-        assert_eq!(evicted(&seats, &among), None);
+        assert_eq!(evicted(&connections, &among), Some("idle"));
+        assert_eq!(evicted(&connections, &among), None);
         assert_eq!(bounds.open(), 1);
         drop(serving);
         assert_eq!(bounds.open(), 0);
@@ -289,18 +301,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_caller_makes_room_by_its_own_connections() {
-        let (seats, bounds) = (Rc::<Seats>::default(), Arc::new(Bounds::new(10, Some(2))));
-        let longest = open(&seats, &bounds, 1);
-        let [one, other] = [2, 2].map(|caller| open(&seats, &bounds, caller));
-        for seated in [&longest, &one, &other] {
-            seated.0.arrives();
+        let (connections, bounds) = (
+            Rc::<ConnectionTable>::default(),
+            Arc::new(Bounds::new(10, Some(2))),
+        );
+        let longest = open(&connections, &bounds, 1);
+        let [one, other] = [2, 2].map(|caller| open(&connections, &bounds, caller));
+        for guard in [&longest, &one, &other] {
+            guard.0.arrives();
         }
         let mut slot = bounds.enter().expect("there is room");
-        assert!(seats.count_for(&mut slot, IpAddr::from([10, 0, 0, 2])));
-        let closed = [&longest, &one, &other].map(|seated| seated.0.is_evicted.get());
+        assert!(connections.count_for(&mut slot, IpAddr::from([10, 0, 0, 2])));
+        let closed = [&longest, &one, &other].map(|guard| guard.0.is_evicted.get());
         assert_eq!(closed, [false, true, false]);
         other.0.serves();
         let mut slot = bounds.enter().expect("there is room");
-        assert!(!seats.count_for(&mut slot, IpAddr::from([10, 0, 0, 2])));
+        assert!(!connections.count_for(&mut slot, IpAddr::from([10, 0, 0, 2])));
     }
 }

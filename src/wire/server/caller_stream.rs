@@ -103,7 +103,7 @@ pub enum Upload {
 pub type Takeover = Box<dyn FnOnce(WatchedStream, Duration) -> Pin<Box<dyn Future<Output = ()>>>>;
 
 /// The caller of an HTTP/1.1 connection, one request at a time, or of an HTTP/2 stream.
-pub struct Caller {
+pub struct CallerStream {
     /// The connection that it came by.
     pub peer: Peer,
     /// The address of the other end as fields have it.
@@ -117,7 +117,7 @@ pub struct Caller {
     awaiting_end: Cell<Option<Waker>>,
 }
 
-impl Caller {
+impl CallerStream {
     /// The caller at the other end of a new connection or stream.
     pub fn new(peer: Peer, limits: Rc<Limits>) -> Self {
         Self {

@@ -10,8 +10,8 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The directory.
-pub(crate) struct Place {
+/// A directory with a configuration, and the program that runs there.
+pub(crate) struct Workspace {
     directory: TempDir,
 }
 
@@ -58,18 +58,18 @@ pub(crate) struct Ended {
     pub(crate) stderr: String,
 }
 
-impl Place {
+impl Workspace {
     pub(crate) fn new() -> Self {
         Self::with("")
     }
 
     /// A directory with this configuration in addition to the required one.
     pub(crate) fn with(configuration: &str) -> Self {
-        let place = Self {
+        let workspace = Self {
             directory: TempDir::new().unwrap(),
         };
-        place.configure(configuration);
-        place
+        workspace.configure(configuration);
+        workspace
     }
 
     /// Writes the configuration again.
@@ -82,7 +82,7 @@ impl Place {
         self.directory.path().join(name)
     }
 
-    /// Writes a file and returns the argument that names it as the place of a secret.
+    /// Writes a file and returns the argument that names it as the source of a secret.
     pub(crate) fn at_file(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
         fs::write(self.path(name), contents).unwrap();
         format!("@{name}")
