@@ -15,7 +15,7 @@ use countersign::{
     base::clock::UnixTime,
     records::nonce::{Insertion, LocalWindow, NonceUse, OnLost, WindowParams},
 };
-use criterion::{BatchSize, Criterion};
+use divan::Bencher;
 
 const WINDOW: Duration = Duration::from_secs(300);
 const START: u64 = 1_700_000_000;
@@ -191,21 +191,20 @@ fn report() {
     }
 }
 
-fn main() {
-    report();
-    let mut criterion = Criterion::default().configure_from_args();
+#[divan::bench]
+fn insert_ten_thousand_fresh(bencher: Bencher) {
     let mut requests = Requests::new();
-    criterion.bench_function("nonce/insert_fresh", |bencher| {
-        bencher.iter_batched_ref(
-            || window(None),
-            |window| {
-                for at in 0..10_000 {
-                    requests.insert(window, START + at / 1_000);
-                }
-            },
-            BatchSize::LargeInput,
-        );
-    });
+    bencher
+        .with_inputs(|| window(None))
+        .bench_local_refs(|window| {
+            for at in 0..10_000 {
+                requests.insert(window, START + at / 1_000);
+            }
+        });
+}
+
+#[divan::bench]
+fn insert_used(bencher: Bencher) {
     let window = window(None);
     let used = NonceUse {
         timestamp: START,
@@ -214,8 +213,10 @@ fn main() {
         nonce: b"nonce",
     };
     _ = window.insert(&used);
-    criterion.bench_function("nonce/insert_used", |bencher| {
-        bencher.iter(|| window.insert(&used));
-    });
-    criterion.final_summary();
+    bencher.bench_local(|| window.insert(&used));
+}
+
+fn main() {
+    report();
+    divan::main();
 }

@@ -16,11 +16,14 @@
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     hint::black_box,
+    io::Write as _,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
 use arc_swap::ArcSwapOption;
 use aws_lc_rs::{
+    error::Unspecified,
+    pkcs8::Document,
     rand::SystemRandom,
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair},
 };
@@ -37,7 +40,7 @@ use countersign::{
     records::store::cached::CachedAssertion,
     request::identity::{Claims, keys::Keys},
 };
-use criterion::{Criterion, Throughput, criterion_group};
+use divan::{Bencher, counter::BytesCount};
 use hmac::{Hmac, KeyInit, Mac};
 use http::HeaderValue;
 use sha1::Sha1;
@@ -154,158 +157,198 @@ impl countersign::oauth::sink::Sink for Discard {
     }
 }
 
-fn stages(criterion: &mut Criterion) {
-    let case = Case::signed_with(SignatureMethod::HmacSha1);
-    let mut parameters = Parameters::new();
-    assert!(case.check(&mut parameters));
-    let message = base(&case.origin, &parameters).to_vec();
+#[divan::bench_group(name = "HMAC-SHA1")]
+mod stages {
+    use super::*;
 
-    let mut group = criterion.benchmark_group("HMAC-SHA1");
-    group.throughput(Throughput::Elements(1));
-    group.bench_function("parse to verdict", |bencher| {
-        bencher.iter(|| assert!(black_box(&case).check(&mut parameters)));
-    });
-    group.bench_function("stage: parse", |bencher| {
-        bencher.iter(|| black_box(&case).parse(&mut parameters));
-    });
-    group.bench_function("stage: protocol parameters", |bencher| {
-        bencher.iter(|| {
+    fn case() -> (Case, Parameters) {
+        let case = Case::signed_with(SignatureMethod::HmacSha1);
+        let mut parameters = Parameters::new();
+        assert!(case.check(&mut parameters));
+        (case, parameters)
+    }
+
+    #[divan::bench(name = "parse to verdict")]
+    fn whole(bencher: Bencher) {
+        let (case, mut parameters) = case();
+        bencher.bench_local(|| assert!(black_box(&case).check(&mut parameters)));
+    }
+
+    #[divan::bench(name = "stage: parse")]
+    fn parse(bencher: Bencher) {
+        let (case, mut parameters) = case();
+        bencher.bench_local(|| black_box(&case).parse(&mut parameters));
+    }
+
+    #[divan::bench(name = "stage: protocol parameters")]
+    fn protocol(bencher: Bencher) {
+        let (_, parameters) = case();
+        bencher.bench_local(|| {
             let protocol = black_box(&parameters)
                 .protocol(MethodSet::ALL, LocationRule::OneLocation)
                 .unwrap();
             black_box(protocol.demand(&[]).unwrap());
         });
-    });
-    group.bench_function("stage: base string", |bencher| {
-        bencher.iter(|| {
+    }
+
+    #[divan::bench(name = "stage: base string")]
+    fn base_string(bencher: Bencher) {
+        let (case, parameters) = case();
+        bencher.bench_local(|| {
             let mut sink = Discard(0);
             base(&case.origin, black_box(&parameters)).write_to(&mut sink);
             sink.0
         });
-    });
-    group.bench_function("stage: verify", |bencher| {
+    }
+
+    #[divan::bench(name = "stage: verify")]
+    fn signature(bencher: Bencher) {
+        let (case, parameters) = case();
         let protocol = parameters
             .protocol(MethodSet::ALL, LocationRule::OneLocation)
             .unwrap();
         let sent = protocol.demand(&[]).unwrap().signature;
-        bencher.iter(|| {
+        bencher.bench_local(|| {
             let base = base(&case.origin, black_box(&parameters));
             verify(SignatureMethod::HmacSha1, &case.key, None, &base, sent).unwrap()
         });
-    });
-    group.bench_function("pure HMAC from prepared states", |bencher| {
+    }
+
+    #[divan::bench(name = "pure HMAC from prepared states")]
+    fn pure_hmac(bencher: Bencher) {
+        let (case, parameters) = case();
+        let message = base(&case.origin, &parameters).to_vec();
         let key = format!("{CONSUMER_SECRET}&{TOKEN_SECRET}");
-        let prepared = Hmac::<Sha1>::new_from_slice(key.as_bytes()).unwrap();
-        bencher.iter(|| {
-            let mut hmac = prepared.clone();
-            hmac.update(black_box(&message));
-            hmac.finalize().into_bytes()
-        });
-    });
-    group.finish();
+        bench_hmac(bencher, key.as_bytes(), &message);
+    }
 }
 
-fn methods(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("parse to verdict");
-    for method in [
+fn bench_hmac(bencher: Bencher, key: &[u8], message: &[u8]) {
+    let prepared = Hmac::<Sha1>::new_from_slice(key).unwrap();
+    bencher.bench_local(|| {
+        let mut hmac = prepared.clone();
+        hmac.update(black_box(message));
+        hmac.finalize().into_bytes()
+    });
+}
+
+#[divan::bench(
+    name = "parse to verdict",
+    args = [
         SignatureMethod::HmacMd5,
         SignatureMethod::HmacSha256,
         SignatureMethod::HmacSha512,
         SignatureMethod::Plaintext,
-    ] {
-        let case = Case::signed_with(method);
-        let mut parameters = Parameters::new();
-        group.bench_function(method.as_str(), |bencher| {
-            bencher.iter(|| assert!(black_box(&case).check(&mut parameters)));
-        });
-    }
-    group.finish();
+    ]
+)]
+fn methods(bencher: Bencher, method: SignatureMethod) {
+    let case = Case::signed_with(method);
+    let mut parameters = Parameters::new();
+    bencher.bench_local(|| assert!(black_box(&case).check(&mut parameters)));
 }
 
 /// A form body of 16 KiB, whose hash is most of the work.
-fn form(criterion: &mut Criterion) {
-    let body: String = (0..512)
-        .map(|at| format!("field{at:03}=value+%26+more{at:08}&"))
-        .collect();
-    let mut parameters = Parameters::new();
-    let mut group = criterion.benchmark_group("form body");
-    group.throughput(Throughput::Bytes(body.len() as u64));
-    group.bench_function("parse", |bencher| {
-        bencher.iter(|| {
+#[divan::bench_group(name = "form body")]
+mod form {
+    use super::*;
+
+    fn body() -> String {
+        (0..512)
+            .map(|at| format!("field{at:03}=value+%26+more{at:08}&"))
+            .collect()
+    }
+
+    #[divan::bench]
+    fn parse(bencher: Bencher) {
+        let body = body();
+        let mut parameters = Parameters::new();
+        bencher.counter(BytesCount::of_str(&body)).bench_local(|| {
             parameters.clear();
             parameters.read_body(black_box(body.as_bytes())).unwrap();
         });
-    });
-    let key = SigningKey::new(&Secret::from(CONSUMER_SECRET), &Secret::from(TOKEN_SECRET));
-    let origin = EncodedOrigin::new(Scheme::Https, "api.example.com", None);
-    group.bench_function("parse and sign", |bencher| {
-        bencher.iter(|| {
+    }
+
+    #[divan::bench(name = "parse and sign")]
+    fn parse_and_sign(bencher: Bencher) {
+        let body = body();
+        let mut parameters = Parameters::new();
+        let key = SigningKey::new(&Secret::from(CONSUMER_SECRET), &Secret::from(TOKEN_SECRET));
+        let origin = EncodedOrigin::new(Scheme::Https, "api.example.com", None);
+        bencher.counter(BytesCount::of_str(&body)).bench_local(|| {
             parameters.clear();
             parameters.read_body(black_box(body.as_bytes())).unwrap();
             sign(SignatureMethod::HmacSha1, &key, &base(&origin, &parameters))
         });
-    });
-    let message = base(&origin, &parameters).to_vec();
-    let prepared = Hmac::<Sha1>::new_from_slice(b"key").unwrap();
-    group.bench_function("pure HMAC from prepared states", |bencher| {
-        bencher.iter(|| {
-            let mut hmac = prepared.clone();
-            hmac.update(black_box(&message));
-            hmac.finalize().into_bytes()
-        });
-    });
-    group.finish();
+    }
+
+    #[divan::bench(name = "pure HMAC from prepared states")]
+    fn pure_hmac(bencher: Bencher) {
+        let body = body();
+        let mut parameters = Parameters::new();
+        parameters.read_body(body.as_bytes()).unwrap();
+        let origin = EncodedOrigin::new(Scheme::Https, "api.example.com", None);
+        bench_hmac(bencher, b"key", &base(&origin, &parameters).to_vec());
+    }
 }
 
 /// The identity assertion of a request: signed for it, or cached with the credential.
-fn assertion(criterion: &mut Criterion) {
-    let claims = Claims {
-        iss: "https://auth.example.com",
-        aud: "https://api.internal",
-        sub: Some("4a1d8f6e2b9c47d3a5e0f1"),
-        client_id: Some("9f2c4b7d1e8a4c60b3d5f7"),
-        scope: "members.read members.write",
-        kind: Some("consumer"),
-        iat: 1_795_229_418,
-        exp: 1_795_229_478,
-        jti: "kPrKqmxVWaYVA9wwBF6Iuo",
-        htm: Some("GET"),
-        htu: Some("https://api.example.com/members/42"),
-    };
-    let random = SystemRandom::new();
-    let p256 = &ECDSA_P256_SHA256_FIXED_SIGNING;
-    let keys = [
-        ("Ed25519", Ed25519KeyPair::generate_pkcs8v1(&random)),
-        ("P-256", EcdsaKeyPair::generate_pkcs8(p256, &random)),
-    ];
-    let mut group = criterion.benchmark_group("assertion");
-    let path = std::env::temp_dir().join(format!("countersign-bench-{}.pem", std::process::id()));
-    for (name, key) in keys {
-        let der = STANDARD.encode(key.unwrap());
-        let pem = format!("-----BEGIN PRIVATE KEY-----\n{der}\n-----END PRIVATE KEY-----\n");
-        std::fs::write(&path, pem).unwrap();
-        let keys = Keys::read(std::slice::from_ref(&path)).unwrap().unwrap();
-        std::fs::remove_file(&path).unwrap();
-        let signer = keys.signer("countersign+jwt");
-        group.bench_function(name, |bencher| {
-            bencher.iter(|| signer.sign(black_box(&claims)).unwrap());
+mod assertion {
+    use super::*;
+
+    #[divan::bench(name = "Ed25519")]
+    fn ed25519(bencher: Bencher) {
+        bench_signer(bencher, |random| Ed25519KeyPair::generate_pkcs8v1(random));
+    }
+
+    #[divan::bench(name = "P-256")]
+    fn p256(bencher: Bencher) {
+        let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+        bench_signer(bencher, |random| {
+            EcdsaKeyPair::generate_pkcs8(algorithm, random)
         });
     }
-    let place = ArcSwapOption::from_pointee(CachedAssertion {
-        value: HeaderValue::from_str(&"a".repeat(700)).unwrap(),
-        signer: 0,
-        usable: UnixTime(0)..UnixTime(u64::MAX),
-    });
-    let clock = Clock::system();
-    group.bench_function("kept", |bencher| {
-        bencher.iter(|| {
+
+    fn bench_signer(
+        bencher: Bencher,
+        generate: impl FnOnce(&SystemRandom) -> Result<Document, Unspecified>,
+    ) {
+        let claims = Claims {
+            iss: "https://auth.example.com",
+            aud: "https://api.internal",
+            sub: Some("4a1d8f6e2b9c47d3a5e0f1"),
+            client_id: Some("9f2c4b7d1e8a4c60b3d5f7"),
+            scope: "members.read members.write",
+            kind: Some("consumer"),
+            iat: 1_795_229_418,
+            exp: 1_795_229_478,
+            jti: "kPrKqmxVWaYVA9wwBF6Iuo",
+            htm: Some("GET"),
+            htu: Some("https://api.example.com/members/42"),
+        };
+        let der = STANDARD.encode(generate(&SystemRandom::new()).unwrap());
+        let pem = format!("-----BEGIN PRIVATE KEY-----\n{der}\n-----END PRIVATE KEY-----\n");
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(pem.as_bytes()).unwrap();
+        let keys = Keys::read(&[file.path().to_owned()]).unwrap().unwrap();
+        let signer = keys.signer("countersign+jwt");
+        bencher.bench_local(|| signer.sign(black_box(&claims)).unwrap());
+    }
+
+    #[divan::bench]
+    fn kept(bencher: Bencher) {
+        let place = ArcSwapOption::from_pointee(CachedAssertion {
+            value: HeaderValue::from_str(&"a".repeat(700)).unwrap(),
+            signer: 0,
+            usable: UnixTime(0)..UnixTime(u64::MAX),
+        });
+        let clock = Clock::system();
+        bencher.bench_local(|| {
             let kept = black_box(&place).load();
             let kept = kept.as_ref().unwrap();
             assert!(kept.usable.contains(&clock.now()));
             kept.value.clone()
         });
-    });
-    group.finish();
+    }
 }
 
 /// Checks a thousand requests in memory that was used before, and asserts that nothing was allocated.
@@ -326,10 +369,7 @@ fn assert_no_allocation() {
     assert_eq!(allocations, 0);
 }
 
-criterion_group!(benches, stages, methods, form, assertion);
-
 fn main() {
     assert_no_allocation();
-    benches();
-    Criterion::default().configure_from_args().final_summary();
+    divan::main();
 }

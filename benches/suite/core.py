@@ -10,12 +10,12 @@ from .report import Report
 
 def run(suite):
     report = Report("core", "The check alone")
-    times = ["--warm-up-time", "0.5", "--measurement-time", "1" if suite.options.quick else "2"]
+    seconds = "1" if suite.options.quick else "2"
     rounds = 1 if suite.options.quick else 3
     # The smallest of the medians: interference of other processes only adds time.
     found, allocations = {}, None
     for _ in range(rounds):
-        text = suite.bench("verify", *times, "--noplot")
+        text = suite.bench("verify", "--sort", "location", "--min-time", seconds)
         allocations = int(re.search(r"(\d+) allocations in 1000 checks", text).group(1))
         for name, nanoseconds in medians(text).items():
             found[name] = min(nanoseconds, found.get(name, nanoseconds))
@@ -37,13 +37,14 @@ def run(suite):
 
 
 def medians(text):
-    """Criterion's middle estimates in nanoseconds, by name."""
-    units = {"ps": 0.001, "ns": 1, "µs": 1e3, "us": 1e3, "ms": 1e6, "s": 1e9}
-    name, found = None, {}
-    for line in text.splitlines():
-        match = re.match(r"(\S.*?)?\s+time:\s+\[\S+ \S+ (\S+) (\S+) \S+ \S+\]", line)
-        if match:
-            found[(match.group(1) or name).strip()] = float(match.group(2)) * units[match.group(3)]
-        elif line and not line.startswith((" ", "Benchmarking", "Found")):
-            name = line.strip()
+    """The medians of divan's table in nanoseconds, by the path in its tree."""
+    units = {"ps": 0.001, "ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
+    row = re.compile(r"(?P<depth>(?:[│ ]  )*)[├╰]─ (?P<name>\S+(?: \S+)*?)(?: {2,}| +│)(?P<columns>.*)")
+    path, found = [], {}
+    for match in filter(None, map(row.match, text.splitlines())):
+        path[len(match["depth"]) // 3 :] = [match["name"]]
+        columns = [column.split() for column in match["columns"].split("│")]
+        if len(columns) >= 3 and len(columns[2]) == 2:
+            value, unit = columns[2]
+            found["/".join(path)] = float(value) * units[unit]
     return found

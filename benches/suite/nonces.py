@@ -9,7 +9,7 @@ UNITS = {"ns": 1e-6, "µs": 1e-3, "ms": 1.0, "s": 1e3}
 
 def run(suite):
     report = Report("nonces", "Nonce window")
-    text = suite.bench("nonce", "--warm-up-time", "0.1", "--measurement-time", "0.5", "--noplot")
+    text = suite.bench("nonce", "--min-time", "0.5")
     row = re.compile(
         r"(?P<medium>\w+)\s+(?P<order>live|scattered)\s+(?P<fill_ns>[\d.]+) ns\s+(?P<fill>[\d.]+) M/s\s+(?P<steady_ns>[\d.]+) ns\s+"
         r"(?P<steady>[\d.]+) M/s\s+(?P<file>[\d.]+) B\s+(?P<memory>[\d.]+) B\s+(?P<expire>[\d.]+)(?P<expire_unit>\D+?)\s+"

@@ -19,7 +19,7 @@ use std::{
     sync::Arc,
 };
 
-use rustix::process::getuid;
+use rustix::process::{geteuid, getuid};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::runtime::LocalOptions;
@@ -443,7 +443,10 @@ pub(super) fn actor() -> Actor {
 
 /// The account that runs the program and, under sudo, the account that called it.
 fn os_user() -> String {
-    let name = whoami::account().unwrap_or_else(|_| getuid().as_raw().to_string());
+    let name = uzers::get_effective_username().map_or_else(
+        || geteuid().as_raw().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    );
     match std::env::var("SUDO_USER") {
         Ok(before) if getuid().is_root() => format!("{name}, by sudo {before}"),
         _ => name,

@@ -41,12 +41,9 @@ use std::{
 };
 
 use aws_lc_rs::hmac;
-use icu_normalizer::DecomposingNormalizerBorrowed;
-use icu_properties::{
-    CodePointMapData, CodePointSetData,
-    props::{DefaultIgnorableCodePoint, GeneralCategory, GeneralCategoryGroup},
-};
 use parking_lot::Mutex;
+use unicode_normalization::UnicodeNormalization;
+use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
 use crate::{
     base::{clock::UnixTime, peer::network, secret::Secret},
@@ -198,19 +195,22 @@ impl Throttle {
 /// A name without what account systems ignore: NFKD without marks, in lower case, without white space and invisible
 /// characters. The usual collations of databases, such as the default of MySQL, take accented letters for the plain ones.
 fn folded(account: &str) -> String {
-    let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
-    let categories = CodePointMapData::<GeneralCategory>::new();
-    let nfkd = DecomposingNormalizerBorrowed::new_nfkd();
-    // U+2800 is blank, although Unicode takes it for a symbol.
-    let is_seen = |character: &char| {
-        let is_blank = character.is_whitespace() || *character == '\u{2800}';
-        let is_mark = GeneralCategoryGroup::Mark.contains(categories.get(*character));
-        !(is_blank || is_mark || character.is_control() || ignorable.contains(*character))
-    };
-    let seen: String = nfkd.normalize(account).chars().filter(is_seen).collect();
+    let seen: String = account.nfkd().filter(|one| is_seen(*one)).collect();
     // Some letters are one only in upper case, such as the two of `\u{df}`.
     let lower = seen.to_uppercase().to_lowercase();
     lower.chars().map(without_stroke).collect()
+}
+
+/// Whether a reader sees the character. Of those that Unicode calls default ignorable, all are marks, format characters or
+/// unassigned, except the two fillers of Hangul, which are letters. U+2800 is blank, although Unicode takes it for a symbol.
+fn is_seen(character: char) -> bool {
+    let is_blank = matches!(character, '\u{115f}' | '\u{1160}' | '\u{2800}');
+    let is_mark = character.general_category_group() == GeneralCategoryGroup::Mark;
+    let is_ignorable = matches!(
+        character.general_category(),
+        GeneralCategory::Control | GeneralCategory::Format | GeneralCategory::Unassigned
+    );
+    !(character.is_whitespace() || is_blank || is_mark || is_ignorable)
 }
 
 /// The plain letter in place of one that Unicode does not decompose, although collations take it for the plain one.

@@ -5,12 +5,14 @@
 use std::{
     io,
     net::{SocketAddr, TcpListener},
-    os::unix::net::UnixListener,
+    os::{
+        fd::{FromRawFd as _, OwnedFd, RawFd},
+        unix::net::UnixListener,
+    },
     path::PathBuf,
 };
 
-use listenfd::ListenFd;
-use socket2::SockRef;
+use socket2::{Domain, Socket, Type};
 use thiserror::Error;
 
 use crate::{
@@ -97,22 +99,21 @@ impl Sockets {
     /// # Errors
     /// [`SocketError`]
     pub fn passed() -> Result<Self, SocketError> {
-        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
-        let mut names = names.split(':').filter(|name| !name.is_empty());
-        let mut passed = ListenFd::from_env();
+        let passed = sd_notify::listen_fds_with_names()?;
+        let alone = passed.len() == 1;
         let mut sockets = Vec::new();
-        for index in 0..passed.len() {
-            let name = match names.next() {
-                // A single socket needs no name.
-                None | Some("unknown") if passed.len() == 1 => "public",
-                name => name.unwrap_or("unknown"),
+        for (descriptor, name) in passed {
+            // A single socket needs no name.
+            let name = match name.as_str() {
+                "" | "unknown" if alone => "public",
+                name => name,
             };
             let known = NAMES.into_iter().find(|(known, _)| *known == name);
             let (name, key) = known.ok_or_else(|| SocketError::Name(name.to_owned()))?;
             if key != PUBLIC && sockets.iter().any(|(other, _)| *other == key) {
                 return Err(SocketError::Several(name));
             }
-            sockets.push((key, take(&mut passed, index, name)?));
+            sockets.push((key, take(descriptor, name)?));
         }
         Ok(Self(sockets))
     }
@@ -148,7 +149,11 @@ impl Sockets {
     }
 }
 
-fn take(passed: &mut ListenFd, index: usize, name: &'static str) -> Result<Passed, SocketError> {
+#[expect(
+    unsafe_code,
+    reason = "a descriptor that another process passed is a number"
+)]
+fn take(descriptor: RawFd, name: &'static str) -> Result<Passed, SocketError> {
     let is_public = name == "public";
     let other = SocketError::Kind {
         name,
@@ -159,21 +164,21 @@ fn take(passed: &mut ListenFd, index: usize, name: &'static str) -> Result<Passe
         },
         fix: "use ListenStream= and Accept=no in its socket unit",
     };
-    // It has one of the two kinds, or neither.
-    if let Ok(Some(listener)) = passed.take_tcp_listener(index) {
-        if !SockRef::from(&listener).is_listener()? {
-            return Err(other);
-        }
-        listener.set_nonblocking(true)?;
-        return Ok(Passed::Tcp(listener));
+    // SAFETY: the service manager opened the descriptor for this process alone (`LISTEN_PID`), and it is taken once.
+    let socket = Socket::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    // The system has an error for what is not a socket.
+    if !socket.r#type().is_ok_and(|kind| kind == Type::STREAM) || !socket.is_listener()? {
+        return Err(other);
     }
-    match passed.take_unix_listener(index) {
-        Ok(Some(listener)) if !is_public && SockRef::from(&listener).is_listener()? => {
-            listener.set_nonblocking(true)?;
-            let path = listener.local_addr()?.as_pathname().map(Into::into);
-            Ok(Passed::Unix(listener, path.unwrap_or_default()))
-        }
-        _ => Err(other),
+    socket.set_nonblocking(true)?;
+    let address = socket.local_addr()?;
+    if address.domain() == Domain::UNIX && !is_public {
+        let path = address.as_pathname().map(Into::into);
+        Ok(Passed::Unix(socket.into(), path.unwrap_or_default()))
+    } else if address.as_socket().is_some() {
+        Ok(Passed::Tcp(socket.into()))
+    } else {
+        Err(other)
     }
 }
 

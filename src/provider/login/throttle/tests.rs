@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::RangeInclusive};
 
 use super::*;
 use crate::base::clock::Clock;
@@ -404,6 +404,34 @@ fn a_report_names_nobody_and_one_that_cannot_be_read_counts_nothing() {
         }
     }
     assert_eq!(pause(&other, &clock, "ada", HOME), None);
+}
+
+/// Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 17.
+const DEFAULT_IGNORABLE: [RangeInclusive<char>; 17] = [
+    '\u{ad}'..='\u{ad}',
+    '\u{34f}'..='\u{34f}',
+    '\u{61c}'..='\u{61c}',
+    '\u{115f}'..='\u{1160}',
+    '\u{17b4}'..='\u{17b5}',
+    '\u{180b}'..='\u{180f}',
+    '\u{200b}'..='\u{200f}',
+    '\u{202a}'..='\u{202e}',
+    '\u{2060}'..='\u{206f}',
+    '\u{3164}'..='\u{3164}',
+    '\u{fe00}'..='\u{fe0f}',
+    '\u{feff}'..='\u{feff}',
+    '\u{ffa0}'..='\u{ffa0}',
+    '\u{fff0}'..='\u{fff8}',
+    '\u{1bca0}'..='\u{1bca3}',
+    '\u{1d173}'..='\u{1d17a}',
+    '\u{e0000}'..='\u{e0fff}',
+];
+
+#[test]
+fn names_with_characters_that_nobody_sees_count_as_the_name_without_them() {
+    for character in DEFAULT_IGNORABLE.into_iter().flatten() {
+        assert_eq!(folded(&format!("a{character}da")), "ada", "{character:?}");
+    }
 }
 
 #[test]
