@@ -24,6 +24,7 @@ use crate::{
             head::Head,
             origin::{Origins, PublicUrl},
             signed::{Collected, SignedRequest, is_form, is_multipart},
+            unseen_body::UnseenBody,
         },
         policy::{
             PolicyRejection,
@@ -59,8 +60,10 @@ pub struct Subject<'a> {
     pub collected: &'a Collected,
     /// It has a body.
     pub has_body: bool,
-    /// Another proxy describes it, and its body is never seen here.
+    /// Another proxy describes it and forwards it.
     pub is_described: bool,
+    /// Why its body is not here, if the description does not show all of it.
+    pub unseen: Option<UnseenBody>,
 }
 
 /// The decision on a call.
@@ -216,11 +219,17 @@ impl Authorizer {
         let protocol =
             parameters.protocol(self.verify.signature.methods, LocationRule::OneLocation);
         let credentials = protocol?.demand(&[])?;
-        if subject.is_described
-            && (is_form(&subject.head.parts.headers)?
-                || parameters.was_sent(ProtocolParameter::BodyHash))
+        let headers = &subject.head.parts.headers;
+        if let Some(unseen) = subject.unseen {
+            if is_form(headers)? || parameters.was_sent(ProtocolParameter::BodyHash) {
+                return Err(VerifyRejection::BodyNotSeen(unseen).into());
+            }
+        } else if subject.is_described
+            && subject.has_body
+            && !headers.contains_key(header::CONTENT_TYPE)
         {
-            return Err(VerifyRejection::BodyNotSeen.into());
+            // The proxy in front may have kept the type from the description, and not from the API.
+            return Err(VerifyRejection::TypeNotSeen.into());
         }
         let operation = subject.judged.found.operation();
         let request = SignedRequest {
@@ -302,11 +311,11 @@ impl Authorizer {
                 Permit::for_anonymous(call)
             };
             let mut permit = permit.map_err(|rejection| self.or_login(subject, rejection));
-            if subject.is_described
+            if let Some(unseen) = subject.unseen
                 && matches!(permit, Err(PolicyRejection::NoCredentials))
                 && is_form(&parts.headers)?
             {
-                permit = Err(PolicyRejection::CredentialsNotSeen);
+                permit = Err(PolicyRejection::CredentialsNotSeen(unseen));
             }
             let is_multipart = is_multipart(&parts.headers);
             if subject.has_body

@@ -2,7 +2,7 @@
 
 use super::proxy::Conventions;
 use crate::{
-    base::settings::{plain_values, section},
+    base::settings::{MIB, optional_size, plain_values, section},
     wire::address::ListenAddress,
 };
 
@@ -29,6 +29,9 @@ section! {
     ForwardAuthSettings["forward_auth"] {
         /// An IP address and a port, or unix:/path.sock, that only this proxy can reach: countersign believes its descriptions.
         listen: Option<ListenAddress> [else "none": "127.0.0.1:8083"], restart;
+        /// The size at which the proxy cuts the bodies that it sends with descriptions (Envoy max_request_bytes, Gateway API maxSize), so that only smaller ones are whole and verified. "0B" ignores all of them.
+        #[serde(default, deserialize_with = "optional_size::<0, { 1024 * MIB }, _>")]
+        body_bytes: Option<usize> [else "limits.form_bytes": "65535B"], reload;
     }
 }
 

@@ -50,6 +50,12 @@ pub enum RouteRejection {
         "token calls and pages are on the public listener: the proxy in front has to send this path there"
     )]
     NotForApi,
+    /// A request to the listener for other proxies is at a path that describes nothing.
+    #[error("the proxy in front describes a request at {ways}")]
+    NoDescription {
+        /// The paths that do.
+        ways: &'static str,
+    },
     /// `mode` is missing or repeated.
     #[error("parameter 'mode' is missing or repeated")]
     ModeNotOnce,
@@ -73,7 +79,7 @@ impl RouteRejection {
             }
             Self::PathAbovePrefix => Problem::malformed(self),
             Self::NotFound(None) => Problem::plain(404, Verdict::NotFound),
-            Self::NotFound(Some(_)) | Self::NotForApi => {
+            Self::NotFound(Some(_)) | Self::NotForApi | Self::NoDescription { .. } => {
                 Problem::plain(404, Verdict::NotFound).advise(self.to_string())
             }
             Self::ModeNotOnce | Self::ModeUnknown => Problem::rejected("mode", self.to_string()),

@@ -60,6 +60,7 @@ mod provider {
     mod token_calls;
 }
 mod gateway {
+    mod described_bodies;
     mod forward_auth;
     mod sunset;
 }

@@ -42,7 +42,24 @@ impl Way {
 
     /// The request that describes the one on `wire`, which goes to `origin`: without its body.
     pub fn describe(self, origin: &str, wire: &[u8]) -> Vec<u8> {
-        let head = latin1(&wire[..find(wire, b"\r\n\r\n").unwrap()]);
+        let end = find(wire, b"\r\n\r\n").unwrap();
+        self.describe_head(
+            origin,
+            &wire[..end],
+            &["content-length", "transfer-encoding"],
+        )
+    }
+
+    /// The same with its body, framed as there.
+    pub fn describe_whole(self, origin: &str, wire: &[u8]) -> Vec<u8> {
+        let end = find(wire, b"\r\n\r\n").unwrap();
+        let mut described = self.describe_head(origin, &wire[..end], &[]);
+        described.extend(&wire[end + 4..]);
+        described
+    }
+
+    fn describe_head(self, origin: &str, head: &[u8], left_out: &[&str]) -> Vec<u8> {
+        let head = latin1(head);
         let mut lines = head.split("\r\n");
         let mut line = lines.next().unwrap().split(' ');
         let (method, target) = (line.next().unwrap(), line.next().unwrap());
@@ -50,7 +67,7 @@ impl Way {
         for field in lines {
             let name = field.split(':').next().unwrap().to_ascii_lowercase();
             let is_of_a_way = name.starts_with("x-forwarded-") || name.starts_with("x-original-");
-            if !is_of_a_way && !["host", "content-length", "transfer-encoding"].contains(&&*name) {
+            if !is_of_a_way && name != "host" && !left_out.contains(&&*name) {
                 described += field;
                 described += "\r\n";
             }
@@ -75,13 +92,25 @@ impl Proxy {
         self.asks_by(way, &self.origin(), &wire)
     }
 
+    /// Asks about a call, and shows its body.
+    #[track_caller]
+    pub fn asks_with_body(&self, way: Way, call: &Call) -> Answer {
+        let wire = self.wire(call);
+        self.asks_as(&way.describe_whole(&self.origin(), &wire))
+    }
+
     /// Asks about a request that is on the wire to `origin`.
     #[track_caller]
     pub fn asks_by(&self, way: Way, origin: &str, wire: &[u8]) -> Answer {
-        let described = way.describe(origin, wire);
-        let method = latin1(&described).split(' ').next().unwrap().to_owned();
+        self.asks_as(&way.describe(origin, wire))
+    }
+
+    /// Asks by these bytes.
+    #[track_caller]
+    pub fn asks_as(&self, described: &[u8]) -> Answer {
+        let method = latin1(described).split(' ').next().unwrap().to_owned();
         let mut connection = Connection::to(self.forward_auth());
-        connection.send(&described);
+        connection.send(described);
         connection.answer(&method)
     }
 }

@@ -19,7 +19,7 @@ pub use self::{
     text::{Reason, Text, distinct, filled, list, optional, text},
     units::{
         DAY, KIB, LONGEST, MIB, count, duration, format_duration, format_size, lifetime,
-        optional_seconds, seconds, size,
+        optional_seconds, optional_size, seconds, size,
     },
     value::{DataPath, Directories, SettingValue, ValueType, value_of, without_password},
 };

@@ -76,6 +76,16 @@ pub fn size<'de, const LOW: usize, const HIGH: usize, D: Deserializer<'de>>(
     Err(D::Error::custom(format!("expected {low:?} to {high:?}")))
 }
 
+/// As [`size`], under a key that may be absent.
+///
+/// # Errors
+/// It is something else.
+pub fn optional_size<'de, const LOW: usize, const HIGH: usize, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<usize>, D::Error> {
+    size::<LOW, HIGH, D>(deserializer).map(Some)
+}
+
 /// Reads a whole number from 1 to `HIGH`.
 ///
 /// # Errors

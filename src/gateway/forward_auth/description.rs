@@ -9,22 +9,35 @@ use crate::{
     oauth::Authority,
     request::parse::{
         ParseRejection,
-        origin::{INVALID_HOST, Origins, X_FORWARDED_HOST, X_FORWARDED_PROTO},
+        origin::{INVALID_HOST, Origins},
         target::{INVALID_BYTE, INVALID_FORM},
     },
     wire::origin::Scheme,
 };
 
-static X_ORIGINAL_METHOD: HeaderName = HeaderName::from_static("x-original-method");
-static X_ORIGINAL_URL: HeaderName = HeaderName::from_static("x-original-url");
-static X_FORWARDED_METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
-static X_FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+/// A field of a way: its name, and as documents and rejections spell it.
+type OwnField = (HeaderName, &'static str);
+
+static X_ORIGINAL_METHOD: OwnField = own("x-original-method", "X-Original-Method");
+static X_ORIGINAL_URL: OwnField = own("x-original-url", "X-Original-URL");
+static X_FORWARDED_METHOD: OwnField = own("x-forwarded-method", "X-Forwarded-Method");
+static X_FORWARDED_PROTO: OwnField = own("x-forwarded-proto", "X-Forwarded-Proto");
+static X_FORWARDED_HOST: OwnField = own("x-forwarded-host", "X-Forwarded-Host");
+static X_FORWARDED_URI: OwnField = own("x-forwarded-uri", "X-Forwarded-Uri");
+static HOST: OwnField = (header::HOST, "Host");
+
+const fn own(name: &'static str, spelling: &'static str) -> OwnField {
+    (HeaderName::from_static(name), spelling)
+}
 
 /// The path in front of the described one in [`Way::Verify`].
 const VERIFY: &str = "/verify";
 
 const INVALID_SCHEME: ParseRejection =
     ParseRejection::Malformed("the described scheme is not http or https");
+
+/// The paths of the ways.
+pub(super) const WAYS: &str = "/nginx, /forwarded or /verify/…";
 
 /// The way in which the proxy in front describes a request, by the path of its own request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +74,8 @@ impl Way {
     /// Makes the head of the described request from the one that describes it.
     ///
     /// # Errors
-    /// [`ParseRejection::Malformed`]: a field of the way is missing, empty, repeated or not valid.
+    /// [`ParseRejection::Description`]: a field of the way is missing, empty or repeated. [`ParseRejection::Malformed`]: it is not
+    /// valid.
     pub(super) fn read(self, parts: &mut Parts) -> Result<Described, ParseRejection> {
         let headers = &mut parts.headers;
         let (method, scheme, host, target) = match self {
@@ -77,9 +91,9 @@ impl Way {
                 parse_target(take(headers, &X_FORWARDED_URI)?.as_bytes())?,
             ),
             Self::Verify => {
-                let is_given = headers.contains_key(&X_FORWARDED_PROTO);
+                let is_given = headers.contains_key(&X_FORWARDED_PROTO.0);
                 let scheme = is_given.then(|| take_scheme(headers)).transpose()?;
-                let host = take(headers, &header::HOST)?;
+                let host = take(headers, &HOST)?;
                 let target = parts.uri.path_and_query().map(PathAndQuery::as_str);
                 let target = target.and_then(|target| target.strip_prefix(VERIFY));
                 let target = parse_target(target.unwrap_or_default().as_bytes())?;
@@ -138,14 +152,16 @@ pub(super) fn head_bytes(parts: &Parts) -> usize {
 }
 
 /// Takes the only line of a field of the way, which is not empty.
-fn take(headers: &mut HeaderMap, name: &HeaderName) -> Result<HeaderValue, ParseRejection> {
-    let is_once = all(headers, name).nth(1).is_none();
-    let value = headers
-        .remove(name)
-        .filter(|value| is_once && !value.is_empty());
-    value.ok_or(ParseRejection::Malformed(
-        "a field that describes the request is missing, empty or repeated",
-    ))
+fn take(headers: &mut HeaderMap, own: &OwnField) -> Result<HeaderValue, ParseRejection> {
+    let &(ref name, field) = own;
+    let is_repeated = all(headers, name).nth(1).is_some();
+    let wrong = match headers.remove(name) {
+        _ if is_repeated => "repeated",
+        None => "missing",
+        Some(value) if value.is_empty() => "empty",
+        Some(value) => return Ok(value),
+    };
+    Err(ParseRejection::Description { field, wrong })
 }
 
 /// Splits an absolute URL into scheme, host and target. Unlike a parser for browsers it repairs nothing.
@@ -190,8 +206,8 @@ mod tests {
         ) {
             let url = format!("{scheme}://{host}/{target}");
             let request = Request::get("/nginx")
-                .header(&X_ORIGINAL_METHOD, "PUT")
-                .header(&X_ORIGINAL_URL, url.as_bytes());
+                .header(&X_ORIGINAL_METHOD.0, "PUT")
+                .header(&X_ORIGINAL_URL.0, url.as_bytes());
             let (mut parts, ()) = request.body(()).unwrap().into_parts();
             if let Ok(described) = Way::Nginx.read(&mut parts)
                 && described.authority().is_ok()

@@ -3,27 +3,33 @@
 //! The steps are those of a request that this process forwards, up to the `Permit`; its identity headers are in the response.
 //! The listener is for the proxy in front alone: a description is believed.
 
+mod body;
 mod description;
 
-use std::{cell::RefCell, pin::pin, rc::Rc};
+use std::{cell::RefCell, pin::pin, rc::Rc, time::Duration};
 
 use http::{HeaderMap, HeaderValue, Request, Response, header, request::Parts};
+use http_body::Body as _;
 
-use self::description::{Described, Way};
+use self::description::{Described, WAYS, Way};
 use crate::{
     base::peer::Peer,
     gateway::proxy::{self, CallBody, IncomingCall, Live, Permitted, RequestRecord, Worker},
     provider::respond::{Failure, Format, OwnResponse},
     request::{
-        parse::{self, signed::Collected},
+        parse::{
+            self,
+            signed::{Collected, is_form},
+        },
         policy::permit::Permit,
         route::{self, Route},
     },
+    telemetry::request_id::X_REQUEST_ID,
     wire::{
         origin::Scheme,
         server::{
             buffered::API_FORMS,
-            caller_stream::{CallerStream, Limits},
+            caller_stream::Limits,
             handler::Handler,
             request::RequestBody,
             response::{Gone, ResponseBody},
@@ -36,6 +42,9 @@ const DESCRIPTION_FIELDS: usize = 20;
 
 /// The bytes that they may add, without the target.
 const DESCRIPTION_BYTES: usize = 8 << 10;
+
+/// The wait for the rest of a body that is not verified. A proxy that asks with a body has all of it.
+const DISCARD_WITHIN: Duration = Duration::from_secs(1);
 
 /// Answers the proxy in front.
 pub struct ForwardAuthHandler {
@@ -69,9 +78,10 @@ async fn decide(
     live: &Live,
     parts: &Parts,
     described: &Described,
-    caller: &CallerStream,
+    body: &mut RequestBody,
     record: &mut RequestRecord,
 ) -> Result<(Permit, HeaderMap), Failure> {
+    let caller = &*Rc::clone(body.caller());
     if description::head_bytes(parts) > live.limits.head_bytes {
         return Err(parse::ParseRejection::HeadTooLarge.into());
     }
@@ -82,16 +92,25 @@ async fn decide(
         let origins = &live.origins;
         origins.describe(&parts.headers, caller.peer, authority, secure)
     };
-    let (names, head, target) = proxy::routed(live, parts, 0, caller, record, receive)?;
+    let body_bytes = body.size_hint().lower();
+    let (names, head, target) = proxy::routed(live, parts, body_bytes, caller, record, receive)?;
+    let mut body = match body::check(&parts.headers, body, live.described_body_bytes) {
+        Ok(()) => CallBody::Shown(body),
+        Err(unseen) => CallBody::Unseen(unseen),
+    };
     let (call, collected) = match target {
         Route::Api(call) => (call, None),
         Route::TokenOrApi(call) => {
             let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
-            let collected = Collected::of_head(&parts.headers, &head.target, memory, &limits)?;
-            let named = live
-                .route
-                .token_call(None, &head, b"", &collected.parameters)?;
-            match named {
+            let mut collected = Collected::of_head(&parts.headers, &head.target, memory, &limits)?;
+            if let CallBody::Shown(body) = &mut body
+                && is_form(&parts.headers)?
+            {
+                collected.hold_form(body.read_whole().await?, &limits)?;
+            }
+            let form = collected.held.as_deref().unwrap_or_default();
+            let parameters = &collected.parameters;
+            match live.route.token_call(None, &head, form, parameters)? {
                 Some(_) => return Err(route::RouteRejection::NotForApi.into()),
                 None => (call, Some(collected)),
             }
@@ -103,7 +122,7 @@ async fn decide(
         call,
         names: &names,
         caller,
-        body: CallBody::Described,
+        body,
         collected,
     };
     let deciding = proxy::decide(live, incoming, record);
@@ -123,6 +142,8 @@ async fn decide(
         .map(|name| (name, HeaderValue::from_static("")))
         .collect();
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // In place of the caller's, so that the logs of both sides have the same.
+    fields.insert(&X_REQUEST_ID, record.request_id.value().clone());
     identity.fields(&permit, assertion, |name, value| {
         fields.insert(name, value);
     })?;
@@ -188,23 +209,31 @@ impl Handler for ForwardAuthHandler {
     ) -> Result<Response<ResponseBody>, Gone> {
         let (worker, current) = (&self.worker, self.worker.current());
         let live = &*current.live;
-        let (mut parts, body) = request.into_parts();
-        let (caller, asked) = (Rc::clone(body.caller()), parts.method.clone());
+        let (mut parts, mut body) = request.into_parts();
+        let asked = parts.method.clone();
         let way = Way::by_path(&parts.uri);
         let described = match way {
             Some(way) => way.read(&mut parts).map_err(Failure::from),
-            None => Err(route::RouteRejection::NotFound(None).into()),
+            None => Err(route::RouteRejection::NoDescription { ways: WAYS }.into()),
         };
-        let peer = caller.peer.address;
+        let peer = body.caller().peer.address;
         // Its request id and its place in a trace are the caller's.
         let (mut record, admitted) = worker.begin(&current, &parts, peer, false);
         let outcome = match (admitted, described) {
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
             (Ok(()), Ok(described)) => {
-                let deciding = pin!(decide(live, &parts, &described, &caller, &mut record));
+                let deciding = pin!(decide(live, &parts, &described, &mut body, &mut record));
                 worker.deciding(deciding).await
             }
         };
+        // The proxy in front sends all of it at once; with a rest left unread the connection would have to end.
+        if body
+            .size_hint()
+            .upper()
+            .is_some_and(|bytes| bytes <= live.limits.form_bytes as u64)
+        {
+            body.discard(DISCARD_WITHIN).await;
+        }
         let response = match outcome {
             Ok((permit, fields)) => {
                 record.permit = Some(permit);

@@ -4,7 +4,7 @@ use std::{borrow::Cow, pin::Pin, rc::Rc};
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts, response,
+    HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts, response,
     uri::PathAndQuery,
 };
 use http_body::Body as _;
@@ -36,6 +36,7 @@ use crate::{
             origin::PublicUrl,
             signed::{Collected, is_form, is_multipart},
             target,
+            unseen_body::UnseenBody,
         },
         policy::{
             self,
@@ -88,16 +89,33 @@ pub struct IncomingCall<'a> {
 pub enum CallBody<'a> {
     /// This process received it, and forwards it if the call is permitted.
     Received(&'a mut RequestBody),
-    /// Another proxy describes the call, and forwards the body itself.
-    Described,
+    /// Another proxy describes the call and forwards it; the description came with the whole body.
+    Shown(&'a mut RequestBody),
+    /// Another proxy describes the call and forwards it, without the body or with one that may not be the whole.
+    Unseen(UnseenBody),
 }
 
 impl CallBody<'_> {
-    /// Whether it has bytes; a description does not say its length.
-    fn is_present(&self, headers: &HeaderMap) -> bool {
+    /// The body, if it can be read here.
+    fn readable(&mut self) -> Option<&mut RequestBody> {
         match self {
-            Self::Received(body) => !body.is_end_stream(),
-            Self::Described => headers.contains_key(header::CONTENT_TYPE),
+            Self::Received(body) | Self::Shown(body) => Some(body),
+            Self::Unseen(_) => None,
+        }
+    }
+
+    /// Whether there are bytes that were not read. A description without a body does not say whether the request has one: it
+    /// counts as one where it has a type, and where the method gives a body a meaning (RFC 9110 §9.3).
+    fn is_present(&self, parts: &Parts) -> bool {
+        match self {
+            Self::Received(body) | Self::Shown(body) => !body.is_end_stream(),
+            Self::Unseen(_) => {
+                let is_bodiless = matches!(
+                    parts.method,
+                    Method::GET | Method::HEAD | Method::DELETE | Method::OPTIONS
+                );
+                !is_bodiless || parts.headers.contains_key(header::CONTENT_TYPE)
+            }
         }
     }
 
@@ -105,7 +123,10 @@ impl CallBody<'_> {
     fn handshake(&self, parts: &Parts) -> Result<Option<Handshake>, ForwardRejection> {
         match self {
             Self::Received(body) => Handshake::begun_by(parts, !body.is_end_stream()),
-            Self::Described => Handshake::described_by(parts),
+            Self::Shown(_) => Handshake::described_by(parts, true),
+            Self::Unseen(unseen) => {
+                Handshake::described_by(parts, !matches!(unseen, UnseenBody::Absent))
+            }
         }
     }
 }
@@ -142,7 +163,7 @@ pub async fn decide(
         Some(collected) => collected,
         None => Collected::of_head(&parts.headers, &head.target, memory, &limits)?,
     };
-    if let CallBody::Received(body) = &mut body
+    if let Some(body) = body.readable()
         && let Err(failure) = read_body(live, head, &judged, &mut collected, body).await
     {
         record.facts.claimed = Claimed::by_signed(&collected);
@@ -159,19 +180,20 @@ pub async fn decide(
         url: call.url,
         path: Cow::Borrowed(&signed_path),
         collected: &collected,
-        has_body: body.is_present(&parts.headers),
-        is_described: matches!(body, CallBody::Described),
+        has_body: body.is_present(parts),
+        is_described: !matches!(body, CallBody::Received(_)),
+        unseen: match body {
+            CallBody::Unseen(unseen) => Some(unseen),
+            CallBody::Received(_) | CallBody::Shown(_) => None,
+        },
     };
     // A caller that waits for `100 Continue` is not asked for a body that would be dropped.
     let is_readable = subject.has_body && !names.present.has(&parts.headers, &header::EXPECT);
-    let mut unsigned = match body {
-        CallBody::Received(body) => Some(UnsignedBody {
-            body,
-            headers: &parts.headers,
-            held: None,
-        }),
-        CallBody::Described => None,
-    };
+    let mut unsigned = body.readable().map(|body| UnsignedBody {
+        body,
+        headers: &parts.headers,
+        held: None,
+    });
     let unread = unsigned.as_mut().filter(|_| is_readable);
     let unread = unread.map(|unread| unread as &mut dyn UnreadBody);
     let deciding = authorizer.decide(&subject, unread, &record.stopwatch);
@@ -205,7 +227,7 @@ fn check_path(live: &Live, call: &ApiCall<'_, '_>, body: &CallBody<'_>) -> Resul
     // The path of the API, or that of the public URL where the other proxy keeps it.
     let below = match body {
         CallBody::Received(_) => &live.forward.api_path,
-        CallBody::Described => &call.url.prefix,
+        CallBody::Shown(_) | CallBody::Unseen(_) => &call.url.prefix,
     };
     if !below.is_empty() && target::climbs(call.path) {
         return Err(route::RouteRejection::PathAbovePrefix.into());

@@ -41,6 +41,8 @@ pub struct Live {
     pub admin_hosts: Vec<String>,
     /// A log line for each request.
     pub access_log: bool,
+    /// The largest body of a described request that is verified, in bytes.
+    pub described_body_bytes: usize,
     /// Requests being served at once at most.
     pub concurrent_requests: usize,
 }

@@ -164,7 +164,7 @@ pub struct RequestRecord {
     /// The address of the caller, as trusted proxies name it, once that is known.
     pub(super) address: Option<IpAddr>,
     /// Its id.
-    pub(super) request_id: RequestId,
+    pub request_id: RequestId,
     /// The times of its parts.
     pub(super) stopwatch: Stopwatch,
     /// The outcome; until there is a response, it is that the caller has gone.

@@ -33,22 +33,32 @@ impl Handshake {
         {
             return Ok(None);
         }
+        Self::without_body(request, has_body).map(Some)
+    }
+
+    /// The handshake that a request begins whose version and `Connection` are not known here; nor is its body, unless it is
+    /// known to have one.
+    ///
+    /// # Errors
+    /// As [`Handshake::begun_by`].
+    pub fn described_by(
+        request: &request::Parts,
+        has_body: bool,
+    ) -> Result<Option<Self>, ForwardRejection> {
+        let protocol = only(&request.headers, &header::UPGRADE);
+        let is_begun = protocol.is_some_and(|it| it.eq_ignore_ascii_case(b"websocket"));
+        if !is_begun || request.method != Method::GET {
+            return Ok(None);
+        }
+        Self::without_body(request, has_body).map(Some)
+    }
+
+    fn without_body(request: &request::Parts, has_body: bool) -> Result<Self, ForwardRejection> {
         if has_body {
             let reason = "a WebSocket handshake with a body";
             return Err(ForwardRejection::Handshake(reason));
         }
-        Self::read(&request.headers).map(Some)
-    }
-
-    /// The handshake that a request begins whose version, `Connection` and body are not known here.
-    ///
-    /// # Errors
-    /// [`ForwardRejection::Handshake`]: its key is not one that a server could accept.
-    pub fn described_by(request: &request::Parts) -> Result<Option<Self>, ForwardRejection> {
-        let protocol = only(&request.headers, &header::UPGRADE);
-        let is_begun = protocol.is_some_and(|it| it.eq_ignore_ascii_case(b"websocket"));
-        let is_begun = is_begun && request.method == Method::GET;
-        is_begun.then(|| Self::read(&request.headers)).transpose()
+        Self::read(&request.headers)
     }
 
     fn read(headers: &HeaderMap) -> Result<Self, ForwardRejection> {

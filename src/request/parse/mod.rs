@@ -8,5 +8,6 @@ pub mod rejection;
 pub mod settings;
 pub mod signed;
 pub mod target;
+pub mod unseen_body;
 
 pub use self::rejection::ParseRejection;

@@ -15,6 +15,16 @@ pub enum ParseRejection {
     /// A field is malformed, or two recipients could read it differently.
     #[error("{0}")]
     Malformed(&'static str),
+    /// A field by which another proxy describes a request is not there once, with a value.
+    #[error(
+        "{field} is {wrong}; the proxy in front has to describe each request by one such field"
+    )]
+    Description {
+        /// Its name.
+        field: &'static str,
+        /// "missing", "empty" or "repeated".
+        wrong: &'static str,
+    },
     /// The listener does not have the host.
     #[error("this listener does not have the host")]
     Misdirected,
@@ -48,6 +58,7 @@ impl ParseRejection {
     pub fn problem(&self) -> Problem {
         match self {
             Self::Malformed(what) => Problem::malformed(what),
+            Self::Description { .. } => Problem::malformed(self),
             Self::Connection(error) => Problem::malformed(error),
             Self::Misdirected => Problem::plain(421, Verdict::Misdirected),
             Self::MethodNotAllowed { allow } => Problem::method_not_allowed(allow),

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::{base::names::Permission, telemetry::metrics::Verdict, wire::problem::Problem};
+use crate::{
+    base::names::Permission, request::parse::unseen_body::UnseenBody, telemetry::metrics::Verdict,
+    wire::problem::Problem,
+};
 
 /// Why a call is not permitted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -19,8 +22,8 @@ pub enum PolicyRejection {
     #[error("no credentials")]
     NoCredentials,
     /// No credentials, except perhaps in a form, which another proxy does not show.
-    #[error("no credentials outside the form")]
-    CredentialsNotSeen,
+    #[error("no credentials outside the form: {0}")]
+    CredentialsNotSeen(UnseenBody),
     /// No credentials, but a body whose type hides them.
     #[error("no credentials outside the body")]
     CredentialsNotRead {
@@ -107,10 +110,12 @@ impl PolicyRejection {
             Self::Convention(rule) => Problem::rejected("", *rule),
             Self::NoCredentials => Problem::coded(401, Verdict::ParameterAbsent)
                 .advise("this needs a request signed with OAuth 1.0a"),
-            Self::CredentialsNotSeen => Problem::coded(401, Verdict::ParameterAbsent).advise(
-                "this gateway does not see the body: send the OAuth credentials in the Authorization header, and the \
-                 body as another type than a form",
-            ),
+            Self::CredentialsNotSeen(unseen) => {
+                Problem::coded(401, Verdict::ParameterAbsent).advise(format!(
+                    "{unseen}, so credentials in a form are not found: send the OAuth credentials in the Authorization \
+                     header, and the body as another type than a form"
+                ))
+            }
             Self::CredentialsNotRead { is_multipart } => {
                 Problem::coded(401, Verdict::ParameterAbsent).advise(match is_multipart {
                     true => "OAuth credentials in the parts of multipart/form-data are not read: send them in the Authorization header",

@@ -12,6 +12,7 @@ use crate::{
         nonce,
         store::{StoreError, is_of_logged_outage},
     },
+    request::parse::unseen_body::UnseenBody,
     telemetry::metrics::Verdict,
     wire::problem::{self, Problem},
 };
@@ -68,9 +69,12 @@ pub enum VerifyRejection {
     /// `oauth_body_hash` is the hash of another body.
     #[error("wrong body hash")]
     BodyHashWrong,
-    /// The signature covers a body that another proxy does not show.
-    #[error("the body to verify is not here")]
-    BodyNotSeen,
+    /// The signature covers a body that another proxy does not show whole.
+    #[error("the body to verify is not here: {0}")]
+    BodyNotSeen(UnseenBody),
+    /// Another proxy shows a body and not its type, so that it may be a form.
+    #[error("the type of the body is not here")]
+    TypeNotSeen,
     /// The nonce was used before.
     #[error("used nonce")]
     NonceUsed,
@@ -110,10 +114,19 @@ impl VerifyRejection {
             },
             Self::BodyHashWrong => unauthorized(Verdict::SignatureInvalid)
                 .advise("oauth_body_hash is not the hash of the body that arrived"),
-            Self::BodyNotSeen => unauthorized(Verdict::SignatureInvalid).advise(
-                "this gateway checks signatures without the body, so a form, and a body with oauth_body_hash, cannot be \
-                 verified; send the credentials in the Authorization header and the body as another type, without \
-                 oauth_body_hash",
+            Self::BodyNotSeen(unseen) => {
+                let otherwise = match unseen {
+                    UnseenBody::NoLength => "send it with a Content-Length, or ",
+                    UnseenBody::Absent | UnseenBody::Cut | UnseenBody::TooLarge { .. } => "",
+                };
+                unauthorized(Verdict::SignatureInvalid).advise(format!(
+                    "{unseen}, so a form, and a body with oauth_body_hash, cannot be verified; {otherwise}send the \
+                     credentials in the Authorization header and the body as another type, without oauth_body_hash"
+                ))
+            }
+            Self::TypeNotSeen => unauthorized(Verdict::SignatureInvalid).advise(
+                "the body came without a Content-Type, so it may be a form that is not signed: send Content-Type, and let \
+                 this gateway pass it on to the service that checks signatures",
             ),
             Self::NonceUsed => unauthorized(Verdict::NonceUsed),
         }

@@ -109,6 +109,7 @@ pub fn live(
             .map(|name| name.0.clone())
             .collect(),
         access_log: config.log.access,
+        described_body_bytes: config.described_body_bytes(),
         concurrent_requests: descriptors::at_most(
             config.limits.concurrent_requests.get() as usize,
             descriptors::limit(),

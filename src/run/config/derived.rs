@@ -74,6 +74,17 @@ impl Config {
             .collect()
     }
 
+    /// The largest body of a described request that is verified: at `forward_auth.body_bytes` it may have been cut.
+    pub fn described_body_bytes(&self) -> usize {
+        let uncut = self
+            .forward_auth
+            .body_bytes
+            .map(|cut| cut.saturating_sub(1));
+        uncut.map_or(self.limits.form_bytes, |uncut| {
+            uncut.min(self.limits.form_bytes)
+        })
+    }
+
     /// The files of the admin tokens, with their keys.
     pub fn admin_tokens(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         let write = ("admin.token_file", self.admin.token_file.as_deref());

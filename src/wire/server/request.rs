@@ -67,6 +67,21 @@ impl RequestBody {
         self.read_in(&ADMIN_BODIES).await
     }
 
+    /// Reads the rest of the body and drops it, for at most this long, so that the connection can be used again.
+    pub async fn discard(&mut self, within: Duration) {
+        let until = Instant::now() + within;
+        poll_fn(|context| {
+            loop {
+                match Pin::new(&mut *self).poll_frame(context) {
+                    Poll::Ready(Some(Ok(_))) => {}
+                    Poll::Ready(None | Some(Err(_))) => return Poll::Ready(()),
+                    Poll::Pending => return self.caller.poll_deadline(context, until),
+                }
+            }
+        })
+        .await;
+    }
+
     async fn read_in(
         &mut self,
         memory: &'static FormMemory,

@@ -287,12 +287,25 @@ fn a_description_has_each_field_once_and_not_empty() {
                 vec![line, &upper],
             ] {
                 let is_optional = way == Way::Verify && name != "Host" && other.is_empty();
+                let count = other.len();
                 let mut lines = lines.clone();
                 lines.splice(index..=index, other);
                 let head = format!("{first}\r\n{}\r\n\r\n", lines.join("\r\n"));
                 let answer = raw(&proxy, &head);
                 let expected = if is_optional { 200 } else { 400 };
                 assert_eq!(status(way, &answer), expected, "{head}{answer:?}");
+                let wrong = match count {
+                    0 => "missing",
+                    1 => "empty",
+                    _ => "repeated",
+                };
+                if !is_optional {
+                    let told = match way {
+                        Way::Nginx => answer.header("WWW-Authenticate").unwrap().to_owned(),
+                        _ => answer.told("oauth_problem_advice").unwrap(),
+                    };
+                    has(&told, &[&format!("{name} is {wrong}")]);
+                }
             }
         }
         // The fields of other ways are ignored, and no way has a default.
@@ -340,6 +353,7 @@ fn a_description_has_each_field_once_and_not_empty() {
             ),
         );
         answer.has_status(404);
+        has(&answer.text(), &["/nginx", "/forwarded", "/verify/"]);
     }
     api.saw_nothing();
 }
@@ -858,6 +872,19 @@ fn a_request_id_in_a_description_is_the_callers() {
     let call = Call::get("/").header("X-Request-Id", "mine-0123456789");
     let answer = proxy.asks(Way::Verify, &call);
     assert_ne!(answer.header("X-Request-Id"), Some("mine-0123456789"));
+}
+
+#[test]
+fn a_permission_has_the_request_id_of_the_log_for_the_api() {
+    let Scene { proxy, caller, .. } = Scene::with(CONFIG);
+    for way in WAYS {
+        let call = Call::get("/mine").of(&caller);
+        let answer = proxy.asks(way, &call.header("X-Request-Id", "of-the-caller"));
+        let ids = answer.has_status(200).fields.all("X-Request-Id");
+        assert!(ids.len() == 1 && ids[0] != "of-the-caller", "{answer:?}");
+        proxy.logs(&["path=\"/mine\"", &format!("request_id={}", ids[0])]);
+    }
+    assert!(!proxy.log().to_string().contains("of-the-caller"));
 }
 
 #[test]
