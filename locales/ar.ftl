@@ -180,6 +180,13 @@ refusal-back = العودة إلى { $site }
 refusal-developers = للمطوّرين
 refusal-docs = المزيد عن هذا الخطأ
 
+launch-title = تعذّر فتح النشاط
+launch-text = افتحه مرة أخرى من مقررك.
+launch-busy = انتظر لحظة، ثم افتحه مرة أخرى من مقررك.
+launch-reference = إذا لم يُجدِ ذلك، فأعطِ معلمك هذا الرقم المرجعي:
+launch-administrator = لمسؤول النظام
+launch-message = { launch-title }. { launch-text } { launch-reference } { $reference }
+
 error-again = ابدأ من جديد
 error-try-again = إعادة المحاولة
 error-request = الرقم المرجعي

@@ -156,6 +156,13 @@ refusal-back = Zurück zu { $site }
 refusal-developers = Für Entwickler
 refusal-docs = Mehr über diesen Fehler
 
+launch-title = Die Aktivität wurde nicht geöffnet
+launch-text = Öffnen Sie sie noch einmal aus Ihrem Kurs.
+launch-busy = Warten Sie einen Moment, und öffnen Sie sie dann noch einmal aus Ihrem Kurs.
+launch-reference = Wenn das nicht hilft, nennen Sie Ihrer Lehrkraft diese Vorgangsnummer:
+launch-administrator = Für Administratoren
+launch-message = { launch-title }. { launch-text } { launch-reference } { $reference }
+
 error-again = Von vorn beginnen
 error-try-again = Noch einmal versuchen
 error-request = Vorgangsnummer

@@ -180,6 +180,15 @@ refusal-back = Back to { $site }
 refusal-developers = For developers
 refusal-docs = More about this error
 
+# An activity of a course, at a school: what its learning platform opened in a browser failed. The next five are on the page,
+# the last is shown by the platform itself; $reference is the number by which the operator finds the request in the log.
+launch-title = The activity did not open
+launch-text = Open it again from your course.
+launch-busy = Wait a moment, then open it again from your course.
+launch-reference = If that does not help, give your teacher this reference:
+launch-administrator = For the administrator
+launch-message = { launch-title }. { launch-text } { launch-reference } { $reference }
+
 # Error pages: a heading, and what happened and what to do.
 error-again = Start again
 error-try-again = Try again

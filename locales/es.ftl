@@ -156,6 +156,13 @@ refusal-back = Volver a { $site }
 refusal-developers = Para desarrolladores
 refusal-docs = Más sobre este error
 
+launch-title = La actividad no se ha abierto
+launch-text = Ábrala de nuevo desde su curso.
+launch-busy = Espere un momento y ábrala de nuevo desde su curso.
+launch-reference = Si no funciona, indique a su profesor esta referencia:
+launch-administrator = Para el administrador
+launch-message = { launch-title }. { launch-text } { launch-reference } { $reference }
+
 error-again = Empezar de nuevo
 error-try-again = Volver a intentarlo
 error-request = Referencia

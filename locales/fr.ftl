@@ -156,6 +156,13 @@ refusal-back = Retour à { $site }
 refusal-developers = Pour les développeurs
 refusal-docs = En savoir plus sur cette erreur
 
+launch-title = L’activité ne s’est pas ouverte
+launch-text = Ouvrez-la de nouveau depuis votre cours.
+launch-busy = Attendez un instant, puis ouvrez-la de nouveau depuis votre cours.
+launch-reference = Si cela ne suffit pas, donnez cette référence à votre enseignant :
+launch-administrator = Pour l’administrateur
+launch-message = { launch-title }. { launch-text } { launch-reference } { $reference }
+
 error-again = Recommencer
 error-try-again = Réessayer
 error-request = Référence

@@ -119,6 +119,13 @@ refusal-back = { $site } に戻る
 refusal-developers = 開発者向け
 refusal-docs = このエラーについて
 
+launch-title = アクティビティを開けませんでした
+launch-text = コースからもう一度開いてください。
+launch-busy = しばらく待ってから、コースからもう一度開いてください。
+launch-reference = それでも開けない場合は、次のお問い合わせ番号を先生に伝えてください:
+launch-administrator = 管理者向け
+launch-message = { launch-title }。{ launch-text }{ launch-reference } { $reference }
+
 error-again = 最初からやり直す
 error-try-again = もう一度試す
 error-request = お問い合わせ番号

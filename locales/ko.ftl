@@ -119,6 +119,13 @@ refusal-back = { $site }(으)로 돌아가기
 refusal-developers = 개발자용 정보
 refusal-docs = 이 오류에 대해 더 알아보기
 
+launch-title = 활동을 열지 못했습니다
+launch-text = 강좌에서 다시 여세요.
+launch-busy = 잠시 후에 강좌에서 다시 여세요.
+launch-reference = 그래도 열리지 않으면 선생님에게 이 요청 번호를 알려 주세요:
+launch-administrator = 관리자용 정보
+launch-message = { launch-title }. { launch-text } { launch-reference } { $reference }
+
 error-again = 처음부터 다시 시작
 error-try-again = 다시 시도
 error-request = 요청 번호

@@ -156,6 +156,13 @@ refusal-back = Voltar para { $site }
 refusal-developers = Para desenvolvedores
 refusal-docs = Mais sobre este erro
 
+launch-title = A atividade não abriu
+launch-text = Abra-a novamente a partir do seu curso.
+launch-busy = Espere um momento e abra-a novamente a partir do seu curso.
+launch-reference = Se isso não ajudar, informe esta referência ao seu professor:
+launch-administrator = Para o administrador
+launch-message = { launch-title }. { launch-text } { launch-reference } { $reference }
+
 error-again = Começar de novo
 error-try-again = Tentar novamente
 error-request = Referência

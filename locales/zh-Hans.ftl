@@ -119,6 +119,13 @@ refusal-back = 返回 { $site }
 refusal-developers = 开发者信息
 refusal-docs = 关于此错误的更多信息
 
+launch-title = 未能打开活动
+launch-text = 请从课程中重新打开。
+launch-busy = 请稍候，然后从课程中重新打开。
+launch-reference = 如果仍然无法打开，请将此参考编号告诉老师：
+launch-administrator = 管理员信息
+launch-message = { launch-title }。{ launch-text }{ launch-reference }{ $reference }
+
 error-again = 重新开始
 error-try-again = 重试
 error-request = 参考编号

@@ -119,6 +119,13 @@ refusal-back = 返回 { $site }
 refusal-developers = 開發者資訊
 refusal-docs = 關於此錯誤的更多資訊
 
+launch-title = 未能開啟活動
+launch-text = 請從課程中重新開啟。
+launch-busy = 請稍候，然後從課程中重新開啟。
+launch-reference = 如果仍然無法開啟，請將此參考編號告訴老師：
+launch-administrator = 管理員資訊
+launch-message = { launch-title }。{ launch-text }{ launch-reference }{ $reference }
+
 error-again = 重新開始
 error-try-again = 再試一次
 error-request = 參考編號

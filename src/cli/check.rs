@@ -207,6 +207,8 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
             "forward_authorization",
         ),
         (count(|it| !it.headers.0.is_empty()), "headers"),
+        (count(|it| it.launch), "launch"),
+        (count(|it| !it.framed_by.is_empty()), "framed_by"),
     ] {
         if count > 0 {
             text.push_str(&format!("; {count} with {what}"));

@@ -2,5 +2,6 @@
 
 pub mod authorize;
 pub mod forward_auth;
+pub mod launch;
 pub mod proxy;
 pub mod settings;

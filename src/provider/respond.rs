@@ -9,6 +9,7 @@ pub mod facts;
 mod faults;
 mod format;
 pub mod frame;
+mod launch;
 mod own;
 pub mod settings;
 pub mod theme;
@@ -20,7 +21,8 @@ use thiserror::Error;
 
 use self::{format::render, frame::Frame};
 pub use self::{
-    format::{Format, is_navigation},
+    format::{Format, is_navigation, is_posted_by_person},
+    launch::failed_launch,
     own::OwnResponse,
 };
 use crate::{
@@ -153,10 +155,15 @@ pub fn failure(
     format: Format,
     request_id: &str,
 ) -> OwnResponse {
+    render(advised(failure), frame, format, request_id)
+}
+
+/// The content of the response to a failure, with its advice.
+fn advised(failure: &Failure) -> Problem {
     let mut problem = failure.problem();
     let usual = || advice::usual(problem.verdict).map(Cow::Borrowed);
     problem.advice = problem.advice.take().or_else(usual);
-    render(problem, frame, format, request_id)
+    problem
 }
 
 /// The usual advice to the caller about a verdict, by its name.

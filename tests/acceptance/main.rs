@@ -27,6 +27,7 @@ mod request {
     mod caller_networks;
     mod credentials;
     mod deviations;
+    mod failed_launches;
     mod forwarding;
     mod identity;
     mod limits;

@@ -9,6 +9,7 @@ mod documents;
 mod forward_auth;
 mod gateways;
 mod logins;
+mod lti;
 mod manifests;
 mod metrics;
 mod package;

@@ -45,6 +45,9 @@ pub(super) fn written(explanation: &Explanation) -> String {
     if !explanation.rejections.is_empty() {
         text += &section("The server rejects it", &explanation.rejections);
     }
+    if let Some(launch) = &explanation.launch {
+        text += &section("Launch", [launch]);
+    }
     text
 }
 

@@ -15,7 +15,10 @@ use super::{
 };
 use crate::{
     base::cold,
-    gateway::authorize::{DecidedCall, Subject},
+    gateway::{
+        authorize::{DecidedCall, Subject},
+        launch::Launch,
+    },
     oauth::{Deviation, LocationRule, ParameterLocation},
     provider::respond::Failure,
     request::{
@@ -148,6 +151,7 @@ pub async fn decide(
     let method = parts.method.as_str().as_bytes();
     let found = authorizer.operations.find(call.path, method)?;
     record.operation = Served::by(&found);
+    record.launch = Launch::begun_by(parts, &found);
     let handshake = match found.operation() {
         Some(operation) if operation.websocket => body.handshake(parts)?,
         _ => None,
@@ -168,6 +172,9 @@ pub async fn decide(
     {
         record.facts.claimed = Claimed::by_signed(&collected);
         return Err(failure);
+    }
+    if let Some(launch) = &mut record.launch {
+        launch.read_locale(&collected);
     }
     if collected.held.is_some() {
         // The time until now was spent on the body.
@@ -201,6 +208,11 @@ pub async fn decide(
     if facts.verify.is_none() {
         // The time until now is not the API's.
         record.stopwatch.lap();
+    }
+    if let (Some(launch), Some(operation)) = (&mut record.launch, found.operation())
+        && facts.is_verified
+    {
+        launch.read_return_url(&collected, operation);
     }
     record.facts = facts;
     // In observe mode the call goes on to the API: with its whole body, or not at all.

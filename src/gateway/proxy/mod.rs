@@ -345,6 +345,7 @@ impl Worker {
             // A page would take memory for a request that is not counted.
             (Failure::Busy | Failure::Ending, _) => Format::Form,
             (_, Served::Page) => Format::Html,
+            _ if record.launch.is_some() => Format::Launch,
             _ => Format::preferred_by(headers),
         };
         // A GET to the same target shows a page, or is the same request.
@@ -354,11 +355,17 @@ impl Worker {
                 Some(&record.target).filter(|_| is_shown),
                 headers.get(header::ACCEPT_LANGUAGE),
             ),
+            Format::Launch => (None, headers.get(header::ACCEPT_LANGUAGE)),
             Format::Form | Format::Json | Format::Challenge => (None, None),
         };
         let current = self.current();
         let frame = Frame::new(&current.live.theme, target, language);
-        let response = respond::failure(&failure, frame, format, request_id);
+        let response = match record.launch() {
+            Some((launch, operation)) if format == Format::Launch => {
+                launch.failed(&failure, frame, operation, request_id)
+            }
+            _ => respond::failure(&failure, frame, format, request_id),
+        };
         (record.verdict, record.status) = (response.verdict, response.status);
         record.failure = Some(Box::new(failure));
         response

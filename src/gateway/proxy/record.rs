@@ -7,6 +7,7 @@ use http::{Method, Response, Uri, request::Parts};
 use super::{Current, Shared, Worker};
 use crate::{
     base::{clock::UnixTime, names::Permission},
+    gateway::launch::Launch,
     oauth::{Deviation, ProtocolParameter, ShapeError},
     provider::respond::facts::Facts,
     provider::respond::{self, Failure},
@@ -15,7 +16,7 @@ use crate::{
         policy::{
             self, UnmetRule,
             access::CallerKind,
-            operations::{Found, Operations},
+            operations::{Found, Operation, Operations},
             permit::Permit,
         },
         route::{self, TokenCall},
@@ -173,6 +174,8 @@ pub struct RequestRecord {
     pub(super) status: u16,
     /// The part of the service that it is for.
     pub(super) operation: Served,
+    /// The launch that it begins, if it is one.
+    pub(super) launch: Option<Box<Launch>>,
     /// The facts about a call, once they are known.
     pub(super) facts: Facts,
     /// The permit, if it went to the API or may go there.
@@ -212,6 +215,7 @@ impl RequestRecord {
             verdict: Verdict::Aborted,
             status: 0,
             operation: Served::Unknown,
+            launch: None,
             facts: Facts::default(),
             permit: None,
             failure: None,
@@ -244,6 +248,15 @@ impl RequestRecord {
             sunset.announce(response.headers_mut(), signer);
         }
         response.map(|body| body.observed_by(self))
+    }
+
+    /// The launch that it begins, with its operation.
+    pub(super) fn launch(&self) -> Option<(&Launch, &Operation)> {
+        let operations = self.current.live.authorizer.operations.listed();
+        match self.operation {
+            Served::Operation(index) => self.launch.as_deref().zip(operations.get(index)),
+            _ => None,
+        }
     }
 
     /// Why it failed, or would have failed if it was not only observed.
@@ -319,7 +332,11 @@ impl RequestRecord {
             | Verdict::AccessTokenRevoked
             | Verdict::TokenExchanged => false,
             Verdict::Observed => self.facts.observed.is_some(),
+            // Its user clicked twice: that says nothing about the consumer.
+            Verdict::LaunchRepeated => return,
             Verdict::BrownOut => true,
+            // A rejected launch that leads back to its platform.
+            _ if self.status == 303 && self.is_rejected() => true,
             _ if (400..500).contains(&self.status) => true,
             _ => return,
         };

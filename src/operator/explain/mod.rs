@@ -15,6 +15,7 @@ pub use self::{
 };
 use crate::{
     base::{clock::UnixTime, secret::Secret},
+    gateway::launch,
     oauth::{
         BaseString, Deviation, DeviationSet, LocationRule, MethodSet, Parameters, Pinned, Protocol,
         ProtocolParameter, RsaPublicKey, Scheme, Selection, ShapeError, SignatureMethod,
@@ -79,6 +80,8 @@ pub struct Explanation {
     pub rejections: Vec<String>,
     /// Whether the nonce was used, if the server was asked: `Some(None)` if it cannot be known here.
     pub nonce_used: Option<Option<bool>>,
+    /// The response to a browser if the request is a launch that is rejected; `None`: it is not, or the server was not asked.
+    pub launch: Option<String>,
     /// Hides secrets in what is shown.
     pub mask: Mask,
 }
@@ -164,6 +167,10 @@ impl<'r, 'a> Reading<'r, 'a> {
         };
         let named = protocol.ok();
         let named = named.and_then(|protocol| Some((protocol.signature_method?, protocol)));
+        let operation = server.and_then(|server| server.rules.operation(request));
+        let sites = operation.and_then(|operation| operation.launch.as_ref());
+        let sites = sites.filter(|_| request.method == "POST" && request.form().is_some());
+        let launch = sites.map(|sites| launch::described(&parameters, sites));
         let (mut signature, mut rejections, mut nonce_used) = (None, Vec::new(), None);
         match (named, known) {
             (Some((method, protocol)), Ok(secrets)) => {
@@ -186,6 +193,7 @@ impl<'r, 'a> Reading<'r, 'a> {
             signature,
             rejections,
             nonce_used,
+            launch,
         }
     }
 }
@@ -389,6 +397,8 @@ pub struct ExplanationView {
     pub diagnosis: Option<String>,
     /// The deviation from RFC 5849 with which the signature would be accepted, if the consumer was allowed it.
     pub needs: Option<Deviation>,
+    /// The response to a browser if this launch is rejected; null where the request is not a launch.
+    pub launch: Option<String>,
 }
 
 impl Explanation {
@@ -436,6 +446,7 @@ impl Explanation {
             matches: examined.is_some_and(|examined| examined.matches),
             diagnosis: (!wrong.is_empty()).then(|| wrong.join("; ")),
             needs: self.signature.as_ref().and_then(|examined| examined.needs),
+            launch: self.launch.clone(),
         }
     }
 }

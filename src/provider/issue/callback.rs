@@ -7,7 +7,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;
 use url::{ParseError, Url};
 
-use crate::{oauth::split_port, records::store::record::Callback};
+use crate::{
+    oauth::{Scheme, split_port},
+    records::store::record::Callback,
+    wire::origin::Origin,
+};
 
 /// The longest callback, in bytes: with token and verifier it still fits the header buffers in use.
 const MAX_LENGTH: usize = 4096;
@@ -173,6 +177,21 @@ pub fn destination(callback: &str) -> Option<Destination> {
 /// Returns the host and port of a web page.
 pub fn site(page: &str) -> Option<String> {
     destination(page)?.site
+}
+
+/// Returns the origin of a web page to which a browser may be sent: one that every parser finds there.
+pub fn web_origin(page: &[u8]) -> Option<Origin> {
+    let url = parse(page).ok()?;
+    let scheme = match url.scheme() {
+        "https" => Scheme::Https,
+        "http" => Scheme::Http,
+        _ => return None,
+    };
+    Some(Origin {
+        scheme,
+        host: url.host_str()?.to_owned(),
+        port: url.port_or_known_default()?,
+    })
 }
 
 /// Parses an absolute URI as browsers do, and only if it is written as they read it.

@@ -35,6 +35,9 @@ pub(super) const fn usual(verdict: Verdict) -> Option<&'static str> {
         Verdict::NonceUsed => {
             "make a new oauth_nonce and sign again for every request, including retries"
         }
+        Verdict::LaunchRepeated => {
+            "nothing has to be done: the user clicked twice or loaded the page again, and the launch was accepted once"
+        }
         Verdict::TimestampRefused => {
             "send the current time in seconds since 1970-01-01 00:00 UTC as oauth_timestamp"
         }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::{
     challenge::challenge,
     frame::Frame,
+    launch::{LaunchPage, what_to_do},
     own::{FORM, OwnResponse, form},
 };
 use crate::{
@@ -23,6 +24,8 @@ pub enum Format {
     Json,
     /// A page, for a person.
     Html,
+    /// A page for a person whose launch failed.
+    Launch,
     /// No body, but the advice in `WWW-Authenticate`: for a proxy in front that does not pass bodies on.
     Challenge,
 }
@@ -79,6 +82,20 @@ pub fn is_navigation(method: &Method, headers: &HeaderMap) -> bool {
         && Format::preferred_by(headers) == Format::Html
 }
 
+/// Whether a browser posts it for its user, who sees the response in a window or in a frame of another page. A form is posted
+/// like this, and no request of a script.
+pub fn is_posted_by_person(method: &Method, headers: &HeaderMap) -> bool {
+    let is_one_of = |name, values: &[&[u8]]| {
+        single(headers, name).is_ok_and(|sent| sent.is_none_or(|sent| values.contains(&sent)))
+    };
+    let shown: [&[u8]; 5] = [b"document", b"iframe", b"frame", b"embed", b"object"];
+    *method == Method::POST
+        && !headers.contains_key(header::UPGRADE)
+        && is_one_of(&SEC_FETCH_MODE, &[b"navigate"])
+        && is_one_of(&SEC_FETCH_DEST, &shown)
+        && Format::preferred_by(headers) == Format::Html
+}
+
 /// A weight in thousandths (RFC 9110 §12.4.2).
 fn weight(parameter: &[u8]) -> Option<u32> {
     let value = parameter
@@ -126,6 +143,24 @@ pub(super) fn render(
         .as_ref()
         .map(|docs| ("Link", format!("<{docs}>; rel=\"help\"")));
     let mut response = match (format, code) {
+        (Format::Launch, _) => {
+            let members = match code {
+                Some(_) => members,
+                None => {
+                    let advice = advice.map(|advice| ("advice", advice));
+                    let error = ("error", problem.verdict.as_str());
+                    [Some(error), advice].into_iter().flatten().collect()
+                }
+            };
+            let page = LaunchPage {
+                frame,
+                text: what_to_do(status),
+                request_id,
+                members: &members,
+                docs,
+            };
+            OwnResponse::page(frame, status, &page, "")
+        }
         (Format::Html, _) => {
             let (title, text) = problem.page.unwrap_or((explained(status), None));
             let is_explained = problem.page.is_some();

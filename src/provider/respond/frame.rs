@@ -36,6 +36,8 @@ pub struct Frame<'a> {
     /// The language was chosen by `ui_locales`: links keep it.
     is_asked: bool,
     here: Option<&'a Uri>,
+    /// The sites that may show the page in a frame of theirs, as sources of CSP; `None`: nobody may.
+    pub(super) ancestors: Option<&'a str>,
 }
 
 impl<'a> Frame<'a> {
@@ -60,7 +62,20 @@ impl<'a> Frame<'a> {
             texts: asked.unwrap_or_else(|| theme.languages.accepted(accepted())),
             is_asked: asked.is_some(),
             here,
+            ancestors: None,
         }
+    }
+
+    /// The frame of the same page in the first of these languages that there is: tags separated by spaces.
+    pub fn preferring(self, tags: &str) -> Self {
+        let preferred = self.theme.languages.of_ui_locales(tags);
+        let texts = preferred.unwrap_or(self.texts);
+        Self { texts, ..self }
+    }
+
+    /// The frame of the same page where these sources of CSP may frame it.
+    pub fn framed_by(self, ancestors: Option<&'a str>) -> Self {
+        Self { ancestors, ..self }
     }
 }
 

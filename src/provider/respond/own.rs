@@ -40,7 +40,8 @@ impl OwnResponse {
                 // It may wait for a slow caller.
                 html.shrink_to_fit();
                 let mut page = Self::new(status, "text/html; charset=utf-8", html, Verdict::Page);
-                page.fields.extend(frame.theme.fields(further));
+                page.fields
+                    .extend(frame.theme.fields(further, frame.ancestors));
                 page
             }
             // No value in a template fails to print.
@@ -65,7 +66,7 @@ impl OwnResponse {
     pub fn see_other(location: String) -> Self {
         Self {
             status: 303,
-            fields: Theme::plain().fields(""),
+            fields: Theme::plain().fields("", None),
             body: Bytes::new(),
             verdict: Verdict::Page,
         }

@@ -163,11 +163,13 @@ impl Theme {
         self.images().chain(&self.stylesheet)
     }
 
-    /// The fields of every page. Its forms come back to this origin and then lead on to `further`, a list of CSP sources.
-    pub fn fields(&self, further: &str) -> Vec<(&'static str, String)> {
+    /// The fields of every page. Its forms come back to this origin and then lead on to `further`, a list of CSP sources. Pages
+    /// of the sources `ancestors` may show it in a frame; without them, no page may.
+    pub fn fields(&self, further: &str, ancestors: Option<&str>) -> Vec<(&'static str, String)> {
         let policy = format!(
-            "{}{further}; frame-ancestors 'none'; base-uri 'none'",
-            self.policy
+            "{}{further}; frame-ancestors {}; base-uri 'none'",
+            self.policy,
+            ancestors.unwrap_or("'none'")
         );
         let fields = [
             ("Content-Security-Policy", policy.as_str()),
@@ -176,7 +178,12 @@ impl Theme {
             ("Referrer-Policy", "same-origin"),
             ("Cache-Control", "no-store"),
         ];
-        fields.map(|(name, value)| (name, value.to_owned())).into()
+        let fields = fields.into_iter();
+        // It knows no list of sites.
+        let fields = fields.filter(|(name, _)| ancestors.is_none() || *name != "X-Frame-Options");
+        fields
+            .map(|(name, value)| (name, value.to_owned()))
+            .collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod conventions;
+pub mod frame_ancestors;
 pub mod networks;
 pub mod operations;
 mod path;

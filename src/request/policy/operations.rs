@@ -5,8 +5,9 @@ use std::{borrow::Cow, collections::BTreeSet, time::Duration};
 use http::HeaderName;
 
 use super::{
-    PolicyRejection, UnmetRule, access::Access, networks::CallerNetworks, path::matchable,
-    pattern::PathPattern, similar::folded, trie::PathNode,
+    PolicyRejection, UnmetRule, access::Access, frame_ancestors::FrameAncestors,
+    networks::CallerNetworks, path::matchable, pattern::PathPattern, similar::folded,
+    trie::PathNode,
 };
 use crate::{base::names::Permission, request::parse::caller_facts::CallerFacts};
 
@@ -44,6 +45,8 @@ pub struct Operation {
     pub forward_authorization: Option<bool>,
     /// The signed parameters that the API also gets as header fields.
     pub headers: Vec<ParameterHeader>,
+    /// It is launched by a browser's form: a person sees the failure, in a frame of these sites too; `None`: it is not.
+    pub launch: Option<FrameAncestors>,
     /// Its place among all operations; [`Operations::new`] sets it.
     pub index: usize,
 }
@@ -296,6 +299,7 @@ mod tests {
             timestamp_window: None,
             forward_authorization: None,
             headers: Vec::new(),
+            launch: None,
             index: 0,
         }
     }

@@ -8,6 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 
 use super::{
     access::{Access, CallerKind},
+    frame_ancestors::{FrameAncestor, FrameAncestors},
     networks::CallerNetworks,
     operations::{Operation, ParameterHeader, Similar},
     pattern::PathPattern,
@@ -62,6 +63,11 @@ section! {
         forward_authorization: Option<bool> [else "identity.forward_authorization": true], reload;
         /// Signed parameters that the API also gets as header fields, such as { X-LTI-Context = "context_id" }. Callers' own copies are dropped on every path. A parameter that is absent, repeated with another value, longer than 4096 bytes or not fit for a field is left out.
         headers: ParameterHeaders = {}, reload;
+        /// true: browsers post their forms here, as for an LTI launch. If such a form is rejected, or the API fails, its user gets a page in the language of the launch or of the browser that says what to do; other callers get the usual response.
+        launch: bool = false, reload;
+        /// The sites that may show the page of a failed launch in a frame. A launch that is rejected under a right signature goes back to its launch_presentation_return_url with lti_errormsg and lti_errorlog instead, if that is on one of them.
+        #[serde(default, deserialize_with = "filled")]
+        framed_by: Vec<FrameAncestor> [else "none: no site may frame it, and it goes back nowhere": ["https://lms.example", "https://*.lms.example"]], reload;
     }
 }
 
@@ -89,6 +95,9 @@ impl From<&OperationSettings> for Operation {
             timestamp_window: settings.timestamp_window,
             forward_authorization: settings.forward_authorization,
             headers: settings.headers.0.clone(),
+            launch: settings
+                .launch
+                .then(|| FrameAncestors(settings.framed_by.clone())),
             index: 0,
         }
     }

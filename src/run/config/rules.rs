@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt, net::IpAddr};
 
-use http::HeaderName;
+use http::{HeaderName, Method};
 
 use super::Config;
 use crate::{
@@ -485,6 +485,11 @@ fn operations(config: &Config, found: &mut Findings) {
                 if let Some((first, other)) = others.find(|(_, other)| is_same_call(operation, other)) =>
                 "{} is listed already with the same method, as {} of operation {}; list each path and method once",
                 operation.path, other.path, first + 1;
+            [&item_key("operation", index, "framed_by")] if !operation.launch && !operation.framed_by.is_empty() =>
+                "only the page of a failed launch may be framed; set launch = true, or leave it out";
+            [&item_key("operation", index, "launch")]
+                if operation.launch && !operation.methods.is_empty() && !operation.methods.contains(&Method::POST) =>
+                "a browser launches it with POST, which methods does not have; add it, or leave launch out";
         }
     }
 }

@@ -254,6 +254,11 @@ fn operation(index: usize, operation: &OperationSettings, found: &mut Findings) 
             "{path} is let through whatever the signature; set \"enforce\" after the trial";
         [&key("access")] if needs_permission && access.contains(&CallerKind::Anonymous) =>
             "anybody can call {path} without the permission that it asks of consumers";
+        [&key("launch")] if operation.launch && !access.contains(&CallerKind::Application) =>
+            "a launch has no token, and access of {path} has no \"application\", so that every launch is rejected; add it";
+        [&key("framed_by")] if let Some(site) = operation.framed_by.iter().find(|site| site.is_in_clear()) =>
+            "others on the network can read and change pages of {site}, and may be sent there with the message of a failed \
+             launch; write https://";
     }
 }
 

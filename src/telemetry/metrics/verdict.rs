@@ -52,6 +52,8 @@ pub enum Verdict {
     SignatureInvalid,
     /// The nonce was used before.
     NonceUsed,
+    /// The nonce of a launch was used before: its user clicked twice, or loaded the page again.
+    LaunchRepeated,
     /// The timestamp is outside the window.
     TimestampRefused,
     /// The operation is not permitted, or the user denied it.
@@ -122,7 +124,8 @@ impl Verdict {
             | Self::AccessTokenRevoked
             | Self::TokenExchanged
             | Self::Page
-            | Self::LoginNeeded => Outcome::Served,
+            | Self::LoginNeeded
+            | Self::LaunchRepeated => Outcome::Served,
             Self::Observed => Outcome::Observed,
             Self::InternalError
             | Self::BadGateway

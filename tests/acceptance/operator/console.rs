@@ -42,6 +42,8 @@ timestamp_window = '90m'
 forward_authorization = true
 from = ['127.0.0.0/8', '2001:db8::/32']
 headers = { X-LTI-Context = 'context_id' }
+launch = true
+framed_by = ['https://lms.example', 'https://*.lms.test']
 ";
 
 fn console(config: &str) -> (Upstream, Proxy) {
@@ -767,6 +769,7 @@ fn the_console_shows_the_operation_of_a_path_and_who_may_call_it() {
                 "within 5400s",
                 "the credentials go on",
                 "x-lti-context has context_id",
+                "which https://lms.example https://*.lms.test may frame",
             ],
         ),
     ] {

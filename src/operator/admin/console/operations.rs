@@ -163,7 +163,18 @@ fn rules(operation: &Operation) -> Vec<String> {
     });
     let headers = operation.headers.iter();
     let headers = headers.map(|it| format!("{} has {}", it.name, it.parameter));
-    let rules = [from, hash, window, forwarded].into_iter().flatten();
+    let launch = operation
+        .launch
+        .as_ref()
+        .map(|sites| match sites.sources() {
+            Some(sources) => {
+                format!("a failed launch shows a page for its user, which {sources} may frame")
+            }
+            None => "a failed launch shows a page for its user, which no site may frame".to_owned(),
+        });
+    let rules = [from, hash, window, forwarded, launch]
+        .into_iter()
+        .flatten();
     rules.chain(headers).collect()
 }
 

@@ -148,7 +148,12 @@ impl ConsoleRequest<'_> {
 
     async fn needs_a_person(&self) -> Result<Vec<Section>> {
         let rejected = self.rejected();
-        let groups = groups(rejected.iter().filter(|one| one.consumer.is_some()));
+        // Nobody has to do anything about a double click.
+        let repeated = Verdict::LaunchRepeated.as_str();
+        let of_consumers = rejected
+            .iter()
+            .filter(|one| one.consumer.is_some() && one.verdict != repeated);
+        let groups = groups(of_consumers);
         let observed = rejected
             .iter()
             .filter(|one| one.verdict == Verdict::Observed.as_str());

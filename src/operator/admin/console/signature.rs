@@ -84,6 +84,7 @@ fn sections(view: ExplanationView, signed: Option<String>, is_accepted: bool) ->
             Section::Note("bad", line(text))
         }
     };
+    let launch = view.launch.map(|launch| Section::Text(line(launch)));
     let texts = match signed {
         None => vec![(
             "Signature base string".to_owned(),
@@ -98,9 +99,8 @@ fn sections(view: ExplanationView, signed: Option<String>, is_accepted: bool) ->
         }
     };
     let row = |[name, value]: [String; 2]| -> Vec<Line> { vec![line(name), line(value)] };
-    vec![
-        Section::Heading("Result".to_owned()),
-        verdict,
+    let result = [Section::Heading("Result".to_owned()), verdict];
+    let details = [
         Section::Marked(texts),
         Section::Table(Table {
             caption: "Signed parameters, decoded".to_owned(),
@@ -109,7 +109,8 @@ fn sections(view: ExplanationView, signed: Option<String>, is_accepted: bool) ->
             empty: "There is no signed parameter.",
             next: None,
         }),
-    ]
+    ];
+    result.into_iter().chain(launch).chain(details).collect()
 }
 
 /// A text in parts; the marked ones differ from another text.

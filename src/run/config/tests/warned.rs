@@ -40,6 +40,9 @@ fn warns_of_what_is_valid_and_unwise() {
         admin.listen = "0.0.0.0:1"                       | admin.listen
         log.access = false                               | log.access
         [[operation]]\npath = "/a"\nenforcement = "observe" | operation[1].enforcement
+        [[operation]]\npath = "/a"\naccess = "application"\nlaunch = true\nframed_by = ["https://a", "http://localhost:1"] |
+        [[operation]]\npath = "/a"\naccess = "application"\nlaunch = true\nframed_by = ["https://a", "http://b"] | operation[1].framed_by
+        [[operation]]\npath = "/a"\nlaunch = true | operation[1].launch
         [[permission]]\nname = "a"\n[[operation]]\npath = "/a"\npermission = "a"\naccess = ["consumer", "anonymous"] | operation[1].access
         [[permission]]\nname = "a"\n[[operation]]\npath = "/u/{id}"\npermission = "a"\n[[operation]]\npath = "/u/%40me" | operation[2].path
         [[operation]]\npath = "/u/me"\nmethods = "HEAD"\naccess = "user"\n[[operation]]\npath = "/u/{*rest}"\nmethods = ["POST", "GET"] | operation[2].path

@@ -1,0 +1,81 @@
+//! The response to a browser whose launch failed: a page for the person in front of it, or the way back to the platform.
+//!
+//! A launch is a signed form that a browser posts for its user, as LTI 1.1 has it. The person can do the same in every case:
+//! open the activity again. So the page has the same words for every failure, also for a nonce that was used before: a double
+//! click, or a reload of the page.
+
+use askama::Template;
+use bytes::Bytes;
+
+use super::{
+    Failure, advised,
+    format::{Format, render},
+    frame::Frame,
+    own::OwnResponse,
+};
+use crate::{
+    provider::issue::callback, request::verify::VerifyRejection, telemetry::metrics::Verdict,
+    wire::problem::Problem,
+};
+
+/// The page with which a failed launch is answered, or the redirect to `return_url`, an address of the platform that may be
+/// trusted.
+pub fn failed_launch(
+    failure: &Failure,
+    frame: Frame<'_>,
+    return_url: Option<&str>,
+    request_id: &str,
+) -> OwnResponse {
+    let problem = advised(failure);
+    let mut response = match return_url {
+        Some(url) => back(&problem, frame, url, request_id),
+        None => render(problem, frame, Format::Launch, request_id),
+    };
+    if matches!(failure, Failure::Verify(VerifyRejection::NonceUsed)) {
+        response.verdict = Verdict::LaunchRepeated;
+    }
+    response
+}
+
+/// 303 to the platform, with a message for its user and one for its log (LTI 1.1 §3, `launch_presentation_return_url`).
+fn back(problem: &Problem, frame: Frame<'_>, url: &str, request_id: &str) -> OwnResponse {
+    let message = frame
+        .texts
+        .title("launch-message", &[("reference", request_id)]);
+    let word = problem.code.unwrap_or(problem.verdict.as_str());
+    let advice = problem.advice.as_deref().unwrap_or_default();
+    let log = format!("{word}: {advice} (request {request_id})");
+    let parameters = [("lti_errormsg", &*message), ("lti_errorlog", &*log)];
+    let mut fields = frame.theme.fields("", frame.ancestors);
+    fields.push(("Location", callback::redirect(url, &parameters)));
+    fields.push(("X-Request-Id", request_id.to_owned()));
+    OwnResponse {
+        status: 303,
+        fields,
+        body: Bytes::new(),
+        verdict: problem.verdict,
+    }
+}
+
+/// The page; askama escapes the values in it.
+#[derive(Template)]
+#[template(path = "launch.html")]
+pub(super) struct LaunchPage<'a> {
+    pub(super) frame: Frame<'a>,
+    /// The message that says what to do.
+    pub(super) text: &'static str,
+    /// The id by which an operator finds the request in the log.
+    pub(super) request_id: &'a str,
+    /// The members of the problem, for the administrator of the platform.
+    pub(super) members: &'a [(&'static str, &'a str)],
+    /// The documentation of the code.
+    pub(super) docs: Option<String>,
+}
+
+/// The message that says what to do after a response with this status.
+pub(super) const fn what_to_do(status: u16) -> &'static str {
+    match status {
+        408 | 429 | 500.. => "launch-busy",
+        _ => "launch-text",
+    }
+}

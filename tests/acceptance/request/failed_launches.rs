@@ -1,0 +1,596 @@
+//! A launch that a browser posts for its user and that fails ends on a page for a person, which only the named sites may frame,
+//! or, under a right signature, at the platform; it never leads to another address.
+
+use crate::support::{
+    Answer, Call, Placement, Proxy, Reply, Scene, Upstream, Visitor,
+    gate::Way,
+    has,
+    legs::LOGIN,
+    now,
+    proxy::Consumer,
+    signer::{encode, form_pairs},
+    until,
+};
+
+/// The platform may frame a failure of `/launch`; nobody may frame one of `/window`.
+const LAUNCHES: &str = "
+    [[operation]]
+    path = '/launch'
+    access = ['application']
+    launch = true
+    framed_by = ['https://lms.example', 'https://*.lms.test:8443', 'http://127.0.0.1:9']
+
+    [[operation]]
+    path = '/window'
+    access = ['application']
+    launch = true
+
+    [[operation]]
+    path = '/outcomes'
+    access = ['application']
+";
+
+const RETURN: &str = "https://lms.example/return?course=7";
+
+/// A launch of this form, signed as platforms sign it.
+fn signed(target: &str, consumer: &Consumer, form: &str) -> Call {
+    let call = Call::post(target).form(form).by(consumer);
+    call.placed(Placement::Body)
+}
+
+/// The same as a browser posts it in a frame.
+fn in_browser(call: Call) -> Call {
+    call.header(
+        "Accept",
+        "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    )
+    .header("Accept-Language", "en-GB,en;q=0.9")
+    .header("Origin", "https://lms.example")
+    .header("Sec-Fetch-Site", "cross-site")
+    .header("Sec-Fetch-Mode", "navigate")
+    .header("Sec-Fetch-Dest", "iframe")
+}
+
+fn launch(consumer: &Consumer, form: &str) -> Call {
+    in_browser(signed("/launch", consumer, form))
+}
+
+fn with_return(url: &str) -> String {
+    format!("user_id=7&launch_presentation_return_url={}", encode(url))
+}
+
+/// The same request twice; the second response.
+#[track_caller]
+fn twice(proxy: &Proxy, call: &Call) -> Answer {
+    let wire = proxy.wire(call);
+    let [first, again] = [(); 2].map(|()| {
+        let mut connection = proxy.connect();
+        connection.send(&wire);
+        connection.answer("POST")
+    });
+    first.has_status(200);
+    again
+}
+
+/// The sources of `frame-ancestors`.
+fn ancestors(answer: &Answer) -> &str {
+    let policy = answer.header("content-security-policy").unwrap();
+    let sources = policy.split("frame-ancestors ").nth(1).unwrap();
+    sources.split(';').next().unwrap()
+}
+
+/// Checks that it is the page of a failed launch that the platform may frame, and returns it.
+#[track_caller]
+fn is_page(answer: &Answer, status: u16) -> String {
+    answer.has_status(status);
+    let text = answer.text();
+    let id = answer.header("x-request-id").unwrap();
+    has(
+        &text,
+        &[
+            "<h1>The activity did not open</h1>",
+            "pen it again from your course.",
+            &format!("<bdi id=\"request-id\">{id}</bdi>"),
+            "<details class=\"small\"><summary>For the administrator</summary>",
+        ],
+    );
+    assert_eq!(
+        ancestors(answer),
+        "https://lms.example https://*.lms.test:8443 http://127.0.0.1:9"
+    );
+    assert!(!answer.fields.has("x-frame-options"), "{answer:?}");
+    for (name, value) in [
+        ("content-type", "text/html; charset=utf-8"),
+        ("x-content-type-options", "nosniff"),
+        ("cache-control", "no-store"),
+    ] {
+        assert_eq!(answer.header(name), Some(value));
+    }
+    assert!(!answer.fields.has("location"), "{answer:?}");
+    text
+}
+
+#[test]
+fn a_person_sees_what_to_do_whatever_the_failure_of_a_launch_is() {
+    let Scene { api, proxy, caller } = Scene::with(LAUNCHES);
+    let consumer = &caller.consumer;
+    let disabled = proxy.consumer("Disabled");
+    proxy
+        .command(&["consumer", "disable", &disabled.key])
+        .done();
+    let unknown = Consumer::new("nobody", "secret");
+    let old = (now() - 9_999).to_string();
+    for (call, status, problem) in [
+        (
+            launch(consumer, "a=b").key("wrong&"),
+            401,
+            "signature_invalid",
+        ),
+        (
+            launch(consumer, "a=b").parameter("oauth_timestamp", &old),
+            401,
+            "timestamp_refused",
+        ),
+        (launch(&unknown, "a=b"), 401, "consumer_key_unknown"),
+        (launch(&disabled, "a=b"), 401, "consumer_key_refused"),
+        (
+            launch(consumer, "a=b").without("oauth_nonce"),
+            400,
+            "parameter_absent",
+        ),
+        (
+            in_browser(Call::post("/launch").form("a=b")),
+            401,
+            "parameter_absent",
+        ),
+    ] {
+        let answer = proxy.send(call);
+        is_page(&answer, status);
+        answer.is(status, problem);
+    }
+    let answer = twice(&proxy, &launch(consumer, "a=b"));
+    is_page(&answer, 401);
+    answer.is(401, "nonce_used");
+    assert_eq!(api.count(), 1);
+    // A form that is too large is rejected before anything is known of it.
+    let large = proxy.send(launch(consumer, &format!("a={}", "b".repeat(2_000_000))));
+    is_page(&large, 413);
+    // Nobody may frame the page where no site is named.
+    let answer = proxy.send(in_browser(signed("/window", consumer, "a=b").key("wrong&")));
+    has(&answer.text(), &["The activity did not open"]);
+    assert_eq!(ancestors(&answer), "'none'");
+    assert_eq!(answer.header("x-frame-options"), Some("DENY"));
+}
+
+#[test]
+fn a_fault_of_the_api_is_a_page_for_a_person_too() {
+    let api = Upstream::replying(|_| Reply::hang_up());
+    let Scene { proxy, caller, .. } = Scene::before(api, LAUNCHES);
+    let answer = proxy.send(launch(&caller.consumer, &with_return(RETURN)));
+    let text = is_page(&answer, 502);
+    has(&text, &["Wait a moment, then open it again", "bad_gateway"]);
+}
+
+#[test]
+fn the_page_has_the_language_of_the_launch_else_of_the_browser() {
+    let Scene { proxy, caller, .. } = Scene::with(LAUNCHES);
+    for (form, field, language, title) in [
+        (
+            "a=b",
+            "de-AT,de;q=0.9",
+            "de",
+            "Die Aktivität wurde nicht geöffnet",
+        ),
+        (
+            "launch_presentation_locale=fr-CA",
+            "de",
+            "fr",
+            "L’activité ne s’est pas ouverte",
+        ),
+        (
+            "launch_presentation_locale=pt_br",
+            "de",
+            "pt-BR",
+            "A atividade não abriu",
+        ),
+        (
+            "launch_presentation_locale=ar",
+            "de",
+            "ar\" dir=\"rtl",
+            "تعذّر فتح النشاط",
+        ),
+        (
+            "launch_presentation_locale=tlh",
+            "ja",
+            "ja",
+            "アクティビティを開けませんでした",
+        ),
+        (
+            "launch_presentation_locale=fr&launch_presentation_locale=es",
+            "ko",
+            "ko",
+            "활동을 열지 못했습니다",
+        ),
+        (
+            "launch_presentation_locale=%22%3E%3Cscript%3E",
+            "zh-TW",
+            "zh-Hant",
+            "未能開啟活動",
+        ),
+    ] {
+        let call = signed("/launch", &caller.consumer, form).key("wrong&");
+        let call = call
+            .header("Accept", "text/html")
+            .header("Accept-Language", field);
+        let answer = proxy.send(call);
+        has(
+            &answer.text(),
+            &[
+                &format!("<html lang=\"{language}"),
+                &format!("<h1>{title}</h1>"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_launch_that_is_rejected_under_a_right_signature_goes_back_to_its_platform() {
+    let config = format!(
+        "permission = [{{ name = 'tools' }}]\n{LAUNCHES}\n[[operation]]\npath = '/secret'\naccess = ['application']\n\
+         permission = 'tools'\nlaunch = true\nframed_by = 'https://lms.example'"
+    );
+    let Scene { api, proxy, caller } = Scene::with(&config);
+    let disabled = proxy.consumer("Disabled");
+    proxy
+        .command(&["consumer", "disable", &disabled.key])
+        .done();
+    let school = proxy.consumer_with("School", "--pinned context_id=7");
+    let form = with_return(RETURN);
+    let answers = [
+        (
+            "nonce_used",
+            twice(&proxy, &launch(&caller.consumer, &form)),
+        ),
+        ("consumer_key_refused", proxy.send(launch(&disabled, &form))),
+        ("consumer_key_refused", proxy.send(launch(&school, &form))),
+        (
+            "permission_denied",
+            proxy.send(in_browser(signed("/secret", &caller.consumer, &form))),
+        ),
+    ];
+    for (problem, answer) in answers {
+        answer.has_status(303);
+        let location = answer.header("location").unwrap();
+        let rest = location.strip_prefix(&format!("{RETURN}&")).unwrap();
+        let pairs = form_pairs(rest.as_bytes());
+        let text = |index: usize| {
+            let (name, value) = &pairs[index];
+            [name, value].map(|it| String::from_utf8(it.clone()).unwrap())
+        };
+        let [[message_name, message], [log_name, log]] = [text(0), text(1)];
+        assert_eq!(
+            (&*message_name, &*log_name, pairs.len()),
+            ("lti_errormsg", "lti_errorlog", 2)
+        );
+        let id = answer.header("x-request-id").unwrap();
+        has(
+            &message,
+            &[
+                "The activity did not open. Open it again from your course.",
+                id,
+            ],
+        );
+        assert!(
+            log.starts_with(&format!("{problem}: ")) && log.contains(id),
+            "{log}"
+        );
+        for secret in [&caller.consumer, &disabled, &school].map(|it| &it.secret) {
+            assert!(!location.contains(&**secret), "{location}");
+        }
+        assert!(!location.contains("oauth_signature"), "{location}");
+        assert!(
+            answer.body.is_empty() && !answer.fields.has("x-frame-options"),
+            "{answer:?}"
+        );
+    }
+    // Only the first launch reached the API.
+    assert_eq!(api.count(), 1);
+}
+
+#[test]
+fn the_query_of_the_return_address_is_kept() {
+    let Scene { proxy, caller, .. } = Scene::with(LAUNCHES);
+    for (url, before) in [
+        ("https://lms.example", "https://lms.example?"),
+        ("https://LMS.example/", "https://LMS.example/?"),
+        ("https://lms.example:443/r?", "https://lms.example:443/r?"),
+        ("https://lms.example/r?a=b&", "https://lms.example/r?a=b&"),
+        (
+            "https://lms.example/r?a=1&a=%C3%A9",
+            "https://lms.example/r?a=1&a=%C3%A9&",
+        ),
+        (
+            "https://lms.example/?u=http://evil.example/@x",
+            "https://lms.example/?u=http://evil.example/@x&",
+        ),
+        (
+            "https://a.b.lms.test:8443/r",
+            "https://a.b.lms.test:8443/r?",
+        ),
+        ("http://127.0.0.1:9/r", "http://127.0.0.1:9/r?"),
+    ] {
+        let answer = twice(&proxy, &launch(&caller.consumer, &with_return(url)));
+        answer.has_status(303);
+        let location = answer.header("location").unwrap();
+        assert!(
+            location.starts_with(&format!("{before}lti_errormsg=")),
+            "{location}"
+        );
+    }
+}
+
+#[test]
+fn no_launch_leads_to_an_address_that_is_on_no_site() {
+    let Scene { proxy, caller, .. } = Scene::with(LAUNCHES);
+    for url in [
+        "https://evil.example/",
+        "http://lms.example/",
+        "https://lms.example:444/",
+        "https://lms.example.evil.example/",
+        "https://evillms.example/",
+        "https://sub.lms.example/",
+        "https://lms.test:8443/",
+        "https://a.lms.test/",
+        "https://evillms.test:8443/",
+        "https://lms.example@evil.example/",
+        "https://evil.example@lms.example/",
+        "https://lms.example:pass@evil.example/",
+        "https://evil.example\\@lms.example/",
+        "https://evil.example#@lms.example/",
+        "https://evil.example?@lms.example/",
+        "https://lms.example\\evil.example/",
+        "https://lms.example%2eevil.example/",
+        "https://evil%2eexample/",
+        "https://lms%2Eexample/",
+        "https://lms.example%00.evil.example/",
+        "https://lms.example%40evil.example/",
+        "https://lms。example/",
+        "https://ｌms.example/",
+        "https://lms.example./",
+        "https:lms.example/",
+        "https:/lms.example/",
+        "https:///lms.example/",
+        "//lms.example/",
+        "/\\evil.example/",
+        "lms.example",
+        "",
+        " https://lms.example/",
+        "https://lms.example /",
+        "https://lms.example/\r\nSet-Cookie: a=b",
+        "https://lms.example/\tx",
+        "https://lms.example/#fragment",
+        "https://lms.example/a/../b",
+        "https://lms.example/%zz",
+        "https://lms.example:0443/",
+        "https://lms.example:/",
+        "javascript://lms.example/%0aalert(1)",
+        "javascript:alert(1)//https://lms.example/",
+        "data:text/html,https://lms.example/",
+        "ftp://lms.example/",
+        "http://0x7f.1:9/",
+        "http://2130706433:9/",
+        "http://[::ffff:127.0.0.1]:9/",
+        &format!("https://lms.example/{}", "a".repeat(5_000)),
+    ] {
+        let answer = twice(&proxy, &launch(&caller.consumer, &with_return(url)));
+        is_page(&answer, 401);
+        assert!(!answer.fields.has("set-cookie"), "{url:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn no_launch_leads_back_whose_signature_does_not_cover_the_address() {
+    let Scene { proxy, caller, .. } = Scene::with(LAUNCHES);
+    let consumer = &caller.consumer;
+    let url = encode(RETURN);
+    let name = "launch_presentation_return_url";
+    // A wrong signature, one of another form, or a timestamp that comes before it.
+    let old = (now() - 9_999).to_string();
+    let good = with_return(RETURN);
+    for call in [
+        launch(consumer, &good).key("wrong&"),
+        launch(consumer, &good).signs_body(&good.replace("return", "retorn")),
+        launch(consumer, &good).parameter("oauth_timestamp", &old),
+        launch(consumer, &good).spoiled("oauth_signature", "AAAA"),
+    ] {
+        is_page(&proxy.send(call), 401);
+    }
+    // In the query, which some consumers do not sign, or there twice: both copies are signed, or one of them.
+    let legacy = proxy.consumer_with("Old", "--dialect legacy");
+    let once = proxy.consumer_with("Canvas", "--accept repeats_once");
+    let query = format!("/launch?{name}={url}");
+    let other = encode("https://lms.example/other");
+    for call in [
+        signed(&query, &legacy, "a=b").signed_as_described(),
+        signed(&query, consumer, "a=b"),
+        signed(&query, consumer, &good),
+        signed("/launch", consumer, &format!("{good}&{name}={url}")),
+        signed("/launch", consumer, &format!("{good}&{name}={other}")),
+        signed(&format!("/launch?{name}={other}"), &once, &good).signs_target("/launch"),
+        Call::post(&query).form("a=b").by(consumer),
+    ] {
+        is_page(&twice(&proxy, &in_browser(call)), 401);
+    }
+    // Once, and in the form: credentials in the header sign it as well.
+    let call = Call::post("/launch").form(&good).by(consumer);
+    twice(&proxy, &in_browser(call)).has_status(303);
+}
+
+#[test]
+fn a_caller_that_is_no_browser_gets_its_usual_response() {
+    let Scene { proxy, caller, .. } = Scene::with(LAUNCHES);
+    let consumer = &caller.consumer;
+    let good = with_return(RETURN);
+    let plain = twice(&proxy, &signed("/launch", consumer, &good));
+    plain.is(401, "nonce_used");
+    assert_eq!(
+        plain.header("content-type"),
+        Some("application/x-www-form-urlencoded")
+    );
+    let json = signed("/launch", consumer, &good).header("Accept", "application/json");
+    assert_eq!(twice(&proxy, &json).json()["oauth_problem"], "nonce_used");
+    // A script of a page is no person, nor is another method, another body or another operation.
+    let script = |name: &str, value: &str| {
+        let call = signed("/launch", consumer, &good).header("Accept", "text/html");
+        call.header(name, value)
+    };
+    let calls = [
+        script("Sec-Fetch-Mode", "cors"),
+        script("Sec-Fetch-Mode", "no-cors"),
+        script("Sec-Fetch-Dest", "empty"),
+        script("Sec-Fetch-Dest", "script"),
+        Call::post("/launch")
+            .json("{}")
+            .by(consumer)
+            .header("Accept", "text/html"),
+        in_browser(signed("/outcomes", consumer, &good)),
+    ];
+    for call in calls {
+        let answer = twice(&proxy, &call);
+        answer.is(401, "nonce_used");
+        assert!(!answer.fields.has("location"), "{answer:?}");
+        let text = answer.text();
+        assert!(!text.contains("The activity did not open"), "{text}");
+        // The usual error page may not be framed.
+        assert_eq!(ancestors(&answer), "'none'");
+        assert_eq!(answer.header("x-frame-options"), Some("DENY"));
+    }
+}
+
+#[test]
+fn no_other_page_may_be_framed() {
+    let Scene { proxy, caller, .. } = Scene::with(LAUNCHES);
+    let mut visitor = Visitor::to(&proxy);
+    let mut answers = vec![visitor.open(LOGIN).answer];
+    let get = |target: &str| proxy.send(Call::get(target).header("Accept", "text/html"));
+    answers.extend(["/launch", "/launch/x", "/LAUNCH", "/nothing"].map(get));
+    let put = Call::new("PUT", "/launch")
+        .form("a=b")
+        .by(&caller.consumer)
+        .key("wrong&");
+    answers.push(proxy.send(put.header("Accept", "text/html")));
+    for answer in answers {
+        assert_eq!(ancestors(&answer), "'none'", "{answer:?}");
+        assert_eq!(answer.header("x-frame-options"), Some("DENY"), "{answer:?}");
+    }
+}
+
+#[test]
+fn nothing_of_a_launch_becomes_markup() {
+    let Scene { proxy, caller, .. } =
+        Scene::with(&format!("signature.advice = 'full'\n{LAUNCHES}"));
+    let markup = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
+    let encoded = encode(markup);
+    let form = format!("{encoded}={encoded}&{}", with_return(markup));
+    let consumer = &caller.consumer;
+    let named = Consumer::new(markup, "secret");
+    for call in [
+        launch(consumer, &form).key("wrong&"),
+        launch(&named, &form),
+        launch(consumer, &form).parameter("oauth_nonce", markup),
+        launch(consumer, &form).parameter("oauth_signature_method", markup),
+        launch(consumer, &form).parameter(&format!("oauth_{markup}"), markup),
+        launch(consumer, &form)
+            .parameter("oauth_version", markup)
+            .header("Accept-Language", markup),
+    ] {
+        let text = proxy.send(call).text();
+        has(&text, &["The activity did not open"]);
+        for part in ["<script", "<img", "\"'>"] {
+            assert!(!text.contains(part), "{part}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_double_click_alarms_nobody() {
+    let Scene { proxy, caller, .. } =
+        Scene::with(&format!("admin.listen = '127.0.0.1:0'\n{LAUNCHES}"));
+    let consumer = &caller.consumer;
+    let count = |name: &str| proxy.metric(name);
+    let of_consumer = format!(
+        "countersign_consumer_requests_total{{consumer=\"{}\",result=\"rejected\"}}",
+        consumer.key
+    );
+    let repeated = "countersign_requests_total{verdict=\"launch_repeated\"}";
+    twice(&proxy, &launch(consumer, "a=b")).has_status(401);
+    twice(&proxy, &launch(consumer, &with_return(RETURN))).has_status(303);
+    until("both are counted", || count(repeated) == 2.0);
+    assert_eq!(count(&of_consumer), 0.0);
+    assert_eq!(
+        count("countersign_requests_total{verdict=\"nonce_used\"}"),
+        0.0
+    );
+    let line = proxy.logs(&[
+        "verdict=launch_repeated",
+        &format!("consumer={}", consumer.key),
+        "status=303",
+    ]);
+    has(&line, &["INFO"]);
+    assert_eq!(proxy.logged(&["WARN"]) + proxy.logged(&["ERROR"]), 0);
+    // A rejection that leads back to its platform still counts for the consumer.
+    proxy
+        .command(&["consumer", "disable", &consumer.key])
+        .done();
+    until("the consumer is disabled", || {
+        proxy.status(launch(consumer, &with_return(RETURN))) == 303
+    });
+    until("it is counted", || count(&of_consumer) >= 1.0);
+    proxy.logs(&["verdict=consumer_key_refused", "status=303"]);
+}
+
+#[test]
+fn a_gateway_that_forwards_by_itself_passes_the_page_on() {
+    let config = format!("forward_auth.listen = '127.0.0.1:0'\n{LAUNCHES}");
+    let Scene { proxy, caller, .. } = Scene::with(&config);
+    let call = launch(&caller.consumer, &with_return(RETURN));
+    for way in [Way::Forwarded, Way::Verify] {
+        let wire = proxy.wire(&call);
+        is_page(&proxy.asks_by(way, &proxy.origin(), &wire), 401);
+    }
+    // nginx passes no body on.
+    let wire = proxy.wire(&call);
+    let answer = proxy.asks_by(Way::Nginx, &proxy.origin(), &wire);
+    answer.has_status(401);
+    assert!(
+        answer.body.is_empty() && !answer.fields.has("location"),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn the_doctor_says_where_a_launch_leads() {
+    let Scene { proxy, caller, .. } = Scene::with(LAUNCHES);
+    let explained = |path: &str, url: &str| {
+        let wire = proxy.wire(&signed(path, &caller.consumer, &with_return(url)));
+        let request = String::from_utf8(wire).unwrap();
+        proxy
+            .command_with(&["explain", "--request", "-"], &request)
+            .stdout
+    };
+    let text = explained("/launch", RETURN);
+    has(
+        &text,
+        &[
+            "Launch\n",
+            "https://lms.example https://*.lms.test:8443",
+            &format!("goes back to {RETURN}"),
+        ],
+    );
+    has(
+        &explained("/launch", "https://evil.example/"),
+        &["gets the same page"],
+    );
+    has(&explained("/window", RETURN), &["no site may frame"]);
+    assert!(!explained("/outcomes", RETURN).contains("Launch\n"));
+}
