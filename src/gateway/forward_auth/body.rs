@@ -7,7 +7,8 @@ use http::{HeaderMap, HeaderName};
 use http_body::Body as _;
 
 use crate::{
-    base::fields::all, request::parse::unseen_body::UnseenBody, wire::server::request::RequestBody,
+    base::http_fields::all, request::parse::unseen_body::UnseenBody,
+    wire::server::request::RequestBody,
 };
 
 /// Envoy's field: whether the body is only the beginning.
