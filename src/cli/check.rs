@@ -11,7 +11,10 @@ use super::context::{CommandError, ConfigArgs, Output, block_on};
 use crate::{
     base::{clock::Clock, language::Texts},
     operator::admin::tokens::TokenKind,
-    provider::login::{http, settings::LoginMethod},
+    provider::login::{
+        http::{self, LoginEndpoint},
+        settings::LoginMethod,
+    },
     records::{
         nonce::{self, settings::NonceScope},
         store::{
@@ -244,7 +247,7 @@ fn traces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
 
 /// Reads the admin tokens.
 fn admin_api(config: &Config, _: &mut Vec<String>) -> CheckResult {
-    let kinds = match live::admin_tokens(config).map_err(StartError::from)? {
+    let kinds = match config.admin.tokens().map_err(StartError::from)? {
         None => "off: no admin.token_file",
         Some(tokens) => match tokens.hash(TokenKind::Read) {
             None => "one token, which writes",
@@ -256,14 +259,18 @@ fn admin_api(config: &Config, _: &mut Vec<String>) -> CheckResult {
 
 fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
     services::check_paths(config).map_err(StartError::from)?;
-    let file = config.store_file();
+    let file = config.store.file();
     // For a link that leads nowhere, opening the store reports why.
     if let Some(path) = &file
         && !path.exists()
         && !path.is_symlink()
     {
         // The key is needed once there is a store; a wrong one is found now.
-        services::read_keys(config).map_err(StartError::from)?;
+        config
+            .store
+            .keys()
+            .map_err(ServiceError::from)
+            .map_err(StartError::from)?;
         return missing("store.url", path);
     }
     let location = match &file {
@@ -436,7 +443,8 @@ fn certificate_fix(error: &io::Error, ca: &str, name: &str) -> Option<String> {
 }
 
 fn login(config: &Config, _: &mut Vec<String>) -> CheckResult {
-    let Some(endpoint) = services::login_endpoint(config).map_err(StartError::from)? else {
+    let Some(endpoint) = LoginEndpoint::new(&config.password_check).map_err(StartError::from)?
+    else {
         return Ok(match config.password_check.backend {
             LoginMethod::Header => "a proxy in front names the user".to_owned(),
             LoginMethod::Local | LoginMethod::Http => "accounts of the store".to_owned(),

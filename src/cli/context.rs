@@ -27,11 +27,11 @@ use tokio::runtime::LocalOptions;
 use super::output::{self, Listing};
 use crate::{
     base::clock::{Clock, UnixTime},
-    operator::manage::{self, Actor, ManageError, Management},
+    operator::manage::{self, Actor, ManageError, Management, RecordDefaults},
     records::store::{Opening, Store, StoreError, port::RecordFilter},
     run::{
         app::{
-            StartError, live,
+            StartError,
             services::{self, ServiceError},
         },
         config::{self, Config, ConfigErrors},
@@ -329,7 +329,7 @@ impl Context {
 
     /// The path or the URL of the store, without the password of a server.
     fn store_location(&self) -> String {
-        match self.config.store_file() {
+        match self.config.store.file() {
             Some(path) => std::path::absolute(&path)
                 .unwrap_or(path)
                 .display()
@@ -370,7 +370,7 @@ impl Context {
             // Also if the command fails after this.
             say(&format!("countersign: created the store {path}"));
         }
-        let settings = live::manage_settings(&self.config);
+        let settings = RecordDefaults::new(self.config.signature, self.config.tokens);
         let manage = Management::new(Arc::clone(&store), Clock::system(), settings, None);
         Ok(self.store.get_or_init(|| (store, manage)))
     }

@@ -219,7 +219,7 @@ impl World {
             feed: Arc::clone(&feed),
             nonces,
             verifier: Arc::clone(&verifier),
-            pages: pages::Services {
+            pages: pages::PageServices {
                 store,
                 feed,
                 clock,

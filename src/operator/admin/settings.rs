@@ -1,7 +1,8 @@
 //! The settings of the admin listener.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::tokens::{TokenFileError, Tokens};
 use crate::{
     base::settings::{distinct, section},
     wire::address::{ListenAddress, ServerName},
@@ -20,5 +21,24 @@ section! {
         token_file: Option<PathBuf> [else "none: the admin API and the console are off": "admin.token"], reload;
         /// The file of a second token, which can only read.
         read_token_file: Option<PathBuf> [else "none": "admin-read.token"], reload;
+    }
+}
+
+impl AdminSettings {
+    /// Reads the tokens of the admin API and the console, if they are on.
+    ///
+    /// # Errors
+    /// The files.
+    pub fn tokens(&self) -> Result<Option<Tokens>, TokenFileError> {
+        let [write, read] = [&self.token_file, &self.read_token_file].map(Option::as_deref);
+        write.map(|write| Tokens::read(write, read)).transpose()
+    }
+
+    /// The files of the tokens, with their keys.
+    pub fn token_files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let write = ("admin.token_file", self.token_file.as_deref());
+        let read = ("admin.read_token_file", self.read_token_file.as_deref());
+        let files = [write, read].into_iter();
+        files.filter_map(|(key, file)| Some((key, file?)))
     }
 }

@@ -34,6 +34,7 @@ pub use crate::telemetry::audit::Actor;
 use crate::{
     base::clock::{Clock, UnixTime},
     records::store::{Store, StoreError, feed::ChangeHub, record::Dialect},
+    request::verify::settings::{SignatureSettings, TokenSettings},
 };
 
 /// The settings of the configuration for new records.
@@ -43,6 +44,16 @@ pub struct RecordDefaults {
     pub default_dialect: Dialect,
     /// `tokens.access_ttl`; `None`: tokens do not expire.
     pub access_ttl: Option<Duration>,
+}
+
+impl RecordDefaults {
+    /// The defaults of these settings.
+    pub const fn new(signature: SignatureSettings, tokens: TokenSettings) -> Self {
+        Self {
+            default_dialect: signature.default_dialect,
+            access_ttl: tokens.access_ttl,
+        }
+    }
 }
 
 /// Everything that operators can do with the records of a store.

@@ -2,10 +2,11 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use super::user_field::UserField;
+use super::{exchange::TokenExchange, user_field::UserField};
 use crate::{
     base::settings::{LONGEST, Reason, Text, distinct, plain_values, seconds, section},
     provider::respond::settings::{PARAMETER, is_parameter},
+    request::identity::keys::Keys,
 };
 
 section! {
@@ -73,5 +74,23 @@ impl TokenResponseSettings {
         let profile = self.profile.iter();
         let profile = profile.map(|ProfileParameter(name, field)| (name.clone(), *field));
         always.into_iter().chain(profile).collect()
+    }
+
+    /// Consumers learn the display name of a user.
+    #[must_use]
+    pub fn gives_display_name(&self) -> bool {
+        let mut profile = self.profile.iter();
+        profile.any(|ProfileParameter(_, field)| *field == UserField::DisplayName)
+    }
+}
+
+impl ExchangeSettings {
+    /// The exchange, if there is one. The first of the keys signs its tokens.
+    pub fn exchange(&self, keys: &Keys) -> Option<TokenExchange> {
+        Some(TokenExchange {
+            audience: self.audience.clone()?,
+            ttl: self.ttl,
+            signer: keys.signer("at+jwt"),
+        })
     }
 }

@@ -18,6 +18,13 @@ pub struct UserHeaders {
     pub display_name: Option<HeaderName>,
 }
 
+impl UserHeaders {
+    /// The names of the fields.
+    pub fn names(self) -> impl Iterator<Item = HeaderName> {
+        [Some(self.user), self.display_name].into_iter().flatten()
+    }
+}
+
 /// The field that names the user is repeated, or is not a user id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotOneUser;

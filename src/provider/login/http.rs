@@ -17,13 +17,17 @@ use zeroize::Zeroizing;
 use super::{
     Login, LoginBackend, LoginError, LoginFault, LoginFuture,
     pending_checks::PendingChecks,
-    settings::{Encoding, PasswordCheckSettings},
+    settings::{Encoding, LoginMethod, PasswordCheckSettings},
 };
 use crate::{
     base::{clock::Clock, secret::Secret},
     provider::issue::registration,
     records::store::{Store, port::Admitted, record::OutsideUser},
-    wire::outbound::{OutboundError, RemoteService, exchange},
+    request::forward::tls::remote_service,
+    wire::{
+        outbound::{OutboundError, RemoteService, exchange},
+        server::tls::TlsError,
+    },
 };
 
 /// The most attempts that may wait for the endpoint, a quarter of them from one address; one more is rejected as busy.
@@ -38,6 +42,24 @@ pub struct LoginEndpoint {
     pub path: String,
     /// The format of requests and responses, and the time for an attempt.
     pub settings: PasswordCheckSettings,
+}
+
+impl LoginEndpoint {
+    /// The endpoint of `login.url`, if it checks passwords.
+    ///
+    /// # Errors
+    /// A file of `login.ca`.
+    pub fn new(settings: &PasswordCheckSettings) -> Result<Option<Self>, TlsError> {
+        let is_http = settings.backend == LoginMethod::Http;
+        let Some(url) = settings.url.as_ref().filter(|_| is_http) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            target: remote_service(&url.origin, settings.ca.clone(), "login.ca")?,
+            path: url.path.clone(),
+            settings: settings.clone(),
+        }))
+    }
 }
 
 /// Checks passwords at an endpoint, and records the users it names.

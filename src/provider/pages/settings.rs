@@ -11,6 +11,7 @@ use crate::{
     },
     oauth::ProtocolParameter,
     provider::respond::settings::{PARAMETER, is_parameter},
+    request::route::{FlowPath, settings::FlowSettings},
 };
 
 section! {
@@ -41,6 +42,15 @@ section! {
     SessionSettings["limits"] {
         /// Browser sessions of one user; past it the oldest ends.
         sessions_per_user: NonZeroU32 = 100, reload;
+    }
+}
+
+impl AuthorizePageSettings {
+    /// The parameters of the authorization page that the configuration names.
+    pub fn parameters(&self, flow: &FlowSettings) -> Vec<String> {
+        let demanded = flow.authorize_paths.iter().flat_map(FlowPath::names);
+        let renamed = self.page_parameters.0.iter().map(|(name, _)| &**name);
+        demanded.chain(renamed).map(str::to_owned).collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! The settings of used nonces.
 
-use std::num::NonZeroU64;
+use std::{num::NonZeroU64, path::PathBuf, time::Duration};
 
-use super::OnLost;
+use super::{OnLost, local::WindowParams};
 use crate::{
     base::settings::{DataPath, plain_values, section},
     records::url::StoreUrl,
@@ -24,7 +24,24 @@ section! {
     }
 }
 
-/// The place of used nonces.
+impl NonceSettings {
+    /// The window of this process, of the longest window of timestamps. `scope` and `path` are as written, or follow from the store.
+    pub fn window(
+        &self,
+        scope: NonceScope,
+        path: Option<PathBuf>,
+        longest: Duration,
+    ) -> WindowParams {
+        WindowParams {
+            // Shared nonces are not lost with a process.
+            path: path.filter(|_| scope == NonceScope::Local),
+            window: longest,
+            max_entries: self.max_entries.get(),
+        }
+    }
+}
+
+/// The memory of used nonces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NonceScope {

@@ -1,12 +1,20 @@
 //! The settings of the store.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
+use thiserror::Error;
+use toml::Value;
+
+use super::{
+    open::{Backend, StoreParams},
+    opening::Opening,
+    postgres::{Lookup, LookupParams, PostgresUrl, PostgresUrlError},
+    seal::{KeyFileError, SealKey},
+};
 use crate::{
     base::settings::{Reason, SettingValue, Text, deserialize_text, distinct, section, texts},
     records::url::StoreUrl,
 };
-use toml::Value;
 
 section! {
     /// The storage of consumers, users and tokens.
@@ -32,6 +40,89 @@ section! {
         /// Finds an access token, $1: columns token, secret, consumer, user_id, permissions, expires_at, revoked.
         token_sql: Option<Sql> [else "none": "SELECT token, secret, client_key AS consumer, user_id, scopes AS permissions, expires_at, revoked FROM legacy.tokens WHERE token = $1"], restart;
     }
+}
+
+/// A setting of the store that cannot be used.
+#[derive(Debug, Error)]
+pub enum StoreSettingError {
+    /// A URL of PostgreSQL.
+    #[error("{key}: {source}")]
+    Url {
+        /// Its key.
+        key: &'static str,
+        /// The cause.
+        source: PostgresUrlError,
+    },
+    /// A file with a key for secrets.
+    #[error("store.encryption_key_file: {}: {source}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: KeyFileError,
+    },
+}
+
+impl StoreSettings {
+    /// The file of the store; `None`: it is on a server, which several machines share.
+    pub fn file(&self) -> Option<PathBuf> {
+        (self.backend == StoreBackend::Sqlite).then(|| self.url.sqlite_path())
+    }
+
+    /// The location and the keys of the store, to be opened with these credentials of an existing system.
+    ///
+    /// # Errors
+    /// [`StoreSettingError`]
+    pub fn params(
+        &self,
+        opening: Opening,
+        external: Option<Arc<Lookup>>,
+    ) -> Result<StoreParams, StoreSettingError> {
+        Ok(StoreParams {
+            backend: match self.file() {
+                Some(path) => Backend::Sqlite(path),
+                None => Backend::Postgres(Box::new(postgres_url("store.url", &self.url)?)),
+            },
+            keys: self.keys()?,
+            opening,
+            external,
+        })
+    }
+
+    /// Reads the keys for secrets, if there are any.
+    ///
+    /// # Errors
+    /// [`StoreSettingError::Key`]
+    pub fn keys(&self) -> Result<Vec<SealKey>, StoreSettingError> {
+        let paths = self.encryption_key_file.iter();
+        let keys = paths.map(|path| {
+            let path = path.clone();
+            SealKey::read(&path).map_err(|source| StoreSettingError::Key { path, source })
+        });
+        keys.collect()
+    }
+}
+
+impl LookupSettings {
+    /// The database and the queries, if there is a URL.
+    ///
+    /// # Errors
+    /// [`StoreSettingError::Url`]
+    pub fn params(&self) -> Result<Option<LookupParams>, StoreSettingError> {
+        let Some(url) = &self.url else {
+            return Ok(None);
+        };
+        let sql = |sql: &Option<Sql>| sql.as_ref().map(|Sql(text)| text.clone());
+        Ok(Some(LookupParams {
+            url: postgres_url("store.lookup.url", url)?,
+            consumer_sql: sql(&self.consumer_sql),
+            token_sql: sql(&self.token_sql),
+        }))
+    }
+}
+
+fn postgres_url(key: &'static str, url: &StoreUrl) -> Result<PostgresUrl, StoreSettingError> {
+    PostgresUrl::parse(url.expose()).map_err(|source| StoreSettingError::Url { key, source })
 }
 
 /// The kind of store.

@@ -43,8 +43,6 @@ pub struct ForwardParams {
     pub lookalikes: FoldedNames,
     /// The fields that identify the caller.
     pub identity: Identity,
-    /// The OAuth credentials go on to the API, where no operation says otherwise.
-    pub forward_authorization: bool,
     /// The names of our own cookies: the API neither gets them nor sets any of that name. Those of the console are
     /// among them, because a browser sends the cookies of a host to all its ports.
     pub cookies: [&'static str; 4],
@@ -60,7 +58,7 @@ impl ForwardParams {
     /// Whether the OAuth credentials of a permitted call go on to the API.
     pub fn forwards_authorization(&self, permit: &Permit) -> bool {
         let of_operation = permit.forward_authorization();
-        of_operation.unwrap_or(self.forward_authorization)
+        of_operation.unwrap_or(self.identity.forward_authorization)
     }
 
     /// Whether a cookie of that name is one of ours.

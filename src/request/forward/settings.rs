@@ -2,7 +2,10 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use http::{HeaderName, HeaderValue};
+
 use super::{
+    FoldedNames, ForwardParams, HTTPOXY, HostMode, LOOKALIKES,
     header::DroppedHeaders,
     pool::{Address, PoolParams},
     tls::{ClientTls, UpstreamTlsParams, client_config},
@@ -15,6 +18,7 @@ use crate::{
         },
         tls::TlsFiles,
     },
+    request::identity::Identity,
     wire::{
         address::{ServerName, TcpOrUnix, tcp_or_unix},
         origin::{HttpUrl, authority},
@@ -118,6 +122,47 @@ impl UpstreamSettings {
             max_idle: most_idle.min(self.max_idle as usize),
         }))
     }
+
+    /// The rules by which heads are rewritten. `login_headers` are the fields that only a proxy in front may send, `cookies` the
+    /// names of our own cookies, and `instance_id` is the name of this process; a tunnel may be silent for `tunnel_timeout`.
+    pub fn rewriting(
+        &self,
+        identity: Identity,
+        login_headers: impl IntoIterator<Item = HeaderName>,
+        cookies: [&'static str; 4],
+        instance_id: &str,
+        tunnel_timeout: Duration,
+    ) -> ForwardParams {
+        let ours = identity.names().cloned().chain(login_headers);
+        let listed = self.drop_headers.0.iter().map(|name| name.as_str());
+        let dropped = ours.map(|name| name.to_string());
+        let dropped = dropped.chain(listed.chain([HTTPOXY]).map(str::to_owned));
+        let url = self.api_url.as_ref().and_then(ApiUrl::tcp);
+        let api_host = url.map_or("localhost".to_owned(), |url| url.origin.authority());
+        let parsed = url.and_then(|url| url::Url::parse(&url.to_string()).ok());
+        ForwardParams {
+            api_path: url.map(|url| url.path.clone()).unwrap_or_default(),
+            api_origin: parsed.map(|url| url.origin()),
+            host: match &self.host {
+                UpstreamHost::Public => HostMode::Public,
+                UpstreamHost::Upstream => HostMode::Fixed(field_value(&api_host)),
+                UpstreamHost::Name(name) => HostMode::Fixed(field_value(name)),
+            },
+            forwarded: self.forwarded,
+            dropped: FoldedNames::new(dropped),
+            lookalikes: FoldedNames::new(LOOKALIKES),
+            identity,
+            cookies,
+            hop: field_value(instance_id),
+            response_timeout: self.response_timeout,
+            tunnel_timeout,
+        }
+    }
+}
+
+/// A host that the configuration has checked, or our own id, as a field has it.
+fn field_value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
 }
 
 impl UpstreamTlsSettings {

@@ -33,8 +33,8 @@ pub(super) fn params() -> ForwardParams {
             },
             assertion: None,
             parameters: Vec::new(),
+            forward_authorization: false,
         },
-        forward_authorization: false,
         cookies: [
             "__Host-countersign",
             "__Host-countersign-login",

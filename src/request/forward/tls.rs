@@ -1,12 +1,17 @@
 //! TLS to the API.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use rustls::{ClientConfig, pki_types::ServerName};
 
 use crate::{
     base::tls::{TlsContents, TlsFiles},
-    wire::{origin::without_brackets, server::tls::TlsError, stream::HTTP2},
+    wire::{
+        origin::{Origin, without_brackets},
+        outbound::RemoteService,
+        server::tls::TlsError,
+        stream::HTTP2,
+    },
 };
 
 /// TLS of the connection to the API.
@@ -67,5 +72,28 @@ pub fn client_config(params: &UpstreamTlsParams) -> Result<ClientTls, TlsError> 
         config: Arc::new(config),
         name,
         contents,
+    })
+}
+
+/// Another service at `origin`. Over https its certificate is checked with the authorities in `ca`, or with the system's if `ca`
+/// is empty; `ca_key` names their key or variable in errors.
+///
+/// # Errors
+/// A file of `ca`.
+pub fn remote_service(
+    origin: &Origin,
+    ca: Vec<PathBuf>,
+    ca_key: &'static str,
+) -> Result<RemoteService, TlsError> {
+    let params = UpstreamTlsParams {
+        files: TlsFiles { ca, identity: None },
+        ca_key,
+        server_name: origin.bare_host().to_owned(),
+        http2: false,
+    };
+    let tls = origin.is_https().then(|| client_config(&params));
+    Ok(RemoteService {
+        origin: origin.clone(),
+        tls: tls.transpose()?.map(|tls| (tls.config, tls.name)),
     })
 }

@@ -32,6 +32,8 @@ pub struct Identity {
     pub assertion: Option<Assertion>,
     /// The names of the fields that have signed parameters, of all operations.
     pub parameters: Vec<HeaderName>,
+    /// The OAuth credentials go on to the API, where no operation says otherwise.
+    pub forward_authorization: bool,
 }
 
 /// A fault of this program: it cannot describe a caller to the API.

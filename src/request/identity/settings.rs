@@ -4,8 +4,19 @@ use std::{path::PathBuf, time::Duration};
 
 use http::HeaderName;
 
-use super::assertion::Bind;
-use crate::base::settings::{DAY, distinct, optional, plain_values, seconds, section, text};
+use super::{
+    Identity, IdentityNames,
+    assertion::{Assertion, Bind},
+    keys::Keys,
+};
+use crate::{
+    base::{
+        clock::Clock,
+        settings::{DAY, distinct, optional, plain_values, seconds, section, text},
+    },
+    request::policy::settings::OperationSettings,
+    wire::origin::Origin,
+};
 
 section! {
     /// The fields that identify the caller to the API. Fields of these names that a caller sends are dropped.
@@ -36,6 +47,43 @@ section! {
         #[serde(deserialize_with = "seconds::<DAY, _>")] ttl: Duration = "60s", reload;
         /// "request": each is signed for the method and the URL of one request; "none": one serves a token for half its life, which costs less.
         bind: Bind = "request", reload;
+    }
+}
+
+impl IdentitySettings {
+    /// The fields that tell the API who calls, `assertion` and the fields of the operations among them.
+    pub fn identity(
+        &self,
+        assertion: Option<Assertion>,
+        operations: &[OperationSettings],
+    ) -> Identity {
+        let headers = operations.iter().flat_map(|it| &it.headers.0);
+        Identity {
+            names: IdentityNames {
+                user: self.user_header.clone(),
+                consumer: self.consumer_header.clone(),
+                permissions: self.permissions_header.clone(),
+                kind: self.kind_header.clone(),
+            },
+            assertion,
+            parameters: headers.map(|header| header.name.clone()).collect(),
+            forward_authorization: self.forward_authorization,
+        }
+    }
+}
+
+impl AssertionSettings {
+    /// Makes the assertions of `issuer` for `audience`, if there is a field for them, and a key.
+    pub fn assertion(
+        &self,
+        issuer: &Origin,
+        audience: Option<String>,
+        keys: Option<&Keys>,
+        clock: &Clock,
+    ) -> Option<Assertion> {
+        let (header, parties) = (self.header.clone()?, (issuer.to_string(), audience?));
+        let bound = (self.ttl, self.bind);
+        Some(Assertion::new(header, keys?, parties, bound, clock.clone()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use ipnet::IpNet;
 
-use super::origin::{ForwardedFamily, PrefixMode};
+use super::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl};
 use crate::{
     base::settings::{distinct, filled, plain_values, section},
     wire::origin::{HttpUrl, Origin},
@@ -33,6 +33,20 @@ section! {
         /// Further origins on which browsers find the pages. A flow stays on the one on which it began, and each has sessions of its own. Token calls are under base_url alone.
         #[serde(default, deserialize_with = "distinct")]
         page_urls: Vec<Origin> [else "none": ["https://www.example.com"]], reload;
+    }
+}
+
+impl ServiceSettings {
+    /// The public URLs, where those that are not written are `base` and `public`, and the proxies in front of them.
+    pub fn origins(&self, base: Origin, public: Vec<HttpUrl>, proxies: &ProxySettings) -> Origins {
+        Origins {
+            base: HttpUrl::from(base).into(),
+            pages: self.page_urls.clone(),
+            public: public.into_iter().map(PublicUrl::from).collect(),
+            prefix_mode: self.prefix,
+            trusted_proxies: proxies.trusted_proxies.clone(),
+            family: proxies.forwarded,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     access::{Access, CallerKind},
     frame_ancestors::{FrameAncestor, FrameAncestors},
     networks::CallerNetworks,
-    operations::{Operation, ParameterHeader, Similar},
+    operations::{Operation, Operations, ParameterHeader, Similar},
     pattern::PathPattern,
 };
 use crate::{
@@ -77,6 +77,26 @@ section! {
     SimilarSettings["paths"] {
         /// Some APIs ignore letter case, white space or a dot at the end of a segment, or the slash at the end of a path, and so read a path as one of a more specific pattern. "reject" refuses such a path like one that nobody may call; "wider" treats it as the pattern that it matches, for an API that compares paths exactly.
         similar: Similar = "reject", reload;
+    }
+}
+
+impl UnlistedSettings {
+    /// Who may call what no `[[operation]]` lists: as written, else `consumer` while there is no `[[operation]]`, and nobody from
+    /// then on.
+    pub fn kinds(&self, listed: &[OperationSettings]) -> &[CallerKind] {
+        match &self.unlisted {
+            Some(Unlisted(kinds)) => kinds,
+            None if listed.is_empty() => &[CallerKind::Consumer],
+            None => &[],
+        }
+    }
+
+    /// The operations.
+    pub fn operations(&self, listed: &[OperationSettings], paths: SimilarSettings) -> Operations {
+        let unlisted = Access::to(self.kinds(listed));
+        let hide = self.forbidden_status == 404;
+        let listed = listed.iter().map(Operation::from).collect();
+        Operations::new(listed, unlisted, hide, paths.similar)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     flow_path::FlowPath,
-    service::{ServiceCall, TokenCall, aliases, mode_of},
+    service::{Page, ServiceCall, TokenCall, aliases, mode_of},
     settings::FlowSettings,
 };
 use crate::{base::http_fields, request::parse::target};
@@ -33,6 +33,13 @@ impl FlowPaths {
     /// The paths that name a call themselves.
     pub fn named(&self) -> &[(FlowPath, ServiceCall)] {
         &self.named
+    }
+
+    /// The paths of the authorization page, in addition to `service.path`.
+    pub fn authorization_pages(&self) -> impl Iterator<Item = &str> {
+        let named = self.named.iter();
+        let pages = named.filter(|(_, call)| *call == ServiceCall::Page(Page::Authorize));
+        pages.map(|(path, _)| path.path())
     }
 
     /// Whether a request to this path can be a token call.

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     base::{language::PageFileError, tls::TlsFileError},
     operator::admin::tokens::TokenFileError,
+    records::store::settings::StoreSettingError,
     wire::server::tls::TlsError,
 };
 
@@ -98,7 +99,7 @@ impl StartError {
                 | Self::Traces(TracesError::Tls(_) | TracesError::Exporter(_))
                 | Self::Certificate(_)
                 | Self::Service(
-                    ServiceError::Key { .. }
+                    ServiceError::StoreSetting(StoreSettingError::Key { .. })
                         | ServiceError::OneFile { .. }
                         | ServiceError::NoSharedNonces,
                 )

@@ -113,10 +113,10 @@ pub fn inspect(config: &Config, listener: SocketAddr) -> Vec<Finding> {
     for key in &config.store.encryption_key_file {
         findings.mode("store.encryption_key_file", key);
     }
-    if let Some(file) = config.store_file() {
+    if let Some(file) = config.store.file() {
         findings.mode("store.url", &file);
     }
-    for (key, file) in config.admin_tokens() {
+    for (key, file) in config.admin.token_files() {
         findings.mode(key, file);
     }
     let certificates = Certificate::of(config);

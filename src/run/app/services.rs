@@ -18,7 +18,6 @@ use crate::{
         random::{self, NoRandomness},
         secret::Secret,
         settings::DataPath,
-        tls::TlsFiles,
     },
     operator::admin::readiness::Readiness,
     provider::{
@@ -34,23 +33,19 @@ use crate::{
             self, OpenProblem, Opening, Store, StoreError, StoreOpenError,
             cached::Cached,
             feed::ChangeHub,
-            postgres::{self, Lookup, LookupParams},
+            postgres::{self, Lookup},
             redis,
-            seal::{KeyFileError, SealKey},
-            settings::{Sql, StoreBackend},
+            seal::SealKey,
+            settings::StoreSettingError,
         },
-        url::StoreUrl,
     },
-    request::{
-        forward,
-        verify::{Verifier, nonces::Nonces},
-    },
+    request::verify::{Verifier, nonces::Nonces},
     run::config::Config,
     telemetry::{
         charts::Charts, conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics,
         rejections::Rejections,
     },
-    wire::{origin::Origin, outbound::RemoteService, server::tls::TlsError},
+    wire::server::tls::TlsError,
 };
 
 /// The time between two attempts to lock the nonce window.
@@ -62,14 +57,9 @@ pub enum ServiceError {
     /// The store cannot be opened.
     #[error("store.url: {0}")]
     Store(#[from] StoreOpenError),
-    /// A URL of PostgreSQL cannot be used.
-    #[error("{key}: {source}")]
-    Url {
-        /// Its key.
-        key: &'static str,
-        /// The cause.
-        source: postgres::PostgresUrlError,
-    },
+    /// A URL of PostgreSQL or a key of the store cannot be used.
+    #[error(transparent)]
+    StoreSetting(#[from] StoreSettingError),
     /// The credentials of an existing system cannot be looked up.
     #[error(transparent)]
     Lookup(#[from] postgres::LookupError),
@@ -79,14 +69,6 @@ pub enum ServiceError {
         .0.display()
     )]
     Missing(PathBuf),
-    /// The key of the store cannot be read.
-    #[error("store.encryption_key_file: {}: {source}", path.display())]
-    Key {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: KeyFileError,
-    },
     /// The nonce window cannot be opened.
     #[error("nonce.path: {0}")]
     Nonces(#[from] nonce::WindowOpenError),
@@ -184,28 +166,17 @@ fn open_store_with(
     opening: Opening,
     lookup: Option<Arc<Lookup>>,
 ) -> Result<Arc<Store>, ServiceError> {
-    let url = &config.store.url;
     if opening == Opening::Existing && is_store_missing(config) {
-        return Err(ServiceError::Missing(url.sqlite_path()));
+        return Err(ServiceError::Missing(config.store.url.sqlite_path()));
     }
-    Ok(store::open_store(store::StoreParams {
-        backend: match config.store.backend {
-            StoreBackend::Sqlite => store::Backend::Sqlite(url.sqlite_path()),
-            StoreBackend::Postgres => {
-                store::Backend::Postgres(Box::new(postgres_url("store.url", url)?))
-            }
-        },
-        keys: read_keys(config)?,
-        opening,
-        external: lookup,
-    })?)
+    Ok(store::open_store(config.store.params(opening, lookup)?)?)
 }
 
 /// Whether the store is a file that does not exist.
 #[must_use]
 pub fn is_store_missing(config: &Config) -> bool {
     // If the path cannot be inspected, opening the store reports why.
-    let file = config.store_file();
+    let file = config.store.file();
     file.is_some_and(|file| matches!(file.try_exists(), Ok(false)))
 }
 
@@ -230,36 +201,9 @@ pub fn open_or_create_store(config: &Config) -> Result<(Arc<Store>, Option<Strin
 /// # Errors
 /// [`ServiceError::Lookup`]: a file of TLS.
 pub fn open_lookup(config: &Config, opening: Opening) -> Result<Option<Arc<Lookup>>, ServiceError> {
-    let lookup = &config.lookup;
-    let Some(url) = &lookup.url else {
-        return Ok(None);
-    };
-    let sql = |sql: &Option<Sql>| sql.as_ref().map(|Sql(text)| text.clone());
-    let params = LookupParams {
-        url: postgres_url("store.lookup.url", url)?,
-        consumer_sql: sql(&lookup.consumer_sql),
-        token_sql: sql(&lookup.token_sql),
-    };
-    Ok(Some(Arc::new(Lookup::open(params, opening)?)))
-}
-
-fn postgres_url(key: &'static str, url: &StoreUrl) -> Result<postgres::PostgresUrl, ServiceError> {
-    postgres::PostgresUrl::parse(url.expose()).map_err(|source| ServiceError::Url { key, source })
-}
-
-/// Reads the keys of the store, if there are any.
-///
-/// # Errors
-/// [`ServiceError::Key`]
-pub fn read_keys(config: &Config) -> Result<Vec<SealKey>, ServiceError> {
-    let paths = config.store.encryption_key_file.iter();
-    let keys = paths.map(|path| {
-        SealKey::read(path).map_err(|source| ServiceError::Key {
-            path: path.clone(),
-            source,
-        })
-    });
-    keys.collect()
+    let params = config.lookup.params()?;
+    let lookup = params.map(|params| Lookup::open(params, opening));
+    Ok(lookup.transpose()?.map(Arc::new))
 }
 
 /// Checks the paths of store and nonce window before either is created.
@@ -268,7 +212,7 @@ pub fn read_keys(config: &Config) -> Result<Vec<SealKey>, ServiceError> {
 /// [`ServiceError::OneFile`], and [`ServiceError::Store`] for a directory that is missing or cannot be written: the window,
 /// which is beside the store, would complain of a key that nobody wrote.
 pub fn check_paths(config: &Config) -> Result<(), ServiceError> {
-    let Some(store) = config.store_file() else {
+    let Some(store) = config.store.file() else {
         return Ok(());
     };
     match &config.nonce.path {
@@ -331,7 +275,8 @@ pub async fn open(
 ) -> Result<Services, ServiceError> {
     check_paths(config)?;
     // The window first: one process locks it, and another one must not migrate the store of that process.
-    let params = window_params(config);
+    let (scope, path) = (config.nonce_scope(), config.nonce_path());
+    let params = config.nonce.window(scope, path, config.longest_window());
     let new_file = params.path.clone().filter(|path| !path.exists());
     let opened = open_window(&params, deadline).await?;
     let store = open_checked_store(config).await.inspect_err(|_| {
@@ -432,7 +377,7 @@ fn login_backend(
     clock: &Clock,
 ) -> Result<Logins, ServiceError> {
     let store = Arc::clone(store);
-    let Some(endpoint) = login_endpoint(config)? else {
+    let Some(endpoint) = LoginEndpoint::new(&config.password_check)? else {
         let pool = PasswordPool::start(PasswordPool::THREADS, PasswordPool::QUEUE)
             .map_err(ServiceError::Thread)?;
         let pool = Arc::new(pool);
@@ -444,63 +389,11 @@ fn login_backend(
     Ok((Arc::new(login), None))
 }
 
-/// The endpoint that checks passwords, if one does.
-///
-/// # Errors
-/// A file of `login.ca`.
-pub fn login_endpoint(config: &Config) -> Result<Option<LoginEndpoint>, ServiceError> {
-    let settings = &config.password_check;
-    let is_http = settings.backend == LoginMethod::Http;
-    let Some(url) = settings.url.as_ref().filter(|_| is_http) else {
-        return Ok(None);
-    };
-    Ok(Some(LoginEndpoint {
-        target: target(&url.origin, settings.ca.clone(), "login.ca")?,
-        path: url.path.clone(),
-        settings: settings.clone(),
-    }))
-}
-
-/// Another service at `origin`. Over https its certificate is checked with the authorities in `ca`, or with the system's if `ca`
-/// is empty; `ca_key` names their key or variable in errors.
-///
-/// # Errors
-/// A file of `ca`.
-pub(super) fn target(
-    origin: &Origin,
-    ca: Vec<PathBuf>,
-    ca_key: &'static str,
-) -> Result<RemoteService, TlsError> {
-    let origin = origin.clone();
-    let files = TlsFiles { ca, identity: None };
-    let params = forward::tls::UpstreamTlsParams {
-        files,
-        ca_key,
-        server_name: origin.bare_host().to_owned(),
-        http2: false,
-    };
-    let tls = origin
-        .is_https()
-        .then(|| forward::tls::client_config(&params));
-    let tls = tls.transpose()?.map(|tls| (tls.config, tls.name));
-    Ok(RemoteService { origin, tls })
-}
-
 fn throttle(config: &Config) -> Result<Throttle, ServiceError> {
-    let keys = read_keys(config)?;
+    let keys = config.store.keys()?;
     let shared_key = keys.first().map(SealKey::for_logins);
     let shared_key = shared_key.unwrap_or_else(|| Secret::from(""));
     Ok(Throttle::new(config.login.max_failures, &shared_key))
-}
-
-fn window_params(config: &Config) -> nonce::WindowParams {
-    // Shared nonces are not lost with a process.
-    let is_local = config.nonce_scope() == NonceScope::Local;
-    nonce::WindowParams {
-        path: config.nonce_path().filter(|_| is_local),
-        window: config.longest_window(),
-        max_entries: config.nonce.max_entries.get(),
-    }
 }
 
 /// The Redis for shared nonces, if there is one.

@@ -29,8 +29,8 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::services;
 use crate::{
+    request::forward::tls::remote_service,
     telemetry::{
         causes::causes,
         traces::{QUEUE, TraceMessage, Traces},
@@ -119,7 +119,7 @@ fn target(url: &HttpUrl) -> Result<RemoteService, TlsError> {
     });
     let (ca_key, ca) = authorities.unzip();
     let ca_key = ca_key.unwrap_or("telemetry.otlp_endpoint");
-    services::target(&url.origin, ca.into_iter().collect(), ca_key)
+    remote_service(&url.origin, ca.into_iter().collect(), ca_key)
 }
 
 fn exporter(url: &HttpUrl, is_failing: Arc<AtomicBool>) -> Result<SpanExporter, TracesError> {

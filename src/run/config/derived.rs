@@ -11,8 +11,7 @@ use std::{
 use super::Config;
 use crate::{
     base::settings::DataPath,
-    records::{nonce::settings::NonceScope, store::settings::StoreBackend},
-    request::policy::{access::CallerKind, settings::Unlisted},
+    records::nonce::settings::NonceScope,
     wire::{
         address::ListenAddress,
         origin::{HttpUrl, Origin},
@@ -85,18 +84,6 @@ impl Config {
         })
     }
 
-    /// The files of the admin tokens, with their keys.
-    pub fn admin_tokens(&self) -> impl Iterator<Item = (&'static str, &Path)> {
-        let write = ("admin.token_file", self.admin.token_file.as_deref());
-        let read = (
-            "admin.read_token_file",
-            self.admin.read_token_file.as_deref(),
-        );
-        [write, read]
-            .into_iter()
-            .filter_map(|(key, file)| Some((key, file?)))
-    }
-
     /// `upstream.api_url`, if it is on the network.
     pub fn api_on_network(&self) -> Option<&HttpUrl> {
         self.upstream.api_url.as_ref()?.tcp()
@@ -110,23 +97,15 @@ impl Config {
 
     /// `nonce.scope`: as written, else `local` for a store of this machine alone.
     pub fn nonce_scope(&self) -> NonceScope {
-        self.nonce.scope.unwrap_or(match self.store_file() {
+        self.nonce.scope.unwrap_or(match self.store.file() {
             Some(_) => NonceScope::Local,
             None => NonceScope::Shared,
         })
     }
 
-    /// The file of the store; `None`: it is on a server, which several machines share.
-    pub fn store_file(&self) -> Option<PathBuf> {
-        match self.store.backend {
-            StoreBackend::Sqlite => Some(self.store.url.sqlite_path()),
-            StoreBackend::Postgres => None,
-        }
-    }
-
     /// `nonce.path`: as written, else beside the SQLite file; `None` where there is no such file.
     pub fn nonce_path(&self) -> Option<PathBuf> {
-        let beside = || Some(with_suffix(&self.store_file()?, ".nonces"));
+        let beside = || Some(with_suffix(&self.store.file()?, ".nonces"));
         let written = self.nonce.path.clone().map(|DataPath(path)| path);
         written.or_else(beside)
     }
@@ -135,15 +114,6 @@ impl Config {
     pub fn longest_window(&self) -> Duration {
         let of_operations = self.operation.iter().filter_map(|it| it.timestamp_window);
         of_operations.fold(self.signature.timestamp_window, Duration::max)
-    }
-
-    /// `operations.unlisted`: as written, else `consumer` while there is no `[[operation]]`, and nobody from then on.
-    pub fn unlisted(&self) -> &[CallerKind] {
-        match &self.operations.unlisted {
-            Some(Unlisted(kinds)) => kinds,
-            None if self.operation.is_empty() => &[CallerKind::Consumer],
-            None => &[],
-        }
     }
 }
 

@@ -340,13 +340,13 @@ fn store(config: &Config, found: &mut Findings) {
     }
     report! { found;
         ["store.url"] if let Some(problem) = problem => "{problem}";
-        ["nonce.url"] if nonces.is_some() && config.store_file().is_some() =>
+        ["nonce.url"] if nonces.is_some() && config.store.file().is_some() =>
             "shared nonces are for store.backend = \"postgres\"; leave it out: SQLite is for one process";
         ["nonce.url"] if nonces.is_some() && !shared =>
             "nonce.scope is \"local\", so no replicas share nonces; leave it out, or set nonce.scope = \"shared\"";
         ["nonce.url"] if let Some(problem) = no_redis => "{problem}";
     }
-    let Some(file) = config.store_file() else {
+    let Some(file) = config.store.file() else {
         return;
     };
     let problem = store.url.sqlite_problem();

@@ -123,8 +123,11 @@ fn sessions(config: &Config, found: &mut Findings) {
         !service.public_api_urls.is_empty() && urls.all(|url| url.origin != **base)
     });
     let admits_users = |operation: &OperationSettings| operation.access.contains(&CallerKind::User);
-    let user =
-        config.operation.iter().any(admits_users) || config.unlisted().contains(&CallerKind::User);
+    let user = config.operation.iter().any(admits_users)
+        || config
+            .operations
+            .kinds(&config.operation)
+            .contains(&CallerKind::User);
     report! { found;
         ["service.public_api_urls"] if let Some(base) = base.filter(|_| user) =>
             "none has the origin of base_url, {base}, so no user's session opens the operations that admit \"user\"; \
@@ -184,7 +187,7 @@ fn nonce(config: &Config, found: &mut Findings) {
              password and say that a used nonce is fresh; write rediss://";
         ["nonce.on_lost"] if config.nonce.on_lost == OnLost::Accept =>
             "after used nonces are lost, requests from before can be replayed; leave it out once the service is up";
-        ["nonce.scope"] if local && config.store_file().is_none() =>
+        ["nonce.scope"] if local && config.store.file().is_none() =>
             "each replica on this store remembers its own nonces, so a request passes once at each; set \"shared\", \
              or run one process";
         ["nonce.path"] if local && path.is_some_and(|path| path.starts_with("/tmp")) =>
@@ -194,7 +197,7 @@ fn nonce(config: &Config, found: &mut Findings) {
 
 fn store(config: &Config, found: &mut Findings) {
     let cache = &config.cache;
-    let store = config.store_file().is_none().then_some(&config.store.url);
+    let store = config.store.file().is_none().then_some(&config.store.url);
     for (key, url) in [
         ("store.url", store),
         ("store.lookup.url", config.lookup.url.as_ref()),
@@ -234,7 +237,7 @@ fn operations(config: &Config, found: &mut Findings) {
                  the API compares paths exactly", other.path;
         }
     }
-    let kinds = config.unlisted();
+    let kinds = config.operations.kinds(&config.operation);
     let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
     report! { found;
         ["operations.unlisted"] if kinds.contains(&CallerKind::Anonymous) =>

@@ -82,7 +82,10 @@ fn derives_what_is_not_written() {
         config.nonce_path().as_deref(),
         Some(Path::new("/etc/cs/countersign.db.nonces"))
     );
-    assert_eq!(config.unlisted(), [CallerKind::Consumer]);
+    assert_eq!(
+        config.operations.kinds(&config.operation),
+        [CallerKind::Consumer]
+    );
 
     let text = "listen.tls.certificate = \"c\"\nlisten.tls.key = \"k\"\nlisten.workers = 2\nstore.url = \"sqlite:/d/x.db\"\n[[operation]]\npath = \"/\"";
     let config = read(&format!("{MINIMAL}{text}"));
@@ -93,7 +96,7 @@ fn derives_what_is_not_written() {
         config.nonce_path().as_deref(),
         Some(Path::new("/d/x.db.nonces"))
     );
-    assert_eq!(config.unlisted(), []);
+    assert_eq!(config.operations.kinds(&config.operation), []);
 }
 
 fn dropped(config: &Config) -> Vec<String> {

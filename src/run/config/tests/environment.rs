@@ -70,7 +70,7 @@ fn the_data_directory_is_for_the_files_that_the_process_writes() {
     };
     let config = read("store.encryption_key_file = \"key\"\n", "/data");
     assert_eq!(
-        config.store_file().unwrap(),
+        config.store.file().unwrap(),
         Path::new("/data/countersign.db")
     );
     assert_eq!(
@@ -80,7 +80,7 @@ fn the_data_directory_is_for_the_files_that_the_process_writes() {
     assert_eq!(config.store.encryption_key_file, [Path::new("/etc/cs/key")]);
     let written = "store.url = \"a.db\"\nnonce.path = \"/b/a.nonces\"\n";
     let config = read(written, "data");
-    assert_eq!(config.store_file().unwrap(), Path::new("/etc/cs/data/a.db"));
+    assert_eq!(config.store.file().unwrap(), Path::new("/etc/cs/data/a.db"));
     assert_eq!(config.nonce_path().unwrap(), Path::new("/b/a.nonces"));
 }
 
