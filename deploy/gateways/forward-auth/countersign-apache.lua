@@ -75,7 +75,8 @@ function check(r)
     -- A response without it is not one of countersign.
     if not told["x-auth-kind"] then return 503 end
     for name, value in pairs(told) do
-        if name:sub(1, 7) == "x-auth-" then r.headers_in[name] = value end
+        -- The id is the one in countersign's log.
+        if name:sub(1, 7) == "x-auth-" or name == "x-request-id" then r.headers_in[name] = value end
     end
     r.headers_in["Authorization"] = nil
     -- It names fields that are removed on the way, possibly those that are set here.

@@ -41,8 +41,17 @@ core.register_action("countersign", { "http-req" }, function(txn)
     headers["x-forwarded-proto"] = { txn.f:ssl_fc() == 1 and "https" or "http" }
     headers["x-forwarded-host"] = { txn.f:req_fhdr("host") }
     headers["x-forwarded-uri"] = { txn.f:pathq() }
+    -- Signed forms and hashed bodies are verified if all of the body is in the buffer (tune.bufsize); a chunked one may go on.
+    local length, body = tonumber(txn.f:req_fhdr("content-length")), txn.f:req_body()
+    if length and length > 0 and body and #body == length then
+        headers["content-length"] = { tostring(length) }
+    else
+        body = nil
+    end
     local asked, response = pcall(function()
-        return core.httpclient():get({ url = address, headers = headers, timeout = 10000 })
+        local request = { url = address, headers = headers, timeout = 10000, body = body }
+        local client = core.httpclient()
+        return body and client:post(request) or not body and client:get(request)
     end)
     if not asked or not response or not response.status or response.status == 0 then
         return refuse(txn, 503, {}, "")
@@ -53,7 +62,8 @@ core.register_action("countersign", { "http-req" }, function(txn)
     -- A response without it is not one of countersign.
     if not response.headers["x-auth-kind"] then return refuse(txn, 503, {}, "") end
     for name, values in pairs(response.headers) do
-        if name:sub(1, 7) == "x-auth-" then
+        -- The id is the one in countersign's log.
+        if name:sub(1, 7) == "x-auth-" or name == "x-request-id" then
             txn.http:req_set_header(name, values[0] or "")
         elseif name == "deprecation" or name == "sunset" or name == "link" then
             -- The end of OAuth 1.0a, which the configuration adds to the response.
