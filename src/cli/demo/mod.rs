@@ -3,6 +3,7 @@
 
 mod application;
 mod echo;
+mod lti;
 
 use std::{
     cell::RefCell,
@@ -50,6 +51,9 @@ pub struct Args {
     /// The address of the proxy; the other listeners take free ports
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
+    /// Shows a tool of a learning platform too: an LTI 1.1 launch in a browser
+    #[arg(long)]
+    lti: bool,
 }
 
 /// Runs the demo until a signal ends it.
@@ -64,17 +68,19 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
         .permissions(Permissions::from_mode(0o700))
         .tempdir()
         .about("no directory for the demo's store; set TMPDIR to one that can be written")?;
-    let demo = demonstrate(args.listen, directory.path());
+    let demo = demonstrate(args.listen, args.lti, directory.path());
     block_on(demo)?.map_err(|problem| CommandError::failed(problem).about("demo"))?;
     Ok(Output::default())
 }
 
 type BoxedError = Box<dyn Error>;
 
-async fn demonstrate(listen: SocketAddr, directory: &Path) -> Result<(), BoxedError> {
+async fn demonstrate(listen: SocketAddr, lti: bool, directory: &Path) -> Result<(), BoxedError> {
     let (api, api_address) = local_listener()?;
     let (application, application_address) = local_listener()?;
-    let text = configuration(listen, api_address, directory);
+    let platform = lti.then(lti::Platform::new).transpose()?;
+    let mut text = configuration(listen, api_address, directory);
+    text.extend(platform.as_ref().map(lti::Platform::operation));
     let config = config::parse(&text, "demo", std::iter::empty())?;
     let log = log::start(config.log.format, &config.log.level)?;
     let app = App::prepare(config, log, None, Sockets::default()).await;
@@ -88,8 +94,13 @@ async fn demonstrate(listen: SocketAddr, directory: &Path) -> Result<(), BoxedEr
     let base = format!("http://{first}");
     let accounts = Accounts::create(app.services(), application_address).await?;
 
-    serve(api, DemoPages(echo));
-    introduce(&base, application_address, &accounts, &app.admin_address());
+    let course = platform.as_ref().map(|platform| platform.url.clone());
+    match platform {
+        Some(platform) => platform.serve(base.clone(), api, app.services()).await?,
+        None => serve(api, DemoPages(echo)),
+    }
+    let admin = app.admin_address();
+    introduce(&base, application_address, course, &accounts, &admin);
     let handler = DemoApplication {
         authority: first.to_string(),
         accounts,
@@ -161,6 +172,16 @@ description = "The entries of the member list, yours and those of others."
     )
 }
 
+fn management(services: &Services) -> Management {
+    let settings = RecordDefaults {
+        default_dialect: Dialect::default(),
+        access_ttl: None,
+    };
+    let store = Arc::clone(&services.store);
+    let feed = Some(Arc::clone(&services.feed));
+    Management::new(store, services.clock.clone(), settings, feed)
+}
+
 /// The records that the demo registers.
 pub(super) struct Accounts {
     consumer: Consumer,
@@ -173,13 +194,7 @@ const USER: &str = "ada";
 
 impl Accounts {
     async fn create(services: &Services, application: SocketAddr) -> Result<Self, BoxedError> {
-        let settings = RecordDefaults {
-            default_dialect: Dialect::default(),
-            access_ttl: None,
-        };
-        let store = Arc::clone(&services.store);
-        let feed = Some(Arc::clone(&services.feed));
-        let manage = Management::new(store, services.clock.clone(), settings, feed);
+        let manage = management(services);
         let (actor, callback) = (actor(), format!("http://{application}/callback"));
         let members = view::members(&json!({
             "name": "Demo application", "callbacks": [callback, "oob"], "permissions": ["members"],
@@ -201,14 +216,25 @@ impl Accounts {
     }
 }
 
-fn introduce(base: &str, application: SocketAddr, accounts: &Accounts, admin: &str) {
+fn introduce(
+    base: &str,
+    application: SocketAddr,
+    course: Option<String>,
+    accounts: &Accounts,
+    admin: &str,
+) {
     let program = std::env::current_exe().unwrap_or_else(|_| "countersign".into());
     let program = quoted(&program.display().to_string());
+    let course = course.map(|course| {
+        format!(
+            "A course of a learning platform, which launches a tool (LTI 1.1):\n  {course}/\n\n"
+        )
+    });
     let url = format!("{base}/members/1?fields=name%20age&sort=a+b");
     let text = format!(
         "countersign listens on {base}, in front of an API that echoes each request.
 
-The whole flow in a browser (log in as {user} with the password {password}):
+{course}The whole flow in a browser (log in as {user} with the password {password}):
   http://{application}/
 
 A signed call; each paste signs it again:
@@ -219,6 +245,7 @@ The same call without a signature is rejected:
 
 Metrics and health are at http://{admin}/metrics and /readyz. Ctrl-C ends the demo; nothing is kept.
 ",
+        course = course.unwrap_or_default(),
         user = USER,
         password = *accounts.password.expose_text(),
         key = accounts.consumer.key,
