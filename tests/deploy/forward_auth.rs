@@ -419,7 +419,7 @@ fn decides_on_bodies(gateway: &Gateway) {
     } else {
         let told = gateway.refuses(&form(), 401);
         let challenge = told.header("WWW-Authenticate").unwrap_or_default();
-        has(&(told.text() + challenge), &["without the body"]);
+        has(&(told.text() + challenge), &["without", "body"]);
         gateway.refuses(&hashed(json), 401);
     }
     let type_of = |call: Call| call.header("Content-Type", "application/x-www-form-urlencoded");

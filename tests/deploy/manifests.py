@@ -1,7 +1,7 @@
 """Builds the kustomizations that are named, checks them against the schemas of Kubernetes and the rules of restricted pods,
 and prints the names, the countersign configuration and the environment of each, one JSON object a line."""
 import json, subprocess, sys, yaml
-import kubernetes_validate
+import gateway_api, kubernetes_validate
 
 def check_pod(name, pod):
     assert pod["automountServiceAccountToken"] is False, name
@@ -24,6 +24,9 @@ for directory in sys.argv[1:]:
     manifests = list(yaml.safe_load_all(subprocess.run(kubectl, check=True, stdout=subprocess.PIPE, text=True).stdout))
     environment = {}
     for manifest in manifests:
+        if gateway_api.is_of_it(manifest):
+            gateway_api.validate(manifest)
+            continue
         kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
         if "template" in manifest.get("spec", {}):
             pod = manifest["spec"]["template"]["spec"]
@@ -31,4 +34,6 @@ for directory in sys.argv[1:]:
             environment |= {it["name"]: it["value"] for container in pod["containers"] for it in container.get("env", [])}
     configurations = [it["data"]["config.toml"] for it in manifests if "config.toml" in it.get("data", {})]
     kinds = [f'{it["kind"]}/{it["metadata"]["name"]}' for it in manifests]
-    print(json.dumps({"kinds": kinds, "configuration": configurations[0], "environment": environment}))
+    gateway_api.check_references(manifests)
+    routes = [it["spec"] for it in manifests if it["kind"] == "HTTPRoute"]
+    print(json.dumps({"kinds": kinds, "configuration": configurations[0], "environment": environment, "routes": routes}))

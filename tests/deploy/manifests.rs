@@ -6,19 +6,24 @@ use serde_json::Value;
 use super::{file, printed, tool};
 use crate::support::{proxy::Builder, tls::write_secret};
 
+/// Builds the kustomizations with these names, which checks their objects.
+pub(super) fn build(names: &[&str]) -> Vec<Value> {
+    let folders = names
+        .iter()
+        .map(|name| file("deploy/kubernetes").join(name));
+    let mut python = tool("python");
+    python.arg(file("tests/deploy/manifests.py")).args(folders);
+    let printed = printed(&mut python);
+    let lines = printed.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
 #[test]
 fn the_manifests_are_valid_and_so_is_the_configuration_in_them() {
-    let kustomizations =
-        ["sidecar", "sidecar-socket", "replicas"].map(|name| file("deploy/kubernetes").join(name));
-    let printed = printed(
-        tool("python")
-            .arg(file("tests/deploy/manifests.py"))
-            .args(&kustomizations),
-    );
-    let built: Vec<Value> = printed
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let kustomizations = ["sidecar", "sidecar-socket", "replicas", "gateway-api"];
+    let built = build(&kustomizations);
     assert_eq!(built.len(), kustomizations.len());
     for kustomization in built {
         let kinds = kustomization["kinds"].as_array().unwrap();
@@ -32,10 +37,14 @@ fn the_manifests_are_valid_and_so_is_the_configuration_in_them() {
         // A sidecar forwards only to its own pod: the API trusts its identity headers.
         let config: toml::Table = text.parse().unwrap();
         let variable = kustomization["environment"]["COUNTERSIGN__UPSTREAM__API_URL"].as_str();
-        let url = variable.or(config["upstream"]["api_url"].as_str()).unwrap();
-        let url = url.trim_matches('"');
-        let is_local = url.starts_with("http://127.0.0.1:") || url.starts_with("unix:/");
-        assert_eq!(is_local, has("StatefulSet/api"), "{url}");
+        let written = config.get("upstream").and_then(|it| it["api_url"].as_str());
+        if let Some(url) = variable.or(written) {
+            let url = url.trim_matches('"');
+            let is_local = url.starts_with("http://127.0.0.1:") || url.starts_with("unix:/");
+            assert_eq!(is_local, has("StatefulSet/api"), "{url}");
+        } else {
+            assert!(has("HTTPRoute/api"), "the gateway forwards: {kinds:?}");
+        }
         let builder = Builder::in_front_of_url("http://127.0.0.1:1");
         let place = builder.directory().display().to_string();
         write_secret(&builder.directory().join("store_key"), [1; 32]);
