@@ -24,6 +24,7 @@ use crate::{
             redis,
         },
     },
+    request::policy::{caller_rules::CALLER_RULES, settings::OperationSettings},
     run::{
         app::{
             self, StartError, api_loop,
@@ -195,8 +196,12 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
         count => format!("{count} are listed"),
     };
     let count = |is_one: fn(&_) -> bool| config.operation.iter().filter(&is_one).count();
-    for (count, what) in [
-        (count(|it| !it.from.is_empty()), "from"),
+    let of_callers = CALLER_RULES.iter().map(|rule| {
+        let has_rule =
+            |it: &&OperationSettings| it.caller_rules().demands().any(|(key, _)| key == rule.key);
+        (config.operation.iter().filter(has_rule).count(), rule.key)
+    });
+    let others = [
         (
             count(|it| it.body_hash == BodyHash::Required),
             "body_hash = \"required\"",
@@ -212,7 +217,8 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
         (count(|it| !it.headers.0.is_empty()), "headers"),
         (count(|it| it.launch), "launch"),
         (count(|it| !it.framed_by.is_empty()), "framed_by"),
-    ] {
+    ];
+    for (count, what) in of_callers.chain(others) {
         if count > 0 {
             text.push_str(&format!("; {count} with {what}"));
         }

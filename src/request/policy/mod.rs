@@ -1,9 +1,9 @@
 //! The rights of callers: operations, permits, rates and path conventions.
 
 pub mod access;
+pub mod caller_rules;
 pub mod conventions;
 pub mod frame_ancestors;
-pub mod networks;
 pub mod operations;
 mod path;
 pub mod pattern;

@@ -5,8 +5,8 @@ use std::{borrow::Cow, collections::BTreeSet, time::Duration};
 use http::HeaderName;
 
 use super::{
-    PolicyRejection, UnmetRule, access::Access, frame_ancestors::FrameAncestors,
-    networks::CallerNetworks, path::matchable, pattern::PathPattern, similar::folded,
+    PolicyRejection, UnmetRule, access::Access, caller_rules::CallerRules,
+    frame_ancestors::FrameAncestors, path::matchable, pattern::PathPattern, similar::folded,
     trie::PathNode,
 };
 use crate::{base::names::Permission, request::parse::caller_facts::CallerFacts};
@@ -31,8 +31,8 @@ pub struct Operation {
     pub permission: Option<Permission>,
     /// The kinds of caller that may call it.
     pub access: Access,
-    /// The networks from which it may be called.
-    pub from: CallerNetworks,
+    /// The rules about its callers.
+    pub callers: CallerRules,
     /// `Some(true)`: protected calls are enforced; `Some(false)`: observed; `None`: as configured for all.
     pub enforce: Option<bool>,
     /// A WebSocket upgrade passes.
@@ -116,7 +116,7 @@ impl<'a> Found<'a> {
 impl Operation {
     /// The rule by which a caller with these facts may not call it.
     fn unmet_by(&self, caller: &CallerFacts) -> Option<UnmetRule> {
-        (!self.from.admits(caller)).then_some(UnmetRule::From)
+        self.callers.unmet_by(caller).map(UnmetRule::Caller)
     }
 }
 
@@ -292,7 +292,7 @@ mod tests {
             methods: methods.iter().map(ToString::to_string).collect(),
             permission: None,
             access: Access::to(&[CallerKind::Consumer]),
-            from: CallerNetworks::default(),
+            callers: CallerRules::default(),
             enforce: None,
             websocket: false,
             needs_body_hash: false,

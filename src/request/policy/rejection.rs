@@ -87,8 +87,8 @@ pub enum PolicyRejection {
 pub enum UnmetRule {
     /// The token or the consumer does not have this permission.
     Permission(Permission),
-    /// The caller is in none of the networks of `from`.
-    From,
+    /// A rule about the caller: its key.
+    Caller(&'static str),
 }
 
 impl UnmetRule {
@@ -97,7 +97,7 @@ impl UnmetRule {
     pub const fn key(&self) -> &'static str {
         match self {
             Self::Permission(_) => "permission",
-            Self::From => "from",
+            Self::Caller(key) => key,
         }
     }
 }

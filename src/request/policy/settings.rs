@@ -8,8 +8,8 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 
 use super::{
     access::{Access, CallerKind},
+    caller_rules::CallerRules,
     frame_ancestors::{FrameAncestor, FrameAncestors},
-    networks::CallerNetworks,
     operations::{Operation, Operations, ParameterHeader, Similar},
     pattern::PathPattern,
 };
@@ -100,6 +100,15 @@ impl UnlistedSettings {
     }
 }
 
+impl OperationSettings {
+    /// The rules about callers.
+    pub fn caller_rules(&self) -> CallerRules {
+        CallerRules {
+            from: self.from.clone(),
+        }
+    }
+}
+
 impl From<&OperationSettings> for Operation {
     fn from(settings: &OperationSettings) -> Self {
         let enforcement = settings.enforcement;
@@ -108,7 +117,7 @@ impl From<&OperationSettings> for Operation {
             methods: settings.methods.iter().map(ToString::to_string).collect(),
             permission: settings.permission.clone(),
             access: Access::to(&settings.access),
-            from: CallerNetworks(settings.from.clone()),
+            callers: settings.caller_rules(),
             enforce: enforcement.map(|enforcement| enforcement == Enforcement::Enforce),
             websocket: !settings.upgrade.is_empty(),
             needs_body_hash: settings.body_hash == BodyHash::Required,

@@ -219,7 +219,7 @@ fn store(config: &Config, found: &mut Findings) {
 fn operations(config: &Config, found: &mut Findings) {
     let is_rejected = config.paths.similar == Similar::Reject;
     for (index, operation) in config.operation.iter().enumerate() {
-        self::operation(index, operation, found);
+        self::operation(config, index, operation, found);
         let path = &operation.path;
         let other = config.operation[..index].iter().find(|other| {
             path.is_confusable(&other.path)
@@ -248,7 +248,7 @@ fn operations(config: &Config, found: &mut Findings) {
     }
 }
 
-fn operation(index: usize, operation: &OperationSettings, found: &mut Findings) {
+fn operation(config: &Config, index: usize, operation: &OperationSettings, found: &mut Findings) {
     let key = |name: &str| format!("operation[{}].{name}", index + 1);
     let (path, access) = (&operation.path, &operation.access);
     let needs_permission = operation.permission.is_some();
@@ -262,6 +262,14 @@ fn operation(index: usize, operation: &OperationSettings, found: &mut Findings) 
         [&key("framed_by")] if let Some(site) = operation.framed_by.iter().find(|site| site.is_in_clear()) =>
             "others on the network can read and change pages of {site}, and may be sent there with the message of a failed \
              launch; write https://";
+    }
+    let enforcement = operation.enforcement;
+    let enforcement = enforcement.unwrap_or(config.signature.enforcement);
+    for (rule, demand) in operation.caller_rules().demands() {
+        report! { found;
+            [&key(rule)] if enforcement == Enforcement::Observe =>
+                "{path} is to be called {demand}, but calls that are only observed pass from everywhere; set its enforcement to \"enforce\"";
+        }
     }
 }
 
@@ -295,7 +303,7 @@ fn have_same_rules(config: &Config, one: &OperationSettings, other: &OperationSe
         && within(one, other)
         && within(other, one)
         && enforcement(one) == enforcement(other)
-        && one.from == other.from
+        && one.caller_rules() == other.caller_rules()
         && one.upgrade == other.upgrade
         && forwards(one) == forwards(other)
         && one.headers == other.headers

@@ -147,9 +147,7 @@ impl ConsoleRequest<'_> {
 
 /// The rules that an operation has in place of the general ones, or in addition to them.
 fn rules(operation: &Operation) -> Vec<String> {
-    let from = operation.from.0.iter().map(ToString::to_string);
-    let from = Some(Vec::from_iter(from).join(" or ")).filter(|networks| !networks.is_empty());
-    let from = from.map(|networks| format!("only from {networks}"));
+    let callers = operation.callers.demands().map(|(_, demand)| demand);
     let hash = operation.needs_body_hash;
     let hash = hash.then(|| "a body that is not a form needs oauth_body_hash".to_owned());
     let window = operation.timestamp_window;
@@ -172,10 +170,8 @@ fn rules(operation: &Operation) -> Vec<String> {
             }
             None => "a failed launch shows a page for its user, which no site may frame".to_owned(),
         });
-    let rules = [from, hash, window, forwarded, launch]
-        .into_iter()
-        .flatten();
-    rules.chain(headers).collect()
+    let rules = [hash, window, forwarded, launch].into_iter().flatten();
+    callers.chain(rules).chain(headers).collect()
 }
 
 const fn enforcement(is_enforced: bool) -> &'static str {

@@ -11,6 +11,7 @@ use crate::{
     base::clock::UnixTime,
     oauth::diagnosis::TABLE,
     provider::respond::advice_of,
+    request::policy::caller_rules::CALLER_RULES,
     telemetry::{metrics::Verdict, rejections::RecordedRejection},
 };
 
@@ -109,11 +110,10 @@ pub(super) fn advice(rejection: &RecordedRejection) -> String {
              grant it"
         );
     }
-    if rejection.denied_by == Some("from") {
+    let mut rules = CALLER_RULES.iter();
+    if let Some(rule) = rules.find(|rule| Some(rule.key) == rejection.denied_by) {
         let address = rejection.address.as_deref().unwrap_or("unknown");
-        return format!(
-            "the operation can be called only from certain networks (its key from); the address of this call is {address}"
-        );
+        return format!("{}; the address of this call is {address}", rule.advice);
     }
     if let Some(names) = &rejection.parameters {
         let problem = rejection.parameters_problem.as_deref();
