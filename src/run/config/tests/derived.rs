@@ -30,6 +30,23 @@ fn defaults_are_those_of_the_contract() {
 }
 
 #[test]
+fn a_body_of_a_described_request_is_verified_below_the_size_at_which_it_may_be_cut() {
+    for [text, bytes] in crate::text::rows(
+        r#"
+                                                                       | 1048576
+        forward_auth.body_bytes = "65535B"                             | 65534
+        forward_auth.body_bytes = "1B"                                 | 0
+        forward_auth.body_bytes = "0B"                                 | 0
+        forward_auth.body_bytes = "64KiB"\nlimits.form_bytes = "32KiB" | 32768
+        forward_auth.body_bytes = "32KiB"\nlimits.form_bytes = "32KiB" | 32767
+        "#,
+    ) {
+        let config = read(&format!("{MINIMAL}{text}"));
+        assert_eq!(config.described_body_bytes().to_string(), bytes, "{text}");
+    }
+}
+
+#[test]
 fn every_relative_path_belongs_to_the_directory_of_the_file() {
     let types = SECTIONS.iter().flat_map(|section| {
         let types = section.keys.iter().map(|key| key.value_type);

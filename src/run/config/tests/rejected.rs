@@ -62,6 +62,7 @@ fn names_key_and_what_is_expected() {
         signature.advice = "ful"                         | signature.advice: expected one of `off`, `hint`, `full`
         operations.forbidden_status = 500                | operations.forbidden_status: expected 404 or 403
         limits.form_bytes = "1MB"                        | limits.form_bytes: expected a size such as "32KiB" or "1MiB": write a whole number and B, KiB, MiB or GiB
+        forward_auth.body_bytes = "2GiB"                 | forward_auth.body_bytes: expected "0B" to "1GiB"
         store.backend = "redis"\nstore.url = "redis://u:secret@h/1" | store.backend: expected "sqlite" or "postgres": Redis keeps shared nonces only (nonce.url): records live in SQLite or PostgreSQL
         listen.tls.key = "-----BEGIN PRIVATE KEY-----\\nMII\\n" | listen.tls.key: it has a control character in it
         nonce.path = ""                                  | nonce.path: it is empty; name the file
