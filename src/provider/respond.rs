@@ -174,8 +174,8 @@ pub fn advice_of(verdict: &str) -> Option<&'static str> {
     advice::usual(*known?)
 }
 
-/// The names of the parameters that a failure is about, percent-encoded and joined by `&`, and what is wrong with them. Neither has
-/// anything of a value.
+/// The names of the parameters that a failure is about, percent-encoded and joined by `&`, and what is wrong with them, or with the
+/// description of a request by another proxy. Neither has anything of a value.
 pub fn parameters(failure: &Failure) -> (Option<String>, Option<Cow<'static, str>>) {
     let problem = failure.problem();
     let is_of_names = |name: &str| name.starts_with("oauth_parameters_");
@@ -185,7 +185,13 @@ pub fn parameters(failure: &Failure) -> (Option<String>, Option<Cow<'static, str
         problem.verdict,
         Verdict::ParameterAbsent | Verdict::ParameterRejected
     );
-    (names, problem.advice.filter(|_| is_about_parameters))
+    let is_about_description = matches!(
+        failure,
+        Failure::Parse(parse::ParseRejection::Description { .. })
+            | Failure::Route(route::RouteRejection::NoDescription { .. })
+    );
+    let is_shown = is_about_parameters || is_about_description;
+    (names, problem.advice.filter(|_| is_shown))
 }
 
 /// The verdict of a failure in metrics and logs.

@@ -304,7 +304,9 @@ fn a_description_has_each_field_once_and_not_empty() {
                         Way::Nginx => answer.header("WWW-Authenticate").unwrap().to_owned(),
                         _ => answer.told("oauth_problem_advice").unwrap(),
                     };
-                    has(&told, &[&format!("{name} is {wrong}")]);
+                    let wrong = format!("{name} is {wrong}");
+                    has(&told, &[&wrong]);
+                    proxy.logs(&["verdict=\"bad_request\"", &wrong]);
                 }
             }
         }
@@ -353,7 +355,13 @@ fn a_description_has_each_field_once_and_not_empty() {
             ),
         );
         answer.has_status(404);
-        has(&answer.text(), &["/nginx", "/forwarded", "/verify/"]);
+        let ways = ["/nginx", "/forwarded", "/verify/"];
+        has(&answer.text(), &ways);
+        proxy.logs(&[
+            &format!("path={path:?}"),
+            "verdict=\"not_found\"",
+            "/nginx, /forwarded or /verify",
+        ]);
     }
     api.saw_nothing();
 }
