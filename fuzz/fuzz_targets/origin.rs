@@ -174,6 +174,8 @@ fn vouched_for(head: &Parts, received: &RequestOrigin<'_>, peer: IpAddr) {
         X_FORWARDED.trusted_proxies.iter().any(|network| network.contains(&address))
     };
     let address = received.nearest_address.expect("the peer has one");
+    // The rules of operations judge the same address, or none: never that of a proxy.
+    assert!(received.facts.address.is_none_or(|judged| judged == address && !is_trusted(judged)));
     if address == peer {
         return;
     }

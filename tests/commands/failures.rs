@@ -272,7 +272,7 @@ fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
         ),
         (Some("audit"), Some("consumer_secret_rotated"), Some("c"))
     );
-    for (arguments, event) in [
+    let changes = [
         ("consumer add --name x", "consumer_registered"),
         ("consumer update c --name x", "consumer_changed"),
         ("consumer disable c", "consumer_disabled"),
@@ -280,16 +280,32 @@ fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
         (&format!("token revoke {token}"), "token_revoked"),
         ("user disable u", "user_disabled"),
         ("user enable u", "user_enabled"),
+        ("user update u --display-name U", "user_changed"),
         ("user passwd u --password-stdin", "password_changed"),
         ("export -", "store_exported"),
         ("user remove u", "user_removed"),
         ("consumer remove c", "consumer_removed"),
         ("user add v --password-stdin", "user_added"),
-    ] {
+    ];
+    let mut audited = vec!["token issue", "consumer rotate-secret"];
+    for (arguments, event) in &changes {
+        let end = arguments.match_indices(' ').nth(1);
+        audited.push(&arguments[..end.map_or(arguments.len(), |(at, _)| at)]);
         let ended = workspace.run_with(&format!("{arguments} --log"), "password");
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let record: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
-        assert_eq!(record["event"].as_str(), Some(event), "{record}");
+        assert_eq!(record["event"].as_str(), Some(*event), "{record}");
+    }
+    // All commands but those that read: a change that has no record did not go through the use cases.
+    for kind in ["consumer", "user", "token"] {
+        let help = workspace.run(&format!("{kind} --help")).done().stdout;
+        let commands = help.split("Commands:").nth(1).unwrap();
+        let commands = commands.split("\n\n").next().unwrap().lines();
+        let names = commands.filter_map(|line| line.split_whitespace().next());
+        for name in names.filter(|name| !["list", "show", "help"].contains(name)) {
+            let command = format!("{kind} {name}");
+            assert!(audited.contains(&&*command), "{command}");
+        }
     }
 
     let sealed = Workspace::with("log.format = 'json'\nstore.encryption_key_file = 'store.key'");

@@ -421,6 +421,26 @@ async fn changes_nothing_in_a_newer_schema() {
 }
 
 #[tokio::test]
+async fn changes_nothing_in_the_store_of_an_unreleased_build() {
+    let server = Server::shared();
+    let url = server.database();
+    drop(serve(&url));
+    let database = database_of(&url);
+    server.sql(
+        database,
+        "ALTER TABLE countersign.high_water_marks RENAME TO marks",
+    );
+    for opening in [Opening::Serve, Opening::Command, Opening::Check] {
+        let error = open(&url, None, opening).err().unwrap();
+        let OpenProblem::Unreleased = error.problem else {
+            panic!("{error:?}");
+        };
+    }
+    let tables = "SELECT to_regclass('countersign.high_water_marks') IS NULL";
+    assert_eq!(server.sql(database, tables), "t");
+}
+
+#[tokio::test]
 async fn only_serve_migrates_and_check_makes_nothing() {
     let server = Server::shared();
     let url = server.database();

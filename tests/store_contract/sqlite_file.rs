@@ -164,6 +164,23 @@ fn leaves_the_database_of_another_program_as_it_is() {
 }
 
 #[tokio::test]
+async fn leaves_the_store_of_an_unreleased_build_as_it_is() {
+    let (directory, path) = place();
+    populate(&open(&path, None).unwrap()).await;
+    execute(
+        &path,
+        "PRAGMA application_id = 0x4374536f; ALTER TABLE high_water_marks RENAME TO marks",
+    );
+    let content = fs::read(&path).unwrap();
+    for key in [None, key(1)] {
+        let error = refusal(&path, key);
+        assert!(matches!(error, OpenProblem::Unreleased), "{error}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), content);
+    assert_eq!(files(&directory).len(), 1);
+}
+
+#[tokio::test]
 async fn leaves_a_newer_schema_as_it_is() {
     let (directory, path) = place();
     populate(&open(&path, None).unwrap()).await;

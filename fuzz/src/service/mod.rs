@@ -84,6 +84,10 @@ upgrade = ["websocket"]
 path = "/open/{*rest}"
 access = ["anonymous"]
 [[operation]]
+path = "/office"
+access = ["anonymous"]
+from = ["203.0.113.0/24"]
+[[operation]]
 path = "/me"
 methods = ["GET"]
 access = ["user"]

@@ -169,6 +169,8 @@ pub(super) struct Schema {
     pub(super) steps: &'static [&'static str],
     /// Returns a row if there is a schema.
     pub(super) exists: &'static str,
+    /// Returns a row if a build before the first release made the tables, which this program does not know.
+    pub(super) unreleased: &'static str,
     /// Finds the `version` of the schema, which counts the steps that were taken.
     pub(super) version: &'static str,
     /// Sets the version, which is appended to it.

@@ -98,6 +98,11 @@ pub enum OpenProblem {
     /// No server of the URL answers, lets us in and accepts writes.
     #[error("cannot be reached; see the cause, and correct store.url or start the server")]
     Unreachable(#[source] Box<dyn Error + Send + Sync>),
+    /// A build before the first release has made the store.
+    #[error(
+        "was made by an unreleased build of countersign; export it with that build, move it away, and import the export into a new store"
+    )]
+    Unreleased,
     /// A newer version of countersign has migrated the store.
     #[error("has schema {found} and this version knows schema {known}; run the newer version")]
     NewerSchema {

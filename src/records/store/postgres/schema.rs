@@ -33,6 +33,9 @@ const SCHEMA: Schema = Schema {
     steps: &[include_str!("schema.sql")],
     // Reads the tables, because `to_regclass` may answer from before the lock was taken.
     exists: "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'countersign' AND tablename = 'meta'",
+    unreleased: "
+        SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'countersign' AND tablename = 'meta' AND NOT EXISTS (
+            SELECT FROM pg_catalog.pg_tables WHERE schemaname = 'countersign' AND tablename = 'high_water_marks')",
     version: "SELECT version FROM countersign.meta",
     set_version: "UPDATE countersign.meta SET version = ",
     is_shared: true,

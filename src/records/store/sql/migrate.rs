@@ -33,6 +33,10 @@ impl Store {
         let single = (Isolation::Single, Deadline::Command);
         let found = self.run("open", single, version).await?;
         let schema = &self.engine.statements().schema;
+        let unreleased = async |tx: &mut Tx| tx.has_row(schema.unreleased, &[]).await;
+        if self.run("open", single, unreleased).await? {
+            return Err(OpenProblem::Unreleased);
+        }
         let known = schema.known();
         match found {
             found if found > known => return Err(OpenProblem::NewerSchema { found, known }),

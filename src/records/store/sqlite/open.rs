@@ -41,6 +41,9 @@ pub(super) fn open(
     // Checked before anything is written: a file that is newer or not ours stays as it is, and so does a log that a
     // killed process has left next to it.
     keep_log(&writer, has_log)?;
+    if schema::is_unreleased(&writer)? {
+        return Err(OpenProblem::Unreleased);
+    }
     if !schema::is_ours(&writer)? {
         return Err(OpenProblem::OfAnotherProgram);
     }

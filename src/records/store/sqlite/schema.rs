@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::records::store::engine::{Schema, Statements};
 
 /// Marks a file as ours, as `schema.sql` writes it.
-const APPLICATION_ID: i32 = 0x4374_536f;
+const APPLICATION_ID: i32 = 0x4374_5331;
 
 /// The schema of the file: 0 for an empty one.
 pub(super) fn version(sql: &Connection) -> rusqlite::Result<i64> {
@@ -22,10 +22,16 @@ pub(super) fn is_ours(sql: &Connection) -> rusqlite::Result<bool> {
     Ok(id == APPLICATION_ID || (id == 0 && tables == 0 && version(&sql)? == 0))
 }
 
+/// Whether a build before the first release made the file.
+pub(super) fn is_unreleased(sql: &Connection) -> rusqlite::Result<bool> {
+    sql.prepare_cached(SCHEMA.unreleased)?.exists([])
+}
+
 /// The tables.
 const SCHEMA: Schema = Schema {
     steps: &[include_str!("schema.sql")],
     exists: "SELECT 1 FROM pragma_user_version WHERE user_version > 0",
+    unreleased: "SELECT 1 FROM pragma_application_id WHERE application_id = 0x4374536f",
     version: "SELECT user_version AS version FROM pragma_user_version",
     set_version: "PRAGMA user_version = ",
     is_shared: false,

@@ -3,8 +3,8 @@
 -- Times are seconds since 1970, lists are JSON, and secrets have the form that `seal.rs` gives them. A flag is an INT, every
 -- other number an INTEGER.
 
--- Marks the file as ours: `CtSo`.
-PRAGMA application_id = 0x4374536f;
+-- Marks the file as ours: `CtS1`.
+PRAGMA application_id = 0x43745331;
 
 -- The random name of the store, by which an import knows an export of the same store.
 CREATE TABLE meta (id TEXT NOT NULL) STRICT;
