@@ -280,6 +280,7 @@ fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
         (&format!("token revoke {token}"), "token_revoked"),
         ("user disable u", "user_disabled"),
         ("user enable u", "user_enabled"),
+        ("user end-sessions u", "sessions_ended"),
         ("user update u --display-name U", "user_changed"),
         ("user passwd u --password-stdin", "password_changed"),
         ("export -", "store_exported"),
@@ -301,8 +302,10 @@ fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
         let help = workspace.run(&format!("{kind} --help")).done().stdout;
         let commands = help.split("Commands:").nth(1).unwrap();
         let commands = commands.split("\n\n").next().unwrap().lines();
-        let names = commands.filter_map(|line| line.split_whitespace().next());
-        for name in names.filter(|name| !["list", "show", "help"].contains(name)) {
+        let lines = commands.filter_map(|line| line.strip_prefix("  "));
+        let lines = lines.filter(|line| !line.starts_with(char::is_whitespace));
+        let names = lines.filter_map(|line| line.split_whitespace().next());
+        for name in names.filter(|name| !["list", "show", "sessions", "help"].contains(name)) {
             let command = format!("{kind} {name}");
             assert!(audited.contains(&&*command), "{command}");
         }
