@@ -96,7 +96,8 @@ fn explains_the_example_of_the_rfc() {
             "expected_signature",
             "matches",
             "diagnosis",
-            "needs"
+            "needs",
+            "launch"
         ]
     );
     assert_eq!(told["normalized_parameters"], NORMALIZED);

@@ -498,3 +498,55 @@ fn the_demo_leads_through_the_flow_in_the_same_look() {
     demo.kill().unwrap();
     demo.wait().unwrap();
 }
+
+#[test]
+fn the_demo_of_a_launch_shows_the_tool_and_each_failure() {
+    let mut demo = program();
+    let demo = demo.args(["demo", "--lti", "--listen", "127.0.0.1:0"]);
+    let demo = demo.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut demo = demo.spawn().unwrap();
+    let told = Log::read_from(demo.stdout.take().unwrap());
+    let course = told.wait_for("the address of the course", |line| {
+        let url = line.strip_prefix("  ")?;
+        url.starts_with("http").then(|| url.to_owned())
+    });
+    let audit = Audit::with(Browser::in_language("en"), "en");
+    let browser = &audit.browser;
+    browser.open(&course);
+    let shows = |parts: &[&str]| {
+        until(&format!("the frame has {parts:?}"), || {
+            let source = browser.frame_source("iframe");
+            parts.iter().all(|part| source.contains(part))
+        });
+    };
+    let press = |number: u32| browser.click(&format!("form:nth-of-type({number}) button"));
+    press(1);
+    shows(&[
+        "Hello Ada Lovelace",
+        "x-auth-consumer",
+        "demo-school",
+        "Biology 101",
+    ]);
+    assert!(!browser.frame_source("iframe").contains("oauth_"));
+    press(1);
+    shows(&["The activity did not open", "nonce_used"]);
+    press(2);
+    shows(&["Hello Ada Lovelace"]);
+    press(2);
+    shows(&[
+        "Back at the platform",
+        "lti_errormsg",
+        "The activity did not open.",
+    ]);
+    press(3);
+    shows(&["The activity did not open", "signature_invalid"]);
+    press(4);
+    shows(&["The activity did not open", "timestamp_refused"]);
+    // In a window of its own.
+    browser.script("document.forms[2].target = '_top'; document.forms[2].submit()");
+    audit.at("#request-id", "launch");
+    browser.click("summary");
+    audit.look("launch-details");
+    demo.kill().unwrap();
+    demo.wait().unwrap();
+}

@@ -18,6 +18,7 @@ SCORES = []
 def launch_form(activity, host):
     """The form that opens an activity, signed now or earlier."""
     parameters = {
+        "lti_version": "LTI-1p0",
         "resource_link_id": "7",
         "context_id": "biology",
         "user_id": "42",

@@ -116,6 +116,7 @@ fn example_file_shows_each_key_once() {
         [
             "login.url",
             "nonce.url",
+            "operation[1].framed_by",
             "upstream.tls.ca",
             "upstream.tls.certificate",
             "upstream.tls.key",

@@ -55,7 +55,7 @@ fn names_key_and_what_is_expected() {
         [[operation]]\npath = "/a"\nheaders = { X_Request_Id = "a" } | operation[1].headers: x_request_id is a field of HTTP or of countersign itself; write another name
         [[operation]]\npath = "/a"\nheaders = { X-A = "a", X_A = "b" } | operation[1].headers: x_a is there twice, to an API that folds names; leave one out
         [[operation]]\npath = "/a"\nlaunch = true\nframed_by = "https://*.com" | operation[1].framed_by: expected a site such as "https://lms.example" or "https://*.lms.example": after *. comes a domain of two labels or more
-        [[operation]]\npath = "/a"\nlaunch = true\nframed_by = "lms.example" | operation[1].framed_by: expected a site such as "https://lms.example" or "https://*.lms.example": NOT
+        [[operation]]\npath = "/a"\nlaunch = true\nframed_by = "lms.example" | operation[1].framed_by: expected a site such as "https://lms.example" or "https://*.lms.example": it must start with http:// or https://
         [[operation]]\npath = "/a"\nlaunch = true\nframed_by = [] | operation[1].framed_by: the list is empty; name one at least, or leave the key out
         [[operation]]\npath = "/a"\nframed_by = "https://lms.example" | operation[1].framed_by: only the page of a failed launch may be framed; set launch = true, or leave it out
         [[operation]]\npath = "/a"\nlaunch = true\nmethods = "GET" | operation[1].launch: a browser launches it with POST, which methods does not have; add it, or leave launch out
