@@ -23,8 +23,6 @@ use crate::base::http_fields::single;
 
 /// The field that names trace and span, and whether the trace is recorded.
 pub static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// The field with the data of other tracing systems.
-pub static TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// Requests whose spans may wait for the export; those of one more are dropped.
 pub const QUEUE: usize = 2_048;

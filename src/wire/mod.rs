@@ -13,3 +13,4 @@ pub mod server;
 pub mod stream;
 pub mod watched;
 pub mod web_page;
+pub mod written_head;

@@ -3,7 +3,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    io,
+    fmt, io,
     pin::Pin,
     rc::{Rc, Weak},
     task::{Context, Poll, ready},
@@ -20,6 +20,7 @@ use tokio::{
 use super::{
     frames::Frames,
     stream::{Stream, Unread},
+    written_head::WrittenHead,
 };
 
 /// After the last response, keep reading and discarding for this long. Closing at once would reset the connection and could
@@ -41,7 +42,7 @@ pub struct WatchedStream {
 }
 
 /// Observes a stream, and limits what is read from it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Watch {
     stream: Weak<RefCell<Stream>>,
     /// Bytes that have arrived.
@@ -58,6 +59,17 @@ pub struct Watch {
     ended: Cell<bool>,
     /// The last flush has not come to its end.
     unflushed: Cell<bool>,
+    /// Written in place of its stand-in, which hyper writes next.
+    head: RefCell<Option<WrittenHead>>,
+    /// The memory of the last head.
+    head_memory: Cell<Vec<u8>>,
+}
+
+impl fmt::Debug for Watch {
+    /// Shows nothing: a head may have credentials in it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
 }
 
 impl Watch {
@@ -105,6 +117,16 @@ impl Watch {
     pub fn limit_reading(&self, bytes: Option<u64>) {
         let limit = bytes.map(|bytes| self.arrived.get() + bytes);
         self.read_limit.set(limit);
+    }
+
+    /// Memory for the next head.
+    pub fn head_memory(&self) -> Vec<u8> {
+        self.head_memory.take()
+    }
+
+    /// Writes `head` when hyper writes its stand-in, the next bytes that it writes.
+    pub fn write_head(&self, head: WrittenHead) {
+        self.head.replace(Some(head));
     }
 
     fn read(&self, count: usize) -> io::Result<()> {
@@ -214,6 +236,38 @@ impl WatchedStream {
         .await;
     }
 
+    /// Writes the head of a request, for which `stand_in` stands.
+    fn poll_write_head(
+        &self,
+        context: &mut Context<'_>,
+        stand_in: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut waiting = self.watch.head.borrow_mut();
+        while let Some(head) = waiting.as_mut() {
+            if !head.stands_in(stand_in) {
+                let reason = "something else is written in place of the head of a request";
+                return Poll::Ready(Err(io::Error::other(reason)));
+            }
+            let stream = &mut *self.stream.borrow_mut();
+            let written = Pin::new(stream).poll_write(context, head.rest());
+            self.watch.wrote(&written);
+            match ready!(written) {
+                Ok(count @ 1..) => head.wrote(count),
+                Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                failed => {
+                    *waiting = None;
+                    return self.ignoring(Poll::Ready(failed), stand_in.len());
+                }
+            }
+            if head.rest().is_empty()
+                && let Some(head) = waiting.take()
+            {
+                self.watch.head_memory.set(head.into_memory());
+            }
+        }
+        Poll::Ready(Ok(stand_in.len()))
+    }
+
     /// `done`, and `count` where an error is ignored.
     fn ignoring<T>(&self, done: Poll<io::Result<T>>, count: T) -> Poll<io::Result<T>> {
         match done {
@@ -259,6 +313,9 @@ impl AsyncWrite for WatchedStream {
         let this = self.get_mut();
         if this.ignores_write_errors && this.watch.write_failed() {
             return Poll::Ready(Ok(bytes.len()));
+        }
+        if this.watch.head.borrow().is_some() {
+            return this.poll_write_head(context, bytes);
         }
         let written = Pin::new(&mut *this.stream.borrow_mut()).poll_write(context, bytes);
         this.watch.wrote(&written);

@@ -144,8 +144,8 @@ async fn decide(
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // In place of the caller's, so that the logs of both sides have the same.
     fields.insert(&X_REQUEST_ID, record.request_id.value().clone());
-    identity.fields(&permit, assertion, |name, value| {
-        fields.insert(name, value);
+    identity.fields(&permit, assertion.as_ref(), |name, value| {
+        fields.insert(name, value.clone());
     })?;
     Ok((permit, fields))
 }

@@ -27,7 +27,7 @@ use crate::{
             credentials::Rewriting,
             download, exchange,
             pool::{Lease, UpstreamBody},
-            request::{self, ReceivedAs, path_and_query},
+            request::{Outgoing, ReceivedAs, UpstreamCall, path_and_query},
             response::{self as api_response, ResponseContext},
             tunnel,
             websocket::Handshake,
@@ -70,6 +70,14 @@ pub struct Permitted {
     pub handshake: Option<Handshake>,
     /// Its parameters, and its body where that was read.
     collected: Collected,
+}
+
+/// A permitted call that is to be sent to the API.
+pub(super) struct Admitted {
+    /// What the API gets, the body aside.
+    upstream: UpstreamCall,
+    handshake: Option<Handshake>,
+    body: UpstreamBody,
 }
 
 /// A call that is to be decided.
@@ -264,7 +272,7 @@ pub(super) async fn admit(
     names: FieldNames,
     (mut body, collected): (RequestBody, Option<Collected>),
     record: &mut RequestRecord,
-) -> Result<request::UpstreamCall, Failure> {
+) -> Result<Admitted, Failure> {
     let (params, parts) = (&live.forward, head.parts);
     let caller = Rc::clone(body.caller());
     let incoming = IncomingCall {
@@ -291,15 +299,18 @@ pub(super) async fn admit(
             && record.facts.deviations.contains(Deviation::RepeatsOnce),
     };
     record.permit = Some(permit);
-    Ok(request::UpstreamCall {
+    let upstream = UpstreamCall {
         received: ReceivedAs::new(&head.received, &parts.headers, &caller, params)?,
         target: target_of(params, head, call.path, &collected, rewriting)?,
         names,
         request_id: record.request_id.value().clone(),
         trace: record.trace.as_ref().and_then(Trace::to_api),
+        assertion,
+    };
+    Ok(Admitted {
+        upstream,
         handshake,
         body: body_of(collected, body, rewriting),
-        assertion,
     })
 }
 
@@ -404,13 +415,13 @@ fn body_of(collected: Collected, body: RequestBody, rewriting: Rewriting) -> Ups
 }
 
 impl Worker {
-    /// Sends a permitted call to the API. The fields of `parts` go to the API.
+    /// Sends a permitted call to the API.
     pub(super) async fn forward(
         &self,
         current: &Current,
         caller: &Rc<CallerStream>,
-        parts: &mut Parts,
-        call: &mut request::UpstreamCall,
+        parts: &Parts,
+        call: Admitted,
         url: &PublicUrl,
         record: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Failure> {
@@ -419,16 +430,25 @@ impl Worker {
             &live.forward,
             pool.ok_or(route::RouteRejection::NotFound(None))?,
         );
-        let handshake = call.handshake.take();
-        let present = call.names.present;
+        let Admitted {
+            upstream,
+            handshake,
+            body,
+        } = call;
         record.dropped_upgrade =
-            handshake.is_none() && present.has(&parts.headers, &header::UPGRADE);
+            handshake.is_none() && upstream.names.present.has(&parts.headers, &header::UPGRADE);
         let unpermitted = || ForwardFault::Internal("a call without a permit");
         let permit = record.permit.as_ref().ok_or_else(unpermitted)?;
-        let request = &mut request::rewrite(parts, params, permit, call, handshake.is_some())?;
+        let outgoing = Outgoing {
+            parts,
+            params,
+            permit,
+            call: &upstream,
+            websocket: handshake.is_some(),
+        };
         let kind = permit.kind();
-        let (timeout, now) = (params.response_timeout, record.stopwatch.last());
-        let sent = exchange::send(pool, caller, timeout, handshake.is_some(), now, request).await;
+        let now = record.stopwatch.last();
+        let sent = exchange::send(pool, caller, now, &outgoing, body).await;
         let took = record.stopwatch.lap();
         record.upstream = Some(took);
         let (answered, lease) = sent?;

@@ -242,26 +242,15 @@ impl Worker {
                 return cold::boxed(self.respond_itself(live, other, &head, body, record)).await;
             }
         };
-        let (url, present) = (call.url, names.present);
-        let mut call = {
+        let url = call.url;
+        let call = {
             // It is large, and stays where it is.
             let received = (body, collected);
             let admitting = pin!(call::admit(live, &head, call, names, received, record));
             self.deciding(admitting).await?
         };
-        // Kept because the failure response is negotiated with them; the other fields move to the API.
-        let negotiated = [header::ACCEPT, header::ACCEPT_LANGUAGE].map(|name| {
-            let value = present.may_have(&name).then(|| parts.headers.get(&name));
-            Some((value??.clone(), name))
-        });
-        let forwarded = self
-            .forward(current, &caller, parts, &mut call, url, record)
-            .await;
-        if forwarded.is_err() {
-            let negotiated = negotiated.into_iter().flatten();
-            parts.headers = negotiated.map(|(value, name)| (name, value)).collect();
-        }
-        forwarded
+        self.forward(current, &caller, parts, call, url, record)
+            .await
     }
 
     /// Responds to a token call that its parameters or its form name; the parameters of a call to the API come back.

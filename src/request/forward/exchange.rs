@@ -3,7 +3,7 @@
 use std::{
     error::Error as _,
     future::poll_fn,
-    io, mem,
+    io,
     pin::pin,
     rc::Rc,
     task::{Context, Poll},
@@ -11,20 +11,24 @@ use std::{
 };
 
 use http::{Request, Response, Version};
+use http_body::Body as _;
 use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::time::Instant;
 
 use super::{
     ForwardError, ForwardFault,
     pool::{Lease, Pool, UpstreamBody},
-    request::{into_http1, into_http2},
+    request::Outgoing,
 };
 use crate::{
     base::cold,
     telemetry::causes::causes,
-    wire::server::{
-        caller_stream::{CallerStream, Upload},
-        rejection::BodyRejection,
+    wire::{
+        server::{
+            caller_stream::{CallerStream, Upload},
+            rejection::BodyRejection,
+        },
+        written_head::stand_in,
     },
 };
 
@@ -34,35 +38,36 @@ const MAX_BEFORE_RESPONSE: u64 = 256 * 1024;
 
 /// Why an attempt has no response.
 enum NoResponse {
-    /// hyper has written nothing of the request and gives it back.
-    Unwritten(Box<Request<UpstreamBody>>),
+    /// hyper has written nothing of the request and gives its body back.
+    Unwritten(Box<UpstreamBody>),
     Failed(ForwardError),
 }
 
 /// Sends a request on a kept connection or a new one. It is sent again only if nothing of it was written: the API may act
-/// on a request without a response. `upgrade`: it begins a WebSocket handshake. `request` is taken.
+/// on a request without a response.
 ///
 /// # Errors
-/// [`ForwardFault::Unreachable`], [`ForwardFault::ApiTooSlow`], [`ForwardFault::BrokenResponse`], and each [`BodyRejection`].
+/// [`ForwardFault::Unreachable`], [`ForwardFault::ApiTooSlow`], [`ForwardFault::BrokenResponse`], [`ForwardFault::Internal`] and
+/// each [`BodyRejection`].
 pub async fn send(
     pool: &Rc<Pool>,
     caller: &CallerStream,
-    response_timeout: Duration,
-    upgrade: bool,
     now: Instant,
-    request: &mut Request<UpstreamBody>,
+    outgoing: &Outgoing<'_>,
+    mut body: UpstreamBody,
 ) -> Result<(Response<Incoming>, Lease), ForwardError> {
+    let (upgrade, response_timeout) = (outgoing.websocket, outgoing.params.response_timeout);
     if let Some(lease) = pool.reuse(upgrade, now) {
         let wait = Wait::new(&lease, caller, response_timeout, now);
-        match attempt(pool, lease, wait, request).await {
+        match attempt(pool, lease, wait, outgoing, body).await {
             Ok(answered) => return Ok(answered),
             Err(NoResponse::Failed(failure)) => return Err(failure),
-            Err(NoResponse::Unwritten(given_back)) => *request = *given_back,
+            Err(NoResponse::Unwritten(given_back)) => body = *given_back,
         }
     }
     let lease = cold::boxed(pool.connect(upgrade)).await?;
     let wait = Wait::new(&lease, caller, response_timeout, Instant::now());
-    match cold::boxed(attempt(pool, lease, wait, request)).await {
+    match cold::boxed(attempt(pool, lease, wait, outgoing, body)).await {
         Ok(answered) => Ok(answered),
         Err(NoResponse::Failed(failure)) => Err(failure),
         Err(NoResponse::Unwritten(_)) => Err(unanswered().into()),
@@ -77,21 +82,27 @@ async fn attempt(
     pool: &Pool,
     mut lease: Lease,
     mut wait: Wait<'_>,
-    request: &mut Request<UpstreamBody>,
+    outgoing: &Outgoing<'_>,
+    body: UpstreamBody,
 ) -> Result<(Response<Incoming>, Lease), NoResponse> {
-    match &lease {
-        Lease::Http1(_) => into_http1(request),
-        Lease::Http2(_) => into_http2(request, pool.is_secure()),
-    }
-    .map_err(|fault| NoResponse::Failed(fault.into()))?;
+    let internal = |fault: ForwardFault| NoResponse::Failed(fault.into());
     let answered = match &mut lease {
         Lease::Http1(http1) => {
+            let request = if body.is_end_stream() && !outgoing.websocket && !pool.keeps_case() {
+                let head = outgoing.written_head(http1.watch.head_memory());
+                http1.watch.write_head(head.map_err(internal)?);
+                stand_in(&outgoing.parts.method)
+            } else {
+                outgoing.over_http1(body).map_err(internal)?
+            };
             http1.watch.limit_reading(Some(MAX_BEFORE_RESPONSE));
-            let sent = http1.sender.try_send_request(mem::take(request));
+            let sent = http1.sender.try_send_request(request);
             wait.for_response(sent).await
         }
         Lease::Http2(http2) => {
-            let sent = http2.sender.try_send_request(mem::take(request));
+            let request = outgoing.over_http2(body, pool.is_secure());
+            let request = request.map_err(internal)?;
+            let sent = http2.sender.try_send_request(request);
             wait.for_response(sent).await
         }
     };
@@ -174,7 +185,7 @@ impl<'c> Wait<'c> {
             return NoResponse::Failed(error.into());
         }
         if let Some(request) = error.take_message() {
-            return NoResponse::Unwritten(Box::new(request));
+            return NoResponse::Unwritten(Box::new(request.into_body()));
         }
         let error = error.into_error();
         // In TLS 1.3 an API rejects our certificate after the handshake has ended for us.

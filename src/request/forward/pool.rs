@@ -234,6 +234,12 @@ impl Pool {
         self.params.tls.is_some()
     }
 
+    /// Whether the spelling of the caller's field names goes on to the API.
+    #[must_use]
+    pub fn keeps_case(&self) -> bool {
+        self.params.header_case == HeaderCase::Preserve
+    }
+
     /// The most recently used connection that is still open by a look at its socket, if there is any; `upgrade`: one over
     /// HTTP/1.1, which alone can switch to another protocol.
     pub fn reuse(&self, upgrade: bool, now: Instant) -> Option<Lease> {
@@ -357,7 +363,7 @@ impl Pool {
         }
         wire.ignore_write_errors(true);
         let (sender, mut connection) = http1::Builder::new()
-            .preserve_header_case(self.params.header_case == HeaderCase::Preserve)
+            .preserve_header_case(self.keeps_case())
             .title_case_headers(true)
             .max_buf_size(HEAD_BYTES)
             .max_header_size(HEAD_BYTES)

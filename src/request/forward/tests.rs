@@ -2,10 +2,7 @@
 
 use http::HeaderName;
 
-use super::{
-    pool::{Pool, UpstreamBody},
-    *,
-};
+use super::{pool::Pool, *};
 use crate::{
     oauth::Authority,
     request::{
@@ -157,28 +154,6 @@ fn host_is_kept_only_where_it_names_the_authority_as_it_is_written() {
         let authority = Authority { host, port };
         let is_written = request::is_written(&authority, sent.as_bytes());
         assert_eq!(is_written, kept, "{sent}");
-    }
-}
-
-#[test]
-fn a_request_that_http_2_gave_back_can_go_by_http_1_1() {
-    let request = |body: UpstreamBody| {
-        let request = http::Request::post("/a?b=%20").header("Host", "api.test:81");
-        let request = match body {
-            UpstreamBody::Empty => request.header("Content-Length", "0"),
-            _ => request.header("Content-Length", "1"),
-        };
-        request.body(body).expect("a request")
-    };
-    for body in [|| UpstreamBody::Empty, || UpstreamBody::Whole("x".into())] {
-        let mut given_back = request(body());
-        request::into_http2(&mut given_back, true).expect("a URL");
-        assert_eq!(given_back.uri(), "https://api.test:81/a?b=%20");
-        request::into_http1(&mut given_back).expect("a head");
-        let sent = request(body());
-        assert_eq!(given_back.uri(), sent.uri());
-        assert_eq!(given_back.headers(), sent.headers());
-        assert_eq!(given_back.version(), sent.version());
     }
 }
 

@@ -78,36 +78,36 @@ impl Identity {
     pub fn fields(
         &self,
         permit: &Permit,
-        assertion: Option<HeaderValue>,
-        mut put: impl FnMut(&HeaderName, HeaderValue),
+        assertion: Option<&HeaderValue>,
+        mut put: impl FnMut(&HeaderName, &HeaderValue),
     ) -> Result<(), Fault> {
         let names = &self.names;
         match (permit.identity(), permit.user()) {
             (Some(identity), _) => {
                 let identity = identity.ok_or(Fault("a consumer has no field value"))?;
                 if let Some(user) = &identity.user {
-                    put(&names.user, user.clone());
+                    put(&names.user, user);
                 }
-                put(&names.consumer, identity.consumer.clone());
-                put(&names.permissions, identity.permissions.clone());
+                put(&names.consumer, &identity.consumer);
+                put(&names.permissions, &identity.permissions);
             }
             (None, Some(user)) => {
                 let user = HeaderValue::from_str(user);
                 put(
                     &names.user,
-                    user.map_err(|_| Fault("a user has no field value"))?,
+                    &user.map_err(|_| Fault("a user has no field value"))?,
                 );
             }
             (None, None) => {}
         }
         if let Some(kind) = permit.kind() {
-            put(&names.kind, HeaderValue::from_static(kind.as_str()));
+            put(&names.kind, &HeaderValue::from_static(kind.as_str()));
         }
         if let (Some(signed), Some(value)) = (&self.assertion, assertion) {
             put(&signed.header, value);
         }
         for (name, value) in permit.headers() {
-            put(name, value.clone());
+            put(name, value);
         }
         Ok(())
     }

@@ -402,6 +402,14 @@ fn identity_names(config: &Config) -> Vec<(&'static str, &HeaderName)> {
     names.filter_map(|(key, name)| Some((key, name?))).collect()
 }
 
+/// Fields that this program sets itself.
+const SET_HERE: [&str; 4] = [
+    "countersign-hop",
+    "traceparent",
+    "tracestate",
+    "x-request-id",
+];
+
 /// The names differ, also for an API that folds names.
 fn identity_headers(config: &Config, found: &mut Findings) {
     let names = identity_names(config);
@@ -409,6 +417,7 @@ fn identity_headers(config: &Config, found: &mut Findings) {
         let is_same = |other: &&(&str, &HeaderName)| fold(other.1.as_str()) == fold(name.as_str());
         report! { found;
             [key] if is_reserved(name) => "HTTP uses {name} itself; write another name";
+            [key] if SET_HERE.contains(&fold(name.as_str()).as_str()) => "countersign sets {name} itself; write another name";
             [key] if let Some((other, _)) = names[..index].iter().find(is_same) =>
                 "an API may take {name} for the header of {other}; write names that differ in letters or digits";
         }
@@ -496,14 +505,6 @@ fn operations(config: &Config, found: &mut Findings) {
 
 /// Fields with signed parameters are neither ours nor dropped, and each has one parameter.
 fn parameter_headers(config: &Config, found: &mut Findings) {
-    /// Fields that this program sets itself.
-    const SET_HERE: [&str; 4] = [
-        "countersign-hop",
-        "traceparent",
-        "tracestate",
-        "x-request-id",
-    ];
-
     let mut ours = identity_names(config);
     let user_headers = [
         ("login.user_header", config.login.user_header.as_ref()),

@@ -160,6 +160,7 @@ fn rejects_what_does_not_fit_together() {
         login.backend = "header"\nlogin.user_header = "X-User" | listen.trusted_proxies
         identity.user_header = "X_Auth_Kind"             | identity.kind_header
         identity.user_header = "Content_Length"          | identity.user_header
+        identity.user_header = "X_Request_Id"            | identity.user_header
         limits.target_bytes = "64KiB"                    | limits.target_bytes
         limits.form_bytes = "17MiB"                      | limits.form_bytes
         [[permission]]\nname = "a"\n[[permission]]\nname = "a" | permission[2].name
