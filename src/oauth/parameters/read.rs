@@ -75,7 +75,18 @@ impl Parameters {
     /// what is kept then.
     pub fn read_header(&mut self, field_value: &[u8]) -> Result<(), ShapeError> {
         let read = self.header(field_value);
-        self.finish(ParameterLocation::Header, read)
+        self.sort();
+        self.note_outcome(ParameterLocation::Header, read)
+    }
+
+    /// Reads an Authorization value, if there is one, and then a query: as [`Parameters::read_header`] and
+    /// [`Parameters::read_query`], but sorts once. [`Parameters::protocol`] returns their errors.
+    pub fn read_head(&mut self, field_value: Option<&[u8]>, query: &[u8]) {
+        if let Some(field_value) = field_value {
+            let read = self.header(field_value);
+            let _ = self.note_outcome(ParameterLocation::Header, read);
+        }
+        let _ = self.read_query(query);
     }
 
     /// Reads the query of a request URI as it was sent, without its `?`.
@@ -85,7 +96,8 @@ impl Parameters {
     /// [`ShapeError::Malformed`] for a `%` without two hexadecimal digits; [`Parameters`] says what is kept then.
     pub fn read_query(&mut self, raw: &[u8]) -> Result<(), ShapeError> {
         let read = self.form(raw, ParameterLocation::Query);
-        self.finish(ParameterLocation::Query, read)
+        self.sort();
+        self.note_outcome(ParameterLocation::Query, read)
     }
 
     /// Reads an `application/x-www-form-urlencoded` body as it was sent.
@@ -95,15 +107,15 @@ impl Parameters {
     /// As [`Parameters::read_query`].
     pub fn read_body(&mut self, raw: &[u8]) -> Result<(), ShapeError> {
         let read = self.form(raw, ParameterLocation::Body);
-        self.finish(ParameterLocation::Body, read)
+        self.sort();
+        self.note_outcome(ParameterLocation::Body, read)
     }
 
-    fn finish(
+    fn note_outcome(
         &mut self,
         location: ParameterLocation,
         read: Result<(), &'static str>,
     ) -> Result<(), ShapeError> {
-        self.sort();
         read.map_err(|reason| {
             let error = ShapeError::Malformed { location, reason };
             self.malformed.get_or_insert_with(|| error.clone());

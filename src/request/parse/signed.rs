@@ -77,20 +77,13 @@ impl Collected {
     ) -> Result<Self, ParseRejection> {
         let authorization = single(headers, &header::AUTHORIZATION)
             .map_err(|_| ParseRejection::Malformed("Authorization is given more than once"))?;
+        let authorization = authorization.filter(|value| is_oauth_scheme(value));
         let mut parameters = Pooled::take(memory);
-        let mut signed = false;
-        // `Parameters::protocol` returns the error of a `read_` function, once it is known that the call is signed.
-        if let Some(value) = authorization.filter(|value| is_oauth_scheme(value)) {
-            signed = true;
-            let _ = parameters.read_header(value);
-        }
-        if let Some(query) = target.query.filter(|query| !query.is_empty()) {
-            let _ = parameters.read_query(query);
-        }
+        parameters.read_head(authorization, target.query.unwrap_or_default());
         // They are kept until the body has arrived.
         parameters.count(0, limits.form_shares)?;
         Ok(Self {
-            signed: signed || parameters.has_protocol_parameter(),
+            signed: authorization.is_some() || parameters.has_protocol_parameter(),
             parameters,
             held: None,
             form: false,
