@@ -51,23 +51,6 @@ fn bit(name: &HeaderName) -> u64 {
     1 << ((name.len() * 5 + ends[0] * 3 + ends[1]) % 64)
 }
 
-/// Removes the fields whose names `keeps` rejects.
-pub fn retain(headers: &mut HeaderMap, keeps: impl Fn(&HeaderName) -> bool) {
-    // Few are removed: they are collected without an allocation.
-    const AT_ONCE: usize = 8;
-    loop {
-        let mut names = headers.keys().filter(|name| !keeps(name)).cloned();
-        let removed: [Option<HeaderName>; AT_ONCE] = std::array::from_fn(|_| names.next());
-        drop(names);
-        for name in removed.iter().flatten() {
-            headers.remove(name);
-        }
-        if removed[AT_ONCE - 1].is_none() {
-            return;
-        }
-    }
-}
-
 /// The values of all lines of a field.
 // One copy of the look-up, which is long, for its many uses.
 #[inline(never)]
@@ -226,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn names_miss_no_field_and_any_number_of_fields_can_be_removed() {
+    fn names_miss_no_field() {
         let mut headers = HeaderMap::new();
         assert!(!NameFilter::new(&headers).may_have(&header::HOST));
         for number in 0..40 {
@@ -241,9 +224,5 @@ mod tests {
         let colliding = HeaderName::from_static("hxxt");
         assert!(names.may_have(&colliding) && !names.has(&headers, &colliding));
         assert!(names.has(&headers, &header::HOST));
-        retain(&mut headers, |name| name.as_str().ends_with('7'));
-        assert_eq!(headers.keys_len(), 4);
-        retain(&mut headers, |_| false);
-        assert!(headers.is_empty());
     }
 }

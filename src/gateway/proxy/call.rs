@@ -14,7 +14,7 @@ use super::{
     record::{InFlight, RequestRecord, Served},
 };
 use crate::{
-    base::cold,
+    base::{cold, http_fields::NameFilter},
     gateway::{
         authorize::{DecidedCall, Subject},
         launch::Launch,
@@ -454,7 +454,8 @@ impl Worker {
         let (answered, lease) = sent?;
         self.metrics().upstream.observe(took.as_secs_f64());
         let (mut response, incoming) = answered.into_parts();
-        api_response::check_framing(&response)?;
+        let names = NameFilter::new(&response.headers);
+        api_response::check_framing(&response, names)?;
         record.passed(response.status.as_u16());
         let context = ResponseContext {
             url,
@@ -465,10 +466,10 @@ impl Worker {
             let in_flight = record.in_flight.take();
             let switched = switch(handshake, lease, &response, caller, params, in_flight);
             cold::boxed(switched).await?;
-            api_response::rewrite_switching(&mut response, params, &context);
+            api_response::rewrite_switching(&mut response, names, params, &context);
             return Ok(Response::from_parts(response, ResponseBody::none()));
         }
-        api_response::rewrite(&mut response, params, &context);
+        api_response::rewrite(&mut response, names, params, &context);
         let method = &parts.method;
         Ok(download::with_body(
             response, method, incoming, lease, pool, caller,

@@ -35,11 +35,18 @@ pub fn with_body(
             pool.give_back(lease);
         }
         let announces = *method == Method::HEAD || parts.status == StatusCode::NOT_MODIFIED;
-        let length = parts.headers.get(header::CONTENT_LENGTH);
-        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-        match length {
-            Some(length) if announces => ResponseBody::announced(length),
-            _ => ResponseBody::none(),
+        let length = || {
+            parts
+                .headers
+                .get(header::CONTENT_LENGTH)?
+                .to_str()
+                .ok()?
+                .parse()
+                .ok()
+        };
+        match announces.then(length).flatten() {
+            Some(length) => ResponseBody::announced(length),
+            None => ResponseBody::none(),
         }
     } else {
         let download = Download::new(incoming, lease, Rc::clone(pool), Rc::clone(caller));

@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, Version, header, response::Parts}
 
 use super::{ForwardFault, ForwardParams, location};
 use crate::{
-    base::http_fields::{all, is_hop_by_hop, list, named_by_connection, retain, trim},
+    base::http_fields::{NameFilter, all, is_hop_by_hop, list, named_by_connection, trim},
     request::parse::origin::{Origins, PublicUrl},
 };
 
@@ -24,19 +24,21 @@ pub struct ResponseContext<'r> {
 ///
 /// # Errors
 /// [`ForwardFault::BrokenResponse`]
-pub fn check_framing(parts: &Parts) -> Result<(), ForwardFault> {
+pub fn check_framing(parts: &Parts, present: NameFilter) -> Result<(), ForwardFault> {
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         // It ends with its head, whatever its fields say.
         return Ok(());
     }
     let broken = |reason: &'static str| Err(ForwardFault::BrokenResponse(reason.into()));
     let mut lengths = parts.headers.get_all(header::CONTENT_LENGTH).iter();
-    let mut encodings = parts.headers.get_all(header::TRANSFER_ENCODING).iter();
-    let (length, encoding) = (lengths.next(), encodings.next());
+    let length = lengths.next();
     if lengths.next().is_some() {
         return broken("Content-Length is given more than once");
     }
-    if let Some(encoding) = encoding {
+    let is_encoded = present.may_have(&header::TRANSFER_ENCODING);
+    let mut encodings = is_encoded.then(|| parts.headers.get_all(header::TRANSFER_ENCODING).iter());
+    let mut encodings = encodings.iter_mut().flatten();
+    if let Some(encoding) = encodings.next() {
         if length.is_some() {
             return broken("Content-Length and Transfer-Encoding together");
         }
@@ -58,8 +60,13 @@ pub fn check_framing(parts: &Parts) -> Result<(), ForwardFault> {
     }
 }
 
-/// Turns the API's head into the one that the caller sees.
-pub fn rewrite(parts: &mut Parts, params: &ForwardParams, context: &ResponseContext<'_>) {
+/// Turns the API's head, whose names are `present`, into the one that the caller sees.
+pub fn rewrite(
+    parts: &mut Parts,
+    present: NameFilter,
+    params: &ForwardParams,
+    context: &ResponseContext<'_>,
+) {
     parts.version = Version::HTTP_11;
     drop_fields(&mut parts.headers);
     if parts.status == StatusCode::NO_CONTENT {
@@ -72,25 +79,31 @@ pub fn rewrite(parts: &mut Parts, params: &ForwardParams, context: &ResponseCont
         let cookie = HeaderValue::from_static("Cookie");
         parts.headers.append(header::VARY, cookie);
     }
-    let is_ours = |value: &HeaderValue| params.is_reserved_cookie(cookie_name(value.as_bytes()));
-    let cookies = || parts.headers.get_all(header::SET_COOKIE);
-    if cookies().iter().any(is_ours) {
-        let theirs: Vec<HeaderValue> = cookies()
-            .iter()
-            .filter(|value| !is_ours(value))
-            .cloned()
-            .collect();
-        parts.headers.remove(header::SET_COOKIE);
-        for value in theirs {
-            parts.headers.append(header::SET_COOKIE, value);
-        }
+    if present.may_have(&header::SET_COOKIE) {
+        drop_our_cookies(&mut parts.headers, params);
     }
-    if let header::Entry::Occupied(mut entry) = parts.headers.entry(header::LOCATION) {
+    if present.may_have(&header::LOCATION)
+        && let header::Entry::Occupied(mut entry) = parts.headers.entry(header::LOCATION)
+    {
         for value in entry.iter_mut() {
             let public = location::rewrite(params, context.url, context.origins, value.as_bytes());
             if let Some(public) = public.and_then(|public| HeaderValue::try_from(public).ok()) {
                 *value = public;
             }
+        }
+    }
+}
+
+/// Drops the cookies that the API sets under a name of ours.
+fn drop_our_cookies(headers: &mut HeaderMap, params: &ForwardParams) {
+    let is_ours = |value: &HeaderValue| params.is_reserved_cookie(cookie_name(value.as_bytes()));
+    let cookies = || headers.get_all(header::SET_COOKIE).iter();
+    if cookies().any(is_ours) {
+        let theirs = cookies().filter(|value| !is_ours(value));
+        let theirs: Vec<HeaderValue> = theirs.cloned().collect();
+        headers.remove(header::SET_COOKIE);
+        for value in theirs {
+            headers.append(header::SET_COOKIE, value);
         }
     }
 }
@@ -116,7 +129,10 @@ pub(super) fn drop_fields(headers: &mut HeaderMap) {
     for name in named_by_connection(headers).unwrap_or_default() {
         headers.remove(name);
     }
-    retain(headers, |name| !is_hop_by_hop(name));
+    // There are few such names, and mostly only Connection.
+    while let Some(name) = headers.keys().find(|name| is_hop_by_hop(name)).cloned() {
+        headers.remove(name);
+    }
 }
 
 /// The name of the cookie that a `Set-Cookie` sets, as browsers return it. For a cookie without a name they return the
@@ -128,8 +144,13 @@ pub(super) fn cookie_name(value: &[u8]) -> &[u8] {
 }
 
 /// The head of a response that switches to WebSocket.
-pub fn rewrite_switching(parts: &mut Parts, params: &ForwardParams, context: &ResponseContext<'_>) {
-    rewrite(parts, params, context);
+pub fn rewrite_switching(
+    parts: &mut Parts,
+    present: NameFilter,
+    params: &ForwardParams,
+    context: &ResponseContext<'_>,
+) {
+    rewrite(parts, present, params, context);
     let headers = &mut parts.headers;
     headers.remove(header::CONTENT_LENGTH);
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
