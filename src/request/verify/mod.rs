@@ -18,7 +18,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::{advice::Adviser, credential::is_idle, nonces::Nonces, skew::Skews};
+use self::{
+    advice::Adviser,
+    credential::is_idle,
+    nonces::{Elsewhere, Nonces},
+    skew::Skews,
+};
 pub use self::{
     advice::{Advice, UnreadBody},
     credential::{Credential, Purpose, RequestTokenCredentials},
@@ -38,7 +43,7 @@ use crate::{
         nonce::{NonceUse, Outage},
         store::{
             Store,
-            cached::{AccessCredentials, Cached, ConsumerCredentials, SecretAge},
+            cached::{AccessCredentials, Cached, ConsumerCredentials, Moment, SecretAge},
             record::Dialect,
         },
     },
@@ -205,7 +210,7 @@ impl Verifier {
     ///
     /// # Errors
     /// The first check that fails, in the order of this module; a fault of the store, and those of
-    /// [`Nonces::record`].
+    /// [`Nonces::record_here`].
     pub async fn verify(
         &self,
         rules: &VerifyRules,
@@ -219,7 +224,14 @@ impl Verifier {
             cold::boxed(self.note_skew(rules, purpose, request, now)).await;
             return Err(outside.into());
         }
-        let mut credential = match self.find(purpose, &request.credentials).await {
+        let moment = self.credentials.moment(now);
+        let at_hand = self.at_hand(purpose, &request.credentials, moment);
+        let is_at_hand = at_hand.is_some();
+        let found = match at_hand {
+            Some(access) => Ok(Credential::AccessToken(access)),
+            None => cold::boxed(self.find(purpose, &request.credentials)).await,
+        };
+        let mut credential = match found {
             Ok(credential) => credential,
             Err(VerifyError::Rejection(unknown)) => {
                 self.spend_on_unknown(rules, purpose, request);
@@ -227,46 +239,73 @@ impl Verifier {
             }
             Err(fault) => return Err(fault),
         };
-        let by_secret = !request.credentials.signature_method.is_rsa();
-        let restricted = by_secret && credential.consumer().rsa_only;
-        let accept = credential.consumer().accept;
-        let proof = prove(rules, purpose, request, &credential, accept, now)?;
-        if restricted && proof.is_some() {
-            // Only the owner of the secret gets here.
-            let advice = (rules.signature.advice != Advice::Off).then(advice::rsa_only);
-            return Err(VerifyRejection::SignatureWrong {
-                advice,
-                mistake: None,
-                needs: None,
-            }
-            .into());
-        }
-        let Some(mut signature) = proof else {
-            let advice = self
-                .adviser
-                .advise(rules, request, unread, &credential, now);
-            let (advice, mistake) = cold::boxed(advice).await;
-            // Without advice, the time of a wrong signature says nothing of the consumer.
-            let needs = match advice {
-                Some(_) => needed_deviation(rules, purpose, request, &credential, now),
-                None => None,
-            };
-            return Err(VerifyRejection::SignatureWrong {
-                advice,
-                mistake,
-                needs,
-            }
-            .into());
+        let Some(signature) = prove_by_owner(rules, purpose, request, &credential, now)? else {
+            let advising = self.advise_on_wrong(rules, purpose, request, unread, &credential, now);
+            return Err(cold::boxed(advising).await.into());
         };
-        // The record may be read again below; what it allowed until now decides what was left unsigned.
-        signature.deviations = signature.deviations.and(accept);
+        if let Credential::AccessToken(access) = &credential
+            && !is_at_hand
+        {
+            self.credentials.keep_at_hand(access, moment);
+        }
         check_body_hash(rules, request)?;
-        self.record_nonce(request, now).await?;
+        if let Some(elsewhere) = self.record_nonce(request, now)? {
+            cold::boxed(elsewhere.record()).await?;
+        }
         if let Credential::AccessToken(access) = &mut credential
             && is_idle(rules, access, now)
         {
             *access = cold::boxed(self.reload_token(access)).await?;
         }
+        self.accept(rules, purpose, request, (credential, signature), now)
+    }
+
+    /// The access token that a call names, if this thread has just verified another call with it.
+    fn at_hand(
+        &self,
+        purpose: Purpose,
+        named: &Credentials<'_>,
+        moment: Moment,
+    ) -> Option<Arc<AccessCredentials>> {
+        let is_access = matches!(purpose, Purpose::Api | Purpose::OwnToken);
+        let token = named.token.filter(|_| is_access)?;
+        let access = self.credentials.at_hand(token, moment)?;
+        (access.consumer.key.as_str().as_bytes() == named.consumer_key).then_some(access)
+    }
+
+    /// The rejection of a wrong signature, with advice where it is given.
+    async fn advise_on_wrong(
+        &self,
+        rules: &VerifyRules,
+        purpose: Purpose,
+        request: &SignedRequest<'_>,
+        unread: Option<&mut dyn UnreadBody>,
+        credential: &Credential,
+        now: UnixTime,
+    ) -> VerifyRejection {
+        let advising = self.adviser.advise(rules, request, unread, credential, now);
+        let (advice, mistake) = advising.await;
+        // Without advice, the time of a wrong signature says nothing of the consumer.
+        let needs = match advice {
+            Some(_) => needed_deviation(rules, purpose, request, credential, now),
+            None => None,
+        };
+        VerifyRejection::SignatureWrong {
+            advice,
+            mistake,
+            needs,
+        }
+    }
+
+    /// Checks the states of credentials whose signature holds and whose nonce is recorded, and notes their use.
+    fn accept(
+        &self,
+        rules: &VerifyRules,
+        purpose: Purpose,
+        request: &SignedRequest<'_>,
+        (credential, signature): (Credential, Proof),
+        now: UnixTime,
+    ) -> Result<Verified, VerifyError> {
         credential.check_states(rules, now)?;
         if purpose == Purpose::Api {
             let values = |name: &[u8]| signature.values(request.parameters, name);
@@ -442,19 +481,20 @@ impl Verifier {
         }
     }
 
-    /// Records the nonce: of several requests with the same one, one succeeds.
-    async fn record_nonce(
-        &self,
-        request: &SignedRequest<'_>,
+    /// Records the nonce in this process: of several requests with the same one, one succeeds. With a shared window it has to be
+    /// recorded there too.
+    fn record_nonce<'n>(
+        &'n self,
+        request: &SignedRequest<'n>,
         now: UnixTime,
-    ) -> Result<(), VerifyError> {
+    ) -> Result<Option<Elsewhere<'n>>, VerifyError> {
         // Another process may serve by now, and changes of the store are no longer followed here.
         if self.nonces.window().is_closed() {
             return Err(VerifyFault::WindowClosed.into());
         }
         let Some(freshness) = &request.credentials.freshness else {
             // PLAINTEXT without timestamp and nonce (RFC 5849 §3.1): it is accepted only under TLS, if at all.
-            return Ok(());
+            return Ok(None);
         };
         let nonce = NonceUse {
             timestamp: freshness.timestamp.seconds(),
@@ -462,7 +502,7 @@ impl Verifier {
             token: request.credentials.token.unwrap_or_default(),
             nonce: freshness.nonce.as_bytes(),
         };
-        self.nonces.record(now, nonce).await
+        self.nonces.record_here(now, nonce)
     }
 }
 
@@ -490,6 +530,36 @@ impl Candidate<'_> {
         let deviations = self.deviations.with(deviation);
         Self { deviations, ..self }
     }
+}
+
+/// Proves the signature; a consumer that may only sign by RSA is not let pass with its secret.
+///
+/// # Errors
+/// As [`prove`], and [`VerifyRejection::SignatureWrong`] for a right signature by such a secret.
+fn prove_by_owner(
+    rules: &VerifyRules,
+    purpose: Purpose,
+    request: &SignedRequest<'_>,
+    credential: &Credential,
+    now: UnixTime,
+) -> Result<Option<Proof>, VerifyRejection> {
+    let (consumer, accept) = (credential.consumer(), credential.consumer().accept);
+    let by_secret = !request.credentials.signature_method.is_rsa();
+    let Some(mut proof) = prove(rules, purpose, request, credential, accept, now)? else {
+        return Ok(None);
+    };
+    if by_secret && consumer.rsa_only {
+        // Only the owner of the secret gets here.
+        let advice = (rules.signature.advice != Advice::Off).then(advice::rsa_only);
+        return Err(VerifyRejection::SignatureWrong {
+            advice,
+            mistake: None,
+            needs: None,
+        });
+    }
+    // The record may be read again later; what it allowed until now decides what was left unsigned.
+    proof.deviations = proof.deviations.and(accept);
+    Ok(Some(proof))
 }
 
 /// Proves the signature with one of the credentials' keys; `None`: it is wrong.

@@ -12,6 +12,33 @@ use crate::{
     records::nonce::{self, Insertion, LocalWindow, NonceUse, OnLost, Outage, SharedWindow},
 };
 
+/// A nonce that is fresh here and has to be recorded in the shared window too.
+#[must_use = "it is accepted only once it is recorded there"]
+pub struct Elsewhere<'n> {
+    nonces: &'n Nonces,
+    shared: &'n dyn SharedWindow,
+    now: UnixTime,
+    nonce: NonceUse<'n>,
+}
+
+impl Elsewhere<'_> {
+    /// Records the nonce in the shared window.
+    ///
+    /// # Errors
+    /// As [`Nonces::record_here`].
+    ///
+    /// # Cancel safety
+    /// A call that is dropped may have recorded the nonce.
+    pub async fn record(self) -> Result<(), VerifyError> {
+        let (nonces, now) = (self.nonces, self.now);
+        let inserted = self
+            .shared
+            .insert(now, nonces.length(), nonces.on_lost(), self.nonce);
+        let insertion = inserted.await.map_err(VerifyFault::SharedNonces)?;
+        nonces.check(now, insertion)
+    }
+}
+
 /// The windows in which a nonce has to be fresh.
 pub struct Nonces {
     window: LocalWindow,
@@ -172,15 +199,17 @@ impl Nonces {
         self.window.lost_until().max(self.window.closed_until())
     }
 
-    /// Records a nonce that was not used before. Without a shared window this never waits.
+    /// Records a nonce that was not used before in the window of this process, which never waits. With a shared window it is
+    /// accepted only after [`Elsewhere::record`].
     ///
     /// # Errors
     /// [`VerifyRejection::NonceUsed`], [`VerifyRejection::TimestampOutsideWindow`] for a timestamp whose nonces have been dropped, and
     /// the faults of nonces. The nonce may be recorded all the same: the same request is rejected as used then.
-    ///
-    /// # Cancel safety
-    /// A call that is dropped may have recorded the nonce.
-    pub async fn record(&self, now: UnixTime, nonce: NonceUse<'_>) -> Result<(), VerifyError> {
+    pub fn record_here<'n>(
+        &'n self,
+        now: UnixTime,
+        nonce: NonceUse<'n>,
+    ) -> Result<Option<Elsewhere<'n>>, VerifyError> {
         // Compares the timestamp itself: the length and `now` may have changed since the timestamp was checked.
         if nonce.timestamp > self.high_water_mark.load(Ordering::Relaxed) {
             return Err(VerifyFault::NonceMarkStale.into());
@@ -190,12 +219,12 @@ impl Nonces {
             false => self.window.insert(&nonce),
         };
         self.check(now, insertion)?;
-        if let Some(shared) = &self.shared {
-            let insertion = shared.insert(now, self.length(), self.on_lost(), nonce);
-            let insertion = insertion.await.map_err(VerifyFault::SharedNonces)?;
-            self.check(now, insertion)?;
-        }
-        Ok(())
+        Ok(self.shared.as_deref().map(|shared| Elsewhere {
+            nonces: self,
+            shared,
+            now,
+            nonce,
+        }))
     }
 
     fn check(&self, now: UnixTime, insertion: Insertion) -> Result<(), VerifyError> {
@@ -273,13 +302,21 @@ mod tests {
         nonces.note_written_mark(mark, now).unwrap();
     }
 
-    /// Records a nonce, which without a shared window never waits.
+    /// Records a nonce where there is no shared window.
     fn record(nonces: &Nonces, now: UnixTime, timestamp: u64) -> Result<(), VerifyError> {
-        let recorded = pin!(nonces.record(now, nonce(timestamp)));
-        match recorded.poll(&mut Context::from_waker(Waker::noop())) {
-            std::task::Poll::Ready(recorded) => recorded,
-            std::task::Poll::Pending => panic!("it waits"),
-        }
+        let elsewhere = nonces.record_here(now, nonce(timestamp))?;
+        assert!(elsewhere.is_none());
+        Ok(())
+    }
+
+    /// Records a nonce here and in the shared window.
+    async fn record_in_both(
+        nonces: &Nonces,
+        now: UnixTime,
+        nonce: NonceUse<'static>,
+    ) -> Result<(), VerifyError> {
+        let elsewhere = nonces.record_here(now, nonce)?;
+        elsewhere.expect("a shared window").record().await
     }
 
     fn nonce(timestamp: u64) -> NonceUse<'static> {
@@ -458,10 +495,16 @@ mod tests {
             Ok(Insertion::Used),
             Ok(Insertion::Fresh),
         ]);
-        nonces.record(NOW, nonce(NOW.0 - 1)).await.unwrap();
+        record_in_both(&nonces, NOW, nonce(NOW.0 - 1))
+            .await
+            .unwrap();
         let mut failures = Vec::new();
         for number in 0..5 {
-            failures.push(nonces.record(NOW, nonce(NOW.0 + number)).await.unwrap_err());
+            failures.push(
+                record_in_both(&nonces, NOW, nonce(NOW.0 + number))
+                    .await
+                    .unwrap_err(),
+            );
         }
         assert!(matches!(
             failures[..],
@@ -475,7 +518,7 @@ mod tests {
         ));
         // A nonce that this process has seen is rejected without asking, even if it is not known to be recorded.
         for timestamp in [NOW.0 - 1, NOW.0 + 4] {
-            let again = nonces.record(NOW, nonce(timestamp)).await;
+            let again = record_in_both(&nonces, NOW, nonce(timestamp)).await;
             assert!(matches!(
                 again,
                 Err(VerifyError::Rejection(VerifyRejection::NonceUsed))
@@ -489,11 +532,11 @@ mod tests {
     async fn a_call_that_is_dropped_while_it_waits_uses_the_nonce_up() {
         let (nonces, shared) = shared([Ok(Insertion::Fresh)]);
         {
-            let call = pin!(nonces.record(NOW, nonce(NOW.0)));
+            let call = pin!(record_in_both(&nonces, NOW, nonce(NOW.0)));
             let polled = call.poll(&mut Context::from_waker(Waker::noop()));
             assert!(polled.is_pending());
         }
-        let again = nonces.record(NOW, nonce(NOW.0)).await;
+        let again = record_in_both(&nonces, NOW, nonce(NOW.0)).await;
         assert!(matches!(
             again,
             Err(VerifyError::Rejection(VerifyRejection::NonceUsed))

@@ -1,10 +1,11 @@
 //! moka in front of any store: consumers and access tokens ready for use, HMAC states kept with them.
 //!
-//! A hit costs two look-ups and allocates nothing. Strangers cannot evict good entries: unknown keys are remembered in a
+//! A hit costs two look-ups and allocates nothing; one after another hit in the same second and thread costs neither. Strangers cannot evict good entries: unknown keys are remembered in a
 //! smaller cache of their own. Nothing that was read before a change was announced is used after it, whether it is
 //! cached, still being read, or held by another entry. No record that was announced as changed is answered from here
 //! while the store fails.
 
+mod at_hand;
 mod credentials;
 mod last_use;
 mod permissions;
@@ -16,6 +17,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 
+pub use at_hand::Moment;
 pub use credentials::{
     AccessCredentials, CachedAssertion, ConsumerCredentials, FieldValues, SecretAge,
 };
@@ -158,6 +160,23 @@ impl Cached {
         let may_serve_stale =
             |found: &AccessCredentials| self.consumers.may_serve_stale(&found.consumer, now);
         Box::pin(self.access.find(token, now, may_serve_stale, read)).await
+    }
+
+    /// The moment of a look-up that begins now.
+    pub fn moment(&self, now: UnixTime) -> Moment {
+        Moment::at(now, &self.announced)
+    }
+
+    /// The access token as sent, with its consumer, if this thread has verified a call with it at this moment.
+    pub fn at_hand(&self, token: &[u8], moment: Moment) -> Option<Arc<AccessCredentials>> {
+        let found = at_hand::find(token, moment, &self.announced)?;
+        count(&self.access.counts.hits);
+        Some(found)
+    }
+
+    /// Keeps a token at hand that [`Self::access`] has found, since `moment`, and that has signed a call.
+    pub fn keep_at_hand(&self, access: &Arc<AccessCredentials>, moment: Moment) {
+        at_hand::keep(access, moment, &self.announced);
     }
 
     /// Finds an access token in the store even if it is cached: for one that seems to have been idle for too long, and

@@ -52,7 +52,7 @@ pub struct Counts {
 /// The announced changes of all kinds of records.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
-    generation: AtomicU64,
+    pub(super) generation: AtomicU64,
     /// Everything read before this generation is out of date.
     everything: AtomicU64,
     /// The beginning of the last completed read of the feed, in seconds since 1970.

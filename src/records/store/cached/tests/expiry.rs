@@ -212,3 +212,35 @@ async fn a_change_of_another_record_costs_no_read() {
     assert!(setup.access().await.is_some());
     assert_eq!(setup.reads(), (1, 1));
 }
+
+#[tokio::test]
+async fn a_token_at_hand_counts_in_its_second_and_generation_thread_and_cache_alone() {
+    let (setup, other) = (self::setup(), self::setup());
+    let moment = || setup.cached.moment(setup.clock.now());
+    let at_hand = || setup.cached.at_hand(b"t", moment()).is_some();
+    // Looking a token up, as anybody can do, does not make it quicker to find.
+    let access = setup.access().await.unwrap();
+    assert!(!at_hand());
+    let hits = || setup.cached.counts().1.hits.load(SeqCst);
+    setup.cached.keep_at_hand(&access, moment());
+    let before = hits();
+    assert!(at_hand() && hits() == before + 1);
+    assert!(setup.cached.at_hand(b"u", moment()).is_none());
+    assert!(other.cached.at_hand(b"t", moment()).is_none());
+    std::thread::scope(|scope| scope.spawn(|| assert!(!at_hand())).join().unwrap());
+    for moved in [1, -1] {
+        setup
+            .clock
+            .set(UnixTime(START.0.saturating_add_signed(moved)));
+        assert!(!at_hand());
+    }
+    setup.clock.set(START);
+    assert!(at_hand());
+    // Any announced change, also of another record, and also one that came during the look-up.
+    setup.forget(&Change::AccessToken("u".into())).await;
+    assert!(!at_hand());
+    let before = moment();
+    setup.cached.forget_everything();
+    setup.cached.keep_at_hand(&access, before);
+    assert!(!at_hand());
+}

@@ -1,0 +1,81 @@
+//! The access tokens that a thread has just verified, in front of moka: a look-up writes nothing that other threads read.
+//!
+//! An entry counts only within the second and the generation of announced changes in which it was found in moka. Nothing
+//! that decides there whether it may be used can have changed since, so no rule of age or revocation is weaker here.
+//! Only a right signature makes one: a look-up is not faster for a token that somebody guesses.
+
+use std::{
+    cell::RefCell,
+    sync::{Arc, Weak, atomic::Ordering::SeqCst},
+};
+
+use super::{
+    AccessCredentials,
+    records::{Announced, CacheEntry as _},
+};
+use crate::base::clock::UnixTime;
+
+/// The number of entries of a thread. Tokens whose last bytes choose the same one replace each other.
+const ENTRIES: usize = 256;
+
+/// The time at which a look-up begins: what it finds is current in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    second: UnixTime,
+    generation: u64,
+}
+
+struct AtHand {
+    moment: Moment,
+    /// The changes of the cache that has the token.
+    announced: Weak<Announced>,
+    /// It does not keep secrets in memory that the cache has dropped.
+    access: Weak<AccessCredentials>,
+}
+
+thread_local! {
+    static AT_HAND: RefCell<[Option<AtHand>; ENTRIES]> = const { RefCell::new([const { None }; ENTRIES]) };
+}
+
+impl Moment {
+    pub(super) fn at(now: UnixTime, announced: &Announced) -> Self {
+        Self {
+            second: now,
+            generation: announced.generation.load(SeqCst),
+        }
+    }
+}
+
+/// The token, if this thread has found it at this `moment`.
+pub(super) fn find(
+    token: &[u8],
+    moment: Moment,
+    announced: &Arc<Announced>,
+) -> Option<Arc<AccessCredentials>> {
+    AT_HAND.with_borrow(|entries| {
+        let entry = entries[place(token)].as_ref()?;
+        let is_current =
+            entry.moment == moment && Weak::as_ptr(&entry.announced) == Arc::as_ptr(announced);
+        let access = is_current.then(|| entry.access.upgrade())??;
+        (access.key() == token).then_some(access)
+    })
+}
+
+/// Keeps a token that a look-up which began at `moment` has found.
+pub(super) fn keep(access: &Arc<AccessCredentials>, moment: Moment, announced: &Arc<Announced>) {
+    let entry = AtHand {
+        moment,
+        announced: Arc::downgrade(announced),
+        access: Arc::downgrade(access),
+    };
+    AT_HAND.with_borrow_mut(|entries| entries[place(access.key())] = Some(entry));
+}
+
+/// The place of a token. Tokens are random, so that their last bytes are.
+fn place(token: &[u8]) -> usize {
+    let last = token
+        .last_chunk::<4>()
+        .map_or(0, |last| u32::from_le_bytes(*last));
+    // The middle of the product depends on all bytes.
+    (last.wrapping_mul(0x9e37_79b9) >> 20) as usize % ENTRIES
+}
