@@ -3,6 +3,7 @@
 //! Every label value is a constant of the program, an operation of the configuration, or the key of a consumer that has
 //! signed correctly, of which there are at most [`MAX_CONSUMERS`]. No caller can add one.
 
+mod per_thread;
 mod verdict;
 
 use std::{
@@ -14,12 +15,12 @@ use std::{
 
 use arc_swap::ArcSwap;
 use prometheus::{
-    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts, Registry, Result, TextEncoder, core::Collector as _,
-    process_collector::ProcessCollector,
+    Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, Result, TextEncoder, process_collector::ProcessCollector,
 };
 use strum::VariantArray as _;
 
+use self::per_thread::{Histogram, VerdictCounters};
 pub use self::verdict::{Outcome, Verdict};
 use super::charts::RequestCounts;
 
@@ -55,6 +56,10 @@ const OTHER_CONSUMERS: &str = "all others";
 /// Requests of a consumer that were accepted, and those that were rejected.
 type ConsumerCounters = [IntCounter; 2];
 
+/// The counters of an operation, by the class of the status.
+#[derive(Default)]
+pub struct OperationCounters([Option<IntCounter>; CLASSES.len()]);
+
 /// Why a TLS handshake of a caller failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
@@ -78,8 +83,6 @@ macro_rules! metrics {
         /// All metrics of the process.
         pub struct Metrics {
             $(#[doc = $help] $visibility $field: $family,)+
-            /// The counters of `requests`, in the order of [`Verdict::VARIANTS`].
-            by_verdict: Vec<IntCounter>,
             /// The counters of `consumers`, found without a lock; one entry is [`OTHER_CONSUMERS`].
             by_consumer: ArcSwap<HashMap<Arc<str>, ConsumerCounters>>,
             registry: Registry,
@@ -103,7 +106,6 @@ macro_rules! metrics {
                     registry.register(Box::new($field.clone()))?;
                 )+
                 Ok(Self {
-                    by_verdict: Vec::new(),
                     by_consumer: ArcSwap::default(),
                     registry,
                     started: Instant::now(),
@@ -150,7 +152,7 @@ metrics! {
     handshakes: IntCounterVec = "countersign_tls_handshake_failures_total" ["reason"];
 
     /// Requests by their outcome.
-    requests: IntCounterVec = "countersign_requests_total" ["verdict"];
+    requests: VerdictCounters = "countersign_requests_total" ["verdict"];
     /// Requests that observe let through, by what would have rejected them.
     observed: IntCounterVec = "countersign_observed_total" ["verdict"];
     /// Requests by operation and class of the status; none is no response.
@@ -191,8 +193,6 @@ impl Metrics {
         let version = self.build.with_label_values(&[env!("CARGO_PKG_VERSION")]);
         version.set(1);
         self.reloaded.set(1);
-        let counter = |verdict: &Verdict| self.requests.with_label_values(&[verdict.as_str()]);
-        self.by_verdict = Verdict::VARIANTS.iter().map(counter).collect();
         let others = counters_of(&self.consumers, OTHER_CONSUMERS);
         self.by_consumer = ArcSwap::from_pointee([(OTHER_CONSUMERS.into(), others)].into());
         for failure in HandshakeFailure::VARIANTS {
@@ -211,9 +211,7 @@ impl Metrics {
 
     /// Counts a request that is done.
     pub fn request(&self, verdict: Verdict) {
-        if let Some(counter) = self.by_verdict.get(verdict as usize) {
-            counter.inc();
-        }
+        self.requests.inc(verdict);
     }
 
     /// Counts the verdict that would have rejected a request that `observe` let through. The request itself counts as
@@ -278,15 +276,16 @@ impl Metrics {
     }
 
     /// Counts a request by its operation, which the program or the configuration names; `status` is 0 if there is no
-    /// response.
-    pub fn operation(&self, operation: &str, status: u16) {
-        let class = CLASSES
-            .get(usize::from(status / 100))
-            .unwrap_or(&CLASSES[0]);
-        self.operations.with_label_values(&[operation, class]).inc();
+    /// response. `known` keeps the counters of the operation, which are found under a lock.
+    pub fn operation(&self, operation: &str, status: u16, known: &mut OperationCounters) {
+        let class = usize::from(status / 100);
+        let class = if class < CLASSES.len() { class } else { 0 };
+        let labels = &[operation, CLASSES[class]];
+        let find = || self.operations.with_label_values(labels);
+        known.0[class].get_or_insert_with(find).inc();
     }
 
-    /// No longer shows an operation. A request to it that ends later brings its label back.
+    /// No longer shows an operation, nor what is counted for it with counters that are known already.
     pub fn forget_operation(&self, operation: &str) {
         for class in CLASSES {
             // Most operations have responses of few classes.
@@ -305,25 +304,9 @@ impl Metrics {
 
     /// The counters of requests as they are now.
     pub fn counts(&self) -> RequestCounts {
-        let families = self.request.collect();
-        let metrics = families.first().map(|family| family.get_metric());
-        let request = metrics
-            .and_then(<[_]>::first)
-            .map(|one| one.get_histogram());
-        let mut below = 0;
-        let mut apart = |sum: u64| sum - std::mem::replace(&mut below, sum);
-        let latency = request.map_or_else(Vec::new, |request| {
-            let sums = request
-                .get_bucket()
-                .iter()
-                .map(|bucket| bucket.cumulative_count());
-            sums.chain([request.get_sample_count()])
-                .map(&mut apart)
-                .collect()
-        });
         RequestCounts {
-            verdicts: self.by_verdict.iter().map(IntCounter::get).collect(),
-            latency,
+            verdicts: self.requests.counts().collect(),
+            latency: self.request.counts(),
         }
     }
 
@@ -406,8 +389,8 @@ mod tests {
     fn forgets_an_operation_that_a_reload_removed() {
         let metrics = Metrics::new().unwrap();
         for status in [200, 204, 404, 0, 999] {
-            metrics.operation("/a", status);
-            metrics.operation("/b", status);
+            metrics.operation("/a", status, &mut OperationCounters::default());
+            metrics.operation("/b", status, &mut OperationCounters::default());
         }
         metrics.forget_operation("/b");
         for (status, count) in [("2xx", 2), ("4xx", 1), ("none", 2)] {

@@ -12,7 +12,7 @@ use std::{
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
     },
     task::Poll,
 };
@@ -39,7 +39,7 @@ use crate::{
     telemetry::{
         conditions::Conditions,
         lines::ACCESS,
-        metrics::{HandshakeFailure, Metrics, Verdict},
+        metrics::{HandshakeFailure, Metrics, OperationCounters, Verdict},
         previous_secrets::PreviousSecrets,
         rejections::{RecordedRejection, Rejections},
         request_id::{self, RequestId, RequestIds, X_REQUEST_ID},
@@ -82,8 +82,22 @@ pub struct Shared {
     pub previous_secrets: PreviousSecrets,
     /// The phase of the process.
     pub phase: watch::Receiver<Phase>,
-    /// Whether the phase is [`Phase::DecidingLast`] or a later one; cheaper to read, and set first.
-    pub is_leaving: AtomicBool,
+    /// The phase as a number, set before `phase`: reading it writes nothing that workers share.
+    pub reached: AtomicU8,
+}
+
+impl Shared {
+    /// Enters a phase; `sender` is the one of `phase`.
+    pub fn enter(&self, phase: Phase, sender: &watch::Sender<Phase>) {
+        self.reached.store(phase as u8, Ordering::Relaxed);
+        // Without a receiver nobody waits for it.
+        let _ = sender.send(phase);
+    }
+
+    /// Whether the process is in that phase or a later one.
+    pub fn has_reached(&self, phase: Phase) -> bool {
+        self.reached.load(Ordering::Relaxed) >= phase as u8
+    }
 }
 
 /// The phases of the process, in their order.
@@ -120,6 +134,8 @@ pub struct Current {
     limits: Rc<Limits>,
     /// `None` where there is no API.
     pool: Option<Rc<Pool>>,
+    /// The counters of its operations, by their index.
+    operations: RefCell<Vec<OperationCounters>>,
 }
 
 impl Current {
@@ -135,7 +151,27 @@ impl Current {
             }
         };
         let limits = Rc::new(live.limits.clone());
-        (generation, Rc::new(Self { live, limits, pool }))
+        let listed = live.authorizer.operations.labels().len();
+        let operations = (0..listed).map(|_| OperationCounters::default());
+        let current = Self {
+            operations: RefCell::new(operations.collect()),
+            live,
+            limits,
+            pool,
+        };
+        (generation, Rc::new(current))
+    }
+
+    /// Counts a request by its operation.
+    fn count_operation(&self, metrics: &Metrics, operation: Served, status: u16) {
+        let label = operation.label(&self.live.authorizer.operations);
+        let mut known = self.operations.borrow_mut();
+        let known = match operation {
+            Served::Operation(index) => known.get_mut(index),
+            _ => None,
+        };
+        let mut unknown = OperationCounters::default();
+        metrics.operation(label, status, known.unwrap_or(&mut unknown));
     }
 }
 
@@ -161,7 +197,7 @@ impl Worker {
 
     /// Whether no request is left that may use nonces or the store, and none will come.
     pub fn has_left(&self) -> bool {
-        self.shared.is_leaving.load(Ordering::Relaxed) && self.undecided.get() == 0
+        self.shared.has_reached(Phase::DecidingLast) && self.undecided.get() == 0
     }
 
     /// Decides on a request, unless this process has left before that is done.
@@ -371,7 +407,7 @@ impl Worker {
         peer: Option<IpAddr>,
         is_trusted: bool,
     ) -> (Box<RequestRecord>, Result<(), Failure>) {
-        let (in_flight, count) = InFlight::begin(&self.shared);
+        let (in_flight, count) = InFlight::begin(self);
         let forwarded_id = is_trusted.then(|| request_id::acceptable(&parts.headers));
         let request_id = RequestId::new(&self.request_ids, forwarded_id.flatten());
         let mut record = RequestRecord::begin(self, current, parts, peer, request_id, in_flight);
@@ -505,11 +541,11 @@ impl Handler for Worker {
     }
 
     fn is_draining(&self) -> bool {
-        *self.shared.phase.borrow() >= Phase::Draining
+        self.shared.has_reached(Phase::Draining)
     }
 
     fn is_leaving(&self) -> bool {
-        self.shared.is_leaving.load(Ordering::Relaxed)
+        self.shared.has_reached(Phase::DecidingLast)
     }
 
     fn is_trusted(&self, peer: IpAddr) -> bool {
@@ -575,7 +611,7 @@ impl Handler for Worker {
         let current = self.current();
         let operations = &current.live.authorizer.operations;
         let operation = Served::Unknown.label(operations);
-        self.metrics().operation(operation, status);
+        current.count_operation(self.metrics(), Served::Unknown, status);
         self.shared.rejections.add(RecordedRejection {
             operation: operation.to_owned(),
             verdict: verdict.as_str(),

@@ -1,10 +1,10 @@
 //! The record of a request, which is counted and logged when the request ends.
 
-use std::{borrow::Cow, net::IpAddr, rc::Rc, sync::Arc, sync::atomic::Ordering, time::Duration};
+use std::{borrow::Cow, net::IpAddr, rc::Rc, sync::atomic::Ordering, time::Duration};
 
 use http::{Method, Response, Uri, request::Parts};
 
-use super::{Current, Shared, Worker};
+use super::{Current, Worker};
 use crate::{
     base::{clock::UnixTime, names::Permission},
     gateway::launch::Launch,
@@ -137,19 +137,19 @@ fn diagnosis(failure: &Failure) -> Option<&'static str> {
 }
 
 /// A request that is being served, among all workers'.
-pub(super) struct InFlight(Arc<Shared>);
+pub(super) struct InFlight(Rc<Worker>);
 
 impl InFlight {
     /// Counts one more, and returns the number that there are now.
-    pub(super) fn begin(shared: &Arc<Shared>) -> (Self, usize) {
-        let before = shared.in_flight.fetch_add(1, Ordering::Relaxed);
-        (Self(Arc::clone(shared)), before + 1)
+    pub(super) fn begin(worker: &Rc<Worker>) -> (Self, usize) {
+        let before = worker.shared.in_flight.fetch_add(1, Ordering::Relaxed);
+        (Self(Rc::clone(worker)), before + 1)
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.0.shared.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -439,7 +439,7 @@ impl RequestRecord {
         if let Some(trace) = &self.trace {
             self.end_trace(trace, operation, took, rest);
         }
-        self.count(operation, took);
+        self.count(took);
         if self.is_rejected() {
             self.add_to_rejections(operation);
         }
@@ -450,11 +450,12 @@ impl RequestRecord {
     }
 
     /// Counts it in the metrics.
-    fn count(&self, operation: &str, took: Duration) {
+    fn count(&self, took: Duration) {
         let (metrics, facts) = (self.worker.metrics(), &self.facts);
         metrics.request(self.verdict);
         metrics.request.observe(took.as_secs_f64());
-        metrics.operation(operation, self.status);
+        self.current
+            .count_operation(metrics, self.operation, self.status);
         if let Some(took) = facts.verify {
             metrics.verify.observe(took.as_secs_f64());
         }

@@ -39,7 +39,7 @@ impl App {
         let (drain, delay) = (self.config.listen.drain, self.config.listen.drain_delay);
         tracing::info!(?delay, limit = ?drain, "draining");
         manager::tell(&[NotifyState::Stopping, NotifyState::Status("draining")]);
-        let _ = self.phase.send(Phase::NotReady);
+        self.common.shared.enter(Phase::NotReady, &self.phase);
         if !delay.is_zero() {
             tokio::select! {
                 () = sleep(delay) => {}
@@ -47,15 +47,14 @@ impl App {
             }
         }
         let deadline = Instant::now() + drain;
-        let _ = self.phase.send(Phase::Draining);
+        self.common.shared.enter(Phase::Draining, &self.phase);
         // The operator who sends a second signal does not want to wait.
         let mut is_urgent = tokio::select! {
             () = decide_last(&self.common, &self.phase, deadline) => false,
             () = self.signals.ended() => true,
         };
         // Undecided requests end here, while the changes of the store are still followed.
-        self.common.shared.is_leaving.store(true, Ordering::Relaxed);
-        let _ = self.phase.send(Phase::HandedOver);
+        self.common.shared.enter(Phase::HandedOver, &self.phase);
         all_decided(&self.common, Instant::now() + LAST_SYNC).await;
         drop(upkeep);
         self.hand_over().await;
@@ -82,7 +81,7 @@ impl App {
         if let Some(traces) = self.common.shared.traces.as_ref().filter(|_| !is_urgent) {
             let _ = timeout(LAST_TRACES, traces.flush()).await;
         }
-        let _ = self.phase.send(Phase::Ended);
+        self.common.shared.enter(Phase::Ended, &self.phase);
     }
 
     /// Gives up the nonce window, so that another process can go on with it. By then no request is left that could use it, or
@@ -119,8 +118,7 @@ impl App {
 async fn decide_last(common: &Common, phase: &channel::Sender<Phase>, deadline: Instant) {
     let last = Instant::now() + LAST_REQUEST + LAST_ARRIVAL;
     emptied(common, deadline.min(last)).await;
-    common.shared.is_leaving.store(true, Ordering::Relaxed);
-    let _ = phase.send(Phase::DecidingLast);
+    common.shared.enter(Phase::DecidingLast, phase);
     all_decided(common, deadline.min(Instant::now() + LAST_DECISION)).await;
 }
 

@@ -6,7 +6,7 @@ use std::{
     num::NonZeroU32,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize},
+        atomic::{AtomicU8, AtomicU64, AtomicUsize},
     },
     time::Duration,
 };
@@ -200,7 +200,7 @@ impl Bound {
             traces: traces.transpose()?,
             previous_secrets: PreviousSecrets::new(services.clock.clone()),
             phase: receiver,
-            is_leaving: AtomicBool::new(false),
+            reached: AtomicU8::new(Phase::Serving as u8),
         });
         let per_address = config.limits.connections_per_address.map(NonZeroU32::get);
         let connections = connections(&config);

@@ -152,6 +152,10 @@ impl Reservation {
     /// [`BodyRejection::TooLarge`] if `bytes` alone are more than the share of one caller, and [`BodyRejection::Busy`] if
     /// there is no room for them, or if this body was dropped to make room. The reservation then stays as it was.
     pub fn resize(&mut self, bytes: usize, shares: Shares) -> Result<(), BodyRejection> {
+        if bytes == self.bytes && self.arrival.is_none() {
+            // Nearly every request takes nothing: it does not need the lock that all workers share.
+            return Ok(());
+        }
         if bytes > self.bytes && bytes > shares.each {
             return Err(BodyRejection::TooLarge);
         }

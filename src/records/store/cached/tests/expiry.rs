@@ -215,7 +215,7 @@ async fn a_change_of_another_record_costs_no_read() {
 
 #[tokio::test]
 async fn a_token_at_hand_counts_in_its_second_and_generation_thread_and_cache_alone() {
-    let (setup, other) = (self::setup(), self::setup());
+    let (setup, other) = (setup(), setup());
     let moment = || setup.cached.moment(setup.clock.now());
     let at_hand = || setup.cached.at_hand(b"t", moment()).is_some();
     // Looking a token up, as anybody can do, does not make it quicker to find.
