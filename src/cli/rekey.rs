@@ -30,10 +30,10 @@ pub(super) async fn execute(context: &Context) -> Result<String, CommandError> {
     let store = context.store()?;
     let mut all = Resealed::default();
     let mut next = Some(ResealFrom::default());
-    let mut progress = Progress::new("secrets");
+    let mut progress = Progress::new("secrets", 0);
     while let Some(from) = next.take() {
         next = all.add(store.reseal(from, false).await?);
-        progress.at(all.seen);
+        progress.at(all.seen, 0);
     }
     drop(progress);
     let (unopened, example) = all.unopened.unzip();

@@ -1,45 +1,43 @@
 //! `export` and `import`: consumers, users and access tokens as JSON Lines, for backup, for moving between stores and
 //! for taking over an existing system's keys. `line.rs` describes the format.
 
+mod contents;
+mod differences;
 mod file;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod import;
+mod index;
+mod input;
 mod line;
-mod read;
+mod rows;
 #[cfg(test)]
 mod tests;
 
 use std::{
-    collections::BTreeSet,
-    fs::File,
-    io::{self, BufReader, Read, Write},
+    io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
 
-use serde_json::{Map, json};
+use serde_json::json;
 
 use self::{
-    line::{Defaults, VERSION, line},
-    read::{Contents, Mapping, mapping},
+    line::{VERSION, line},
+    rows::{Mapping, mapping},
 };
 use super::{
-    context::{About as _, CommandError, Context, Output, RecordArgs, StoreArgs},
+    context::{About as _, CommandError, Confirmation, Context, Output, RecordArgs, StoreArgs},
     progress::Progress,
 };
 use crate::{
-    base::{
-        clock::UnixTime,
-        names::{Permission, UserId},
-    },
-    provider::{issue::callback, login::password},
+    base::{clock::UnixTime, names::UserId},
     records::{
         nonce::{self, settings::NonceScope},
         store::{
-            self, Backend, OpenProblem, Opening,
-            transfer::{Conflict, Export, Import, ImportList, MAX_PROBLEMS, Numbered, Record},
+            Opening, Store,
+            transfer::{Exported, Origin, TransferError},
         },
     },
-    run::app::services::{self, ServiceError},
     telemetry::audit::CommandRecord,
 };
 
@@ -52,6 +50,11 @@ no request is accepted again after a move.";
 const IMPORT_HELP: &str = "\
 Everything is imported or nothing, and up to 100 problems are reported together, each with its line. A record that is in \
 the store already is left alone; if it is there with other content, that is an error. What was revoked or removed is not restored.
+
+With --replace a record that is there becomes that of the file; a user keeps the password if the file has none. With --update a consumer \
+that is there gets the members that its line has, and keeps the others, its secret too. --update --prune also removes the \
+consumers that the file does not have, with their tokens: the file says then which consumers there are. Each of the three prints the changes first, \
++ for a new record, ~ for a changed one and - for a removed one, and makes them together; with --dry-run they are only printed.
 
 After an import from another store, signed requests with timestamps that it may have accepted get 503, for about six \
 minutes after an export of a running serve; nonce.on_lost = \"accept\" waives this.
@@ -132,6 +135,17 @@ pub struct ImportArgs {
     /// Report what would be imported, or the problems, and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Change records that are in the store with other content to those of the file
+    #[arg(long, conflicts_with = "update")]
+    replace: bool,
+    /// Give consumers that are in the store the members that their lines have
+    #[arg(long)]
+    update: bool,
+    /// Remove the consumers that the file does not have, with their tokens
+    #[arg(long, requires = "update")]
+    prune: bool,
+    #[command(flatten)]
+    confirmation: Confirmation,
     #[command(flatten)]
     store: RecordArgs,
 }
@@ -148,215 +162,94 @@ impl ExportArgs {
     /// Runs the command.
     pub fn run(self) -> Result<Output, CommandError> {
         self.store.run(false, Opening::Existing, async |context| {
-            let mut text = Vec::new();
-            let is_stdout = self.file == Path::new("-");
-            if !is_stdout {
-                file::check(&self.file, self.force)?;
-            }
-            let mut export = context.store()?.export().await?;
-            if context.config.nonce_scope() == NonceScope::Shared {
-                // Shared nonces are recorded one by one, perhaps outside the store, and processes may still run.
-                let until = &mut export.origin.accepted_until;
-                *until = next_high_water_mark(context).max(*until);
-            }
-            if is_stdout {
-                write(&mut text, export)?;
+            let store = context.store()?;
+            if self.file == Path::new("-") {
+                let mut stdout = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+                let written = write(context, store, &mut stdout).await;
+                match written.and_then(|()| Ok(stdout.flush()?)) {
+                    // A reader that closes the pipe wants no more.
+                    Err(TransferError::File(error))
+                        if error.kind() == io::ErrorKind::BrokenPipe => {}
+                    Err(TransferError::Store(error)) => Err(error)?,
+                    written => written.about("standard output")?,
+                }
             } else {
-                file::create(&self.file, self.force, |file| write(file, export))?;
+                let mut file = file::Pending::new(&self.file, self.force)?;
+                let written = write(context, store, file.writer()).await;
+                file.finish(written)?;
             }
             let about = CommandRecord::counting("store_exported", []);
             context.manage()?.audit(&context.actor, about).await;
-            // serde_json writes UTF-8.
-            Ok(String::from_utf8(text).unwrap_or_default())
+            Ok(String::new())
         })
     }
 }
 
-/// Writes an export.
-fn write(to: &mut impl Write, export: Export) -> io::Result<()> {
-    let head = json!({
-        "kind": "export",
-        "version": VERSION,
-        "records": export.records.len(),
-        "store": export.origin.store,
-        "accepted_until": export.origin.accepted_until,
-    });
-    writeln!(to, "{head}")?;
-    let mut progress = Progress::new("records written");
-    for (record, number) in export.records.iter().zip(1..) {
-        serde_json::to_writer(&mut *to, &line(record))?;
-        to.write_all(b"\n")?;
-        progress.at(number);
+/// Writes an export of the store.
+async fn write(
+    context: &Context,
+    store: &Store,
+    to: &mut impl Write,
+) -> Result<(), TransferError> {
+    let mut writer = ExportWriter::new(to);
+    let accepted_until = match context.config.nonce_scope() {
+        NonceScope::Shared => next_high_water_mark(context),
+        NonceScope::Local => UnixTime::default(),
+    };
+    store
+        .export(&mut |part| writer.write(part, accepted_until))
+        .await
+}
+
+/// Writes the parts of an export as lines.
+struct ExportWriter<'w, W> {
+    to: &'w mut W,
+    progress: Progress,
+    written: u64,
+}
+
+impl<'w, W: Write> ExportWriter<'w, W> {
+    fn new(to: &'w mut W) -> Self {
+        Self {
+            to,
+            progress: Progress::new("records written", 0),
+            written: 0,
+        }
     }
-    Ok(())
+
+    /// Writes a part. Shared nonces are recorded one by one, perhaps outside the store, and processes may still run: the
+    /// store may have accepted requests until this time too.
+    fn write(&mut self, part: Exported, accepted_until: UnixTime) -> io::Result<()> {
+        match part {
+            Exported::Head(origin, records) => {
+                self.progress = Progress::new("records written", records);
+                self.head(&origin, records, accepted_until)
+            }
+            Exported::Records(records) => {
+                for record in records {
+                    serde_json::to_writer(&mut *self.to, &line(&record))?;
+                    self.to.write_all(b"\n")?;
+                    self.written += 1;
+                    self.progress.at(self.written, self.written);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn head(&mut self, origin: &Origin, records: u64, accepted_until: UnixTime) -> io::Result<()> {
+        let head = json!({
+            "kind": "export",
+            "version": VERSION,
+            "records": records,
+            "store": origin.store,
+            "accepted_until": origin.accepted_until.max(accepted_until),
+        });
+        writeln!(self.to, "{head}")
+    }
 }
 
 /// A timestamp above any that a process with this configuration accepts now.
 fn next_high_water_mark(context: &Context) -> UnixTime {
     nonce::next_high_water_mark(context.now, context.config.longest_window())
-}
-
-impl ImportArgs {
-    /// Runs the command.
-    pub fn run(self) -> Result<Output, CommandError> {
-        let RecordArgs { store, json } = &self.store;
-        store.run(*json, Opening::Command, async |context| {
-            self.import(context).await
-        })
-    }
-
-    async fn import(&self, context: &Context) -> Result<String, CommandError> {
-        let is_stdin = self.file == Path::new("-");
-        let name = match is_stdin {
-            true => "standard input".to_owned(),
-            false => self.file.display().to_string(),
-        };
-        let mut contents = Contents::new(Defaults {
-            now: context.now,
-            token_user: self.token_user.clone(),
-            accepted_until: next_high_water_mark(context),
-        });
-        self.read(is_stdin, &mut contents)
-            .about(format!("{name}: cannot be read"))?;
-        let records = contents.take_records();
-        let warnings = ImportWarnings::new(&records);
-        let is_broken = !contents.problems.is_empty();
-        let list = ImportList {
-            origin: contents.origin.take(),
-            dry_run: self.dry_run || is_broken,
-            ..ImportList::new(records, password::milliseconds)
-        };
-        let counts = match import(context, list).await {
-            // The problems of the file can be reported without the store.
-            Err(_) if is_broken => None,
-            Err(error) => return Err(error),
-            Ok(Import::Imported(counts)) => Some(counts),
-            Ok(Import::Rejected(problems)) => {
-                // A record is unknown because its line cannot be read: reported already.
-                let follows = |conflict: &Conflict| {
-                    let missing = conflict.missing();
-                    missing
-                        .is_some_and(|name| contents.has_unnamed || contents.unread.contains(&name))
-                };
-                let found = problems
-                    .into_iter()
-                    .filter(|found| !follows(&found.conflict));
-                let found =
-                    found.map(|found| (found.line, format!("{} {}", found.record, found.conflict)));
-                contents.problems.extend(found);
-                None
-            }
-        };
-        let Some(all) = counts.filter(|_| !is_broken) else {
-            return Err(rejected(&name, contents.problems));
-        };
-        warnings.print(context);
-        let counts = [
-            ("added", all.added),
-            ("unchanged", all.unchanged),
-            ("revoked", all.revoked),
-            ("not_restored", all.not_restored),
-        ];
-        if !self.dry_run {
-            let about = CommandRecord::counting("records_imported", counts);
-            context.manage()?.audit(&context.actor, about).await;
-            let until = context.store()?.imported_nonces_until().await?;
-            if let Some(until) = until.filter(|until| *until >= context.now) {
-                context.warn(&format!(
-                    "the store of an import may have accepted requests with timestamps up to {until}, and they could \
-                     be replayed: until then signed requests get 503; nonce.on_lost = \"accept\" waives this"
-                ));
-            }
-        }
-        let counts = counts.map(|(name, count)| (name.to_owned(), json!(count)));
-        let dry_run = self.dry_run.then(|| ("dry_run".to_owned(), json!(true)));
-        Ok(context.show(&Map::from_iter(counts.into_iter().chain(dry_run))))
-    }
-
-    fn read(&self, is_stdin: bool, contents: &mut Contents) -> io::Result<()> {
-        let input: Box<dyn Read> = match is_stdin {
-            true => Box::new(io::stdin().lock()),
-            false => Box::new(File::open(&self.file)?),
-        };
-        match &self.csv {
-            None => contents.read_lines(BufReader::with_capacity(1 << 16, input)),
-            Some(kind) => contents.read_csv(input, &self.map, kind, self.delimiter, &self.null),
-        }
-    }
-}
-
-/// Imports into the store. A dry run does not create one.
-async fn import(context: &Context, list: ImportList) -> Result<Import, CommandError> {
-    if !list.dry_run {
-        return Ok(context.store()?.import(list).await?);
-    }
-    let opened = match services::open_store(&context.config, Opening::Existing) {
-        Err(ServiceError::Missing(_)) => None,
-        Err(ServiceError::Store(error)) if matches!(error.problem, OpenProblem::Missing) => None,
-        opened => Some(opened?),
-    };
-    if let Some(store) = opened {
-        return Ok(store.import(list).await?);
-    }
-    let directory = tempfile::tempdir()?;
-    let store = store::open_store(store::StoreParams {
-        backend: Backend::Sqlite(directory.path().join("store")),
-        keys: Vec::new(),
-        opening: Opening::Serve,
-        external: None,
-    })?;
-    Ok(store.import(list).await?)
-}
-
-/// The problems of a file, a line for each.
-fn rejected(name: &str, mut problems: Vec<(usize, String)>) -> CommandError {
-    problems.sort();
-    let rest = problems.len().saturating_sub(MAX_PROBLEMS);
-    problems.truncate(MAX_PROBLEMS);
-    let one = problems.len() == 1;
-    let lines = problems
-        .into_iter()
-        .map(|(line, problem)| format!("{name}:{line}: {problem}"));
-    let lines = lines.collect::<Vec<_>>().join("\ncountersign: ");
-    CommandError::failed_lines(match (one, rest) {
-        (true, _) => format!("{lines}; nothing was imported"),
-        (false, 0) => format!("{lines}\ncountersign: nothing was imported"),
-        (false, _) => {
-            format!("{lines}\ncountersign: there are {rest} problems more; nothing was imported")
-        }
-    })
-}
-
-/// Settings that are valid but unwise, each once: an import may be long.
-struct ImportWarnings {
-    permissions: BTreeSet<Permission>,
-    /// The number of consumers with an http callback on another host.
-    unprotected: usize,
-}
-
-impl ImportWarnings {
-    fn new(records: &[Numbered]) -> Self {
-        let is_warned =
-            |callback: &String| matches!(callback::check_registration(callback), Ok(Some(_)));
-        let is_unprotected = |(_, record): &&Numbered| matches!(record, Record::Consumer(consumer) if consumer.callbacks.iter().any(is_warned));
-        let permissions = records.iter().flat_map(|(_, record)| match record {
-            Record::Consumer(consumer) => &consumer.permissions[..],
-            Record::AccessToken(token) => &token.permissions,
-            _ => &[],
-        });
-        Self {
-            permissions: permissions.cloned().collect(),
-            unprotected: records.iter().filter(is_unprotected).count(),
-        }
-    }
-
-    fn print(&self, context: &Context) {
-        context.warn_of_undeclared("permission", &self.permissions);
-        if self.unprotected > 0 {
-            context.warn(&format!(
-                "{} of the consumers have a callback that is http on another host: the verifier travels unprotected",
-                self.unprotected
-            ));
-        }
-    }
 }

@@ -86,7 +86,7 @@ impl CommandRecord {
             target: "audit", event = self.event.as_str(), by = actor.by.as_str(),
             consumer = self.consumer.as_ref().map(text), user = self.user.as_ref().map(text),
             token = self.token.as_ref().map(text), members = self.members.as_deref(),
-            added = count("added"), unchanged = count("unchanged"), revoked = count("revoked"),
+            added = count("added"), unchanged = count("unchanged"), changed = count("changed"), removed = count("removed"), revoked = count("revoked"),
             not_restored = count("not_restored"), rekeyed = count("rekeyed"), unopened = count("unopened"),
             os_user = actor.os_user.as_deref(), admin_token = actor.admin_token.as_deref(), address = actor.address.as_ref().map(text),
             host = actor.host.as_str(), pid = actor.pid, audit_id = %self.id,

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::{
     postgres::database_of,
     postgres_server::Postgres as Server,
-    records::{NOW, access_token, ask, consumer, id, populate, request_token, set_enabled, user},
+    records::{NOW, access_token, ask, consumer, exported, id, populate, request_token, set_enabled, user},
 };
 
 const CONSUMERS: &str =
@@ -219,7 +219,7 @@ async fn finds_in(store: &Arc<Store>) {
     store.add_consumer(consumer("shop")).await.unwrap();
     let own = store.consumer(&key("shop")).await.unwrap();
     assert_eq!(own, Some(consumer("shop")));
-    assert_eq!(store.export().await.unwrap().records.len(), 1);
+    assert_eq!(exported(&store).await.records.len(), 1);
     assert_eq!(
         store
             .consumers(&Default::default(), None, 9)

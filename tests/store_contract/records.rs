@@ -21,7 +21,7 @@ use countersign::{
             AccessToken, BodyHash, Callback, Consumer, Dialect, RequestToken, RequestTokenState,
             Session, User,
         },
-        transfer::{ImportList, Record},
+        transfer::{Exported, ImportList, Numbered, Origin, Record},
     },
 };
 
@@ -296,6 +296,36 @@ pub(crate) async fn decide_as(
 }
 
 /// An import of records in any order, whose lines are their places in the list. No password hash has a cost.
-pub(crate) fn import_list(records: Vec<Record>) -> ImportList {
-    ImportList::new(records.into_iter().enumerate().collect(), |_| 0)
+pub(crate) fn import_list(records: Vec<Record>) -> ImportList<'static> {
+    let numbered = |(line, record)| Numbered {
+        line,
+        record,
+        left_out: Vec::new(),
+    };
+    let mut records: Vec<_> = records.into_iter().enumerate().map(numbered).collect();
+    records.sort_by_key(|numbered| numbered.record.rank());
+    ImportList::new(records.into_iter().map(Ok), NOW, |_| 0)
+}
+
+/// The contents of an export.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WholeExport {
+    pub(crate) origin: Origin,
+    pub(crate) records: Vec<Record>,
+}
+
+/// The contents of a store; the head announces the number of its records.
+pub(crate) async fn exported(store: &Store) -> WholeExport {
+    let (mut head, mut records) = (None, Vec::new());
+    let mut take = |part| {
+        match part {
+            Exported::Head(origin, count) => head = Some((origin, count)),
+            Exported::Records(some) => records.extend(some),
+        }
+        Ok(())
+    };
+    store.export(&mut take).await.unwrap();
+    let (origin, count) = head.unwrap();
+    assert_eq!(count, records.len() as u64);
+    WholeExport { origin, records }
 }

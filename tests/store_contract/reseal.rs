@@ -17,7 +17,7 @@ use countersign::{
 
 use crate::{
     records::{
-        access_token, allow, always, authorize, consumer, id, import_list, populate, rich_consumer,
+        access_token, allow, always, authorize, consumer, exported, id, import_list, populate, rich_consumer,
         until_answered,
     },
     suite::Backend,
@@ -66,7 +66,7 @@ pub(crate) async fn seals_everything_beside_processes_that_know_both_keys<B: Bac
         .await
         .unwrap();
     let serving = serve(&backend, &[1, 2]);
-    let before = serving.export().await.unwrap();
+    let before = exported(&serving).await;
     let request_token = serving.request_token("r").await.unwrap();
 
     let rekeys = open(&backend, &[2, 1], Opening::Reseal).unwrap();
@@ -78,7 +78,7 @@ pub(crate) async fn seals_everything_beside_processes_that_know_both_keys<B: Bac
     }
     // A second run finds nothing to do.
     assert_eq!(reseal(&rekeys, false).await.older, 0);
-    assert_eq!(serving.export().await.unwrap(), before);
+    assert_eq!(exported(&serving).await, before);
     // The first key of each process seals.
     serving.add_consumer(consumer("e")).await.unwrap();
     assert_eq!(reseal(&rekeys, false).await.older, 1);
@@ -89,7 +89,7 @@ pub(crate) async fn seals_everything_beside_processes_that_know_both_keys<B: Bac
     assert!(reseal(&old, true).await.unopened.is_some());
     // And the old key can be dropped.
     let new = serve(&backend, &[2]);
-    assert_eq!(new.export().await.unwrap(), serving.export().await.unwrap());
+    assert_eq!(exported(&new).await, exported(&serving).await);
     assert_eq!(new.request_token("r").await.unwrap(), request_token);
 }
 
@@ -145,7 +145,7 @@ pub(crate) async fn seals_a_plain_store<B: Backend>() {
     let backend = B::fresh().await;
     let plain = serve(&backend, &[]);
     populate(&plain).await;
-    let before = plain.export().await.unwrap();
+    let before = exported(&plain).await;
     // Only an attacker without the key could have put plain secrets into a sealed store.
     for opening in [Opening::Serve, Opening::Command] {
         assert!(open(&backend, &[1], opening).is_err());
@@ -155,7 +155,7 @@ pub(crate) async fn seals_a_plain_store<B: Backend>() {
     let rekeys = open(&backend, &[1], Opening::Reseal).unwrap();
     let resealed = reseal(&rekeys, false).await;
     assert_eq!((resealed.seen, resealed.older), (2, 2));
-    assert_eq!(serve(&backend, &[1]).export().await.unwrap(), before);
+    assert_eq!(exported(&serve(&backend, &[1])).await, before);
     assert!(open(&backend, &[], Opening::Serve).is_err());
     assert!(plain.consumer(&id("c")).await.is_err());
     assert!(reseal(&plain, true).await.unopened.is_some());

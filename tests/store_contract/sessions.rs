@@ -205,7 +205,8 @@ pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
         let import = store.import(import_list(vec![Record::User(user)]));
         match import.await.unwrap() {
             Import::Imported(_) => None,
-            Import::Rejected(problems) => Some(problems[0].conflict.clone()),
+            Import::Rejected(problems, _) => Some(problems[0].conflict.clone()),
+            Import::Unexpected => panic!("every change is expected"),
         }
     };
     let old = user("u").password_hash.unwrap();
@@ -246,11 +247,11 @@ pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
     assert_eq!(import(Some(&old)).await, None);
     assert_eq!(verified(&store, "u").await.hash, now);
     for other in [Some("other"), None] {
-        assert_eq!(import(other).await, Some(Conflict::Differs));
+        assert_eq!(import(other).await, Some(Conflict::Differs(vec!["password_hash".to_owned()])));
     }
     // Until the password changes.
     store.set_password(&id, "set".into(), None).await.unwrap();
-    assert_eq!(import(Some(&old)).await, Some(Conflict::Differs));
+    assert_eq!(import(Some(&old)).await, Some(Conflict::Differs(vec!["password_hash".to_owned()])));
 }
 
 pub(crate) async fn no_racing_login_outlives_the_old_password<B: Backend>() {
@@ -369,8 +370,9 @@ pub(crate) async fn a_changed_password_leaves_one_session<B: Backend>() {
         .import(import_list(vec![Record::User(user("u"))]))
         .await
         .unwrap();
+    let differs = |member: &str| Conflict::Differs(vec![member.to_owned()]);
     assert!(
-        matches!(imported, Import::Rejected(problems) if problems[0].conflict == Conflict::Differs)
+        matches!(imported, Import::Rejected(problems, 1) if problems[0].conflict == differs("password_hash"))
     );
 
     set_enabled(store, &id, false, NOW).await;

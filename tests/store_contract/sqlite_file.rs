@@ -16,7 +16,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::records::{
-    NOW, access_token, allow, authorize, consumer, id, import_list, issue, populate, rich_consumer,
+    NOW, access_token, allow, authorize, consumer, exported, id, import_list, issue, populate, rich_consumer,
 };
 
 fn place() -> (TempDir, PathBuf) {
@@ -314,7 +314,7 @@ async fn a_plain_file_that_was_sealed_holds_no_secret() {
     let store = open(&path, None).unwrap();
     let secrets = fill(&store).await;
     // More than one batch, and pages that were freed.
-    let mut records = store.export().await.unwrap().records;
+    let mut records = exported(&store).await.records;
     for number in 0..2500 {
         let token = access_token(&format!("{number}"), "c", "u");
         records.push(countersign::records::store::transfer::Record::AccessToken(
@@ -322,7 +322,7 @@ async fn a_plain_file_that_was_sealed_holds_no_secret() {
         ));
     }
     store.import(import_list(records)).await.unwrap();
-    let before = store.export().await.unwrap();
+    let before = exported(&store).await;
     drop(store);
     for secret in secrets {
         assert!(contains(&content(&directory), secret), "{secret}");
@@ -334,14 +334,14 @@ async fn a_plain_file_that_was_sealed_holds_no_secret() {
         assert!(!contains(&content(&directory), secret), "{secret}");
     }
     let store = open(&path, key(1)).unwrap();
-    assert_eq!(store.export().await.unwrap(), before);
+    assert_eq!(exported(&store).await, before);
     assert!(store.request_token("r").await.unwrap().is_some());
     drop(store);
     // From now on it opens only with this key.
     assert!(matches!(refusal(&path, None), OpenProblem::KeyMissing));
     assert!(matches!(refusal(&path, key(2)), OpenProblem::WrongKey));
     let store = open(&path, key(1)).unwrap();
-    assert_eq!(store.export().await.unwrap(), before);
+    assert_eq!(exported(&store).await, before);
 }
 
 #[tokio::test]

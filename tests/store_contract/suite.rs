@@ -47,6 +47,8 @@ macro_rules! contract {
                 tells_of_failed_logins_where_several_serve;
             transfer: round_trip_gives_the_same_records, is_idempotent, takes_all_or_nothing,
                 imports_more_than_one_step, reports_problems_together, a_dry_run_changes_nothing,
+                replaces_what_differs, updates_members_and_prunes_consumers,
+                a_file_that_cannot_be_read_to_its_end_is_not_imported,
                 notes_what_another_store_accepted, an_export_beside_changes_can_be_imported,
                 rejects_other_content, keeps_removed_ones_out, takes_marks_of_removed_ones,
                 revokes_one_way, needs_consumer_and_user, takes_records_in_any_order, bounds_what_passwords_cost;

@@ -8,13 +8,16 @@ use countersign::{
         Store,
         port::Added,
         record::{AccessToken, Consumer, ConsumerUse, User},
-        transfer::{BATCH, Conflict, Import, ImportList, Imported, MAX_PROBLEMS, Origin, Record},
+        transfer::{
+            BATCH, Conflict, Difference, Existing, Import, ImportList, Imported, MAX_PROBLEMS,
+            Numbered, Origin, Record,
+        },
     },
 };
 
 use crate::{
     records::{
-        NOW, access_token, consumer, id, import_list, issue, later, opened, populate, populated,
+        NOW, access_token, consumer, exported, id, import_list, issue, later, opened, populate, populated,
         rich_consumer, user,
     },
     suite::Backend,
@@ -71,7 +74,7 @@ fn sorted(mut records: Vec<Record>) -> Vec<Record> {
 }
 
 async fn export(store: &Arc<Store>) -> Vec<Record> {
-    sorted(store.export().await.unwrap().records)
+    sorted(exported(&store).await.records)
 }
 
 /// The counts of an import, or its problems, each with the place of its record.
@@ -81,14 +84,22 @@ async fn import(store: &Arc<Store>, records: &[Record]) -> Outcome {
     outcome(store, import_list(records.to_vec())).await
 }
 
-async fn outcome(store: &Arc<Store>, list: ImportList) -> Outcome {
+async fn outcome(store: &Arc<Store>, list: ImportList<'_>) -> Outcome {
     match store.import(list).await.unwrap() {
         Import::Imported(imported) => Ok(imported),
-        Import::Rejected(problems) => Err(problems
-            .into_iter()
-            .map(|problem| (problem.line, problem.conflict))
-            .collect()),
+        Import::Rejected(problems, count) => {
+            assert!(count as usize == problems.len() || problems.len() == MAX_PROBLEMS);
+            Err(problems
+                .into_iter()
+                .map(|problem| (problem.line, problem.conflict))
+                .collect())
+        }
+        Import::Unexpected => panic!("every change is expected"),
     }
+}
+
+fn differs(members: &[&str]) -> Conflict {
+    Conflict::Differs(members.iter().map(|&name| name.to_owned()).collect())
 }
 
 fn imported(added: u64, unchanged: u64, revoked: u64, not_restored: u64) -> Outcome {
@@ -97,6 +108,7 @@ fn imported(added: u64, unchanged: u64, revoked: u64, not_restored: u64) -> Outc
         unchanged,
         revoked,
         not_restored,
+        ..Imported::default()
     })
 }
 
@@ -219,7 +231,7 @@ pub(crate) async fn takes_all_or_nothing<B: Backend>() {
     ];
     assert_eq!(
         import(&store, &records).await,
-        rejected(6, Conflict::Differs)
+        rejected(6, differs(&["name"]))
     );
     assert_eq!(export(&store).await, before);
     assert_eq!(store.changes_since(position).await.unwrap().changes, []);
@@ -250,42 +262,49 @@ pub(crate) async fn rejects_other_content<B: Backend>() {
         Record::AccessToken(token)
     };
     let differing = [
-        c(|c| c.secret = "other".into()),
-        c(|c| c.previous_secret = Some(("p".into(), NOW))),
-        rich(|c| c.previous_secret = Some(("before".into(), later(61)))),
-        rich(|c| c.rsa_public_key = None),
-        rich(|c| c.description = None),
-        rich(|c| c.website = None),
-        c(|c| c.callbacks = vec![]),
-        c(|c| c.permissions = vec![]),
-        rich(|c| c.dialect = None),
-        c(|c| c.enforce = true),
-        c(|c| c.enabled = false),
-        u(|u| u.name = "other".to_owned()),
-        u(|u| u.display_name = None),
-        u(|u| u.password_hash = None),
-        u(|u| u.enabled = false),
-        a(|token| token.secret = "other".into()),
-        a(|token| token.consumer = id("rich")),
-        a(|token| token.user = id("v")),
-        a(|token| token.permissions = vec![]),
-        a(|token| token.expires_at = None),
+        (c(|c| c.secret = "other".into()), "secret"),
+        (c(|c| c.previous_secret = Some(("p".into(), NOW))), "previous_secret previous_secret_until"),
+        (rich(|c| c.previous_secret = Some(("before".into(), later(61)))), "previous_secret_until"),
+        (rich(|c| c.rsa_public_key = None), "rsa_public_key"),
+        (rich(|c| c.description = None), "description"),
+        (rich(|c| c.website = None), "website"),
+        (c(|c| c.callbacks = vec![]), "callbacks"),
+        (c(|c| c.permissions = vec![]), "permissions"),
+        (rich(|c| c.dialect = None), "dialect"),
+        (c(|c| c.enforce = true), "enforce"),
+        (c(|c| c.enabled = false), "enabled"),
+        (u(|u| u.name = "other".to_owned()), "name"),
+        (u(|u| u.display_name = None), "display_name"),
+        (u(|u| u.password_hash = None), "password_hash"),
+        (u(|u| u.enabled = false), "enabled"),
+        (a(|token| token.secret = "other".into()), "token_secret"),
+        (a(|token| token.consumer = id("rich")), "consumer"),
+        (a(|token| token.user = id("v")), "user"),
+        (a(|token| token.permissions = vec![]), "permissions"),
+        (a(|token| token.expires_at = None), "expires_at"),
         // A revocation does not hide the other differences.
-        a(|token| {
-            token.revoked_at = Some(NOW);
-            token.expires_at = None;
-        }),
-        // The mark of a removed user is not the user.
-        Record::RemovedUser(id("u")),
+        (
+            a(|token| {
+                token.revoked_at = Some(NOW);
+                token.expires_at = None;
+            }),
+            "expires_at",
+        ),
     ];
-    for record in differing {
+    for (record, members) in differing {
         let records = [Record::Consumer(consumer("new")), record];
+        let members = Vec::from_iter(members.split(' '));
         assert_eq!(
             import(&store, &records).await,
-            rejected(1, Conflict::Differs),
+            rejected(1, differs(&members)),
             "{records:?}"
         );
     }
+    // The mark of a removed user is not the user.
+    assert_eq!(
+        import(&store, &[Record::RemovedUser(id("u"))]).await,
+        rejected(0, Conflict::NotRemoved)
+    );
     let name_taken = User {
         name: "U@EXAMPLE.org".to_owned(),
         ..user("v")
@@ -431,8 +450,10 @@ pub(crate) async fn bounds_what_passwords_cost<B: Backend>() {
         })
     };
     // Each cost takes 300 ms, and all together at most a second.
-    let list =
-        |users: &[Record]| ImportList::new(users.iter().cloned().enumerate().collect(), |_| 300);
+    let list = |users: &[Record]| ImportList {
+        milliseconds: |_| 300,
+        ..import_list(users.to_vec())
+    };
     let three: Vec<_> = (0..9).map(|number| with(number, number % 3)).collect();
     assert_eq!(outcome(&store, list(&three)).await, imported(9, 0, 0, 0));
     let fourth = [with(9, 0), with(10, 3)];
@@ -510,6 +531,11 @@ pub(crate) async fn reports_problems_together<B: Backend>() {
     let token = |number| Record::AccessToken(access_token(&format!("z{number}"), "c", "none"));
     records.extend((0..MAX_PROBLEMS + 1).map(token));
     let all: Vec<_> = (first..first + MAX_PROBLEMS).map(unknown).collect();
+    let counted = store.import(import_list(records.clone())).await.unwrap();
+    assert!(
+        matches!(counted, Import::Rejected(_, count) if count == MAX_PROBLEMS as u64 + 1),
+        "all are counted: {counted:?}"
+    );
     assert_eq!(
         import(&store, &records[..=first]).await,
         Err(all[..1].to_vec())
@@ -540,8 +566,8 @@ pub(crate) async fn a_dry_run_changes_nothing<B: Backend>() {
 pub(crate) async fn notes_what_another_store_accepted<B: Backend>() {
     let (from, to) = (B::fresh().await, B::fresh().await);
     let (from, to) = (from.open().await, to.open().await);
-    let from_store = from.export().await.unwrap().origin;
-    assert_ne!(from_store.store, to.export().await.unwrap().origin.store);
+    let from_store = exported(&from).await.origin;
+    assert_ne!(from_store.store, exported(&to).await.origin.store);
     from.set_local_nonces_until(later(5), None).await.unwrap();
     let until = async |store: &Arc<Store>| store.imported_nonces_until().await.unwrap();
     let import = async |to: &Arc<Store>, origin: Origin| {
@@ -551,7 +577,7 @@ pub(crate) async fn notes_what_another_store_accepted<B: Backend>() {
         };
         to.import(list).await.unwrap();
     };
-    let origin = from.export().await.unwrap().origin;
+    let origin = exported(&from).await.origin;
     assert_eq!(origin.accepted_until, later(5));
     import(&from, origin.clone()).await;
     assert_eq!(until(&from).await, None, "a store knows its own nonces");
@@ -564,7 +590,7 @@ pub(crate) async fn notes_what_another_store_accepted<B: Backend>() {
     assert_eq!(until(&to).await, Some(later(5)), "never lowered");
     // A third store gets it too.
     to.set_local_nonces_until(later(1), None).await.unwrap();
-    let origin = to.export().await.unwrap().origin;
+    let origin = exported(&to).await.origin;
     assert_eq!(origin.accepted_until, later(5));
 }
 
@@ -584,8 +610,8 @@ pub(crate) async fn an_export_beside_changes_can_be_imported<B: Backend>() {
         }
         from.remove_consumer(&id("c0"), None).await.unwrap();
     };
-    let (exported, ()) = tokio::join!(from.export(), change);
-    let exported = exported.unwrap().records;
+    let (exported, ()) = tokio::join!(exported(&from), change);
+    let exported = exported.records;
     let count = exported.len() as u64;
     let taken = import(&to, &exported).await.unwrap();
     assert_eq!(taken.added + taken.not_restored, count);
@@ -599,4 +625,196 @@ pub(crate) async fn an_export_beside_changes_can_be_imported<B: Backend>() {
     // Nothing that was there before the export is missing.
     let old = tokens(&many(3 * BATCH));
     assert!(tokens(&export(&to).await).is_superset(&old));
+}
+
+/// An import that changes what is there.
+fn changing(existing: Existing, records: Vec<Record>) -> ImportList<'static> {
+    ImportList {
+        existing,
+        ..import_list(records)
+    }
+}
+
+pub(crate) async fn replaces_what_differs<B: Backend>() {
+    let (_backend, store) = opened::<B>().await;
+    fill(&store).await;
+    let shop = Consumer {
+        name: "other".to_owned(),
+        secret: "other".into(),
+        ..consumer("c")
+    };
+    let disabled = User {
+        enabled: false,
+        password_hash: None,
+        ..user("u")
+    };
+    let token = AccessToken {
+        secret: "other".into(),
+        consumer: id("c"),
+        ..access_token("revoked", "c", "u")
+    };
+    let position = store.changes_since(0).await.unwrap().position;
+    let records = || {
+        vec![
+            Record::AccessToken(token.clone()),
+            Record::User(disabled.clone()),
+            Record::Consumer(shop.clone()),
+        ]
+    };
+    let mut told = Vec::new();
+    let list = ImportList {
+        differences: Box::new(|difference| match difference {
+            Difference::Changed(before, after) => {
+                told.push(format!("{} {}", before.name(), before.differing(after).join(" ")));
+            }
+            other => panic!("{other:?}"),
+        }),
+        ..changing(Existing::Replace, records())
+    };
+    let changed = |changed| {
+        Ok(Imported {
+            changed,
+            ..Imported::default()
+        })
+    };
+    assert_eq!(outcome(&store, list).await, changed(3));
+    assert_eq!(
+        told,
+        [
+            "consumer \"c\" secret name",
+            "user \"u\" enabled",
+            "token \"revoked\" token_secret consumer"
+        ]
+    );
+    assert_eq!(store.consumer(&id("c")).await.unwrap(), Some(shop.clone()));
+    let found = store.user(&id("u")).await.unwrap().unwrap();
+    assert_eq!(found.password_hash, user("u").password_hash, "it is kept");
+    assert!(!found.enabled);
+    let found = store.access_token("active").await.unwrap().unwrap();
+    assert!(found.revoked_at.is_some(), "as by disabling the user");
+    let found = store.access_token("revoked").await.unwrap().unwrap();
+    assert_eq!(found.revoked_at, Some(later(8)), "it stays revoked");
+    assert_eq!((found.secret, found.consumer), (token.secret.clone(), id("c")));
+    assert_ne!(store.changes_since(position).await.unwrap().changes, []);
+    // Again nothing differs.
+    let again = outcome(&store, changing(Existing::Replace, records())).await;
+    assert_eq!(again, imported(0, 3, 0, 0));
+    // The rules for new records hold for changed ones.
+    let namesake = User {
+        name: user("bare").name,
+        ..disabled.clone()
+    };
+    let unknown = AccessToken {
+        consumer: id("none"),
+        ..token.clone()
+    };
+    let list = changing(
+        Existing::Replace,
+        vec![Record::User(namesake), Record::AccessToken(unknown)],
+    );
+    assert_eq!(
+        outcome(&store, list).await,
+        Err(vec![
+            (0, Conflict::NameTaken),
+            (1, Conflict::ConsumerUnknown(id("none")))
+        ])
+    );
+}
+
+pub(crate) async fn updates_members_and_prunes_consumers<B: Backend>() {
+    let (_backend, store) = opened::<B>().await;
+    fill(&store).await;
+    let mut given = rich_consumer("rich");
+    given.name = "other".to_owned();
+    given.secret = "".into();
+    given.callbacks = vec![];
+    given.description = None;
+    let left_out = ["secret", "previous_secret", "callbacks"];
+    let line = |record, left_out: &[&str]| {
+        Ok(Numbered {
+            line: 7,
+            record,
+            left_out: left_out.iter().map(|&name| name.to_owned()).collect(),
+        })
+    };
+    let list = |records: Vec<std::io::Result<Numbered>>| ImportList {
+        existing: Existing::Update,
+        ..ImportList::new(records.into_iter(), NOW, |_| 0)
+    };
+    let pruning = || ImportList {
+        keeps: Some(Box::new(|key| key.as_str() == "rich")),
+        ..list(vec![line(Record::Consumer(given.clone()), &left_out)])
+    };
+    let expected = Imported {
+        changed: 1,
+        removed: 1,
+        ..Imported::default()
+    };
+    let before = export(&store).await;
+    let dry_run = ImportList {
+        dry_run: true,
+        ..pruning()
+    };
+    assert_eq!(outcome(&store, dry_run).await, Ok(expected));
+    let unexpected = ImportList {
+        is_expected: Box::new(|| false),
+        ..pruning()
+    };
+    let unexpected = store.import(unexpected).await.unwrap();
+    assert_eq!(unexpected, Import::Unexpected);
+    assert_eq!(export(&store).await, before);
+    assert_eq!(outcome(&store, pruning()).await, Ok(expected));
+    let updated = Consumer {
+        name: "other".to_owned(),
+        description: None,
+        ..rich_consumer("rich")
+    };
+    assert_eq!(store.consumer(&id("rich")).await.unwrap(), Some(updated));
+    assert_eq!(store.consumer(&id("c")).await.unwrap(), None);
+    assert_eq!(store.access_token("active").await.unwrap(), None);
+    let gone = store.add_consumer(consumer("c")).await.unwrap();
+    assert_eq!(gone, Added::Taken);
+    // A new consumer needs all, one that is there has to be able to sign, and other kinds are left alone.
+    let new = Record::Consumer(Consumer {
+        secret: "".into(),
+        ..consumer("new")
+    });
+    let only_rsa = Record::Consumer(Consumer {
+        rsa_only: true,
+        rsa_public_key: None,
+        ..rich_consumer("rich")
+    });
+    let user = Record::User(User {
+        display_name: None,
+        ..user("u")
+    });
+    for (record, left_out, conflict) in [
+        (new.clone(), &["secret"][..], Conflict::Incomplete("secret")),
+        (new, &["name"], Conflict::Incomplete("name")),
+        (only_rsa, &[], Conflict::CannotSign),
+        (user, &[], differs(&["display_name"])),
+    ] {
+        let list = list(vec![line(record, left_out)]);
+        assert_eq!(outcome(&store, list).await, rejected(7, conflict));
+    }
+}
+
+pub(crate) async fn a_file_that_cannot_be_read_to_its_end_is_not_imported<B: Backend>() {
+    let (_backend, store) = opened::<B>().await;
+    let records = many(BATCH).into_iter().map(|record| {
+        Ok(Numbered {
+            line: 1,
+            record,
+            left_out: Vec::new(),
+        })
+    });
+    let cut = std::iter::once_with(|| Err(std::io::Error::other("the end is missing")));
+    let list = ImportList::new(records.chain(cut), NOW, |_| 0);
+    let error = store.import(list).await.unwrap_err();
+    assert_eq!(error.to_string(), "the end is missing");
+    assert_eq!(export(&store).await, []);
+    let mut full = |_| Err(std::io::Error::other("the disk is full"));
+    let error = store.export(&mut full).await.unwrap_err();
+    assert_eq!(error.to_string(), "the disk is full");
+    assert_eq!(import(&store, &many(1)).await, imported(3, 0, 0, 0));
 }

@@ -13,7 +13,7 @@ use countersign::{
 
 use crate::{
     records::{
-        MOST_SESSIONS, NOW, VERIFIER, ask, authorize, decide_as, exchange, id, issue, later,
+        MOST_SESSIONS, NOW, VERIFIER, ask, authorize, decide_as, exchange, exported, id, issue, later,
         open_session, populated, request_token, session, verified, with_redirect_token,
     },
     suite::Backend,
@@ -129,12 +129,12 @@ pub(crate) async fn everything_is_there_when_opened_again<B: Backend>() {
     decide_as(&store, "used", &user, simple, NOW).await.unwrap();
     store.exchange(exchange("used", "c")).await.unwrap();
     open_session(&store, 1, "u").await;
-    let records = store.export().await.unwrap();
+    let records = exported(&store).await;
     let position = store.changes_since(0).await.unwrap().position;
     drop(store);
 
     let store = backend.open().await;
-    assert_eq!(store.export().await.unwrap(), records);
+    assert_eq!(exported(&store).await, records);
     assert_eq!(store.changes_since(0).await.unwrap().position, position);
     assert!(store.session(&[1; 32], NOW).await.unwrap().is_some());
     let used = store.request_token("used").await.unwrap().unwrap();

@@ -2,17 +2,19 @@
 
 use std::{
     fs::{self, File, Permissions},
-    io::{self, BufWriter},
+    io::{self, BufWriter, Write},
     os::unix::fs::PermissionsExt as _,
     path::Path,
 };
 
 use tempfile::NamedTempFile;
 
-use crate::{cli::context::CommandError, run::app::paths::directory};
+use crate::{
+    cli::context::CommandError, records::store::transfer::TransferError, run::app::paths::directory,
+};
 
 /// Checks that `path` may be written, before the work is done for nothing. Only a file is ever replaced.
-pub(super) fn check(path: &Path, force: bool) -> Result<(), CommandError> {
+fn check(path: &Path, force: bool) -> Result<(), CommandError> {
     match fs::symlink_metadata(path) {
         Err(_) => Ok(()),
         Ok(there) if !there.is_file() => Err(CommandError::failed(format!(
@@ -24,33 +26,63 @@ pub(super) fn check(path: &Path, force: bool) -> Result<(), CommandError> {
     }
 }
 
-/// Makes a file: a temporary file beside `path` with mode 0600, which takes its name once `content` has written it and it
-/// is on the disk. Another file of that name is replaced only with `force`, even one that has appeared since [`check`].
-pub(super) fn create(
-    path: &Path,
+/// A file that is being made: a temporary file beside its path with mode 0600, which takes its name once it is on the disk.
+/// Another file of that name is replaced only with `force`, even one that has appeared meanwhile.
+pub(super) struct Pending<'p> {
+    path: &'p Path,
     force: bool,
-    content: impl FnOnce(&mut BufWriter<NamedTempFile>) -> io::Result<()>,
-) -> Result<(), CommandError> {
-    let created = || {
+    file: BufWriter<NamedTempFile>,
+}
+
+impl<'p> Pending<'p> {
+    /// Begins the file.
+    pub(super) fn new(path: &'p Path, force: bool) -> Result<Self, CommandError> {
+        check(path, force)?;
         let file = tempfile::Builder::new()
             .prefix(".countersign-export-")
             .permissions(Permissions::from_mode(0o600))
-            .tempfile_in(directory(path))?;
-        let mut file = BufWriter::with_capacity(1 << 16, file);
-        content(&mut file)?;
-        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.as_file().sync_all()?;
-        match force {
-            true => file.persist(path)?,
-            false => file.persist_noclobber(path)?,
+            .tempfile_in(directory(path));
+        let file = file.map_err(|error| failed(path, force, error))?;
+        Ok(Self {
+            path,
+            force,
+            file: BufWriter::with_capacity(1 << 16, file),
+        })
+    }
+
+    /// Takes the content.
+    pub(super) fn writer(&mut self) -> &mut impl Write {
+        &mut self.file
+    }
+
+    /// Gives the file its name, if its content was written.
+    pub(super) fn finish(self, written: Result<(), TransferError>) -> Result<(), CommandError> {
+        let Self { path, force, file } = self;
+        let finished = match written {
+            Err(TransferError::File(error)) => Err(error),
+            Err(TransferError::Store(error)) => return Err(error.into()),
+            Ok(()) => persist(file, path, force),
         };
-        // The name is on the disk once the directory is.
-        File::open(directory(path))?.sync_all()
+        finished.map_err(|error| failed(path, force, error))
+    }
+}
+
+fn persist(file: BufWriter<NamedTempFile>, path: &Path, force: bool) -> io::Result<()> {
+    let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.as_file().sync_all()?;
+    match force {
+        true => file.persist(path)?,
+        false => file.persist_noclobber(path)?,
     };
-    created().map_err(|error: io::Error| match error.kind() {
+    // The name is on the disk once the directory is.
+    File::open(directory(path))?.sync_all()
+}
+
+fn failed(path: &Path, force: bool, error: io::Error) -> CommandError {
+    match error.kind() {
         io::ErrorKind::AlreadyExists if !force => exists(path),
         _ => CommandError::from(error).about(format!("{}: cannot be written", path.display())),
-    })
+    }
 }
 
 fn exists(path: &Path) -> CommandError {

@@ -1,35 +1,36 @@
 //! Reading an import and writing an export, for the fuzz targets alone.
 
-use super::{line::Defaults, read::Contents, write as write_export};
+use super::{
+    ExportWriter,
+    contents::{Contents, ImportWarnings},
+    input::Input,
+    line::Defaults,
+    rows::Format,
+};
 use crate::{
     base::clock::UnixTime,
-    records::store::transfer::{Export, Origin, Record},
+    records::store::transfer::{Exported, Origin, Record},
 };
 
-/// The records of a file of JSON Lines, or its problems.
+/// The records of a file of JSON Lines, in the order of an import, or its problems.
 ///
 /// # Errors
 /// The text of each problem.
 pub fn read(text: &[u8], now: UnixTime) -> Result<Vec<Record>, Vec<String>> {
-    let mut contents = Contents::new(Defaults {
+    let defaults = Defaults {
         now,
         ..Defaults::default()
-    });
-    if let Err(error) = contents.read_lines(text) {
-        return Err(vec![error.to_string()]);
+    };
+    let failed = |error: std::io::Error| vec![error.to_string()];
+    let input = Input::of(text).map_err(failed)?;
+    let contents = Contents::check(&input, Format::Lines, defaults, ImportWarnings::default());
+    let contents = contents.map_err(failed)?;
+    let problems: Vec<_> = contents.problems.first().collect();
+    if !problems.is_empty() {
+        return Err(problems.into_iter().map(|(_, problem)| problem.to_owned()).collect());
     }
-    match contents.problems.is_empty() {
-        true => Ok(contents
-            .take_records()
-            .into_iter()
-            .map(|(_, record)| record)
-            .collect()),
-        false => Err(contents
-            .problems
-            .into_iter()
-            .map(|(_, problem)| problem)
-            .collect()),
-    }
+    let records = contents.records(&input, Format::Lines);
+    records.map(|read| Ok(read.map_err(failed)?.record)).collect()
 }
 
 /// The export of these records, made at `now`.
@@ -39,7 +40,13 @@ pub fn write(records: Vec<Record>, now: UnixTime) -> Vec<u8> {
         accepted_until: now,
     };
     let mut text = Vec::new();
-    // Writing to a vector never fails.
-    let _ = write_export(&mut text, Export { origin, records });
+    let mut writer = ExportWriter::new(&mut text);
+    for part in [
+        Exported::Head(origin, records.len() as u64),
+        Exported::Records(records),
+    ] {
+        // Writing to a vector never fails.
+        let _ = writer.write(part, now);
+    }
     text
 }

@@ -49,7 +49,7 @@ use crate::{
 pub(super) const VERSION: u32 = 2;
 
 /// The problem of a line.
-#[derive(Debug, Error)]
+#[derive(Debug, Clone, Error)]
 pub(super) enum LineError {
     #[error("{0}")]
     Json(String),
@@ -159,7 +159,7 @@ pub(super) fn line(record: &Record) -> Map<String, Value> {
 }
 
 /// The values that a line may leave out.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Defaults {
     /// The time of registration or issue.
     pub(super) now: UnixTime,
@@ -167,22 +167,47 @@ pub(super) struct Defaults {
     pub(super) token_user: Option<UserId>,
     /// The last timestamp that the store of an export may have accepted.
     pub(super) accepted_until: UnixTime,
+    /// The line of a consumer may have only the members to change.
+    pub(super) updates: bool,
 }
 
-/// The record that a line holds.
+/// The members of consumers that none can be without.
+const NEEDED: [&str; 3] = ["name", "enabled", "secret"];
+
+/// The members that the line of a consumer leaves out. A null is a value, but not for a member that is needed.
+fn left_out(members: &Map<String, Value>) -> Vec<String> {
+    let has = |name: &str| {
+        let value = members.get(name);
+        value.is_some_and(|value| !value.is_null() || !NEEDED.contains(&name))
+    };
+    let has_secret = |name: &str| has(name) || has(&format!("{name}_base64"));
+    let fields = CONSUMER_FIELDS.iter().map(|field| field.name);
+    let fields = fields.chain(["enabled"]).filter(|name| !has(name));
+    let secrets = ["secret", "previous_secret"].into_iter();
+    let secrets = secrets.filter(|name| !has_secret(name));
+    fields.chain(secrets).map(str::to_owned).collect()
+}
+
+/// The record that a line holds, and the members that it leaves out if it has only those to change.
 pub(super) fn record(
     mut members: Map<String, Value>,
     defaults: &Defaults,
-) -> Result<Record, LineError> {
+) -> Result<(Record, Vec<String>), LineError> {
+    let is_update =
+        defaults.updates && members.get("kind").is_some_and(|kind| kind == "consumer");
+    let left_out = match is_update {
+        true => left_out(&members),
+        false => Vec::new(),
+    };
     members.retain(|_, value| !value.is_null());
     read_times(&mut members)?;
     let kind: String = take(&mut members, "kind")?;
     let now = || json!(defaults.now);
-    Ok(match &*kind {
+    let record = match &*kind {
         "export" => return Err(LineError::SecondExport),
         "consumer" => {
             members.entry("created_at").or_insert_with(now);
-            Record::Consumer(consumer(members)?)
+            Record::Consumer(consumer(members, is_update)?)
         }
         "user" => {
             members.entry("created_at").or_insert_with(now);
@@ -199,7 +224,8 @@ pub(super) fn record(
         "removed_user" => Record::RemovedUser(only(members, "id")?),
         "removed_token" => Record::RemovedToken(checked_token(only(members, "token")?)?),
         _ => return Err(LineError::Kind(kind)),
-    })
+    };
+    Ok((record, left_out))
 }
 
 /// Reads the times, and writes each as its type does.
@@ -216,7 +242,8 @@ fn read_times(members: &mut Map<String, Value>) -> Result<(), LineError> {
     Ok(())
 }
 
-fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
+/// With `is_update` the members are only those to change, and the import checks the consumer that results.
+fn consumer(mut members: Map<String, Value>, is_update: bool) -> Result<Consumer, LineError> {
     // An export writes empty secrets too.
     let [is_empty, is_previous_empty] = ["secret", "previous_secret"]
         .map(|name| members.get(name).is_some_and(|secret| secret == ""));
@@ -238,10 +265,13 @@ fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
     if previous.is_some() != until.is_some() {
         return Err(LineError::HalfPreviousSecret);
     }
+    if is_update && let Some(key) = members.get("key").cloned() {
+        members.entry("name").or_insert(key);
+    }
     check_members(CONSUMER_FIELDS, &mut members)?;
     // A mistyped name of the secret is reported as unknown, which says more than that the secret is missing.
     let read: Consumer = read(members)?;
-    let empty = || may_be_empty.then(|| Secret::from(""));
+    let empty = || (may_be_empty || is_update).then(|| Secret::from(""));
     let consumer = Consumer {
         secret: secret
             .or_else(empty)
@@ -249,7 +279,7 @@ fn consumer(mut members: Map<String, Value>) -> Result<Consumer, LineError> {
         previous_secret: previous.zip(until),
         ..read
     };
-    let can_sign = consumer.can_sign();
+    let can_sign = is_update || consumer.can_sign();
     can_sign.then_some(consumer).ok_or(LineError::CannotSign)
 }
 

@@ -1,12 +1,22 @@
 use proptest::{collection::vec, option, prelude::*};
 
-use super::*;
+use super::{
+    contents::{Contents, ImportWarnings},
+    input::Input,
+    line::Defaults,
+    rows::Format,
+    *,
+};
 use crate::{
-    base::{names::ConsumerKey, secret::Secret},
+    base::{
+        names::{ConsumerKey, Permission},
+        secret::Secret,
+    },
     oauth::Deviation,
+    provider::issue::callback,
     records::store::{
         record::{AccessToken, BodyHash, Consumer, Dialect, User},
-        transfer::Origin,
+        transfer::Record,
     },
 };
 
@@ -15,30 +25,39 @@ const KEY: &str = include_str!("../../provider/issue/registration/public_key.pem
 const HASH: &str =
     "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
 
-/// Reads JSON Lines; the problems, if there is any.
+/// Reads JSON Lines, as both passes of an import do; the problems, if there is any.
 fn read(text: &[u8]) -> Result<Vec<(usize, Record)>, Vec<String>> {
-    let mut contents = Contents::new(Defaults {
+    let input = Input::of(text).unwrap();
+    let defaults = Defaults {
         now: NOW,
         ..Defaults::default()
-    });
-    contents.read_lines(text).unwrap();
-    let problem = |(line, problem)| format!("{line}: {problem}");
-    match contents.problems.is_empty() {
-        true => Ok(contents.take_records()),
-        false => Err(contents.problems.into_iter().map(problem).collect()),
+    };
+    let contents = Contents::check(&input, Format::Lines, defaults, ImportWarnings::default());
+    let contents = contents.unwrap();
+    let problem = |(line, problem): (usize, &str)| format!("{line}: {problem}");
+    match contents.problems.count {
+        0 => Ok(contents
+            .records(&input, Format::Lines)
+            .map(|read| read.unwrap())
+            .map(|read| (read.line, read.record))
+            .collect()),
+        _ => Err(contents.problems.first().map(problem).collect()),
     }
 }
 
 fn written(records: &[Record]) -> String {
     let mut text = Vec::new();
-    let export = Export {
-        origin: Origin {
-            store: "s".to_owned(),
-            accepted_until: NOW,
-        },
-        records: records.to_vec(),
+    let origin = Origin {
+        store: "s".to_owned(),
+        accepted_until: NOW,
     };
-    write(&mut text, export).unwrap();
+    let mut writer = ExportWriter::new(&mut text);
+    for part in [
+        Exported::Head(origin, records.len() as u64),
+        Exported::Records(records.to_vec()),
+    ] {
+        writer.write(part, UnixTime(0)).unwrap();
+    }
     String::from_utf8(text).unwrap()
 }
 
@@ -397,7 +416,7 @@ fn record() -> impl Strategy<Value = Record> {
 proptest! {
     #[test]
     fn reads_back_what_it_writes(mut records in vec(record(), 0..8)) {
-        records.sort_by_key(Record::name);
+        records.sort_by_key(|record| (record.rank(), record.name()));
         records.dedup_by_key(|record| record.name());
         let text = written(&records);
         prop_assert_eq!(text.lines().count(), records.len() + 1);

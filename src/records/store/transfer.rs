@@ -1,6 +1,13 @@
 //! The contents of an export, and the outcome of an import.
 
-use super::record::{AccessToken, Consumer, User};
+use std::io;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    StoreError,
+    record::{AccessToken, Consumer, User},
+};
 use crate::base::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
@@ -15,6 +22,12 @@ pub const MAX_PROBLEMS: usize = 100;
 /// The most milliseconds that the costs of all password hashes in a store may take together, after an import: every
 /// login takes the time of each of them.
 pub const MAX_PASSWORD_MILLISECONDS: u32 = 1_000;
+
+/// The number of ranks of records.
+pub const RANKS: u8 = 4;
+
+/// The rank of consumers.
+pub const CONSUMERS: u8 = 1;
 
 /// One record of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +57,57 @@ impl Record {
             Self::RemovedUser(id) => ("removed_user", id.as_str()),
             Self::RemovedToken(token) => ("removed_token", token),
         }
+    }
+
+    /// The place of its kind in the order of an import, below [`RANKS`].
+    pub const fn rank(&self) -> u8 {
+        match self {
+            Self::RemovedConsumer(_) | Self::RemovedUser(_) | Self::RemovedToken(_) => 0,
+            Self::Consumer(_) => CONSUMERS,
+            Self::User(_) => 2,
+            Self::AccessToken(_) => 3,
+        }
+    }
+
+    /// The members in which an import compares two records of one kind, without secrets.
+    pub fn compared(&self) -> Map<String, Value> {
+        let record = match self {
+            Self::Consumer(consumer) => json!(consumer),
+            Self::User(user) => json!(user),
+            Self::AccessToken(token) => json!(token),
+            _ => Value::Null,
+        };
+        let Value::Object(mut members) = record else {
+            return Map::new();
+        };
+        members.retain(|name, _| !["created_at", "issued_at", "last_used_at"].contains(&&**name));
+        members
+    }
+
+    /// The names of the members in which it differs from another record of its kind.
+    pub fn differing(&self, other: &Self) -> Vec<String> {
+        let secrets = match (self, other) {
+            (Self::Consumer(one), Self::Consumer(other)) => {
+                let previous = |it: &Consumer| it.previous_secret.clone().map(|(secret, _)| secret);
+                vec![
+                    ("secret", one.secret != other.secret),
+                    ("previous_secret", previous(one) != previous(other)),
+                ]
+            }
+            (Self::User(one), Self::User(other)) => {
+                vec![("password_hash", one.password_hash != other.password_hash)]
+            }
+            (Self::AccessToken(one), Self::AccessToken(other)) => {
+                vec![("token_secret", one.secret != other.secret)]
+            }
+            _ => vec![],
+        };
+        let secrets = secrets.into_iter().filter(|(_, differs)| *differs);
+        let others = other.compared();
+        let members = self.compared().into_iter();
+        let members = members.filter(|(name, value)| others.get(name) != Some(value));
+        let secrets = secrets.map(|(name, _)| name.to_owned());
+        secrets.chain(members.map(|(name, _)| name)).collect()
     }
 
     /// Its name in messages, which no other record has.
@@ -91,47 +155,103 @@ pub struct Origin {
     pub accepted_until: UnixTime,
 }
 
-/// The contents of an export, as of one moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Export {
+/// A part of an export, in this order: the head, then its records. All are of one moment.
+#[derive(Debug)]
+pub enum Exported {
+    /// The store, and the number of records that follow.
+    Head(Origin, u64),
+    /// Some records: consumers, users, access tokens, and the marks of removed ones.
+    Records(Vec<Record>),
+}
+
+/// Why an export or an import failed. An import has changed nothing then.
+#[derive(Debug, thiserror::Error)]
+pub enum TransferError {
     /// The store.
-    pub origin: Origin,
-    /// Its records: consumers, users, access tokens, and the marks of removed ones.
-    pub records: Vec<Record>,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The file: its records cannot be read or written.
+    #[error(transparent)]
+    File(#[from] io::Error),
 }
 
 /// A record and its line in the file that it is from.
-pub type Numbered = (usize, Record);
+#[derive(Debug, Clone)]
+pub struct Numbered {
+    /// The line.
+    pub line: usize,
+    /// The record.
+    pub record: Record,
+    /// The members that the line of a consumer leaves out; with [`Existing::Update`] a consumer that is in the store keeps
+    /// its own.
+    pub left_out: Vec<String>,
+}
+
+/// What an import does with a record that is in the store with other content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Existing {
+    /// It is a problem.
+    #[default]
+    Reject,
+    /// The record becomes that of the file. A user keeps the password if the file has none.
+    Replace,
+    /// A consumer gets the members that its line has; a record of another kind is a problem.
+    Update,
+}
+
+/// A change that an import makes.
+#[derive(Debug, Clone, Copy)]
+pub enum Difference<'r> {
+    /// A record is new.
+    Added(&'r Record),
+    /// A record is changed, from the first to the second.
+    Changed(&'r Record, &'r Record),
+    /// A consumer is removed with this many access tokens.
+    Removed(&'r ConsumerKey, u64),
+}
 
 /// The records to import.
-#[derive(Debug, Clone)]
-pub struct ImportList {
-    /// The records, each key of a kind once; a record comes after those that it names.
-    pub records: Vec<Numbered>,
+pub struct ImportList<'a> {
+    /// The records, each key of a kind once, in the order of [`Record::rank`]: a record comes after those that it names.
+    pub records: Box<dyn Iterator<Item = io::Result<Numbered>> + 'a>,
     /// The store that they are from, if it is one of ours.
     pub origin: Option<Origin>,
+    /// The time of the import.
+    pub now: UnixTime,
     /// `true`: find the problems and change nothing.
     pub dry_run: bool,
+    /// What happens to records that are in the store with other content.
+    pub existing: Existing,
+    /// Whether a consumer stays; the others are removed. `None`: all stay.
+    pub keeps: Option<Box<dyn Fn(&ConsumerKey) -> bool + 'a>>,
+    /// Whether a record of this name has a problem that is known already: a record that names it is not reported again.
+    pub has_problem: Box<dyn Fn(&str) -> bool + 'a>,
+    /// Receives each change, also in a dry run.
+    pub differences: Box<dyn FnMut(Difference<'_>) + 'a>,
+    /// Whether all changes are those that were announced; otherwise none is made.
+    pub is_expected: Box<dyn Fn() -> bool + 'a>,
     /// The milliseconds that a password hash of this cost takes.
     pub milliseconds: fn(&str) -> u32,
 }
 
-impl ImportList {
-    /// Records in any order; none comes twice. `milliseconds` is the time that a password hash of a given cost
+impl<'a> ImportList<'a> {
+    /// Records in the order of their ranks; none comes twice. `milliseconds` is the time that a password hash of a given cost
     /// takes; a cost is what [`password_cost`](super::password_cost::password_cost) returns.
-    pub fn new(mut records: Vec<Numbered>, milliseconds: fn(&str) -> u32) -> Self {
-        let rank = |record: &Record| match record {
-            Record::RemovedConsumer(_) | Record::RemovedUser(_) | Record::RemovedToken(_) => 0,
-            Record::Consumer(_) => 1,
-            Record::User(_) => 2,
-            Record::AccessToken(_) => 3,
-        };
-        // In place: an import may have millions.
-        records.sort_unstable_by_key(|(line, record)| (rank(record), *line));
+    pub fn new(
+        records: impl Iterator<Item = io::Result<Numbered>> + 'a,
+        now: UnixTime,
+        milliseconds: fn(&str) -> u32,
+    ) -> Self {
         Self {
-            records,
+            records: Box::new(records),
             origin: None,
+            now,
             dry_run: false,
+            existing: Existing::Reject,
+            keeps: None,
+            has_problem: Box::new(|_| false),
+            differences: Box::new(|_| {}),
+            is_expected: Box::new(|| true),
             milliseconds,
         }
     }
@@ -147,9 +267,11 @@ impl ImportList {
 pub enum Import {
     /// All was imported, or with [`ImportList::dry_run`] could be.
     Imported(Imported),
-    /// Nothing was imported. At most [`MAX_PROBLEMS`], in the order of the import; problems that only follow from
-    /// another one are left out.
-    Rejected(Vec<ImportProblem>),
+    /// Nothing was imported. The first problems, at most [`MAX_PROBLEMS`], in the order of the import, and the number of
+    /// all. Problems that only follow from another one are left out.
+    Rejected(Vec<ImportProblem>, u64),
+    /// Nothing was imported: [`ImportList::is_expected`] says no.
+    Unexpected,
 }
 
 /// The problem of a record.
@@ -170,6 +292,10 @@ pub struct Imported {
     pub added: u64,
     /// Here already.
     pub unchanged: u64,
+    /// Here with other content, and changed.
+    pub changed: u64,
+    /// Consumers that were removed, because the file does not have them.
+    pub removed: u64,
     /// Tokens that were active here and are revoked now.
     pub revoked: u64,
     /// Removed here before, and so not restored.
@@ -179,9 +305,21 @@ pub struct Imported {
 /// Why a record cannot be imported, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
-    /// There is a record of this key with other content.
-    #[error("is in the store with other content; make the two alike, or remove the line")]
-    Differs,
+    /// There is a record of this key with other content, in these members.
+    #[error(
+        "is in the store with other content ({}); make the two alike, remove the line, or change the record with --replace",
+        .0.join(", ")
+    )]
+    Differs(Vec<String>),
+    /// The mark of a removed consumer or user that is in the store.
+    #[error("is in the store and not removed; remove it there, or remove the line")]
+    NotRemoved,
+    /// A new consumer, whose line has only the members to change.
+    #[error("is not in the store, and a new consumer needs {0}; add it to the line")]
+    Incomplete(&'static str),
+    /// A consumer that could not sign with these members.
+    #[error("would have rsa_only without rsa_public_key, and so could not sign; add the key, or set rsa_only to false")]
+    CannotSign,
     /// Another user has the login name.
     #[error("has the name of another user; rename one of the two, or remove the line")]
     NameTaken,

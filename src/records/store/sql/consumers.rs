@@ -12,7 +12,7 @@ use crate::{
         port::{Added, Change, Guard, RecordFilter, Source, Updated},
         record::{Consumer, ConsumerUse},
         seal::field,
-        transfer::{BATCH, Numbered, Record},
+        transfer::BATCH,
         value::{json, seconds},
     },
 };
@@ -86,19 +86,7 @@ impl Store {
             if !passes(guard, find(tx, key).await?) {
                 return Ok(false);
             }
-            for statement in [
-                "INSERT INTO countersign.removed (kind, key)
-                 SELECT 'token', token FROM countersign.access_tokens WHERE consumer = $1",
-                "DELETE FROM countersign.access_tokens WHERE consumer = $1",
-                "DELETE FROM countersign.request_tokens WHERE consumer = $1",
-                "DELETE FROM countersign.consumer_uses WHERE consumer = $1",
-            ] {
-                tx.execute(statement, &[key.as_str().into()]).await?;
-            }
-            let delete = "DELETE FROM countersign.consumers WHERE key = $1";
-            tx.execute(delete, &[key.as_str().into()]).await?;
-            retire(tx, "consumer", key.as_str()).await?;
-            tx.changed(Change::Consumer(key.clone()));
+            remove(tx, key).await?;
             Ok(true)
         })
         .await
@@ -185,22 +173,36 @@ const RECORD_USES: &str = "INSERT INTO countersign.consumer_uses (consumer, last
 
 /// Records the last uses of imported access tokens, or else their issue, as uses of their consumers; none in the future, which
 /// would hide every use until then.
-pub(super) async fn record_imported_uses(tx: &mut Tx, records: &[Numbered]) -> Result<()> {
-    let mut uses = BTreeMap::<_, i64>::new();
-    for (_, record) in records {
-        if let Record::AccessToken(token) = record {
-            let used = token.last_used_at.unwrap_or(token.issued_at);
-            let last = uses.entry(&token.consumer).or_default();
-            *last = seconds(used).max(*last);
-        }
-    }
-    let uses: Vec<_> = uses.into_iter().map(|(key, at)| (key, [at])).collect();
+pub(super) async fn record_imported_uses(
+    tx: &mut Tx,
+    uses: &BTreeMap<ConsumerKey, i64>,
+) -> Result<()> {
+    let uses: Vec<_> = uses.iter().map(|(key, at)| (key, [at])).collect();
     let past = "WHERE CAST(value -> 1 ->> 0 AS bigint) <= countersign.unixepoch()";
     let record = RECORD_USES.replace("WHERE true", past);
     for some in uses.chunks(BATCH) {
         tx.execute(&record, &[json(some)?.into()]).await?;
     }
     Ok(())
+}
+
+/// Removes a consumer that is registered here with all that it has; returns the number of its access tokens.
+pub(super) async fn remove(tx: &mut Tx, key: &ConsumerKey) -> Result<u64> {
+    let params = [key.as_str().into()];
+    let retire_tokens = "INSERT INTO countersign.removed (kind, key)
+        SELECT 'token', token FROM countersign.access_tokens WHERE consumer = $1";
+    let tokens = tx.execute(retire_tokens, &params).await?;
+    for statement in [
+        "DELETE FROM countersign.access_tokens WHERE consumer = $1",
+        "DELETE FROM countersign.request_tokens WHERE consumer = $1",
+        "DELETE FROM countersign.consumer_uses WHERE consumer = $1",
+        "DELETE FROM countersign.consumers WHERE key = $1",
+    ] {
+        tx.execute(statement, &params).await?;
+    }
+    retire(tx, "consumer", key.as_str()).await?;
+    tx.changed(Change::Consumer(key.clone()));
+    Ok(tokens)
 }
 
 /// Finds a consumer that is registered here.

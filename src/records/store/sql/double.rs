@@ -171,7 +171,7 @@ impl TestStore {
             for consumer in consumers {
                 consumers::put(tx, consumer).await?;
             }
-            tokens::insert(tx, &tokens.iter().collect::<Vec<_>>()).await
+            tokens::insert(tx, tokens).await
         });
     }
 
@@ -185,7 +185,7 @@ impl TestStore {
         self.quietly(async |tx| {
             let delete = "DELETE FROM access_tokens WHERE token = $1";
             tx.execute(delete, &[token.token.as_str().into()]).await?;
-            tokens::insert(tx, &[token]).await
+            tokens::insert(tx, std::slice::from_ref(token)).await
         });
     }
 

@@ -205,7 +205,7 @@ pub(super) async fn exchange(tx: &mut Tx, exchange: &TokenExchange) -> Result<Ex
         last_used_at: None,
         revoked_at: None,
     };
-    if !tokens::insert(tx, &[&access_token]).await? {
+    if !tokens::insert(tx, std::slice::from_ref(&access_token)).await? {
         return Err(StoreError::Broken(
             "a new access token has an identifier that is taken",
         ));

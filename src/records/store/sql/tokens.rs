@@ -50,7 +50,7 @@ impl Store {
         self.run("issue_access_token", WRITE, async |tx| {
             let owners = [token.consumer.as_str().into(), token.user.as_str().into()];
             Ok(
-                match tx.has_row(find, &owners).await? && insert(tx, &[&token]).await? {
+                match tx.has_row(find, &owners).await? && insert(tx, std::slice::from_ref(&token)).await? {
                     true => Added::Added,
                     false => Added::Taken,
                 },
@@ -276,7 +276,7 @@ pub(super) async fn revoke_at(tx: &mut Tx, token: &str, at: Option<UnixTime>) ->
 }
 
 /// Keeps tokens; `false` if an identifier is in use or was before.
-pub(super) async fn insert(tx: &mut Tx, tokens: &[&AccessToken]) -> Result<bool> {
+pub(super) async fn insert(tx: &mut Tx, tokens: &[AccessToken]) -> Result<bool> {
     let columns = tokens.iter().map(|token| {
         let secret = tx
             .seal()

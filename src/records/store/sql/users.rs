@@ -257,6 +257,21 @@ async fn update(tx: &mut Tx, user: &User) -> Result<()> {
     Ok(())
 }
 
+/// Makes a user what an import says, with the consequences that [`Store::update_user`] and [`Store::set_password`] have.
+pub(super) async fn replace(tx: &mut Tx, before: &User, user: &User, now: UnixTime) -> Result<()> {
+    update(tx, user).await?;
+    // A file without a password keeps the one that is here.
+    if let Some(hash) = &user.password_hash
+        && before.password_hash.as_ref() != Some(hash)
+    {
+        set_password(tx, &user.id, hash).await?;
+    }
+    match user.enabled {
+        true => Ok(()),
+        false => end_all_of(tx, &user.id, now).await,
+    }
+}
+
 pub(super) async fn set_password(tx: &mut Tx, id: &UserId, hash: &Secret) -> Result<bool> {
     let is_there = put_hash(tx, id, hash, None).await?;
     if is_there {

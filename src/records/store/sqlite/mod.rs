@@ -22,7 +22,10 @@ use tokio::{
 
 use super::{
     Result, StoreError,
-    engine::{Connection, Deadline, Engine, Isolation, Migrated, Statements, TimeLimit, TimedOut},
+    engine::{
+        Connection, Deadline, Engine, Isolation, Migrated, STEP_TIMEOUT, Statements, TimeLimit,
+        TimedOut,
+    },
     opening::OpenProblem,
     value::{Row, Value},
 };
@@ -86,18 +89,21 @@ impl From<SqliteFault> for StoreError {
 /// Work of a thread on its connection.
 type Job = Box<dyn FnOnce(&rusqlite::Connection) + Send>;
 
+/// A transaction as its thread gets it: its jobs, and the time that it may be idle between two of them.
+type Jobs = (mpsc::Receiver<Job>, Duration);
+
 /// Threads that have a connection each. They end when this is dropped.
 struct Threads {
     /// A transaction goes to the next free thread, as its jobs; `None` when the store is closed. Only one waits in the
     /// queue, so that callers who gave up do not pile up while the disk hangs.
-    transactions: Option<queue::Sender<mpsc::Receiver<Job>>>,
+    transactions: Option<queue::Sender<Jobs>>,
     /// Disconnected when all connections are closed.
     ended: Mutex<mpsc::Receiver<()>>,
 }
 
 impl Threads {
     fn start(name: &str, connections: Vec<rusqlite::Connection>) -> std::io::Result<Self> {
-        let (transactions, waiting) = queue::channel::<mpsc::Receiver<Job>>(1);
+        let (transactions, waiting) = queue::channel::<Jobs>(1);
         let waiting = Arc::new(Mutex::new(waiting));
         let (alive, ended) = mpsc::channel();
         for sql in connections {
@@ -108,8 +114,8 @@ impl Threads {
                     let mut waiting = waiting.lock();
                     waiting.blocking_recv()
                 };
-                while let Some(jobs) = next() {
-                    while let Ok(job) = jobs.recv_timeout(IDLE_TIMEOUT) {
+                while let Some((jobs, idle)) = next() {
+                    while let Ok(job) = jobs.recv_timeout(idle) {
                         job(&sql);
                     }
                     roll_back(&sql);
@@ -125,10 +131,10 @@ impl Threads {
     }
 
     /// Waits for a thread, which then does the jobs that are sent to it.
-    async fn take(&self) -> Result<mpsc::Sender<Job>> {
+    async fn take(&self, idle: Duration) -> Result<mpsc::Sender<Job>> {
         let (jobs, waiting) = mpsc::channel();
         let transactions = self.transactions.as_ref().ok_or(SqliteFault::Ended)?;
-        let sent = transactions.send(waiting).await;
+        let sent = transactions.send((waiting, idle)).await;
         sent.map_err(|_| SqliteFault::Ended)?;
         Ok(jobs)
     }
@@ -176,10 +182,15 @@ impl Engine for SqliteStore {
             }
             Isolation::NoTransaction => (&self.writer, ""),
         };
+        let idle = match deadline {
+            Deadline::Request | Deadline::Command => IDLE_TIMEOUT,
+            // It reads or writes a file meanwhile.
+            Deadline::Transfer => STEP_TIMEOUT,
+        };
         let reads = matches!(isolation, Isolation::Single | Isolation::Snapshot);
         let begun = async {
             let connection = SqliteConnection {
-                jobs: threads.take().await?,
+                jobs: threads.take(idle).await?,
                 has_begun: !begin.is_empty(),
                 reading: reads.then(Arc::default),
             };

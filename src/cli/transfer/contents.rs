@@ -1,0 +1,400 @@
+//! The contents of an input: the first pass checks each record, the second hands them to the store.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    hash::{BuildHasher as _, RandomState},
+    io::{self, Read},
+    time::Duration,
+};
+
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::{
+    index::Index,
+    input::Input,
+    line::{Defaults, Head, LineError, VERSION, record},
+    rows::{Format, Rows},
+};
+use crate::{
+    base::names::Permission,
+    cli::progress::Progress,
+    operator::manage::distinct_members,
+    provider::issue::callback,
+    records::store::transfer::{CONSUMERS, MAX_PROBLEMS, Numbered, Origin, RANKS, Record},
+};
+
+/// The rank of a row that holds no record to import.
+const NONE: u8 = u8::MAX;
+
+/// What the first pass over an input has found.
+#[derive(Default)]
+pub(super) struct Contents {
+    /// The origin of the records, if the input names it.
+    pub(super) origin: Option<Origin>,
+    pub(super) problems: Problems,
+    /// The names of the records.
+    pub(super) index: Index,
+    pub(super) warnings: ImportWarnings,
+    /// The rank of each record, in the order of the input.
+    ranks: Vec<u8>,
+    /// The number of records of each rank.
+    counts: [u64; RANKS as usize],
+    defaults: Defaults,
+}
+
+/// The problems of an input.
+#[derive(Default)]
+pub(super) struct Problems {
+    /// The first problems by their lines.
+    first: BTreeMap<(usize, u64), String>,
+    /// The number of all.
+    pub(super) count: u64,
+    /// The hashes of the names of records that cannot be read.
+    unread: HashSet<u64>,
+    random: RandomState,
+    /// A line cannot be read at all.
+    has_unnamed: bool,
+}
+
+impl Problems {
+    pub(super) fn add(&mut self, line: usize, problem: String) {
+        self.count += 1;
+        self.first.insert((line, self.count), problem);
+        if self.first.len() > MAX_PROBLEMS {
+            self.first.pop_last();
+        }
+    }
+
+    /// Counts problems that are not shown.
+    pub(super) fn add_others(&mut self, count: u64) {
+        self.count += count;
+    }
+
+    fn add_unread(&mut self, line: usize, name: Option<String>, error: &LineError) {
+        let name = name.filter(|_| !matches!(error, LineError::SecondExport));
+        let problem = match &name {
+            Some(name) => format!("{name}: {error}"),
+            None => error.to_string(),
+        };
+        self.add(line, problem);
+        match name {
+            Some(name) => drop(self.unread.insert(self.random.hash_one(name))),
+            None => self.has_unnamed = true,
+        }
+    }
+
+    /// Whether the record of this name may be on a line that cannot be read: one that names it is not reported again.
+    pub(super) fn may_have(&self, name: &str) -> bool {
+        self.has_unnamed
+            || !self.unread.is_empty() && self.unread.contains(&self.random.hash_one(name))
+    }
+
+    /// The first problems, each with its line.
+    pub(super) fn first(&self) -> impl Iterator<Item = (usize, &str)> {
+        let first = self.first.iter();
+        first.map(|((line, _), problem)| (*line, problem.as_str()))
+    }
+}
+
+/// Settings that are valid but unwise, each once: an import may be long.
+#[derive(Default)]
+pub(super) struct ImportWarnings {
+    /// Permissions that the configuration may not declare.
+    pub(super) permissions: BTreeSet<Permission>,
+    /// The number of consumers with an http callback on another host.
+    pub(super) unprotected: u64,
+    /// The permissions that the configuration declares.
+    declared: BTreeSet<Permission>,
+}
+
+impl ImportWarnings {
+    pub(super) fn new(declared: impl Iterator<Item = Permission>) -> Self {
+        Self {
+            declared: declared.collect(),
+            ..Self::default()
+        }
+    }
+
+    fn note(&mut self, record: &Record) {
+        let is_warned =
+            |callback: &String| matches!(callback::check_registration(callback), Ok(Some(_)));
+        let permissions = match record {
+            Record::Consumer(consumer) => {
+                let is_unprotected = consumer.callbacks.iter().any(is_warned);
+                self.unprotected += u64::from(is_unprotected);
+                &consumer.permissions[..]
+            }
+            Record::AccessToken(token) => &token.permissions,
+            _ => &[],
+        };
+        let declared = |permission: &&Permission| !self.declared.contains(*permission);
+        for permission in permissions.iter().filter(declared) {
+            if self.permissions.len() < MAX_PROBLEMS && !self.permissions.contains(permission) {
+                self.permissions.insert(permission.clone());
+            }
+        }
+    }
+}
+
+impl Contents {
+    /// Reads an input and checks each of its records by itself.
+    pub(super) fn check(
+        input: &Input,
+        format: Format<'_>,
+        defaults: Defaults,
+        warnings: ImportWarnings,
+    ) -> io::Result<Self> {
+        let mut contents = Self {
+            defaults,
+            warnings,
+            ..Self::default()
+        };
+        contents.read(input, format)?;
+        contents.find_repeated(input, format)?;
+        Ok(contents)
+    }
+
+    /// Whether the input has a consumer.
+    pub(super) fn has_consumers(&self) -> bool {
+        self.counts.get(usize::from(CONSUMERS)).is_some_and(|count| *count > 0)
+    }
+
+    fn read(&mut self, input: &Input, format: Format<'_>) -> io::Result<()> {
+        let mut rows = match Rows::new(input.reader()?, format)? {
+            Ok(rows) => rows,
+            Err(problem) => {
+                self.problems.add(1, problem);
+                return Ok(());
+            }
+        };
+        let (mut last, mut announced) = (1, None);
+        if let Rows::Lines(lines) = &mut rows {
+            let Some(line) = lines.next()? else {
+                self.problems.add(1, LineError::NotAnExport.to_string());
+                return Ok(());
+            };
+            match self.read_head(lines.text()) {
+                Ok(head) => (last, announced) = (line, head.records),
+                Err(error) => {
+                    self.problems.add(line, error.to_string());
+                    return Ok(());
+                }
+            }
+        }
+        let mut progress = Progress::new("records checked", input.length);
+        while let Some(line) = rows.next()? {
+            last = line;
+            progress.at(self.ranks.len() as u64, rows.bytes());
+            self.add(line, &rows);
+        }
+        let found = self.ranks.len();
+        if let Some(announced) = announced.filter(|announced| *announced != found) {
+            let error = LineError::CutOff { found, announced };
+            self.problems.add(last, error.to_string());
+        }
+        Ok(())
+    }
+
+    fn read_head(&mut self, text: &[u8]) -> Result<Head, LineError> {
+        let mut first = distinct_members(text).map_err(|_| LineError::NotAnExport)?;
+        if first.remove("kind") != Some("export".into()) {
+            return Err(LineError::NotAnExport);
+        }
+        let version = first.get("version").and_then(Value::as_u64);
+        if let Some(version) = version.filter(|version| *version > VERSION.into()) {
+            return Err(LineError::Version(version));
+        }
+        let head = Head::deserialize(Value::Object(first)).map_err(|_| LineError::NotAnExport)?;
+        let day_ahead = self.defaults.now.after(Duration::from_secs(86_400));
+        match (head.store.clone(), head.accepted_until) {
+            (_, Some(until)) if until > day_ahead => return Err(LineError::OriginAhead(until)),
+            (Some(store), Some(accepted_until)) => {
+                self.origin = Some(Origin {
+                    store,
+                    accepted_until,
+                });
+            }
+            _ if head.version == VERSION => return Err(LineError::OriginMissing),
+            // An older export, which does not name its origin. Its store may have accepted requests until just now.
+            _ if head.records.is_some() => {
+                self.origin = Some(Origin {
+                    store: String::new(),
+                    accepted_until: self.defaults.accepted_until,
+                });
+            }
+            _ => {}
+        }
+        Ok(head)
+    }
+
+    /// Adds the record of a row, or its problem.
+    fn add(&mut self, line: usize, rows: &Rows<'_>) {
+        let read = rows.members();
+        let rank = match read.and_then(|members| record(members, &self.defaults)) {
+            Ok((record, _)) => {
+                self.warnings.note(&record);
+                let number = u32::try_from(self.ranks.len()).unwrap_or(u32::MAX);
+                self.index.push(&record.name(), number);
+                let rank = record.rank();
+                if let Some(count) = self.counts.get_mut(usize::from(rank)) {
+                    *count += 1;
+                }
+                rank
+            }
+            Err(error) => {
+                self.problems.add_unread(line, rows.name(), &error);
+                NONE
+            }
+        };
+        self.ranks.push(rank);
+    }
+
+    /// Reports the records whose name an earlier one has.
+    fn find_repeated(&mut self, input: &Input, format: Format<'_>) -> io::Result<()> {
+        let Self { ranks, counts, .. } = self;
+        // The first ones, which are shown, each with the record that has its name.
+        let (mut shown, mut others) = (BTreeMap::new(), 0);
+        self.index.find_repeated(|number, first| {
+            if let Some(rank) = ranks.get_mut(number as usize) {
+                if let Some(count) = counts.get_mut(usize::from(*rank)) {
+                    *count -= 1;
+                }
+                *rank = NONE;
+            }
+            shown.insert(number, first);
+            if shown.len() > MAX_PROBLEMS {
+                shown.pop_last();
+                others += 1;
+            }
+        });
+        self.problems.add_others(others);
+        if shown.is_empty() {
+            return Ok(());
+        }
+        let mut lines = BTreeMap::new();
+        let wanted: BTreeSet<u32> = shown.iter().flat_map(|(one, first)| [*one, *first]).collect();
+        let mut rows = Reading::new(input.reader()?, format)?;
+        for number in 0_u32.. {
+            let Some(line) = rows.next()? else { break };
+            if wanted.contains(&number) {
+                lines.insert(number, (line, rows.name().unwrap_or_default()));
+            }
+        }
+        for (number, first) in shown {
+            if let (Some((line, name)), Some((first, _))) = (lines.get(&number), lines.get(&first))
+            {
+                let error = LineError::Twice(*first);
+                self.problems.add(*line, format!("{name}: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The records, in the order of their ranks: the second pass over the input.
+    pub(super) fn records<'a>(&'a self, input: &'a Input, format: Format<'a>) -> Ranked<'a> {
+        let total = self.counts.iter().sum();
+        Ranked {
+            contents: self,
+            input,
+            format,
+            rank: 0,
+            rows: None,
+            number: 0,
+            done: 0,
+            progress: Progress::new("records imported", total),
+        }
+    }
+}
+
+/// The rows that the first pass has checked: those after the head.
+struct Reading<'a>(Rows<'a>);
+
+impl<'a> Reading<'a> {
+    fn new(input: impl Read + 'a, format: Format<'a>) -> io::Result<Self> {
+        let mut rows = Rows::new(input, format)?.map_err(|_| changed())?;
+        if let Rows::Lines(lines) = &mut rows {
+            lines.next()?;
+        }
+        Ok(Self(rows))
+    }
+
+    fn next(&mut self) -> io::Result<Option<usize>> {
+        self.0.next()
+    }
+
+    fn name(&self) -> Option<String> {
+        self.0.name()
+    }
+}
+
+fn changed() -> io::Error {
+    io::Error::other("it was changed while it was read; import it again")
+}
+
+/// The records of an input in the order of their ranks. The input is read once for each rank that it has records of, and a
+/// row of another rank is not parsed.
+pub(super) struct Ranked<'a> {
+    contents: &'a Contents,
+    input: &'a Input,
+    format: Format<'a>,
+    /// The rank of the records that are read now.
+    rank: u8,
+    rows: Option<Reading<'a>>,
+    /// The number of the next row.
+    number: usize,
+    /// The number of records that were read.
+    done: u64,
+    progress: Progress,
+}
+
+impl Ranked<'_> {
+    fn read(&mut self) -> io::Result<Option<Numbered>> {
+        loop {
+            let Some(rows) = &mut self.rows else {
+                match self.contents.counts.get(usize::from(self.rank)) {
+                    None if self.done == self.contents.counts.iter().sum::<u64>() => return Ok(None),
+                    // The file has become shorter.
+                    None => return Err(changed()),
+                    Some(0) => self.rank += 1,
+                    Some(_) => {
+                        let rows = Reading::new(self.input.reader()?, self.format)?;
+                        (self.rows, self.number) = (Some(rows), 0);
+                    }
+                }
+                continue;
+            };
+            let Some(line) = rows.next()? else {
+                self.rows = None;
+                self.rank += 1;
+                continue;
+            };
+            let rank = self.contents.ranks.get(self.number).copied();
+            self.number += 1;
+            if rank != Some(self.rank) {
+                continue;
+            }
+            let members = rows.0.members().map_err(|_| changed())?;
+            let (record, left_out) =
+                record(members, &self.contents.defaults).map_err(|_| changed())?;
+            if record.rank() != self.rank {
+                return Err(changed());
+            }
+            self.done += 1;
+            self.progress.at(self.done, self.done);
+            return Ok(Some(Numbered {
+                line,
+                record,
+                left_out,
+            }));
+        }
+    }
+}
+
+impl Iterator for Ranked<'_> {
+    type Item = io::Result<Numbered>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}

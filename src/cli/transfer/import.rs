@@ -1,0 +1,282 @@
+//! Runs `import`.
+
+use std::{
+    cell::RefCell,
+    io::{self, BufWriter, Seek as _, Write as _},
+};
+
+use serde_json::{Map, json};
+
+use super::{
+    ImportArgs,
+    contents::{Contents, ImportWarnings, Problems},
+    differences::Differences,
+    input::Input,
+    line::Defaults,
+    next_high_water_mark,
+    rows::Format,
+};
+use crate::{
+    base::names::ConsumerKey,
+    cli::context::{About as _, CommandError, Context, Output, RecordArgs},
+    provider::login::password,
+    records::store::{
+        self, Backend, OpenProblem, Opening,
+        transfer::{
+            Existing, Import, ImportList, ImportProblem, Imported, MAX_PROBLEMS, TransferError,
+            name,
+        },
+    },
+    run::app::{
+        paths::directory,
+        services::{self, ServiceError},
+    },
+    telemetry::audit::CommandRecord,
+};
+
+impl ImportArgs {
+    /// Runs the command.
+    pub fn run(self) -> Result<Output, CommandError> {
+        let RecordArgs { store, json } = &self.store;
+        store.run(*json, Opening::Command, async |context| {
+            self.import(context).await
+        })
+    }
+
+    async fn import(&self, context: &Context) -> Result<String, CommandError> {
+        let store_file = context.config.store_file();
+        let temporary = std::env::temp_dir();
+        let beside = store_file.as_deref().map_or(&*temporary, directory);
+        let input = Input::open(&self.file, beside)?;
+        let declared = context.config.permission.iter();
+        let defaults = Defaults {
+            now: context.now,
+            token_user: self.token_user.clone(),
+            accepted_until: next_high_water_mark(context),
+            updates: self.update,
+        };
+        let warnings = ImportWarnings::new(declared.map(|entry| entry.name.clone()));
+        let contents = Contents::check(&input, self.format(), defaults, warnings)
+            .about(format!("{}: cannot be read", input.name))?;
+        let is_broken = contents.problems.count > 0;
+        if self.prune && !is_broken && !contents.has_consumers() {
+            return Err(CommandError::failed(format!(
+                "{}: has no consumer, and --prune would remove all; nothing was imported",
+                input.name
+            )));
+        }
+        let plan = Plan {
+            args: self,
+            context,
+            input: &input,
+            contents: &contents,
+        };
+        let shows = self.replace || self.update;
+        let mut announced = None;
+        if is_broken || self.dry_run || shows {
+            // What is there may be changed: first find out what, and show it.
+            let mut shown = tempfile::tempfile_in(beside)
+                .or_else(|_| tempfile::tempfile())
+                .about("the list of changes cannot be written")?;
+            let mut differences = Differences::new(BufWriter::new(&shown), self.store.json);
+            let imported = match plan.run(true, &mut differences, None).await {
+                // The problems of the file can be reported without the store.
+                Err(_) if is_broken => None,
+                imported => Some(imported?),
+            };
+            let imported = match imported {
+                Some(imported) => plan.accepted(imported)?,
+                None => return Err(rejected(&input.name, &contents.problems, (Vec::new(), 0))),
+            };
+            let removed = differences.removed;
+            announced = Some(differences.finish().about("the list of changes cannot be written")?);
+            if shows {
+                shown.rewind()?;
+                let mut stdout = io::stdout().lock();
+                io::copy(&mut shown, &mut stdout)?;
+                stdout.flush()?;
+            }
+            if self.dry_run {
+                plan.warn();
+                return Ok(plan.show(imported));
+            }
+            if removed > 0 {
+                let question = format!("Remove {removed} consumers with all their tokens?");
+                self.confirmation.ask(&question)?;
+            }
+        }
+        let mut differences = Differences::new(io::sink(), self.store.json);
+        let imported = plan.run(false, &mut differences, announced).await?;
+        let imported = plan.accepted(imported)?;
+        plan.warn();
+        let about = CommandRecord::counting("records_imported", counts(imported));
+        context.manage()?.audit(&context.actor, about).await;
+        let until = context.store()?.imported_nonces_until().await?;
+        if let Some(until) = until.filter(|until| *until >= context.now) {
+            context.warn(&format!(
+                "the store of an import may have accepted requests with timestamps up to {until}, and they could \
+                 be replayed: until then signed requests get 503; nonce.on_lost = \"accept\" waives this"
+            ));
+        }
+        Ok(plan.show(imported))
+    }
+
+    fn format(&self) -> Format<'_> {
+        match &self.csv {
+            None => Format::Lines,
+            Some(kind) => Format::Csv {
+                kind,
+                map: &self.map,
+                delimiter: self.delimiter,
+                null: &self.null,
+            },
+        }
+    }
+}
+
+/// An import into a store.
+struct Plan<'a> {
+    args: &'a ImportArgs,
+    context: &'a Context,
+    input: &'a Input,
+    contents: &'a Contents,
+}
+
+impl Plan<'_> {
+    /// Imports, or finds out what an import would do. With `announced` the changes have to be those of this hash.
+    async fn run(
+        &self,
+        dry_run: bool,
+        differences: &mut Differences<impl io::Write>,
+        announced: Option<u64>,
+    ) -> Result<Import, CommandError> {
+        let Self { args, contents, .. } = self;
+        let records = contents.records(self.input, args.format());
+        let differences = RefCell::new(differences);
+        let listed = |key: &ConsumerKey| contents.index.contains(&name("consumer", key.as_str()));
+        let list = ImportList {
+            origin: contents.origin.clone(),
+            dry_run: dry_run || contents.problems.count > 0,
+            existing: match (args.replace, args.update) {
+                (true, _) => Existing::Replace,
+                (_, true) => Existing::Update,
+                _ => Existing::Reject,
+            },
+            keeps: args.prune.then(|| Box::new(listed) as _),
+            has_problem: Box::new(|name| contents.problems.may_have(name)),
+            differences: Box::new(|one| differences.borrow_mut().write(one)),
+            is_expected: Box::new(|| {
+                announced.is_none_or(|announced| differences.borrow().hash() == announced)
+            }),
+            ..ImportList::new(records, self.context.now, password::milliseconds)
+        };
+        import(self.context, &self.input.name, list).await
+    }
+
+    /// The numbers of an import that took all records.
+    fn accepted(&self, imported: Import) -> Result<Imported, CommandError> {
+        let problems = &self.contents.problems;
+        match imported {
+            Import::Imported(imported) if problems.count == 0 => Ok(imported),
+            Import::Imported(_) => Err(rejected(&self.input.name, problems, (Vec::new(), 0))),
+            Import::Rejected(found, count) => {
+                Err(rejected(&self.input.name, problems, (found, count)))
+            }
+            Import::Unexpected => Err(CommandError::failed(
+                "the store was changed after the changes were shown; nothing was imported, run the command again",
+            )),
+        }
+    }
+
+    fn warn(&self) {
+        let (warnings, context) = (&self.contents.warnings, self.context);
+        context.warn_of_undeclared("permission", &warnings.permissions);
+        if warnings.unprotected > 0 {
+            context.warn(&format!(
+                "{} of the consumers have a callback that is http on another host: the verifier travels unprotected",
+                warnings.unprotected
+            ));
+        }
+    }
+
+    fn show(&self, imported: Imported) -> String {
+        let counts = counts(imported).map(|(name, count)| (name.to_owned(), json!(count)));
+        let dry_run = self.args.dry_run;
+        let dry_run = dry_run.then(|| ("dry_run".to_owned(), json!(true)));
+        let members = counts.into_iter().chain(dry_run);
+        self.context.show(&Map::from_iter(members))
+    }
+}
+
+fn counts(imported: Imported) -> [(&'static str, u64); 6] {
+    [
+        ("added", imported.added),
+        ("unchanged", imported.unchanged),
+        ("changed", imported.changed),
+        ("removed", imported.removed),
+        ("revoked", imported.revoked),
+        ("not_restored", imported.not_restored),
+    ]
+}
+
+/// Imports into the store. A dry run does not create one.
+async fn import(
+    context: &Context,
+    input: &str,
+    list: ImportList<'_>,
+) -> Result<Import, CommandError> {
+    let failed = |error| match error {
+        TransferError::File(error) => CommandError::from(error).about(input),
+        TransferError::Store(error) => error.into(),
+    };
+    if !list.dry_run {
+        return context.store()?.import(list).await.map_err(failed);
+    }
+    let opened = match services::open_store(&context.config, Opening::Existing) {
+        Err(ServiceError::Missing(_)) => None,
+        Err(ServiceError::Store(error)) if matches!(error.problem, OpenProblem::Missing) => None,
+        opened => Some(opened?),
+    };
+    if let Some(store) = opened {
+        return store.import(list).await.map_err(failed);
+    }
+    let directory = tempfile::tempdir()?;
+    let store = store::open_store(store::StoreParams {
+        backend: Backend::Sqlite(directory.path().join("store")),
+        keys: Vec::new(),
+        opening: Opening::Serve,
+        external: None,
+    })?;
+    store.import(list).await.map_err(failed)
+}
+
+/// The problems of a file and of its records in the store: a line for each of the first ones, and the number of all.
+fn rejected(
+    input: &str,
+    problems: &Problems,
+    (found, found_count): (Vec<ImportProblem>, u64),
+) -> CommandError {
+    let of_file = problems.first();
+    let of_file = of_file.map(|(line, problem)| (line, problem.to_owned()));
+    let found = found.into_iter().map(|found| {
+        (found.line, format!("{} {}", found.record, found.conflict))
+    });
+    let mut first: Vec<_> = of_file.chain(found).collect();
+    first.sort();
+    first.truncate(MAX_PROBLEMS);
+    let shown = first.len() as u64;
+    let count = problems.count + found_count;
+    let lines = first
+        .into_iter()
+        .map(|(line, problem)| format!("{input}:{line}: {problem}"));
+    let lines = lines.collect::<Vec<_>>().join("\ncountersign: ");
+    CommandError::failed_lines(match count {
+        1 => format!("{lines}; nothing was imported"),
+        _ if count == shown => {
+            format!("{lines}\ncountersign: {count} problems; nothing was imported")
+        }
+        _ => format!(
+            "{lines}\ncountersign: {count} problems, of which the first {shown} are shown; nothing was imported"
+        ),
+    })
+}

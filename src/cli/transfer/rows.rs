@@ -1,0 +1,336 @@
+//! The rows of an input: JSON Lines as [`mod@super::line`] describes them, or CSV whose columns are mapped onto the same
+//! members.
+
+use std::{
+    cell::RefCell,
+    collections::VecDeque,
+    io::{self, BufRead as _, BufReader, Read},
+    rc::Rc,
+};
+
+use csv::{ErrorKind, StringRecord};
+use serde_json::{Map, Value};
+
+use super::line::{LineError, name_of};
+use crate::operator::manage::{CONSUMER_FIELDS, FieldKind, USER_FIELDS, distinct_members};
+
+/// The format of an input.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Format<'a> {
+    /// JSON Lines, the first of which is the head.
+    Lines,
+    /// CSV with a header, whose rows are records of one `kind`. Without a `map` all its columns are members. A cell that is
+    /// empty or `null` is left out.
+    Csv {
+        kind: &'a str,
+        map: &'a [Mapping],
+        delimiter: u8,
+        null: &'a str,
+    },
+}
+
+/// The rows of an input, one after the other.
+pub(super) enum Rows<'a> {
+    Lines(LineRows<'a>),
+    Csv(CsvRows<'a>),
+}
+
+impl<'a> Rows<'a> {
+    /// The rows of an input; the inner error is the problem of a header.
+    pub(super) fn new(
+        input: impl Read + 'a,
+        format: Format<'a>,
+    ) -> io::Result<Result<Self, String>> {
+        match format {
+            Format::Lines => Ok(Ok(Self::Lines(LineRows {
+                input: BufReader::with_capacity(1 << 16, Box::new(input)),
+                text: Vec::new(),
+                number: 0,
+                bytes: 0,
+            }))),
+            Format::Csv {
+                kind,
+                map,
+                delimiter,
+                null,
+            } => Ok(CsvRows::new(input, map, delimiter)?.map(|rows| {
+                Self::Csv(CsvRows { kind, null, ..rows })
+            })),
+        }
+    }
+
+    /// Goes to the next row; returns its line, or `None` at the end.
+    pub(super) fn next(&mut self) -> io::Result<Option<usize>> {
+        match self {
+            Self::Lines(rows) => rows.next(),
+            Self::Csv(rows) => rows.next(),
+        }
+    }
+
+    /// The members of the row.
+    pub(super) fn members(&self) -> Result<Map<String, Value>, LineError> {
+        match self {
+            // Serde would accept a list as an object without the names of its members.
+            Self::Lines(rows) => match rows.text().first() {
+                Some(b'{') => Ok(distinct_members(rows.text())?),
+                _ => Err(LineError::NotAnObject),
+            },
+            Self::Csv(rows) => rows.members(),
+        }
+    }
+
+    /// The name of the row's record in messages, if it shows one although it cannot be read.
+    pub(super) fn name(&self) -> Option<String> {
+        match self {
+            Self::Lines(rows) => name_of(&serde_json::from_slice(rows.text()).ok()?),
+            Self::Csv(rows) => rows.name(),
+        }
+    }
+
+    /// The number of bytes that were read.
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            Self::Lines(rows) => rows.bytes,
+            Self::Csv(rows) => rows.reader.position().byte(),
+        }
+    }
+}
+
+/// JSON Lines; empty ones are left out.
+pub(super) struct LineRows<'a> {
+    input: BufReader<Box<dyn Read + 'a>>,
+    text: Vec<u8>,
+    number: usize,
+    bytes: u64,
+}
+
+impl LineRows<'_> {
+    pub(super) fn next(&mut self) -> io::Result<Option<usize>> {
+        loop {
+            self.text.clear();
+            let read = self.input.read_until(b'\n', &mut self.text)?;
+            if read == 0 {
+                return Ok(None);
+            }
+            self.bytes += read as u64;
+            self.number += 1;
+            if !self.text().is_empty() {
+                return Ok(Some(self.number));
+            }
+        }
+    }
+
+    /// The line without white space around it.
+    pub(super) fn text(&self) -> &[u8] {
+        self.text.trim_ascii()
+    }
+}
+
+/// The rows of CSV after the header.
+pub(super) struct CsvRows<'a> {
+    reader: csv::Reader<LineEnds<Box<dyn Read + 'a>>>,
+    ends: Rc<RefCell<Ends>>,
+    kind: &'a str,
+    null: &'a str,
+    /// Each member and the number of its column.
+    columns: Vec<(String, usize)>,
+    row: StringRecord,
+    /// The problem of the row.
+    problem: Option<LineError>,
+}
+
+impl<'a> CsvRows<'a> {
+    fn new(
+        input: impl Read + 'a,
+        map: &[Mapping],
+        delimiter: u8,
+    ) -> io::Result<Result<Self, String>> {
+        let ends = Rc::<RefCell<Ends>>::default();
+        let input = LineEnds {
+            input: Box::new(input) as Box<dyn Read>,
+            ends: Rc::clone(&ends),
+        };
+        let mut reader = csv::ReaderBuilder::new()
+            .delimiter(delimiter)
+            .from_reader(input);
+        let header = match reader.headers().map_err(LineError::of_csv) {
+            Ok(header) => header,
+            Err(error) => return Ok(Err(error?.to_string())),
+        };
+        Ok(columns(header, map).map(|columns| Self {
+            reader,
+            ends,
+            kind: "",
+            null: "",
+            columns,
+            row: StringRecord::new(),
+            problem: None,
+        }))
+    }
+
+    fn next(&mut self) -> io::Result<Option<usize>> {
+        self.problem = None;
+        let place = match self.reader.read_record(&mut self.row) {
+            Ok(false) => return Ok(None),
+            Ok(true) => self.row.position().map(csv::Position::byte),
+            Err(error) => {
+                let place = error.position().map(csv::Position::byte);
+                self.problem = Some(LineError::of_csv(error)?);
+                place
+            }
+        };
+        Ok(Some(self.ends.borrow_mut().line(place.unwrap_or_default())))
+    }
+
+    fn members(&self) -> Result<Map<String, Value>, LineError> {
+        if let Some(problem) = &self.problem {
+            return Err(problem.clone());
+        }
+        let mut members = Map::from_iter([("kind".to_owned(), self.kind.into())]);
+        for (member, cell) in self.cells() {
+            members.insert(member.to_owned(), value(member, cell)?);
+        }
+        Ok(members)
+    }
+
+    fn name(&self) -> Option<String> {
+        if self.problem.is_some() {
+            return None;
+        }
+        let cells = self.cells();
+        let cells = cells.map(|(member, cell)| (member.to_owned(), cell.into()));
+        name_of(&cells.chain([("kind".to_owned(), self.kind.into())]).collect())
+    }
+
+    /// The cells that hold something, each with its member.
+    fn cells(&self) -> impl Iterator<Item = (&str, &str)> {
+        let cells = self.columns.iter().map(|(member, column)| {
+            let cell = self.row.get(*column).unwrap_or_default();
+            (member.as_str(), cell)
+        });
+        cells.filter(|(_, cell)| !cell.is_empty() && *cell != self.null)
+    }
+}
+
+/// The ends of the lines that were read ahead. The reader of CSV counts lines too, but where a line ends with CR LF it
+/// takes the LF for the next row, and it counts empty lines to the row after them.
+#[derive(Default)]
+struct Ends {
+    /// The number of bytes that were read.
+    read: u64,
+    /// The places of CR and LF; those before the last row are forgotten.
+    ahead: VecDeque<(u64, u8)>,
+    /// The number of lines that have ended before these.
+    lines: usize,
+}
+
+impl Ends {
+    /// The line of the row that begins here or after the ends of lines that are here. Each call is for a later row.
+    fn line(&mut self, mut place: u64) -> usize {
+        while let Some((end, byte)) = self.ahead.front() {
+            match end.cmp(&place) {
+                std::cmp::Ordering::Greater => break,
+                std::cmp::Ordering::Equal => place += 1,
+                std::cmp::Ordering::Less => {}
+            }
+            self.lines += usize::from(*byte == b'\n');
+            self.ahead.pop_front();
+        }
+        self.lines + 1
+    }
+}
+
+/// Notes the ends of lines.
+struct LineEnds<R> {
+    input: R,
+    ends: Rc<RefCell<Ends>>,
+}
+
+impl<R: Read> Read for LineEnds<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        let mut ends = self.ends.borrow_mut();
+        let begin = ends.read;
+        let bytes = buffer.get(..read).unwrap_or_default();
+        let found = memchr::memchr2_iter(b'\r', b'\n', bytes);
+        ends.ahead.extend(found.map(|at| (begin + at as u64, bytes[at])));
+        ends.read += read as u64;
+        Ok(read)
+    }
+}
+
+/// A member of a record and the column that holds it.
+pub(super) type Mapping = (String, String);
+
+/// Reads `key=consumer_key`, or `key` where both have one name.
+pub(super) fn mapping(text: &str) -> Result<Mapping, &'static str> {
+    let (member, column) = text.split_once('=').unwrap_or((text, text));
+    if member.is_empty() || column.is_empty() {
+        return Err("write MEMBER=COLUMN, as in key=consumer_key");
+    }
+    Ok((member.to_owned(), column.to_owned()))
+}
+
+/// Each member and the number of its column.
+fn columns(header: &StringRecord, map: &[Mapping]) -> Result<Vec<(String, usize)>, String> {
+    let all: Vec<Mapping> = match map {
+        [] => header
+            .iter()
+            .filter_map(|name| mapping(name).ok())
+            .collect(),
+        map => map.to_vec(),
+    };
+    let mut members: Vec<(String, usize)> = Vec::new();
+    for (member, column) in all {
+        let found = header
+            .iter()
+            .enumerate()
+            .filter(|(_, name)| *name == column);
+        let index = match found.map(|(index, _)| index).collect::<Vec<_>>()[..] {
+            [] => {
+                let columns = header.iter().collect::<Vec<_>>().join(", ");
+                let problem = format!("there is no column {column:?}; the columns are {columns}");
+                return Err(problem);
+            }
+            [_] if members.iter().any(|(known, _)| *known == member) => {
+                return Err(format!("{member} is mapped twice; remove one of the two"));
+            }
+            [index] => index,
+            _ => return Err(format!("there are two columns {column:?}; rename one")),
+        };
+        members.push((member, index));
+    }
+    Ok(members)
+}
+
+/// A cell as the JSON value of its member.
+fn value(member: &str, cell: &str) -> Result<Value, LineError> {
+    let mut fields = CONSUMER_FIELDS.iter().chain(USER_FIELDS);
+    let field = fields.find(|field| field.name == member);
+    match field.map(|field| &field.kind) {
+        Some(FieldKind::List(_)) => Ok(cell.split_whitespace().collect()),
+        kind if member == "enabled" || matches!(kind, Some(FieldKind::Flag)) => {
+            match &*cell.to_ascii_lowercase() {
+                "true" | "t" | "yes" | "y" | "1" => Ok(true.into()),
+                "false" | "f" | "no" | "n" | "0" => Ok(false.into()),
+                _ => Err(LineError::Flag(member.to_owned(), cell.to_owned())),
+            }
+        }
+        _ => Ok(cell.into()),
+    }
+}
+
+impl LineError {
+    /// The problem of a row; the outer error is the file's.
+    fn of_csv(error: csv::Error) -> io::Result<Self> {
+        match *error.kind() {
+            ErrorKind::UnequalLengths {
+                expected_len: expected,
+                len: found,
+                ..
+            } => Ok(Self::Cells { found, expected }),
+            ErrorKind::Utf8 { .. } => Ok(Self::NotUtf8),
+            _ => Err(error.into()),
+        }
+    }
+}
