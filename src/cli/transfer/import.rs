@@ -44,7 +44,7 @@ impl ImportArgs {
     }
 
     async fn import(&self, context: &Context) -> Result<String, CommandError> {
-        let store_file = context.config.store_file();
+        let store_file = context.config.store.file();
         let temporary = std::env::temp_dir();
         let beside = store_file.as_deref().map_or(&*temporary, directory);
         let input = Input::open(&self.file, beside)?;
