@@ -119,6 +119,12 @@ impl Authorizer {
             true => permitted,
             false => cold::boxed(self.observe(permitted, subject, &mut facts)).await,
         };
+        let is_rejected = permitted.is_err() || facts.observed.is_some();
+        if is_rejected && !facts.sender.is_registered && subject.collected.signed {
+            let parameters = &subject.collected.parameters;
+            let known = cold::boxed(self.verifier.names_registered(parameters)).await;
+            facts.sender.is_registered = known;
+        }
         // With an announced end, a failure after the permit announces it too, so the claimed key is needed.
         if self.sunset.is_some() || !matches!(&permitted, Ok(permit) if permit.kind().is_some()) {
             facts.claimed = Claimed::by_signed(subject.collected);
@@ -249,9 +255,8 @@ impl Authorizer {
             .verify(&self.verify, Purpose::Api, &request, unread);
         let verified = verifying.await;
         facts.verify = Some(stopwatch.lap());
-        facts.is_verified = verify::is_signature_right(&verified);
+        facts.sender = verify::sender(&verified);
         let verified = verified?;
-        facts.previous_secret = verified.by_previous_secret;
         facts.skew_seconds = verified.skew_seconds;
         facts.deviations = verified.deviations();
         if let Some(sunset) = &self.sunset {

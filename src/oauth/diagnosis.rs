@@ -101,6 +101,14 @@ pub struct Mistake {
     make: for<'a> fn(&Recipe<'a>) -> Vec<Recipe<'a>>,
 }
 
+impl Mistake {
+    /// Whether only somebody who knows the consumer's secret can have made it. An earlier secret proves nothing: it may have
+    /// been replaced because others knew it.
+    pub fn proves_secret(&self) -> bool {
+        !table::WITHOUT_SECRET.contains(&self.word)
+    }
+}
+
 impl PartialEq for Mistake {
     fn eq(&self, other: &Self) -> bool {
         self.word == other.word

@@ -98,6 +98,8 @@ const QUIET: Duration = Duration::from_secs(5);
 pub struct Conditions {
     clock: Clock,
     active: Mutex<BTreeMap<Condition, Active>>,
+    /// The end of the last one that stopped signed calls.
+    stopped_until: Mutex<Option<UnixTime>>,
 }
 
 impl Conditions {
@@ -106,6 +108,7 @@ impl Conditions {
         Self {
             clock,
             active: Mutex::new(BTreeMap::new()),
+            stopped_until: Mutex::new(None),
         }
     }
 
@@ -123,7 +126,11 @@ impl Conditions {
     fn note(&self, condition: Condition, cause: Option<String>, logs: bool) {
         let (name, mut active) = (condition.as_str(), self.active.lock());
         let Some(cause) = cause else {
-            if let Some(ended) = active.remove(&condition).filter(|ended| ended.is_logged) {
+            let ended = active.remove(&condition);
+            if ended.is_some() && condition.stops_signed_calls() {
+                *self.stopped_until.lock() = Some(self.clock.now());
+            }
+            if let Some(ended) = ended.filter(|ended| ended.is_logged) {
                 let seconds = self.clock.now().0.saturating_sub(ended.since.0);
                 tracing::info!(condition = name, seconds, "condition ended");
             }
@@ -173,6 +180,11 @@ impl Conditions {
         active.get(&condition).map(|active| active.noted)
     }
 
+    /// The end of the last condition that stopped signed calls, if there was one.
+    pub fn stopped_until(&self) -> Option<UnixTime> {
+        *self.stopped_until.lock()
+    }
+
     /// All that last, those that stop signed calls first.
     pub fn active(&self) -> Vec<(Condition, Active)> {
         let active = self.active.lock();
@@ -202,7 +214,9 @@ mod tests {
                 panic!("one lasts");
             };
             assert_eq!((active.since, &*active.cause), (UnixTime(1_000), "second"));
+            assert_eq!(conditions.stopped_until(), None);
             conditions.set(Condition::NonceWindowFull, None);
+            assert!(conditions.stopped_until().is_some());
             conditions.set(Condition::NonceWindowFull, None);
         });
         assert_eq!(lines.len(), 2, "{lines:#?}");

@@ -1,17 +1,54 @@
-//! The last calls that were rejected or failed, in memory, for the operator.
+//! The calls that were rejected or failed, in memory, for the operator.
+//!
+//! Each registered consumer has its own last calls and its own counts, so that neither strangers nor other consumers can push
+//! them out. Calls that name no registered consumer share one list, and our own faults another. A consumer that was never
+//! rejected takes no memory. One that was takes at most [`MOST_BYTES`], so the number of registered consumers is the bound.
 
-use std::collections::VecDeque;
+use std::{
+    collections::{HashMap, VecDeque, hash_map::Entry},
+    sync::Arc,
+};
 
 use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::base::clock::{Clock, UnixTime};
 
-/// The number of rejections that are newest_first.
-const KEPT: usize = 1_000;
+/// The last calls that are kept of each registered consumer.
+const OF_CONSUMER: usize = 20;
 
-/// The longest text of a rejection, in bytes. With [`KEPT`] it bounds the memory of all.
+/// The reasons that are counted for each registered consumer; the one with the oldest last call is forgotten.
+const REASONS: usize = 16;
+
+/// The last calls that are kept without a registered consumer, and the last faults.
+const OF_OTHERS: usize = 1_000;
+
+/// The longest text of a rejection, in bytes.
 const MAX_TEXT: usize = 256;
+
+/// The texts of a rejection.
+const TEXTS: usize = 9;
+
+/// The most bytes that one consumer takes.
+pub const MOST_BYTES: usize = (OF_CONSUMER + REASONS)
+    * (size_of::<RecordedRejection>() + TEXTS * MAX_TEXT + 32)
+    + REASONS * size_of::<ReasonCount>();
+
+/// What a call proves about its sender.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum SenderProof {
+    /// Its signature is right.
+    Verified,
+    /// Its signature is wrong, and made with the consumer's secret: the diagnosis found the mistake.
+    Secrets,
+    /// Nothing: anybody can send the key of a consumer.
+    #[default]
+    None,
+}
 
 /// A call that was rejected or failed, or that enforcing would reject. Serde writes the members of `/v1/rejections`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -29,8 +66,13 @@ pub struct RecordedRejection {
     pub operation: String,
     /// The consumer that the call names.
     pub consumer: Option<String>,
-    /// Whether the signature proves that it is this consumer.
-    pub verified: bool,
+    /// Whether it is registered.
+    #[serde(skip)]
+    pub is_registered: bool,
+    /// What the call proves of that consumer.
+    pub proof: SenderProof,
+    /// It is signed with the consumer's previous secret, during its grace.
+    pub previous_secret: bool,
     /// The first 8 characters of the token that the call names.
     pub token: Option<String>,
     /// The verdict of the access log: `observed` if the call went to the API although enforcing would reject it.
@@ -50,6 +92,9 @@ pub struct RecordedRejection {
     /// The verdict; for an observed call, the one that enforcing would give.
     #[serde(skip)]
     pub reason: &'static str,
+    /// This program or the API is at fault.
+    #[serde(skip)]
+    pub is_fault: bool,
     /// The seconds by which the consumer's clock is ahead, if that is the reason.
     #[serde(skip)]
     pub skew_seconds: Option<i64>,
@@ -61,98 +106,235 @@ pub struct RecordedRejection {
     pub denied_by: Option<&'static str>,
 }
 
-/// The last rejections of this process.
+impl RecordedRejection {
+    /// The mistake in the signature, else the verdict.
+    pub fn mistake(&self) -> &'static str {
+        self.diagnosis.unwrap_or(self.reason)
+    }
+
+    /// It went to the API although enforcing would reject it.
+    pub fn is_observed(&self) -> bool {
+        self.verdict == "observed"
+    }
+
+    fn texts(&mut self) -> [Option<&mut String>; TEXTS] {
+        [
+            self.request_id.as_mut(),
+            self.method.as_mut(),
+            Some(&mut self.operation),
+            self.consumer.as_mut(),
+            self.token.as_mut(),
+            self.parameters.as_mut(),
+            self.parameters_problem.as_mut(),
+            self.address.as_mut(),
+            self.missing_permission.as_mut(),
+        ]
+    }
+}
+
+/// The calls of one consumer that were rejected for one reason.
+#[derive(Debug, Clone)]
+pub struct ReasonCount {
+    /// The last of them.
+    pub newest: Arc<RecordedRejection>,
+    /// The time of the first one since this process started.
+    pub first: UnixTime,
+    /// Their number.
+    pub count: u64,
+    /// The number of those with each [`SenderProof`], in the order of its variants.
+    pub proofs: [u64; 3],
+}
+
+impl ReasonCount {
+    /// The first call of its kind.
+    pub fn new(first: &Arc<RecordedRejection>) -> Self {
+        let mut begun = Self {
+            newest: Arc::clone(first),
+            first: first.time,
+            count: 0,
+            proofs: [0; 3],
+        };
+        begun.add(first);
+        begun
+    }
+
+    /// Adds a later call.
+    pub fn add(&mut self, next: &Arc<RecordedRejection>) {
+        self.newest = Arc::clone(next);
+        self.count += 1;
+        self.proofs[next.proof as usize] += 1;
+    }
+
+    /// Whether a call has the same reason.
+    pub fn is_of(&self, other: &RecordedRejection) -> bool {
+        self.newest.mistake() == other.mistake() && self.is_observed() == other.is_observed()
+    }
+
+    /// The calls went to the API although enforcing would reject them.
+    pub fn is_observed(&self) -> bool {
+        self.newest.is_observed()
+    }
+}
+
+/// Serde writes the members of `/v1/rejections/summary`.
+impl Serialize for ReasonCount {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Members<'a> {
+            consumer: Option<&'a str>,
+            reason: &'static str,
+            verdict: &'static str,
+            count: u64,
+            first: UnixTime,
+            last: UnixTime,
+            proof: Proofs,
+            previous_secret: bool,
+        }
+        #[derive(Serialize)]
+        struct Proofs {
+            verified: u64,
+            secrets: u64,
+            none: u64,
+        }
+        let [verified, secrets, none] = self.proofs;
+        let members = Members {
+            consumer: self.newest.consumer.as_deref(),
+            reason: self.newest.mistake(),
+            verdict: self.newest.verdict,
+            count: self.count,
+            first: self.first,
+            last: self.newest.time,
+            proof: Proofs {
+                verified,
+                secrets,
+                none,
+            },
+            previous_secret: self.newest.previous_secret,
+        };
+        members.serialize(serializer)
+    }
+}
+
+/// The last calls, the newest first.
+#[derive(Debug, Default)]
+struct Ring(VecDeque<Arc<RecordedRejection>>);
+
+impl Ring {
+    /// Adds a call, and returns the one that leaves, which is freed without the lock.
+    fn add(&mut self, one: Arc<RecordedRejection>, most: usize) -> Option<Arc<RecordedRejection>> {
+        let oldest = (self.0.len() == most).then(|| self.0.pop_back());
+        self.0.push_front(one);
+        oldest.flatten()
+    }
+}
+
+#[derive(Debug, Default)]
+struct OfConsumer {
+    last: Ring,
+    reasons: Vec<ReasonCount>,
+}
+
+impl OfConsumer {
+    fn add(&mut self, one: Arc<RecordedRejection>) -> Option<Arc<RecordedRejection>> {
+        match self.reasons.iter_mut().find(|known| known.is_of(&one)) {
+            Some(known) => known.add(&one),
+            None => {
+                let by_age = self.reasons.iter().enumerate();
+                let oldest = by_age.min_by_key(|(_, known)| known.newest.number);
+                if let (REASONS, Some((oldest, _))) = (self.reasons.len(), oldest) {
+                    self.reasons.swap_remove(oldest);
+                }
+                self.reasons.push(ReasonCount::new(&one));
+            }
+        }
+        self.last.add(one, OF_CONSUMER)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// The number of the last one.
+    number: u64,
+    consumers: HashMap<String, OfConsumer>,
+    others: Ring,
+    faults: Ring,
+}
+
+/// The rejections of this process.
 #[derive(Debug)]
 pub struct Rejections {
     clock: Clock,
-    /// The newest first.
-    newest_first: Mutex<VecDeque<RecordedRejection>>,
+    kept: Mutex<Kept>,
 }
 
 impl Rejections {
     /// Nothing was rejected yet.
-    pub const fn new(clock: Clock) -> Self {
+    pub fn new(clock: Clock) -> Self {
         Self {
             clock,
-            newest_first: Mutex::new(VecDeque::new()),
+            kept: Mutex::default(),
         }
     }
 
-    /// Adds a rejection of this moment, and forgets the oldest one if there are 1,000. Long texts are cut.
+    /// Adds a rejection of this moment. Long texts are cut.
     pub fn add(&self, mut rejection: RecordedRejection) {
         rejection.time = self.clock.now();
-        let RecordedRejection {
-            request_id,
-            method,
-            operation,
-            consumer,
-            token,
-            missing_permission,
-            parameters,
-            parameters_problem,
-            ..
-        } = &mut rejection;
-        let texts = [
-            request_id,
-            method,
-            consumer,
-            token,
-            missing_permission,
-            parameters,
-            parameters_problem,
-        ];
-        for text in texts.into_iter().flatten().chain([operation]) {
+        for text in rejection.texts().into_iter().flatten() {
             text.truncate(text.floor_char_boundary(MAX_TEXT));
             text.shrink_to_fit();
         }
-        let mut newest_first = self.newest_first.lock();
-        rejection.number = newest_first.front().map_or(1, |newest| newest.number + 1);
-        let oldest = (newest_first.len() == KEPT).then(|| newest_first.pop_back());
-        newest_first.push_front(rejection);
-        drop(newest_first);
-        // Freed without the lock.
+        let consumer = rejection.consumer.clone();
+        let consumer = consumer.filter(|_| rejection.is_registered && !rejection.is_fault);
+        let mut kept = self.kept.lock();
+        kept.number += 1;
+        rejection.number = kept.number;
+        let is_fault = rejection.is_fault;
+        let one = Arc::new(rejection);
+        let oldest = match consumer.map(|key| kept.consumers.entry(key)) {
+            Some(Entry::Occupied(mut known)) => known.get_mut().add(one),
+            Some(Entry::Vacant(new)) => new.insert(OfConsumer::default()).add(one),
+            None if is_fault => kept.faults.add(one, OF_OTHERS),
+            None => kept.others.add(one, OF_OTHERS),
+        };
+        drop(kept);
         drop(oldest);
     }
 
     /// Those that are kept, the newest first.
-    pub fn newest(&self) -> Vec<RecordedRejection> {
-        self.newest_first.lock().iter().cloned().collect()
+    pub fn newest(&self) -> Vec<Arc<RecordedRejection>> {
+        let kept = self.kept.lock();
+        let of_consumers = kept.consumers.values().map(|of| &of.last);
+        let rings = of_consumers.chain([&kept.others, &kept.faults]);
+        let mut all = Vec::from_iter(rings.flat_map(|ring| ring.0.iter().cloned()));
+        drop(kept);
+        all.sort_unstable_by_key(|one| std::cmp::Reverse(one.number));
+        all
     }
+
+    /// The reasons for which calls of registered consumers were rejected, the most frequent first: of all consumers, or of one.
+    pub fn reasons(&self, consumer: Option<&str>) -> Vec<ReasonCount> {
+        let kept = self.kept.lock();
+        let mut reasons = match consumer {
+            Some(key) => kept
+                .consumers
+                .get(key)
+                .map(|of| of.reasons.clone())
+                .unwrap_or_default(),
+            None => {
+                let all = kept.consumers.values();
+                all.flat_map(|of| of.reasons.iter().cloned()).collect()
+            }
+        };
+        drop(kept);
+        sort(&mut reasons);
+        reasons
+    }
+}
+
+/// Sorts reasons: the most frequent first, and among equal ones the last.
+pub fn sort(reasons: &mut [ReasonCount]) {
+    reasons.sort_by_key(|one| std::cmp::Reverse((one.count, one.newest.number)));
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn keeps_the_newest_thousand_and_cuts_long_texts() {
-        let clock = Clock::manual(UnixTime(1_000));
-        let rejections = Rejections::new(clock.clone());
-        for number in 0..KEPT + 5 {
-            clock.advance(Duration::from_secs(1));
-            rejections.add(RecordedRejection {
-                request_id: Some(format!("id-{number}")),
-                method: Some("é".repeat(1_000)),
-                operation: "o".repeat(257),
-                ..RecordedRejection::default()
-            });
-        }
-        let newest = rejections.newest();
-        assert_eq!(newest.len(), KEPT);
-        let ids = [&newest[0], &newest[KEPT - 1]].map(|one| one.request_id.as_deref());
-        assert_eq!(ids, [Some("id-1004"), Some("id-5")]);
-        assert_eq!(newest[0].time, UnixTime(1_000 + KEPT as u64 + 5));
-        assert_eq!(newest[0].method.as_ref().unwrap(), &"é".repeat(128));
-        assert_eq!(newest[0].operation.len(), MAX_TEXT);
-    }
-
-    #[test]
-    fn has_the_members_of_the_api_alone() {
-        let members = serde_json::to_value(RecordedRejection::default()).unwrap();
-        let names: Vec<&String> = members.as_object().unwrap().keys().collect();
-        let expected = "time request_id method operation consumer verified token verdict diagnosis parameters status address";
-        assert_eq!(names, expected.split(' ').collect::<Vec<_>>());
-    }
-}
+mod tests;

@@ -97,7 +97,8 @@ fn explains_the_example_of_the_rfc() {
             "matches",
             "diagnosis",
             "needs",
-            "launch"
+            "launch",
+            "previous_secret_until"
         ]
     );
     assert_eq!(told["normalized_parameters"], NORMALIZED);
@@ -337,6 +338,9 @@ fn ends_with_0_if_the_server_takes_the_signature_in_another_way() {
         printed.contains("the server takes this signature"),
         "{printed}"
     );
+    let line = "Consumer secret\n  signed with the previous one, which also verifies until 1974-";
+    assert!(printed.contains(line), "{printed}");
+    assert!(!printed.contains("no longer accepted"), "{printed}");
     let (code, printed) = rotated(NOW);
     assert_eq!(code, 1);
     assert!(printed.contains("  previous_secret: "), "{printed}");

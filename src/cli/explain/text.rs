@@ -76,6 +76,10 @@ fn signature(examined: &Examined, mask: &Mask, signed: Option<String>) -> String
         _ => "the signature does not match",
     };
     text += &section("Verdict", [verdict]);
+    if let Some(until) = examined.previous_secret_until {
+        let line = format!("signed with the previous one, which also verifies until {until}");
+        text += &section("Consumer secret", [line]);
+    }
     if let Some(needs) = examined.needs {
         let needed = format!("accept = {needs}: countersign consumer update KEY --accept {needs}");
         text += &section("The server would take it with", [needed]);

@@ -179,6 +179,13 @@ pub async fn decide(
         && let Err(failure) = read_body(live, head, &judged, &mut collected, body).await
     {
         record.facts.claimed = Claimed::by_signed(&collected);
+        if collected.signed {
+            let known = live
+                .authorizer
+                .verifier
+                .names_registered(&collected.parameters);
+            record.facts.sender.is_registered = cold::boxed(known).await;
+        }
         return Err(failure);
     }
     if let Some(launch) = &mut record.launch {

@@ -25,9 +25,9 @@ use crate::{
     telemetry::{
         causes::causes,
         lines::ACCESS,
-        metrics::Verdict,
+        metrics::{Outcome, Verdict},
         redact::RedactedToken,
-        rejections::RecordedRejection,
+        rejections::{RecordedRejection, SenderProof},
         request_id::RequestId,
         stopwatch::Stopwatch,
         traces::{Ended, Trace},
@@ -277,7 +277,16 @@ impl RequestRecord {
         let claimed = || self.facts.claimed.as_deref()?.consumer.as_deref();
         match self.permit.as_ref().and_then(Permit::consumer) {
             Some(consumer) => (Some(consumer.as_str()), true),
-            None => (claimed(), self.facts.is_verified),
+            None => (claimed(), self.facts.sender.proof == SenderProof::Verified),
+        }
+    }
+
+    /// What it proves of the consumer that it names.
+    fn proof(&self) -> SenderProof {
+        match self.consumer() {
+            (None, _) => SenderProof::None,
+            (_, true) => SenderProof::Verified,
+            (Some(_), false) => self.facts.sender.proof,
         }
     }
 
@@ -294,7 +303,11 @@ impl RequestRecord {
     #[cold]
     fn add_to_rejections(&self, operation: &str) {
         let ((consumer, is_verified), token) = (self.consumer(), self.token());
-        let (failure, verdict) = (self.failures().next(), self.verdict.as_str());
+        let (failure, verdict, sender) = (
+            self.failures().next(),
+            self.verdict.as_str(),
+            &self.facts.sender,
+        );
         let observed = self.facts.observed.as_deref();
         let reason = observed.map_or(verdict, |failure| respond::verdict(failure).as_str());
         let diagnosis = failure.and_then(diagnosis);
@@ -306,7 +319,9 @@ impl RequestRecord {
             method: Some(self.method.as_str().to_owned()),
             operation: operation.to_owned(),
             consumer: consumer.map(str::to_owned),
-            verified: consumer.is_some() && is_verified,
+            is_registered: is_verified || sender.is_registered,
+            proof: self.proof(),
+            previous_secret: sender.previous_secret,
             token: token.map(|token| token.trim_end_matches('…').to_owned()),
             verdict,
             diagnosis: diagnosis.or_else(|| observed.map(|_| reason)),
@@ -315,6 +330,7 @@ impl RequestRecord {
             status: self.status,
             address: self.address.map(|address| address.to_string()),
             reason,
+            is_fault: self.verdict.outcome() == Outcome::Failed,
             skew_seconds: failure.and_then(skew_seconds),
             missing_permission: failure
                 .and_then(missing_permission)
@@ -405,7 +421,8 @@ impl RequestRecord {
             address = self.address.filter(|_| self.address != self.peer).map(display),
             request_id = %self.request_id.as_str(),
             operation = (failure.is_some() || is_observed).then_some(operation),
-            secret = self.facts.previous_secret.then_some("previous"),
+            proof = failure.and(consumer).map(|_| <&str>::from(self.proof())),
+            secret = self.facts.sender.previous_secret.then_some("previous"),
             upgrade = self.dropped_upgrade.then_some("dropped"),
             host = failure.and_then(|failure| match failure {
                 Failure::Route(route::RouteRejection::Misdirected { host, .. }) => Some(display(host)),
@@ -462,9 +479,9 @@ impl RequestRecord {
         for deviation in facts.deviations.iter() {
             metrics.deviated(deviation.as_str());
         }
-        if facts.previous_secret {
+        if facts.sender.previous_secret {
             metrics.previous_secrets.inc();
-            if let (Some(consumer), true) = self.consumer() {
+            if let (Some(consumer), _) = self.consumer() {
                 self.worker.shared.previous_secrets.used(consumer);
             }
         }

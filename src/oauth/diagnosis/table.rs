@@ -28,6 +28,14 @@ macro_rules! table {
     };
 }
 
+/// The mistakes that can be made without the consumer's secret.
+pub(super) const WITHOUT_SECRET: [&str; 4] = [
+    "consumer_secret_missing",
+    "key_instead_of_secret",
+    "previous_secret",
+    "hash_without_key",
+];
+
 table! {
     // The key.
     "token_secret_missing": "put the token secret after the '&' of the key"

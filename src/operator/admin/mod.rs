@@ -35,6 +35,7 @@ use crate::{
     },
     provider::{
         login::PasswordPool,
+        pages::settings::PermissionSettings,
         respond::{self, Format, OwnResponse, frame::Frame, theme::Theme},
     },
     request::parse::{ParseRejection, origin::INVALID_HOST},
@@ -108,6 +109,12 @@ pub struct Backend {
     pub manage: Management,
     /// The rules by which requests are explained.
     pub rules: Rules,
+    /// The permissions of the configuration.
+    pub permissions: Vec<PermissionSettings>,
+    /// The beginning of the service's own URLs.
+    pub base_url: String,
+    /// The public URLs of the API.
+    pub api_urls: Vec<String>,
 }
 
 impl Admin {

@@ -102,6 +102,8 @@ pub struct Examined {
     pub accepted: bool,
     /// The deviation with which the server would take the signature if it was accepted from the consumer.
     pub needs: Option<Deviation>,
+    /// It is made, rightly or wrongly, with the consumer's previous secret, whose grace ends then.
+    pub previous_secret_until: Option<UnixTime>,
     /// The mistake that makes a wrong signature, or one that is accepted although its `+` was not escaped.
     pub diagnosis: Option<Diagnosis>,
 }
@@ -307,10 +309,14 @@ fn examine(
     };
     let key = SigningKey::new(consumer_secret, token_secret);
     let matches = is_made_with(&key, Selection::Rfc5849, DeviationSet::NONE);
-    let previous = server.and_then(|server| server.consumer.previous_secret.as_ref());
+    let previous = server.and_then(|server| {
+        let (secret, until) = server.consumer.previous_secret.as_ref()?;
+        Some((secret, *until, server.now < *until))
+    });
+    let graced = previous.filter(|(.., lasts)| *lasts);
     // Also under the previous secret, while its grace lasts, where the service's description is followed, and with the
     // deviations that the consumer is allowed.
-    let is_accepted = |accept: DeviationSet| {
+    let is_accepted = |secret: Option<&Secret>, accept: DeviationSet| {
         server.is_some_and(|server| {
             let (rules, consumer) = (&server.rules, &server.consumer);
             let is_token_call = rules.flow.is_token_call(request.uri.path);
@@ -323,9 +329,7 @@ fn examine(
                 .dialect
                 .unwrap_or(rules.verify.signature.default_dialect)
                 == Dialect::Legacy;
-            let graced = previous.filter(|(_, until)| server.now < *until);
-            let secrets = [Some(consumer_secret), graced.map(|(secret, _)| secret)];
-            secrets.into_iter().flatten().any(|secret| {
+            secret.is_some_and(|secret| {
                 let is_bare = is_token_call || accept.contains(Deviation::KeyWithoutAmpersand);
                 let alone = is_bare && token_secret.is_empty();
                 let alone = alone.then(|| SigningKey::consumer_secret_alone(secret));
@@ -340,10 +344,16 @@ fn examine(
     };
     let accept = server.map(|server| server.consumer.accept.iter().copied());
     let accept: DeviationSet = accept.into_iter().flatten().collect();
-    let accepted = matches || is_accepted(accept);
+    let (current, earlier) = (Some(consumer_secret), graced.map(|(secret, ..)| secret));
+    let by_current = matches || is_accepted(current, accept);
+    let by_earlier = !by_current && is_accepted(earlier, accept);
+    let accepted = by_current || by_earlier;
     let mut others = Deviation::ALL.iter().copied();
-    let needs = others.find(|other| !accepted && is_accepted(accept.with(*other)));
-    let diagnose = |sent: &[u8]| {
+    let needs = others.find(|other| {
+        let accept = accept.with(*other);
+        !accepted && (is_accepted(current, accept) || is_accepted(earlier, accept))
+    });
+    let diagnose = |sent: &[u8], consumer_secret: &Secret| {
         let uri = &request.uri;
         let other_body = request.data.filter(|_| request.form().is_none());
         diagnose_thoroughly(&WrongSignature {
@@ -358,7 +368,10 @@ fn examine(
             realm: parameters.realm().map(<[u8]>::to_vec),
             other_body: other_body.unwrap_or_default().into(),
             consumer_secret: consumer_secret.clone(),
-            previous_secret: previous.map(|(secret, _)| secret.clone()),
+            // One whose grace lasts is no mistake.
+            previous_secret: previous
+                .filter(|(.., lasts)| !lasts)
+                .map(|(secret, ..)| secret.clone()),
             token_secret: token_secret.clone(),
             rsa: rsa.cloned(),
             other_urls: server
@@ -368,16 +381,24 @@ fn examine(
             signature: sent.to_vec(),
         })
     };
+    let diagnosed = sent.filter(|sent| !by_earlier && (!matches || has_bare_plus(method, sent)));
+    let diagnosis = diagnosed.and_then(|sent| diagnose(sent, consumer_secret));
+    let is_wrong = !accepted && diagnosis.is_none();
+    let of_earlier = || {
+        let sent = sent.filter(|_| is_wrong)?;
+        diagnose(sent, earlier?)
+    };
+    let of_earlier = of_earlier();
+    let is_earlier = by_earlier || of_earlier.is_some();
     Examined {
         method,
+        previous_secret_until: graced.map(|(_, until, _)| until).filter(|_| is_earlier),
         sent: sent.map(<[u8]>::to_vec),
         expected: sign(method, &key, &request.base_string(parameters)),
         matches,
         accepted,
         needs,
-        diagnosis: sent
-            .filter(|sent| !matches || has_bare_plus(method, sent))
-            .and_then(diagnose),
+        diagnosis: diagnosis.or(of_earlier),
         secrets,
     }
 }
@@ -399,6 +420,8 @@ pub struct ExplanationView {
     pub needs: Option<Deviation>,
     /// The response to a browser if this launch is rejected; null where the request is not a launch.
     pub launch: Option<String>,
+    /// The end of the grace of the consumer's previous secret, if the request is signed with that one.
+    pub previous_secret_until: Option<UnixTime>,
 }
 
 impl Explanation {
@@ -447,6 +470,7 @@ impl Explanation {
             diagnosis: (!wrong.is_empty()).then(|| wrong.join("; ")),
             needs: self.signature.as_ref().and_then(|examined| examined.needs),
             launch: self.launch.clone(),
+            previous_secret_until: examined.and_then(|examined| examined.previous_secret_until),
         }
     }
 }

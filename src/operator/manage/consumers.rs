@@ -1,6 +1,6 @@
 //! The life of a consumer.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use serde_json::{Map, Value, json};
 
@@ -54,6 +54,17 @@ impl Management {
     pub async fn consumer(&self, key: &ConsumerKey) -> Result<Consumer, ManageError> {
         let found = self.store.consumer(key).await?;
         found.ok_or_else(|| ManageError::ConsumerUnknown(key.clone()))
+    }
+
+    /// Finds the names of registered consumers, by their keys.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn consumer_names(
+        &self,
+        keys: &[&str],
+    ) -> Result<HashMap<String, String>, ManageError> {
+        Ok(self.store.consumer_names(keys).await?)
     }
 
     /// Lists consumers by their keys, from after `after`, at most `limit`; with `unused_for` only those that were registered

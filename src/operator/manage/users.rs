@@ -1,5 +1,7 @@
 //! Local accounts.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -104,6 +106,14 @@ impl Management {
     pub async fn user_of_id(&self, id: &UserId) -> Result<User, ManageError> {
         let found = self.store.user(id).await?;
         found.ok_or_else(|| ManageError::UserUnknown(id.to_string()))
+    }
+
+    /// Finds the login names of users, by their ids.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn user_names(&self, ids: &[&str]) -> Result<HashMap<String, String>, ManageError> {
+        Ok(self.store.user_names(ids).await?)
     }
 
     /// Lists users by their ids, from after `after`, at most `limit`.

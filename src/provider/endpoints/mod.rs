@@ -149,9 +149,8 @@ impl Endpoints {
         };
         let verifying = self.verifier.verify(&self.verify, purpose, &request, None);
         let verified = verifying.await;
-        facts.is_verified = verify::is_signature_right(&verified);
+        facts.sender = verify::sender(&verified);
         let verified = verified?;
-        facts.previous_secret = verified.by_previous_secret;
         facts.deviations = match call {
             TokenCall::RequestToken if !has_callback => {
                 verified.deviations().with(Deviation::CallbackAbsent)

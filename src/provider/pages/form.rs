@@ -12,13 +12,18 @@ pub(crate) struct Form(Vec<(String, Zeroizing<String>)>);
 impl Form {
     /// Reads a form body; `None` if a name is repeated, something is not UTF-8, or there are more than [`MAX_FIELDS`].
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
+        Self::parse_within(body, MAX_FIELDS)
+    }
+
+    /// As [`Self::parse`], for a form with more fields.
+    pub(crate) fn parse_within(body: &[u8], most: usize) -> Option<Self> {
         let mut fields: Vec<(String, Zeroizing<String>)> = Vec::new();
         let pairs = body.split(|byte| *byte == b'&');
         for pair in pairs.filter(|pair| !pair.is_empty()) {
             let mut parts = pair.splitn(2, |byte| *byte == b'=').map(text);
             let name = parts.next()??;
             let value = Zeroizing::new(parts.next().unwrap_or_else(|| Some(String::new()))?);
-            if fields.len() == MAX_FIELDS || fields.iter().any(|(known, _)| *known == name) {
+            if fields.len() == most || fields.iter().any(|(known, _)| *known == name) {
                 return None;
             }
             fields.push((name, value));

@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use crate::{oauth::DeviationSet, provider::respond::Failure, request::parse::claimed::Claimed};
+use crate::{
+    oauth::DeviationSet,
+    provider::respond::Failure,
+    request::{parse::claimed::Claimed, verify::Sender},
+};
 
 /// The facts about a call, for logs and metrics.
 #[derive(Debug, Default)]
 pub struct Facts {
     /// The consumer and token that a signed call names, unless its permit has them.
     pub claimed: Option<Box<Claimed>>,
-    /// It is signed with the previous secret, during its grace.
-    pub previous_secret: bool,
-    /// The signature holds.
-    pub is_verified: bool,
+    /// The consumer that it names, as far as that was looked up.
+    pub sender: Sender,
     /// The deviations from RFC 5849 that were accepted from its consumer.
     pub deviations: DeviationSet,
     /// The duration of the verification, if it took place.

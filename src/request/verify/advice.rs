@@ -81,6 +81,19 @@ const TOO_LARGE: &str = "a request of this size is not diagnosed: sign a smaller
 /// See [`UNKNOWN`].
 const NOT_NOW: &str = "not diagnosed, because too many signatures are wrong at present: send the request again in a few seconds";
 
+/// The addition for a mistake that is made with the previous secret.
+const BY_PREVIOUS: &str = "the previous consumer secret was used, whose grace still lasts: change to the one that was issued last";
+
+/// The advice for a wrong signature.
+#[derive(Debug, Default)]
+pub(super) struct Advised {
+    pub(super) advice: Option<String>,
+    /// The mistake that it names.
+    pub(super) mistake: Option<&'static Mistake>,
+    /// The previous secret was used, whose grace lasts.
+    pub(super) previous_secret: bool,
+}
+
 /// Finds the mistake that caused a wrong signature.
 #[derive(Debug)]
 pub(super) struct Adviser {
@@ -117,8 +130,8 @@ impl Default for Adviser {
 }
 
 impl Adviser {
-    /// The advice for a request whose signature does not hold, as far as `signature.advice` allows it, and the mistake
-    /// that it names.
+    /// The advice for a request whose signature does not hold, as far as `signature.advice` allows it. While the grace of a
+    /// previous secret lasts, a mistake is looked for under both secrets.
     #[cold]
     pub(super) async fn advise(
         &self,
@@ -127,12 +140,15 @@ impl Adviser {
         unread: Option<&mut dyn UnreadBody>,
         credential: &Credential,
         now: UnixTime,
-    ) -> (Option<String>, Option<&'static Mistake>) {
+    ) -> Advised {
         if rules.signature.advice == Advice::Off {
-            return (None, None);
+            return Advised::default();
         }
         let Some(bytes) = bytes_if_small(request) else {
-            return (Some(general(request, TOO_LARGE)), None);
+            return Advised {
+                advice: Some(general(request, TOO_LARGE)),
+                ..Advised::default()
+            };
         };
         let is_multipart = unread.as_ref().is_some_and(|unread| unread.is_multipart());
         let mut parameters = request.parameters.iter();
@@ -144,10 +160,11 @@ impl Adviser {
             _ => request.body.filter(|_| !is_form),
         };
         let body = body.unwrap_or_default();
-        let attempt = || attempt(rules, request, body, credential, now);
-        let found = self.examine(attempt).await;
+        let attempts = || attempts(rules, request, body, credential, now);
+        let found = self.examine(attempts).await;
         let advice = match found {
-            Ok(mistake) => mistake.advice.to_owned(),
+            Ok((mistake, 0)) => mistake.advice.to_owned(),
+            Ok((mistake, _)) => format!("{}; {BY_PREVIOUS}", mistake.advice),
             Err(UNKNOWN) if is_multipart => MULTIPART.to_owned(),
             Err(reason) => general(request, reason),
         };
@@ -159,17 +176,22 @@ impl Adviser {
             }
             Advice::Off | Advice::Hint => advice,
         };
-        (Some(advice), found.ok())
+        Advised {
+            advice: Some(advice),
+            mistake: found.ok().map(|(mistake, _)| mistake),
+            previous_secret: matches!(found, Ok((_, 1..))),
+        }
     }
 
-    /// Diagnoses an attempt on a thread that serves no requests, if there is time left for it.
+    /// Diagnoses attempts, one after the other, on a thread that serves no requests, if there is time left for it. Returns the
+    /// mistake, and the index of the attempt.
     ///
     /// # Errors
     /// Why no mistake is named.
     async fn examine(
         &self,
-        attempt: impl FnOnce() -> WrongSignature,
-    ) -> Result<&'static Mistake, &'static str> {
+        attempts: impl FnOnce() -> Vec<WrongSignature>,
+    ) -> Result<(&'static Mistake, usize), &'static str> {
         let _place = self.queue.try_acquire().map_err(|_| NOT_NOW)?;
         let mut budget = Arc::clone(&self.budget).lock_owned().await;
         let now = self.started.elapsed();
@@ -177,20 +199,21 @@ impl Adviser {
         if remaining < SMALLEST_SHARE {
             return Err(NOT_NOW);
         }
-        let attempt = attempt();
+        let attempts = attempts();
         // The thread holds the budget: a caller that goes away does not make room for another diagnosis.
         let found = spawn_blocking(move || {
             let begun = computing_time();
             let spent = || computing_time().saturating_sub(begun);
-            let found = diagnose(&attempt, &|| spent() < remaining);
+            let diagnosed = attempts.iter().enumerate().map(|(index, attempt)| {
+                let found = diagnose(attempt, &|| spent() < remaining).map_err(|_| NOT_NOW)?;
+                let mistake = found.and_then(|found| found.mistakes.first().copied());
+                Ok(mistake.map(|mistake| (mistake, index)))
+            });
+            let found = diagnosed.filter_map(Result::transpose).next();
             budget.spend(now, spent());
-            found
+            found.unwrap_or(Err(UNKNOWN))
         });
-        let Ok(Ok(found)) = found.await else {
-            return Err(NOT_NOW);
-        };
-        let mistake = found.and_then(|found| found.mistakes.first().copied());
-        mistake.ok_or(UNKNOWN)
+        found.await.unwrap_or(Err(NOT_NOW))
     }
 }
 
@@ -234,17 +257,19 @@ fn bytes_if_small(request: &SignedRequest<'_>) -> Option<usize> {
     (count <= MAX_PARAMETERS && bytes <= MAX_BYTES).then_some(bytes)
 }
 
-fn attempt(
+/// The request as signed with the consumer's secret, and during a grace also with the previous one.
+fn attempts(
     rules: &VerifyRules,
     request: &SignedRequest<'_>,
     body: &[u8],
     credential: &Credential,
     now: UnixTime,
-) -> WrongSignature {
+) -> Vec<WrongSignature> {
     let consumer = credential.consumer();
     let previous = consumer.previous_secret();
     let expired = previous.filter(|(_, until)| now >= *until);
-    WrongSignature {
+    let graced = previous.filter(|(_, until)| now < *until);
+    let current = WrongSignature {
         method: request.method.to_vec(),
         scheme: request.url.origin.scheme,
         host: request.url.origin.host.clone(),
@@ -263,7 +288,12 @@ fn attempt(
         callbacks: consumer.callbacks().to_vec(),
         signature_method: request.credentials.signature_method,
         signature: request.credentials.signature.to_vec(),
-    }
+    };
+    let by_previous = graced.map(|(secret, _)| WrongSignature {
+        consumer_secret: secret.clone(),
+        ..current.clone()
+    });
+    [current].into_iter().chain(by_previous).collect()
 }
 
 #[cfg(test)]
@@ -305,7 +335,7 @@ mod tests {
     #[tokio::test]
     async fn diagnoses_nothing_without_time_or_place() {
         let adviser = Adviser::default();
-        let never = || -> WrongSignature { unreachable!("not diagnosed") };
+        let never = || -> Vec<WrongSignature> { unreachable!("not diagnosed") };
         let places = (0..QUEUE).map(|_| adviser.queue.try_acquire().unwrap());
         let places: Vec<_> = places.collect();
         assert_eq!(adviser.examine(never).await, Err(NOT_NOW));

@@ -13,7 +13,7 @@ use crate::{
         store::{StoreError, is_of_logged_outage},
     },
     request::parse::unseen_body::UnseenBody,
-    telemetry::metrics::Verdict,
+    telemetry::{metrics::Verdict, rejections::SenderProof},
     wire::problem::{self, Problem},
 };
 
@@ -34,6 +34,8 @@ pub enum VerifyRejection {
         advice: String,
         /// The seconds that the timestamp is ahead of our clock.
         skew: Option<i64>,
+        /// What the signature proves; `None`: no consumer was looked up, or there is none.
+        proof: Option<SenderProof>,
     },
     /// No consumer has that key.
     #[error("unknown consumer")]
@@ -63,6 +65,10 @@ pub enum VerifyRejection {
         advice: Option<String>,
         /// The known mistake that makes the signature.
         mistake: Option<&'static Mistake>,
+        /// It is made with the previous secret, whose grace lasts.
+        previous_secret: bool,
+        /// What it proves all the same.
+        proof: SenderProof,
         /// The deviation that would have to be accepted from the consumer, for the operator.
         needs: Option<Deviation>,
     },
@@ -204,20 +210,57 @@ cold_from!(VerifyError {
     StoreError as it => Self::Fault(VerifyFault::Store(it)),
 });
 
-/// Whether the signature was found to be right, even if a later check rejects the call.
-#[must_use]
-pub const fn is_signature_right(verified: &Result<Verified, VerifyError>) -> bool {
+/// What a verification says of the sender.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sender {
+    /// The consumer that the call names is registered.
+    pub is_registered: bool,
+    /// What its signature proves, even if a later check rejects the call.
+    pub proof: SenderProof,
+    /// It signs with its previous secret, whose grace lasts.
+    pub previous_secret: bool,
+}
+
+/// The sender of a call, as far as its verification knows it.
+pub fn sender(verified: &Result<Verified, VerifyError>) -> Sender {
+    use VerifyRejection as Rejection;
+
+    let registered = |proof| Sender {
+        is_registered: true,
+        proof,
+        previous_secret: false,
+    };
     match verified {
-        Ok(_) => true,
-        Err(VerifyError::Rejection(rejection)) => matches!(
-            rejection,
-            VerifyRejection::BodyHashWrong
-                | VerifyRejection::NonceUsed
-                | VerifyRejection::ConsumerDisabled
-                | VerifyRejection::PinnedOtherwise { .. }
-                | VerifyRejection::TokenExpired
-                | VerifyRejection::TokenRevoked
-        ),
-        Err(VerifyError::Fault(fault)) => !matches!(fault, VerifyFault::Store(_)),
+        Ok(verified) => Sender {
+            previous_secret: verified.by_previous_secret,
+            ..registered(SenderProof::Verified)
+        },
+        Err(VerifyError::Rejection(rejection)) => match rejection {
+            Rejection::ConsumerUnknown | Rejection::BodyNotSeen(_) | Rejection::TypeNotSeen => {
+                Sender::default()
+            }
+            Rejection::TimestampOutsideWindow { proof, .. } => {
+                proof.map(registered).unwrap_or_default()
+            }
+            Rejection::SignatureWrong {
+                proof,
+                previous_secret,
+                ..
+            } => Sender {
+                previous_secret: *previous_secret,
+                ..registered(*proof)
+            },
+            Rejection::TokenUnknown | Rejection::SignatureMethodRejected => {
+                registered(SenderProof::None)
+            }
+            Rejection::BodyHashWrong
+            | Rejection::NonceUsed
+            | Rejection::ConsumerDisabled
+            | Rejection::PinnedOtherwise { .. }
+            | Rejection::TokenExpired
+            | Rejection::TokenRevoked => registered(SenderProof::Verified),
+        },
+        Err(VerifyError::Fault(VerifyFault::Store(_))) => Sender::default(),
+        Err(VerifyError::Fault(_)) => registered(SenderProof::Verified),
     }
 }

@@ -18,16 +18,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::{
-    advice::Adviser,
-    credential::is_idle,
-    nonces::{Elsewhere, Nonces},
-    skew::Skews,
-};
 pub use self::{
     advice::{Advice, UnreadBody},
     credential::{Credential, Purpose, RequestTokenCredentials},
-    error::{VerifyError, VerifyFault, VerifyRejection, is_signature_right},
+    error::{Sender, VerifyError, VerifyFault, VerifyRejection, sender},
+};
+use self::{
+    advice::{Advised, Adviser},
+    credential::is_idle,
+    nonces::{Elsewhere, Nonces},
+    skew::Skews,
 };
 use crate::{
     base::{
@@ -37,7 +37,7 @@ use crate::{
     oauth::{
         BaseString, Credentials, Deviation, DeviationSet, Key, ParameterLocation, Parameters,
         Pinned, RsaPublicKey, Selection, SignatureHolds, SignatureMethod, SigningKey,
-        diagnosis::OtherUrl, is_allowed_body_hash, signature,
+        diagnosis::{Mistake, OtherUrl}, is_allowed_body_hash, signature,
     },
     records::{
         nonce::{NonceUse, Outage},
@@ -51,6 +51,7 @@ use crate::{
         parse::signed::SignedRequest,
         verify::settings::{SignatureSettings, TokenSettings},
     },
+    telemetry::rejections::SenderProof,
     wire::origin::HttpUrl,
 };
 
@@ -219,9 +220,12 @@ impl Verifier {
         unread: Option<&mut dyn UnreadBody>,
     ) -> Result<Verified, VerifyError> {
         let now = self.clock.now();
-        if let Err(outside) = self.check_timestamp(rules, request.window, &request.credentials, now)
-        {
-            cold::boxed(self.note_skew(rules, purpose, request, now)).await;
+        let timely = self.check_timestamp(rules, request.window, &request.credentials, now);
+        if let Err(mut outside) = timely {
+            let found = cold::boxed(self.note_skew(rules, purpose, request, now)).await;
+            if let VerifyRejection::TimestampOutsideWindow { proof, .. } = &mut outside {
+                *proof = found;
+            }
             return Err(outside.into());
         }
         let moment = self.credentials.moment(now);
@@ -284,15 +288,27 @@ impl Verifier {
         now: UnixTime,
     ) -> VerifyRejection {
         let advising = self.adviser.advise(rules, request, unread, credential, now);
-        let (advice, mistake) = advising.await;
+        let Advised {
+            advice,
+            mistake,
+            previous_secret,
+        } = advising.await;
         // Without advice, the time of a wrong signature says nothing of the consumer.
         let needs = match advice {
             Some(_) => needed_deviation(rules, purpose, request, credential, now),
             None => None,
         };
+        let is_proved = mistake.is_some_and(Mistake::proves_secret)
+            || needs.is_some_and(|needed| needed != Deviation::EmptySecret);
+        let has_secret = !credential.consumer().secret.expose().is_empty();
         VerifyRejection::SignatureWrong {
             advice,
             mistake,
+            previous_secret,
+            proof: match is_proved && has_secret {
+                true => SenderProof::Secrets,
+                false => SenderProof::None,
+            },
             needs,
         }
     }
@@ -454,31 +470,48 @@ impl Verifier {
                 None => clock::advice(sent, now.0, length),
             },
             skew: skew(named, now),
+            proof: None,
         })
     }
 
-    /// Notes the clock of a consumer whose timestamp is rejected, if its signature holds.
+    /// Notes the clock of a consumer whose timestamp is rejected, if its signature holds. Returns what that proves, if the
+    /// consumer was looked up and is registered.
     async fn note_skew(
         &self,
         rules: &VerifyRules,
         purpose: Purpose,
         request: &SignedRequest<'_>,
         now: UnixTime,
-    ) {
-        let Some(skew) = skew(&request.credentials, now).filter(|_| self.skews.may_verify(now))
-        else {
-            return;
-        };
+    ) -> Option<SenderProof> {
+        let skew = skew(&request.credentials, now).filter(|_| self.skews.may_verify(now))?;
         match self.find(purpose, &request.credentials).await {
             Ok(credential) => {
                 let accept = credential.consumer().accept;
                 if let Ok(Some(_)) = prove(rules, purpose, request, &credential, accept, now) {
                     let consumer = &credential.consumer().key;
                     self.skews.rejected(consumer, skew, Instant::now());
+                    return Some(SenderProof::Verified);
                 }
+                Some(SenderProof::None)
             }
-            Err(_) => self.spend_on_unknown(rules, purpose, request),
+            Err(error) => {
+                self.spend_on_unknown(rules, purpose, request);
+                // The consumer of an unknown token is known.
+                let is_known =
+                    matches!(error, VerifyError::Rejection(VerifyRejection::TokenUnknown));
+                is_known.then_some(SenderProof::None)
+            }
         }
+    }
+
+    /// Whether a call names a registered consumer; `false` also while the store fails.
+    #[cold]
+    pub async fn names_registered(&self, parameters: &Parameters) -> bool {
+        let Some(key) = parameters.find("oauth_consumer_key").next() else {
+            return false;
+        };
+        let consumer = self.credentials.consumer(key.value).await;
+        matches!(consumer, Ok(Some(_)))
     }
 
     /// Records the nonce in this process: of several requests with the same one, one succeeds. With a shared window it has to be
@@ -554,6 +587,8 @@ fn prove_by_owner(
         return Err(VerifyRejection::SignatureWrong {
             advice,
             mistake: None,
+            previous_secret: proof.secret == SecretAge::Previous,
+            proof: SenderProof::Secrets,
             needs: None,
         });
     }

@@ -10,6 +10,7 @@ use super::error::{VerifyError, VerifyFault, VerifyRejection};
 use crate::{
     base::clock::UnixTime,
     records::nonce::{self, Insertion, LocalWindow, NonceUse, OnLost, Outage, SharedWindow},
+    telemetry::rejections::SenderProof,
 };
 
 /// A nonce that is fresh here and has to be recorded in the shared window too.
@@ -252,6 +253,7 @@ impl Nonces {
                         "the request is older than what this service still records: sign it again"
                             .to_owned(),
                     skew: None,
+                    proof: Some(SenderProof::Verified),
                 }
                 .into())
             }

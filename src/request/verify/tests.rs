@@ -187,6 +187,8 @@ fn rejection(outcome: Result<Verified, VerifyError>) -> Option<VerifyRejection> 
 const WRONG: VerifyRejection = VerifyRejection::SignatureWrong {
     advice: None,
     mistake: None,
+    previous_secret: false,
+    proof: SenderProof::None,
     needs: None,
 };
 

@@ -133,6 +133,13 @@ pub(super) fn backend(
         tokens,
         manage: Management::new(store, services.clock.clone(), settings, Some(feed)),
         rules: explain_rules(config, listener),
+        permissions: config.permission.clone(),
+        base_url: config.base_url(listener).to_string(),
+        api_urls: config
+            .public_api_urls(listener)
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
     }))
 }
 

@@ -121,7 +121,7 @@ pub(super) const OPTIONAL: &str = "Rotation";
 const PAGE: [&str; 2] = ["limit", "cursor"];
 
 /// Every operation; those of one path follow each other.
-pub(super) static OPERATIONS: [ApiOperation; 23] = [
+pub(super) static OPERATIONS: [ApiOperation; 24] = [
     operation(Method::GET, "/v1/openapi.json", "describeApi", |call| Box::pin(call.describe_api()))
         .summary("Describes this API")
         .shows(200, "Document"),
@@ -208,9 +208,14 @@ pub(super) static OPERATIONS: [ApiOperation; 23] = [
         .summary("Revokes an access token for good")
         .fails(&[404, 409, 412]),
     operation(Method::GET, "/v1/rejections", "listRejections", |call| Box::pin(call.list_rejections()))
-        .summary("Lists the last 1,000 rejected or failed calls of this process, the newest first")
+        .summary("Lists the last rejected or failed calls of this process, the newest first: 20 of each registered consumer, \
+                  1,000 of other callers, and 1,000 faults")
         .query(&PAGE)
         .shows(200, "RejectionPage"),
+    operation(Method::GET, "/v1/rejections/summary", "summarizeRejections", |call| Box::pin(call.summarize_rejections()))
+        .summary("Counts the rejected calls of each registered consumer by reason, since this process started")
+        .query(&PAGE)
+        .shows(200, "RejectionSummaryPage"),
     operation(Method::POST, "/v1/explain", "explain", |call| Box::pin(call.explain()))
         .summary("Explains how a request has to be signed, and what is wrong with its signature")
         .takes("RawRequest")

@@ -1,6 +1,6 @@
 //! The operations on consumers, users, sessions and access tokens, and the signature doctor.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Map, Value, json};
@@ -28,7 +28,7 @@ use crate::{
         port::{RecordFilter, TokenFilter},
         record::{AccessToken, Consumer, Session, User},
     },
-    telemetry::rejections::RecordedRejection,
+    telemetry::rejections::{ReasonCount, RecordedRejection},
 };
 
 const NO_CURSOR: &str = "this is not a cursor of this list";
@@ -415,8 +415,19 @@ impl Call<'_> {
         if let Some(cursor) = Self::after::<u64>(page)? {
             rejections.retain(|one| one.number < cursor);
         }
-        let next = |last: &RecordedRejection| last.number.to_string();
-        Ok(paged(rejections, page, |one| json!(one), next))
+        let next = |last: &Arc<RecordedRejection>| last.number.to_string();
+        Ok(paged(rejections, page, |one| json!(**one), next))
+    }
+
+    #[expect(clippy::unused_async, reason = "as the other actions")]
+    pub(super) async fn summarize_rejections(&self) -> ApiResult {
+        let page = self.page()?;
+        let reasons = self.admin.shared.rejections.reasons(None);
+        // The cursor is the number of those before.
+        let before = Self::after::<usize>(page)?.unwrap_or_default();
+        let rest = Vec::from_iter((1..).zip(reasons).skip(before));
+        let next = |last: &(usize, ReasonCount)| last.0.to_string();
+        Ok(paged(rest, page, |(_, one)| json!(one), next))
     }
 
     pub(super) async fn explain(&mut self) -> ApiResult {

@@ -1,34 +1,54 @@
 //! Changes: each is confirmed on a page of its own that says what it ends.
 
+use askama::Template;
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    ConsoleRequest, PageParts, Rejected, Reply, Result,
-    page::{InputField, PageForm, Section},
-    parts::{Line, line, link},
+    Rejected, Result, ConsoleRequest,
+    page::{ConsoleFrame, show},
 };
 use crate::{
     base::secret::Secret,
+    provider::respond::OwnResponse,
     records::store::record::{Consumer, User},
 };
 
 /// A change before it is made.
+#[derive(Default)]
 pub(super) struct PlannedChange {
     /// The question.
     pub(super) title: String,
+    /// What deserves a second look.
+    pub(super) warnings: Vec<String>,
     /// The effects of the change, and the parts that it does not affect.
     pub(super) effects: Vec<String>,
-    /// The fields of the form that makes it.
-    pub(super) fields: Vec<InputField>,
+    /// The record as it will be, or the part of it that changes.
+    pub(super) facts: Vec<(&'static str, String)>,
+    /// The hidden fields of the form that makes it.
+    pub(super) fields: Vec<(&'static str, String)>,
     /// The button that makes it.
     pub(super) button: &'static str,
+    /// It ends something.
+    pub(super) is_destructive: bool,
+    /// The text to type, if a button is not enough.
+    pub(super) typed: Option<String>,
     /// The record as it is now: the change is made to nothing else.
     pub(super) state: String,
     /// The page to go to instead.
     pub(super) back: String,
+}
+
+#[derive(Template)]
+#[template(path = "console/confirm.html")]
+struct ConfirmPage<'a> {
+    frame: ConsoleFrame<'a>,
+    csrf: String,
+    change: &'a PlannedChange,
+    /// Another text was typed.
+    is_mistyped: bool,
 }
 
 impl ConsoleRequest<'_> {
@@ -57,41 +77,14 @@ impl ConsoleRequest<'_> {
     }
 
     /// Asks for the confirmation of a change.
-    pub(super) fn confirm(&self, change: PlannedChange) -> Reply {
-        let csrf = self.csrf(&change.state);
-        let mut fields = change.fields;
-        fields.push(InputField::hidden("confirmed", "1"));
-        let sections = vec![
-            Section::List(change.effects.into_iter().map(line).collect()),
-            Section::Form(PageForm {
-                action: self.path.to_owned(),
-                csrf: Some(csrf),
-                fields,
-                button: change.button.to_owned(),
-            }),
-            Section::Actions(vec![link("Cancel", change.back)]),
-        ];
-        Reply::Page((change.title, sections))
-    }
-
-    /// A form that leads to a confirmation. `problem` is the error in the form that was sent.
-    pub(super) fn ask(
-        &self,
-        title: String,
-        text: Line,
-        problem: Option<String>,
-        fields: Vec<InputField>,
-        button: &str,
-    ) -> PageParts {
-        let problem = problem.map(|problem| Section::Note("bad", line(problem)));
-        let form = Section::Form(PageForm {
-            action: self.path.to_owned(),
-            csrf: Some(self.csrf("")),
-            fields,
-            button: button.to_owned(),
-        });
-        let sections = problem.into_iter().chain([Section::Text(text), form]);
-        (title, sections.collect())
+    pub(super) fn confirm(&self, change: &PlannedChange) -> OwnResponse {
+        let page = ConfirmPage {
+            frame: self.shell.frame(&*change.title),
+            csrf: self.csrf(&change.state),
+            is_mistyped: self.form.is_some() && change.typed.is_some(),
+            change,
+        };
+        show(200, &page)
     }
 }
 

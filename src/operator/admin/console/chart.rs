@@ -2,7 +2,7 @@
 
 use strum::VariantArray as _;
 
-use super::parts::{Line, Table, line, time};
+use super::parts::{Number, time};
 use crate::telemetry::{
     charts::{MINUTES, QUARTERS, Sample},
     metrics::{Outcome, REQUEST_BOUNDS, Verdict},
@@ -25,7 +25,9 @@ pub(super) struct Chart {
     pub(super) scale: String,
     /// Classes of the style sheet, and the meaning of each colour.
     pub(super) legend: Vec<(&'static str, &'static str)>,
-    pub(super) table: Table,
+    /// The table of the same values, the newest first.
+    pub(super) head: Vec<&'static str>,
+    pub(super) rows: Vec<Vec<String>>,
 }
 
 /// A rectangle.
@@ -109,13 +111,13 @@ pub(super) fn requests(span: &Span, samples: &[Sample]) -> Chart {
         let sum: u64 = samples.iter().map(|sample| outcome(sample, kind)).sum();
         format!("{sum} {name}")
     });
-    let row = |sample: &Sample| -> Vec<Line> {
-        let counts = OUTCOMES.map(|(kind, ..)| line(outcome(sample, kind).to_string()));
-        [line(time(sample.end))].into_iter().chain(counts).collect()
+    let row = |sample: &Sample| -> Vec<String> {
+        let counts = OUTCOMES.map(|(kind, ..)| Number(outcome(sample, kind)).to_string());
+        [time(sample.end)].into_iter().chain(counts).collect()
     };
     Chart {
         description: format!("{}. Each bar is a {period}.", sums.join(", ")),
-        scale: format!("full height: {most} in a {period}"),
+        scale: format!("top: {}", Number(most)),
         legend: OUTCOMES.map(|(_, class, name)| (class, name)).into(),
         ..Chart::new(
             span,
@@ -144,13 +146,13 @@ pub(super) fn latencies(span: &Span, samples: &[Sample]) -> Chart {
         let (half, most) = (step(sample, 50), step(sample, 95));
         vec![("c-half", half), ("c-most", most - half)]
     };
-    let row = |sample: &Sample| -> Vec<Line> {
-        let took = PERCENTILES.map(|(percent, ..)| line(latency(sample, percent)));
-        [line(time(sample.end))].into_iter().chain(took).collect()
+    let row = |sample: &Sample| -> Vec<String> {
+        let took = PERCENTILES.map(|(percent, ..)| latency(sample, percent));
+        [time(sample.end)].into_iter().chain(took).collect()
     };
     let now = samples.iter().rfind(|sample| sample.counts.total() > 0);
     let now = now.map_or_else(
-        || "no requests".to_owned(),
+        || "no calls".to_owned(),
         |last| {
             let [half, most] = [50, 95].map(|percent| latency(last, percent));
             format!("last: half in {half}, 95 % in {most}")
@@ -181,7 +183,7 @@ impl Chart {
         samples: &[Sample],
         full: u64,
         parts: impl Fn(&Sample) -> Parts,
-        (head, row): (Vec<&'static str>, impl Fn(&Sample) -> Vec<Line>),
+        (head, row): (Vec<&'static str>, impl Fn(&Sample) -> Vec<String>),
     ) -> Self {
         let mut bars = Vec::new();
         // The last bar is at the right end.
@@ -214,12 +216,8 @@ impl Chart {
             begin: span.begin,
             scale: String::new(),
             legend: Vec::new(),
-            table: Table {
-                caption: title.clone(),
-                head,
-                rows: samples.iter().rev().map(row).collect(),
-                ..Table::default()
-            },
+            head,
+            rows: samples.iter().rev().map(row).collect(),
             title,
         }
     }
@@ -264,10 +262,10 @@ mod tests {
                     .description
                     .starts_with("301 served, 0 observed, 1100 rejected")
             );
-            assert_eq!(chart.table.rows.len(), samples.len());
+            assert_eq!(chart.rows.len(), samples.len());
         }
         let chart = latencies(&HOUR, &[sample(0, 0)]);
-        assert!(chart.bars.is_empty() && chart.scale == "no requests");
+        assert!(chart.bars.is_empty() && chart.scale == "no calls");
         let chart = latencies(&HOUR, &samples);
         assert_eq!(chart.scale, "last: half in ≤ 0.5 ms, 95 % in ≤ 2.5 ms");
     }

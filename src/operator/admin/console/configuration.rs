@@ -1,39 +1,56 @@
 //! The effective configuration.
 
+use askama::Template;
+
 use super::{
-    ConsoleRequest, PageParts, Result,
-    page::Section,
-    parts::{Line, Table, line},
+    ConsoleRequest,
+    page::{ConsoleFrame, InputField, show},
 };
-use crate::operator::manage::setting::EffectiveSetting;
+use crate::{operator::manage::setting::EffectiveSetting, provider::respond::OwnResponse};
+
+/// The settings to show; those that differ from their defaults come first.
+const WHICH: &[(&str, &str)] = &[("", "changed ones"), ("all", "all")];
+
+#[derive(Template)]
+#[template(path = "console/configuration.html")]
+struct ConfigurationPage<'a> {
+    frame: ConsoleFrame<'a>,
+    fields: [InputField; 2],
+    q: &'a str,
+    is_only_changed: bool,
+    /// The sections, each with its settings.
+    groups: Vec<(&'a str, Vec<&'a EffectiveSetting>)>,
+}
 
 impl ConsoleRequest<'_> {
-    pub(super) fn configuration(&self) -> Result<PageParts> {
+    pub(super) fn configuration(&self) -> OwnResponse {
         let settings = self.admin.control.console.settings.load();
-        let q = self.field("q");
+        let (q, which) = (self.field("q"), self.field("which"));
+        let is_only_changed = which != "all";
         let wanted = settings.iter().filter(|setting| match q {
-            "" => true,
+            // A search is through all.
+            "" => !is_only_changed || setting.source != "default",
             q => setting.key.contains(q) || setting.source.contains(q),
         });
-        let row = |setting: &EffectiveSetting| -> Vec<Line> {
-            vec![
-                line(&*setting.key),
-                line(&*setting.value),
-                line(&*setting.source),
-            ]
+        let mut groups: Vec<(&str, Vec<&EffectiveSetting>)> = Vec::new();
+        for setting in wanted {
+            let group = setting.key.split('.').next().unwrap_or_default();
+            let group = group.trim_matches(['[', ']']);
+            match groups.iter_mut().find(|(known, _)| *known == group) {
+                Some((_, settings)) => settings.push(setting),
+                None => groups.push((group, vec![setting])),
+            }
+        }
+        let page = ConfigurationPage {
+            frame: self.shell.frame("Configuration"),
+            fields: [
+                InputField::line("q", "Part of a key, or where it is from", q),
+                InputField::choice("which", "Settings", WHICH, which),
+            ],
+            q,
+            is_only_changed,
+            groups,
         };
-        let text = "What this process runs with, and where each value is from. Passwords are left out; files of secrets are \
-                    named, not shown. A setting that needs a restart shows the value of the last start.";
-        let sections = vec![
-            Section::Text(line(text)),
-            Section::Table(Table {
-                caption: "Settings in the order of config.example.toml".to_owned(),
-                head: vec!["key", "value", "from"],
-                rows: wanted.map(row).collect(),
-                empty: "No setting matches.",
-                next: None,
-            }),
-        ];
-        Ok(("Configuration".to_owned(), sections))
+        show(200, &page)
     }
 }

@@ -2,12 +2,13 @@
 
 use std::net::IpAddr;
 
+use askama::Template;
 use http::Uri;
 
 use super::{
     Sent,
-    page::{InputField, InputKind, PageForm, Section},
-    parts::{line, path},
+    page::{ConsoleFrame, Shell, show},
+    parts::path,
     session,
 };
 use crate::{
@@ -24,18 +25,25 @@ pub(super) struct LoginRequest<'a> {
     pub(super) is_secure: bool,
     /// The browser has sent a cookie.
     pub(super) is_back: bool,
+    pub(super) shell: &'a Shell<'a>,
 }
 
-/// Shows a page: status, title and parts.
-type Show<'a> = &'a dyn Fn(u16, &str, &[Section]) -> OwnResponse;
+#[derive(Template)]
+#[template(path = "console/login.html")]
+struct LoginPage<'a> {
+    frame: ConsoleFrame<'a>,
+    problem: Option<&'a str>,
+    /// Where to go after the login.
+    to: &'a str,
+}
 
 impl LoginRequest<'_> {
     /// Responds with the login form, or opens a session.
-    pub(super) fn respond(&self, at: &str, uri: &Uri, sent: Sent, show: Show<'_>) -> OwnResponse {
-        if at != "/login" {
+    pub(super) fn respond(&self, uri: &Uri, sent: Sent) -> OwnResponse {
+        if self.shell.path != "/login" {
             if sent.form.is_some() {
                 let text = "Nothing was changed: the session has ended. Log in and begin again.";
-                return form(show, 403, "/", Some(text));
+                return self.form(403, "/", Some(text));
             }
             let here = uri.path_and_query().map_or("/", |here| here.as_str());
             let to = if here == "/" { "" } else { here };
@@ -52,7 +60,7 @@ impl LoginRequest<'_> {
             let is_lost = sent.query.field("opened").is_some() && !self.is_back;
             let lost = "The browser did not keep the session's cookie. Open the console by https, or through a tunnel to a \
                         loopback address.";
-            return form(show, 200, &to, is_lost.then_some(lost));
+            return self.form(200, &to, is_lost.then_some(lost));
         };
         let (to, token) = (to(form_sent), form_sent.field("token").unwrap_or_default());
         let (console, tokens) = (&self.admin.control.console, &self.backend.tokens);
@@ -68,11 +76,12 @@ impl LoginRequest<'_> {
                     "Too many wrong tokens from this address. Wait {} s.",
                     wait.as_secs()
                 );
-                return form(show, 429, &to, Some(&text))
+                return self
+                    .form(429, &to, Some(&text))
                     .field("Retry-After", wait.as_secs().to_string());
             }
             Err(Denied::Missing | Denied::Wrong) => {
-                return form(show, 403, &to, Some("This is not an admin token."));
+                return self.form(403, &to, Some("This is not an admin token."));
             }
         };
         let word: &str = kind.into();
@@ -90,8 +99,7 @@ impl LoginRequest<'_> {
             }
             Err(error) => {
                 tracing::error!(%error, "console: no session");
-                form(
-                    show,
+                self.form(
                     500,
                     &to,
                     Some("No session could be opened; the log says more."),
@@ -101,31 +109,21 @@ impl LoginRequest<'_> {
     }
 }
 
+impl LoginRequest<'_> {
+    fn form(&self, status: u16, to: &str, problem: Option<&str>) -> OwnResponse {
+        let page = LoginPage {
+            frame: self.shell.frame("Log in"),
+            problem,
+            to,
+        };
+        show(status, &page)
+    }
+}
+
 /// Whether this is a path of the console itself.
 fn is_local(to: &str) -> bool {
     let bytes = to.as_bytes();
     bytes.first() == Some(&b'/')
         && !matches!(bytes.get(1), Some(b'/' | b'\\'))
         && bytes.iter().all(u8::is_ascii_graphic)
-}
-
-fn form(show: Show<'_>, status: u16, to: &str, problem: Option<&str>) -> OwnResponse {
-    let mut sections = Vec::new();
-    if let Some(problem) = problem {
-        sections.push(Section::Note("bad", line(problem)));
-    }
-    sections.push(Section::Text(line(
-        "Paste the token of admin.token_file, or that of admin.read_token_file to read only.",
-    )));
-    sections.push(Section::Form(PageForm {
-        action: "/login".to_owned(),
-        // The token proves the sender here.
-        csrf: Some(String::new()),
-        fields: vec![
-            InputField::hidden("to", to),
-            InputField::new(InputKind::Password, "token", "Admin token", ""),
-        ],
-        button: "Log in".to_owned(),
-    }));
-    show(status, "Log in", &sections)
 }

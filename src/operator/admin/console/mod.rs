@@ -8,12 +8,16 @@ mod change;
 mod chart;
 mod configuration;
 mod consumer;
+mod consumer_changes;
 mod consumers;
+mod handover;
 mod login;
 mod operations;
 mod overview;
 mod page;
 mod parts;
+mod reasons;
+mod rejected;
 mod rejections;
 mod session;
 mod signature;
@@ -31,8 +35,8 @@ pub use self::{
     session::{COOKIE, SECURE_COOKIE},
 };
 use self::{
-    page::{Person, Section},
-    parts::{line, link},
+    page::{Person, Shell},
+    rejected::Rejected,
     session::{Arrivals, OperatorSession, Sessions},
 };
 use super::{
@@ -47,7 +51,7 @@ use crate::{
         secret::Secret,
     },
     oauth::Authority,
-    operator::manage::{Actor, ManageError, setting::EffectiveSetting},
+    operator::manage::{Actor, setting::EffectiveSetting},
     provider::{
         pages::{
             csrf::{self, FormPurpose},
@@ -56,10 +60,10 @@ use crate::{
         respond::OwnResponse,
     },
     request::parse::signed::is_form,
-    telemetry::{causes::causes, charts::Charts, rejections::RecordedRejection},
+    telemetry::charts::Charts,
     wire::{
         origin::{is_localhost, is_loopback, without_brackets},
-        server::{rejection::BodyRejection, request::RequestBody},
+        server::request::RequestBody,
     },
 };
 
@@ -81,6 +85,9 @@ const OWN_HOST: &str = "countersign.localhost";
 /// The parameter with which a browser arrives there.
 const SENT: &str = "from";
 
+/// The most fields of a form: one that registers a consumer has a box for each permission.
+const MAX_FIELDS: usize = 256;
+
 /// Records on a page of a list.
 const LISTED: u32 = 100;
 
@@ -94,6 +101,8 @@ pub struct Console {
     pub charts: Arc<Charts>,
     /// The wall clock.
     pub clock: Clock,
+    /// The start of this process.
+    started: UnixTime,
     sessions: Sessions,
     arrivals: Arrivals,
 }
@@ -109,6 +118,7 @@ impl Console {
             settings: ArcSwap::default(),
             certificates,
             charts,
+            started: clock.now(),
             clock,
             sessions: Sessions::default(),
             arrivals: Arrivals::default(),
@@ -121,50 +131,6 @@ impl Console {
     }
 }
 
-/// Why a page is not shown, or a change not made.
-enum Rejected {
-    /// The request cannot be read; the reason.
-    Malformed(&'static str),
-    /// The form came from elsewhere.
-    Forged,
-    /// The form is no longer valid; where to begin again.
-    Stale(String),
-    /// The session is one of the read token.
-    ReadOnly,
-    /// There is no such page.
-    NotFound,
-    /// The method is not one of the page.
-    OtherMethod,
-    /// The input cannot be used; the reason.
-    Invalid(String),
-    Body(BodyRejection),
-    /// Too much is computed at once.
-    Busy,
-    Manage(ManageError),
-}
-
-impl From<BodyRejection> for Rejected {
-    fn from(rejection: BodyRejection) -> Self {
-        Self::Body(rejection)
-    }
-}
-
-impl<E: Into<ManageError>> From<E> for Rejected {
-    fn from(error: E) -> Self {
-        Self::Manage(error.into())
-    }
-}
-
-/// A page: its title and its parts.
-type PageParts = (String, Vec<Section>);
-
-/// The result of a request.
-enum Reply {
-    Page(PageParts),
-    /// Leads to another page.
-    Redirect(String),
-}
-
 type Result<T, E = Rejected> = std::result::Result<T, E>;
 
 /// Responds to a browser of an operator.
@@ -174,9 +140,6 @@ pub(super) async fn respond(
     request: &mut Request<RequestBody>,
 ) -> OwnResponse {
     let path = request.uri().path().to_owned();
-    let menu_page = PAGES.iter().find(|(known, _)| *known == path);
-    let menu_page = menu_page.map_or("", |(known, _)| known);
-    let service = admin.shared.live.load().theme.rules.name().to_owned();
     let console = &admin.control.console;
     let now = console.clock.now();
     let is_secure = admin.any_host || !is_at_loopback(request);
@@ -186,20 +149,15 @@ pub(super) async fn respond(
         kind: session.kind.into(),
         logout_csrf: csrf::value(&session.id, FormPurpose::Console, "/logout"),
     });
-    let show = |status, title: &str, sections: &[Section]| {
-        page::show(
-            &service,
-            menu_page,
-            person.as_ref(),
-            status,
-            title,
-            sections,
-        )
+    let shell = Shell {
+        service: admin.shared.live.load().theme.rules.name().to_owned(),
+        path: &path,
+        person,
     };
     let sent = read(request).await;
     let sent = match sent {
         Ok(sent) => sent,
-        Err(refused) => return refused.response(&path, &show),
+        Err(refused) => return refused.response(&shell),
     };
     if let Some(id) = sent.query.field(SENT) {
         console.arrivals.note(&Secret::from(id));
@@ -216,13 +174,15 @@ pub(super) async fn respond(
             peer,
             is_secure,
             is_back: request.headers().contains_key(header::COOKIE),
+            shell: &shell,
         };
-        return login.respond(&path, request.uri(), sent, &show);
+        return login.respond(request.uri(), sent);
     };
     let console_request = ConsoleRequest {
         admin,
         backend,
         path: &path,
+        shell: &shell,
         query: sent.query,
         form: sent.form,
         session,
@@ -230,11 +190,11 @@ pub(super) async fn respond(
         now,
     };
     match console_request.respond().await {
-        Ok(Reply::Page((title, sections))) => show(200, &title, &sections),
-        Ok(Reply::Redirect(location)) if path == "/logout" => OwnResponse::see_other(location)
-            .field("Set-Cookie", session::set_cookie(None, is_secure)),
-        Ok(Reply::Redirect(location)) => OwnResponse::see_other(location),
-        Err(refused) => refused.response(&path, &show),
+        Ok(response) if path == "/logout" => {
+            response.field("Set-Cookie", session::set_cookie(None, is_secure))
+        }
+        Ok(response) => response,
+        Err(refused) => refused.response(&shell),
     }
 }
 
@@ -259,29 +219,12 @@ async fn read(request: &mut Request<RequestBody>) -> Result<Sent> {
                 return Err(Rejected::Malformed("the body is not a form"));
             }
             let body = request.body_mut().read_admin_body().await?;
-            let form = Form::parse(&body);
+            let form = Form::parse_within(&body, MAX_FIELDS);
             Some(form.ok_or(Rejected::Malformed("the form cannot be read"))?)
         }
         _ => return Err(Rejected::OtherMethod),
     };
     Ok(Sent { query, form })
-}
-
-/// The methods of a page.
-fn allowed(path: &str) -> &'static str {
-    let changes = [
-        "/consumer/",
-        "/user/",
-        "/token/",
-        "/tokens/",
-        "/login",
-        "/signature",
-    ];
-    match path {
-        "/logout" => "POST",
-        path if changes.iter().any(|change| path.starts_with(change)) => "GET, HEAD, POST",
-        _ => "GET, HEAD",
-    }
 }
 
 /// The listener does not know by which names and ports it is reached, so an Origin has to be that of Host, which was checked.
@@ -337,83 +280,12 @@ fn to_own_host(console: &Console, request: &Request<RequestBody>) -> Option<OwnR
     Some(OwnResponse::see_other(there).field("Set-Cookie", session::arrival_cookie(&id)))
 }
 
-impl Rejected {
-    fn response(
-        self,
-        path: &str,
-        show: &dyn Fn(u16, &str, &[Section]) -> OwnResponse,
-    ) -> OwnResponse {
-        let begin_again = |text: &str, here| {
-            let text = Section::Text(line(text));
-            vec![text, Section::Actions(vec![link("Begin again", here)])]
-        };
-        let (status, title, sections) = match self {
-            Self::Malformed(why) => (400, "Request not understood", begin_again(why, "/")),
-            Self::Forged => {
-                let text = "The form did not come from this console. Open the console again and send its own form.";
-                (403, "Form rejected", begin_again(text, "/"))
-            }
-            Self::Stale(here) => {
-                let text = "The form is no longer valid: the session is another one, or the record has changed since it was \
-                            shown. Nothing was changed.";
-                (403, "Form no longer valid", begin_again(text, &*here))
-            }
-            Self::ReadOnly => {
-                let text = "You are logged in with the read token, which changes nothing. Log in with the token of \
-                            admin.token_file.";
-                (403, "Not permitted", begin_again(text, "/"))
-            }
-            Self::NotFound => (
-                404,
-                "Page not found",
-                begin_again("There is nothing here.", "/"),
-            ),
-            Self::OtherMethod => {
-                let text =
-                    "Pages are opened with GET, and the forms of changes are sent with POST.";
-                (405, "Method not allowed", begin_again(text, "/"))
-            }
-            Self::Invalid(why) => (422, "Not accepted", begin_again(&why, "/")),
-            Self::Body(BodyRejection::TooLarge) => {
-                let text = "The form is larger than 64 KiB.";
-                (413, "Too large", begin_again(text, "/"))
-            }
-            Self::Body(_) => {
-                let text = "The form did not arrive whole, or too slowly. Send it again.";
-                (408, "Form incomplete", begin_again(text, "/"))
-            }
-            Self::Busy => {
-                let text = "Too much is computed at once. Send it again.";
-                (503, "Busy", begin_again(text, "/"))
-            }
-            Self::Manage(error) => {
-                let (status, mut text) = (error.status(), error.to_string());
-                let title = match status {
-                    500.. => {
-                        tracing::error!(error = causes(&error), "console: the store fails");
-                        "The store does not answer. Nothing was changed; the log says more."
-                            .clone_into(&mut text);
-                        "Store unavailable"
-                    }
-                    404 => "Not found",
-                    _ => "Not possible",
-                };
-                (status, title, begin_again(&text, "/"))
-            }
-        };
-        let response = show(status, title, &sections);
-        match status {
-            405 => response.field("Allow", allowed(path)),
-            _ => response,
-        }
-    }
-}
-
 /// One request of an operator who is logged in.
 struct ConsoleRequest<'a> {
     admin: &'a Admin,
     backend: &'a Backend,
     path: &'a str,
+    shell: &'a Shell<'a>,
     query: Form,
     /// The form of a POST.
     form: Option<Form>,
@@ -423,44 +295,39 @@ struct ConsoleRequest<'a> {
 }
 
 impl ConsoleRequest<'_> {
-    async fn respond(&self) -> Result<Reply> {
-        let page = match self.path {
-            "/logout" => return self.log_out(),
-            "/login" => return Ok(Reply::Redirect("/".to_owned())),
+    async fn respond(&self) -> Result<OwnResponse> {
+        match self.path {
+            "/logout" => self.log_out(),
+            "/login" => Ok(OwnResponse::see_other("/".to_owned())),
             "/consumer/add"
             | "/consumer/edit"
             | "/consumer/rotate"
             | "/consumer/end-grace"
             | "/consumer/disable"
             | "/consumer/enable"
-            | "/consumer/remove" => {
-                return self.change_consumer().await;
-            }
-            "/user/disable" | "/user/enable" | "/user/end-sessions" => {
-                return self.change_user().await;
-            }
-            "/token/revoke" | "/tokens/revoke" => return self.revoke_tokens().await,
-            "/signature" => return self.signature().await,
-            _ if self.form.is_some() => return Err(Rejected::OtherMethod),
+            | "/consumer/remove" => self.change_consumer().await,
+            "/user/disable" | "/user/enable" | "/user/end-sessions" => self.change_user().await,
+            "/token/revoke" | "/tokens/revoke" => self.revoke_tokens().await,
+            "/signature" => self.signature().await,
+            _ if self.form.is_some() => Err(Rejected::OtherMethod),
             "/" => self.overview().await,
             "/consumers" => self.consumers().await,
             "/consumer" => self.consumer().await,
             "/users" => self.users().await,
             "/user" => self.user().await,
             "/tokens" => self.tokens().await,
-            "/rejections" => self.rejections(),
-            "/operations" => self.operations(),
-            "/configuration" => self.configuration(),
+            "/rejections" => self.rejections().await,
+            "/operations" => Ok(self.operations()),
+            "/configuration" => Ok(self.configuration()),
             _ => Err(Rejected::NotFound),
-        };
-        page.map(Reply::Page)
+        }
     }
 
-    fn log_out(&self) -> Result<Reply> {
+    fn log_out(&self) -> Result<OwnResponse> {
         self.check_form("")?;
         self.admin.control.console.sessions.close(&self.session);
         self.audit("console_logout");
-        Ok(Reply::Redirect("/login".to_owned()))
+        Ok(OwnResponse::see_other("/login".to_owned()))
     }
 
     /// A field of the form, else of the query, without white space around it; empty if it is missing.
@@ -517,10 +384,6 @@ impl ConsoleRequest<'_> {
         let token: &str = self.session.kind.into();
         let address = self.peer.map(tracing::field::display);
         tracing::info!(target: "audit", event, by = "console", admin_token = token, address);
-    }
-
-    fn rejected(&self) -> Vec<RecordedRejection> {
-        self.admin.shared.rejections.newest()
     }
 }
 

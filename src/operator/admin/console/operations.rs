@@ -1,147 +1,165 @@
 //! Operations: the compiled table, and the operations that a path matches.
 
+use askama::Template;
+
 use super::{
-    ConsoleRequest, PageParts, Result,
-    page::{InputField, Section},
-    parts::{Line, Table, line, tag},
+    ConsoleRequest,
+    page::{ConsoleFrame, InputField, show},
+    parts::Tag,
 };
-use crate::request::policy::{
-    access::{Access, CallerKind},
-    conventions,
-    operations::{Found, Operation, allowed_methods},
+use crate::{
+    provider::respond::OwnResponse,
+    request::policy::{
+        access::{Access, CallerKind},
+        conventions,
+        operations::{Found, Operation, allowed_methods},
+    },
 };
+
+#[derive(Template)]
+#[template(path = "console/operations.html")]
+struct OperationsPage<'a> {
+    frame: ConsoleFrame<'a>,
+    fields: [InputField; 2],
+    /// What happens to a call of the path that was tried.
+    answer: Option<String>,
+    facts: Vec<(&'static str, String)>,
+    operations: Vec<OperationRow>,
+    unlisted: Vec<Tag>,
+}
+
+struct OperationRow {
+    methods: String,
+    path: String,
+    permission: String,
+    admitted: Vec<Tag>,
+    signatures: &'static str,
+    rules: String,
+}
 
 impl ConsoleRequest<'_> {
-    pub(super) fn operations(&self) -> Result<PageParts> {
+    pub(super) fn operations(&self) -> OwnResponse {
         let live = self.admin.shared.live.load();
-        let operations = &live.authorizer.operations;
+        let (operations, enforces) = (&live.authorizer.operations, live.authorizer.enforces());
         let (method, tried) = (self.field("method"), self.field("path"));
         let method = if method.is_empty() { "GET" } else { method };
-        let mut sections = vec![
-            Section::Heading("Try a path".to_owned()),
-            Section::search(
-                "/operations",
-                "Try",
-                vec![
-                    InputField::line("method", "Method", method),
-                    InputField::line("path", "Path, as it is sent to the API's public URL", tried),
-                ],
-            ),
-        ];
+        let (mut answer, mut facts) = (None, Vec::new());
         if !tried.is_empty() {
             let path = tried.split(['?', '#']).next().unwrap_or_default();
-            let path = if path.starts_with('/') {
-                path.to_owned()
-            } else {
-                format!("/{path}")
+            let path = match path.starts_with('/') {
+                true => path.to_owned(),
+                false => format!("/{path}"),
             };
-            let mut facts =
-                match operations.find(path.as_bytes(), method.to_ascii_uppercase().as_bytes()) {
-                    Ok(found) => self.found(&found, live.authorizer.enforces()),
-                    Err(rejection) => {
-                        vec![("Rejected with 400", line(rejection.to_string()))]
-                    }
-                };
+            let method = method.to_ascii_uppercase();
+            let (text, about) = match operations.find(path.as_bytes(), method.as_bytes()) {
+                Ok(found) => (outcome(&found), about(&found, enforces)),
+                Err(rejection) => (
+                    "Rejected with 400".to_owned(),
+                    vec![("Why", rejection.to_string())],
+                ),
+            };
+            answer = Some(format!("{method} {path}: {text}."));
+            facts = about;
             if let Some(rule) = conventions::broken_rule(path.as_bytes()) {
-                facts.push(("Path convention broken", line(rule)));
+                facts.push(("Path convention broken", rule.to_string()));
             }
-            sections.push(Section::Facts(facts));
         }
-        let row = |operation: &Operation| {
-            vec![
-                line(if operation.methods.is_empty() {
-                    "any".to_owned()
-                } else {
-                    operation.methods.join(", ")
-                }),
-                line(operation.path.to_string()),
-                line(
-                    operation
-                        .permission
-                        .as_ref()
-                        .map_or_else(|| "none needed".to_owned(), ToString::to_string),
-                ),
-                admitted(operation.access),
-                line(enforcement(
-                    operation.enforce.unwrap_or(live.authorizer.enforces()),
-                )),
-                line(rules(operation).join("; ")),
-            ]
+        let row = |operation: &Operation| OperationRow {
+            methods: match &operation.methods[..] {
+                [] => "any".to_owned(),
+                methods => methods.join(", "),
+            },
+            path: operation.path.to_string(),
+            permission: match &operation.permission {
+                None => "none needed".to_owned(),
+                Some(permission) => permission.to_string(),
+            },
+            admitted: admitted(operation.access),
+            signatures: enforcement(operation.enforce.unwrap_or(enforces)),
+            rules: rules(operation).join("; "),
         };
-        sections.push(Section::Heading("All operations".to_owned()));
-        sections.push(Section::Table(Table {
-            caption: "Operations in the order of the configuration".to_owned(),
-            head: vec![
-                "methods",
-                "path",
-                "permission",
-                "who may call",
-                "signatures",
-                "own rules",
+        let page = OperationsPage {
+            frame: self.shell.frame("Operations"),
+            fields: [
+                InputField::line("method", "Method", method),
+                InputField::line("path", "Path, as it is sent to the API's public URL", tried),
             ],
-            rows: operations.listed().iter().map(row).collect(),
-            empty: "No operation is configured: every path is treated alike.",
-            next: None,
-        }));
-        let unlisted = [
-            vec!["Every other path: ".into()],
-            admitted(operations.unlisted()),
-        ]
-        .concat();
-        sections.push(Section::Text(unlisted));
-        Ok(("Operations".to_owned(), sections))
+            answer,
+            facts,
+            operations: operations.listed().iter().map(row).collect(),
+            unlisted: admitted(operations.unlisted()),
+        };
+        show(200, &page)
     }
+}
 
-    /// The facts about a match.
-    fn found(&self, found: &Found<'_>, enforce: bool) -> Vec<(&'static str, Line)> {
-        match found {
-            Found::Operation(operation) => {
-                let permission = operation.permission.as_ref();
-                let permission = permission.map_or_else(
-                    || "none is needed".to_owned(),
-                    |name| format!("{name}, of the consumer and, if there is one, of its token"),
-                );
-                vec![
-                    ("Operation", line(operation.path.to_string())),
-                    ("Who may call", admitted(operation.access)),
-                    ("Permission", line(permission)),
-                    (
-                        "Signatures",
-                        line(enforcement(operation.enforce.unwrap_or(enforce))),
-                    ),
-                    (
-                        "Own rules",
-                        line(match rules(operation).join("; ") {
-                            none if none.is_empty() => "none".to_owned(),
-                            rules => rules,
-                        }),
-                    ),
-                ]
-            }
-            Found::OtherMethod(others) => vec![
-                (
-                    "Operation",
-                    line("none: the path is listed with other methods"),
-                ),
-                ("Methods", line(allowed_methods(others))),
-                ("Who may call those", admitted(found.access())),
-            ],
-            Found::Unlisted(access) => vec![
-                ("Operation", line("none lists this path")),
-                ("Who may call", admitted(*access)),
-                ("Signatures", line(enforcement(enforce))),
-            ],
-            Found::Similar(operation) => vec![
-                (
-                    "Operation",
-                    line(format!(
-                        "none: an API that ignores letter case, white space, dots or slashes at an end takes it for {}",
-                        operation.path
-                    )),
-                ),
-                ("Who may call", line("nobody (paths.similar)")),
-            ],
+/// The kinds of caller in a sentence.
+fn callers(access: Access) -> String {
+    let kinds = CallerKind::ALL
+        .into_iter()
+        .filter(|kind| access.admits(*kind));
+    match Vec::from_iter(kinds.map(CallerKind::as_str)) {
+        none if none.is_empty() => "nobody".to_owned(),
+        kinds => kinds.join(" or "),
+    }
+}
+
+/// What happens to a call.
+fn outcome(found: &Found<'_>) -> String {
+    match found {
+        Found::Operation(operation) => match &operation.permission {
+            Some(permission) => format!(
+                "forwarded for {} with the permission {permission}, rejected for anybody else",
+                callers(operation.access)
+            ),
+            None => format!(
+                "forwarded for {}, rejected for anybody else",
+                callers(operation.access)
+            ),
+        },
+        Found::OtherMethod(_) => "rejected: the path is listed with other methods".to_owned(),
+        Found::Unlisted(access) => format!(
+            "none lists this path: forwarded for {}, rejected for anybody else",
+            callers(*access)
+        ),
+        Found::Similar(_) => "rejected, because it resembles the path of an operation".to_owned(),
+    }
+}
+
+/// The facts about a match.
+fn about(found: &Found<'_>, enforces: bool) -> Vec<(&'static str, String)> {
+    match found {
+        Found::Operation(operation) => {
+            let permission = operation.permission.as_ref();
+            let permission = permission.map_or_else(
+                || "none is needed".to_owned(),
+                |name| format!("{name}, of the consumer and, if there is one, of its token"),
+            );
+            let signatures = enforcement(operation.enforce.unwrap_or(enforces));
+            let own = Some(rules(operation).join("; ")).filter(|rules| !rules.is_empty());
+            vec![
+                ("Operation", operation.path.to_string()),
+                ("Who may call", callers(operation.access)),
+                ("Permission", permission),
+                ("Signatures", signatures.to_owned()),
+                ("Own rules", own.unwrap_or_else(|| "none".to_owned())),
+            ]
         }
+        Found::OtherMethod(others) => vec![
+            ("Methods", allowed_methods(others)),
+            ("Who may call those", callers(found.access())),
+        ],
+        Found::Unlisted(access) => vec![
+            ("Who may call", callers(*access)),
+            ("Signatures", enforcement(enforces).to_owned()),
+        ],
+        Found::Similar(operation) => vec![(
+            "Why",
+            format!(
+                "an API that ignores letter case, white space, dots or slashes at an end takes it for {} (paths.similar)",
+                operation.path
+            ),
+        )],
     }
 }
 
@@ -182,13 +200,13 @@ const fn enforcement(is_enforced: bool) -> &'static str {
     }
 }
 
-/// The kinds of caller.
-fn admitted(access: Access) -> Line {
+/// The kinds of caller, each in a frame.
+fn admitted(access: Access) -> Vec<Tag> {
     let kinds = CallerKind::ALL
         .into_iter()
         .filter(|kind| access.admits(*kind));
-    match Vec::from_iter(kinds.map(|kind| tag(kind.as_str(), "tag"))) {
-        none if none.is_empty() => vec![tag("nobody", "tag bad")],
+    match Vec::from_iter(kinds.map(|kind| Tag::new(kind.as_str(), ""))) {
+        none if none.is_empty() => vec![Tag::new("nobody", "bad")],
         kinds => kinds,
     }
 }

@@ -1,15 +1,21 @@
-//! The overview: readiness, load, fill levels, and findings that need a person.
+//! The overview: readiness, load, and the findings that need a person.
 
+use std::{collections::HashSet, sync::atomic::Ordering};
+
+use askama::Template;
+use rustix::system::uname;
 use strum::VariantArray as _;
 
 use super::{
-    ConsoleRequest, PageParts, Result, chart,
-    page::Section,
-    parts::{Line, Table, counted, line, link, path, tag, time},
-    rejections::{groups, reason_row},
+    Result, ConsoleRequest,
+    chart::{self, Chart},
+    page::{ConsoleFrame, show},
+    parts::{Moment, Named, Number, Tag, counted, path, time},
+    reasons::Reason,
 };
 use crate::{
     base::clock::UnixTime,
+    provider::respond::OwnResponse,
     telemetry::{
         charts::{SAMPLE_EVERY, Sample},
         metrics::{Outcome, Verdict},
@@ -34,231 +40,348 @@ pub struct ShownCertificate {
 /// Consumers in a table of the overview.
 const SHOWN: usize = 10;
 
+/// The share of rejected calls in the last minute from which the overview warns, in percent.
+const ALARM_PERCENT: f64 = 5.0;
+
+/// A share that is twice that of the hour is no reason to warn below this many rejected calls.
+const ALARM_CALLS: u64 = 10;
+
+#[derive(Template)]
+#[template(path = "console/overview.html")]
+struct OverviewPage<'a> {
+    frame: ConsoleFrame<'a>,
+    is_draining: bool,
+    is_ready: bool,
+    ready_for: String,
+    enforces: bool,
+    node: String,
+    started: Moment,
+    version: &'static str,
+    /// The class and the text of each condition.
+    problems: Vec<(&'static str, String)>,
+    /// Many calls of the last minute were rejected.
+    alarm: Option<String>,
+    /// The number of consumers that need a person.
+    consumers: usize,
+    consumers_text: String,
+    tiles: Tiles,
+    in_flight: Number,
+    concurrent: Number,
+    connections: Number,
+    reasons: Vec<Reason>,
+    reasons_have_consumers: bool,
+    /// The number of calls that enforcing would reject, where signatures are only observed.
+    observed: Option<Number>,
+    graces: Vec<Grace>,
+    heading: &'static str,
+    charts: [Chart; 2],
+    /// The same page for the other time.
+    other: (&'static str, &'static str),
+    verdicts: Vec<VerdictCount>,
+    certificates: Vec<(String, Moment, Tag)>,
+}
+
+/// The numbers of the last minute, and the fill level of the nonce window.
+struct Tiles {
+    rate: String,
+    requests: Number,
+    share: String,
+    rejected: Number,
+    failed: Number,
+    half: String,
+    most: String,
+    nonce_share: String,
+    nonces: Number,
+    max_nonces: Number,
+}
+
+/// A previous secret in its grace.
+struct Grace {
+    consumer: Named,
+    until: Moment,
+    /// The number of calls with it, and the last one.
+    used: Option<(String, Moment)>,
+}
+
+/// The number of requests with a verdict.
+struct VerdictCount {
+    word: &'static str,
+    count: Number,
+    share: String,
+    href: String,
+}
+
 impl ConsoleRequest<'_> {
-    pub(super) async fn overview(&self) -> Result<PageParts> {
+    pub(super) async fn overview(&self) -> Result<OwnResponse> {
         let (console, shared) = (&self.admin.control.console, &self.admin.shared);
+        let readiness = &self.admin.readiness;
         let counts = shared.metrics.counts();
         let minutes = console.charts.minutes(&counts, self.now);
-        let mut sections = self.readiness().await;
-        sections.push(Section::Facts(self.facts(&minutes)));
-        sections.push(Section::Heading("Needs a person".to_owned()));
-        sections.extend(self.needs_a_person().await?);
-        let is_day = self.field("span") == "day";
-        let (span, samples, other) = match is_day {
-            true => (
-                chart::DAY,
-                console.charts.quarters(&counts, self.now),
-                link("Last hour", "/"),
-            ),
-            false => (chart::HOUR, minutes, link("Last 24 hours", "/?span=day")),
-        };
-        let heading = if is_day { "Last 24 hours" } else { "Last hour" };
-        sections.push(Section::Heading(heading.to_owned()));
-        for chart in [chart::requests, chart::latencies] {
-            let chart = chart(&span, &samples);
-            sections.push(Section::Chart(Box::new(chart)));
-        }
-        sections.push(Section::Actions(vec![other]));
-        sections.push(Section::Table(verdicts(heading, &samples)));
-        Ok(("Overview".to_owned(), sections))
-    }
-
-    async fn readiness(&self) -> Vec<Section> {
-        let readiness = &self.admin.readiness;
         readiness.check().await;
         let active = readiness.conditions.active();
-        let is_draining = self.admin.is_announced();
         let stops = active
             .iter()
             .any(|(condition, _)| condition.stops_signed_calls());
-        let mut sections = Vec::new();
-        if is_draining {
-            sections.push(Section::Note(
-                "bad",
-                line("Not ready: the process is draining."),
-            ));
-        } else if !stops {
-            sections.push(Section::Note(
-                "good",
-                line("Ready: signed calls are served."),
-            ));
-        }
-        for (condition, active) in active {
+        let problems = active.into_iter().map(|(condition, active)| {
             let (class, what) = match condition.stops_signed_calls() {
                 true => ("bad", "Not ready"),
                 false => ("warn", "Degraded"),
             };
             let (name, since) = (condition.as_str(), time(active.since));
-            let text = format!("{what} since {since}: {name}: {}", active.cause);
-            sections.push(Section::Note(class, line(text)));
-        }
-        sections
-    }
-
-    fn facts(&self, minutes: &[Sample]) -> Vec<(&'static str, Line)> {
-        let (shared, readiness) = (&self.admin.shared, &self.admin.readiness);
-        // The last whole minute; the current one has only begun.
-        let last = minutes.iter().rev().nth(1).or_else(|| minutes.last());
-        let rate = last.map_or(0, |last| last.counts.total());
-        let part = |outcome| last.map_or(0, |last| chart::outcome(last, outcome));
-        let latency =
-            |percent| last.map_or_else(|| "–".to_owned(), |last| chart::latency(last, percent));
-        let (entries, max) = (readiness.nonces.window().entries(), readiness.max_nonces);
-        let percent = entries.saturating_mul(100) / max.max(1);
-        let in_flight = shared.in_flight.load(std::sync::atomic::Ordering::Relaxed);
+            (
+                class,
+                format!("{what} since {since}: {name}: {}", active.cause),
+            )
+        });
+        let problems = problems.collect();
         let live = shared.live.load();
-        [
-            (
-                "Requests in the last minute",
-                format!(
-                    "{rate} ({:.1} a second), of them {} rejected and {} failed",
-                    rate as f64 / SAMPLE_EVERY.as_secs_f64(),
-                    part(Outcome::Rejected),
-                    part(Outcome::Failed)
-                ),
+        let (enforces, concurrent) = (live.authorizer.enforces(), live.concurrent_requests);
+        drop(live);
+        let mut rejected = self.reasons_of_consumers();
+        // Nobody has to do anything about a double click.
+        rejected.retain(|group| group.newest.verdict != Verdict::LaunchRepeated.as_str());
+        let needed = rejected.iter().filter(|group| !group.is_observed());
+        let keys: HashSet<_> = needed.clone().map(|group| &group.newest.consumer).collect();
+        let consumers = keys.len();
+        let observed = rejected.iter().filter(|group| group.is_observed());
+        let observed: u64 = observed.map(|group| group.count).sum();
+        let shown = Vec::from_iter(match enforces {
+            true => needed.cloned().take(SHOWN).collect(),
+            false => rejected.iter().take(SHOWN).cloned().collect::<Vec<_>>(),
+        });
+        let (span, samples, heading, other) = match self.field("span") == "day" {
+            true => {
+                let quarters = console.charts.quarters(&counts, self.now);
+                (chart::DAY, quarters, "Last 24 hours", ("/", "Last hour"))
+            }
+            false => {
+                let other = ("/?span=day", "Last 24 hours");
+                (chart::HOUR, minutes.clone(), "Last hour", other)
+            }
+        };
+        let page = OverviewPage {
+            frame: self.shell.frame("Overview"),
+            is_draining: self.admin.is_announced(),
+            is_ready: !stops,
+            ready_for: {
+                let since = readiness.conditions.stopped_until();
+                let since = since.unwrap_or(console.started);
+                elapsed(self.now.0.saturating_sub(since.0))
+            },
+            enforces,
+            node: uname().nodename().to_string_lossy().into_owned(),
+            started: self.moment(console.started),
+            version: env!("CARGO_PKG_VERSION"),
+            problems,
+            alarm: alarm(&minutes),
+            consumers,
+            consumers_text: match consumers {
+                1 => "1 consumer needs a person.".to_owned(),
+                _ => format!("{consumers} consumers need a person."),
+            },
+            tiles: self.tiles(&minutes),
+            in_flight: Number(shared.in_flight.load(Ordering::Relaxed) as u64),
+            concurrent: Number(concurrent as u64),
+            connections: Number(
+                shared
+                    .metrics
+                    .connections
+                    .get()
+                    .try_into()
+                    .unwrap_or_default(),
             ),
-            (
-                "Latency in the last minute",
-                format!("half in {}, 95 % in {}", latency(50), latency(95)),
-            ),
-            (
-                "Requests at this moment",
-                format!("{in_flight} of {}", live.concurrent_requests),
-            ),
-            (
-                "Connections of callers",
-                shared.metrics.connections.get().to_string(),
-            ),
-            (
-                "Nonce window",
-                format!("{entries} of {max} nonces ({percent} %)"),
-            ),
-            (
-                "Signatures",
-                match live.authorizer.enforces() {
-                    true => "enforced".to_owned(),
-                    false => "only observed".to_owned(),
-                },
-            ),
-            ("Version", env!("CARGO_PKG_VERSION").to_owned()),
-        ]
-        .map(|(name, value)| (name, line(value)))
-        .into()
+            reasons: self.reasons(&shown).await?,
+            reasons_have_consumers: true,
+            observed: (!enforces || observed > 0).then_some(Number(observed)),
+            graces: self.graces().await?,
+            heading,
+            charts: [
+                chart::requests(&span, &samples),
+                chart::latencies(&span, &samples),
+            ],
+            other,
+            verdicts: verdicts(&samples),
+            certificates: self.certificates(),
+        };
+        Ok(show(200, &page))
     }
 
-    async fn needs_a_person(&self) -> Result<Vec<Section>> {
-        let rejected = self.rejected();
-        // Nobody has to do anything about a double click.
-        let repeated = Verdict::LaunchRepeated.as_str();
-        let of_consumers = rejected
-            .iter()
-            .filter(|one| one.consumer.is_some() && one.verdict != repeated);
-        let groups = groups(of_consumers);
-        let observed = rejected
-            .iter()
-            .filter(|one| one.verdict == Verdict::Observed.as_str());
-        let observed = observed.count();
-        let mut sections = vec![
-            Section::Table(Table {
-                caption: "Consumers whose calls are rejected, in this process".to_owned(),
-                head: vec!["consumer", "why", "calls", "since", "last", "signed"],
-                rows: groups.iter().take(SHOWN).map(reason_row).collect(),
-                empty: "No consumer's calls are rejected.",
-                next: None,
-            }),
-            Section::Actions(vec![
-                link("All rejections", "/rejections"),
-                link(
-                    format!("What enforcing would break ({observed})"),
-                    "/rejections?kind=observed",
-                ),
-                link("Tokens unused for 90 days", "/tokens?unused_for=90d"),
-            ]),
-            Section::Table(self.in_grace().await?),
-        ];
-        let certificates = (self.admin.control.console.certificates)();
-        sections.push(Section::Table(Table {
-            caption: "Certificates".to_owned(),
-            head: vec!["file", "ends", "state"],
-            rows: certificates
-                .into_iter()
-                .map(|one| {
-                    let state = match &one.problem {
-                        Some(problem) => tag(problem, "tag bad"),
-                        None if one.ends_soon => {
-                            tag(format!("{} days left; renew it", one.days_left), "tag bad")
-                        }
-                        None => tag(format!("{} days left", one.days_left), "tag good"),
-                    };
-                    vec![line(one.name), line(time(one.not_after)), vec![state]]
-                })
-                .collect(),
-            empty: "This process shows no certificates of its own.",
-            next: None,
-        }));
-        Ok(sections)
+    fn tiles(&self, minutes: &[Sample]) -> Tiles {
+        let readiness = &self.admin.readiness;
+        let minute = MinuteCalls::of(last_minute(minutes));
+        let latency = |percent| {
+            let last = last_minute(minutes);
+            last.map_or_else(|| "–".to_owned(), |last| chart::latency(last, percent))
+        };
+        let (entries, max) = (readiness.nonces.window().entries(), readiness.max_nonces);
+        let percent = entries as f64 * 100.0 / max.max(1) as f64;
+        Tiles {
+            rate: format!("{:.1}", minute.all as f64 / SAMPLE_EVERY.as_secs_f64()),
+            requests: Number(minute.all),
+            share: format!("{:.1} %", minute.percent()),
+            rejected: Number(minute.rejected),
+            failed: Number(minute.failed),
+            half: latency(50),
+            most: latency(95),
+            nonce_share: format!("{percent:.2} %"),
+            nonces: Number(entries as u64),
+            max_nonces: Number(max as u64),
+        }
+    }
+
+    fn certificates(&self) -> Vec<(String, Moment, Tag)> {
+        let shown = (self.admin.control.console.certificates)().into_iter();
+        let shown = shown.map(|one| {
+            let left = counted(one.days_left, "day") + " left";
+            let state = match one.problem {
+                Some(problem) => Tag::new(problem, "bad"),
+                None if one.ends_soon => Tag::new(left + "; renew it", "bad"),
+                None => Tag::new(left, "good"),
+            };
+            (one.name, self.moment(one.not_after), state)
+        });
+        shown.collect()
     }
 
     /// The consumers whose previous secret also verifies, and whether they use it.
-    async fn in_grace(&self) -> Result<Table> {
-        let consumers = self
-            .backend
-            .manage
-            .consumers_in_grace(super::LISTED)
-            .await?;
-        let uses = &self.admin.shared.previous_secrets;
-        let rows = consumers.iter().filter_map(|consumer| {
+    async fn graces(&self) -> Result<Vec<Grace>> {
+        let manage = &self.backend.manage;
+        let consumers = manage.consumers_in_grace(super::LISTED).await?;
+        let graces = consumers.iter().filter_map(|consumer| {
             let (_, until) = consumer.previous_secret.as_ref()?;
             let key = consumer.key.as_str();
-            let used = match uses.uses_by(key) {
-                Some((count, last)) => {
-                    let count = counted(count, "call");
-                    tag(format!("{count}, the last at {}", time(last)), "tag bad")
-                }
-                None => tag("not used", "tag good"),
-            };
-            Some(vec![
-                vec![link(key, path("/consumer", &[("key", key)]))],
-                line(consumer.name.clone()),
-                line(time(*until)),
-                vec![used],
-            ])
+            Some(Grace {
+                consumer: Named::consumer(key, &consumer.name),
+                until: self.moment(*until),
+                used: self.uses_of_previous(key),
+            })
         });
-        Ok(Table {
-            caption:
-                "Previous secrets in their grace, and the consumers that still sign with them (in this process)"
-                    .to_owned(),
-            head: vec!["consumer", "name", "grace ends", "previous secret"],
-            rows: rows.collect(),
-            empty: "No previous secret is in its grace.",
-            next: None,
-        })
+        Ok(graces.collect())
+    }
+
+    /// The number of calls of a consumer with its previous secret, and the last one.
+    pub(super) fn uses_of_previous(&self, key: &str) -> Option<(String, Moment)> {
+        let (count, last) = self.admin.shared.previous_secrets.uses_by(key)?;
+        Some((counted(count, "call"), self.moment(last)))
     }
 }
 
-/// The number of requests with each verdict.
-fn verdicts(heading: &str, samples: &[Sample]) -> Table {
+/// The last whole minute; the current one has only begun.
+fn last_minute(minutes: &[Sample]) -> Option<&Sample> {
+    minutes.iter().rev().nth(1).or_else(|| minutes.last())
+}
+
+/// The calls of some time, by outcome.
+struct MinuteCalls {
+    all: u64,
+    rejected: u64,
+    failed: u64,
+}
+
+impl MinuteCalls {
+    fn of<'s>(samples: impl IntoIterator<Item = &'s Sample>) -> Self {
+        let mut calls = Self {
+            all: 0,
+            rejected: 0,
+            failed: 0,
+        };
+        for sample in samples {
+            calls.all += sample.counts.total();
+            calls.rejected += chart::outcome(sample, Outcome::Rejected);
+            calls.failed += chart::outcome(sample, Outcome::Failed);
+        }
+        calls
+    }
+
+    fn percent(&self) -> f64 {
+        self.rejected as f64 * 100.0 / self.all.max(1) as f64
+    }
+}
+
+/// The warning about the last minute: more than a twentieth of its calls were rejected, or twice the share of the hour.
+fn alarm(minutes: &[Sample]) -> Option<String> {
+    let minute = MinuteCalls::of(last_minute(minutes));
+    let (share, of_hour) = (minute.percent(), MinuteCalls::of(minutes).percent());
+    let is_double = minute.rejected >= ALARM_CALLS && share >= 2.0 * of_hour;
+    (share > ALARM_PERCENT || is_double).then(|| {
+        format!(
+            "{share:.1} % of the last minute’s calls were rejected ({} of {}).",
+            Number(minute.rejected),
+            Number(minute.all)
+        )
+    })
+}
+
+/// A length of time.
+fn elapsed(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// The verdicts of the requests that were rejected or failed, the most frequent first.
+fn verdicts(samples: &[Sample]) -> Vec<VerdictCount> {
     let sum = |verdict: &Verdict| -> u64 {
         let counts = samples
             .iter()
             .map(|sample| sample.counts.verdicts.get(*verdict as usize));
         counts.flatten().sum()
     };
-    let mut counted = Vec::from_iter(
-        Verdict::VARIANTS
-            .iter()
-            .map(|verdict| (sum(verdict), verdict.as_str())),
-    );
+    let all: u64 = samples.iter().map(|sample| sample.counts.total()).sum();
+    let bad = Verdict::VARIANTS
+        .iter()
+        .filter(|it| matches!(it.outcome(), Outcome::Rejected | Outcome::Failed));
+    let mut counted = Vec::from_iter(bad.map(|verdict| (sum(verdict), verdict.as_str())));
     counted.retain(|(count, _)| *count > 0);
     counted.sort_by(|one, next| next.cmp(one));
-    Table {
-        caption: format!("{heading}: requests by verdict"),
-        head: vec!["verdict", "requests"],
-        rows: counted
-            .into_iter()
-            .map(|(count, word)| vec![line(word), line(count.to_string())])
-            .collect(),
-        empty: "No requests.",
-        next: None,
+    let shown = counted.into_iter().map(|(count, word)| VerdictCount {
+        word,
+        count: Number(count),
+        share: format!("{:.1} %", count as f64 * 100.0 / all.max(1) as f64),
+        href: path("/rejections", &[("reason", word)]),
+    });
+    shown.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::charts::RequestCounts;
+
+    fn minute(served: u64, rejected: u64) -> Sample {
+        let mut verdicts = vec![0; Verdict::VARIANTS.len()];
+        verdicts[Verdict::Forwarded as usize] = served;
+        verdicts[Verdict::NonceUsed as usize] = rejected;
+        Sample {
+            end: UnixTime(1),
+            counts: RequestCounts {
+                verdicts,
+                latency: Vec::new(),
+            },
+        }
+    }
+
+    #[test]
+    fn warns_above_a_twentieth_or_twice_the_share_of_the_hour() {
+        let running = || minute(0, 0);
+        assert_eq!(alarm(&[minute(95, 5), running()]), None);
+        let text = "12.7 % of the last minute’s calls were rejected (383 of 3,008).";
+        assert_eq!(
+            alarm(&[minute(2_625, 383), running()]).as_deref(),
+            Some(text)
+        );
+        // 2 % of the hour's calls, and 4 % of the last minute's.
+        let hour = [
+            minute(980, 20),
+            minute(1_980, 20),
+            minute(960, 40),
+            running(),
+        ];
+        assert!(alarm(&hour).is_some());
+        // Few calls are no finding.
+        assert_eq!(alarm(&[minute(10_000, 0), minute(100, 4), running()]), None);
     }
 }

@@ -1,121 +1,45 @@
-//! The parts that pages of the console consist of, and the one template that shows them.
+//! The frame of every page of the console, and the fields of its forms.
 
 use std::sync::LazyLock;
 
 use askama::Template;
 
-use super::{
-    PAGES,
-    chart::Chart,
-    parts::{Line, Table},
-};
+use super::PAGES;
 use crate::{
     operator::manage::{FieldKind, RecordField},
     provider::respond::{OwnResponse, frame::Frame, theme::Theme},
 };
 
-/// The style sheet of the console, after that of the pages.
-const STYLE: &str = include_str!("../../../../templates/console.css");
+/// The style of the console: that of the pages, and its own rules.
+static THEME: LazyLock<Theme> =
+    LazyLock::new(|| Theme::plain_with(include_str!("../../../../templates/console/console.css")));
 
-/// A part of a page.
-pub(super) enum Section {
-    Heading(String),
-    Text(Line),
-    /// A class of the style sheet (`good`, `bad` or `warn`), and a text that stands out.
-    Note(&'static str, Line),
-    List(Vec<Line>),
-    Facts(Vec<(&'static str, Line)>),
-    Table(Table),
-    Chart(Box<Chart>),
-    Form(PageForm),
-    /// Links that look like buttons.
-    Actions(Line),
-    /// Texts beside each other, each with its title; the marked parts differ.
-    Marked(Vec<(String, Vec<(String, bool)>)>),
+/// The parts that all responses to one request have in common.
+pub(super) struct Shell<'a> {
+    pub(super) service: String,
+    /// The path of the request.
+    pub(super) path: &'a str,
+    /// The person for whom a page is shown; `None` before the login.
+    pub(super) person: Option<Person>,
 }
 
-impl Section {
-    /// A form that shows the same page by other parameters.
-    pub(super) fn search(action: &str, button: &str, fields: Vec<InputField>) -> Self {
-        Self::Form(PageForm {
-            action: action.to_owned(),
-            csrf: None,
-            fields,
-            button: button.to_owned(),
-        })
+impl<'a> Shell<'a> {
+    pub(super) fn frame(&'a self, title: impl Into<String>) -> ConsoleFrame<'a> {
+        let title = title.into();
+        ConsoleFrame { shell: self, title }
     }
 }
 
-/// A form. With `csrf` it changes something and is sent by POST.
-pub(super) struct PageForm {
-    pub(super) action: String,
-    pub(super) csrf: Option<String>,
-    pub(super) fields: Vec<InputField>,
-    pub(super) button: String,
+/// The frame around the content of a page.
+pub(super) struct ConsoleFrame<'a> {
+    pub(super) shell: &'a Shell<'a>,
+    pub(super) title: String,
 }
 
-/// A field of a form.
-pub(super) struct InputField {
-    pub(super) name: &'static str,
-    pub(super) label: &'static str,
-    /// The expected input; shown below the label.
-    pub(super) help: &'static str,
-    pub(super) kind: InputKind,
-    pub(super) value: String,
-    pub(super) rows: u8,
-}
-
-/// The kind of input of a field.
-pub(super) enum InputKind {
-    Hidden,
-    Line,
-    Lines,
-    Check,
-    Password,
-    /// Values and their labels.
-    Choice(Vec<(&'static str, &'static str)>),
-}
-
-impl InputField {
-    pub(super) fn new(
-        kind: InputKind,
-        name: &'static str,
-        label: &'static str,
-        value: impl Into<String>,
-    ) -> Self {
-        Self {
-            name,
-            label,
-            help: "",
-            kind,
-            value: value.into(),
-            rows: 4,
-        }
-    }
-
-    /// The input for a field of a record.
-    pub(super) fn for_record(field: &'static RecordField, value: String) -> Self {
-        let kind = match field.kind {
-            FieldKind::Text => InputKind::Line,
-            FieldKind::File | FieldKind::List(_) => InputKind::Lines,
-            FieldKind::Flag => InputKind::Check,
-            FieldKind::Choice(words) => {
-                let words = words.iter().map(|word| (*word, *word));
-                InputKind::Choice([("", "the default")].into_iter().chain(words).collect())
-            }
-        };
-        Self {
-            help: field.help,
-            ..Self::new(kind, field.name, field.label, value)
-        }
-    }
-
-    pub(super) fn line(name: &'static str, label: &'static str, value: impl Into<String>) -> Self {
-        Self::new(InputKind::Line, name, label, value)
-    }
-
-    pub(super) fn hidden(name: &'static str, value: impl Into<String>) -> Self {
-        Self::new(InputKind::Hidden, name, "", value)
+impl ConsoleFrame<'_> {
+    #[expect(clippy::unused_self, reason = "templates reach it by their frame")]
+    pub(super) fn theme(&self) -> &'static Theme {
+        &THEME
     }
 }
 
@@ -127,43 +51,90 @@ pub(super) struct Person {
 }
 
 impl Person {
-    /// The pages of the menu that the token may use, and whether each is the one at `menu_page`.
-    fn pages(&self, menu_page: &str) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+    /// The pages of the menu that the token may use, and whether the one at `path` belongs to each: the page of one consumer
+    /// belongs to that of all.
+    pub(super) fn pages(
+        &self,
+        path: &str,
+    ) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
         let may_open = |(path, _): &(&str, &str)| self.kind == "write" || *path != "/signature";
+        let section = path.split('/').nth(1).unwrap_or_default().to_owned();
         let pages = PAGES.into_iter().filter(may_open);
-        pages.map(move |(path, name)| (path, name, path == menu_page))
+        pages.map(move |(path, name)| {
+            let is_current = path[1..] == *section || path[1..].strip_suffix('s') == Some(&section);
+            (path, name, is_current)
+        })
     }
 }
 
-#[derive(Template)]
-#[template(path = "console.html")]
-struct PageTemplate<'a> {
-    theme: &'static Theme,
-    service: &'a str,
-    /// The page of the menu that it belongs to.
-    menu_page: &'a str,
-    person: Option<&'a Person>,
-    title: &'a str,
-    sections: &'a [Section],
+/// A page as a response.
+pub(super) fn show(status: u16, page: &impl Template) -> OwnResponse {
+    OwnResponse::page(Frame::in_english(&THEME), status, page, "")
 }
 
-/// Shows a page.
-pub(super) fn show(
-    service: &str,
-    menu_page: &str,
-    person: Option<&Person>,
-    status: u16,
-    title: &str,
-    sections: &[Section],
-) -> OwnResponse {
-    static THEME: LazyLock<Theme> = LazyLock::new(|| Theme::plain_with(STYLE));
-    let template = PageTemplate {
-        theme: &THEME,
-        service,
-        menu_page,
-        person,
-        title,
-        sections,
-    };
-    OwnResponse::page(Frame::in_english(&THEME), status, &template, "")
+/// A field of a form.
+pub(super) struct InputField {
+    pub(super) name: String,
+    pub(super) label: String,
+    /// The expected input; shown below the label.
+    pub(super) help: String,
+    pub(super) kind: InputKind,
+    pub(super) value: String,
+}
+
+/// The kind of input of a field.
+pub(super) enum InputKind {
+    Line,
+    /// So many lines are visible.
+    Lines(u8),
+    Check,
+    /// Values and their labels.
+    Choice(Vec<(&'static str, &'static str)>),
+}
+
+impl InputField {
+    pub(super) fn new(
+        kind: InputKind,
+        name: impl Into<String>,
+        label: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            label: label.into(),
+            help: String::new(),
+            kind,
+            value: value.into(),
+        }
+    }
+
+    /// The input for a field of a record.
+    pub(super) fn for_record(field: &RecordField, value: String) -> Self {
+        let kind = match field.kind {
+            FieldKind::Text => InputKind::Line,
+            FieldKind::File | FieldKind::List(_) => InputKind::Lines(4),
+            FieldKind::Flag => InputKind::Check,
+            FieldKind::Choice(words) => {
+                let words = words.iter().map(|word| (*word, *word));
+                InputKind::Choice([("", "the default")].into_iter().chain(words).collect())
+            }
+        };
+        Self {
+            help: field.help.to_owned(),
+            ..Self::new(kind, field.name, field.label, value)
+        }
+    }
+
+    pub(super) fn line(name: &str, label: &str, value: &str) -> Self {
+        Self::new(InputKind::Line, name, label, value)
+    }
+
+    pub(super) fn choice(
+        name: &str,
+        label: &str,
+        choices: &[(&'static str, &'static str)],
+        value: &str,
+    ) -> Self {
+        Self::new(InputKind::Choice(choices.into()), name, label, value)
+    }
 }

@@ -1,65 +1,160 @@
-//! The texts, links and tables that the sections of a page consist of.
+//! Values as pages of the console show them.
 
+use std::{collections::HashMap, fmt};
+
+use askama::filters::HtmlSafe;
 use percent_encoding::utf8_percent_encode;
 use serde_json::{Map, Value};
 
+use super::{Result, ConsoleRequest};
 use crate::{
     base::clock::UnixTime,
     operator::manage::{FieldKind, RecordField},
     provider::issue::callback::ESCAPED,
 };
 
-/// A table. Without rows, `empty` is shown.
-#[derive(Default)]
-pub(super) struct Table {
-    pub(super) caption: String,
-    pub(super) head: Vec<&'static str>,
-    pub(super) rows: Vec<Vec<Line>>,
-    pub(super) empty: &'static str,
-    /// The link to the next page.
-    pub(super) next: Option<String>,
+/// A time as a page shows it at `now`: how long ago, and as a date if that is more than a day. Its title is the whole time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) time: UnixTime,
+    pub(super) now: UnixTime,
 }
 
-/// Texts and links in one line.
-pub(super) type Line = Vec<Cell>;
+/// It consists of digits and fixed words.
+impl HtmlSafe for Moment {}
 
-/// A text, perhaps a link.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Cell {
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, text) = (self.time.to_string(), time(self.time));
+        write!(f, "<time datetime=\"{whole}\" title=\"{text}\">")?;
+        let (past, future) = (
+            self.now.0.saturating_sub(self.time.0),
+            self.time.0.saturating_sub(self.now.0),
+        );
+        let (before, seconds, after) = match future {
+            0 => ("", past, " ago"),
+            _ => ("in ", future, ""),
+        };
+        match seconds {
+            0..60 if past == seconds => f.write_str("just now"),
+            0..60 => write!(f, "in {seconds} s"),
+            60..3_600 => write!(f, "{before}{} min{after}", seconds / 60),
+            3_600..86_400 => write!(f, "{before}{} h{after}", seconds / 3_600),
+            _ => f.write_str(text.split(' ').next().unwrap_or_default()),
+        }?;
+        f.write_str("</time>")
+    }
+}
+
+/// A number with a comma after each thousand.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Number(pub(super) u64);
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        for (index, digit) in digits.chars().enumerate() {
+            if index > 0 && (digits.len() - index).is_multiple_of(3) {
+                f.write_str(",")?;
+            }
+            write!(f, "{digit}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A text in a frame; the class `good`, `warn` or `bad` colours it.
+#[derive(Debug, Clone)]
+pub(super) struct Tag {
     pub(super) text: String,
-    pub(super) href: Option<String>,
     pub(super) class: &'static str,
 }
 
-impl<T: Into<String>> From<T> for Cell {
-    fn from(text: T) -> Self {
-        Self {
-            text: text.into(),
-            ..Self::default()
+impl Tag {
+    pub(super) fn new(text: impl Into<String>, class: &'static str) -> Self {
+        let text = text.into();
+        Self { text, class }
+    }
+
+    /// Whether something is enabled.
+    pub(super) fn enabled(is_enabled: bool) -> Self {
+        match is_enabled {
+            true => Self::new("enabled", "good"),
+            false => Self::new("disabled", "bad"),
         }
     }
 }
 
-/// A line of one text.
-pub(super) fn line(text: impl Into<String>) -> Line {
-    vec![Cell::from(text)]
+/// A link to a consumer or a user: by name, with the key or the id.
+#[derive(Debug, Clone)]
+pub(super) struct Named {
+    pub(super) name: String,
+    pub(super) id: String,
+    pub(super) href: String,
 }
 
-/// A link.
-pub(super) fn link(text: impl Into<String>, href: impl Into<String>) -> Cell {
-    Cell {
-        text: text.into(),
-        href: Some(href.into()),
-        class: "",
+impl Named {
+    pub(super) fn consumer(key: &str, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            id: key.to_owned(),
+            href: path("/consumer", &[("key", key)]),
+        }
+    }
+
+    pub(super) fn user(id: &str, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            id: id.to_owned(),
+            href: path("/user", &[("id", id)]),
+        }
     }
 }
 
-/// A text in a frame; the class `tag good` or `tag bad` colours it.
-pub(super) fn tag(text: impl Into<String>, class: &'static str) -> Cell {
-    Cell {
-        text: text.into(),
-        href: None,
-        class,
+/// The names of some consumers and users. One that is not registered has its key or id as its name.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    consumers: HashMap<String, String>,
+    users: HashMap<String, String>,
+}
+
+impl Names {
+    pub(super) fn consumer(&self, key: &str) -> Named {
+        let name = self.consumers.get(key).map_or(key, String::as_str);
+        Named::consumer(key, name)
+    }
+
+    pub(super) fn user(&self, id: &str) -> Named {
+        let name = self.users.get(id).map_or(id, String::as_str);
+        Named::user(id, name)
+    }
+}
+
+impl ConsoleRequest<'_> {
+    pub(super) async fn names<'k>(
+        &self,
+        consumers: impl Iterator<Item = &'k str>,
+        users: impl Iterator<Item = &'k str>,
+    ) -> Result<Names> {
+        let distinct = |keys: &mut dyn Iterator<Item = &'k str>| {
+            let mut keys = Vec::from_iter(keys);
+            keys.sort_unstable();
+            keys.dedup();
+            keys
+        };
+        let (mut consumers, mut users) = (consumers, users);
+        let manage = &self.backend.manage;
+        Ok(Names {
+            consumers: manage.consumer_names(&distinct(&mut consumers)).await?,
+            users: manage.user_names(&distinct(&mut users)).await?,
+        })
+    }
+
+    pub(super) const fn moment(&self, time: UnixTime) -> Moment {
+        Moment {
+            time,
+            now: self.now,
+        }
     }
 }
 
@@ -79,21 +174,13 @@ pub(super) fn path(path: &str, parameters: &[(&str, &str)]) -> String {
 pub(super) fn counted(count: u64, noun: &str) -> String {
     match count {
         1 => format!("1 {noun}"),
-        _ => format!("{count} {noun}s"),
+        _ => format!("{} {noun}s", Number(count)),
     }
 }
 
-/// A time, `2026-01-31 12:00:00 UTC`.
+/// A time in a sentence, `2026-01-31 12:00:00 UTC`.
 pub(super) fn time(time: UnixTime) -> String {
     time.to_string().replace('T', " ").replace('Z', " UTC")
-}
-
-/// Whether something is enabled.
-pub(super) fn enabled(is_enabled: bool) -> Cell {
-    match is_enabled {
-        true => tag("enabled", "tag good"),
-        false => tag("disabled", "tag bad"),
-    }
 }
 
 /// Names with commas between them.
@@ -113,5 +200,57 @@ pub(super) fn field_text(field: &RecordField, members: &Map<String, Value>) -> S
         _ if text.is_empty() => "none".to_owned(),
         FieldKind::List(_) => text.replace('\n', ", "),
         _ => text,
+    }
+}
+
+/// The links below a full page of a list.
+pub(super) struct NextPage {
+    pub(super) first: String,
+    pub(super) next: String,
+}
+
+/// The links after the last record of a full page; `link` has the parameters of a page that begins after a cursor.
+pub(super) fn next_page<T>(
+    found: &[T],
+    cursor: impl Fn(&T) -> String,
+    link: impl Fn(&str) -> String,
+) -> Option<NextPage> {
+    let is_full = found.len() >= super::LISTED as usize;
+    let last = found.last().filter(|_| is_full)?;
+    Some(NextPage {
+        first: link(""),
+        next: link(&cursor(last)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_shown_by_its_distance_and_after_a_day_by_its_date() {
+        let now = UnixTime(1_790_164_800);
+        for (ago, text) in [
+            (0, "just now"),
+            (59, "just now"),
+            (60, "1 min ago"),
+            (3_599, "59 min ago"),
+            (7_200, "2 h ago"),
+            (86_400, "2026-09-22"),
+            (-30, "in 30 s"),
+            (-90, "in 1 min"),
+            (-7_200, "in 2 h"),
+            (-86_400, "2026-09-24"),
+        ] {
+            let time = UnixTime(now.0.saturating_add_signed(-ago));
+            let shown = Moment { time, now }.to_string();
+            assert!(shown.ends_with(&format!(" UTC\">{text}</time>")), "{shown}");
+        }
+    }
+
+    #[test]
+    fn numbers_have_a_comma_after_each_thousand() {
+        let shown = [0, 999, 1_000, 50_000_000].map(|number| Number(number).to_string());
+        assert_eq!(shown, ["0", "999", "1,000", "50,000,000"]);
     }
 }

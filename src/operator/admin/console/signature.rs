@@ -1,59 +1,91 @@
 //! The signature doctor on a page: a pasted request, and how it has to be signed.
 
+use askama::Template;
+
 use super::{
-    ConsoleRequest, Rejected, Reply, Result,
-    page::{InputField, InputKind, Section},
-    parts::{Line, Table, line},
+    Rejected, Result, ConsoleRequest,
+    page::{ConsoleFrame, InputField, InputKind, show},
+    parts::time,
 };
-use crate::operator::{
-    admin::explain::Unexplained,
-    explain::{ExplanationView, pasted},
+use crate::{
+    operator::{
+        admin::explain::{Explained, Unexplained},
+        explain::pasted,
+    },
+    provider::respond::OwnResponse,
 };
 
+#[derive(Template)]
+#[template(path = "console/signature.html")]
+struct SignaturePage<'a> {
+    frame: ConsoleFrame<'a>,
+    csrf: String,
+    /// Why the request cannot be read.
+    problem: Option<String>,
+    found: Option<Findings>,
+    fields: [InputField; 2],
+}
+
+/// The findings about a request.
+struct Findings {
+    class: &'static str,
+    verdict: String,
+    /// What else is to be known.
+    lines: Vec<String>,
+    /// Base strings, each with its title.
+    texts: Vec<(&'static str, Parts)>,
+    parameters: Vec<[String; 2]>,
+}
+
 impl ConsoleRequest<'_> {
-    pub(super) async fn signature(&self) -> Result<Reply> {
+    pub(super) async fn signature(&self) -> Result<OwnResponse> {
         self.check_write()?;
-        let mut field = InputField::new(
-            InputKind::Lines,
-            "request",
-            "The request as it went over the wire, or as a curl command",
-            self.form
-                .as_ref()
-                .and_then(|form| form.field("request"))
-                .unwrap_or_default(),
-        );
-        field.rows = 10;
-        let mut signed = InputField::new(
-            InputKind::Lines,
-            "signed",
-            "The base string that the consumer signed, if its log has it",
-            self.form
-                .as_ref()
-                .and_then(|form| form.field("signed"))
-                .unwrap_or_default(),
-        );
-        signed.rows = 3;
-        let text = "The secrets of consumer and token are taken from the store. No secret and no expected signature is shown. The \
-                    request is neither forwarded nor counted.";
+        let sent = |name| self.form.as_ref().and_then(|form| form.field(name));
+        let field = |name, label, rows| {
+            InputField::new(
+                InputKind::Lines(rows),
+                name,
+                label,
+                sent(name).unwrap_or_default(),
+            )
+        };
+        let fields = [
+            field(
+                "request",
+                "The request as it went over the wire, or as a curl command",
+                10,
+            ),
+            field(
+                "signed",
+                "The base string that the consumer signed, if its log has it",
+                3,
+            ),
+        ];
         let (problem, found) = match self.form {
-            None => (None, Vec::new()),
+            None => (None, None),
             Some(_) => {
                 self.check_form("")?;
-                match self.explain(&field.value, signed.value.trim()).await? {
-                    Ok(sections) => (None, sections),
-                    Err(problem) => (Some(problem), Vec::new()),
+                match self
+                    .explain(&fields[0].value, fields[1].value.trim())
+                    .await?
+                {
+                    Ok(found) => (None, Some(found)),
+                    Err(problem) => (Some(problem), None),
                 }
             }
         };
-        let title = "Check a signature".to_owned();
-        let (title, mut sections) =
-            self.ask(title, line(text), problem, vec![field, signed], "Check");
-        sections.extend(found);
-        Ok(Reply::Page((title, sections)))
+        let page = SignaturePage {
+            frame: self.shell.frame("Check a signature"),
+            csrf: self.csrf(""),
+            problem,
+            found,
+            fields,
+        };
+        Ok(show(200, &page))
     }
 
     /// The findings about a request, or the reason why it cannot be read.
-    async fn explain(&self, text: &str, signed: &str) -> Result<Result<Vec<Section>, String>> {
+    async fn explain(&self, text: &str, signed: &str) -> Result<Result<Findings, String>> {
         let message = match pasted::parse(text) {
             Ok(message) => message,
             Err(problem) => return Ok(Err(problem)),
@@ -64,53 +96,64 @@ impl ConsoleRequest<'_> {
             Err(Unexplained::Store(error)) => return Err(error.into()),
             Err(Unexplained::Pool(_)) => return Err(Rejected::Busy),
         };
-        let given = (!signed.is_empty()).then(|| signed.to_owned());
-        let signed = given.or(explained.signed);
-        Ok(Ok(sections(explained.view, signed, explained.is_accepted)))
+        Ok(Ok(findings(explained, signed)))
     }
 }
 
-fn sections(view: ExplanationView, signed: Option<String>, is_accepted: bool) -> Vec<Section> {
-    let verdict = match (is_accepted, &view.diagnosis) {
-        (true, Some(mistake)) if view.matches => {
-            let text = format!("The signature is accepted, in spite of a mistake: {mistake}");
-            Section::Note("good", line(text))
-        }
-        (true, _) => Section::Note("good", line("The signature is accepted.")),
-        (false, Some(diagnosis)) => Section::Note("bad", line(diagnosis.clone())),
+fn findings(explained: Explained, signed: &str) -> Findings {
+    let Explained {
+        view,
+        signed: known,
+        is_accepted,
+    } = explained;
+    let given = (!signed.is_empty()).then(|| signed.to_owned());
+    let (class, verdict) = match (is_accepted, view.diagnosis) {
+        (true, Some(mistake)) if view.matches => (
+            "good",
+            format!("The signature is right, in spite of a mistake: {mistake}"),
+        ),
+        (true, _) => ("good", "The signature is right.".to_owned()),
+        (false, Some(diagnosis)) => ("bad", diagnosis),
         (false, None) => {
             let text = "The signature does not match, and no known mistake makes it: the secrets are others, or another request \
                         was signed.";
-            Section::Note("bad", line(text))
+            ("bad", text.to_owned())
         }
     };
-    let launch = view.launch.map(|launch| Section::Text(line(launch)));
-    let texts = match signed {
-        None => vec![(
-            "Signature base string".to_owned(),
-            vec![(view.base_string, false)],
-        )],
+    let mut lines = Vec::new();
+    if is_accepted {
+        let text = "Not checked here: the nonce, which a request that was sent has used up, and the permission.";
+        lines.push(text.to_owned());
+    }
+    lines.extend(view.launch);
+    if let Some(until) = view.previous_secret_until {
+        lines.push(format!(
+            "It is signed with the consumer’s previous secret, which also verifies until {}.",
+            time(until)
+        ));
+    }
+    if let Some(needs) = view.needs {
+        lines.push(format!(
+            "It would be accepted from a consumer that is allowed {needs}."
+        ));
+    }
+    let texts = match given.or(known) {
+        None => vec![("Signature base string", vec![(view.base_string, false)])],
         Some(signed) => {
             let (right, wrong) = marked(&view.base_string, &signed);
             vec![
-                ("Right base string".to_owned(), right),
-                ("What the consumer signed".to_owned(), wrong),
+                ("Right base string", right),
+                ("What the consumer signed", wrong),
             ]
         }
     };
-    let row = |[name, value]: [String; 2]| -> Vec<Line> { vec![line(name), line(value)] };
-    let result = [Section::Heading("Result".to_owned()), verdict];
-    let details = [
-        Section::Marked(texts),
-        Section::Table(Table {
-            caption: "Signed parameters, decoded".to_owned(),
-            head: vec!["name", "value"],
-            rows: view.parameters.into_iter().map(row).collect(),
-            empty: "There is no signed parameter.",
-            next: None,
-        }),
-    ];
-    result.into_iter().chain(launch).chain(details).collect()
+    Findings {
+        class,
+        verdict,
+        lines,
+        texts,
+        parameters: view.parameters,
+    }
 }
 
 /// A text in parts; the marked ones differ from another text.

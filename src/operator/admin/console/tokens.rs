@@ -2,41 +2,102 @@
 
 use std::time::Duration;
 
+use askama::Template;
+
 use super::{
-    ConsoleRequest, LISTED, PageParts, Rejected, Reply, Result,
+    LISTED, Rejected, Result, ConsoleRequest,
     change::PlannedChange,
-    consumers::next,
-    page::{InputField, Section},
-    parts::{Table, counted, line, link, listed, path, tag, time},
+    consumers::UNUSED,
+    page::{ConsoleFrame, InputField, show},
+    parts::{Moment, Named, NextPage, Number, counted, listed, next_page, path},
 };
 use crate::{
     base::clock::UnixTime,
-    records::store::{port::TokenFilter, record::AccessToken},
+    provider::respond::OwnResponse,
+    records::store::{
+        port::{RecordFilter, TokenFilter},
+        record::AccessToken,
+    },
     telemetry::redact::SHOWN_TOKEN_CHARS,
 };
 
 /// The fields of the filter.
 const FILTER: [&str; 3] = ["consumer", "user", "unused_for"];
 
+#[derive(Template)]
+#[template(path = "console/tokens.html")]
+struct TokensPage<'a> {
+    frame: ConsoleFrame<'a>,
+    /// The tokens that were just revoked.
+    revoked: Option<String>,
+    problem: Option<String>,
+    fields: [InputField; 3],
+    unused: String,
+    revoke_all: Option<String>,
+    tokens: Vec<TokenRow>,
+    tokens_of: &'static str,
+    next: Option<NextPage>,
+}
+
+/// A row of a table of tokens.
+pub(super) struct TokenRow {
+    pub(super) token: String,
+    pub(super) consumer: Named,
+    pub(super) user: Named,
+    pub(super) permissions: String,
+    pub(super) issued: Moment,
+    pub(super) last_used: Option<Moment>,
+    pub(super) state: &'static str,
+    pub(super) class: &'static str,
+    /// The time of its end.
+    pub(super) end: Option<Moment>,
+    /// The link that revokes it.
+    pub(super) revoke: Option<String>,
+}
+
 impl ConsoleRequest<'_> {
-    /// The filter of the query or the form.
-    fn filter(&self) -> Result<(TokenFilter, Option<Duration>)> {
-        let wrong = |text: &str| Rejected::Invalid(text.to_owned());
-        let consumer = Some(self.field("consumer")).filter(|key| !key.is_empty());
-        let user = Some(self.field("user")).filter(|id| !id.is_empty());
-        let filter = TokenFilter {
-            consumer: consumer
-                .map(|key| {
-                    key.parse()
-                        .map_err(|_| wrong("consumer: not a valid consumer key"))
-                })
-                .transpose()?,
-            user: user
-                .map(|id| id.parse().map_err(|_| wrong("user: not a valid user id")))
-                .transpose()?,
-            ..TokenFilter::default()
-        };
-        Ok((filter, self.duration("unused_for")?))
+    /// The filter of the query or the form. A consumer is its key, or a name or a part of either that no other one has; a
+    /// user is the id or the login name.
+    async fn filter(&self) -> Result<TokenFilter> {
+        let manage = &self.backend.manage;
+        let mut filter = TokenFilter::default();
+        let (consumer, user) = (self.field("consumer"), self.field("user"));
+        if !consumer.is_empty() {
+            let known = match consumer.parse() {
+                Ok(key) => manage.consumer(&key).await.ok(),
+                Err(_) => None,
+            };
+            let found = match known {
+                Some(known) => vec![known],
+                None => {
+                    let part = RecordFilter {
+                        q: Some(consumer.to_owned()),
+                        ..RecordFilter::default()
+                    };
+                    manage.consumers(part, None, None, 2).await?
+                }
+            };
+            filter.consumer = match &found[..] {
+                [one] => Some(one.key.clone()),
+                [] => match consumer.parse() {
+                    // One that was removed may have been typed: its tokens are gone too.
+                    Ok(key) => Some(key),
+                    Err(_) => return Err(Rejected::Invalid("No consumer has this in its key, name or description.".to_owned())),
+                },
+                _ => return Err(Rejected::Invalid("Several consumers have this in key, name or description: write more of it, or the key.".to_owned())),
+            };
+        }
+        if !user.is_empty() {
+            filter.user = match manage.user(user).await {
+                Ok(user) => Some(user.id),
+                Err(error) if error.status() >= 500 => return Err(error.into()),
+                Err(error) => match user.parse() {
+                    Ok(id) => Some(id),
+                    Err(_) => return Err(Rejected::Invalid(error.to_string())),
+                },
+            };
+        }
+        Ok(filter)
     }
 
     /// The fields of the filter with their values.
@@ -44,109 +105,100 @@ impl ConsoleRequest<'_> {
         FILTER.map(|name| (name, self.field(name)))
     }
 
-    pub(super) async fn tokens(&self) -> Result<PageParts> {
-        let (filter, unused_for) = self.filter()?;
+    /// The time without use that a filter asks for, or what is wrong with it.
+    pub(super) fn unused_for(&self) -> (Option<Duration>, Option<String>) {
+        match self.duration("unused_for") {
+            Ok(duration) => (duration, None),
+            Err(_) => {
+                let text =
+                    "Unused for: choose one of the times, or write one such as 90d in the address.";
+                (None, Some(text.to_owned()))
+            }
+        }
+    }
+
+    pub(super) async fn tokens(&self) -> Result<OwnResponse> {
+        let (unused_for, mut problem) = self.unused_for();
+        let filter = match self.filter().await {
+            Ok(filter) => Some(filter),
+            Err(Rejected::Invalid(text)) => {
+                problem = Some(text);
+                None
+            }
+            Err(other) => return Err(other),
+        };
         // The list is sorted by last use.
         let cursor = self.session.opened(self.field("cursor"));
         let cursor = cursor.as_deref().and_then(|cursor| cursor.split_once('.'));
         let (used, token) = cursor.unwrap_or_default();
         let after = (UnixTime(used.parse().unwrap_or_default()), token);
         let manage = &self.backend.manage;
-        let found = manage
-            .live_tokens(filter, unused_for, after, LISTED)
-            .await?;
-        let [consumer, user, unused] = self.filter_fields();
-        let next = next(&found, |last| {
+        let found = match filter.filter(|_| problem.is_none()) {
+            Some(filter) => {
+                manage
+                    .live_tokens(filter, unused_for, after, LISTED)
+                    .await?
+            }
+            None => Vec::new(),
+        };
+        let filtered = self.filter_fields();
+        let [consumer, user, unused] = filtered;
+        let cursor = |last: &AccessToken| {
             let used = last.last_used_at.unwrap_or(last.issued_at);
-            let cursor = self.session.sealed(&format!("{}.{}", used.0, last.token));
-            path("/tokens", &[consumer, user, unused, ("cursor", &cursor)])
-        });
-        let mut sections = Vec::new();
-        if let Ok(revoked) = self.field("revoked").parse::<u64>() {
-            let text = format!("Revoked: {}.", counted(revoked, "access token"));
-            sections.push(Section::Note("good", line(text)));
-        }
-        sections.push(Section::search(
-            "/tokens",
-            "Show",
-            vec![
-                InputField::line("consumer", "Consumer key", consumer.1),
-                InputField::line("user", "User id", user.1),
-                InputField::line("unused_for", "Unused for, such as 90d", unused.1),
-            ],
-        ));
-        let filtered = [consumer, user, unused];
+            self.session.sealed(&format!("{}.{}", used.0, last.token))
+        };
+        let link = |cursor: &str| path("/tokens", &[consumer, user, unused, ("cursor", cursor)]);
         let has_filter = filtered.iter().any(|(_, value)| !value.is_empty());
-        let mut actions = vec![link(
-            "Unused for 90 days",
-            path("/tokens", &[consumer, user, ("unused_for", "90d")]),
-        )];
-        if has_filter && self.may_write() {
-            actions.push(link(
-                "Revoke all of these",
-                path("/tokens/revoke", &filtered),
-            ));
-        }
-        sections.push(Section::Actions(actions));
-        sections.push(Section::Table(self.token_table(
-            "Access tokens that are not revoked".to_owned(),
-            &found,
-            next,
-        )));
-        Ok(("Tokens".to_owned(), sections))
+        let may_revoke = has_filter && self.may_write() && problem.is_none();
+        let revoked = self.field("revoked").parse::<u64>().ok();
+        let page = TokensPage {
+            frame: self.shell.frame("Tokens"),
+            revoked: revoked.map(|revoked| counted(revoked, "access token")),
+            problem,
+            fields: [
+                InputField::line("consumer", "Consumer: key, or part of its name", consumer.1),
+                InputField::line("user", "User: login name or id", user.1),
+                InputField::choice("unused_for", "Unused for", UNUSED, unused.1),
+            ],
+            unused: path("/tokens", &[consumer, user, ("unused_for", "90d")]),
+            revoke_all: may_revoke.then(|| path("/tokens/revoke", &filtered)),
+            tokens: self.token_rows(&found).await?,
+            tokens_of: "",
+            next: next_page(&found, cursor, link),
+        };
+        Ok(show(200, &page))
     }
 
-    pub(super) fn token_table(
-        &self,
-        caption: String,
-        tokens: &[AccessToken],
-        next: Option<String>,
-    ) -> Table {
+    pub(super) async fn token_rows(&self, tokens: &[AccessToken]) -> Result<Vec<TokenRow>> {
+        let consumers = tokens.iter().map(|token| token.consumer.as_str());
+        let users = tokens.iter().map(|token| token.user.as_str());
+        let names = self.names(consumers, users).await?;
         let row = |token: &AccessToken| {
-            let is_live =
-                token.revoked_at.is_none() && token.expires_at.is_none_or(|end| self.now < end);
-            let state = match (token.revoked_at, token.expires_at) {
-                (Some(at), _) => tag(format!("revoked {}", time(at)), "tag bad"),
-                (None, Some(end)) if !is_live => tag(format!("expired {}", time(end)), "tag bad"),
-                (None, Some(end)) => tag(format!("until {}", time(end)), "tag good"),
-                (None, None) => tag("valid", "tag good"),
+            let (state, class, end) = match (token.revoked_at, token.expires_at) {
+                (Some(at), _) => ("revoked", "bad", Some(at)),
+                (None, Some(end)) if self.now >= end => ("expired", "bad", Some(end)),
+                (None, Some(end)) => ("ends", "good", Some(end)),
+                (None, None) => ("valid", "good", None),
             };
-            let mut state = vec![state];
-            if token.revoked_at.is_none() && self.may_write() {
-                state.push(link(
-                    "Revoke",
-                    path(
-                        "/token/revoke",
-                        &[("token", &self.session.sealed(&token.token))],
-                    ),
-                ));
-            }
-            let (consumer, user) = (token.consumer.as_str(), token.user.as_str());
-            vec![
-                line(redacted(token)),
-                vec![link(consumer, path("/consumer", &[("key", consumer)]))],
-                vec![link(user, path("/user", &[("id", user)]))],
-                line(listed(&token.permissions)),
-                line(time(token.issued_at)),
-                line(token.last_used_at.map_or_else(|| "never".to_owned(), time)),
+            let may_revoke = token.revoked_at.is_none() && self.may_write();
+            let revoke = || {
+                let sealed = self.session.sealed(&token.token);
+                path("/token/revoke", &[("token", &sealed)])
+            };
+            TokenRow {
+                token: redacted(token),
+                consumer: names.consumer(token.consumer.as_str()),
+                user: names.user(token.user.as_str()),
+                permissions: listed(&token.permissions),
+                issued: self.moment(token.issued_at),
+                last_used: token.last_used_at.map(|last| self.moment(last)),
                 state,
-            ]
+                class,
+                end: end.map(|end| self.moment(end)),
+                revoke: may_revoke.then(revoke),
+            }
         };
-        Table {
-            caption,
-            head: vec![
-                "token",
-                "consumer",
-                "user",
-                "permissions",
-                "issued",
-                "last used",
-                "state",
-            ],
-            rows: tokens.iter().map(row).collect(),
-            empty: "No token matches.",
-            next,
-        }
+        Ok(tokens.iter().map(row).collect())
     }
 
     /// The token of the page's own link, else the one that was typed.
@@ -168,12 +220,12 @@ impl ConsoleRequest<'_> {
         let count = count.await?;
         Ok(match count < u64::from(MOST) {
             true => counted(count, "access token"),
-            false => format!("{MOST} or more access tokens"),
+            false => format!("{} or more access tokens", Number(MOST.into())),
         })
     }
 
     /// Revokes one token, or all of a filter.
-    pub(super) async fn revoke_tokens(&self) -> Result<Reply> {
+    pub(super) async fn revoke_tokens(&self) -> Result<OwnResponse> {
         self.check_write()?;
         let (manage, by) = (&self.backend.manage, self.actor());
         if self.path == "/token/revoke" {
@@ -181,59 +233,77 @@ impl ConsoleRequest<'_> {
             let state = token.token.clone();
             if self.is_confirmed(&state)? {
                 manage.revoke_token(&by, &token, None).await?;
-                return Ok(Reply::Redirect("/tokens?revoked=1".to_owned()));
+                return Ok(OwnResponse::see_other("/tokens?revoked=1".to_owned()));
             }
-            let (consumer, user) = (&token.consumer, &token.user);
+            let consumers = std::iter::once(token.consumer.as_str());
+            let users = std::iter::once(token.user.as_str());
+            let names = self.names(consumers, users).await?;
+            let consumer = names.consumer(token.consumer.as_str()).name;
+            let user = names.user(token.user.as_str()).name;
             let effects = vec![format!(
                 "It ends the access of {consumer} to {user} by this token within a second, for good. The user has to agree again."
             )];
-            return Ok(self.confirm(PlannedChange {
+            return Ok(self.confirm(&PlannedChange {
                 title: format!("Revoke the token {}?", redacted(&token)),
                 effects,
-                fields: vec![InputField::hidden("token", token.token.as_str())],
+                fields: vec![("token", token.token.clone())],
                 button: "Revoke",
+                is_destructive: true,
                 state,
                 back: "/tokens".to_owned(),
+                ..PlannedChange::default()
             }));
         }
-        let (filter, unused_for) = self.filter()?;
-        let fields = self.filter_fields();
-        if fields.iter().all(|(_, value)| value.is_empty()) {
+        let (filter, unused_for) = (self.filter().await?, self.duration("unused_for")?);
+        // What was typed may be a part of a name: the change is about the consumer and the user that it names now.
+        let consumer = filter.consumer.as_ref().map(ToString::to_string);
+        let user = filter.user.as_ref().map(ToString::to_string);
+        let (consumer, user) = (consumer.unwrap_or_default(), user.unwrap_or_default());
+        let values = [&*consumer, &*user, self.field("unused_for")];
+        let [consumer, user, unused] = values;
+        let fields = [0, 1, 2].map(|index| (FILTER[index], values[index]));
+        if values.iter().all(|value| value.is_empty()) {
             return Err(Rejected::Invalid(
                 "choose a consumer, a user, or for how long tokens are unused".to_owned(),
             ));
         }
-        let [consumer, user, unused] = fields.map(|(_, value)| value);
         let state = format!("{consumer}\0{user}\0{unused}");
         if self.is_confirmed(&state)? {
             let revoked = manage.revoke_tokens(&by, filter, unused_for).await?;
             let revoked = path("/tokens", &[("revoked", &revoked.to_string())]);
-            return Ok(Reply::Redirect(revoked));
+            return Ok(OwnResponse::see_other(revoked));
         }
         let count = self.counted_tokens(filter, unused_for).await?;
-        let of = |label: &str, value: &str| match value {
+        let some = |value| {
+            Some(value)
+                .filter(|value: &&str| !value.is_empty())
+                .into_iter()
+        };
+        let names = self.names(some(consumer), some(user)).await?;
+        let of = |label: &str, value: &str, name: String| match value {
             "" => String::new(),
-            value => format!(" {label} {value}"),
+            value if value == name => format!(" {label} {value}"),
+            value => format!(" {label} {name} ({value})"),
         };
         let what = [
-            of("of the consumer", consumer),
-            of("of the user", user),
-            of("unused for", unused),
+            of("of the consumer", consumer, names.consumer(consumer).name),
+            of("of the user", user, names.user(user).name),
+            of("unused for", unused, unused.to_owned()),
         ]
         .concat();
         let effects = vec![
             format!("It revokes {count}{what}, for good, within a second on every replica."),
             "Consumers that still want access have to ask the users again.".to_owned(),
         ];
-        Ok(self.confirm(PlannedChange {
+        Ok(self.confirm(&PlannedChange {
             title: format!("Revoke {count}?"),
             effects,
-            fields: fields
-                .map(|(name, value)| InputField::hidden(name, value))
-                .into(),
+            fields: fields.map(|(name, value)| (name, value.to_owned())).into(),
             button: "Revoke all of them",
+            is_destructive: true,
             state,
             back: path("/tokens", &fields),
+            ..PlannedChange::default()
         }))
     }
 }

@@ -1,15 +1,18 @@
 //! Users: the list, one user, and what can be done with an account.
 
+use askama::Template;
+
 use super::{
-    ConsoleRequest, LISTED, PageParts, Rejected, Reply, Result,
+    LISTED, Rejected, Result, ConsoleRequest,
     change::{PlannedChange, state_of_user},
-    consumers::next,
-    page::{InputField, Section},
-    parts::{Table, counted, enabled, line, link, path, time},
+    page::{ConsoleFrame, InputField, show},
+    parts::{Moment, Named, NextPage, Tag, counted, next_page, path},
+    tokens::TokenRow,
 };
 use crate::{
     base::names::UserId,
     operator::manage::{USER_FIELDS, view},
+    provider::respond::OwnResponse,
     records::store::{
         port::{Guard, RecordFilter, TokenFilter},
         record::{Session, User},
@@ -19,115 +22,134 @@ use crate::{
 /// Sessions on the page of a user.
 const SESSIONS: usize = 100;
 
+#[derive(Template)]
+#[template(path = "console/users.html")]
+struct UsersPage<'a> {
+    frame: ConsoleFrame<'a>,
+    fields: [InputField; 1],
+    has_filter: bool,
+    users: Vec<UserRow>,
+    next: Option<NextPage>,
+}
+
+struct UserRow {
+    user: Named,
+    shown_as: String,
+    state: Tag,
+    made: Moment,
+}
+
+#[derive(Template)]
+#[template(path = "console/user.html")]
+struct UserPage<'a> {
+    frame: ConsoleFrame<'a>,
+    is_done: bool,
+    id: &'a str,
+    state: Tag,
+    made: Moment,
+    facts: Vec<(&'static str, String)>,
+    may_write: bool,
+    is_enabled: bool,
+    /// `?id=` of this user.
+    query: String,
+    sessions_text: String,
+    sessions: Vec<SessionRow>,
+    tokens: Vec<TokenRow>,
+    tokens_of: &'static str,
+    all_tokens: String,
+    revoke_all: String,
+}
+
+struct SessionRow {
+    begun: Moment,
+    ends: Moment,
+    browser: String,
+    system: String,
+}
+
 impl ConsoleRequest<'_> {
-    pub(super) async fn users(&self) -> Result<PageParts> {
+    pub(super) async fn users(&self) -> Result<OwnResponse> {
         let q = self.field("q");
         let filter = RecordFilter {
             q: (!q.is_empty()).then(|| q.to_owned()),
             ..RecordFilter::default()
         };
         let after: Option<UserId> = self.field("cursor").parse().ok();
-        let found = self
-            .backend
-            .manage
-            .users(&filter, after.as_ref(), LISTED)
-            .await?;
-        let next = next(&found, |last| {
-            path("/users", &[("q", q), ("cursor", last.id.as_str())])
-        });
-        let row = |user: &User| {
-            let id = user.id.as_str();
-            vec![
-                vec![link(user.name.clone(), path("/user", &[("id", id)]))],
-                line(user.display_name.as_deref().unwrap_or("–")),
-                line(id),
-                vec![enabled(user.enabled)],
-                line(time(user.created_at)),
-            ]
+        let manage = &self.backend.manage;
+        let found = manage.users(&filter, after.as_ref(), LISTED).await?;
+        let row = |user: &User| UserRow {
+            user: Named::user(user.id.as_str(), &user.name),
+            shown_as: user.display_name.as_deref().unwrap_or("–").to_owned(),
+            state: Tag::enabled(user.enabled),
+            made: self.moment(user.created_at),
         };
-        let sections = vec![
-            Section::search(
-                "/users",
-                "Search",
-                vec![InputField::line("q", "Part of name or id", q)],
+        let page = UsersPage {
+            frame: self.shell.frame("Users"),
+            fields: [InputField::line("q", "Part of name or id", q)],
+            has_filter: !q.is_empty(),
+            users: found.iter().map(row).collect(),
+            next: next_page(
+                &found,
+                |last| last.id.to_string(),
+                |cursor| path("/users", &[("q", q), ("cursor", cursor)]),
             ),
-            Section::Table(Table {
-                caption: "Users by id".to_owned(),
-                head: vec!["name", "shown as", "id", "state", "made"],
-                rows: found.iter().map(row).collect(),
-                empty: "There is no such user.",
-                next,
-            }),
-        ];
-        Ok(("Users".to_owned(), sections))
+        };
+        Ok(show(200, &page))
     }
 
     /// The user that `id` names.
     async fn named_user(&self) -> Result<User> {
         let id: Option<UserId> = self.field("id").parse().ok();
-        Ok(self
-            .backend
-            .manage
-            .user_of_id(&id.ok_or(Rejected::NotFound)?)
-            .await?)
+        let id = id.ok_or(Rejected::NotFound)?;
+        Ok(self.backend.manage.user_of_id(&id).await?)
     }
 
-    pub(super) async fn user(&self) -> Result<PageParts> {
+    pub(super) async fn user(&self) -> Result<OwnResponse> {
         let user = self.named_user().await?;
         let id = user.id.as_str();
-        let mut sections = self.done_note();
         let members = view::members(&user);
-        let fields = USER_FIELDS.iter().map(|field| {
+        let facts = USER_FIELDS.iter().map(|field| {
             let text = Some(field.text(&members)).filter(|text| !text.is_empty());
-            (field.label, line(text.unwrap_or_else(|| "–".to_owned())))
+            (field.label, text.unwrap_or_else(|| "–".to_owned()))
         });
-        let mut facts = vec![("Id", line(id))];
-        facts.extend(fields);
-        facts.push(("State", vec![enabled(user.enabled)]));
-        facts.push(("Made", line(time(user.created_at))));
-        sections.push(Section::Facts(facts));
-        if self.may_write() {
-            let at = |page: &str| path(page, &[("id", id)]);
-            sections.push(Section::Actions(vec![
-                match user.enabled {
-                    true => link("Disable", at("/user/disable")),
-                    false => link("Enable", at("/user/enable")),
-                },
-                link("End all sessions", at("/user/end-sessions")),
-                link("Revoke all tokens", path("/tokens/revoke", &[("user", id)])),
-            ]));
-        }
         let row = |session: &Session| {
-            let text = |text: &Option<String>| line(text.as_deref().unwrap_or("–"));
-            vec![
-                line(time(session.created_at)),
-                line(time(session.expires_at)),
-                text(&session.browser),
-                text(&session.system),
-            ]
+            let text = |text: &Option<String>| text.as_deref().unwrap_or("–").to_owned();
+            SessionRow {
+                begun: self.moment(session.created_at),
+                ends: self.moment(session.expires_at),
+                browser: text(&session.browser),
+                system: text(&session.system),
+            }
         };
         let open = self.backend.manage.sessions(&user.id).await?;
-        sections.push(Section::Heading("Open sessions".to_owned()));
-        sections.push(Section::Table(Table {
-            caption: format!(
-                "{}, the newest first",
-                counted(open.len() as u64, "open session")
-            ),
-            head: vec!["logged in", "ends", "browser", "system"],
-            rows: open.iter().take(SESSIONS).map(row).collect(),
-            empty: "No session is open.",
-            next: None,
-        }));
-        sections.push(Section::Heading("Access tokens".to_owned()));
         let filter = TokenFilter {
             user: Some(user.id.clone()),
             ..TokenFilter::default()
         };
-        sections.extend(self.some_tokens(filter, &[("user", id)]).await?);
-        Ok((user.name.clone(), sections))
+        let page = UserPage {
+            frame: self.shell.frame(&*user.name),
+            is_done: !self.field("done").is_empty(),
+            id,
+            state: Tag::enabled(user.enabled),
+            made: self.moment(user.created_at),
+            facts: facts.collect(),
+            may_write: self.may_write(),
+            is_enabled: user.enabled,
+            query: path("", &[("id", id)]),
+            sessions_text: format!(
+                "{}, the newest first",
+                counted(open.len() as u64, "open session")
+            ),
+            sessions: open.iter().take(SESSIONS).map(row).collect(),
+            tokens: self.some_tokens(filter).await?,
+            tokens_of: "user",
+            all_tokens: path("/tokens", &[("user", id)]),
+            revoke_all: path("/tokens/revoke", &[("user", id)]),
+        };
+        Ok(show(200, &page))
     }
 
-    pub(super) async fn change_user(&self) -> Result<Reply> {
+    pub(super) async fn change_user(&self) -> Result<OwnResponse> {
         self.check_write()?;
         let user = self.named_user().await?;
         let (manage, by, name) = (&self.backend.manage, self.actor(), user.name.clone());
@@ -145,7 +167,7 @@ impl ConsoleRequest<'_> {
                         .await?,
                 ),
             }
-            return Ok(Reply::Redirect(format!("{at}&done=1")));
+            return Ok(OwnResponse::see_other(format!("{at}&done=1")));
         }
         let open = manage.sessions(&user.id).await?.len() as u64;
         let open = counted(open, "open session");
@@ -176,13 +198,15 @@ impl ConsoleRequest<'_> {
                 (title, effects, "End sessions")
             }
         };
-        Ok(self.confirm(PlannedChange {
+        Ok(self.confirm(&PlannedChange {
             title,
             effects,
-            fields: vec![InputField::hidden("id", user.id.as_str())],
+            fields: vec![("id", user.id.to_string())],
             button,
+            is_destructive: !is_enabled,
             state,
             back: at,
+            ..PlannedChange::default()
         }))
     }
 }

@@ -29,6 +29,7 @@ mod filter;
 mod flow;
 mod maintenance;
 pub(super) mod migrate;
+mod names;
 mod rows;
 mod sealing;
 mod sessions;

@@ -1,6 +1,6 @@
 //! Writes the OpenAPI document from the rows, and compares its schemas with what serde writes.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use crate::{
     oauth::Deviation,
     operator::manage::{CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, view},
     records::store::record::{Consumer, Dialect},
-    telemetry::rejections::RecordedRejection,
+    telemetry::rejections::{ReasonCount, RecordedRejection, SenderProof},
 };
 
 /// `paths`, and the properties of consumers and users that are rows, are written from the tables; the rest of the file is
@@ -184,6 +184,10 @@ fn schemas_name_the_members_that_serde_writes() {
     let schemas = &document["components"]["schemas"];
     let deviations = Deviation::ALL.iter().map(|it| it.as_str());
     assert_eq!(schemas["Deviation"]["enum"], deviations.collect::<Value>());
+    let proofs = <SenderProof as strum::VariantArray>::VARIANTS
+        .iter()
+        .map(|it| json!(it));
+    assert_eq!(schemas["Proof"]["enum"], proofs.collect::<Value>());
     let consumer = view::consumer(&Consumer::for_tests("c"), Dialect::default());
     let consumer = view::with_use(consumer, None);
     let mut issued = view::with_secret(consumer.clone(), "secret", &Secret::from("s"));
@@ -192,6 +196,7 @@ fn schemas_name_the_members_that_serde_writes() {
         ("Consumer", json!(consumer)),
         ("IssuedConsumer", json!(issued)),
         ("Rejection", json!(RecordedRejection::default())),
+        ("RejectionSummary", json!(ReasonCount::new(&Arc::default()))),
     ] {
         let sorted = |members: &Value| {
             let members = members.as_object().unwrap();

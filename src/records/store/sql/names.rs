@@ -1,0 +1,28 @@
+//! The names of many records at once, for lists that show them beside keys and ids.
+
+use std::collections::HashMap;
+
+use super::{READ, Store};
+use crate::records::store::{Result, seal::Seal, value::Row};
+
+impl Store {
+    /// Finds the names of consumers that are registered here, by their keys.
+    pub async fn consumer_names(&self, keys: &[&str]) -> Result<HashMap<String, String>> {
+        let read = |row: &Row, _: &Seal| Ok((row.get("key")?, row.get("name")?));
+        self.run("consumer_names", READ, async |tx| {
+            let found = tx.rows_among("countersign.consumers", "key", keys, read);
+            Ok(found.await?.into_iter().collect())
+        })
+        .await
+    }
+
+    /// Finds the login names of users, by their ids.
+    pub async fn user_names(&self, ids: &[&str]) -> Result<HashMap<String, String>> {
+        let read = |row: &Row, _: &Seal| Ok((row.get("id")?, row.get("name")?));
+        self.run("user_names", READ, async |tx| {
+            let found = tx.rows_among("countersign.users", "id", ids, read);
+            Ok(found.await?.into_iter().collect())
+        })
+        .await
+    }
+}

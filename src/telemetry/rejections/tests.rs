@@ -1,0 +1,158 @@
+use std::time::Duration;
+
+use super::*;
+
+fn of(consumer: &str, diagnosis: Option<&'static str>, proof: SenderProof) -> RecordedRejection {
+    RecordedRejection {
+        consumer: Some(consumer.to_owned()),
+        is_registered: true,
+        verdict: "signature_invalid",
+        reason: "signature_invalid",
+        diagnosis,
+        proof,
+        ..RecordedRejection::default()
+    }
+}
+
+fn numbered(number: usize) -> RecordedRejection {
+    RecordedRejection {
+        request_id: Some(format!("id-{number}")),
+        ..RecordedRejection::default()
+    }
+}
+
+#[test]
+fn neither_strangers_nor_others_push_out_the_calls_of_a_consumer() {
+    let clock = Clock::manual(UnixTime(1_000));
+    let rejections = Rejections::new(clock.clone());
+    rejections.add(of("shop", Some("secrets_swapped"), SenderProof::Secrets));
+    for number in 0..OF_OTHERS + 100 {
+        clock.advance(Duration::from_secs(1));
+        rejections.add(numbered(number));
+        // An invented key is a stranger's.
+        rejections.add(RecordedRejection {
+            is_registered: false,
+            ..of(&format!("invented-{number}"), None, SenderProof::None)
+        });
+        rejections.add(of("loud", Some("query_unsigned"), SenderProof::Secrets));
+        rejections.add(RecordedRejection {
+            is_fault: true,
+            ..of("shop", None, SenderProof::Verified)
+        });
+    }
+    let shop = rejections.reasons(Some("shop"));
+    let [one] = &shop[..] else {
+        panic!("{shop:?}");
+    };
+    assert_eq!(
+        (one.count, one.first, one.newest.time),
+        (1, UnixTime(1_000), UnixTime(1_000))
+    );
+    let all = rejections.newest();
+    assert_eq!(all.len(), 1 + OF_CONSUMER + 2 * OF_OTHERS);
+    assert_eq!(all.last().unwrap().mistake(), "secrets_swapped");
+    assert!(all.is_sorted_by(|one, next| one.number > next.number));
+    assert_eq!(rejections.reasons(None)[0].count, OF_OTHERS as u64 + 100);
+    assert!(rejections.reasons(Some("invented-1")).is_empty());
+}
+
+#[test]
+fn counts_each_reason_since_its_first_call_with_what_it_proves() {
+    let clock = Clock::manual(UnixTime(1_000));
+    let rejections = Rejections::new(clock.clone());
+    for proof in [SenderProof::None, SenderProof::Secrets, SenderProof::None] {
+        for _ in 0..OF_CONSUMER {
+            clock.advance(Duration::from_secs(1));
+            rejections.add(of("shop", None, proof));
+        }
+    }
+    rejections.add(of("shop", Some("secrets_swapped"), SenderProof::Secrets));
+    rejections.add(RecordedRejection {
+        verdict: "observed",
+        ..of("shop", None, SenderProof::None)
+    });
+    let found = rejections.reasons(Some("shop"));
+    let found = found.iter().map(|one| {
+        (
+            one.newest.mistake(),
+            one.is_observed(),
+            one.count,
+            one.first.0,
+            one.proofs,
+        )
+    });
+    assert_eq!(
+        Vec::from_iter(found),
+        [
+            ("signature_invalid", false, 60, 1_001, [0, 20, 40]),
+            ("signature_invalid", true, 1, 1_060, [0, 0, 1]),
+            ("secrets_swapped", false, 1, 1_060, [0, 1, 0]),
+        ]
+    );
+}
+
+#[test]
+fn a_consumer_takes_no_more_than_its_bytes() {
+    let rejections = Rejections::new(Clock::manual(UnixTime(1_000)));
+    let reasons = Vec::from_iter((0..100).map(|number| &*format!("reason-{number}").leak()));
+    for reason in reasons.into_iter().cycle().take(1_000) {
+        let mut long = RecordedRejection {
+            method: Some("é".repeat(1_000)),
+            ..of("shop", Some(reason), SenderProof::None)
+        };
+        long.texts().into_iter().flatten().for_each(|text| {
+            *text = if text.is_empty() {
+                "o".repeat(257)
+            } else {
+                std::mem::take(text)
+            };
+        });
+        rejections.add(long);
+    }
+    let kept = rejections.kept.lock();
+    let shop = &kept.consumers["shop"];
+    assert_eq!(
+        (shop.last.0.len(), shop.reasons.len()),
+        (OF_CONSUMER, REASONS)
+    );
+    for one in shop
+        .last
+        .0
+        .iter()
+        .chain(shop.reasons.iter().map(|it| &it.newest))
+    {
+        let mut one = RecordedRejection::clone(one);
+        let longest = one
+            .texts()
+            .into_iter()
+            .flatten()
+            .map(|text| text.len())
+            .max();
+        assert_eq!(longest, Some(MAX_TEXT));
+        assert_eq!(one.method.unwrap(), "é".repeat(128));
+    }
+    drop(kept);
+    // The documents say 100 KiB.
+    assert!(MOST_BYTES < 100 << 10, "{MOST_BYTES}");
+}
+
+#[test]
+fn the_lists_have_the_members_of_the_api_alone() {
+    let names = |value: serde_json::Value| {
+        let members = value.as_object().unwrap().clone();
+        members
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let one = RecordedRejection::default();
+    assert_eq!(
+        names(serde_json::to_value(&one).unwrap()),
+        "time request_id method operation consumer proof previous_secret token verdict diagnosis parameters status address"
+    );
+    assert_eq!(
+        names(serde_json::to_value(ReasonCount::new(&Arc::new(one))).unwrap()),
+        "consumer reason verdict count first last proof previous_secret"
+    );
+}

@@ -1,0 +1,1 @@
+countersign sign GET '@URL@' --consumer-key '@KEY@' --consumer-secret '@SECRET@' --curl | sh
