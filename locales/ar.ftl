@@ -32,6 +32,13 @@ consent-user = سجّلت الدخول باسم { $user }
 consent-not-you = ألست صاحب هذا الحساب؟
 consent-switch = تسجيل الدخول بحساب آخر
 consent-earlier = سبق أن سمحت بذلك في { $date }.
+consent-more = { $count ->
+    [two] يطلب الآن شيئين إضافيين، عليهما علامة «جديد».
+    [few] يطلب الآن { $count } أشياء إضافية، عليها علامة «جديد».
+    [many] يطلب الآن { $count } شيئًا إضافيًا، عليها علامة «جديد».
+    [one] يطلب الآن شيئًا واحدًا إضافيًا، عليه علامة «جديد».
+   *[other] يطلب الآن { $count } شيء إضافي، عليها علامة «جديد».
+}
 consent-nothing-new = لا يطلب التطبيق شيئًا جديدًا.
 consent-permissions = إذا سمحت بذلك، فسيمكن للتطبيق
 consent-identity = معرفة هويتك
@@ -40,10 +47,17 @@ consent-identity-full = اسمك واسم المستخدم ومعرّفك
 consent-calls = إرسال طلبات نيابةً عنك لا تحتاج إلى إذن خاص
 consent-new = جديد
 consent-sensitive = حسّاس
+consent-sensitive-count = { $count ->
+    [two] اثنان منها حسّاسان.
+    [one] واحد منها حسّاس.
+   *[other] { $count } منها حسّاسة.
+}
 consent-developer = الاسم والوصف من المطوّر، ولم تتحقق منهما { $service }.
+consent-developer-name = الاسم من المطوّر، ولم تتحقق منه { $service }.
 consent-since = مسجَّل هنا منذ { $date }
 consent-to-site = في الحالتين ستعود بعد ذلك إلى { $site }.
 consent-to-application = في الحالتين ستعود بعد ذلك إلى التطبيق.
+consent-to-scheme = في الحالتين ستنتقل بعد ذلك إلى تطبيق على هذا الجهاز يفتح روابط { $scheme }.
 consent-to-code = إذا سمحت بذلك، فسيظهر لك رمز تكتبه في التطبيق.
 consent-allow = سماح
 consent-deny = رفض
@@ -52,10 +66,13 @@ consent-holds = يبقى الإذن ساريًا إلى أن تسحبه في { $
 consent-ends = ينتهي الإذن تلقائيًا بعد { $duration }.
 consent-ends-unused = ينتهي الإذن تلقائيًا بعد { $duration } دون استخدام.
 consent-continue = متابعة
+consent-continue-to = المتابعة إلى { $site }
 
 verifier-title = لقد سمحت بوصول التطبيق { $consumer }
 verifier-type = اكتب هذا الرمز في التطبيق:
 verifier-lifetime = هذا الرمز صالح لمدة { $lifetime } ولمرة واحدة فقط. لا تعطه لأي شخص آخر. يمكنك بعد ذلك إغلاق هذه الصفحة.
+verifier-taken = استلم { $consumer } الرمز
+verifier-taken-text = يمكنك إغلاق هذه الصفحة.
 
 denied-title = لقد رفضت طلب التطبيق { $consumer }
 denied-text = لا يمكن للتطبيق التصرف نيابةً عنك. يمكنك إغلاق هذه الصفحة.
@@ -228,12 +245,15 @@ error-not-admitted = لا يُسمح لحسابك باستخدام هذه الخ
 error-not-admitted-text = الحساب معطَّل هنا أو يتعارض مع حساب آخر. اسأل القائمين على هذه الخدمة.
 error-unavailable = حاول مرة أخرى
 error-unavailable-text = لا يمكن للخدمة الرد الآن. حاول مرة أخرى بعد بضع ثوانٍ.
+error-wait = حاول مرة أخرى بعد { $wait }.
 error-fault = حدث خطأ ما
 error-fault-text = الخطأ من جانبنا.
 error-login = تسجيل الدخول
 error-login-text = يجب تسجيل الدخول لرؤية هذه الصفحة.
 error-unproved = هذا العنوان مخصص للتطبيقات
 error-unproved-text = تستدعيه البرامج بطلب موقَّع. هل كنت تبحث عن تطبيقاتك المتصلة؟
+error-signature = التوقيع غير صحيح
+error-signature-text = أرسل برنامج طلبًا موقَّعًا. يجد المطوّر السبب هنا.
 error-forbidden = غير مسموح
 error-forbidden-text = لا يُسمح لك بذلك، أو أنك أتيت من موقع آخر. افتح الصفحة من هذا الموقع.
 error-not-found = غير موجود
@@ -241,7 +261,7 @@ error-not-found-text = لا يوجد شيء في هذا العنوان. تأكد
 error-slow = انتهت المهلة
 error-slow-text = استغرق الطلب وقتًا طويلًا. حاول مرة أخرى.
 error-large = الطلب كبير جدًا
-error-large-text = يتجاوز حجم الطلب الحد المسموح به.
+error-large-text = أرسل بيانات أقل دفعة واحدة.
 error-misdirected = عنوان خاطئ
 error-misdirected-text = هذه الخدمة في عنوان آخر.
 error-rate = طلبات كثيرة جدًا
@@ -249,4 +269,4 @@ error-rate-text = انتظر لحظة ثم حاول مرة أخرى.
 error-upstream = غير متاح
 error-upstream-text = الخدمة المطلوبة لا تستجيب. حاول مرة أخرى بعد بضع دقائق.
 error-request-broken = طلب غير صحيح
-error-request-broken-text = الطلب غير صحيح.
+error-request-broken-text = تعذّرت قراءة ما أُرسل. افتح الصفحة من جديد.

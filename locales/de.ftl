@@ -32,6 +32,10 @@ consent-user = Angemeldet als { $user }
 consent-not-you = Nicht Ihr Konto?
 consent-switch = Mit einem anderen Konto anmelden
 consent-earlier = Sie haben es am { $date } schon erlaubt.
+consent-more = { $count ->
+    [one] Jetzt fragt sie nach { $count } weiteren Sache, als „neu“ gekennzeichnet.
+   *[other] Jetzt fragt sie nach { $count } weiteren Sachen, als „neu“ gekennzeichnet.
+}
 consent-nothing-new = Die Anwendung bittet um nichts Neues.
 consent-permissions = Wenn Sie es erlauben, kann die Anwendung
 consent-identity = Erfahren, wer Sie sind
@@ -40,10 +44,16 @@ consent-identity-full = Ihr Name, Ihr Benutzername und Ihre Kennung
 consent-calls = In Ihrem Namen Anfragen stellen, für die keine besondere Berechtigung nötig ist
 consent-new = neu
 consent-sensitive = heikel
+consent-sensitive-count = { $count ->
+    [one] { $count } davon ist heikel.
+   *[other] { $count } davon sind heikel.
+}
 consent-developer = Name und Beschreibung stammen vom Entwickler und sind von { $service } nicht geprüft.
+consent-developer-name = Der Name stammt vom Entwickler und ist von { $service } nicht geprüft.
 consent-since = hier registriert seit { $date }
 consent-to-site = In beiden Fällen kehren Sie danach zu { $site } zurück.
 consent-to-application = In beiden Fällen kehren Sie danach zur Anwendung zurück.
+consent-to-scheme = In beiden Fällen gelangen Sie danach zu einer App auf diesem Gerät, die Links mit { $scheme } öffnet.
 consent-to-code = Wenn Sie es erlauben, wird Ihnen ein Code angezeigt, den Sie in der Anwendung eingeben.
 consent-allow = Erlauben
 consent-deny = Ablehnen
@@ -52,10 +62,13 @@ consent-holds = Ihre Erlaubnis gilt, bis Sie sie unter { $page } widerrufen.
 consent-ends = Sie gilt höchstens { $duration } lang.
 consent-ends-unused = Wird sie { $duration } lang nicht genutzt, endet sie von selbst.
 consent-continue = Weiter
+consent-continue-to = Weiter zu { $site }
 
 verifier-title = Sie haben { $consumer } den Zugriff erlaubt
 verifier-type = Geben Sie diesen Code in der Anwendung ein:
 verifier-lifetime = Er gilt für { $lifetime } und nur einmal. Geben Sie ihn nicht weiter. Danach können Sie diese Seite schließen.
+verifier-taken = { $consumer } hat den Code angenommen
+verifier-taken-text = Sie können diese Seite schließen.
 
 denied-title = Sie haben { $consumer } den Zugriff verweigert
 denied-text = Die Anwendung kann nicht in Ihrem Namen handeln. Sie können diese Seite schließen.
@@ -204,12 +217,15 @@ error-not-admitted = Ihr Konto ist nicht zugelassen
 error-not-admitted-text = Es ist hier gesperrt oder steht in Konflikt mit einem anderen Konto. Fragen Sie die Betreiber dieses Dienstes.
 error-unavailable = Bitte versuchen Sie es noch einmal
 error-unavailable-text = Der Dienst kann gerade nicht antworten. Versuchen Sie es in ein paar Sekunden noch einmal.
+error-wait = Versuchen Sie es in { $wait } noch einmal.
 error-fault = Etwas ist schiefgegangen
 error-fault-text = Der Fehler liegt auf unserer Seite.
 error-login = Anmelden
 error-login-text = Sie müssen sich anmelden, um diese Seite zu sehen.
 error-unproved = Diese Adresse ist für Anwendungen
 error-unproved-text = Programme rufen sie mit einer signierten Anfrage auf. Haben Sie Ihre verbundenen Anwendungen gesucht?
+error-signature = Die Signatur ist falsch
+error-signature-text = Ein Programm hat eine signierte Anfrage gesendet. Der Entwickler findet hier den Grund.
 error-forbidden = Nicht erlaubt
 error-forbidden-text = Sie dürfen das nicht, oder Sie kommen von einer anderen Website. Öffnen Sie die Seite von dieser Website aus.
 error-not-found = Nicht gefunden
@@ -217,7 +233,7 @@ error-not-found-text = Unter dieser Adresse gibt es nichts. Prüfen Sie, ob sie 
 error-slow = Zeitüberschreitung
 error-slow-text = Die Anfrage hat zu lange gedauert. Versuchen Sie es noch einmal.
 error-large = Anfrage zu groß
-error-large-text = Die Anfrage ist zu groß.
+error-large-text = Senden Sie weniger auf einmal.
 error-misdirected = Falsche Adresse
 error-misdirected-text = Dieser Dienst hat eine andere Adresse.
 error-rate = Zu viele Anfragen
@@ -225,4 +241,4 @@ error-rate-text = Warten Sie einen Moment und versuchen Sie es noch einmal.
 error-upstream = Nicht verfügbar
 error-upstream-text = Der Dienst antwortet nicht. Versuchen Sie es in ein paar Minuten noch einmal.
 error-request-broken = Fehlerhafte Anfrage
-error-request-broken-text = Die Anfrage ist fehlerhaft.
+error-request-broken-text = Was gesendet wurde, ist nicht lesbar. Öffnen Sie die Seite neu.

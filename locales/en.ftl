@@ -40,6 +40,11 @@ consent-not-you = Not you?
 consent-switch = Log in as somebody else
 # Where the user has allowed the application before; $date is a date in words.
 consent-earlier = You already allowed it on { $date }.
+# After that, where it asks for something new; “new” is the message consent-new.
+consent-more = { $count ->
+    [one] It now asks for { $count } more thing, marked “new”.
+   *[other] It now asks for { $count } more things, marked “new”.
+}
 consent-nothing-new = It asks for nothing new.
 # The heading of a list: who the user is, then the permissions.
 consent-permissions = If you allow it, it can
@@ -49,11 +54,18 @@ consent-identity-full = your name, user name and id
 consent-calls = Make requests in your name that need no particular permission
 consent-new = new
 consent-sensitive = sensitive
+consent-sensitive-count = { $count ->
+    [one] { $count } of these is sensitive.
+   *[other] { $count } of these are sensitive.
+}
 consent-developer = Name and description come from its developer and are not checked by { $service }.
+consent-developer-name = Its name comes from its developer and is not checked by { $service }.
 consent-since = registered here since { $date }
 # $site is a host name, sometimes with a port.
 consent-to-site = Either way you then go back to { $site }.
 consent-to-application = Either way you then go back to the application.
+# $scheme is the beginning of an address, such as com.pocket.album:
+consent-to-scheme = Either way you then go to an app on this device that opens { $scheme } links.
 consent-to-code = If you allow it, you are shown a code to type into the application.
 consent-allow = Allow
 consent-deny = Deny
@@ -65,11 +77,16 @@ consent-ends = It ends by itself after { $duration }.
 consent-ends-unused = It ends by itself after { $duration } without use.
 # The link to the application, where a redirect is not followed.
 consent-continue = Continue
+# $site is a host name, sometimes with a port.
+consent-continue-to = Continue to { $site }
 
 verifier-title = You have allowed { $consumer }
 verifier-type = Type this code into the application:
 # $lifetime is one of the duration messages.
 verifier-lifetime = It works once, within { $lifetime }. Do not give it to anyone else. When the application has taken it, you can close this page.
+# After the application has used the code.
+verifier-taken = { $consumer } has taken the code
+verifier-taken-text = You can close this page.
 
 denied-title = You have denied { $consumer }
 denied-text = It cannot act for you. You can close this page.
@@ -232,12 +249,16 @@ error-not-admitted = Your account is not admitted
 error-not-admitted-text = It is disabled here, or in conflict with another one. Ask the operator of this service.
 error-unavailable = Please try again
 error-unavailable-text = The service cannot respond just now. Try again in a few seconds.
+# $wait is one of the duration messages.
+error-wait = Try again in { $wait }.
 error-fault = Something went wrong
 error-fault-text = The fault is on this side.
 error-login = Log in
 error-login-text = You have to log in to see this page.
 error-unproved = This address is for applications
 error-unproved-text = Programs call it with a signed request. Were you looking for your connected applications?
+error-signature = The signature is wrong
+error-signature-text = A program sent a signed request. Its developer finds the reason here.
 error-forbidden = Not allowed
 error-forbidden-text = You may not do this, or you came here from another site. Open the page from this site.
 error-not-found = Not found
@@ -245,7 +266,7 @@ error-not-found-text = There is nothing at this address. Check that it is spelle
 error-slow = That took too long
 error-slow-text = The request took too long. Try again.
 error-large = Request too large
-error-large-text = The request is too large.
+error-large-text = Send less at once.
 error-misdirected = Wrong address
 error-misdirected-text = This service is at another address.
 error-rate = Too many requests
@@ -253,4 +274,4 @@ error-rate-text = Wait a moment and try again.
 error-upstream = Not available
 error-upstream-text = The service does not respond. Try again in a few minutes.
 error-request-broken = Bad request
-error-request-broken-text = The request is broken.
+error-request-broken-text = What was sent cannot be read. Open the page again.

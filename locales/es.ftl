@@ -32,6 +32,10 @@ consent-user = Sesión iniciada como { $user }
 consent-not-you = ¿No es usted?
 consent-switch = Iniciar sesión con otra cuenta
 consent-earlier = Usted ya lo permitió el { $date }.
+consent-more = { $count ->
+    [one] Ahora pide { $count } cosa más, marcada como «nuevo».
+   *[other] Ahora pide { $count } cosas más, marcadas como «nuevo».
+}
 consent-nothing-new = La aplicación no pide nada nuevo.
 consent-permissions = Si lo permite, la aplicación podrá
 consent-identity = Saber quién es usted
@@ -40,10 +44,16 @@ consent-identity-full = su nombre, su nombre de usuario y su identificador
 consent-calls = Enviar en su nombre solicitudes que no necesitan ningún permiso especial
 consent-new = nuevo
 consent-sensitive = delicado
+consent-sensitive-count = { $count ->
+    [one] { $count } de ellos es delicado.
+   *[other] { $count } de ellos son delicados.
+}
 consent-developer = El nombre y la descripción son del desarrollador y { $service } no los comprueba.
+consent-developer-name = El nombre es del desarrollador y { $service } no lo comprueba.
 consent-since = registrada aquí desde el { $date }
 consent-to-site = En ambos casos volverá después a { $site }.
 consent-to-application = En ambos casos volverá después a la aplicación.
+consent-to-scheme = En ambos casos irá después a una aplicación de este dispositivo que abre los enlaces { $scheme }.
 consent-to-code = Si lo permite, verá un código que debe escribir en la aplicación.
 consent-allow = Permitir
 consent-deny = Denegar
@@ -52,10 +62,13 @@ consent-holds = Lo que permita vale hasta que retire el acceso en { $page }.
 consent-ends = Termina por sí solo después de { $duration }.
 consent-ends-unused = Termina por sí solo después de { $duration } sin uso.
 consent-continue = Continuar
+consent-continue-to = Continuar a { $site }
 
 verifier-title = Ha dado permiso a { $consumer }
 verifier-type = Escriba este código en la aplicación:
 verifier-lifetime = Es válido durante { $lifetime } y sirve una sola vez. No se lo dé a nadie más. Después puede cerrar esta página.
+verifier-taken = { $consumer } ha recibido el código
+verifier-taken-text = Puede cerrar esta página.
 
 denied-title = Ha denegado el acceso a { $consumer }
 denied-text = La aplicación no puede actuar en su nombre. Puede cerrar esta página.
@@ -204,12 +217,15 @@ error-not-admitted = Su cuenta no tiene acceso
 error-not-admitted-text = Está desactivada aquí o en conflicto con otra. Consulte a los responsables de este servicio.
 error-unavailable = Vuelva a intentarlo
 error-unavailable-text = El servicio no puede responder en este momento. Vuelva a intentarlo en unos segundos.
+error-wait = Vuelva a intentarlo dentro de { $wait }.
 error-fault = Se ha producido un error
 error-fault-text = El error es nuestro.
 error-login = Iniciar sesión
 error-login-text = Tiene que iniciar sesión para ver esta página.
 error-unproved = Esta dirección es para aplicaciones
 error-unproved-text = Los programas la usan con una solicitud firmada. ¿Buscaba sus aplicaciones conectadas?
+error-signature = La firma es incorrecta
+error-signature-text = Un programa envió una solicitud firmada. Su desarrollador encuentra aquí el motivo.
 error-forbidden = No permitido
 error-forbidden-text = No tiene permiso para hacer esto o viene de otro sitio. Abra la página desde este sitio.
 error-not-found = No encontrado
@@ -217,7 +233,7 @@ error-not-found-text = No hay nada en esta dirección. Compruebe que está bien 
 error-slow = Tiempo de espera agotado
 error-slow-text = La solicitud ha tardado demasiado. Vuelva a intentarlo.
 error-large = Solicitud demasiado grande
-error-large-text = La solicitud es demasiado grande.
+error-large-text = Envíe menos de una vez.
 error-misdirected = Dirección incorrecta
 error-misdirected-text = Este servicio está en otra dirección.
 error-rate = Demasiadas solicitudes
@@ -225,4 +241,4 @@ error-rate-text = Espere un momento y vuelva a intentarlo.
 error-upstream = No disponible
 error-upstream-text = El servicio no responde. Vuelva a intentarlo dentro de unos minutos.
 error-request-broken = Solicitud incorrecta
-error-request-broken-text = La solicitud no es correcta.
+error-request-broken-text = No se puede leer lo que se envió. Vuelva a abrir la página.

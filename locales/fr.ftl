@@ -32,6 +32,10 @@ consent-user = Compte : { $user }
 consent-not-you = Ce n’est pas vous ?
 consent-switch = Se connecter avec un autre compte
 consent-earlier = Vous l’avez déjà autorisé le { $date }.
+consent-more = { $count ->
+    [one] Elle demande maintenant { $count } chose de plus, marquée « nouveau ».
+   *[other] Elle demande maintenant { $count } choses de plus, marquées « nouveau ».
+}
 consent-nothing-new = L’application ne demande rien de nouveau.
 consent-permissions = Si vous l’autorisez, l’application pourra
 consent-identity = Savoir qui vous êtes
@@ -40,10 +44,16 @@ consent-identity-full = votre nom, votre nom d’utilisateur et votre identifian
 consent-calls = Envoyer en votre nom des requêtes qui n’exigent aucune autorisation particulière
 consent-new = nouveau
 consent-sensitive = sensible
+consent-sensitive-count = { $count ->
+    [one] { $count } d’entre eux est sensible.
+   *[other] { $count } d’entre eux sont sensibles.
+}
 consent-developer = Le nom et la description viennent du développeur et ne sont pas vérifiés par { $service }.
+consent-developer-name = Le nom vient du développeur et n’est pas vérifié par { $service }.
 consent-since = enregistrée ici depuis le { $date }
 consent-to-site = Dans les deux cas, vous retournerez ensuite sur { $site }.
 consent-to-application = Dans les deux cas, vous retournerez ensuite à l’application.
+consent-to-scheme = Dans les deux cas, vous serez ensuite dirigé vers une application de cet appareil qui ouvre les liens { $scheme }.
 consent-to-code = Si vous l’autorisez, un code à saisir dans l’application vous sera affiché.
 consent-allow = Autoriser
 consent-deny = Refuser
@@ -52,10 +62,13 @@ consent-holds = Votre autorisation vaut jusqu’à ce que vous la révoquiez sou
 consent-ends = Elle prend fin d’elle-même après { $duration }.
 consent-ends-unused = Elle prend fin d’elle-même après { $duration } sans utilisation.
 consent-continue = Continuer
+consent-continue-to = Continuer vers { $site }
 
 verifier-title = Vous avez autorisé { $consumer }
 verifier-type = Saisissez ce code dans l’application :
 verifier-lifetime = Il est valable { $lifetime } et ne sert qu’une fois. Ne le donnez à personne d’autre. Vous pourrez ensuite fermer cette page.
+verifier-taken = { $consumer } a reçu le code
+verifier-taken-text = Vous pouvez fermer cette page.
 
 denied-title = Vous avez refusé l’accès à { $consumer }
 denied-text = L’application ne peut pas agir en votre nom. Vous pouvez fermer cette page.
@@ -204,12 +217,15 @@ error-not-admitted = Votre compte n’a pas accès à ce service
 error-not-admitted-text = Il est désactivé ici, ou en conflit avec un autre compte. Adressez-vous aux responsables de ce service.
 error-unavailable = Veuillez réessayer
 error-unavailable-text = Le service ne peut pas répondre pour le moment. Réessayez dans quelques secondes.
+error-wait = Réessayez dans { $wait }.
 error-fault = Une erreur s’est produite
 error-fault-text = L’erreur est de notre côté.
 error-login = Se connecter
 error-login-text = Vous devez vous connecter pour voir cette page.
 error-unproved = Cette adresse est réservée aux applications
 error-unproved-text = Les programmes l’appellent avec une requête signée. Cherchiez-vous vos applications connectées ?
+error-signature = La signature est incorrecte
+error-signature-text = Un programme a envoyé une requête signée. Son développeur en trouve ici la raison.
 error-forbidden = Non autorisé
 error-forbidden-text = Cela ne vous est pas permis, ou vous venez d’un autre site. Ouvrez la page depuis ce site.
 error-not-found = Introuvable
@@ -217,7 +233,7 @@ error-not-found-text = Il n’y a rien à cette adresse. Vérifiez qu’elle est
 error-slow = Délai dépassé
 error-slow-text = La requête a pris trop de temps. Réessayez.
 error-large = Requête trop volumineuse
-error-large-text = La requête est trop volumineuse.
+error-large-text = Envoyez moins de données à la fois.
 error-misdirected = Mauvaise adresse
 error-misdirected-text = Ce service se trouve à une autre adresse.
 error-rate = Trop de requêtes
@@ -225,4 +241,4 @@ error-rate-text = Attendez un instant et réessayez.
 error-upstream = Indisponible
 error-upstream-text = Le service ne répond pas. Réessayez dans quelques minutes.
 error-request-broken = Requête incorrecte
-error-request-broken-text = La requête est incorrecte.
+error-request-broken-text = Ce qui a été envoyé est illisible. Ouvrez de nouveau la page.

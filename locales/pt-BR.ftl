@@ -32,6 +32,10 @@ consent-user = Sua conta: { $user }
 consent-not-you = Não é você?
 consent-switch = Entrar com outra conta
 consent-earlier = Você já permitiu isso em { $date }.
+consent-more = { $count ->
+    [one] Agora ele pede { $count } item a mais, marcado como “novo”.
+   *[other] Agora ele pede { $count } itens a mais, marcados como “novo”.
+}
 consent-nothing-new = O aplicativo não pede nada de novo.
 consent-permissions = Se você permitir, o aplicativo poderá
 consent-identity = Saber quem você é
@@ -40,10 +44,16 @@ consent-identity-full = seu nome, seu nome de usuário e seu identificador
 consent-calls = Enviar em seu nome requisições que não exigem nenhuma permissão especial
 consent-new = novo
 consent-sensitive = delicado
+consent-sensitive-count = { $count ->
+    [one] { $count } deles é delicado.
+   *[other] { $count } deles são delicados.
+}
 consent-developer = O nome e a descrição são do desenvolvedor e não são verificados por { $service }.
+consent-developer-name = O nome é do desenvolvedor e não é verificado por { $service }.
 consent-since = registrado aqui desde { $date }
 consent-to-site = Em ambos os casos, você voltará depois para { $site }.
 consent-to-application = Em ambos os casos, você voltará depois para o aplicativo.
+consent-to-scheme = Em ambos os casos, você irá depois para um aplicativo deste dispositivo que abre links { $scheme }.
 consent-to-code = Se você permitir, será mostrado um código para digitar no aplicativo.
 consent-allow = Permitir
 consent-deny = Negar
@@ -52,10 +62,13 @@ consent-holds = O que você permitir vale até que remova o acesso em { $page }.
 consent-ends = Termina por si só depois de { $duration }.
 consent-ends-unused = Termina por si só depois de { $duration } sem uso.
 consent-continue = Continuar
+consent-continue-to = Continuar para { $site }
 
 verifier-title = Você deu permissão a { $consumer }
 verifier-type = Digite este código no aplicativo:
 verifier-lifetime = Ele vale por { $lifetime } e só funciona uma vez. Não o compartilhe com ninguém. Depois, você pode fechar esta página.
+verifier-taken = { $consumer } recebeu o código
+verifier-taken-text = Você pode fechar esta página.
 
 denied-title = Você negou o acesso a { $consumer }
 denied-text = O aplicativo não pode agir em seu nome. Você pode fechar esta página.
@@ -204,12 +217,15 @@ error-not-admitted = Sua conta não foi aceita
 error-not-admitted-text = Ela está desativada aqui ou em conflito com outra. Fale com os responsáveis por este serviço.
 error-unavailable = Tente novamente
 error-unavailable-text = O serviço não consegue responder agora. Tente novamente em alguns segundos.
+error-wait = Tente novamente em { $wait }.
 error-fault = Algo deu errado
 error-fault-text = A falha é do nosso lado.
 error-login = Entrar
 error-login-text = Você precisa entrar na sua conta para ver esta página.
 error-unproved = Este endereço é para aplicativos
 error-unproved-text = Os programas o usam com uma requisição assinada. Você procurava seus aplicativos conectados?
+error-signature = A assinatura está incorreta
+error-signature-text = Um programa enviou uma requisição assinada. O desenvolvedor encontra o motivo aqui.
 error-forbidden = Não permitido
 error-forbidden-text = Você não pode fazer isso ou veio de outro site. Abra a página a partir deste site.
 error-not-found = Não encontrado
@@ -217,7 +233,7 @@ error-not-found-text = Não há nada neste endereço. Verifique se ele está esc
 error-slow = Tempo esgotado
 error-slow-text = A requisição demorou demais. Tente novamente.
 error-large = Requisição grande demais
-error-large-text = A requisição é grande demais.
+error-large-text = Envie menos de uma vez.
 error-misdirected = Endereço errado
 error-misdirected-text = Este serviço está em outro endereço.
 error-rate = Muitas requisições
@@ -225,4 +241,4 @@ error-rate-text = Espere um momento e tente novamente.
 error-upstream = Indisponível
 error-upstream-text = O serviço não responde. Tente novamente em alguns minutos.
 error-request-broken = Requisição inválida
-error-request-broken-text = A requisição é inválida.
+error-request-broken-text = Não é possível ler o que foi enviado. Abra a página novamente.

@@ -32,6 +32,10 @@ consent-user = A sua conta: { $user }
 consent-not-you = Não é a sua conta?
 consent-switch = Iniciar sessão com outra conta
 consent-earlier = Já o permitiu em { $date }.
+consent-more = { $count ->
+    [one] Agora pede mais { $count } coisa, marcada com «novo».
+   *[other] Agora pede mais { $count } coisas, marcadas com «novo».
+}
 consent-nothing-new = A aplicação não pede nada de novo.
 consent-permissions = Se permitir, a aplicação poderá
 consent-identity = Saber quem é
@@ -40,10 +44,16 @@ consent-identity-full = o seu nome, o seu nome de utilizador e o seu identificad
 consent-calls = Enviar em seu nome pedidos que não exigem nenhuma permissão especial
 consent-new = novo
 consent-sensitive = sensível
+consent-sensitive-count = { $count ->
+    [one] { $count } destes é sensível.
+   *[other] { $count } destes são sensíveis.
+}
 consent-developer = O nome e a descrição são do programador e não são verificados por { $service }.
+consent-developer-name = O nome é do programador e não é verificado por { $service }.
 consent-since = registada aqui desde { $date }
 consent-to-site = Em ambos os casos, regressa depois a { $site }.
 consent-to-application = Em ambos os casos, regressa depois à aplicação.
+consent-to-scheme = Em ambos os casos, segue depois para uma aplicação deste dispositivo que abre ligações { $scheme }.
 consent-to-code = Se permitir, é mostrado um código para escrever na aplicação.
 consent-allow = Permitir
 consent-deny = Recusar
@@ -52,10 +62,13 @@ consent-holds = O que permitir é válido até remover o acesso em { $page }.
 consent-ends = Termina por si só ao fim de { $duration }.
 consent-ends-unused = Termina por si só ao fim de { $duration } sem utilização.
 consent-continue = Continuar
+consent-continue-to = Continuar para { $site }
 
 verifier-title = Permitiu o acesso a { $consumer }
 verifier-type = Escreva este código na aplicação:
 verifier-lifetime = É válido durante { $lifetime } e só funciona uma vez. Não o partilhe com ninguém. Depois pode fechar esta página.
+verifier-taken = { $consumer } recebeu o código
+verifier-taken-text = Pode fechar esta página.
 
 denied-title = Recusou o acesso a { $consumer }
 denied-text = A aplicação não pode agir em seu nome. Pode fechar esta página.
@@ -204,12 +217,15 @@ error-not-admitted = A sua conta não tem acesso
 error-not-admitted-text = Está desativada aqui ou em conflito com outra. Contacte os responsáveis por este serviço.
 error-unavailable = Tente novamente
 error-unavailable-text = Neste momento, o serviço não consegue responder. Tente novamente dentro de alguns segundos.
+error-wait = Tente novamente dentro de { $wait }.
 error-fault = Ocorreu um erro
 error-fault-text = A falha é do nosso lado.
 error-login = Iniciar sessão
 error-login-text = Tem de iniciar sessão para ver esta página.
 error-unproved = Este endereço é para aplicações
 error-unproved-text = Os programas utilizam-no com um pedido assinado. Procurava as suas aplicações ligadas?
+error-signature = A assinatura está incorreta
+error-signature-text = Um programa enviou um pedido assinado. O programador encontra aqui o motivo.
 error-forbidden = Não permitido
 error-forbidden-text = Não pode fazer isto ou veio de outro site. Abra a página a partir deste site.
 error-not-found = Não encontrado
@@ -217,7 +233,7 @@ error-not-found-text = Não há nada neste endereço. Verifique se está bem esc
 error-slow = Tempo esgotado
 error-slow-text = O pedido demorou demasiado tempo. Tente novamente.
 error-large = Pedido demasiado grande
-error-large-text = O pedido é demasiado grande.
+error-large-text = Envie menos de cada vez.
 error-misdirected = Endereço errado
 error-misdirected-text = Este serviço está noutro endereço.
 error-rate = Demasiados pedidos
@@ -225,4 +241,4 @@ error-rate-text = Aguarde um momento e tente novamente.
 error-upstream = Indisponível
 error-upstream-text = O serviço não responde. Tente novamente dentro de alguns minutos.
 error-request-broken = Pedido inválido
-error-request-broken-text = O pedido é inválido.
+error-request-broken-text = Não é possível ler o que foi enviado. Abra a página de novo.

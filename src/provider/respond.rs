@@ -5,6 +5,7 @@ mod advice;
 mod asset;
 mod challenge;
 pub mod colour;
+pub mod duration;
 pub mod facts;
 mod faults;
 mod format;

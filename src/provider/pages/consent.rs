@@ -12,7 +12,6 @@ use zeroize::Zeroizing;
 use super::{
     LoggedIn, PageError, PageRequest, Worded, cookies,
     csrf::{self, FormPurpose},
-    duration::in_words,
     login::LoginForm,
 };
 use crate::{
@@ -27,7 +26,7 @@ use crate::{
             callback::{self, Destination, ESCAPED},
             registration::MAX_TOKEN_BYTES,
         },
-        respond::{Failure, OwnResponse, frame::Frame},
+        respond::{Failure, OwnResponse, duration::in_words, frame::Frame},
     },
     records::store::{
         port::{ConsentDecision, Decided},
@@ -59,8 +58,12 @@ struct ConsentPage<'a> {
     user: &'a User,
     /// The date on which the user first allowed the access that the consumer has now.
     allowed_at: Option<String>,
-    /// Something of this is new.
-    is_more: bool,
+    /// The number of permissions that are new.
+    more: u64,
+    /// The number of permissions that are sensitive.
+    sensitive: u64,
+    /// The message about the name and the description.
+    claims: &'static str,
     /// The message about the facts that the consumer learns of the user.
     identity: &'static str,
     permissions: &'a [AskedPermission],
@@ -74,6 +77,8 @@ struct ConsentPage<'a> {
     ends: Vec<String>,
     /// The target of the decision: a web site or an application on the user's device; `None`: a page with the verifier.
     destination: Option<Destination>,
+    /// Its scheme, with the colon.
+    scheme: String,
 }
 
 /// A permission that is asked for.
@@ -94,8 +99,11 @@ struct DecidedPage<'a> {
     title: &'static str,
     /// Out of band: the verifier, and the time for which it can be used.
     verifier: Option<(Zeroizing<String>, String)>,
-    /// The target of the link on the page.
+    /// The target of the link on the page, and its host if it leads to a web site.
     next: Option<&'a str>,
+    site: Option<String>,
+    /// The message below the title, if there is neither a code nor a link.
+    text: &'static str,
 }
 
 impl PageRequest<'_> {
@@ -153,6 +161,11 @@ impl PageRequest<'_> {
         {
             return self.decided(&asked);
         }
+        if asked.token.state == RequestTokenState::Exchanged
+            && asked.token.callback == Callback::Oob
+        {
+            return self.decided(&asked);
+        }
         let asked = asked.undecided()?;
         match self.logged_in().await? {
             Some(caller) => self.consent(here, &caller, &asked).await,
@@ -177,9 +190,8 @@ impl PageRequest<'_> {
         if self.now >= token.expires_at {
             return Err(PageError::TokenExpired.about(&consumer));
         }
-        // An error does not name it: its operator withdrew it, and a name or a link could mislead the user.
         if !consumer.enabled {
-            return Err(PageError::ConsumerDisabled.into());
+            return Err(PageError::ConsumerDisabled.about(&consumer));
         }
         // The registration may have changed since the token was issued; the present one counts. The request may come from
         // somebody other than the consumer, so the error does not name it.
@@ -245,7 +257,12 @@ impl PageRequest<'_> {
             service: rules.theme.rules.name(),
             user: &caller.user,
             allowed_at: allowed_at.map(|time| self.date_and_time(time)),
-            is_more: permissions.iter().any(|permission| permission.is_new),
+            more: counted(&permissions, |permission| permission.is_new),
+            sensitive: counted(&permissions, |permission| permission.is_sensitive),
+            claims: match description {
+                Some(_) => "consent-developer",
+                None => "consent-developer-name",
+            },
             identity: match rules.gives_display_name {
                 true => "consent-identity-full",
                 false => "consent-identity-name",
@@ -255,6 +272,9 @@ impl PageRequest<'_> {
             site: consumer.website.as_deref().and_then(callback::site),
             since: self.date_and_time(consumer.created_at),
             ends: ends.collect(),
+            scheme: destination
+                .as_ref()
+                .map_or_else(String::new, |it| format!("{}:", it.scheme)),
             destination,
         };
         Ok(OwnResponse::page(self.frame, 200, &template, &further))
@@ -341,6 +361,7 @@ impl PageRequest<'_> {
         let (title, verifier) = match &token.state {
             RequestTokenState::Authorized { verifier, .. } => ("verifier-title", Some(verifier)),
             RequestTokenState::Denied => ("denied-title", None),
+            RequestTokenState::Exchanged => ("verifier-taken", None),
             _ => return Err(PageError::TokenUsed.about(&asked.consumer)),
         };
         // Whole minutes, but for the last.
@@ -356,8 +377,20 @@ impl PageRequest<'_> {
             title,
             verifier: verifier.map(|verifier| (random::in_groups(verifier), lifetime)),
             next: asked.next().as_deref(),
+            site: match &token.callback {
+                Callback::Uri(uri) => callback::destination(uri).and_then(|it| it.site),
+                Callback::Oob => None,
+            },
+            text: match token.state {
+                RequestTokenState::Exchanged => "verifier-taken-text",
+                _ => "denied-text",
+            },
         }))
     }
+}
+
+fn counted(permissions: &[AskedPermission], is_meant: fn(&AskedPermission) -> bool) -> u64 {
+    permissions.iter().filter(|it| is_meant(it)).count() as u64
 }
 
 impl Asked {

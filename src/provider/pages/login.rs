@@ -10,7 +10,6 @@ use thiserror::Error;
 use super::{
     LoggedIn, PageError, PageRequest, browser, cookies,
     csrf::{self, FormPurpose},
-    duration::in_words,
     return_to,
 };
 use crate::{
@@ -18,7 +17,7 @@ use crate::{
     provider::{
         issue::{callback::ESCAPED, registration::MAX_LOGIN_NAME_BYTES},
         login::{Login, LoginError, password},
-        respond::{Failure, OwnResponse, frame::Frame},
+        respond::{Failure, OwnResponse, duration::in_words, frame::Frame},
     },
     records::store::{
         is_of_logged_outage,

@@ -55,7 +55,6 @@ mod browser;
 mod consent;
 pub(crate) mod cookies;
 pub(crate) mod csrf;
-mod duration;
 mod error;
 pub(crate) mod form;
 #[cfg(fuzzing)]

@@ -1,17 +1,21 @@
 //! The body of a response to a failure, in the format that the caller prefers.
 
+use std::time::Duration;
+
 use askama::Template;
 use http::{HeaderMap, Method, StatusCode, header};
 use serde_json::{Map, Value};
 
 use super::{
     challenge::challenge,
+    duration::in_words,
     frame::Frame,
     launch::{LaunchPage, what_to_do},
     own::{FORM, OwnResponse, form},
 };
 use crate::{
     base::http_fields::{SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, all, list, single, trim},
+    telemetry::metrics::Verdict,
     wire::problem::Problem,
 };
 
@@ -162,8 +166,31 @@ pub(super) fn render(
             OwnResponse::page(frame, status, &page, "")
         }
         (Format::Html, _) => {
-            let (title, text) = problem.page.unwrap_or((explained(status), None));
             let is_explained = problem.page.is_some();
+            // A program's request, which its developer opened in a browser.
+            let is_signature = code == Some(Verdict::SignatureInvalid.as_str()) && !is_explained;
+            let title = match is_signature {
+                true => "error-signature",
+                false => explained(status),
+            };
+            let (title, text) = problem.page.unwrap_or((title, None));
+            let wait = problem
+                .field
+                .as_ref()
+                .filter(|(name, _)| *name == "Retry-After");
+            let wait = wait.and_then(|(_, seconds)| seconds.parse().ok());
+            // A few seconds are what the usual text says.
+            let wait = wait.filter(|seconds| (10..86_400).contains(seconds) && text.is_none());
+            let text = match wait {
+                Some(seconds) => {
+                    let wait = in_words(frame.texts, rounded(seconds));
+                    frame.texts.title("error-wait", &[("wait", wait)])
+                }
+                None => {
+                    let text = text.map_or_else(|| format!("{title}-text"), str::to_owned);
+                    frame.texts.text(&text).into_owned()
+                }
+            };
             let origin = &frame.theme.rules.origin;
             let (label, retry) = match status {
                 // The public address of the service.
@@ -177,7 +204,8 @@ pub(super) fn render(
             let page = ErrorPage {
                 frame,
                 title,
-                text: &text.map_or_else(|| format!("{title}-text"), str::to_owned),
+                text: &text,
+                is_open: is_signature,
                 application: problem.application.as_ref(),
                 advice: advice.filter(|_| code.is_none() && !is_explained),
                 members: if is_explained { &[] } else { &members },
@@ -241,6 +269,14 @@ pub(super) fn render(
     response
 }
 
+/// A time to wait as a person reads it: whole minutes if it is longer than one.
+const fn rounded(seconds: u64) -> Duration {
+    Duration::from_secs(match seconds {
+        0..=60 => seconds,
+        more => more.next_multiple_of(60),
+    })
+}
+
 /// The reason phrase of a status.
 fn reason(status: u16) -> &'static str {
     match StatusCode::from_u16(status) {
@@ -258,8 +294,10 @@ struct ErrorPage<'a> {
     frame: Frame<'a>,
     /// The message that is the heading.
     title: &'a str,
-    /// The message that says what happened and what to do.
+    /// What happened, and what to do.
     text: &'a str,
+    /// The part for developers is open.
+    is_open: bool,
     /// The application that the user came from: its name, and its web page.
     application: Option<&'a (String, Option<String>)>,
     /// The same in more detail and in English, for a developer.

@@ -116,6 +116,12 @@ impl Frame<'_> {
         all.collect()
     }
 
+    /// The name of its language in itself.
+    pub fn language_name(&self) -> Cow<'_, str> {
+        let name = self.texts.in_this_language("language-name", None);
+        name.unwrap_or(self.texts.tag().into())
+    }
+
     /// The path and query of this page, if a GET shows it and they are not too long.
     pub fn reload_link(&self) -> Option<&str> {
         let target = self.here?.path_and_query()?.as_str();

@@ -66,7 +66,8 @@ pub(super) struct Entry {
 #[rustfmt::skip]
 pub(super) const SERVICE: [Entry; 12] = {
     use ServiceCall::{JwkSet, Page, Token};
-    const AUTHORIZE: &[&str] = &["/oauth/authorize", "/oauth/authenticate"];
+    // The last one is the best known, as FlowPaths::best_of wants it.
+    const AUTHORIZE: &[&str] = &["/oauth/authenticate", "/oauth/authorize"];
     [
         entry(Some("req_req_token"),  &["/oauth/request_token"], Token(T::RequestToken), GET_POST),      // endpoints/request_token
         entry(Some("auth_req_token"), AUTHORIZE,                 Page(P::Authorize),     GET_HEAD_POST), // pages/consent

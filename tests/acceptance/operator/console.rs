@@ -187,6 +187,19 @@ fn two_clicks_lead_to_why_a_consumer_gets_401_and_what_to_tell_its_developer() {
     let rejected = swapped();
     rejected.has_status(401);
     let id = rejected.header("x-request-id").unwrap();
+    // By the id from the response.
+    let found = Operator::with(&proxy, READ).text(&format!("/rejections?request_id={id}"));
+    has(
+        &found,
+        &[
+            "The newest 1 of 1",
+            id,
+            &token.token[..8],
+            "signature_invalid",
+        ],
+    );
+    assert!(!found.contains(&token.token), "{found}");
+    assert!(!found.contains(&consumer.secret), "{found}");
     // Retries until there is another one in a later second.
     let first = within(PATIENCE, "two times", || {
         swapped().has_status(401);
@@ -242,19 +255,6 @@ fn two_clicks_lead_to_why_a_consumer_gets_401_and_what_to_tell_its_developer() {
             "signature right",
         ],
     );
-    // By the id from the response.
-    let found = operator.text(&format!("/rejections?request_id={id}"));
-    has(
-        &found,
-        &[
-            "The newest 1 of 1",
-            id,
-            &token.token[..8],
-            "signature_invalid",
-        ],
-    );
-    assert!(!found.contains(&token.token), "{found}");
-    assert!(!found.contains(&consumer.secret), "{found}");
 }
 
 #[test]
@@ -1087,7 +1087,7 @@ fn axe_finds_nothing_in_the_console_in_any_window() {
 
     browser.open(&format!("{origin}/consumer/disable?{key}"));
     proxy.run(&format!("consumer update {} --name Other", consumer.key));
-    browser.click("button.main");
+    browser.click("button.danger");
     browser.text("main a[href^='/consumer/disable?']");
     look.look("stale");
     browser.open(&format!("{origin}/consumer/rotate?{key}"));
@@ -1140,7 +1140,7 @@ fn the_keyboard_alone_changes_a_consumer_in_the_console_without_javascript() {
         proxy.admin(),
         consumer.key
     ));
-    tab_to(&browser, "button.main");
+    tab_to(&browser, "button.danger");
     browser.keys(&ENTER.to_string());
     browser.text(".note.good");
     assert!(
@@ -1149,4 +1149,163 @@ fn the_keyboard_alone_changes_a_consumer_in_the_console_without_javascript() {
             .stdout
             .contains("\"enabled\":false")
     );
+}
+
+#[test]
+fn a_search_leads_to_the_page_of_its_only_hit() {
+    let (_api, proxy) = console("");
+    let (consumer, user) = (proxy.consumer("Wall calendar"), proxy.user("ada"));
+    let token = proxy.token(&consumer, &user);
+    let other = proxy.consumer("Wall clock");
+    let stranger = Consumer::new(&consumer.key, "wrong");
+    let rejected = proxy.send(Call::get("/x").by(&stranger).with(&token));
+    let id = rejected.header("x-request-id").unwrap().to_owned();
+    let operator = Operator::with(&proxy, READ);
+    let search = |text: &str| {
+        let page = operator.open("/");
+        let form = page.form_to("/search").set("q", text);
+        operator.submit(&page, &form)
+    };
+    for (text, target) in [
+        (&*consumer.key, format!("/consumer?key={}", consumer.key)),
+        ("wall cal", format!("/consumer?key={}", consumer.key)),
+        (&user.id, format!("/user?id={}", user.id)),
+        (&user.name, format!("/user?id={}", user.id)),
+        (&id, format!("/rejections?request_id={id}")),
+        (
+            &token.token[..8],
+            format!("/tokens?consumer={}&user={}", consumer.key, user.id),
+        ),
+    ] {
+        let found = search(text);
+        assert_eq!(found.target, target, "{text}");
+        found.answer.has_status(200);
+    }
+    let both = search("wall").answer.text();
+    has(&both, &[&consumer.key, &other.key]);
+    has(
+        &search("nothing <b>").answer.text(),
+        &["“<bdi>nothing &#60;b&#62;</bdi>”"],
+    );
+    // A whole token is found as well, and no address has it.
+    assert!(!search(&token.token).target.contains(&token.token));
+}
+
+#[test]
+fn strangers_push_no_rejection_of_a_consumer_out_and_each_says_what_it_proves() {
+    let (_api, proxy) = console(OPERATIONS);
+    let (consumer, _, token) = caller(&proxy, "Shop", "--permission members.read");
+    let swapped = Call::get("/x").by(&Consumer::new(&consumer.key, &token.secret));
+    let swapped = proxy.send(swapped.with(&Token::new(&token.token, &consumer.secret)));
+    swapped.has_status(401);
+    let wrong = Call::get("/x").by(&Consumer::new(&consumer.key, "wrong"));
+    proxy.send(wrong.with(&token)).has_status(401);
+    let late = Call::get("/x").by(&consumer).with(&token);
+    let late = proxy.send(late.parameter("oauth_timestamp", "1000000000"));
+    late.has_status(401);
+    // It names its key and lacks a parameter: nothing is proved, and it is the consumer's all the same.
+    let key = ("oauth_consumer_key", &*consumer.key);
+    let absent = format!("/x?{}={}&oauth_signature_method=HMAC-SHA1", key.0, key.1);
+    proxy.send(Call::get(&absent)).has_status(400);
+    let mut connection = proxy.connect();
+    for _ in 0..1_100 {
+        connection.send(format!("GET /x HTTP/1.1\r\nHost: {}\r\n\r\n", proxy.address()).as_bytes());
+        connection.answer("GET").has_status(401);
+    }
+    let operator = Operator::with(&proxy, READ);
+    let rows = |text: &str| {
+        let rows = text.split("<tr ").skip(1).map(str::to_owned);
+        rows.filter(|row| row.contains(&consumer.key) || text.contains("By reason"))
+            .collect::<Vec<_>>()
+    };
+    for page in ["/", &format!("/consumer?key={}", consumer.key)] {
+        let rows = rows(&operator.text(page));
+        for (word, proof) in [
+            ("secrets_swapped", "signs with its secrets, wrongly"),
+            ("signature_invalid", "not proved: anybody can send its key"),
+            ("timestamp_refused", "signature right"),
+            ("parameter_absent", "not proved: anybody can send its key"),
+        ] {
+            let row = rows
+                .iter()
+                .find(|row| row.contains(&format!(">{word}</a>")));
+            has(
+                row.unwrap_or_else(|| panic!("{page} {word}: {rows:?}")),
+                &[proof],
+            );
+        }
+    }
+    let summary = Call::get("/v1/rejections/summary");
+    let summary = summary.header("Authorization", &format!("Bearer {READ}"));
+    let summary = Operator::at(&proxy).send(summary).has_status(200).json();
+    let items = summary["items"].as_array().unwrap();
+    assert_eq!(items.len(), 4, "{summary}");
+    for one in items {
+        let (verified, secrets) = (&one["proof"]["verified"], &one["proof"]["secrets"]);
+        let expected = match one["reason"].as_str().unwrap() {
+            "secrets_swapped" => (0, 1),
+            "timestamp_refused" => (1, 0),
+            _ => (0, 0),
+        };
+        assert_eq!(
+            (verified.as_i64(), secrets.as_i64()),
+            (Some(expected.0), Some(expected.1))
+        );
+        assert_eq!(one["consumer"], consumer.key);
+        assert_eq!(one["count"], 1);
+    }
+    proxy.logs(&["diagnosis=\"secrets_swapped\"", "proof=\"secrets\""]);
+    proxy.logs(&["verdict=\"timestamp_refused\"", "proof=\"verified\""]);
+}
+
+#[test]
+fn a_wrong_signature_by_the_previous_secret_is_diagnosed_while_its_grace_lasts() {
+    let (_api, proxy) = console("");
+    let (old, _, token) = caller(&proxy, "Shop", "");
+    proxy.run(&format!("consumer rotate-secret {} --grace 1h", old.key));
+    let unsigned = || Call::get("/x?a=b").by(&old).with(&token).signs_target("/x");
+    let rejected = proxy.send(unsigned());
+    rejected.is(401, "signature_invalid");
+    let advice = rejected.text().replace("%20", " ");
+    has(
+        &advice,
+        &[
+            "sign the parameters of the query",
+            "the previous consumer secret was used",
+        ],
+    );
+    proxy.logs(&[
+        "diagnosis=\"query_unsigned\"",
+        "secret=\"previous\"",
+        "proof=\"secrets\"",
+    ]);
+    let operator = Operator::with(&proxy, WRITE);
+    for page in ["/", &format!("/consumer?key={}", old.key)] {
+        has(
+            &operator.text(page),
+            &[
+                "query_unsigned",
+                "It signs with its previous secret, whose grace lasts.",
+            ],
+        );
+    }
+    // The same request, and a right one, on the page that checks signatures.
+    for (call, verdict) in [
+        (unsigned(), "query_unsigned: "),
+        (
+            Call::get("/x?a=b").by(&old).with(&token),
+            "The signature is right.",
+        ),
+    ] {
+        let page = operator.open("/signature");
+        let mut form = page.form_to("/signature");
+        let wire = String::from_utf8(proxy.wire(&call)).unwrap();
+        form.fields.push(("request".to_owned(), wire));
+        let text = operator.submit(&page, &form).answer.has_status(200).text();
+        has(
+            &text,
+            &[verdict, "previous secret, which also verifies until"],
+        );
+        assert!(!text.contains("no longer accepted"), "{text}");
+    }
 }

@@ -19,6 +19,7 @@ mod parts;
 mod reasons;
 mod rejected;
 mod rejections;
+mod search;
 mod session;
 mod signature;
 mod tokens;
@@ -309,6 +310,8 @@ impl ConsoleRequest<'_> {
             "/user/disable" | "/user/enable" | "/user/end-sessions" => self.change_user().await,
             "/token/revoke" | "/tokens/revoke" => self.revoke_tokens().await,
             "/signature" => self.signature().await,
+            // By POST, because somebody may search for a whole token, which no address should have.
+            "/search" => self.search().await,
             _ if self.form.is_some() => Err(Rejected::OtherMethod),
             "/" => self.overview().await,
             "/consumers" => self.consumers().await,

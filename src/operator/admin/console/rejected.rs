@@ -132,6 +132,7 @@ fn allowed(path: &str) -> &'static str {
         "/tokens/",
         "/login",
         "/signature",
+        "/search",
     ];
     match path {
         "/logout" => "POST",

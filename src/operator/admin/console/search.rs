@@ -1,0 +1,120 @@
+//! The search in the header: consumers, users, tokens and rejections by what a person has at hand.
+
+use askama::Template;
+
+use super::{
+    Result, ConsoleRequest,
+    page::{ConsoleFrame, show},
+    parts::path,
+};
+use crate::{
+    provider::respond::OwnResponse, records::store::port::RecordFilter,
+    telemetry::redact::SHOWN_TOKEN_CHARS,
+};
+
+/// The most hits of each kind.
+const MOST: u32 = 20;
+
+#[derive(Template)]
+#[template(path = "console/search.html")]
+struct SearchPage<'a> {
+    frame: ConsoleFrame<'a>,
+    q: &'a str,
+    hits: Vec<Hit>,
+}
+
+struct Hit {
+    kind: &'static str,
+    /// The key or the id.
+    id: String,
+    text: String,
+    href: String,
+}
+
+impl ConsoleRequest<'_> {
+    /// Leads to the page of the one hit, or lists all.
+    pub(super) async fn search(&self) -> Result<OwnResponse> {
+        let q = self.field("q");
+        let mut hits = match q {
+            "" => Vec::new(),
+            q => self.hits(q).await?,
+        };
+        // A whole key or id is one hit, though it may be a part of others.
+        let exact = hits.iter().position(|hit| hit.id == q);
+        let only = exact.or((hits.len() == 1).then_some(0));
+        if let Some(only) = only {
+            return Ok(OwnResponse::see_other(hits.swap_remove(only).href));
+        }
+        let page = SearchPage {
+            frame: self.shell.frame("Search"),
+            q,
+            hits,
+        };
+        Ok(show(200, &page))
+    }
+
+    async fn hits(&self, q: &str) -> Result<Vec<Hit>> {
+        let (manage, filter) = (
+            &self.backend.manage,
+            RecordFilter {
+                q: Some(q.to_owned()),
+                ..RecordFilter::default()
+            },
+        );
+        let mut hits = Vec::new();
+        for user in manage.users(&filter, None, MOST).await? {
+            hits.push(Hit::new(
+                "user",
+                user.id.as_str(),
+                &user.name,
+                "/user",
+                "id",
+            ));
+        }
+        let consumers = manage.consumers(filter, None, None, MOST).await?;
+        // Consumers come first.
+        let consumers = consumers
+            .iter()
+            .map(|it| Hit::new("consumer", it.key.as_str(), &it.name, "/consumer", "key"));
+        hits.splice(0..0, consumers);
+        let start = q.trim_end_matches('…');
+        if start.chars().count() == SHOWN_TOKEN_CHARS
+            && let Ok(token) = manage.token(start, false).await
+        {
+            let key = token.consumer.as_str();
+            hits.push(Hit {
+                kind: "access token",
+                id: start.to_owned(),
+                text: format!("{start}… of {key} for {}", token.user),
+                href: path(
+                    "/tokens",
+                    &[("consumer", key), ("user", token.user.as_str())],
+                ),
+            });
+        }
+        let mut rejections = self.admin.shared.rejections.newest().into_iter();
+        if rejections.any(|one| one.request_id.as_deref() == Some(q)) {
+            hits.push(Hit {
+                kind: "rejection",
+                id: q.to_owned(),
+                text: q.to_owned(),
+                href: path("/rejections", &[("request_id", q)]),
+            });
+        }
+        Ok(hits)
+    }
+}
+
+impl Hit {
+    fn new(kind: &'static str, id: &str, name: &str, page: &str, parameter: &str) -> Self {
+        Self {
+            kind,
+            id: id.to_owned(),
+            text: match id == name {
+                true => id.to_owned(),
+                false => format!("{name} · {id}"),
+            },
+            href: path(page, &[(parameter, id)]),
+        }
+    }
+}
