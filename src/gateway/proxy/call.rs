@@ -225,7 +225,7 @@ pub async fn decide(
         record.stopwatch.lap();
     }
     if let (Some(launch), Some(operation)) = (&mut record.launch, found.operation())
-        && facts.is_verified
+        && facts.sender.is_verified()
     {
         launch.read_return_url(&collected, operation);
     }

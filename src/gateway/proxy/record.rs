@@ -277,7 +277,7 @@ impl RequestRecord {
         let claimed = || self.facts.claimed.as_deref()?.consumer.as_deref();
         match self.permit.as_ref().and_then(Permit::consumer) {
             Some(consumer) => (Some(consumer.as_str()), true),
-            None => (claimed(), self.facts.sender.proof == SenderProof::Verified),
+            None => (claimed(), self.facts.sender.is_verified()),
         }
     }
 

@@ -221,6 +221,14 @@ pub struct Sender {
     pub previous_secret: bool,
 }
 
+impl Sender {
+    /// Its signature is right.
+    #[must_use]
+    pub fn is_verified(&self) -> bool {
+        self.proof == SenderProof::Verified
+    }
+}
+
 /// The sender of a call, as far as its verification knows it.
 pub fn sender(verified: &Result<Verified, VerifyError>) -> Sender {
     use VerifyRejection as Rejection;

@@ -37,7 +37,8 @@ use crate::{
     oauth::{
         BaseString, Credentials, Deviation, DeviationSet, Key, ParameterLocation, Parameters,
         Pinned, RsaPublicKey, Selection, SignatureHolds, SignatureMethod, SigningKey,
-        diagnosis::{Mistake, OtherUrl}, is_allowed_body_hash, signature,
+        diagnosis::{Mistake, OtherUrl},
+        is_allowed_body_hash, signature,
     },
     records::{
         nonce::{NonceUse, Outage},

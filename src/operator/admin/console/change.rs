@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Rejected, Result, ConsoleRequest,
+    ConsoleRequest, Rejected, Result,
     page::{ConsoleFrame, show},
 };
 use crate::{

@@ -4,7 +4,7 @@ use askama::Template;
 use serde_json::{Map, Value};
 
 use super::{
-    Rejected, Result, ConsoleRequest,
+    ConsoleRequest, Rejected, Result,
     consumers::last_use,
     page::{ConsoleFrame, show},
     parts::{Moment, Tag, field_text, path, time},

@@ -6,7 +6,7 @@ use askama::Template;
 use serde_json::{Map, Value};
 
 use super::{
-    Rejected, Result, ConsoleRequest,
+    ConsoleRequest, Rejected, Result,
     change::{PlannedChange, state_of},
     handover::HandedOver,
     page::{ConsoleFrame, InputField, show},

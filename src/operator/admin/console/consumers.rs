@@ -5,7 +5,7 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use super::{
-    LISTED, Result, ConsoleRequest,
+    ConsoleRequest, LISTED, Result,
     page::{ConsoleFrame, InputField, show},
     parts::{Moment, Named, NextPage, Number, Tag, listed, next_page, path},
 };

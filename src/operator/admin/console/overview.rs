@@ -7,7 +7,7 @@ use rustix::system::uname;
 use strum::VariantArray as _;
 
 use super::{
-    Result, ConsoleRequest,
+    ConsoleRequest, Result,
     chart::{self, Chart},
     page::{ConsoleFrame, show},
     parts::{Moment, Named, Number, Tag, counted, path, time},

@@ -6,7 +6,7 @@ use askama::filters::HtmlSafe;
 use percent_encoding::utf8_percent_encode;
 use serde_json::{Map, Value};
 
-use super::{Result, ConsoleRequest};
+use super::{ConsoleRequest, Result};
 use crate::{
     base::clock::UnixTime,
     operator::manage::{FieldKind, RecordField},

@@ -1,7 +1,7 @@
 //! Why calls are rejected: the mistake in words, the advice for the developer, and what the calls prove.
 
 use super::{
-    Result, ConsoleRequest,
+    ConsoleRequest, Result,
     parts::{Moment, Named, Number, Tag, path},
 };
 use crate::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 
 use super::{
-    Result, ConsoleRequest,
+    ConsoleRequest, Result,
     page::{ConsoleFrame, InputField, InputKind, show},
     parts::{Moment, Named, Tag},
     reasons::{Reason, grouped},

@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::{
-    Result, ConsoleRequest,
+    ConsoleRequest, Result,
     page::{ConsoleFrame, show},
     parts::path,
 };

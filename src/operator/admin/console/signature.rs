@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::{
-    Rejected, Result, ConsoleRequest,
+    ConsoleRequest, Rejected, Result,
     page::{ConsoleFrame, InputField, InputKind, show},
     parts::time,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use askama::Template;
 
 use super::{
-    LISTED, Rejected, Result, ConsoleRequest,
+    ConsoleRequest, LISTED, Rejected, Result,
     change::PlannedChange,
     consumers::UNUSED,
     page::{ConsoleFrame, InputField, show},

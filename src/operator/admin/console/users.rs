@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::{
-    LISTED, Rejected, Result, ConsoleRequest,
+    ConsoleRequest, LISTED, Rejected, Result,
     change::{PlannedChange, state_of_user},
     page::{ConsoleFrame, InputField, show},
     parts::{Moment, Named, NextPage, Tag, counted, next_page, path},
