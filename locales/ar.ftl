@@ -91,6 +91,7 @@ applications-permissions = { $count ->
    *[other] { $count } إذن
 }
 applications-allowed = سُمح به في { $date }
+applications-given = سمح به القائم على هذه الخدمة في { $date }
 applications-used = آخر استخدام في { $date }
 applications-unused = لم يُستخدم بعد
 applications-withdraw = سحب الإذن

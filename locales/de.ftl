@@ -84,6 +84,7 @@ applications-permissions = { $count ->
    *[other] { $count } Berechtigungen
 }
 applications-allowed = Erlaubt am { $date }
+applications-given = Vom Betreiber erlaubt am { $date }
 applications-used = zuletzt benutzt am { $date }
 applications-unused = noch nicht benutzt
 applications-withdraw = Zugriff entziehen

@@ -104,6 +104,8 @@ applications-permissions = { $count ->
 }
 # $date is a date in words.
 applications-allowed = Allowed on { $date }
+# Where the user was not asked.
+applications-given = Given by the operator on { $date }
 applications-used = last used on { $date }
 applications-unused = not used yet
 applications-withdraw = Remove access

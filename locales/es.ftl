@@ -84,6 +84,7 @@ applications-permissions = { $count ->
    *[other] { $count } permisos
 }
 applications-allowed = Permitida el { $date }
+applications-given = Permitida por el responsable del servicio el { $date }
 applications-used = usada por última vez el { $date }
 applications-unused = aún sin usar
 applications-withdraw = Retirar el acceso

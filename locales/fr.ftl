@@ -84,6 +84,7 @@ applications-permissions = { $count ->
    *[other] { $count } autorisations
 }
 applications-allowed = Autorisée le { $date }
+applications-given = Autorisée par le responsable du service le { $date }
 applications-used = dernière utilisation le { $date }
 applications-unused = pas encore utilisée
 applications-withdraw = Révoquer

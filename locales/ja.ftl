@@ -62,6 +62,7 @@ applications-none = あなたに代わって操作できるアプリケーショ
 applications-none-here = この中に、あなたに代わって操作できるアプリケーションはありません。
 applications-permissions = { $count } 件の権限
 applications-allowed = { $date }に許可
+applications-given = { $date }に運営者が許可
 applications-used = 最終使用日 { $date }
 applications-unused = 未使用
 applications-withdraw = 連携を解除

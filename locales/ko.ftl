@@ -62,6 +62,7 @@ applications-none = 나를 대신해 작업할 수 있는 앱이 없습니다. �
 applications-none-here = 이 중에는 나를 대신해 작업할 수 있는 앱이 없습니다.
 applications-permissions = 권한 { $count }개
 applications-allowed = { $date }에 허용함
+applications-given = { $date }에 운영자가 허용함
 applications-used = 마지막 사용 { $date }
 applications-unused = 아직 사용하지 않음
 applications-withdraw = 연결 해제

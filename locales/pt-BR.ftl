@@ -84,6 +84,7 @@ applications-permissions = { $count ->
    *[other] { $count } permissões
 }
 applications-allowed = Permitido em { $date }
+applications-given = Concedido pelo operador em { $date }
 applications-used = usado pela última vez em { $date }
 applications-unused = ainda não usado
 applications-withdraw = Remover o acesso

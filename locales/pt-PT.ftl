@@ -84,6 +84,7 @@ applications-permissions = { $count ->
    *[other] { $count } permissões
 }
 applications-allowed = Permitida em { $date }
+applications-given = Concedido pelo operador em { $date }
 applications-used = utilizada pela última vez em { $date }
 applications-unused = ainda não utilizada
 applications-withdraw = Remover o acesso

@@ -62,6 +62,7 @@ applications-none = 没有应用可以代表您执行操作。您允许的应用
 applications-none-here = 其中已没有可以代表您执行操作的应用。
 applications-permissions = { $count } 项权限
 applications-allowed = { $date }允许
+applications-given = 由运营者于 { $date }授予
 applications-used = 上次使用：{ $date }
 applications-unused = 尚未使用
 applications-withdraw = 取消授权

@@ -62,6 +62,7 @@ applications-none = 沒有應用程式可以代表您執行操作。您允許的
 applications-none-here = 其中已沒有可以代表您執行操作的應用程式。
 applications-permissions = { $count } 項權限
 applications-allowed = { $date }允許
+applications-given = 由營運者於 { $date }授予
 applications-used = 上次使用：{ $date }
 applications-unused = 尚未使用
 applications-withdraw = 取消授權

@@ -81,7 +81,7 @@ All other members may be left out:
             body_hash (\"required\"), enforce, enabled, created_at,
             previous_secret with previous_secret_until
   user      display_name, password_hash, enabled, created_at
-  token     permissions, issued_at, expires_at, last_used_at, revoked_at
+  token     permissions, issued_at, expires_at, last_used_at, revoked_at, began
 
 Times are seconds since 1970, RFC 3339, or in UTC 2026-01-31 12:00:00 or 20260131120000; from 2000 to 9999. A secret that is not text is written in base64 under secret_base64 or token_secret_base64. Users without \
 password_hash get a password from countersign user passwd. A password_hash may be:

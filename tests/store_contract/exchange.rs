@@ -53,6 +53,7 @@ pub(crate) async fn gives_one_access_token<B: Backend>() {
         expires_at: Some(later(9999)),
         last_used_at: None,
         revoked_at: None,
+        began: Default::default(),
     };
     assert_eq!(
         outcome(&store, exchange("r", "c")).await,

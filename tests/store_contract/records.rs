@@ -89,6 +89,7 @@ pub(crate) fn access_token(token: &str, consumer: &str, user: &str) -> AccessTok
         expires_at: Some(later(3600)),
         last_used_at: None,
         revoked_at: None,
+        began: Default::default(),
     }
 }
 

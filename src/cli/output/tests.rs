@@ -39,6 +39,7 @@ fn token() -> AccessToken {
         expires_at: None,
         last_used_at: Some(UnixTime(60)),
         revoked_at: None,
+        began: Default::default(),
     }
 }
 
@@ -64,7 +65,7 @@ fn an_object_has_the_promised_names_in_their_order() {
         ),
         concat!(
             r#"{"token":"t","token_secret":"s","consumer":"shop","user":"u-1","permissions":["read","write"],"#,
-            r#""issued_at":"1970-01-01T00:00:00Z","expires_at":null,"last_used_at":"1970-01-01T00:01:00Z","revoked_at":null}"#,
+            r#""issued_at":"1970-01-01T00:00:00Z","expires_at":null,"last_used_at":"1970-01-01T00:01:00Z","revoked_at":null,"began":"imported"}"#,
             "\n"
         )
     );
@@ -117,7 +118,8 @@ fn people_get_a_member_a_line() {
          issued_at     1970-01-01T00:00:00Z\n\
          expires_at    -\n\
          last_used_at  1970-01-01T00:01:00Z\n\
-         revoked_at    -\n"
+         revoked_at    -\n\
+         began         imported\n"
     );
 }
 

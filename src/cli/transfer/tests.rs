@@ -118,6 +118,7 @@ fn what_is_left_out_has_its_default() {
             expires_at: None,
             last_used_at: None,
             revoked_at: None,
+            began: Default::default(),
         }),
     ];
     assert_eq!(records, Ok(expected));
@@ -286,6 +287,7 @@ fn a_secret_that_is_no_text_is_written_as_base64() {
         expires_at: None,
         last_used_at: None,
         revoked_at: None,
+        began: Default::default(),
     });
     let text = written(&[record]);
     assert_eq!(
@@ -294,7 +296,7 @@ fn a_secret_that_is_no_text_is_written_as_base64() {
             r#"{"kind":"export","version":2,"records":1,"store":"s","accepted_until":"2023-11-14T22:13:20Z"}"#,
             "\n",
             r#"{"kind":"token","token":"t","token_secret_base64":"/wAi","consumer":"c","user":"u","permissions":[],"#,
-            r#""issued_at":"2023-11-14T22:13:20Z","expires_at":null,"last_used_at":null,"revoked_at":null}"#,
+            r#""issued_at":"2023-11-14T22:13:20Z","expires_at":null,"last_used_at":null,"revoked_at":null,"began":"imported"}"#,
             "\n"
         )
     );
@@ -398,6 +400,7 @@ prop_compose! {
     ) -> Record {
         Record::AccessToken(AccessToken {
             token, secret, consumer, user, permissions, issued_at, expires_at, last_used_at, revoked_at,
+            began: Default::default(),
         })
     }
 }

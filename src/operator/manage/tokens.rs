@@ -7,7 +7,7 @@ use crate::{
     base::{clock::UnixTime, names::Permission, random},
     records::store::{
         port::{Added, Guard, TokenFilter},
-        record::{AccessToken, Consumer, User},
+        record::{AccessToken, Consumer, TokenBeginning, User},
     },
     telemetry::{
         audit::CommandRecord,
@@ -57,6 +57,7 @@ impl Management {
             expires_at: self.settings.access_ttl.map(|lifetime| now.after(lifetime)),
             last_used_at: None,
             revoked_at: None,
+            began: TokenBeginning::Issued,
         };
         if self.store.issue_access_token(token.clone()).await? == Added::Taken {
             return Err(ManageError::Gone);

@@ -22,7 +22,7 @@ use crate::{
     },
     records::store::{
         port::TokenFilter,
-        record::{AccessToken, Session, User},
+        record::{AccessToken, Session, TokenBeginning, User},
     },
 };
 
@@ -87,6 +87,8 @@ struct Application {
     permissions: Vec<Worded>,
     permission_count: u64,
     connections: u64,
+    /// The message about the time and the way in which it got access.
+    allowed: &'static str,
     issued_at: String,
     last_used_at: Option<String>,
 }
@@ -325,6 +327,10 @@ impl PageRequest<'_> {
             permissions: permissions.collect(),
             permission_count,
             connections: tokens.len() as u64,
+            allowed: match tokens.iter().all(|it| it.began == TokenBeginning::Issued) {
+                true => "applications-given",
+                false => "applications-allowed",
+            },
             issued_at: self.date_and_time(issued_at.unwrap_or_default()),
             last_used_at: last_used_at.map(|time| self.date_and_time(time)),
         }

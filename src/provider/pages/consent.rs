@@ -30,7 +30,9 @@ use crate::{
     },
     records::store::{
         port::{ConsentDecision, Decided},
-        record::{Callback, Consumer, Dialect, RequestToken, RequestTokenState, User},
+        record::{
+            Callback, Consumer, Dialect, RequestToken, RequestTokenState, TokenBeginning, User,
+        },
     },
     telemetry::redact::RedactedToken,
 };
@@ -211,7 +213,9 @@ impl PageRequest<'_> {
         asked: &Asked,
     ) -> Result<OwnResponse, Failure> {
         let Asked { token, consumer } = asked;
-        let earlier = self.live_tokens_of(&caller.user, &consumer.key).await?;
+        // What the operator issued or imported, the user was not asked for.
+        let mut earlier = self.live_tokens_of(&caller.user, &consumer.key).await?;
+        earlier.retain(|token| token.began == TokenBeginning::Consent);
         let is_allowed = |permission| earlier.iter().any(|it| it.permissions.contains(permission));
         let permissions = token.permissions.iter().map(|permission| {
             let (title, description, is_sensitive) = self.described(permission);

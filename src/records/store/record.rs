@@ -259,6 +259,19 @@ pub struct RequestToken {
     pub wrong_verifiers: u32,
 }
 
+/// How an access token came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TokenBeginning {
+    /// Its user allowed it on the consent page.
+    Consent,
+    /// The operator issued it, without asking the user.
+    Issued,
+    /// It is from another system.
+    #[default]
+    Imported,
+}
+
 /// An access token (RFC 5849 §1.1: token credentials). Serde leaves the secret out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessToken {
@@ -282,6 +295,9 @@ pub struct AccessToken {
     pub last_used_at: Option<UnixTime>,
     /// The revocation time.
     pub revoked_at: Option<UnixTime>,
+    /// How it came to be.
+    #[serde(default)]
+    pub began: TokenBeginning,
 }
 
 /// A browser session of a logged-in user. Serde leaves out the user and the cookie's hash.

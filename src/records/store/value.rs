@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use super::{
     Result, StoreError,
-    record::{BodyHash, Callback, Dialect},
+    record::{BodyHash, Callback, Dialect, TokenBeginning},
 };
 use crate::base::{
     clock::UnixTime,
@@ -234,7 +234,7 @@ macro_rules! words {
     )+};
 }
 
-words! { ConsumerKey UserId Dialect BodyHash }
+words! { ConsumerKey UserId Dialect BodyHash TokenBeginning }
 
 /// A text of any characters as a column holds it: PostgreSQL has no NUL, so it and the character that marks an escape are
 /// escaped.

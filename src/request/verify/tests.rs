@@ -39,6 +39,7 @@ fn token(name: &str, consumer: &str) -> AccessToken {
         expires_at: None,
         last_used_at: None,
         revoked_at: None,
+        began: Default::default(),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     provider::respond::OwnResponse,
     records::store::{
         port::{RecordFilter, TokenFilter},
-        record::AccessToken,
+        record::{AccessToken, TokenBeginning},
     },
     telemetry::redact::SHOWN_TOKEN_CHARS,
 };
@@ -46,6 +46,7 @@ pub(super) struct TokenRow {
     pub(super) user: Named,
     pub(super) permissions: String,
     pub(super) issued: Moment,
+    pub(super) began: &'static str,
     pub(super) last_used: Option<Moment>,
     pub(super) state: &'static str,
     pub(super) class: &'static str,
@@ -191,6 +192,11 @@ impl ConsoleRequest<'_> {
                 user: names.user(token.user.as_str()),
                 permissions: listed(&token.permissions),
                 issued: self.moment(token.issued_at),
+                began: match token.began {
+                    TokenBeginning::Consent => "allowed by its user",
+                    TokenBeginning::Issued => "issued by an operator",
+                    TokenBeginning::Imported => "imported",
+                },
                 last_used: token.last_used_at.map(|last| self.moment(last)),
                 state,
                 class,

@@ -37,7 +37,7 @@ use crate::{
         Opening, Result, StoreError,
         engine::TimedOut,
         io_thread::IoThread,
-        record::{AccessToken, Consumer},
+        record::{AccessToken, Consumer, TokenBeginning},
     },
     telemetry::{causes::causes, redact::RedactedToken},
 };
@@ -351,6 +351,7 @@ impl Lookup {
                 expires_at: row.expires_at.map(time).transpose()?,
                 last_used_at: None,
                 revoked_at: row.revoked.then_some(now),
+                began: TokenBeginning::Imported,
             })
         };
         let found = self.find(query, token).await?;

@@ -79,7 +79,8 @@ CREATE TABLE countersign.access_tokens (
     issued_at bigint NOT NULL,
     expires_at bigint,
     last_used_at bigint,
-    revoked_at bigint
+    revoked_at bigint,
+    began text NOT NULL DEFAULT 'imported'
 );
 CREATE INDEX access_tokens_of_consumer ON countersign.access_tokens (consumer, token);
 CREATE INDEX access_tokens_of_user ON countersign.access_tokens ("user", token);

@@ -6,7 +6,7 @@ use crate::{
     records::store::{
         Result, StoreError,
         port::{ConsentDecision, Decided, Exchanged, Issued, MAX_WRONG_VERIFIERS, TokenExchange},
-        record::{AccessToken, RequestToken, RequestTokenState},
+        record::{AccessToken, RequestToken, RequestTokenState, TokenBeginning},
         seal::field,
     },
 };
@@ -204,6 +204,7 @@ pub(super) async fn exchange(tx: &mut Tx, exchange: &TokenExchange) -> Result<Ex
         expires_at: exchange.expires_at,
         last_used_at: None,
         revoked_at: None,
+        began: TokenBeginning::Consent,
     };
     if !tokens::insert(tx, std::slice::from_ref(&access_token)).await? {
         return Err(StoreError::Broken(

@@ -100,6 +100,7 @@ pub(super) fn access_token(row: &Row, seal: &Seal) -> Result<AccessToken> {
         expires_at: row.get("expires_at")?,
         last_used_at: row.get("last_used_at")?,
         revoked_at: row.get("revoked_at")?,
+        began: row.get("began")?,
     })
 }
 

@@ -82,7 +82,8 @@ CREATE TABLE access_tokens (
     issued_at INTEGER NOT NULL,
     expires_at INTEGER,
     last_used_at INTEGER,
-    revoked_at INTEGER
+    revoked_at INTEGER,
+    began TEXT NOT NULL DEFAULT 'imported'
 ) STRICT;
 CREATE INDEX access_tokens_of_consumer ON access_tokens (consumer, token);
 CREATE INDEX access_tokens_of_user ON access_tokens ("user", token);

@@ -212,6 +212,7 @@ async fn after(
                 issued_at: found.issued_at,
                 last_used_at: found.last_used_at,
                 revoked_at: found.revoked_at,
+                began: found.began,
                 ..token
             })
         }
