@@ -1309,3 +1309,53 @@ fn a_wrong_signature_by_the_previous_secret_is_diagnosed_while_its_grace_lasts()
         assert!(!text.contains("no longer accepted"), "{text}");
     }
 }
+
+/// The text of an element of a page.
+fn text_of(html: &str, id: &str) -> String {
+    let (_, rest) = html
+        .split_once(&format!("id=\"{id}\">"))
+        .unwrap_or_else(|| panic!("{id} in {html}"));
+    crate::support::visitor::unescape(rest.split("</pre>").next().unwrap())
+}
+
+#[test]
+fn each_program_of_the_page_with_a_new_secret_makes_a_signed_call() {
+    use std::process::Command;
+
+    use crate::support::installed;
+
+    let (api, proxy) = console("");
+    let operator = Operator::with(&proxy, WRITE);
+    let form = operator.open("/consumer/add");
+    let asked = operator.submit(&form, &form.form_with("name").set("name", "Shop"));
+    let page = operator.confirm(&asked).answer.has_status(200).text();
+    let directory = proxy.directory().join("programs");
+    std::fs::create_dir(&directory).unwrap();
+    std::os::unix::fs::symlink(
+        installed("clients/node/node_modules"),
+        directory.join("node_modules"),
+    )
+    .unwrap();
+    let countersign = std::path::Path::new(env!("CARGO_BIN_EXE_countersign"));
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", countersign.parent().unwrap().display());
+    let python = installed(".tools/venv/bin/python").display().to_string();
+    for (id, file, program) in [
+        ("python", "call.py", &*python),
+        ("node", "call.js", "node"),
+        ("php", "call.php", "php"),
+        ("java", "Call.java", "java"),
+        ("curl", "call.sh", "sh"),
+    ] {
+        std::fs::write(directory.join(file), text_of(&page, id)).unwrap();
+        let before = api.requests().len();
+        let run = Command::new(program)
+            .arg(file)
+            .current_dir(&directory)
+            .env("PATH", &path)
+            .output()
+            .unwrap_or_else(|error| panic!("{program}: {error}"));
+        assert!(run.status.success(), "{id}: {run:?}");
+        assert_eq!(api.requests().len(), before + 1, "{id}: {run:?}");
+    }
+}

@@ -1,7 +1,9 @@
 //! The consent page names the consumer, the user, the permissions and how long the access lasts.
 
 use crate::support::{
-    Consumer, Proxy, Upstream, Visitor, has, in_order, legs::authorization, proxy::User,
+    Consumer, Proxy, Upstream, Visitor, has, in_order,
+    legs::{authorization, exchanges, token_of},
+    proxy::User,
 };
 
 const CONFIG: &str = "
@@ -88,11 +90,27 @@ fn the_consent_page_names_account_consumer_permissions_and_next_host() {
 fn the_consent_page_marks_permissions_that_an_earlier_grant_does_not_have() {
     let proxy = Proxy::with(&Upstream::start(), CONFIG);
     let (user, other) = (proxy.user("ada"), proxy.user("bob"));
-    let consumer = proxy.consumer_with(
-        "Printer",
-        "--permission photos.read --permission photos.print",
-    );
-    let token = proxy.token_with(&consumer, &user, "--permission photos.read");
+    let consumer = proxy.consumer_with("Printer", "--permission photos.read --callback oob");
+    // What an operator issues, the user was not asked for.
+    let given = proxy.token(&consumer, &user);
+    assert!(!consent(&proxy, &consumer, &user, "oob").contains("already allowed"));
+    let mut visitor = Visitor::logged_in(&proxy, &user);
+    let applications = |visitor: &mut Visitor<'_>| {
+        visitor
+            .open("/service.oauth?mode=applications")
+            .answer
+            .text()
+    };
+    has(&applications(&mut visitor), &["Given by the operator on "]);
+    let allows = || {
+        let request = proxy.request_token(&consumer, "oob");
+        let verifier = proxy.verifier(&request, &user);
+        token_of(&proxy.served(exchanges(&consumer, &request, &verifier)))
+    };
+    let token = allows();
+    has(&applications(&mut visitor), &["Allowed on "]);
+    let update = "--permission photos.read --permission photos.print";
+    proxy.run(&format!("consumer update {} {update}", consumer.key));
     let news = |user: &User| {
         consent(&proxy, &consumer, user, "oob")
             .matches("class=\"badge\"")
@@ -102,23 +120,50 @@ fn the_consent_page_marks_permissions_that_an_earlier_grant_does_not_have() {
     in_order(
         &text,
         &[
-            "You already allowed it on ",
+            // Green is the colour of nothing to do.
+            "<p class=\"note warn\">You already allowed it on ",
+            "It now asks for 1 more thing, marked “new”.",
             "See your photos",
             "Print your photos",
             "class=\"badge\"",
         ],
     );
     assert_eq!((news(&user), news(&other)), (1, 0));
-    proxy.token_with(&consumer, &user, "--permission photos.print");
-    let text = consent(&proxy, &consumer, &user, "oob");
-    has(&text, &["It asks for nothing new."]);
-    proxy.run(&format!("token revoke {}", token.token));
+    let newer = allows();
+    has(
+        &consent(&proxy, &consumer, &user, "oob"),
+        &["<p class=\"note good\">", "It asks for nothing new."],
+    );
+    proxy.run(&format!("token revoke {}", newer.token));
     assert_eq!(news(&user), 1);
-    proxy.run(&format!(
-        "token revoke --user {} --consumer {}",
-        user.name, consumer.key
-    ));
+    for token in [token, given] {
+        proxy.run(&format!("token revoke {}", token.token));
+    }
     assert!(!consent(&proxy, &consumer, &user, "oob").contains("already allowed"));
+    let began = proxy.run(&format!("token list --user {} --json", user.name));
+    for word in ["consent", "issued"] {
+        has(&began.stdout, &[&format!("\"began\":\"{word}\"")]);
+    }
+}
+
+#[test]
+fn the_consent_page_names_the_scheme_of_an_application_on_the_device() {
+    let proxy = Proxy::with(&Upstream::start(), CONFIG);
+    let user = proxy.user("ada");
+    let callback = "com.pocket.album:/back";
+    let options = format!("--callback {callback} --permission orders.pay --permission photos.read");
+    let consumer = proxy.consumer_with("Album", &options);
+    let text = consent(&proxy, &consumer, &user, callback);
+    in_order(
+        &text,
+        &[
+            "If you allow it, it can <span class=\"soft small\">(2)</span>",
+            "Its name comes from its developer",
+            "1 of these is sensitive.",
+            "an app on this device that opens <bdi>com.pocket.album:</bdi> links.",
+            "value=\"deny\"",
+        ],
+    );
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Error pages link onward, and addresses that people type lead to a page.
 
 use crate::support::{
-    Call, Proxy, Reply, Upstream, Visitor, has,
+    Call, Consumer, Proxy, Reply, Upstream, Visitor,
+    browser::Browser,
+    has,
     http::Answer,
     legs::{APPLICATIONS, LOGIN, LOGOUT, REQUEST_TOKEN, REVOKE_TOKEN, authorization},
     proxy::Builder,
@@ -117,6 +119,42 @@ fn an_error_page_names_the_application_its_web_page_and_the_request() {
         ],
     );
     proxy.logs(&["access", &format!("request_id={id}")]);
+}
+
+#[test]
+fn the_way_back_to_the_application_is_read_with_its_space() {
+    let proxy = Proxy::in_front_of(&Upstream::start()).start();
+    let user = proxy.user("ada");
+    let consumer = proxy.consumer_with("Printer", "--website https://printer.example/");
+    let token = proxy.request_token(&consumer, "oob");
+    proxy.decision(&token, &user, "deny");
+    let browser = Browser::start();
+    browser.open(&format!("{}{}", proxy.origin(), authorization(&token)));
+    browser.text("a.button");
+    let text = browser.script("return document.querySelector('a.button').innerText");
+    assert_eq!(text, "Back to printer.example");
+}
+
+#[test]
+fn a_page_says_how_long_to_wait_and_names_a_wrong_signature() {
+    let limits = "limits.requests_per_consumer = '1 per 300s'";
+    let proxy = Proxy::with(&Upstream::start(), limits);
+    let caller = proxy.somebody();
+    let call = || Call::get("/photos").header("Accept", "text/html");
+    proxy.passes(call().of(&caller));
+    let answer = proxy.send(call().of(&caller));
+    let text = answer.has_status(429).text();
+    has(&text, &["Too many requests", "Try again in 5 minutes."]);
+    let stranger = Consumer::new(&caller.consumer.key, "wrong");
+    let answer = proxy.send(call().by(&stranger).with(&caller.token));
+    has(
+        &answer.has_status(401).text(),
+        &[
+            "<h1>The signature is wrong</h1>",
+            "<details class=\"small\" open>",
+            "signature_invalid",
+        ],
+    );
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn the_authorization_page_has_an_alias() {
     let decided = visitor.decide(&consent, "allow");
     // A page shows the redirect's address to a browser that does not follow it, and links to the applications.
     let (next, page) = (decided.redirect(), unescape(&decided.answer.text()));
-    let links = [next.as_str(), APPLICATIONS].map(|target| format!("<a href=\"{target}\">"));
+    let links = [next.as_str(), APPLICATIONS].map(|target| format!(" href=\"{target}\">"));
     has(&page, &[&links[0], &links[1]]);
 }
 
@@ -357,7 +357,10 @@ fn an_undecidable_request_redirects_nowhere() {
         let is_told = |answer: Answer| {
             let challenge = answer.header("www-authenticate").unwrap_or_default();
             let told = answer.status == status && challenge.contains(problem);
-            told && !answer.text().contains("Shop") && !answer.fields.has("location")
+            // A user who comes from a disabled application has to learn which one, and the way back.
+            let is_named = answer.text().contains("<bdi>Shop</bdi>");
+            let is_disabled = problem == "consumer_key_refused";
+            told && is_named == is_disabled && !answer.fields.has("location")
         };
         until(problem, || is_told(visitor.open(&target).answer));
         assert!(
@@ -404,8 +407,21 @@ fn only_its_user_can_reload_the_oob_page_until_the_exchange() {
         assert_eq!((page.answer.status, page.element("verifier")), (401, None));
     }
     token_of(&proxy.send(exchanges(&consumer, &request_token, &verifier)));
+    // It is no error for the user, and says nothing else.
     let used = visitor.open(&target);
-    assert_eq!((used.answer.status, used.element("verifier")), (401, None));
+    assert_eq!((used.answer.status, used.element("verifier")), (200, None));
+    let text = used.answer.text();
+    has(
+        &text,
+        &[
+            "<bdi>Shop</bdi> has taken the code",
+            "You can close this page.",
+        ],
+    );
+    assert!(
+        !text.contains(&verifier) && !text.contains("<form"),
+        "{text}"
+    );
 }
 
 #[test]
