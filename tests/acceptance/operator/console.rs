@@ -1324,7 +1324,7 @@ fn each_program_of_the_page_with_a_new_secret_makes_a_signed_call() {
 
     use crate::support::installed;
 
-    let (api, proxy) = console("");
+    let (api, proxy) = console("operations.unlisted = 'application'");
     let operator = Operator::with(&proxy, WRITE);
     let form = operator.open("/consumer/add");
     let asked = operator.submit(&form, &form.form_with("name").set("name", "Shop"));

@@ -138,7 +138,8 @@ fn the_way_back_to_the_application_is_read_with_its_space() {
 #[test]
 fn a_page_says_how_long_to_wait_and_names_a_wrong_signature() {
     let limits = "limits.requests_per_consumer = '1 per 300s'";
-    let proxy = Proxy::with(&Upstream::start(), limits);
+    let api = Upstream::start();
+    let proxy = Proxy::with(&api, limits);
     let caller = proxy.somebody();
     let call = || Call::get("/photos").header("Accept", "text/html");
     proxy.passes(call().of(&caller));
