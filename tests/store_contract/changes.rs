@@ -3,18 +3,19 @@
 use std::time::Duration;
 
 use countersign::{
-    base::clock::Clock,
+    base::clock::{Clock, UnixTime},
     records::store::{
         Store,
-        port::{Change, Exchanged},
+        port::{AuditFilter, Change, Exchanged},
         transfer::Record,
     },
+    telemetry::audit::{Actor, CommandRecord},
 };
 
 use crate::{
     records::{
-        NOW, access_token, allow, always, authorize, consumer, exchange, id, import_list, issue,
-        later, open_session, opened, populate, populated, set_enabled, user,
+        AUDIT, NOW, access_token, allow, always, authorize, consumer, exchange, id, import_list,
+        issue, later, open_session, opened, populate, populated, set_enabled, user,
     },
     suite::Backend,
 };
@@ -180,12 +181,12 @@ pub(crate) async fn admits_what_it_has_forgotten<B: Backend>() {
     assert_eq!(news.len(), 2);
     // Within the hour nothing is forgotten.
     let now = Clock::system().now();
-    store.purge(now).await.unwrap();
+    store.purge(now, AUDIT).await.unwrap();
     let told = store.changes_since(behind).await.unwrap();
     assert_eq!((told.changes, told.incomplete), (news, false));
 
     store
-        .purge(now.after(Duration::from_secs(2 * 3600)))
+        .purge(now.after(Duration::from_secs(2 * 3600)), AUDIT)
         .await
         .unwrap();
     let forgotten = store.changes_since(behind).await.unwrap();
@@ -206,26 +207,127 @@ pub(crate) async fn tells_what_commands_did<B: Backend>() {
     let backend = B::fresh().await;
     let (command, store) = (backend.open().await, backend.open().await);
     let mut replicas = [Follower::start(&store).await, Follower::start(&store).await];
-    let long = format!("{{\"event\":\"{}\"}}", "x\u{e9}\n".repeat(100));
-    for record in ["{}", &long] {
-        command.record_command(record.to_owned()).await.unwrap();
-        command
-            .add_consumer(consumer(&record.len().to_string()))
-            .await
-            .unwrap();
+    let long = "x\u{e9}\n\0\u{1}".repeat(100);
+    let records = ["short", &long].map(|event| CommandRecord {
+        id: event.to_owned(),
+        event: event.to_owned(),
+        ..CommandRecord::default()
+    });
+    for record in &records {
+        command.record_command(NOW, record).await.unwrap();
+        let name = record.event.len().to_string();
+        command.add_consumer(consumer(&name)).await.unwrap();
     }
+    let length = long.len().to_string();
     for replica in &mut replicas {
         let news = replica.news(&store).await;
-        let told = Change::Command(long.clone());
-        let length = long.len().to_string();
-        let expected = [
-            Change::Command("{}".to_owned()),
-            of_consumer("2"),
-            told,
-            of_consumer(&length),
-        ];
+        let [short, long] = records.each_ref().map(|it| Change::Command(it.to_text()));
+        let expected = [short, of_consumer("5"), long, of_consumer(&length)];
         assert_eq!(news, expected);
     }
+}
+
+pub(crate) async fn keeps_what_operators_did_for_a_time<B: Backend>() {
+    let backend = B::fresh().await;
+    let store = backend.open().await;
+    let at = |number: u64| NOW.after(Duration::from_secs(number));
+    let record =
+        |number: u64, event: &str, consumer: Option<&str>, user: Option<&str>| CommandRecord {
+            id: format!("id-{number}"),
+            event: event.to_owned(),
+            consumer: consumer.map(str::to_owned),
+            user: user.map(str::to_owned),
+            actor: Actor {
+                by: if number == 2 { "console" } else { "command" }.to_owned(),
+                ..Actor::default()
+            },
+            ..CommandRecord::default()
+        };
+    let records = [
+        record(0, "added", Some("shop"), None),
+        record(1, "added", None, Some("ada")),
+        record(2, "disabled", Some("shop"), None),
+        record(3, "issued", Some("other"), Some("ada")),
+    ];
+    for (number, record) in (0..).zip(&records) {
+        store.record_command(at(number / 2), record).await.unwrap();
+    }
+    // The same record again is one record.
+    store.record_command(at(9), &records[0]).await.unwrap();
+    let list = async |filter: AuditFilter, before: Option<(UnixTime, String)>, limit| {
+        let found = store.audit_records(&filter, before.as_ref(), limit).await;
+        let found = found.unwrap().into_iter();
+        found
+            .map(|(time, record)| (time, record.id))
+            .collect::<Vec<_>>()
+    };
+    let ids = |numbers: &[u64]| {
+        let pairs = numbers
+            .iter()
+            .map(|&number| (at(number / 2), format!("id-{number}")));
+        pairs.collect::<Vec<_>>()
+    };
+    let none = AuditFilter::default;
+    assert_eq!(list(none(), None, 9).await, ids(&[3, 2, 1, 0]));
+    assert_eq!(list(none(), None, 2).await, ids(&[3, 2]));
+    let second = Some((at(1), "id-2".to_owned()));
+    assert_eq!(list(none(), second, 9).await, ids(&[1, 0]));
+    let some = |text: &str| Some(text.to_owned());
+    for (filter, expected) in [
+        (
+            AuditFilter {
+                consumer: some("shop"),
+                ..none()
+            },
+            &[2, 0][..],
+        ),
+        (
+            AuditFilter {
+                user: some("ada"),
+                ..none()
+            },
+            &[3, 1],
+        ),
+        (
+            AuditFilter {
+                actor: some("console"),
+                ..none()
+            },
+            &[2],
+        ),
+        (
+            AuditFilter {
+                event: some("added"),
+                ..none()
+            },
+            &[1, 0],
+        ),
+        (
+            AuditFilter {
+                event: some("added"),
+                user: some("ada"),
+                ..none()
+            },
+            &[1],
+        ),
+        (
+            AuditFilter {
+                consumer: some("' OR 1=1"),
+                ..none()
+            },
+            &[],
+        ),
+    ] {
+        assert_eq!(
+            list(filter.clone(), None, 9).await,
+            ids(expected),
+            "{filter:?}"
+        );
+    }
+    let found = store.audit_records(&none(), None, 1).await.unwrap();
+    assert_eq!(found[0].1, records[3]);
+    store.purge(at(1).after(AUDIT), AUDIT).await.unwrap();
+    assert_eq!(list(none(), None, 9).await, ids(&[3, 2]));
 }
 
 pub(crate) async fn tells_of_failed_logins_where_several_serve<B: Backend>() {

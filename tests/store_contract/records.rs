@@ -27,6 +27,9 @@ use countersign::{
 
 /// `limits.sessions_per_user`.
 pub(crate) const MOST_SESSIONS: NonZeroU32 = NonZeroU32::new(100).unwrap();
+/// The time for which audit records are kept.
+pub(crate) const AUDIT: Duration = Duration::from_secs(90 * 86_400);
+
 pub(crate) const NOW: UnixTime = UnixTime(1_700_000_000);
 
 /// `NOW` and some seconds more.

@@ -43,7 +43,7 @@ macro_rules! contract {
                 a_changed_password_leaves_one_session, of_racing_password_changes_one_succeeds;
             changes: a_new_caller_is_told_where_the_feed_stands, tells_every_kind_once_and_in_order,
                 tells_what_another_handle_changed, says_nothing_of_what_did_not_change,
-                admits_what_it_has_forgotten, tells_what_commands_did,
+                admits_what_it_has_forgotten, tells_what_commands_did, keeps_what_operators_did_for_a_time,
                 tells_of_failed_logins_where_several_serve;
             transfer: round_trip_gives_the_same_records, is_idempotent, takes_all_or_nothing,
                 imports_more_than_one_step, reports_problems_together, a_dry_run_changes_nothing,

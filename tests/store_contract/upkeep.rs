@@ -13,7 +13,7 @@ use countersign::{
 
 use crate::{
     records::{
-        MOST_SESSIONS, NOW, VERIFIER, ask, authorize, decide_as, exchange, exported, id, issue, later,
+        AUDIT, MOST_SESSIONS, NOW, VERIFIER, ask, authorize, decide_as, exchange, exported, id, issue, later,
         open_session, populated, request_token, session, verified, with_redirect_token,
     },
     suite::Backend,
@@ -100,15 +100,15 @@ pub(crate) async fn purges_what_ended_a_day_ago<B: Backend>() {
     let undecided = token("undecided", 0);
     store.issue_request_token(undecided, 9).await.unwrap();
     for (after, is_there) in [(600, true), (601, false)] {
-        store.purge(later(after)).await.unwrap();
+        store.purge(later(after), AUDIT).await.unwrap();
         let found = store.request_token("undecided").await.unwrap();
         assert_eq!(found.is_some(), is_there, "{after}");
     }
-    store.purge(later(DAY)).await.unwrap();
+    store.purge(later(DAY), AUDIT).await.unwrap();
     assert_eq!(there().await, [true; 4]);
-    store.purge(later(DAY + 1)).await.unwrap();
+    store.purge(later(DAY + 1), AUDIT).await.unwrap();
     assert_eq!(there().await, [false, true, false, true]);
-    store.purge(later(10 * DAY)).await.unwrap();
+    store.purge(later(10 * DAY), AUDIT).await.unwrap();
     assert_eq!(there().await, [false; 4]);
     // Access tokens and their identifiers are never purged.
     assert!(store.access_token("a").await.unwrap().is_some());

@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 
 use rustix::system::uname;
 
-use super::Management;
+use super::{ManageError, Management};
 use crate::{
-    base::random,
-    records::store::StoreError,
+    base::{clock::UnixTime, random},
+    records::store::{StoreError, port::AuditFilter},
     telemetry::{
         audit::{Actor, CommandRecord},
         causes::causes,
@@ -35,6 +35,19 @@ impl Management {
         self.has_changed.load(Ordering::Relaxed)
     }
 
+    /// Lists what operators did, the newest first, from before `before`.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn audit_records(
+        &self,
+        filter: &AuditFilter,
+        before: Option<&(UnixTime, String)>,
+        limit: u32,
+    ) -> Result<Vec<(UnixTime, CommandRecord)>, ManageError> {
+        Ok(self.store.audit_records(filter, before, limit).await?)
+    }
+
     /// Records what `by` did, for the log of every `serve` on the store. `about` has the event and what it concerns.
     ///
     /// The change has happened by then, so a failure is kept for [`Management::take_unrecorded`].
@@ -48,7 +61,7 @@ impl Management {
         if self.feed.is_none() {
             record.log();
         }
-        if let Err(error) = self.store.record_command(record.to_text()).await {
+        if let Err(error) = self.store.record_command(self.clock.now(), &record).await {
             tracing::warn!(
                 error = causes(&error),
                 "the audit record is not kept for other processes"

@@ -11,6 +11,7 @@ mod error;
 mod input;
 mod record_fields;
 pub mod setting;
+pub mod settings;
 mod tokens;
 mod users;
 pub mod view;

@@ -210,6 +210,19 @@ pub struct RecordFilter {
     pub unused_since: Option<UnixTime>,
 }
 
+/// The audit records to list; a part that is `None` matches all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// Only those about this consumer.
+    pub consumer: Option<String>,
+    /// Only those about this user.
+    pub user: Option<String>,
+    /// Only acts by this tool: `command`, `api` or `console`.
+    pub actor: Option<String>,
+    /// Only acts of this kind.
+    pub event: Option<String>,
+}
+
 /// The access tokens that [`Store::access_tokens`](super::Store::access_tokens) lists and
 /// [`Store::revoke_access_tokens`](super::Store::revoke_access_tokens) revokes.
 #[derive(Debug, Clone, Default)]

@@ -151,6 +151,8 @@ pub struct Services {
     pub certificates: Arc<ArcSwap<Vec<Certificate>>>,
     /// Checks whether signed calls can be served.
     pub readiness: Arc<Readiness>,
+    /// The time for which audit records are kept.
+    pub keep_audit: Duration,
 }
 
 /// Opens the store that the configuration names.
@@ -352,6 +354,7 @@ pub async fn open(
         charts: Arc::default(),
         certificates,
         readiness,
+        keep_audit: config.audit.keep,
     })
 }
 

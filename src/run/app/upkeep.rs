@@ -68,7 +68,8 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
     });
     let purge = Some(Condition::Purge);
     every(tasks, PURGE_EVERY, services, purge, async |services| {
-        Ok(services.store.purge(services.clock.now()).await?)
+        let now = services.clock.now();
+        Ok(services.store.purge(now, services.keep_audit).await?)
     });
     every(tasks, SAMPLE_EVERY, services, None, async |services| {
         let counts = services.metrics.counts();

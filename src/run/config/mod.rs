@@ -25,7 +25,10 @@ pub use self::{derived::FORWARD_AUTH, process::*, read::ConfigErrors, rules::Fin
 use crate::{
     base::settings::{Schema, Section},
     gateway::settings::{ConventionSettings, ForwardAuthSettings, PreflightSettings},
-    operator::{admin::settings::AdminSettings, manage::setting::EffectiveSetting},
+    operator::{
+        admin::settings::AdminSettings,
+        manage::{setting::EffectiveSetting, settings::AuditSettings},
+    },
     provider::{
         endpoints::settings::{ExchangeSettings, RequestTokenSettings, TokenResponseSettings},
         login::settings::{LoginSettings, PasswordCheckSettings},
@@ -144,6 +147,7 @@ config! {
     request_tokens: RequestTokenSettings,
     forward_auth: ForwardAuthSettings,
     admin: AdminSettings,
+    audit: AuditSettings,
     telemetry: TraceSettings,
     log: LogSettings,
 }

@@ -741,6 +741,7 @@ fn a_session_of_the_read_token_shows_everything_and_changes_nothing() {
         "/tokens",
         "/rejections",
         "/operations",
+        "/audit",
         "/configuration",
     ] {
         let text = reader.text(&at(page));
@@ -1066,6 +1067,7 @@ fn axe_finds_nothing_in_the_console_in_any_window() {
         ("tokens-revoke", &format!("/tokens/revoke?user={}", user.id)),
         ("rejections", "/rejections"),
         ("operations", "/operations?path=/members/1"),
+        ("audit", "/audit"),
         ("signature", "/signature"),
         ("configuration", "/configuration"),
         ("not-found", "/nothing"),
@@ -1358,4 +1360,72 @@ fn each_program_of_the_page_with_a_new_secret_makes_a_signed_call() {
         assert!(run.status.success(), "{id}: {run:?}");
         assert_eq!(api.requests().len(), before + 1, "{id}: {run:?}");
     }
+}
+
+#[test]
+fn the_console_says_who_disabled_a_consumer_and_what_else_operators_did() {
+    let (_api, proxy) = console("");
+    let (consumer, user, token) = caller(&proxy, "Shop", "");
+    let operator = Operator::with(&proxy, WRITE);
+    let asked = operator.open(&format!("/consumer/disable?key={}", consumer.key));
+    operator.confirm(&asked).answer.has_status(200);
+    let page = operator.text(&format!("/consumer?key={}", consumer.key));
+    has(
+        &page,
+        &["Last act: Consumer changed (enabled), by <bdi>the write token (console)</bdi>"],
+    );
+    let reader = Operator::with(&proxy, READ);
+    let rows = |query: &str| {
+        let text = reader.text(&format!("/audit{query}"));
+        let rows = text.split("<tr ").skip(2).map(str::to_owned);
+        rows.collect::<Vec<_>>()
+    };
+    // The newest first.
+    let all = rows("");
+    for (row, parts) in all.iter().zip([
+        &[
+            "consumer_changed",
+            "enabled",
+            "Shop",
+            "the console, write token",
+            "127.0.0.1 at ",
+        ][..],
+        &[
+            "access_token_issued",
+            &token.token[..8],
+            "Shop",
+            &user.name,
+            "by a command",
+        ],
+        &["user_added", &user.name],
+        &["consumer_registered", "Shop"],
+    ]) {
+        has(row, parts);
+        assert!(
+            !row.contains(&token.token) && !row.contains(&consumer.secret),
+            "{row}"
+        );
+    }
+    assert_eq!(all.len(), 4);
+    for (query, count) in [
+        (format!("?consumer={}", consumer.key), 3),
+        (format!("?user={}", user.id), 2),
+        ("?actor=console".to_owned(), 1),
+        ("?kind=user_added".to_owned(), 1),
+        ("?kind=user_added&actor=console".to_owned(), 0),
+    ] {
+        assert_eq!(rows(&query).len(), count, "{query}");
+    }
+    let call = |query: &str| {
+        let call = Call::get(&format!("/v1/audit{query}"));
+        Operator::at(&proxy).send(call.header("Authorization", &format!("Bearer {READ}")))
+    };
+    let first = call("?limit=3").has_status(200).json();
+    assert_eq!(first["items"][0]["event"], "consumer_changed");
+    assert_eq!(first["items"][0]["admin_token"], "write");
+    let next = first["next"].as_str().unwrap();
+    let rest = call(&format!("?cursor={next}")).has_status(200).json();
+    assert_eq!(rest["items"].as_array().unwrap().len(), 1);
+    assert_eq!(rest["items"][0]["event"], "consumer_registered");
+    call("?cursor=nonsense").has_status(422);
 }

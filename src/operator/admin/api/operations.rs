@@ -121,7 +121,7 @@ pub(super) const OPTIONAL: &str = "Rotation";
 const PAGE: [&str; 2] = ["limit", "cursor"];
 
 /// Every operation; those of one path follow each other.
-pub(super) static OPERATIONS: [ApiOperation; 24] = [
+pub(super) static OPERATIONS: [ApiOperation; 25] = [
     operation(Method::GET, "/v1/openapi.json", "describeApi", |call| Box::pin(call.describe_api()))
         .summary("Describes this API")
         .shows(200, "Document"),
@@ -216,6 +216,10 @@ pub(super) static OPERATIONS: [ApiOperation; 24] = [
         .summary("Counts the rejected calls of each registered consumer by reason, since this process started")
         .query(&PAGE)
         .shows(200, "RejectionSummaryPage"),
+    operation(Method::GET, "/v1/audit", "listAudit", |call| Box::pin(call.list_audit()))
+        .summary("Lists what operators did, the newest first, for the time of audit.keep")
+        .query(&["consumer", "user", "actor", "kind", "limit", "cursor"])
+        .shows(200, "AuditPage"),
     operation(Method::POST, "/v1/explain", "explain", |call| Box::pin(call.explain()))
         .summary("Explains how a request has to be signed, and what is wrong with its signature")
         .takes("RawRequest")

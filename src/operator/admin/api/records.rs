@@ -25,10 +25,13 @@ use crate::{
     },
     provider::{login::password, respond::OwnResponse},
     records::store::{
-        port::{RecordFilter, TokenFilter},
+        port::{AuditFilter, RecordFilter, TokenFilter},
         record::{AccessToken, Consumer, Session, User},
     },
-    telemetry::rejections::{ReasonCount, RecordedRejection},
+    telemetry::{
+        audit::CommandRecord,
+        rejections::{ReasonCount, RecordedRejection},
+    },
 };
 
 const NO_CURSOR: &str = "this is not a cursor of this list";
@@ -428,6 +431,35 @@ impl Call<'_> {
         let rest = Vec::from_iter((1..).zip(reasons).skip(before));
         let next = |last: &(usize, ReasonCount)| last.0.to_string();
         Ok(paged(rest, page, |(_, one)| json!(one), next))
+    }
+
+    pub(super) async fn list_audit(&self) -> ApiResult {
+        let page = self.page()?;
+        let text = |name| self.query.text(name).map(str::to_owned);
+        let filter = AuditFilter {
+            consumer: text("consumer"),
+            user: text("user"),
+            actor: text("actor"),
+            event: text("kind"),
+        };
+        let position = |cursor: &str| {
+            let (at, id) = cursor.split_once('.')?;
+            Some((UnixTime(at.parse().ok()?), id.to_owned()))
+        };
+        let before = page.cursor.map(|cursor| {
+            let found = position(cursor);
+            found.ok_or_else(|| wrong("cursor", NO_CURSOR.to_owned()))
+        });
+        let before = before.transpose()?;
+        let manage = &self.backend.manage;
+        let found = manage.audit_records(&filter, before.as_ref(), page.limit + 1);
+        let next = |(at, record): &(UnixTime, CommandRecord)| format!("{}.{}", at.0, record.id);
+        let view = |(at, record): &(UnixTime, CommandRecord)| {
+            let mut members = view::members(record);
+            members.shift_insert(0, "time".to_owned(), json!(at));
+            Value::Object(members)
+        };
+        Ok(paged(found.await?, page, view, next))
     }
 
     pub(super) async fn explain(&mut self) -> ApiResult {

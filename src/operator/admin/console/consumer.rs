@@ -15,7 +15,10 @@ use crate::{
     base::{clock::UnixTime, names::ConsumerKey},
     operator::manage::{CONSUMER_FIELDS, FieldKind, RecordField, view},
     provider::respond::OwnResponse,
-    records::store::{port::TokenFilter, record::Consumer},
+    records::store::{
+        port::{AuditFilter, TokenFilter},
+        record::Consumer,
+    },
 };
 
 /// Tokens on the page of a consumer or a user.
@@ -26,6 +29,9 @@ const TOKENS: u32 = 20;
 struct ConsumerPage<'a> {
     frame: ConsoleFrame<'a>,
     is_done: bool,
+    last_act: Option<(String, String, Moment)>,
+    /// The link to all acts about it.
+    acts: String,
     key: &'a str,
     state: Vec<Tag>,
     last_call: Option<Moment>,
@@ -92,6 +98,13 @@ impl ConsoleRequest<'_> {
         let page = ConsumerPage {
             frame: self.shell.frame(&*consumer.name),
             is_done: !self.field("done").is_empty(),
+            last_act: self
+                .last_act(AuditFilter {
+                    consumer: Some(consumer.key.to_string()),
+                    ..AuditFilter::default()
+                })
+                .await?,
+            acts: path("/audit", &[("consumer", key)]),
             key,
             state: self.state(&consumer),
             last_call: last_use(&view).map(|last| self.moment(last)),

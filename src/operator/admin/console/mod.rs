@@ -4,6 +4,7 @@
 //! the token. Every form that changes something carries a value that only this session can make (`pages/csrf.rs`), and
 //! every change asks for a confirmation that says what it ends. All changes go through [`crate::operator::manage`].
 
+mod audit;
 mod change;
 mod chart;
 mod configuration;
@@ -69,7 +70,7 @@ use crate::{
 };
 
 /// The pages of the menu.
-const PAGES: [(&str, &str); 8] = [
+const PAGES: [(&str, &str); 9] = [
     ("/", "Overview"),
     ("/consumers", "Consumers"),
     ("/users", "Users"),
@@ -77,6 +78,7 @@ const PAGES: [(&str, &str); 8] = [
     ("/rejections", "Rejections"),
     ("/operations", "Operations"),
     ("/signature", "Check a signature"),
+    ("/audit", "Audit"),
     ("/configuration", "Configuration"),
 ];
 
@@ -320,6 +322,7 @@ impl ConsoleRequest<'_> {
             "/user" => self.user().await,
             "/tokens" => self.tokens().await,
             "/rejections" => self.rejections().await,
+            "/audit" => self.audit_page().await,
             "/operations" => Ok(self.operations()),
             "/configuration" => Ok(self.configuration()),
             _ => Err(Rejected::NotFound),

@@ -14,7 +14,7 @@ use crate::{
     operator::manage::{USER_FIELDS, view},
     provider::respond::OwnResponse,
     records::store::{
-        port::{Guard, RecordFilter, TokenFilter},
+        port::{AuditFilter, Guard, RecordFilter, TokenFilter},
         record::{Session, User},
     },
 };
@@ -44,6 +44,9 @@ struct UserRow {
 struct UserPage<'a> {
     frame: ConsoleFrame<'a>,
     is_done: bool,
+    last_act: Option<(String, String, Moment)>,
+    /// The link to all acts about it.
+    acts: String,
     id: &'a str,
     state: Tag,
     made: Moment,
@@ -129,6 +132,13 @@ impl ConsoleRequest<'_> {
         let page = UserPage {
             frame: self.shell.frame(&*user.name),
             is_done: !self.field("done").is_empty(),
+            last_act: self
+                .last_act(AuditFilter {
+                    user: Some(user.id.to_string()),
+                    ..AuditFilter::default()
+                })
+                .await?,
+            acts: path("/audit", &[("user", id)]),
             id,
             state: Tag::enabled(user.enabled),
             made: self.moment(user.created_at),

@@ -127,6 +127,20 @@ CREATE TABLE countersign.sessions (
 CREATE INDEX sessions_of_user ON countersign.sessions ("user");
 CREATE INDEX sessions_by_end ON countersign.sessions (expires_at);
 
+-- What operators did. The record is JSON without secrets.
+CREATE TABLE countersign.audit (
+    id text PRIMARY KEY,
+    at bigint NOT NULL,
+    event text NOT NULL,
+    actor text NOT NULL,
+    consumer text,
+    "user" text,
+    record text NOT NULL
+);
+CREATE INDEX audit_by_time ON countersign.audit (at, id);
+CREATE INDEX audit_of_consumer ON countersign.audit (consumer, at, id);
+CREATE INDEX audit_of_user ON countersign.audit ("user", at, id);
+
 -- The feed, in the order of commits and without gaps. Its first id is 2: to ask from 0 is to ask only for the newest id.
 CREATE TABLE countersign.changes (
     id bigint PRIMARY KEY,

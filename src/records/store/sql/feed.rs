@@ -49,15 +49,6 @@ impl Store {
         self.engine.notified().await;
     }
 
-    /// Reports the action of a command to all that follow the feed. It is kept as long as the feed's other entries.
-    pub async fn record_command(&self, record: String) -> Result<()> {
-        self.run("record_command", WRITE, async |tx| {
-            tx.changed(Change::Command(record));
-            Ok(())
-        })
-        .await
-    }
-
     /// Reports a failed login to every process that follows the feed, this one too. A store for one machine, where one
     /// process serves, keeps nothing.
     pub async fn record_failed_login(&self, report: String) -> Result<()> {

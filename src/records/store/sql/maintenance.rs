@@ -156,8 +156,8 @@ impl Store {
     }
 
     /// Deletes request tokens and sessions that ended over a day before `now`, request tokens that ended undecided over ten
-    /// minutes before, and old change records.
-    pub async fn purge(&self, now: UnixTime) -> Result<()> {
+    /// minutes before, old change records, and audit records that are older than `keep_audit`.
+    pub async fn purge(&self, now: UnixTime, keep_audit: Duration) -> Result<()> {
         let (ended, changed) = (now.before(KEEP_ENDED), now.before(KEEP_CHANGES));
         let undecided = now.before(KEEP_UNDECIDED);
         // The oldest changes first, so that the feed never has a hole that a reader takes for its end.
@@ -172,6 +172,7 @@ impl Store {
             ("request_tokens", "token", "expires_at", "expires_at", ended),
             ("sessions", "id_hash", "expires_at", "expires_at", ended),
             ("changes", "id", "at", "id", changed),
+            ("audit", "id", "at", "at", now.before(keep_audit)),
         ];
         let mut is_done = false;
         while !is_done {

@@ -21,6 +21,7 @@ use super::{
 };
 use crate::telemetry::metrics::Metrics;
 
+mod audit;
 mod consumers;
 #[cfg(any(test, fuzzing))]
 pub mod double;

@@ -130,6 +130,20 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_of_user ON sessions ("user");
 CREATE INDEX sessions_by_end ON sessions (expires_at);
 
+-- What operators did. The record is JSON without secrets.
+CREATE TABLE audit (
+    id TEXT PRIMARY KEY NOT NULL,
+    at INTEGER NOT NULL,
+    event TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    consumer TEXT,
+    "user" TEXT,
+    record TEXT NOT NULL
+) STRICT;
+CREATE INDEX audit_by_time ON audit (at, id);
+CREATE INDEX audit_of_consumer ON audit (consumer, at, id);
+CREATE INDEX audit_of_user ON audit ("user", at, id);
+
 -- The feed, in the order of commits and without gaps. Its first id is 2: to ask from 0 is to ask only for the newest id.
 CREATE TABLE changes (
     id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,

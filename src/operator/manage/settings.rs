@@ -1,0 +1,14 @@
+//! The settings of the audit records.
+
+use std::time::Duration;
+
+use crate::base::settings::{DAY, LONGEST, duration, section};
+
+section! {
+    /// The records of what operators did.
+    #[derive(Copy)]
+    AuditSettings["audit"] {
+        /// The time for which they are kept in the store, for the console and the admin API. The log has them too.
+        #[serde(deserialize_with = "duration::<DAY, LONGEST, _>")] keep: Duration = "90d", restart;
+    }
+}
