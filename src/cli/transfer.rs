@@ -186,11 +186,7 @@ impl ExportArgs {
 }
 
 /// Writes an export of the store.
-async fn write(
-    context: &Context,
-    store: &Store,
-    to: &mut impl Write,
-) -> Result<(), TransferError> {
+async fn write(context: &Context, store: &Store, to: &mut impl Write) -> Result<(), TransferError> {
     let mut writer = ExportWriter::new(to);
     let accepted_until = match context.config.nonce_scope() {
         NonceScope::Shared => next_high_water_mark(context),

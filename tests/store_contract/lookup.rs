@@ -15,7 +15,9 @@ use tempfile::TempDir;
 use crate::{
     postgres::database_of,
     postgres_server::Postgres as Server,
-    records::{NOW, access_token, ask, consumer, exported, id, populate, request_token, set_enabled, user},
+    records::{
+        NOW, access_token, ask, consumer, exported, id, populate, request_token, set_enabled, user,
+    },
 };
 
 const CONSUMERS: &str =

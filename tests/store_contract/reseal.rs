@@ -17,8 +17,8 @@ use countersign::{
 
 use crate::{
     records::{
-        access_token, allow, always, authorize, consumer, exported, id, import_list, populate, rich_consumer,
-        until_answered,
+        access_token, allow, always, authorize, consumer, exported, id, import_list, populate,
+        rich_consumer, until_answered,
     },
     suite::Backend,
 };

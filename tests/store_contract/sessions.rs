@@ -247,11 +247,17 @@ pub(crate) async fn a_login_hashes_the_password_anew<B: Backend>() {
     assert_eq!(import(Some(&old)).await, None);
     assert_eq!(verified(&store, "u").await.hash, now);
     for other in [Some("other"), None] {
-        assert_eq!(import(other).await, Some(Conflict::Differs(vec!["password_hash".to_owned()])));
+        assert_eq!(
+            import(other).await,
+            Some(Conflict::Differs(vec!["password_hash".to_owned()]))
+        );
     }
     // Until the password changes.
     store.set_password(&id, "set".into(), None).await.unwrap();
-    assert_eq!(import(Some(&old)).await, Some(Conflict::Differs(vec!["password_hash".to_owned()])));
+    assert_eq!(
+        import(Some(&old)).await,
+        Some(Conflict::Differs(vec!["password_hash".to_owned()]))
+    );
 }
 
 pub(crate) async fn no_racing_login_outlives_the_old_password<B: Backend>() {

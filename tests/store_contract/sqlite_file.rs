@@ -16,7 +16,8 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::records::{
-    NOW, access_token, allow, authorize, consumer, exported, id, import_list, issue, populate, rich_consumer,
+    NOW, access_token, allow, authorize, consumer, exported, id, import_list, issue, populate,
+    rich_consumer,
 };
 
 fn place() -> (TempDir, PathBuf) {

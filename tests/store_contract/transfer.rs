@@ -17,8 +17,8 @@ use countersign::{
 
 use crate::{
     records::{
-        NOW, access_token, consumer, exported, id, import_list, issue, later, opened, populate, populated,
-        rich_consumer, user,
+        NOW, access_token, consumer, exported, id, import_list, issue, later, opened, populate,
+        populated, rich_consumer, user,
     },
     suite::Backend,
 };
@@ -263,8 +263,14 @@ pub(crate) async fn rejects_other_content<B: Backend>() {
     };
     let differing = [
         (c(|c| c.secret = "other".into()), "secret"),
-        (c(|c| c.previous_secret = Some(("p".into(), NOW))), "previous_secret previous_secret_until"),
-        (rich(|c| c.previous_secret = Some(("before".into(), later(61)))), "previous_secret_until"),
+        (
+            c(|c| c.previous_secret = Some(("p".into(), NOW))),
+            "previous_secret previous_secret_until",
+        ),
+        (
+            rich(|c| c.previous_secret = Some(("before".into(), later(61)))),
+            "previous_secret_until",
+        ),
         (rich(|c| c.rsa_public_key = None), "rsa_public_key"),
         (rich(|c| c.description = None), "description"),
         (rich(|c| c.website = None), "website"),
@@ -665,7 +671,11 @@ pub(crate) async fn replaces_what_differs<B: Backend>() {
     let list = ImportList {
         differences: Box::new(|difference| match difference {
             Difference::Changed(before, after) => {
-                told.push(format!("{} {}", before.name(), before.differing(after).join(" ")));
+                told.push(format!(
+                    "{} {}",
+                    before.name(),
+                    before.differing(after).join(" ")
+                ));
             }
             other => panic!("{other:?}"),
         }),
@@ -694,7 +704,10 @@ pub(crate) async fn replaces_what_differs<B: Backend>() {
     assert!(found.revoked_at.is_some(), "as by disabling the user");
     let found = store.access_token("revoked").await.unwrap().unwrap();
     assert_eq!(found.revoked_at, Some(later(8)), "it stays revoked");
-    assert_eq!((found.secret, found.consumer), (token.secret.clone(), id("c")));
+    assert_eq!(
+        (found.secret, found.consumer),
+        (token.secret.clone(), id("c"))
+    );
     assert_ne!(store.changes_since(position).await.unwrap().changes, []);
     // Again nothing differs.
     let again = outcome(&store, changing(Existing::Replace, records())).await;

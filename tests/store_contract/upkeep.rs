@@ -13,8 +13,9 @@ use countersign::{
 
 use crate::{
     records::{
-        AUDIT, MOST_SESSIONS, NOW, VERIFIER, ask, authorize, decide_as, exchange, exported, id, issue, later,
-        open_session, populated, request_token, session, verified, with_redirect_token,
+        AUDIT, MOST_SESSIONS, NOW, VERIFIER, ask, authorize, decide_as, exchange, exported, id,
+        issue, later, open_session, populated, request_token, session, verified,
+        with_redirect_token,
     },
     suite::Backend,
 };

@@ -157,7 +157,9 @@ impl Contents {
 
     /// Whether the input has a consumer.
     pub(super) fn has_consumers(&self) -> bool {
-        self.counts.get(usize::from(CONSUMERS)).is_some_and(|count| *count > 0)
+        self.counts
+            .get(usize::from(CONSUMERS))
+            .is_some_and(|count| *count > 0)
     }
 
     fn read(&mut self, input: &Input, format: Format<'_>) -> io::Result<()> {
@@ -273,7 +275,10 @@ impl Contents {
             return Ok(());
         }
         let mut lines = BTreeMap::new();
-        let wanted: BTreeSet<u32> = shown.iter().flat_map(|(one, first)| [*one, *first]).collect();
+        let wanted: BTreeSet<u32> = shown
+            .iter()
+            .flat_map(|(one, first)| [*one, *first])
+            .collect();
         let mut rows = Reading::new(input.reader()?, format)?;
         for number in 0_u32.. {
             let Some(line) = rows.next()? else { break };
@@ -353,7 +358,9 @@ impl Ranked<'_> {
         loop {
             let Some(rows) = &mut self.rows else {
                 match self.contents.counts.get(usize::from(self.rank)) {
-                    None if self.done == self.contents.counts.iter().sum::<u64>() => return Ok(None),
+                    None if self.done == self.contents.counts.iter().sum::<u64>() => {
+                        return Ok(None);
+                    }
                     // The file has become shorter.
                     None => return Err(changed()),
                     Some(0) => self.rank += 1,

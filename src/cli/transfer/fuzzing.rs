@@ -27,10 +27,15 @@ pub fn read(text: &[u8], now: UnixTime) -> Result<Vec<Record>, Vec<String>> {
     let contents = contents.map_err(failed)?;
     let problems: Vec<_> = contents.problems.first().collect();
     if !problems.is_empty() {
-        return Err(problems.into_iter().map(|(_, problem)| problem.to_owned()).collect());
+        return Err(problems
+            .into_iter()
+            .map(|(_, problem)| problem.to_owned())
+            .collect());
     }
     let records = contents.records(&input, Format::Lines);
-    records.map(|read| Ok(read.map_err(failed)?.record)).collect()
+    records
+        .map(|read| Ok(read.map_err(failed)?.record))
+        .collect()
 }
 
 /// The export of these records, made at `now`.

@@ -89,7 +89,11 @@ impl ImportArgs {
                 None => return Err(rejected(&input.name, &contents.problems, (Vec::new(), 0))),
             };
             let removed = differences.removed;
-            announced = Some(differences.finish().about("the list of changes cannot be written")?);
+            announced = Some(
+                differences
+                    .finish()
+                    .about("the list of changes cannot be written")?,
+            );
             if shows {
                 shown.rewind()?;
                 let mut stdout = io::stdout().lock();
@@ -258,9 +262,9 @@ fn rejected(
 ) -> CommandError {
     let of_file = problems.first();
     let of_file = of_file.map(|(line, problem)| (line, problem.to_owned()));
-    let found = found.into_iter().map(|found| {
-        (found.line, format!("{} {}", found.record, found.conflict))
-    });
+    let found = found
+        .into_iter()
+        .map(|found| (found.line, format!("{} {}", found.record, found.conflict)));
     let mut first: Vec<_> = of_file.chain(found).collect();
     first.sort();
     first.truncate(MAX_PROBLEMS);

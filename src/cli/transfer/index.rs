@@ -18,7 +18,12 @@ impl Index {
     fn fingerprint(&self, name: &str) -> [u32; 4] {
         let [first, second] = self.random.each_ref().map(|it| it.hash_one(name));
         // The low and the high half of each.
-        [first as u32, (first >> 32) as u32, second as u32, (second >> 32) as u32]
+        [
+            first as u32,
+            (first >> 32) as u32,
+            second as u32,
+            (second >> 32) as u32,
+        ]
     }
 
     /// Adds the name of a record.

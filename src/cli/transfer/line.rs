@@ -193,8 +193,7 @@ pub(super) fn record(
     mut members: Map<String, Value>,
     defaults: &Defaults,
 ) -> Result<(Record, Vec<String>), LineError> {
-    let is_update =
-        defaults.updates && members.get("kind").is_some_and(|kind| kind == "consumer");
+    let is_update = defaults.updates && members.get("kind").is_some_and(|kind| kind == "consumer");
     let left_out = match is_update {
         true => left_out(&members),
         false => Vec::new(),

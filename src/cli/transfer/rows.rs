@@ -53,9 +53,8 @@ impl<'a> Rows<'a> {
                 map,
                 delimiter,
                 null,
-            } => Ok(CsvRows::new(input, map, delimiter)?.map(|rows| {
-                Self::Csv(CsvRows { kind, null, ..rows })
-            })),
+            } => Ok(CsvRows::new(input, map, delimiter)?
+                .map(|rows| Self::Csv(CsvRows { kind, null, ..rows }))),
         }
     }
 
@@ -199,7 +198,11 @@ impl<'a> CsvRows<'a> {
         }
         let cells = self.cells();
         let cells = cells.map(|(member, cell)| (member.to_owned(), cell.into()));
-        name_of(&cells.chain([("kind".to_owned(), self.kind.into())]).collect())
+        name_of(
+            &cells
+                .chain([("kind".to_owned(), self.kind.into())])
+                .collect(),
+        )
     }
 
     /// The cells that hold something, each with its member.
@@ -253,7 +256,8 @@ impl<R: Read> Read for LineEnds<R> {
         let begin = ends.read;
         let bytes = buffer.get(..read).unwrap_or_default();
         let found = memchr::memchr2_iter(b'\r', b'\n', bytes);
-        ends.ahead.extend(found.map(|at| (begin + at as u64, bytes[at])));
+        ends.ahead
+            .extend(found.map(|at| (begin + at as u64, bytes[at])));
         ends.read += read as u64;
         Ok(read)
     }

@@ -318,7 +318,9 @@ pub enum Conflict {
     #[error("is not in the store, and a new consumer needs {0}; add it to the line")]
     Incomplete(&'static str),
     /// A consumer that could not sign with these members.
-    #[error("would have rsa_only without rsa_public_key, and so could not sign; add the key, or set rsa_only to false")]
+    #[error(
+        "would have rsa_only without rsa_public_key, and so could not sign; add the key, or set rsa_only to false"
+    )]
     CannotSign,
     /// Another user has the login name.
     #[error("has the name of another user; rename one of the two, or remove the line")]

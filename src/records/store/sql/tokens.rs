@@ -50,7 +50,9 @@ impl Store {
         self.run("issue_access_token", WRITE, async |tx| {
             let owners = [token.consumer.as_str().into(), token.user.as_str().into()];
             Ok(
-                match tx.has_row(find, &owners).await? && insert(tx, std::slice::from_ref(&token)).await? {
+                match tx.has_row(find, &owners).await?
+                    && insert(tx, std::slice::from_ref(&token)).await?
+                {
                     true => Added::Added,
                     false => Added::Taken,
                 },

@@ -94,8 +94,7 @@ pub(super) async fn import(tx: &mut Tx, list: ImportList<'_>) -> Result<io::Resu
 async fn import_all(tx: &mut Tx, state: &mut State<'_>) -> Result<io::Result<()>> {
     prune(tx, state).await?;
     loop {
-        let batch: io::Result<Vec<Numbered>> =
-            state.list.records.by_ref().take(BATCH).collect();
+        let batch: io::Result<Vec<Numbered>> = state.list.records.by_ref().take(BATCH).collect();
         match batch {
             Err(error) => return Ok(Err(error)),
             Ok(batch) if batch.is_empty() => break,
@@ -174,7 +173,8 @@ async fn perform(
         Action::Skip => state.imported.not_restored += 1,
         Action::Revoke(at) => {
             state.imported.revoked += 1;
-            if let Some(Record::AccessToken(found)) = seen.get(&name("token", record.identity().1)) {
+            if let Some(Record::AccessToken(found)) = seen.get(&name("token", record.identity().1))
+            {
                 let mut after = found.clone();
                 after.revoked_at = Some(at.unwrap_or(state.list.now));
                 let before = Record::AccessToken(found.clone());
@@ -249,9 +249,8 @@ impl State<'_> {
     fn reject(&mut self, line: usize, record: &Record, conflict: Conflict) {
         let name = record.name();
         self.rejected.insert(&name);
-        let follows = |missing: &String| {
-            self.rejected.contains(missing) || (self.list.has_problem)(missing)
-        };
+        let follows =
+            |missing: &String| self.rejected.contains(missing) || (self.list.has_problem)(missing);
         if conflict.missing().as_ref().is_some_and(follows) {
             return;
         }
