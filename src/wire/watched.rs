@@ -41,6 +41,11 @@ pub struct WatchedStream {
     ignores_write_errors: bool,
 }
 
+/// The head of another request is not written yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the head of the last request is not written")]
+pub struct HeadWaits;
+
 /// Observes a stream, and limits what is read from it.
 #[derive(Default)]
 pub struct Watch {
@@ -125,8 +130,21 @@ impl Watch {
     }
 
     /// Writes `head` when hyper writes its stand-in, the next bytes that it writes.
-    pub fn write_head(&self, head: WrittenHead) {
+    ///
+    /// # Errors
+    /// The last head is not written: this one would go on in the middle of it.
+    pub fn write_head(&self, head: WrittenHead) -> Result<(), HeadWaits> {
+        if self.has_head() {
+            return Err(HeadWaits);
+        }
         self.head.replace(Some(head));
+        Ok(())
+    }
+
+    /// Whether a head is not written, or not whole: the API may respond before it has read it.
+    #[must_use]
+    pub fn has_head(&self) -> bool {
+        self.head.borrow().is_some()
     }
 
     fn read(&self, count: usize) -> io::Result<()> {
@@ -314,7 +332,7 @@ impl AsyncWrite for WatchedStream {
         if this.ignores_write_errors && this.watch.write_failed() {
             return Poll::Ready(Ok(bytes.len()));
         }
-        if this.watch.head.borrow().is_some() {
+        if this.watch.has_head() {
             return this.poll_write_head(context, bytes);
         }
         let written = Pin::new(&mut *this.stream.borrow_mut()).poll_write(context, bytes);

@@ -90,7 +90,8 @@ async fn attempt(
         Lease::Http1(http1) => {
             let request = if body.is_end_stream() && !outgoing.websocket && !pool.keeps_case() {
                 let head = outgoing.written_head(http1.watch.head_memory());
-                http1.watch.write_head(head.map_err(internal)?);
+                let waiting = http1.watch.write_head(head.map_err(internal)?);
+                waiting.map_err(|_| internal(unanswered()))?;
                 stand_in(&outgoing.parts.method)
             } else {
                 outgoing.over_http1(body).map_err(internal)?

@@ -1,4 +1,4 @@
-//! To the API and back: heads rewritten in place, bodies streamed, connections kept.
+//! To the API and back: heads rewritten, bodies streamed, connections kept.
 
 pub mod credentials;
 pub mod download;

@@ -393,7 +393,8 @@ impl Pool {
         let Lease::Http1(mut connection) = lease else {
             return;
         };
-        if self.params.max_idle == 0 || connection.outdated || connection.is_over() {
+        let is_over = connection.is_over() || connection.watch.has_head();
+        if self.params.max_idle == 0 || connection.outdated || is_over {
             return;
         }
         connection.unused_since = None;

@@ -207,7 +207,9 @@ impl Verifier {
         self.skews.consensus(Instant::now())
     }
 
-    /// Verifies a call, in the order of this module. If the signature is wrong, the advice may need the body, which
+    /// Verifies a call, in the order of this module. A right signature waits for at most three things, which most calls do not
+    /// need: credentials that are not at hand, a nonce that is also recorded elsewhere, and a token that has to be read again.
+    /// If the signature is wrong, the advice may need the body, which
     /// `unread` has then.
     ///
     /// # Errors

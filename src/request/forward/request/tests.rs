@@ -1,5 +1,7 @@
 //! The two forms of a head over HTTP/1.1 are one, and that over HTTP/2 has the same fields.
 
+use std::task::{Context, Waker};
+
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
@@ -8,7 +10,11 @@ use super::*;
 use crate::{
     base::http_fields::{NameFilter, named_by_connection},
     request::forward::tests::params,
-    wire::{stream::Stream, watched::WatchedStream, written_head::stand_in},
+    wire::{
+        stream::Stream,
+        watched::{HeadWaits, WatchedStream},
+        written_head::stand_in,
+    },
 };
 
 /// A call and everything by which it is rewritten.
@@ -89,7 +95,7 @@ async fn arriving(
     let builder = builder.title_case_headers(true).writev(false);
     let (mut sender, connection) = builder.handshake(TokioIo::new(wire)).await.expect("hyper");
     if let Some(head) = head {
-        watch.write_head(head);
+        watch.write_head(head).expect("no other head");
     }
     let responding = async {
         let mut arrived = Vec::new();
@@ -215,6 +221,28 @@ async fn a_head_is_written_for_nothing_but_its_stand_in() {
     let head = call.outgoing().written_head(Vec::new()).expect("a head");
     let arrived = arriving(Some(head), general.expect("a request"), 4096).await;
     assert_eq!(arrived, (Vec::new(), false));
+}
+
+#[tokio::test]
+async fn no_head_goes_on_in_the_middle_of_another() {
+    let call = Call::new("GET", "/", HeaderMap::new());
+    let head = || call.outgoing().written_head(Vec::new()).expect("a head");
+    // The API responds while most of the head has no room.
+    let (mut wire, mut api) = connection(8);
+    let watch = wire.watch();
+    assert_eq!(watch.write_head(head()), Ok(()));
+    let stand_in = b"GET / HTTP/1.1\r\n\r\n";
+    let mut writing = Box::pin(wire.write(stand_in));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(writing.as_mut().poll(&mut context).is_pending());
+    assert_eq!(watch.write_head(head()), Err(HeadWaits));
+    let mut arrived = Vec::new();
+    while writing.as_mut().poll(&mut context).is_pending() {
+        assert!(watch.has_head());
+        api.read_buf(&mut arrived).await.expect("bytes");
+    }
+    assert!(!watch.has_head() && watch.write_head(head()).is_ok());
+    assert!(arrived.starts_with(b"GET / HTTP/1.1\r\nHost: api.test:81\r\n"));
 }
 
 #[test]
