@@ -650,4 +650,9 @@ fn the_doctor_says_where_a_launch_leads() {
     );
     has(&explained("/window", RETURN), &["no site may frame"]);
     assert!(!explained("/outcomes", RETURN).contains("Launch\n"));
+    let checked = proxy.command(&["check"]).done().stdout;
+    has(
+        &checked,
+        &["3 are listed", "2 with launch; 1 with framed_by"],
+    );
 }
