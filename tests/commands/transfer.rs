@@ -281,7 +281,7 @@ fn an_import_takes_all_or_nothing() {
         r#"
         nonsense                                                                            | bad:3: is not a JSON object
         {"kind":"user","id":"a b","name":"x"}                                               | bad:3: user "a b": a key or an id has only
-        {"kind":"consumer","key":"shop","secret":"other","name":"Shop"} | bad:3: consumer "shop" is in the store with other content; make the two alike, or remove the line
+        {"kind":"consumer","key":"shop","secret":"other","name":"Shop"} | bad:3: consumer "shop" is in the store with other content (secret, permissions); make the two alike, remove the line, or change the record with --replace
         {"kind":"user","id":"v","name":"Alice"} | bad:3: user "v" has the name of another user; rename one of the two
         {"kind":"token","token":"t","token_secret":"s","consumer":"none","user":"u"} | bad:3: token "t" names consumer "none", which is neither in the file nor in the store; add a line with it
         {"kind":"token","token":"t","token_secret":"s","consumer":"shop","user":"none"} | bad:3: token "t" names user "none", who is neither in the file nor in the store; add a line with this user
@@ -322,7 +322,7 @@ fn all_problems_of_an_import_are_reported_each_with_its_line() {
         "standard input:4: token \"t\": is on line 3 already",
         "standard input:5: is not a JSON object",
         "standard input:7: user \"v\" has the name of another user",
-        "nothing was imported",
+        "4 problems; nothing was imported",
     ]) {
         assert!(
             line.starts_with(&format!("countersign: {expected}")),
@@ -336,7 +336,7 @@ fn all_problems_of_an_import_are_reported_each_with_its_line() {
     assert!(
         ended
             .stderr
-            .ends_with("there are 50 problems more; nothing was imported\n")
+            .ends_with("150 problems, of which the first 100 are shown; nothing was imported\n")
     );
     assert!(
         !workspace.path("countersign.db").exists(),
@@ -350,7 +350,7 @@ fn a_dry_run_of_an_import_changes_nothing() {
     let user = "id,name\n7,alice\n";
     let import = ["import", "-", "--csv", "user", "--json", "--dry-run"];
     let counts =
-        json!({"added": 1, "unchanged": 0, "revoked": 0, "not_restored": 0, "dry_run": true});
+        json!({"added": 1, "unchanged": 0, "changed": 0, "removed": 0, "revoked": 0, "not_restored": 0, "dry_run": true});
     let dry_run = || {
         let ended = workspace.run_with(&import, user).done();
         serde_json::from_str::<serde_json::Value>(&ended.stdout).unwrap()
@@ -399,6 +399,139 @@ fn keys_of_an_existing_system_are_imported_with_all_their_facts() {
     let line = workspace.run_with("import -", file).failed(1);
     has(
         &line,
-        &[r#"standard input:5: user "4711" is in the store with other content"#],
+        &[r#"standard input:5: user "4711" is in the store with other content (password_hash)"#],
     );
+}
+
+#[test]
+fn a_row_of_csv_has_the_line_that_an_editor_shows() {
+    let workspace = Workspace::new();
+    for (file, lines) in [
+        ("key,name,secret\r\na,A,\r\nb,B,s\r\nc,C\r\n", [2, 4]),
+        ("key,name,secret\na,A,\nb,B,s\nc,C\n", [2, 4]),
+        ("key,name,secret\r\n\r\n\r\na,A,\r\n\r\nc,C", [4, 6]),
+        ("key,name,secret\r\nx,\"X\r\nY\",s\r\na,A,\r\nc,C", [4, 5]),
+    ] {
+        fs::write(workspace.path("f.csv"), file).unwrap();
+        let ended = workspace.run("import f.csv --csv consumer");
+        for expected in [
+            format!("f.csv:{}: consumer \"a\": secret is missing", lines[0]),
+            format!("f.csv:{}: has 2 cells and the header 3", lines[1]),
+        ] {
+            assert!(ended.stderr.contains(&expected), "{file:?}: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn replace_shows_what_it_changes_before_it_does() {
+    let workspace = Workspace::new();
+    workspace.consumer("shop");
+    let secret = |export: &str| {
+        let line = export.lines().find(|line| line.contains("shop")).unwrap();
+        serde_json::from_str::<serde_json::Value>(line).unwrap()["secret"].clone()
+    };
+    let before = secret(&export(&workspace));
+    let csv = "key,name,secret,permissions\nshop,Other,s2,read\nnew,New,s,\n";
+    fs::write(workspace.path("f.csv"), csv).unwrap();
+    let changes = "~ consumer \"shop\": another secret, name \"Shop\" -> \"Other\", permissions [\"read\",\"write\"] -> [\"read\"]\n\
+                   + consumer \"new\"\n";
+    let dry_run = workspace.run("import f.csv --csv consumer --replace --dry-run");
+    let dry_run = dry_run.done().stdout;
+    assert!(dry_run.starts_with(changes), "{dry_run}");
+    assert_eq!(secret(&export(&workspace)), before, "nothing is changed");
+    let done = workspace.run("import f.csv --csv consumer --replace").done();
+    assert!(done.stdout.starts_with(changes), "{done:?}");
+    has(&done.stdout, &["changed       1"]);
+    assert_eq!(secret(&export(&workspace)), "s2");
+    let json = workspace.run("import f.csv --csv consumer --replace --json --dry-run");
+    has(&json.done().stdout, &[r#""unchanged":2,"changed":0"#]);
+    fs::write(workspace.path("f.csv"), csv.replace("s2", "s3")).unwrap();
+    let json = workspace.run("import f.csv --csv consumer --replace --json").done();
+    let line = r#"{"change":"changed","kind":"consumer","name":"shop","members":[{"name":"secret"}]}"#;
+    assert_eq!(json.stdout.lines().next(), Some(line));
+    assert!(!json.stdout.contains("s3"), "no secret is shown: {json:?}");
+}
+
+#[test]
+fn a_file_can_be_the_source_for_consumers() {
+    let workspace = Workspace::new();
+    for key in ["shop", "old"] {
+        workspace.consumer(key);
+    }
+    workspace.user("alice");
+    let token = workspace.token("shop", "alice");
+    workspace.token("old", "alice");
+    // No secret is in the file, and the shop keeps its own.
+    let file = r#"{"kind":"export","version":1}
+        {"kind":"consumer","key":"shop","name":"The Shop","permissions":["read"]}"#;
+    fs::write(workspace.path("consumers"), file).unwrap();
+    let secret = export(&workspace);
+    let secret = secret.lines().find(|line| line.contains("\"shop\"")).unwrap();
+    let secret: serde_json::Value = serde_json::from_str(secret).unwrap();
+    let import = "import consumers --update --prune";
+    let expected = "- consumer \"old\" with 1 access tokens\n\
+        ~ consumer \"shop\": name \"Shop\" -> \"The Shop\", permissions [\"read\",\"write\"] -> [\"read\"]\n";
+    let dry_run = workspace.run(&format!("{import} --dry-run")).done().stdout;
+    assert!(dry_run.starts_with(expected), "{dry_run}");
+    assert_eq!(workspace.json_lines("consumer list").len(), 2);
+    let done = workspace.run(import).done().stdout;
+    assert!(done.starts_with(expected), "{done}");
+    has(&done, &["changed       1", "removed       1"]);
+    let exported = export(&workspace);
+    has(&exported, &["The Shop", secret["secret"].as_str().unwrap(), &token]);
+    assert_eq!(workspace.json_lines("consumer list").len(), 1);
+    let again = workspace.run(import).done().stdout;
+    has(&again, &["unchanged     1", "removed       0"]);
+    // A new consumer needs a secret, and a file without consumers removes none.
+    let new = file.replace("shop", "new");
+    let told = workspace.run_with("import - --update", &new).failed(1);
+    has(&told, &["2: consumer \"new\" is not in the store, and a new consumer needs secret"]);
+    let none = file.lines().next().unwrap();
+    let told = workspace.run_with("import - --update --prune", none).failed(1);
+    has(&told, &["has no consumer, and --prune would remove all"]);
+    assert_eq!(export(&workspace), exported);
+    for usage in ["import f --prune", "import f --update --replace"] {
+        assert_eq!(workspace.run(usage).code, Some(2), "{usage}");
+    }
+}
+
+/// Runs a command that succeeds, and returns the most memory in KiB that was resident.
+fn peak(workspace: &Workspace, arguments: &str) -> u64 {
+    let mut child = workspace.command(arguments).spawn().unwrap();
+    let mut peak = 0;
+    loop {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let now = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        peak = now.unwrap_or_default().max(peak);
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success(), "{arguments}");
+            return peak;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_memory_of_an_import_and_of_an_export_hardly_grows_with_the_records() {
+    let measured = |tokens: usize| {
+        let workspace = Workspace::new();
+        let mut file = "{\"kind\":\"export\",\"version\":1}\n".to_owned();
+        for number in 0..tokens {
+            file += &format!(
+                "{{\"kind\":\"token\",\"token\":\"{:024}\",\"token_secret\":\"{number:032}\",\"consumer\":\"shop\",\"user\":\"7\"}}\n",
+                number.wrapping_mul(2_654_435_761) % 1_000_000_007
+            );
+        }
+        file += "{\"kind\":\"consumer\",\"key\":\"shop\",\"secret\":\"s\",\"name\":\"Shop\"}\n{\"kind\":\"user\",\"id\":\"7\",\"name\":\"alice\"}\n";
+        fs::write(workspace.path("file"), file).unwrap();
+        let import = peak(&workspace, "import file --json");
+        (import, peak(&workspace, "export out"))
+    };
+    let (few, many) = (measured(10_000), measured(50_000));
+    // At most 100 bytes for each of 40,000 records more, of which the index of keys takes 21.
+    let limit = 40_000 * 100 / 1024;
+    assert!(many.0 < few.0 + limit, "import: {few:?} {many:?} KiB");
+    assert!(many.1 < few.1 + limit, "export: {few:?} {many:?} KiB");
 }
