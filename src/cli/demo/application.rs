@@ -2,22 +2,17 @@
 //!
 //! It calls the proxy over the network and signs as a consumer does.
 
-use std::{cell::RefCell, collections::HashMap, net::TcpStream};
+use std::{cell::RefCell, collections::HashMap};
 
 use askama::Template;
 use http::Request;
 use serde_json::Value;
-use tokio::task::spawn_blocking;
 use url::form_urlencoded;
 
-use super::{Accounts, BoxedError};
+use super::{Accounts, BoxedError, traffic};
 use crate::{
     base::{clock::Clock, secret::Secret},
-    cli::{
-        context::CommandError, health, request::RequestArgs, secret_arg::SecretArg,
-        secrets::SecretArgs, sign::SignArgs,
-    },
-    operator::explain::Asked,
+    cli::{secret_arg::SecretArg, sign::SignArgs},
     provider::{
         issue::callback,
         respond::{OwnResponse, frame::Frame, theme::Theme},
@@ -136,32 +131,10 @@ impl DemoApplication {
         path: &str,
         add: impl FnOnce(&mut SignArgs),
     ) -> Result<String, BoxedError> {
-        let consumer = &self.accounts.consumer;
-        let mut call = SignArgs {
-            request: RequestArgs {
-                method: method.to_owned(),
-                url: format!("http://{}{path}", self.authority),
-                ..RequestArgs::default()
-            },
-            consumer_key: consumer.key.to_string(),
-            secrets: SecretArgs {
-                consumer_secret: Some(SecretArg::Literal(consumer.secret.clone())),
-                token_secret: None,
-            },
-            ..SignArgs::default()
-        };
+        let mut call = traffic::unsigned(&self.authority, method, path, &self.accounts.consumer);
         add(&mut call);
-        let unused = &mut |_: &Asked<'_>| Err(CommandError::usage("unused"));
-        let signed = call.run(&Clock::system(), unused, &mut std::io::empty());
-        let signed = signed.map_err(|error| error.to_string())?.text;
-        let line = format!("{method} {path} HTTP/1.1");
-        let fields = format!("{}\r\nContent-Length: 0\r\n", signed.trim_end());
-        let authority = self.authority.clone();
-        let response = spawn_blocking(move || {
-            let stream = TcpStream::connect(&authority)?;
-            health::exchange(stream, &line, &authority, &fields)
-        });
-        match response.await?? {
+        let fields = traffic::authorization(&call, &Clock::system())?;
+        match traffic::send(&self.authority, method, path, &fields).await? {
             (200, body) => Ok(body),
             (_, problem) => Err(problem.into()),
         }

@@ -1,18 +1,19 @@
 //! `demo`: everything at once and no file needed: an API that echoes, the proxy in front of it, an application that goes
-//! through the flow, one consumer, one user.
+//! through the flow, one user, and three consumers that make mistakes.
 
 mod application;
 mod echo;
 mod lti;
+mod traffic;
 
 use std::{
     cell::RefCell,
     error::Error,
-    fs::Permissions,
+    fs::{DirBuilder, OpenOptions, Permissions},
     io::Write as _,
     net::{SocketAddr, TcpListener},
-    os::unix::fs::PermissionsExt as _,
-    path::Path,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
     rc::Rc,
     sync::Arc,
 };
@@ -23,6 +24,7 @@ use tokio::task::spawn_local;
 use self::{
     application::DemoApplication,
     echo::{DemoPages, echo},
+    traffic::Traffic,
 };
 use super::{
     context::{About as _, CommandError, Output, actor, block_on, say},
@@ -54,6 +56,9 @@ pub struct Args {
     /// Shows a tool of a learning platform too: an LTI 1.1 launch in a browser
     #[arg(long)]
     lti: bool,
+    /// Keeps configuration, records and admin token in a new directory, as a start for your own API
+    #[arg(long, value_name = "DIRECTORY")]
+    keep: Option<PathBuf>,
 }
 
 /// Runs the demo until a signal ends it.
@@ -63,24 +68,46 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
             "warning: the demo is reachable from other machines, without TLS; it is meant for 127.0.0.1",
         );
     }
+    if let Some(directory) = &args.keep {
+        DirBuilder::new()
+            .mode(0o700)
+            .create(directory)
+            .about("--keep: name a directory that does not exist, in one that can be written")?;
+        let directory = directory.canonicalize().about("--keep")?;
+        return demonstrated(args, &directory);
+    }
     let directory = tempfile::Builder::new()
         .prefix("countersign-demo-")
         .permissions(Permissions::from_mode(0o700))
         .tempdir()
         .about("no directory for the demo's store; set TMPDIR to one that can be written")?;
-    let demo = demonstrate(args.listen, args.lti, directory.path());
+    demonstrated(args, directory.path())
+}
+
+fn demonstrated(args: &Args, directory: &Path) -> Result<Output, CommandError> {
+    let demo = demonstrate(args, directory);
     block_on(demo)?.map_err(|problem| CommandError::failed(problem).about("demo"))?;
     Ok(Output::default())
 }
 
 type BoxedError = Box<dyn Error>;
 
-async fn demonstrate(listen: SocketAddr, lti: bool, directory: &Path) -> Result<(), BoxedError> {
+async fn demonstrate(args: &Args, directory: &Path) -> Result<(), BoxedError> {
+    let listen = args.listen;
     let (api, api_address) = local_listener()?;
     let (application, application_address) = local_listener()?;
-    let platform = lti.then(lti::Platform::new).transpose()?;
-    let mut text = configuration(listen, api_address, directory);
-    text.extend(platform.as_ref().map(lti::Platform::operation));
+    let platform = args.lti.then(lti::Platform::new).transpose()?;
+    write_private(
+        &directory.join(ADMIN_TOKEN),
+        &format!("{}\n", *random::secret()?.expose_text()),
+    )?;
+    let operation = platform.as_ref().map(lti::Platform::operation);
+    let configuration = |listen, admin: &str| {
+        let mut text = configuration(listen, admin, api_address, directory);
+        text.extend(operation.clone());
+        text
+    };
+    let text = configuration(listen, "127.0.0.1:0");
     let config = config::parse(&text, "demo", std::iter::empty())?;
     let log = log::start(config.log.format, &config.log.level)?;
     let app = App::prepare(config, log, None, Sockets::default()).await;
@@ -100,15 +127,49 @@ async fn demonstrate(listen: SocketAddr, lti: bool, directory: &Path) -> Result<
         None => serve(api, DemoPages(echo)),
     }
     let admin = app.admin_address();
-    introduce(&base, application_address, course, &accounts, &admin);
+    if args.keep.is_some() {
+        let text = configuration(first, &admin);
+        write_private(&directory.join(CONFIG), &format!("{KEPT}{text}"))?;
+    }
+    let authority = first.to_string();
+    let manage = management(app.services());
+    let traffic = Traffic::prepare(&manage, accounts.consumer.clone(), authority.clone()).await?;
+    let introduction = Introduction {
+        base: &base,
+        application: application_address,
+        course,
+        accounts: &accounts,
+        admin: &admin,
+        invitation: app.console().invite()?,
+        kept: args.keep.as_ref().map(|_| directory),
+    };
+    introduction.print();
+    spawn_local(traffic.run());
     let handler = DemoApplication {
-        authority: first.to_string(),
+        authority,
         accounts,
         pending: RefCell::default(),
     };
     let answer = async move |request| handler.answer(&request).await;
     serve(application, DemoPages(answer));
     Ok(app.run().await?)
+}
+
+/// The file of the admin token, in the demo's directory.
+const ADMIN_TOKEN: &str = "admin.token";
+/// The file of the configuration that is kept.
+const CONFIG: &str = "config.toml";
+/// The head of that file.
+const KEPT: &str = "\
+# Made by countersign demo --keep. The API of the demo ended with it: name yours in upstream.api_url, its operations and
+# permissions below, and look through config.example.toml for the rest.
+";
+
+fn write_private(path: &Path, text: &str) -> Result<(), BoxedError> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(0o600).open(path);
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
 fn local_listener() -> Result<(TcpListener, SocketAddr), BoxedError> {
@@ -135,8 +196,9 @@ fn serve(listener: TcpListener, handler: impl Handler) {
     ));
 }
 
-fn configuration(listen: SocketAddr, api: SocketAddr, directory: &Path) -> String {
-    let store = toml::Value::String(directory.join("demo.db").display().to_string());
+fn configuration(listen: SocketAddr, admin: &str, api: SocketAddr, directory: &Path) -> String {
+    let [store, token] = ["demo.db", ADMIN_TOKEN]
+        .map(|name| toml::Value::String(directory.join(name).display().to_string()));
     let public = match listen.ip().is_loopback() {
         true => String::new(),
         false => format!("allow_http = true\nbase_url = \"http://{listen}\"\n"),
@@ -147,9 +209,9 @@ listen = {{ address = "{listen}", workers = 1 }}
 upstream.api_url = "http://{api}"
 store.url = {store}
 signature.advice = "full"
-admin.listen = "127.0.0.1:0"
+admin = {{ listen = "{admin}", token_file = {token} }}
 operations.unlisted = "consumer"
-log.level = "warn,access=info,audit=info"
+log.level = "warn,audit=info"
 
 [service]
 realm = "countersign demo"
@@ -216,26 +278,49 @@ impl Accounts {
     }
 }
 
-fn introduce(
-    base: &str,
+/// What the demo prints once it listens.
+struct Introduction<'a> {
+    base: &'a str,
     application: SocketAddr,
     course: Option<String>,
-    accounts: &Accounts,
-    admin: &str,
-) {
-    let program = std::env::current_exe().unwrap_or_else(|_| "countersign".into());
-    let program = quoted(&program.display().to_string());
-    let course = course.map(|course| {
-        format!(
-            "A course of a learning platform, which launches a tool (LTI 1.1):\n  {course}/\n\n"
-        )
-    });
-    let url = format!("{base}/members/1?fields=name%20age&sort=a+b");
-    let text = format!(
-        "countersign listens on {base}, in front of an API that echoes each request.
+    accounts: &'a Accounts,
+    admin: &'a str,
+    /// Path and query of the address that opens the console.
+    invitation: Secret,
+    kept: Option<&'a Path>,
+}
+
+impl Introduction<'_> {
+    fn print(&self) {
+        let program = std::env::current_exe().unwrap_or_else(|_| "countersign".into());
+        let program = quoted(&program.display().to_string());
+        let course = self.course.as_ref().map(|course| {
+            format!(
+                "A course of a learning platform, which launches a tool (LTI 1.1):\n  {course}/\n\n"
+            )
+        });
+        let end = match self.kept {
+            None => "Ctrl-C ends the demo; nothing is kept.".to_owned(),
+            Some(directory) => {
+                let config = directory.join(CONFIG);
+                let quoted = quoted(&config.display().to_string());
+                format!(
+                    "Ctrl-C ends the demo. Its configuration and records stay: write the URL of your API into\n  {}\nas \
+                     upstream.api_url, and start it with\n  {program} serve --config {quoted}",
+                    config.display()
+                )
+            }
+        };
+        let url = format!("{}/members/1?fields=name%20age&sort=a+b", self.base);
+        let accounts = self.accounts;
+        let text = format!(
+            "countersign listens on {base}, in front of an API that echoes each request.
 
 {course}The whole flow in a browser (log in as {user} with the password {password}):
   http://{application}/
+
+The console, with a minute of made-up traffic of three consumers that each make a mistake; this address opens it once:
+  http://{admin}{invitation}
 
 A signed call; each paste signs it again:
 curl -sS -H \"$({program} sign GET '{url}' --consumer-key {key} --consumer-secret {secret} --token {token} --token-secret {token_secret})\" '{url}'
@@ -243,15 +328,20 @@ curl -sS -H \"$({program} sign GET '{url}' --consumer-key {key} --consumer-secre
 The same call without a signature is rejected:
   curl -i '{url}'
 
-Metrics and health are at http://{admin}/metrics and /readyz. Ctrl-C ends the demo; nothing is kept.
+Metrics and health are at http://{admin}/metrics and /readyz. {end}
 ",
-        course = course.unwrap_or_default(),
-        user = USER,
-        password = *accounts.password.expose_text(),
-        key = accounts.consumer.key,
-        secret = *accounts.consumer.secret.expose_text(),
-        token = accounts.token.token,
-        token_secret = *accounts.token.secret.expose_text(),
-    );
-    let _ = writeln!(std::io::stdout(), "{text}");
+            base = self.base,
+            application = self.application,
+            admin = self.admin,
+            invitation = *self.invitation.expose_text(),
+            course = course.unwrap_or_default(),
+            user = USER,
+            password = *accounts.password.expose_text(),
+            key = accounts.consumer.key,
+            secret = *accounts.consumer.secret.expose_text(),
+            token = accounts.token.token,
+            token_secret = *accounts.token.secret.expose_text(),
+        );
+        let _ = writeln!(std::io::stdout(), "{text}");
+    }
 }

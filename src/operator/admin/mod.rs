@@ -117,6 +117,18 @@ pub struct Backend {
     pub api_urls: Vec<String>,
 }
 
+/// The response of `/` without a token.
+const CONSOLE_IS_OFF: &str = "\
+The console is off. To switch it on, make a token, name its file in the configuration, and reload:
+
+  (umask 077; openssl rand -hex 32 > admin.token)
+
+  [admin]
+  token_file = \"admin.token\"
+
+/healthz, /readyz and /metrics are here without it.
+";
+
 impl Admin {
     async fn page(&self, mut request: Request<RequestBody>) -> Result<OwnResponse, ParseRejection> {
         let path = request.uri().path();
@@ -162,6 +174,7 @@ impl Admin {
                     Ok(api::respond(self, &backend, &mut request).await)
                 }
                 Some(backend) => Ok(console::respond(self, &backend, &mut request).await),
+                None if path == "/" && !self.is_probe => Ok(text(404, CONSOLE_IS_OFF)),
                 None => Ok(text(404, "not found\n")),
             },
         }

@@ -39,7 +39,7 @@ use self::{
 };
 use crate::{
     gateway::proxy::Phase,
-    operator::admin::{Admin, Control},
+    operator::admin::{Admin, Control, console::Console},
     run::config::Config,
     telemetry::log::LogControl,
 };
@@ -101,6 +101,11 @@ impl App {
         first
             .map(|(_, bound)| bound.at.to_string())
             .unwrap_or_default()
+    }
+
+    /// The console, for a caller that invites an operator.
+    pub fn console(&self) -> &Console {
+        &self.control.console
     }
 
     /// The services, for a caller that has something to put into them first.

@@ -6,13 +6,16 @@ use askama::Template;
 use http::Uri;
 
 use super::{
-    Sent,
+    Sent, invitation,
     page::{ConsoleFrame, Shell, show},
     parts::path,
     session,
 };
 use crate::{
-    operator::admin::{Admin, Backend, tokens::Denied},
+    operator::admin::{
+        Admin, Backend,
+        tokens::{Denied, TokenKind},
+    },
     provider::respond::OwnResponse,
 };
 
@@ -26,6 +29,8 @@ pub(super) struct LoginRequest<'a> {
     /// The browser has sent a cookie.
     pub(super) is_back: bool,
     pub(super) shell: &'a Shell<'a>,
+    /// Neither a form nor a HEAD, which no browser shows.
+    pub(super) is_get: bool,
 }
 
 #[derive(Template)]
@@ -57,13 +62,25 @@ impl LoginRequest<'_> {
         };
         let Some(form_sent) = &sent.form else {
             let to = to(&sent.query);
+            if let Some(token) = sent
+                .query
+                .field(invitation::PARAMETER)
+                .filter(|_| self.is_get)
+            {
+                let console = &self.admin.control.console;
+                if console.invitation.take(token, console.clock.now()) {
+                    return self.open_session(TokenKind::Write, "/");
+                }
+                let text = "This address has opened a session already, or is too old. Each one opens one session.";
+                return self.form(403, "/", Some(text));
+            }
             let is_lost = sent.query.field("opened").is_some() && !self.is_back;
             let lost = "The browser did not keep the session's cookie. Open the console by https, or through a tunnel to a \
                         loopback address.";
             return self.form(200, &to, is_lost.then_some(lost));
         };
         let (to, token) = (to(form_sent), form_sent.field("token").unwrap_or_default());
-        let (console, tokens) = (&self.admin.control.console, &self.backend.tokens);
+        let tokens = &self.backend.tokens;
         let checked =
             self.admin
                 .control
@@ -84,26 +101,27 @@ impl LoginRequest<'_> {
                 return self.form(403, &to, Some("This is not an admin token."));
             }
         };
+        self.open_session(kind, &to)
+    }
+
+    fn open_session(&self, kind: TokenKind, to: &str) -> OwnResponse {
+        let (console, tokens) = (&self.admin.control.console, &self.backend.tokens);
         let word: &str = kind.into();
         let address = self.peer.map(tracing::field::display);
         match console.sessions.open(tokens, kind, console.clock.now()) {
             Ok(session) => {
                 tracing::info!(target: "audit", event = "console_login", by = "console", admin_token = word, address);
                 let cookie = session::set_cookie(Some(&session), self.is_secure);
-                let next = if to == "/" {
-                    path("/login", &[("opened", "1")])
-                } else {
-                    to
+                let next = match to {
+                    "/" => path("/login", &[("opened", "1")]),
+                    to => to.to_owned(),
                 };
                 OwnResponse::see_other(next).field("Set-Cookie", cookie)
             }
             Err(error) => {
                 tracing::error!(%error, "console: no session");
-                self.form(
-                    500,
-                    &to,
-                    Some("No session could be opened; the log says more."),
-                )
+                let text = "No session could be opened; the log says more.";
+                self.form(500, to, Some(text))
             }
         }
     }

@@ -12,6 +12,7 @@ mod consumer;
 mod consumer_changes;
 mod consumers;
 mod handover;
+mod invitation;
 mod login;
 mod operations;
 mod overview;
@@ -32,14 +33,15 @@ use arc_swap::ArcSwap;
 use http::{Method, Request, header};
 use http_body::Body as _;
 
-pub use self::{
-    overview::ShownCertificate,
-    session::{COOKIE, SECURE_COOKIE},
-};
 use self::{
+    invitation::Invitation,
     page::{Person, Shell},
     rejected::Rejected,
     session::{Arrivals, OperatorSession, Sessions},
+};
+pub use self::{
+    overview::ShownCertificate,
+    session::{COOKIE, SECURE_COOKIE},
 };
 use super::{
     Admin, Backend, admin_actor, host_of,
@@ -49,7 +51,7 @@ use crate::{
     base::{
         clock::{Clock, UnixTime},
         http_fields::{SEC_FETCH_MODE, SEC_FETCH_SITE, single},
-        random,
+        random::{self, NoRandomness},
         secret::Secret,
     },
     oauth::Authority,
@@ -108,6 +110,7 @@ pub struct Console {
     started: UnixTime,
     sessions: Sessions,
     arrivals: Arrivals,
+    invitation: Invitation,
 }
 
 impl Console {
@@ -125,7 +128,19 @@ impl Console {
             clock,
             sessions: Sessions::default(),
             arrivals: Arrivals::default(),
+            invitation: Invitation::default(),
         }
+    }
+
+    /// Path and query of a page that opens one session with the rights of `admin.token_file`, for whoever has it first.
+    ///
+    /// # Errors
+    /// [`NoRandomness`]
+    pub fn invite(&self) -> std::result::Result<Secret, NoRandomness> {
+        let token = self.invitation.open(self.clock.now())?;
+        let token = token.expose_text();
+        let path = parts::path("/login", &[(invitation::PARAMETER, &token)]);
+        Ok(Secret::from(path))
     }
 
     /// Ends the sessions of a token that is not one of these any more.
@@ -178,6 +193,7 @@ pub(super) async fn respond(
             is_secure,
             is_back: request.headers().contains_key(header::COOKIE),
             shell: &shell,
+            is_get: *request.method() == Method::GET,
         };
         return login.respond(request.uri(), sent);
     };
@@ -301,7 +317,13 @@ impl ConsoleRequest<'_> {
     async fn respond(&self) -> Result<OwnResponse> {
         match self.path {
             "/logout" => self.log_out(),
-            "/login" => Ok(OwnResponse::see_other("/".to_owned())),
+            "/login" => {
+                // Who is logged in already has no use for an invitation, and the history of the browser keeps its address.
+                let token = self.query.field(invitation::PARAMETER);
+                let invitation = &self.admin.control.console.invitation;
+                token.map(|token| invitation.take(token, self.now));
+                Ok(OwnResponse::see_other("/".to_owned()))
+            }
             "/consumer/add"
             | "/consumer/edit"
             | "/consumer/rotate"
