@@ -68,6 +68,7 @@ mod gateway {
 mod operator {
     mod admin_api;
     mod console;
+    mod demo;
 }
 mod run {
     mod bad_configuration;

@@ -428,6 +428,10 @@ fn without_a_token_file_there_is_no_admin_api() {
         ask(proxy.admin(), "GET", "/v1/consumers", &[token], "").status
     };
     assert_eq!(status(&proxy, &token), 404);
+    // The page of the console says how to switch it on.
+    let off = ask(proxy.admin(), "GET", "/", &[], "");
+    off.has_status(404);
+    has(&off.text(), &["admin.token", "token_file"]);
     let file = proxy.directory().join("token");
     std::fs::write(&file, WRITE).unwrap();
     proxy.reconfigure(&format!("admin.token_file = '{}'", file.display()));
