@@ -10,6 +10,7 @@ pub mod memory;
 pub mod names;
 pub mod peer;
 pub mod random;
+pub mod rate;
 pub mod secret;
 pub mod settings;
 pub mod tls;

@@ -78,7 +78,7 @@ All other members may be left out:
 
   consumer  permissions, dialect (\"rfc5849\" or \"legacy\"), rsa_public_key (PEM),
             description, website, rsa_only, accept, pinned,
-            body_hash (\"required\"), enforce, enabled, created_at,
+            body_hash (\"required\"), rate (\"100 per 1s\"), enforce, enabled, created_at,
             previous_secret with previous_secret_until
   user      display_name, password_hash, enabled, created_at
   token     permissions, issued_at, expires_at, last_used_at, revoked_at, began

@@ -31,7 +31,7 @@ use crate::{
             access::CallerKind,
             operations::{Found, Operations},
             permit::{JudgedCall, Permit},
-            rate::ConsumerRate,
+            rate::ConsumerRates,
             sunset::Sunset,
         },
         route::{FlowPaths, Page, ServiceCall, TokenCall},
@@ -93,8 +93,8 @@ pub struct Authorizer {
     pub forward_preflights: bool,
     /// The end of OAuth 1.0a, if it is planned.
     pub sunset: Option<Arc<Sunset>>,
-    /// The limit on the requests of a consumer.
-    pub rate: Option<Arc<ConsumerRate>>,
+    /// The limits on the requests of consumers.
+    pub rates: ConsumerRates,
 }
 
 impl Authorizer {
@@ -263,11 +263,9 @@ impl Authorizer {
             sunset.check(&verified.credential().consumer().key)?;
         }
         // A call that is not permitted counts too: in observe mode it goes on to the API.
-        if let Some(rate) = &self.rate {
-            rate.pass(&verified.credential().consumer().key)?;
-        }
-        // Only the owner of the secret learns what the operation demands.
         let consumer = verified.credential().consumer();
+        self.rates.pass(consumer, &mut facts.quota)?;
+        // Only the owner of the secret learns what the operation demands.
         let needs_hash = consumer.needs_body_hash || operation.is_some_and(|it| it.needs_body_hash);
         let is_unsigned = subject.has_body && !collected.form;
         if needs_hash && is_unsigned && !parameters.was_sent(ProtocolParameter::BodyHash) {

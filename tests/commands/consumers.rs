@@ -98,14 +98,14 @@ fn consumer_add_sets_each_option() {
         "description": "Prints <photos>", "website": "https://a.test/",
         "callbacks": ["https://a.test/x?y=1", "oob"], "permissions": ["b", "a"],
         "dialect": "rfc5849", "has_rsa_public_key": true, "rsa_only": true, "enforce": true, "enabled": true,
-        "accept": [], "pinned": [], "body_hash": null, "previous_secret_until": null,
+        "accept": [], "pinned": [], "body_hash": null, "rate": null, "previous_secret_until": null,
     });
     assert_eq!(without_times(added), expected);
     let bare = workspace.json("consumer add --name x --key bare --secret s");
     let expected = json!({
         "key": "bare", "secret": "s", "name": "x", "description": null, "website": null, "callbacks": [], "permissions": [],
         "dialect": "legacy", "has_rsa_public_key": false, "rsa_only": false, "enforce": false, "enabled": true,
-        "accept": [], "pinned": [], "body_hash": null, "previous_secret_until": null,
+        "accept": [], "pinned": [], "body_hash": null, "rate": null, "previous_secret_until": null,
     });
     assert_eq!(without_times(bare), expected);
 }
@@ -182,7 +182,7 @@ fn consumer_update_changes_only_what_is_given() {
     let mut expected = json!({
         "key": "shop", "name": "Shop", "description": null, "website": null, "callbacks": [], "permissions": ["read", "write"],
         "dialect": "rfc5849", "has_rsa_public_key": false, "rsa_only": false, "enforce": false, "enabled": true,
-        "accept": [], "pinned": [], "body_hash": null, "previous_secret_until": null,
+        "accept": [], "pinned": [], "body_hash": null, "rate": null, "previous_secret_until": null,
     });
     for [options, member, value] in rows(
         r#"
@@ -216,6 +216,18 @@ fn consumer_update_changes_only_what_is_given() {
         let updated = workspace.json(&format!("consumer update shop {options}"));
         assert_eq!(without_times(updated), expected, "{options}");
     }
+    let update = |rate: &[&str]| [&["consumer", "update", "shop"], rate].concat();
+    expected["rate"] = json!("10 per 15m");
+    let updated = workspace.json(&update(&["--rate", "10 per 15m"])[..]);
+    assert_eq!(without_times(updated), expected);
+    let wrong = workspace.run(&update(&["--rate", "10/15m"])[..]).failed(2);
+    has(
+        &wrong,
+        &["rate: write COUNT per PERIOD, such as 10 per 15m"],
+    );
+    expected["rate"] = json!(null);
+    let updated = workspace.json(&update(&["--no-rate"])[..]);
+    assert_eq!(without_times(updated), expected);
     let line = workspace.run("consumer update shop").failed(2);
     has(&line, &["nothing to change"]);
 }

@@ -63,6 +63,7 @@ pub(crate) fn rich_consumer(key: &str) -> Consumer {
         dialect: Some(Dialect::Legacy),
         pinned: vec!["school=a%20b".parse().unwrap()],
         body_hash: Some(BodyHash::Required),
+        rate: Some("100 per 15m".parse().unwrap()),
         enforce: true,
         rsa_only: true,
         enabled: false,

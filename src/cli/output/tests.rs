@@ -49,7 +49,7 @@ fn an_object_has_the_promised_names_in_their_order() {
         record(&issued(&consumer(), Dialect::Legacy), true),
         concat!(
             r#"{"key":"shop","secret":"s3cret","name":"Shop","callbacks":["https://a.test/x","oob"],"permissions":[],"#,
-            r#""dialect":"legacy","description":null,"website":null,"has_rsa_public_key":false,"rsa_only":false,"accept":[],"pinned":[],"body_hash":null,"enforce":false,"enabled":true,"#,
+            r#""dialect":"legacy","description":null,"website":null,"has_rsa_public_key":false,"rsa_only":false,"accept":[],"pinned":[],"body_hash":null,"rate":null,"enforce":false,"enabled":true,"#,
             r#""created_at":"2023-11-14T22:13:20Z","previous_secret_until":null}"#,
             "\n"
         )

@@ -97,6 +97,7 @@ fn what_is_left_out_has_its_default() {
             accept: vec![],
             pinned: vec![],
             body_hash: None,
+            rate: None,
             enabled: true,
             created_at: NOW,
         }),
@@ -356,12 +357,14 @@ prop_compose! {
         (rsa_only, enforce, enabled, created_at, accept) in (any::<bool>(), any::<bool>(), any::<bool>(), time(), any::<u8>()),
         pinned in vec("[a-z_]{1,9}=[!-$&-~]{0,9}".prop_filter("no credential", |text| !text.starts_with("oauth_")), 0..3),
         body_hash in option::of(prop_oneof![Just(BodyHash::Optional), Just(BodyHash::Required)]),
+        rate in option::of((1u32.., 1u32..)),
     ) -> Record {
         Record::Consumer(Consumer {
             key, secret, previous_secret, name, description, website, permissions, dialect, enforce, enabled, created_at,
             accept: Deviation::ALL.iter().copied().filter(|it| accept & 1 << *it as u8 != 0).collect(),
             pinned: pinned.iter().map(|text| text.parse().unwrap()).collect(),
             body_hash,
+            rate: rate.map(|(count, period)| format!("{count} per {period}ms").parse().unwrap()),
             rsa_only: rsa && rsa_only,
             rsa_public_key: rsa.then(|| KEY.to_owned()),
             callbacks: callbacks

@@ -237,7 +237,8 @@ impl RequestRecord {
         };
     }
 
-    /// The response as it is sent. It announces the end of OAuth 1.0a to its signer, and the record ends with its body.
+    /// The response as it is sent. It announces the end of OAuth 1.0a and the rate to its signer, and the
+    /// record ends with its body.
     pub fn respond(
         self: Box<Self>,
         mut response: Response<ResponseBody>,
@@ -246,6 +247,9 @@ impl RequestRecord {
             && let (Some(signer), true) = self.consumer()
         {
             sunset.announce(response.headers_mut(), signer);
+        }
+        if let Some(quota) = &self.facts.quota {
+            quota.announce(response.headers_mut());
         }
         response.map(|body| body.observed_by(self))
     }

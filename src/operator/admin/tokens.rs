@@ -15,9 +15,8 @@ use http::{HeaderMap, header};
 use thiserror::Error;
 
 use crate::{
-    base::{clock::Clock, http_fields::single, peer::network, secret::Secret},
+    base::{clock::Clock, http_fields::single, peer::network, rate::Rate, secret::Secret},
     provider::login::{Throttle, throttle::Throttled},
-    request::policy::rate::Rate,
 };
 
 /// The length of a token, in bytes. A shorter one could be guessed: a right token is accepted at any rate.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::InvalidInput;
 use crate::{
-    base::names::Permission,
+    base::{names::Permission, rate::Rate},
     oauth::{Deviation, Pinned},
     provider::issue::{callback, registration},
     wire::web_page::web_page,
@@ -150,6 +150,14 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
                operation says",
         kind: FieldKind::Choice(&["optional", "required"]),
         schema: "BodyHash",
+        ..TEXT
+    },
+    RecordField {
+        name: "rate",
+        label: "Rate",
+        help: "Its own limit on requests, such as 100 per 1s, in place of limits.requests_per_consumer",
+        schema: "Rate",
+        check: parsed::<Rate>,
         ..TEXT
     },
     RecordField {
@@ -308,6 +316,9 @@ mod tests {
                     "{field:?}"
                 );
                 let (values, wrong) = match field.kind {
+                    FieldKind::Text if field.schema == "Rate" => {
+                        (vec![json!("1 per 1s")], json!("a"))
+                    }
                     FieldKind::Text | FieldKind::File => (vec![json!("a")], json!(["a"])),
                     FieldKind::List(_) => (vec![json!([])], json!("a")),
                     FieldKind::Flag => (vec![json!(true)], json!("true")),

@@ -26,7 +26,7 @@ use crate::{
             origin::PublicUrl,
             signed::{Collected, SignedRequest, is_form},
         },
-        policy::{self, rate::ConsumerRate, sunset::Sunset},
+        policy::{self, rate::ConsumerRates, sunset::Sunset},
         route::{self, TokenCall},
         verify::{self, Purpose, Verifier, VerifyFault, VerifyRules},
     },
@@ -39,8 +39,8 @@ pub struct Endpoints {
     pub verifier: Arc<Verifier>,
     /// The rules of verification.
     pub verify: VerifyRules,
-    /// The limit on the requests of a consumer, token calls and others together.
-    pub rate: Option<Arc<ConsumerRate>>,
+    /// The limits on the requests of consumers, token calls and others together.
+    pub rates: ConsumerRates,
     /// The most request tokens of a consumer that are open at once.
     pub max_request_tokens: u32,
     /// The parameters of the access token response that describe the user.
@@ -160,9 +160,8 @@ impl Endpoints {
         if let Some(sunset) = &self.sunset {
             sunset.check(&verified.credential().consumer().key)?;
         }
-        if let Some(rate) = &self.rate {
-            rate.pass(&verified.credential().consumer().key)?;
-        }
+        self.rates
+            .pass(verified.credential().consumer(), &mut facts.quota)?;
         match call {
             TokenCall::RequestToken => request_token::respond(self, &request, &verified).await,
             TokenCall::AccessToken => access_token::respond(self, &request, &verified).await,

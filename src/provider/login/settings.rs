@@ -6,8 +6,10 @@ use http::HeaderName;
 
 use super::header::UserHeaders;
 use crate::{
-    base::settings::{LONGEST, distinct, duration, optional, plain_values, seconds, section},
-    request::policy::rate::Rate,
+    base::{
+        rate::Rate,
+        settings::{LONGEST, distinct, duration, optional, plain_values, seconds, section},
+    },
     wire::address::EndpointUrl,
 };
 

@@ -45,10 +45,7 @@ use parking_lot::Mutex;
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
-use crate::{
-    base::{clock::UnixTime, peer::network, secret::Secret},
-    request::policy::rate::Rate,
-};
+use crate::base::{clock::UnixTime, peer::network, rate::Rate, secret::Secret};
 
 /// Sets of the table.
 const SETS: usize = 16_384;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     oauth::DeviationSet,
     provider::respond::Failure,
-    request::{parse::claimed::Claimed, verify::Sender},
+    request::{parse::claimed::Claimed, policy::rate::Quota, verify::Sender},
 };
 
 /// The facts about a call, for logs and metrics.
@@ -21,6 +21,8 @@ pub struct Facts {
     pub verify: Option<Duration>,
     /// The seconds that the consumer's clock is ahead of ours.
     pub skew_seconds: Option<i64>,
+    /// The rate of its consumer, if it has one, and what is left of it.
+    pub quota: Option<Quota>,
     /// The failure that would have rejected a call that is only observed.
     pub observed: Option<Box<Failure>>,
 }

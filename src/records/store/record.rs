@@ -6,6 +6,7 @@ use crate::{
     base::{
         clock::UnixTime,
         names::{ConsumerKey, Permission, UserId},
+        rate::Rate,
         secret::Secret,
     },
     oauth::{Deviation, Pinned},
@@ -73,6 +74,8 @@ pub struct Consumer {
     pub pinned: Vec<Pinned>,
     /// Required: a body that is not a form needs an oauth_body_hash in its calls to the API, whatever the operation says.
     pub body_hash: Option<BodyHash>,
+    /// Its own limit on requests, such as "100 per 1s", in place of limits.requests_per_consumer.
+    pub rate: Option<Rate>,
     /// Enforce its calls even where the configuration only observes.
     #[serde(default)]
     pub enforce: bool,
@@ -119,6 +122,7 @@ impl Consumer {
             accept: Vec::new(),
             pinned: Vec::new(),
             body_hash: None,
+            rate: None,
             enforce: false,
             enabled: true,
             created_at,

@@ -15,6 +15,7 @@ use super::{
 use crate::base::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
+    rate::Rate,
 };
 
 /// A value of a column, or of a parameter of a statement.
@@ -234,7 +235,7 @@ macro_rules! words {
     )+};
 }
 
-words! { ConsumerKey UserId Dialect BodyHash TokenBeginning }
+words! { ConsumerKey UserId Dialect BodyHash Rate TokenBeginning }
 
 /// A text of any characters as a column holds it: PostgreSQL has no NUL, so it and the character that marks an escape are
 /// escaped.

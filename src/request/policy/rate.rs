@@ -1,7 +1,6 @@
 //! A limit on the requests of one consumer, as a token bucket (GCRA) of one number.
 
 use std::{
-    num::NonZeroU32,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -9,97 +8,197 @@ use std::{
     time::{Duration, Instant},
 };
 
-use moka::sync::Cache;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use moka::{Expiry, sync::Cache};
 
 use super::PolicyRejection;
-use crate::base::{
-    clock::parse_duration,
-    names::ConsumerKey,
-    settings::{deserialize_text, section, texts},
+use crate::{
+    base::{names::ConsumerKey, rate::Rate, settings::section},
+    records::store::cached::ConsumerCredentials,
 };
 
 section! {
     /// The limit on the requests of one consumer.
     #[derive(Copy)]
     RateSettings["limits"] {
-        /// Requests of one consumer, token calls included; 429 past it.
+        /// Requests of one consumer, token calls included; 429 past it. A consumer can have a rate of its own.
         requests_per_consumer: Option<Rate> [else "no limit": "100 per 1s"], reload;
     }
 }
 
-/// A number of requests in a period.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
-    /// The number of requests.
-    pub count: NonZeroU32,
-    /// The period, longer than zero.
-    pub period: Duration,
-}
-
-texts! {
-    Rate: "a rate such as \"10 per 15m\"" => parse_rate;
-}
-deserialize_text!(Rate);
-
-fn parse_rate(text: &str) -> Result<Rate, &'static str> {
-    let (count, period) = text.split_once(" per ").ok_or("write COUNT per PERIOD")?;
-    let count: NonZeroU32 = count
-        .parse()
-        .map_err(|_| "the count is a whole number above 0")?;
-    let period = parse_duration(period)?;
-    if period.is_zero() {
-        return Err("the period is above 0");
-    }
-    Ok(Rate { count, period })
-}
+/// The fields of a response that tell a consumer its rate (draft-ietf-httpapi-ratelimit-headers).
+static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+/// See [`RATE_LIMIT`].
+static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// Counts requests by consumer. Only verified requests are counted, so no caller can use up another consumer's rate.
-#[derive(Debug)]
-pub struct ConsumerRate {
-    rate: Rate,
+#[derive(Debug, Clone)]
+pub struct ConsumerRates {
+    /// The rate of a consumer that has none of its own.
+    default: Option<Rate>,
     started: Instant,
-    /// The time when the bucket of a consumer would be empty again, in nanoseconds since `started`.
-    buckets: Cache<ConsumerKey, Arc<AtomicU64>>,
+    buckets: Cache<ConsumerKey, Arc<Bucket>>,
 }
 
-impl ConsumerRate {
-    /// The same limit for every consumer.
-    pub fn new(rate: Rate) -> Self {
-        // A consumer without requests for a period has its full rate again: dropping its entry changes nothing.
-        let buckets = Cache::builder().time_to_idle(rate.period).build();
+/// The requests of one consumer.
+#[derive(Debug)]
+struct Bucket {
+    rate: Rate,
+    /// The time when the bucket would be empty again, in nanoseconds since the start.
+    empty_at: AtomicU64,
+}
+
+impl Bucket {
+    fn new(rate: Rate) -> Arc<Self> {
+        let empty_at = AtomicU64::default();
+        Arc::new(Self { rate, empty_at })
+    }
+}
+
+/// A consumer without requests for a period has its full rate again: dropping its bucket changes nothing.
+#[derive(Debug)]
+struct IdlePeriod;
+
+impl Expiry<ConsumerKey, Arc<Bucket>> for IdlePeriod {
+    fn expire_after_create(
+        &self,
+        _: &ConsumerKey,
+        it: &Arc<Bucket>,
+        _: Instant,
+    ) -> Option<Duration> {
+        Some(it.rate.period)
+    }
+
+    fn expire_after_read(
+        &self,
+        _: &ConsumerKey,
+        it: &Arc<Bucket>,
+        _: Instant,
+        _: Option<Duration>,
+        _: Instant,
+    ) -> Option<Duration> {
+        Some(it.rate.period)
+    }
+
+    fn expire_after_update(
+        &self,
+        _: &ConsumerKey,
+        it: &Arc<Bucket>,
+        _: Instant,
+        _: Option<Duration>,
+    ) -> Option<Duration> {
+        Some(it.rate.period)
+    }
+}
+
+/// The rate of a consumer, and what was left of it after a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    rate: Rate,
+    /// The requests that may follow at once.
+    remaining: u64,
+    /// The time until the whole rate is there again.
+    full_in: Duration,
+}
+
+impl ConsumerRates {
+    /// This limit for every consumer that has none of its own.
+    pub fn new(default: Option<Rate>) -> Self {
         Self {
-            rate,
+            default,
             started: Instant::now(),
-            buckets,
+            buckets: Cache::builder().expire_after(IdlePeriod).build(),
         }
     }
 
-    /// The limit `before` with its counts, if it is the same limit; else this one.
-    pub fn or_before(self: Arc<Self>, before: Option<&Arc<Self>>) -> Arc<Self> {
-        let before = before.filter(|before| before.rate == self.rate);
-        before.map_or(self, Arc::clone)
+    /// This limit with the counts of `before`: those of a consumer whose rate is another one begin at zero.
+    pub fn with_counts_of(&self, before: &Self) -> Self {
+        Self {
+            default: self.default,
+            ..before.clone()
+        }
     }
 
-    /// Counts a request that is made now.
+    /// Counts a request that is made now, and notes the quota if the consumer has a rate.
     ///
     /// # Errors
     /// [`PolicyRejection::TooManyRequests`]; the request is not counted then.
-    pub fn pass(&self, consumer: &ConsumerKey) -> Result<(), PolicyRejection> {
-        let counted = self.count_at(consumer, self.started.elapsed());
+    pub fn pass(
+        &self,
+        consumer: &ConsumerCredentials,
+        noted: &mut Option<Quota>,
+    ) -> Result<(), PolicyRejection> {
+        let Some(rate) = consumer.rate().or(self.default) else {
+            return Ok(());
+        };
+        let (quota, counted) = self.count_at(&consumer.key, rate, self.started.elapsed());
+        *noted = Some(quota);
         counted.map_err(|retry_after| PolicyRejection::TooManyRequests { retry_after })
     }
 
     /// Counts a request at `now`, the time since the start, or returns the time until the next one is allowed.
-    fn count_at(&self, consumer: &ConsumerKey, now: Duration) -> Result<(), Duration> {
-        let bucket = self.buckets.get_with_by_ref(consumer, Default::default);
-        let period = nanoseconds(self.rate.period);
-        let cost = (period / u64::from(self.rate.count.get())).max(1);
+    fn count_at(
+        &self,
+        consumer: &ConsumerKey,
+        rate: Rate,
+        now: Duration,
+    ) -> (Quota, Result<(), Duration>) {
+        let mut bucket = self.buckets.get_with_by_ref(consumer, || Bucket::new(rate));
+        if bucket.rate != rate {
+            bucket = Bucket::new(rate);
+            self.buckets.insert(consumer.clone(), Arc::clone(&bucket));
+        }
+        let period = nanoseconds(rate.period);
+        let cost = (period / u64::from(rate.count.get())).max(1);
         let now = nanoseconds(now);
         let next = |empty_at: u64| empty_at.max(now) + cost;
         let allowed = |empty_at| Some(next(empty_at)).filter(|next| *next <= now + period);
-        match bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, allowed) {
-            Ok(_) => Ok(()),
-            Err(empty_at) => Err(Duration::from_nanos(next(empty_at) - (now + period))),
+        let counted = bucket
+            .empty_at
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, allowed);
+        let empty_at = match counted {
+            Ok(before) => next(before),
+            Err(unchanged) => unchanged,
+        };
+        let full_in = empty_at.saturating_sub(now);
+        let quota = Quota {
+            rate,
+            remaining: period.saturating_sub(full_in) / cost,
+            full_in: Duration::from_nanos(full_in),
+        };
+        let retry_after = |empty_at| Duration::from_nanos(next(empty_at) - (now + period));
+        (quota, counted.map(drop).map_err(retry_after))
+    }
+}
+
+impl Quota {
+    /// Adds the fields to the response to a verified request. Those of the API stay: each of them is a list.
+    pub fn announce(&self, headers: &mut HeaderMap) {
+        let Self {
+            rate,
+            remaining,
+            full_in,
+        } = self;
+        let seconds = full_in.as_secs() + u64::from(full_in.subsec_nanos() > 0);
+        // The window is in whole seconds, and may be left out.
+        let window = match rate.period.subsec_nanos() {
+            0 => format!(";w={}", rate.period.as_secs()),
+            _ => String::new(),
+        };
+        let fields = [
+            (
+                &RATE_LIMIT_POLICY,
+                format!("\"consumer\";q={}{window}", rate.count),
+            ),
+            (
+                &RATE_LIMIT,
+                format!("\"consumer\";r={remaining};t={seconds}"),
+            ),
+        ];
+        for (name, value) in fields {
+            if let Ok(value) = HeaderValue::try_from(value) {
+                headers.append(name, value);
+            }
         }
     }
 }
@@ -114,43 +213,68 @@ fn nanoseconds(duration: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn reads_rates_exactly() {
-        let rate = parse_rate("10 per 15m").unwrap();
-        assert_eq!((rate.count.get(), rate.period.as_secs()), (10, 900));
-        for text in [
-            "10",
-            "10/15m",
-            "10 per 0s",
-            "0 per 1s",
-            "10x per 1s",
-            "10 per s",
-            "4294967296 per 1s",
-        ] {
-            assert!(parse_rate(text).is_err(), "{text}");
-        }
+    fn rate(text: &str) -> Rate {
+        text.parse().unwrap()
+    }
+
+    fn announced(quota: Quota) -> [String; 2] {
+        let mut headers = HeaderMap::new();
+        quota.announce(&mut headers);
+        [&RATE_LIMIT_POLICY, &RATE_LIMIT].map(|name| headers[name].to_str().unwrap().to_owned())
     }
 
     #[test]
-    fn allows_the_count_and_refills() {
-        let rate = ConsumerRate::new(Rate {
-            count: NonZeroU32::MIN.saturating_add(2),
-            period: Duration::from_secs(3),
-        });
-        let consumer: ConsumerKey = "c".parse().expect("a name");
+    fn allows_the_count_and_refills_and_tells_what_is_left() {
+        let rates = ConsumerRates::new(None);
+        let consumer: ConsumerKey = "c".parse().unwrap();
         let start = Duration::from_secs(1000);
-        for _ in 0..3 {
-            assert_eq!(rate.count_at(&consumer, start), Ok(()));
+        let count = |after: u64| {
+            let now = start + Duration::from_secs(after);
+            let (quota, counted) = rates.count_at(&consumer, rate("3 per 3s"), now);
+            (announced(quota)[1].clone(), counted)
+        };
+        let refused = Err(Duration::from_secs(1));
+        for (after, left, counted) in [
+            (0, r#""consumer";r=2;t=1"#, Ok(())),
+            (0, r#""consumer";r=1;t=2"#, Ok(())),
+            (0, r#""consumer";r=0;t=3"#, Ok(())),
+            (0, r#""consumer";r=0;t=3"#, refused),
+            (1, r#""consumer";r=0;t=3"#, Ok(())),
+            (1, r#""consumer";r=0;t=3"#, refused),
+        ] {
+            assert_eq!(count(after), (left.to_owned(), counted));
         }
-        assert_eq!(rate.count_at(&consumer, start), Err(Duration::from_secs(1)));
-        assert_eq!(rate.count_at(&"d".parse().expect("a name"), start), Ok(()));
-        assert_eq!(
-            rate.count_at(&consumer, start + Duration::from_secs(1)),
-            Ok(())
-        );
-        assert!(
-            rate.count_at(&consumer, start + Duration::from_secs(1))
-                .is_err()
-        );
+        let other = "d".parse().unwrap();
+        let (_, counted) = rates.count_at(&other, rate("3 per 3s"), start);
+        assert_eq!(counted, Ok(()));
+    }
+
+    #[test]
+    fn a_consumer_with_another_rate_begins_at_zero() {
+        let rates = ConsumerRates::new(None);
+        let consumer: ConsumerKey = "c".parse().unwrap();
+        let count = |text| {
+            rates
+                .count_at(&consumer, rate(text), Duration::from_secs(9))
+                .1
+        };
+        assert_eq!(count("1 per 1h"), Ok(()));
+        assert!(count("1 per 1h").is_err());
+        assert_eq!(count("1 per 2h"), Ok(()));
+        assert!(count("1 per 2h").is_err());
+    }
+
+    #[test]
+    fn the_policy_has_a_window_of_whole_seconds() {
+        let policy = |text| {
+            let (quota, _) = ConsumerRates::new(None).count_at(
+                &"c".parse().unwrap(),
+                rate(text),
+                Duration::ZERO,
+            );
+            announced(quota)[0].clone()
+        };
+        assert_eq!(policy("100 per 15m"), r#""consumer";q=100;w=900"#);
+        assert_eq!(policy("100 per 1500ms"), r#""consumer";q=100"#);
     }
 }

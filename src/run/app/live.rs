@@ -25,7 +25,7 @@ use crate::{
         forward::{ForwardParams, pool::PoolParams},
         identity::keys::Keys,
         parse::origin::Origins,
-        policy::rate::ConsumerRate,
+        policy::rate::ConsumerRates,
         route::{self, FlowPaths},
         verify::VerifyRules,
     },
@@ -52,12 +52,11 @@ pub fn live(
     let keys = Keys::read(&config.assertion.key_files)?;
     let verify = verify_rules(config, listener);
     let theme = Arc::new(theme(config, listener)?);
-    let rate = config.rate.requests_per_consumer.map(ConsumerRate::new);
-    let rate = rate.map(Arc::new);
+    let rates = ConsumerRates::new(config.rate.requests_per_consumer);
     let endpoints = Endpoints {
         verifier: Arc::clone(&services.verifier),
         verify: verify.clone(),
-        rate: rate.clone(),
+        rates: rates.clone(),
         max_request_tokens: config.request_tokens.request_tokens_per_consumer.get(),
         user_parameters: config.token_response.user_parameters(),
         feed: Arc::clone(&services.pages.feed),
@@ -80,7 +79,7 @@ pub fn live(
             .operations(&config.operation, config.paths),
         forward_preflights: config.preflights.preflight == Preflight::Forward,
         sunset,
-        rate,
+        rates,
     };
     Ok(Live {
         limits: config

@@ -140,9 +140,11 @@ impl App {
             .filter(|_| config.listens_with_tls());
         let mut live = live::live(config, first(&self.addresses), &self.services)?;
         let before = self.common.shared.live.load();
-        let rate = live.authorizer.rate.take();
-        live.authorizer.rate = rate.map(|rate| rate.or_before(before.authorizer.rate.as_ref()));
-        live.endpoints.rate.clone_from(&live.authorizer.rate);
+        live.authorizer.rates = live
+            .authorizer
+            .rates
+            .with_counts_of(&before.authorizer.rates);
+        live.endpoints.rates = live.authorizer.rates.clone();
         Ok(Swap {
             live,
             backend: live::backend(config, first(&self.addresses), &self.services)?,

@@ -48,6 +48,55 @@ fn a_consumer_over_its_rate_is_429() {
 }
 
 #[test]
+fn responses_to_verified_calls_tell_the_rate_and_that_of_a_consumer_comes_first() {
+    let (_api, proxy, caller) =
+        Scene::with("limits.requests_per_consumer = '3 per 60s'").into_parts();
+    let fields = |answer: &Answer| {
+        ["ratelimit-policy", "ratelimit"].map(|name| answer.header(name).map(str::to_owned))
+    };
+    let told = |policy: &str, left: &str| [policy, left].map(|value| Some(value.to_owned()));
+    let call = || proxy.send(Call::get("/x").of(&caller));
+    let first = fields(&call());
+    assert_eq!(
+        first,
+        told(r#""consumer";q=3;w=60"#, r#""consumer";r=2;t=20"#)
+    );
+    // A stranger learns nothing of the rate, and a call that is not permitted counts.
+    let forged = proxy.send(Call::get("/x").of(&caller).key("forged&forged"));
+    assert_eq!(fields(&forged), [None, None]);
+    let calls: Vec<_> = (0..3).map(|_| call()).collect();
+    calls[2].has_status(429);
+    let [policy, left] = fields(&calls[2]);
+    assert_eq!(policy.as_deref(), Some(r#""consumer";q=3;w=60"#));
+    assert!(left.unwrap().starts_with(r#""consumer";r=0;t="#));
+    // Its own rate is in force at once, and a token call tells it too.
+    let key = &caller.consumer.key;
+    let update = ["consumer", "update", key, "--rate", "50 per 100m"];
+    proxy.command(&update).done();
+    until("its own rate is in force", || {
+        fields(&call())[0].as_deref() == Some(r#""consumer";q=50;w=6000"#)
+    });
+    let asked = proxy.send(asks(&caller.consumer, "oob"));
+    assert_eq!(
+        fields(&asked)[0].as_deref(),
+        Some(r#""consumer";q=50;w=6000"#)
+    );
+    // Another consumer keeps the usual one.
+    let other = proxy.consumer("Other");
+    let asked = proxy.send(asks(&other, "oob"));
+    assert_eq!(fields(&asked)[0].as_deref(), Some(r#""consumer";q=3;w=60"#));
+}
+
+#[test]
+fn without_a_rate_a_response_has_no_field_about_it() {
+    let (_api, proxy, caller) = Scene::with("").into_parts();
+    let answer = proxy.send(Call::get("/x").of(&caller));
+    answer.has_status(200);
+    assert_eq!(answer.header("ratelimit"), None);
+    assert_eq!(answer.header("ratelimit-policy"), None);
+}
+
+#[test]
 fn token_calls_count_against_the_rate() {
     let (_api, proxy, caller) =
         Scene::with("limits.requests_per_consumer = '4 per 60s'").into_parts();

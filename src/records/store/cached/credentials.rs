@@ -19,6 +19,7 @@ use crate::{
     base::{
         clock::UnixTime,
         names::{ConsumerKey, Permission},
+        rate::Rate,
         secret::Secret,
     },
     oauth::{DeviationSet, Key, KeyStates, Pinned, RsaPublicKey, SignatureMethod},
@@ -108,6 +109,7 @@ pub enum SecretAge {
 struct Rare {
     callbacks: Box<[String]>,
     pinned: Box<[Pinned]>,
+    rate: Option<Rate>,
     rsa_public_key: Option<String>,
     rsa: Option<RsaPublicKey>,
     previous: Option<(Secret, UnixTime)>,
@@ -125,6 +127,7 @@ impl ConsumerCredentials {
     pub(super) fn new(consumer: Consumer, permissions: Arc<[Permission]>, stamp: Stamp) -> Self {
         let is_rare = !consumer.callbacks.is_empty()
             || !consumer.pinned.is_empty()
+            || consumer.rate.is_some()
             || consumer.rsa_public_key.is_some()
             || consumer.previous_secret.is_some();
         let rsa = consumer.rsa_public_key.as_deref().and_then(|pem| {
@@ -140,6 +143,7 @@ impl ConsumerCredentials {
                 Box::new(Rare {
                     callbacks: consumer.callbacks.into(),
                     pinned: consumer.pinned.into(),
+                    rate: consumer.rate,
                     rsa_public_key: consumer.rsa_public_key,
                     rsa,
                     previous: consumer.previous_secret,
@@ -176,6 +180,11 @@ impl ConsumerCredentials {
     /// [`Consumer::pinned`]
     pub fn pinned(&self) -> &[Pinned] {
         self.rare.as_ref().map_or(&[], |rare| &rare.pinned)
+    }
+
+    /// [`Consumer::rate`]
+    pub fn rate(&self) -> Option<Rate> {
+        self.rare.as_ref()?.rate
     }
 
     /// The RSA key, if there is one that can be read.
@@ -258,6 +267,7 @@ impl CacheEntry for ConsumerCredentials {
             && (self.enabled, self.rsa_only) == (old.enabled, old.rsa_only)
             && self.callbacks() == old.callbacks()
             && self.pinned() == old.pinned()
+            && self.rate() == old.rate()
             && self.needs_body_hash == old.needs_body_hash
             && self.previous_secret() == old.previous_secret()
             && rsa_public_key(self) == rsa_public_key(old)

@@ -23,6 +23,7 @@ CREATE TABLE countersign.consumers (
     accept text COLLATE "C" NOT NULL,
     pinned text COLLATE "C" NOT NULL,
     body_hash text COLLATE "C" CHECK (body_hash IN ('optional', 'required')),
+    rate text COLLATE "C",
     name text COLLATE "C" NOT NULL,
     description text COLLATE "C",
     website text COLLATE "C",

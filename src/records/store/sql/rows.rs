@@ -42,7 +42,7 @@ macro_rules! columns {
 
 columns! {
     Consumer: key name callbacks permissions dialect description website rsa_public_key rsa_only accept pinned body_hash
-        enforce enabled created_at; secret: Secret, previous_secret: Option<(Secret, UnixTime)>;
+        rate enforce enabled created_at; secret: Secret, previous_secret: Option<(Secret, UnixTime)>;
     User: id name display_name enabled created_at; password_hash: Option<Secret>;
     RequestToken: token consumer callback permissions issued_at expires_at wrong_verifiers;
         secret: Secret, state: RequestTokenState;

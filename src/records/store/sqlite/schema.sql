@@ -26,6 +26,7 @@ CREATE TABLE consumers (
     accept TEXT NOT NULL,
     pinned TEXT NOT NULL,
     body_hash TEXT CHECK (body_hash IN ('optional', 'required')),
+    rate TEXT,
     name TEXT NOT NULL,
     description TEXT,
     website TEXT,

@@ -1,9 +1,10 @@
 //! Defaults, values that follow from other keys, and keys that a reload cannot change.
 
 use super::*;
+use crate::base::rate::Rate;
 use crate::base::settings::{DataPath, Directories};
 use crate::records::nonce::settings::NonceScope;
-use crate::request::policy::{access::CallerKind, rate::Rate};
+use crate::request::policy::access::CallerKind;
 use crate::run::config::derived::default_workers;
 use crate::text::words;
 
