@@ -11,6 +11,7 @@ mod faults;
 mod format;
 pub mod frame;
 mod launch;
+mod launch_page;
 mod own;
 pub mod settings;
 pub mod theme;

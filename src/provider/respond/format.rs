@@ -10,7 +10,7 @@ use super::{
     challenge::challenge,
     duration::in_words,
     frame::Frame,
-    launch::{LaunchPage, what_to_do},
+    launch_page::{LaunchPage, what_to_do},
     own::{FORM, OwnResponse, form},
 };
 use crate::{
