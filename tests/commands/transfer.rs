@@ -503,7 +503,7 @@ fn peak(workspace: &Workspace, arguments: &str) -> u64 {
     loop {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let now = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        let now: Option<u64> = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
         peak = now.unwrap_or_default().max(peak);
         if let Some(status) = child.try_wait().unwrap() {
             assert!(status.success(), "{arguments}");
