@@ -87,6 +87,14 @@ pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     Ok(Duration::from_millis(total))
 }
 
+/// A number of days as people read it.
+pub fn days(count: u64) -> String {
+    match count {
+        1 => "1 day".to_owned(),
+        count => format!("{count} days"),
+    }
+}
+
 /// A random time between `time` less its `part`th part and `time`, so that many do not come at once.
 pub fn spread(time: Duration, part: u32) -> Duration {
     // A hasher has random keys.
@@ -145,5 +153,15 @@ impl Clock {
     /// Moves a manual clock forward.
     pub fn advance(&self, duration: Duration) {
         self.set(self.now().after(duration));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::days;
+
+    #[test]
+    fn one_day_is_not_a_plural() {
+        assert_eq!([0, 1, 2].map(days), ["0 days", "1 day", "2 days"]);
     }
 }

@@ -9,7 +9,10 @@ use std::{
 
 use super::context::{CommandError, ConfigArgs, Output, block_on};
 use crate::{
-    base::{clock::Clock, language::Texts},
+    base::{
+        clock::{Clock, days},
+        language::Texts,
+    },
     operator::admin::tokens::TokenKind,
     provider::login::{
         http::{self, LoginEndpoint},
@@ -168,11 +171,11 @@ fn certificates(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
         return Err(CommandError::failed(problems.join("; ")));
     }
     for one in &certificates {
-        let (path, days, end) = (one.path.display(), one.days_left(now), one.not_after);
-        text.push_str(&format!("; {path} has {days} days left, until {end}"));
+        let (path, days, end) = (one.path.display(), days(one.days_left(now)), one.not_after);
+        text.push_str(&format!("; {path} has {days} left, until {end}"));
         if one.ends_soon(now) {
             warnings.push(format!(
-                "{}: {path} ends in {days} days, at {end}; renew it",
+                "{}: {path} ends in {days}, at {end}; renew it",
                 one.key
             ));
         }

@@ -283,7 +283,7 @@ impl Authorizer {
         let is_of_flow = sent(ProtocolParameter::Callback) || sent(ProtocolParameter::Verifier);
         match failure {
             Failure::Policy(PolicyRejection::TokenMissing)
-            | Failure::Verify(VerifyRejection::TokenUnknown)
+            | Failure::Verify(VerifyRejection::TokenUnknown | VerifyRejection::RequestTokenHere)
                 if is_of_flow =>
             {
                 let calls = [TokenCall::RequestToken, TokenCall::AccessToken];

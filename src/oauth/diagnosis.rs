@@ -53,6 +53,9 @@ pub struct WrongSignature {
     pub rsa: Option<RsaPublicKey>,
     /// Other URLs of this service and of the API behind it; the first [`MAX_URLS`] are tried.
     pub other_urls: Vec<OtherUrl>,
+    /// The paths of token calls, each with the query that it needs, where the request came to one of them; the first
+    /// [`MAX_PATHS`] are tried.
+    pub token_paths: Vec<String>,
     /// The callbacks that are registered for the consumer; the first [`MAX_CALLBACKS`] are tried.
     pub callbacks: Vec<String>,
     /// `oauth_signature_method`
@@ -72,12 +75,15 @@ pub struct OtherUrl {
     pub port: u16,
     /// The path before the API's own, without a slash at its end; mostly empty.
     pub prefix: String,
-    /// It is the API's own, which consumers do not call.
+    /// It is the API's own, or that of the listener, which consumers do not call.
     pub internal: bool,
 }
 
 /// At most this many of [`WrongSignature::other_urls`] are tried.
 pub const MAX_URLS: usize = 8;
+
+/// At most this many of [`WrongSignature::token_paths`] are tried.
+pub const MAX_PATHS: usize = 12;
 
 /// At most this many of [`WrongSignature::callbacks`] are tried.
 pub const MAX_CALLBACKS: usize = 4;

@@ -29,7 +29,7 @@ pub use self::{
 };
 use crate::{
     base::{cold::cold_from, random::NoRandomness},
-    oauth::ShapeError,
+    oauth::{ProtocolParameter, ShapeError},
     provider::issue,
     records::store::StoreError,
     request::{
@@ -183,9 +183,13 @@ pub fn parameters(failure: &Failure) -> (Option<String>, Option<Cow<'static, str
     let is_of_names = |name: &str| name.starts_with("oauth_parameters_");
     let names = problem.detail.filter(|(name, _)| is_of_names(name));
     let names = names.map(|(_, names)| names).filter(|it| !it.is_empty());
+    let names = match problem.verdict {
+        Verdict::TimestampRefused => Some(ProtocolParameter::Timestamp.as_str().to_owned()),
+        _ => names,
+    };
     let is_about_parameters = matches!(
         problem.verdict,
-        Verdict::ParameterAbsent | Verdict::ParameterRejected
+        Verdict::ParameterAbsent | Verdict::ParameterRejected | Verdict::TimestampRefused
     );
     let is_about_description = matches!(
         failure,

@@ -7,7 +7,7 @@ pub mod settings;
 
 use std::borrow::Cow;
 
-use http::Method;
+use http::{Method, header};
 use thiserror::Error;
 
 use self::service::{JWK_SET, SERVICE, modes};
@@ -28,14 +28,20 @@ use crate::{
     wire::problem::Problem,
 };
 
+/// Why a path at the right host is none of this service.
+const PREFIX_MISSING: &str = "the path lacks the prefix of the public URL at this host: send it, or, if a gateway has stripped it, set \
+                              service.prefix = \"restore\"";
+
 /// Why a request has no route.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RouteRejection {
-    /// The service does not have this host.
-    #[error("Host names no public URL of this service; use {public}")]
+    /// The service does not have this host, or not this path there.
+    #[error("{}; use {public}", if *.is_known { PREFIX_MISSING } else { "Host names no public URL of this service" })]
     Misdirected {
-        /// The host that was received.
+        /// The host that was received, with its port if it has one.
         host: String,
+        /// The host is one of a public URL; the path lacks its prefix.
+        is_known: bool,
         /// The public URLs, separated by commas.
         public: String,
     },
@@ -43,7 +49,7 @@ pub enum RouteRejection {
     #[error("the path leads out of what is public")]
     PathAbovePrefix,
     /// The host is for pages alone, and has no page at this path.
-    #[error("no such page{}", .0.as_ref().map(|page| format!("; the authorization page is {page}")).unwrap_or_default())]
+    #[error("no such page{}", .0.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default())]
     NotFound(Option<String>),
     /// Another proxy describes a token call or a page.
     #[error(
@@ -240,7 +246,8 @@ impl RouteRules {
         let query = head.target.query.unwrap_or_default();
         let token = http_fields::parameter(query, ProtocolParameter::Token.as_str());
         let authorize = ServiceCall::Page(Page::Authorize);
-        matches!(token, Ok(Some(_))).then(|| self.flow.best_of(authorize))
+        matches!(token, Ok(Some(_)))
+            .then(|| format!("the authorization page is {}", self.flow.best_of(authorize)))
     }
 }
 
@@ -276,12 +283,31 @@ pub fn route<'o, 'r>(
             check_method(ServiceCall::Page(Page::Home), &head.parts.method)?;
             return Ok(Route::Page(Page::Home));
         }
-        None if has_pages => return Err(RouteRejection::NotFound(params.authorize_hint(head))),
+        None if has_pages => {
+            let headers = &head.parts.headers;
+            let is_signed = headers.contains_key(header::AUTHORIZATION)
+                || matches!(
+                    http_fields::parameter(
+                        target.query.unwrap_or_default(),
+                        ProtocolParameter::Signature.as_str(),
+                    ),
+                    Ok(Some(_))
+                );
+            let api = || is_signed.then(|| format!("the API is at {}", origins.api_urls()));
+            let hint = params
+                .authorize_hint(head)
+                .filter(|_| !is_signed)
+                .or_else(api);
+            return Err(RouteRejection::NotFound(hint));
+        }
         None => {
-            let host = received.authority.host.chars();
+            let (authority, at_host) = (&received.authority, origins.urls_at(received));
+            let host: String = authority.host.chars().take(MAX_HOST_CHARS).collect();
+            let port = authority.port.map(|port| format!(":{port}"));
             return Err(RouteRejection::Misdirected {
-                host: host.take(MAX_HOST_CHARS).collect(),
-                public: origins.all_urls(),
+                host: host + &port.unwrap_or_default(),
+                is_known: at_host.is_some(),
+                public: at_host.unwrap_or_else(|| origins.all_urls()),
             });
         }
     };

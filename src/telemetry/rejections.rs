@@ -50,6 +50,9 @@ pub enum SenderProof {
     None,
 }
 
+/// The diagnosis of a wrong signature that was not examined, or not to the end.
+pub const SKIPPED: &str = "skipped";
+
 /// A call that was rejected or failed, or that enforcing would reject. Serde writes the members of `/v1/rejections`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RecordedRejection {
@@ -77,13 +80,13 @@ pub struct RecordedRejection {
     pub token: Option<String>,
     /// The verdict of the access log: `observed` if the call went to the API although enforcing would reject it.
     pub verdict: &'static str,
-    /// The known mistake that makes the wrong signature. For an observed call without one, the verdict that enforcing
+    /// The known mistake that makes the wrong signature; [`SKIPPED`] if it was not looked for. For an observed call without one, the verdict that enforcing
     /// would give.
     pub diagnosis: Option<&'static str>,
     /// The names of the parameters that are missing or not acceptable, percent-encoded and joined by `&`.
     pub parameters: Option<String>,
     /// What is wrong with them.
-    #[serde(skip)]
+    #[serde(rename = "problem")]
     pub parameters_problem: Option<String>,
     /// The status of the response; 0 without one.
     pub status: u16,

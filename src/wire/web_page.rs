@@ -43,7 +43,10 @@ pub fn web_page(text: &str) -> Result<String, InvalidWebPage> {
         return Err(InvalidWebPage::TooLong);
     }
     let url = Url::parse(text)?;
-    if !matches!(url.scheme(), "https" | "http") {
+    // A browser would also take `https:example.com` for an address.
+    let rest = text.get(url.scheme().len()..);
+    let is_whole = rest.is_some_and(|rest| rest.starts_with("://"));
+    if !matches!(url.scheme(), "https" | "http") || !is_whole {
         return Err(InvalidWebPage::Scheme);
     }
     if !url.username().is_empty() || url.password().is_some() {
@@ -67,6 +70,9 @@ mod tests {
             web_page("http://ä.test/\"?b").unwrap(),
             "http://xn--4ca.test/%22?b"
         );
+        for half in ["https:a.test", "https:/a.test", "http:\\\\a.test"] {
+            assert_eq!(web_page(half), Err(InvalidWebPage::Scheme), "{half}");
+        }
         assert_eq!(web_page("javascript:alert(1)"), Err(InvalidWebPage::Scheme));
         assert_eq!(web_page("data:text/html,x"), Err(InvalidWebPage::Scheme));
         assert_eq!(web_page("https://a@b.test/"), Err(InvalidWebPage::UserInfo));

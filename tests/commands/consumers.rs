@@ -216,17 +216,19 @@ fn consumer_update_changes_only_what_is_given() {
         let updated = workspace.json(&format!("consumer update shop {options}"));
         assert_eq!(without_times(updated), expected, "{options}");
     }
-    let update = |rate: &[&str]| [&["consumer", "update", "shop"], rate].concat();
+    let update = ["consumer", "update", "shop"];
     expected["rate"] = json!("10 per 15m");
-    let updated = workspace.json(&update(&["--rate", "10 per 15m"])[..]);
+    let updated = workspace.json(&[&update[..], &["--rate", "10 per 15m"]].concat());
     assert_eq!(without_times(updated), expected);
-    let wrong = workspace.run(&update(&["--rate", "10/15m"])[..]).failed(2);
+    let wrong = workspace
+        .run(&[&update[..], &["--rate", "10/15m"]].concat())
+        .failed(2);
     has(
         &wrong,
         &["rate: write COUNT per PERIOD, such as 10 per 15m"],
     );
     expected["rate"] = json!(null);
-    let updated = workspace.json(&update(&["--no-rate"])[..]);
+    let updated = workspace.json(&[&update[..], &["--no-rate"]].concat());
     assert_eq!(without_times(updated), expected);
     let line = workspace.run("consumer update shop").failed(2);
     has(&line, &["nothing to change"]);

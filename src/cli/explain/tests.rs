@@ -259,6 +259,7 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets))
                     access_idle: None,
                 },
                 other_urls: Vec::new(),
+                token_paths: Vec::new(),
             },
             flow: FlowPaths::new(&FlowSettings {
                 path: "/token".to_owned(),

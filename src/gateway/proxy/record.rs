@@ -129,9 +129,7 @@ fn needed_deviation(failure: &Failure, operation: Served) -> Option<Deviation> {
 
 fn diagnosis(failure: &Failure) -> Option<&'static str> {
     match failure {
-        Failure::Verify(VerifyRejection::SignatureWrong { mistake, .. }) => {
-            mistake.map(|mistake| mistake.word)
-        }
+        Failure::Verify(VerifyRejection::SignatureWrong { diagnosis, .. }) => diagnosis.word(),
         _ => None,
     }
 }

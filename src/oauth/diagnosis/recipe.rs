@@ -90,6 +90,8 @@ pub(super) struct Text {
     pub(super) bare_names: bool,
     /// The encodings of the URI and of the normalized parameters.
     pub(super) outer: [Coding; 2],
+    /// Changes the finished base string.
+    pub(super) whole: Bytes,
     /// The base string, once it was needed: changes of the key share it.
     base_string: OnceCell<Vec<u8>>,
 }
@@ -210,6 +212,7 @@ impl<'a> Recipe<'a> {
             codings: [Coding::RIGHT; 2],
             bare_names: false,
             outer: [Coding::RIGHT; 2],
+            whole: <[u8]>::to_vec,
             base_string: OnceCell::new(),
         };
         Self {
@@ -362,7 +365,7 @@ impl Text {
             let uri = [origin.as_bytes(), &self.path, &self.uri_query].concat();
             let [uri_coding, parameters_coding] = self.outer;
             let parameters = parameters_coding.encode(&self.normalized());
-            [&*self.method, &uri_coding.encode(&uri), &parameters].join(&b'&')
+            (self.whole)(&[&*self.method, &uri_coding.encode(&uri), &parameters].join(&b'&'))
         })
     }
 

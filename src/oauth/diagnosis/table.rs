@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha1::{Digest, Sha1};
 
 use super::{
-    MAX_CALLBACKS, MAX_URLS, Mistake,
+    MAX_CALLBACKS, MAX_PATHS, MAX_URLS, Mistake,
     recipe::{Bytes, Coding, Pair, Recipe, encoded, mac, prefix_of},
 };
 use crate::oauth::{
@@ -438,11 +438,25 @@ table! {
             let prefixes = others.chain([r.attempt.prefix.as_bytes()]).chain(first).chain(usual);
             r.paths(prefixes.filter(|prefix| !prefix.is_empty()).map(|prefix| [prefix, &r.path].concat()))
         };
+    "token_path_rewritten": "sign the path that arrives: another token path of this service was signed, as when a gateway changes the path"
+        => |r| {
+            let without_query = r.keep(|pair| is_oauth(pair) || pair.location != ParameterLocation::Query);
+            let paths = r.attempt.token_paths.iter().take(MAX_PATHS).filter(|path| path.as_bytes() != r.path);
+            let ways = paths.flat_map(|path| [r].into_iter().chain(&without_query).map(move |r| (path, r)));
+            ways.flat_map(|(path, r)| {
+                let (path, query) = path.split_once('?').unwrap_or((path, ""));
+                r.one(|r| {
+                    r.path = path.into();
+                    Rc::make_mut(&mut r.pairs).extend(pairs_of_form(query.as_bytes()));
+                })
+            })
+            .collect()
+        };
     // WP-API/OAuth1#246
     "other_public_url": "sign the URL that is called; another URL of this service was signed"
         => |r| with_urls(r, false);
     // Apereo-Learning-Analytics-Initiative/OpenLRS#21
-    "internal_url": "sign the public URL that is called, not the address of the API behind it"
+    "internal_url": "sign the public URL that is called, not the address at which this service listens or that of the API"
         => |r| with_urls(r, true);
     // WP-API/OAuth1#58
     "other_host": "sign the host that is called: with or without www. in front or a dot at the end it is another one"
@@ -458,6 +472,13 @@ table! {
             let urls = urls.flat_map(|(scheme, port)| hosts.map(|host| (scheme, host, port)));
             r.each(urls, |r, (scheme, host, port)| (r.scheme, r.host, r.port) = (scheme, host.to_owned(), port))
         };
+    "base_string_with_line_break": "take the line break off the end of the base string"
+        => |r| {
+            let endings: [Bytes; 2] = [|text| [text, b"\n"].concat(), |text| [text, b"\r\n"].concat()];
+            r.each(endings, |r, ending| r.whole = ending)
+        };
+    "base_string_lowered": "keep the case of the base string: the method and the escapes are in upper case, and values as they are sent"
+        => |r| r.one(|r| r.whole = <[u8]>::to_ascii_lowercase);
     // The signature.
     "hex": "send base64 of the digest's bytes, not hexadecimal digits"
         => |r| {

@@ -164,6 +164,7 @@ fn attempt(sent: &Sent, signature: &str) -> WrongSignature {
             url(Scheme::Https, "alias.example.com", 443, "", false),
             url(Scheme::Http, "10.0.0.5", 9001, "/v1", true),
         ],
+        token_paths: vec!["/oauth/initiate".into(), "/oauth?mode=ask".into()],
         callbacks: vec!["https://consumer.example/cb".into()],
         signature_method: sent.method,
         signature: signature.into(),
@@ -617,6 +618,35 @@ fn made() -> Vec<(&'static str, String, Sent)> {
         (
             "internal_url",
             Signed::uri("http://10.0.0.5:9001/v1/photos/a%20b"),
+        ),
+        (
+            "token_path_rewritten",
+            Signed::uri("https://api.example.com:8443/oauth/initiate"),
+        ),
+        (
+            "token_path_rewritten",
+            Signed {
+                uri: "https://api.example.com:8443/oauth".into(),
+                normalized: format!("c=x%26y&mode=ask&{OAUTH}"),
+                ..Signed::default()
+            }
+            .sign(),
+        ),
+        (
+            "base_string_with_line_break",
+            hmac(SignatureMethod::HmacSha1, &right.key, &format!("{base}\n")),
+        ),
+        (
+            "base_string_with_line_break",
+            hmac(
+                SignatureMethod::HmacSha1,
+                &right.key,
+                &format!("{base}\r\n"),
+            ),
+        ),
+        (
+            "base_string_lowered",
+            hmac(SignatureMethod::HmacSha1, &right.key, &base.to_lowercase()),
         ),
         ("hex", hex.clone()),
         ("hex", STANDARD.encode(hex)),

@@ -376,6 +376,9 @@ fn examine(
             rsa: rsa.cloned(),
             other_urls: server
                 .map_or_else(Vec::new, |server| server.rules.verify.other_urls.clone()),
+            token_paths: server.map_or_else(Vec::new, |server| {
+                server.rules.verify.token_paths_for(uri.path.as_bytes())
+            }),
             callbacks: server.map_or_else(Vec::new, |server| server.consumer.callbacks.clone()),
             signature_method: method,
             signature: sent.to_vec(),

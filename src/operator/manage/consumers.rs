@@ -21,6 +21,9 @@ use crate::{
     telemetry::audit::CommandRecord,
 };
 
+/// The time by which the grace of a secret that gets none has ended already.
+const ENDED_BEFORE: Duration = Duration::from_secs(24 * 60 * 60);
+
 impl Management {
     /// Registers a consumer.
     ///
@@ -183,10 +186,14 @@ impl Management {
         grace: Option<Duration>,
     ) -> Result<Consumer, ManageError> {
         let secret = given_or_random(secret)?;
-        let until = grace.map(|grace| self.clock.now().after(grace));
+        let now = self.clock.now();
+        // Without a grace the old secret is kept for the diagnosis of signatures alone. The clock of another replica may be
+        // slow, and it must not verify there either.
+        let until = grace.map_or_else(|| now.before(ENDED_BEFORE), |grace| now.after(grace));
         let rotate = |consumer: &mut Consumer| {
             let before = std::mem::replace(&mut consumer.secret, secret.clone());
-            consumer.previous_secret = until.map(|until| (before, until));
+            let is_kept = grace.is_some() || !before.is_empty();
+            consumer.previous_secret = is_kept.then_some((before, until));
             match consumer.may_have_its_secret() {
                 true => Ok(()),
                 false => Err(ManageError::EmptySecret),

@@ -373,6 +373,23 @@ impl Origins {
             .max_by_key(|url| (url.origin.is_https() == received.secure, url.prefix.len()))
     }
 
+    /// The public URLs at the received host, whatever their prefixes, separated by commas; `None` if there are none.
+    pub fn urls_at(&self, received: &RequestOrigin<'_>) -> Option<String> {
+        let urls = self.public.iter();
+        let at_host = urls.filter(|url| url.is_at(&received.authority));
+        let texts: Vec<String> = at_host
+            .map(|PublicUrl { origin, prefix, .. }| format!("{origin}{prefix}"))
+            .collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
+    }
+
+    /// The public URLs of the API, separated by commas.
+    pub fn api_urls(&self) -> String {
+        let urls = self.public.iter();
+        let texts = urls.map(|PublicUrl { origin, prefix, .. }| format!("{origin}{prefix}"));
+        texts.collect::<Vec<_>>().join(", ")
+    }
+
     /// The URLs that a request to another host may have been meant for, separated by commas.
     pub fn all_urls(&self) -> String {
         let mut urls: Vec<String> = Vec::new();

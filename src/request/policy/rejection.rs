@@ -128,7 +128,9 @@ impl PolicyRejection {
                 problem.retry_path = Some(location.clone());
                 problem.field("Location", location)
             }
-            Self::TokenMissing => Problem::coded(401, Verdict::TokenRejected),
+            Self::TokenMissing => Problem::coded(401, Verdict::TokenRejected).advise(
+                "no oauth_token was sent: this call needs the access token of a user, from the authorization flow",
+            ),
             Self::TokenCallElsewhere { urls } => Problem::coded(401, Verdict::TokenRejected)
                 .advise(format!("this is no path of a token call; those of this service are {urls}")),
             Self::PageElsewhere { url } => Problem::coded(400, Verdict::ParameterAbsent)

@@ -42,6 +42,16 @@ impl FlowPaths {
         pages.map(|(path, _)| path.path())
     }
 
+    /// The paths of token calls, each with the query that it needs.
+    pub fn token_paths(&self) -> Vec<String> {
+        let is_token = |call: &ServiceCall| matches!(call, ServiceCall::Token(_));
+        let named = self.named.iter().filter(|(_, call)| is_token(call));
+        let named = named.map(|(path, _)| path.to_string());
+        let calls = [TokenCall::RequestToken, TokenCall::AccessToken].map(ServiceCall::Token);
+        let by_mode = calls.map(|call| self.by_mode(call));
+        named.chain(by_mode).collect()
+    }
+
     /// Whether a request to this path can be a token call.
     pub fn is_token_call(&self, path: &str) -> bool {
         let mut named = self.named.iter();
@@ -72,12 +82,17 @@ impl FlowPaths {
         let mut named = self.named.iter().rev();
         match named.find(|(_, known)| *known == call) {
             Some((path, _)) => path.to_string(),
-            None => format!(
-                "{}?mode={}",
-                self.endpoint,
-                mode_of(call).unwrap_or_default()
-            ),
+            None => self.by_mode(call),
         }
+    }
+
+    /// `service.path` with the mode of the call.
+    fn by_mode(&self, call: ServiceCall) -> String {
+        format!(
+            "{}?mode={}",
+            self.endpoint,
+            mode_of(call).unwrap_or_default()
+        )
     }
 
     /// The entry that a request is for.

@@ -14,7 +14,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{BaseString, Credential, VerifyRules, base_string};
+use super::{BaseString, Credential, Diagnosed, VerifyRules, base_string};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::{
@@ -88,8 +88,8 @@ const BY_PREVIOUS: &str = "the previous consumer secret was used, whose grace st
 #[derive(Debug, Default)]
 pub(super) struct Advised {
     pub(super) advice: Option<String>,
-    /// The mistake that it names.
-    pub(super) mistake: Option<&'static Mistake>,
+    /// The mistake that it names, or why it names none.
+    pub(super) diagnosis: Diagnosed,
     /// The previous secret was used, whose grace lasts.
     pub(super) previous_secret: bool,
 }
@@ -147,6 +147,7 @@ impl Adviser {
         let Some(bytes) = bytes_if_small(request) else {
             return Advised {
                 advice: Some(general(request, TOO_LARGE)),
+                diagnosis: Diagnosed::Skipped,
                 ..Advised::default()
             };
         };
@@ -178,7 +179,11 @@ impl Adviser {
         };
         Advised {
             advice: Some(advice),
-            mistake: found.ok().map(|(mistake, _)| mistake),
+            diagnosis: match found {
+                Ok((mistake, _)) => Diagnosed::Known(mistake),
+                Err(UNKNOWN) => Diagnosed::Unknown,
+                Err(_) => Diagnosed::Skipped,
+            },
             previous_secret: matches!(found, Ok((_, 1..))),
         }
     }
@@ -285,6 +290,7 @@ fn attempts(
         token_secret: credential.token_secret().unwrap_or(Secret::from("")),
         rsa: consumer.rsa().cloned(),
         other_urls: rules.other_urls.clone(),
+        token_paths: rules.token_paths_for(request.path),
         callbacks: consumer.callbacks().to_vec(),
         signature_method: request.credentials.signature_method,
         signature: request.credentials.signature.to_vec(),

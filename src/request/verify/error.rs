@@ -13,9 +13,45 @@ use crate::{
         store::{StoreError, is_of_logged_outage},
     },
     request::parse::unseen_body::UnseenBody,
-    telemetry::{metrics::Verdict, rejections::SenderProof},
+    telemetry::{
+        metrics::Verdict,
+        rejections::{SKIPPED, SenderProof},
+    },
     wire::problem::{self, Problem},
 };
+
+/// The search for the mistake that made a wrong signature.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Diagnosed {
+    /// This mistake made it.
+    Known(&'static Mistake),
+    /// No known mistake made it, or none is looked for here.
+    #[default]
+    Unknown,
+    /// It was not looked for, or not to the end: the request is too large, or too many signatures are wrong at present.
+    Skipped,
+}
+
+impl Diagnosed {
+    /// The mistake, if it was found.
+    #[must_use]
+    pub const fn mistake(self) -> Option<&'static Mistake> {
+        match self {
+            Self::Known(mistake) => Some(mistake),
+            Self::Unknown | Self::Skipped => None,
+        }
+    }
+
+    /// The word of logs and metrics.
+    #[must_use]
+    pub const fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Known(mistake) => Some(mistake.word),
+            Self::Skipped => Some(SKIPPED),
+            Self::Unknown => None,
+        }
+    }
+}
 
 /// Why a request is rejected: the caller's mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -52,6 +88,9 @@ pub enum VerifyRejection {
     /// No such token, or not this consumer's, or none where one is needed.
     #[error("unknown token")]
     TokenUnknown,
+    /// The call needs an access token, and is rightly signed with a request token.
+    #[error("a request token in place of an access token")]
+    RequestTokenHere,
     /// The token is expired.
     #[error("expired token")]
     TokenExpired,
@@ -64,7 +103,7 @@ pub enum VerifyRejection {
         /// Advice for the caller, as far as `signature.advice` allows it.
         advice: Option<String>,
         /// The known mistake that makes the signature.
-        mistake: Option<&'static Mistake>,
+        diagnosis: Diagnosed,
         /// It is made with the previous secret, whose grace lasts.
         previous_secret: bool,
         /// What it proves all the same.
@@ -108,13 +147,19 @@ impl VerifyRejection {
             Self::PinnedOtherwise { name } => unauthorized(Verdict::ConsumerKeyRefused).advise(
                 format!("this consumer key is for one value of {name}, and the request has another one or none"),
             ),
-            Self::TokenUnknown => unauthorized(Verdict::TokenRejected),
+            Self::TokenUnknown => unauthorized(Verdict::TokenRejected).advise(
+                "no token of this consumer has the value of oauth_token: it is void or another consumer's; obtain one through the \
+                 authorization flow",
+            ),
+            Self::RequestTokenHere => unauthorized(Verdict::TokenRejected).advise(
+                "oauth_token is a request token: exchange it for an access token after the user has decided, and sign with that",
+            ),
             Self::TokenExpired => unauthorized(Verdict::TokenExpired),
             Self::TokenRevoked => unauthorized(Verdict::TokenRevoked),
             Self::SignatureWrong {
-                advice, mistake, ..
+                advice, diagnosis, ..
             } => Problem {
-                mistake: advice.as_ref().and(*mistake).map(|mistake| mistake.word),
+                mistake: advice.as_ref().and(diagnosis.mistake()).map(|mistake| mistake.word),
                 advice: advice.clone().map(Cow::Owned),
                 ..unauthorized(Verdict::SignatureInvalid)
             },

@@ -21,7 +21,7 @@ use std::{
 pub use self::{
     advice::{Advice, UnreadBody},
     credential::{Credential, Purpose, RequestTokenCredentials},
-    error::{Sender, VerifyError, VerifyFault, VerifyRejection, sender},
+    error::{Diagnosed, Sender, VerifyError, VerifyFault, VerifyRejection, sender},
 };
 use self::{
     advice::{Advised, Adviser},
@@ -63,17 +63,20 @@ pub struct VerifyRules {
     pub signature: SignatureSettings,
     /// The lifetimes of tokens.
     pub tokens: TokenSettings,
-    /// The public URLs and the API's own, for the advice in a response to a wrong signature.
+    /// The public URLs, those of the listener and the API's own, for the advice in a response to a wrong signature.
     pub other_urls: Vec<OtherUrl>,
+    /// The paths of token calls, each with its query, for the same advice.
+    pub token_paths: Vec<String>,
 }
 
 impl VerifyRules {
-    /// These rules; a consumer may sign the `public` URLs, or that of the API, in place of the one that it calls.
+    /// These rules; a consumer may sign the `public` URLs, or `internal` ones, in place of the one that it calls.
     pub fn new(
         signature: SignatureSettings,
         tokens: TokenSettings,
         public: impl IntoIterator<Item = HttpUrl>,
-        api: Option<&HttpUrl>,
+        internal: impl IntoIterator<Item = HttpUrl>,
+        token_paths: Vec<String>,
     ) -> Self {
         let other = |HttpUrl { origin, path }: HttpUrl, internal| OtherUrl {
             scheme: origin.scheme,
@@ -83,11 +86,24 @@ impl VerifyRules {
             internal,
         };
         let public = public.into_iter().map(|url| other(url, false));
-        let api = api.map(|url| other(url.clone(), true));
+        let internal = internal.into_iter().map(|url| other(url, true));
         Self {
             signature,
             tokens,
-            other_urls: public.chain(api).collect(),
+            other_urls: public.chain(internal).collect(),
+            token_paths,
+        }
+    }
+}
+
+impl VerifyRules {
+    /// The paths of token calls, if `path` is one of them.
+    pub fn token_paths_for(&self, path: &[u8]) -> Vec<String> {
+        let mut paths = self.token_paths.iter();
+        let without_query = |known: &str| known.split('?').next() == str::from_utf8(path).ok();
+        match paths.any(|known| without_query(known)) {
+            true => self.token_paths.clone(),
+            false => Vec::new(),
         }
     }
 }
@@ -242,6 +258,11 @@ impl Verifier {
             Ok(credential) => credential,
             Err(VerifyError::Rejection(unknown)) => {
                 self.spend_on_unknown(rules, purpose, request);
+                if unknown == VerifyRejection::TokenUnknown
+                    && cold::boxed(self.is_by_request_token(rules, purpose, request, now)).await
+                {
+                    return Err(VerifyRejection::RequestTokenHere.into());
+                }
                 return Err(unknown.into());
             }
             Err(fault) => return Err(fault),
@@ -293,7 +314,7 @@ impl Verifier {
         let advising = self.adviser.advise(rules, request, unread, credential, now);
         let Advised {
             advice,
-            mistake,
+            diagnosis,
             previous_secret,
         } = advising.await;
         // Without advice, the time of a wrong signature says nothing of the consumer.
@@ -301,12 +322,12 @@ impl Verifier {
             Some(_) => needed_deviation(rules, purpose, request, credential, now),
             None => None,
         };
-        let is_proved = mistake.is_some_and(Mistake::proves_secret)
+        let is_proved = diagnosis.mistake().is_some_and(Mistake::proves_secret)
             || needs.is_some_and(|needed| needed != Deviation::EmptySecret);
         let has_secret = !credential.consumer().secret.expose().is_empty();
         VerifyRejection::SignatureWrong {
             advice,
-            mistake,
+            diagnosis,
             previous_secret,
             proof: match is_proved && has_secret {
                 true => SenderProof::Secrets,
@@ -410,6 +431,36 @@ impl Verifier {
         let token = token.ok_or(VerifyRejection::TokenUnknown)?;
         let credentials = RequestTokenCredentials { token, consumer };
         Ok(Credential::RequestToken(Box::new(credentials)))
+    }
+
+    /// Whether a call that needs an access token is rightly signed with a request token. Only its owner learns it, and only some
+    /// calls in a second are looked at.
+    async fn is_by_request_token(
+        &self,
+        rules: &VerifyRules,
+        purpose: Purpose,
+        request: &SignedRequest<'_>,
+        now: UnixTime,
+    ) -> bool {
+        let named = &request.credentials;
+        let is_for_access = matches!(purpose, Purpose::Api | Purpose::OwnToken);
+        if !is_for_access || named.token.is_none() || !self.skews.may_verify(now) {
+            return false;
+        }
+        match self
+            .find_request_token(named.consumer_key, named.token)
+            .await
+        {
+            Ok(credential) => {
+                let accept = credential.consumer().accept;
+                let proof = prove(rules, purpose, request, &credential, accept, now);
+                matches!(proof, Ok(Some(_)))
+            }
+            Err(_) => {
+                self.spend_on_unknown(rules, purpose, request);
+                false
+            }
+        }
     }
 
     async fn known_consumer(&self, key: &[u8]) -> Result<Arc<ConsumerCredentials>, VerifyError> {
@@ -589,7 +640,7 @@ fn prove_by_owner(
         let advice = (rules.signature.advice != Advice::Off).then(advice::rsa_only);
         return Err(VerifyRejection::SignatureWrong {
             advice,
-            mistake: None,
+            diagnosis: Diagnosed::Unknown,
             previous_secret: proof.secret == SecretAge::Previous,
             proof: SenderProof::Secrets,
             needs: None,

@@ -99,6 +99,7 @@ impl Setup {
                     access_idle: Some(IDLE),
                 },
                 other_urls: Vec::new(),
+                token_paths: Vec::new(),
             },
             url: HttpUrl::parse("https://api.example").unwrap().into(),
         }
@@ -187,7 +188,7 @@ fn rejection(outcome: Result<Verified, VerifyError>) -> Option<VerifyRejection> 
 
 const WRONG: VerifyRejection = VerifyRejection::SignatureWrong {
     advice: None,
-    mistake: None,
+    diagnosis: Diagnosed::Unknown,
     previous_secret: false,
     proof: SenderProof::None,
     needs: None,

@@ -150,7 +150,8 @@ pub fn verify_rules(config: &Config, listener: SocketAddr) -> VerifyRules {
         config.signature,
         config.tokens,
         public,
-        config.api_on_network(),
+        config.internal_urls(listener),
+        FlowPaths::new(&config.flow).token_paths(),
     )
 }
 

@@ -89,6 +89,22 @@ impl Config {
         self.upstream.api_url.as_ref()?.tcp()
     }
 
+    /// The URLs by which no consumer should call: that of the API, and those of a listener at `listener`.
+    pub fn internal_urls(&self, listener: SocketAddr) -> Vec<HttpUrl> {
+        let own = Origin::of_listener(listener, self.listens_with_tls());
+        let hosts = match listener.ip() {
+            ip if ip.is_unspecified() => vec!["127.0.0.1", "localhost"],
+            ip if ip.is_loopback() => vec![own.host.as_str(), "localhost"],
+            _ => vec![own.host.as_str()],
+        };
+        let listening = hosts.into_iter().map(|host| {
+            let host = host.to_owned();
+            HttpUrl::from(Origin { host, ..own })
+        });
+        let api = self.api_on_network().cloned();
+        api.into_iter().chain(listening).collect()
+    }
+
     /// Whether the public listener speaks TLS.
     #[must_use]
     pub fn listens_with_tls(&self) -> bool {

@@ -149,7 +149,7 @@ fn the_lists_have_the_members_of_the_api_alone() {
     let one = RecordedRejection::default();
     assert_eq!(
         names(serde_json::to_value(&one).unwrap()),
-        "time request_id method operation consumer proof previous_secret token verdict diagnosis parameters status address"
+        "time request_id method operation consumer proof previous_secret token verdict diagnosis parameters problem status address"
     );
     assert_eq!(
         names(serde_json::to_value(ReasonCount::new(&Arc::new(one))).unwrap()),

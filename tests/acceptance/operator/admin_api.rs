@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Answer, Call, Connection, Consumer, Operator, PATIENCE, Postgres, Proxy, Token, Upstream,
-    Visitor, has, proxy::Builder, rows, signer, until, within,
+    Visitor, has, now, proxy::Builder, rows, signer, until, within,
 };
 
 const WRITE: &str = "the-token-that-writes-0123456789";
@@ -1202,6 +1202,54 @@ fn the_last_rejections_are_listed_with_their_diagnosis() {
     let rest = list(&next);
     assert_eq!(rest["items"], json!([all["items"][3]]));
     assert_eq!(rest["next"], Value::Null);
+}
+
+#[test]
+fn a_rejection_names_its_parameter_and_reason_and_a_diagnosis_that_was_skipped() {
+    let proxy = with_api(&Upstream::start(), "").start();
+    let (consumer, _, token) = proxy.somebody().into_parts();
+    let call = |target: &str| Call::get(target).by(&consumer).with(&token);
+    let newest = |verdict: &str| {
+        within(PATIENCE, "it is listed", || {
+            let all = get(&proxy, "/v1/rejections").has_status(200).json();
+            let newest = all["items"][0].clone();
+            (newest["verdict"] == verdict).then_some(newest)
+        })
+    };
+    let later = format!("{}000", now());
+    for (call, verdict, parameters, problem) in [
+        (
+            call("/x").parameter("oauth_timestamp", &later),
+            "timestamp_refused",
+            "oauth_timestamp",
+            "oauth_timestamp is in milliseconds: send whole seconds since 1970",
+        ),
+        (
+            call("/x").parameter("oauth_nonce", "ä secret"),
+            "parameter_rejected",
+            "oauth_nonce",
+            "",
+        ),
+    ] {
+        assert_eq!(proxy.send(call).status / 100, 4);
+        let newest = newest(verdict);
+        assert_eq!(newest["parameters"], parameters, "{newest}");
+        let told = text(&newest["problem"]);
+        has(told, &[problem]);
+        assert!(!told.is_empty() && !told.contains("secret") && !told.contains(&later));
+        proxy.logs(&[
+            &format!("verdict=\"{verdict}\""),
+            &format!("parameters={parameters}"),
+            &format!("problem={told}"),
+        ]);
+    }
+    let large = format!("/x?a={}", "x".repeat(5_000));
+    let wrong = call(&large).key("wrong&wrong");
+    proxy.send(wrong).is(401, "signature_invalid");
+    assert_eq!(newest("signature_invalid")["diagnosis"], "skipped");
+    proxy.logs(&["signature_invalid", "diagnosis=\"skipped\""]);
+    let counted = "countersign_signature_diagnoses_total{diagnosis=\"skipped\"}";
+    assert!(proxy.metric(counted) >= 1.0);
 }
 
 #[test]

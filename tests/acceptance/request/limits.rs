@@ -1,7 +1,7 @@
 //! The effect of each limit.
 
 use crate::support::{
-    Call, Connection, Placement, Proxy, Scene, Upstream, Visitor,
+    Answer, Call, Connection, Placement, Proxy, Scene, Upstream, Visitor,
     legs::{LOGIN, REVOKE_TOKEN, asks, exchanges, token_of},
     now, until,
 };

@@ -334,6 +334,75 @@ fn advice_on_a_wrong_signature_is_as_configured() {
     }
 }
 
+#[test]
+fn a_rejected_token_is_absent_or_a_request_token_or_void() {
+    let (_api, proxy, caller) = Scene::start().into_parts();
+    let consumer = &caller.consumer;
+    let request_token = proxy.request_token(consumer, "oob");
+    let call = || Call::get("/x").by(consumer);
+    let void = "it is void or another consumer's";
+    let stranger = Token::new(&request_token.token, "another secret");
+    for (call, told) in [
+        (call(), "no oauth_token was sent"),
+        (
+            call().with(&request_token),
+            "oauth_token is a request token",
+        ),
+        // Only the owner of its secret learns what it is.
+        (call().with(&stranger), void),
+        (call().with(&unknown_token()), void),
+    ] {
+        let answer = proxy.rejects(call, 401, "token_rejected");
+        has(&answer.form("oauth_problem_advice").unwrap(), &[told]);
+    }
+}
+
+#[test]
+fn a_request_at_the_wrong_url_names_the_right_one() {
+    let (_api, proxy, caller) = Scene::with(
+        "service.base_url = 'http://login.test'\nservice.public_api_urls = ['http://api.test:8443/v2']",
+    )
+    .into_parts();
+    let call = |host: &str, target: &str| Call::get(target).of(&caller).host(host);
+    for (host, target, status, told) in [
+        (
+            "api.test:8443",
+            "/photos",
+            421,
+            "lacks the prefix of the public URL at this host: send it, or, if a gateway has stripped it, set service.prefix",
+        ),
+        (
+            "other.test:8081",
+            "/v2/photos",
+            421,
+            "Host names no public URL of this service; use http://api.test:8443/v2, http://login.test",
+        ),
+        (
+            "login.test",
+            "/v2/photos",
+            404,
+            "the API is at http://api.test:8443/v2",
+        ),
+    ] {
+        let answer = proxy.send(call(host, target));
+        answer.has_status(status);
+        has(&answer.told("oauth_problem_advice").unwrap(), &[told]);
+    }
+    proxy.logs(&["verdict=\"misdirected\"", "host=other.test:8081"]);
+    // A token call on the URL of the API names that of the service.
+    let asked = Call::post("/v2/oauth/request_token")
+        .by(&caller.consumer)
+        .parameter("oauth_callback", "oob")
+        .host("api.test:8443")
+        .for_origin("http://api.test:8443");
+    let asked = proxy.send(asked);
+    asked.is(401, "token_rejected");
+    has(
+        &asked.form("oauth_problem_advice").unwrap(),
+        &["http://login.test/oauth/request_token"],
+    );
+}
+
 /// A diagnosis tries every known mistake on all that was sent: a large request would keep a worker busy for seconds.
 #[test]
 fn only_small_requests_are_diagnosed() {

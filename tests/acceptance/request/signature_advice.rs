@@ -3,7 +3,9 @@
 use std::{fs, thread, time::Duration};
 
 use crate::support::{
-    Call, Caller, PATIENCE, Proxy, Upstream, fresh, has, now,
+    Call, Caller, PATIENCE, Proxy, Upstream, fresh, has,
+    legs::asks,
+    now,
     signer::{self, encode},
     within,
 };
@@ -98,11 +100,11 @@ fn advice_names_the_url_that_was_signed_instead_of_the_one_called() {
         ),
         (
             call().for_origin(&internal).signs_target("/photos/a?x=1"),
-            "not the address of the API behind it",
+            "not the address at which this service listens or that of the API",
         ),
         (
             call().for_origin(&internal),
-            "not the address of the API behind it",
+            "not the address at which this service listens or that of the API",
         ),
         (call().for_origin("http://www.api.test"), "www. in front"),
         (
@@ -274,6 +276,46 @@ fn advice_names_the_previous_secret_once_its_grace_is_over() {
     refused.is(401, "signature_invalid");
     let advice = refused.form("oauth_problem_advice").unwrap();
     has(&advice, &["the one before is no longer accepted"]);
+}
+
+#[test]
+fn advice_names_the_secret_that_a_rotation_without_a_grace_replaced() {
+    let service = Service::start("enforce");
+    let rotate = ["consumer", "rotate-secret", &service.caller.consumer.key];
+    service.proxy.command(&rotate).done();
+    let refused = within(PATIENCE, "the new secret is in force", || {
+        let answer = service.proxy.send(service.get("/v2/x"));
+        (answer.status == 401).then_some(answer)
+    });
+    refused.is(401, "signature_invalid");
+    let advice = refused.form("oauth_problem_advice").unwrap();
+    has(&advice, &["the one before is no longer accepted"]);
+    service.proxy.send(service.get("/v2/x")).has_status(401);
+}
+
+#[test]
+fn advice_names_the_address_of_the_listener_and_another_path_of_a_token_call() {
+    let proxy = Proxy::with(&Upstream::start(), "service.base_url = 'http://api.test'");
+    let caller = proxy.somebody();
+    let listening = format!("http://{}", proxy.address());
+    let call = Call::get("/x").host("api.test").of(&caller);
+    for (call, told) in [
+        (
+            call.for_origin(&listening),
+            "not the address at which this service listens",
+        ),
+        (
+            asks(&caller.consumer, "oob")
+                .host("api.test")
+                .for_origin("http://api.test")
+                .signs_target("/oauth/access_token"),
+            "another token path of this service was signed",
+        ),
+    ] {
+        let answer = proxy.send(call);
+        answer.is(401, "signature_invalid");
+        has(&answer.form("oauth_problem_advice").unwrap(), &[told]);
+    }
 }
 
 /// The means of a consumer's authors who do not run the proxy.

@@ -10,7 +10,7 @@ use crate::{
     request::policy::caller_rules::CALLER_RULES,
     telemetry::{
         metrics::Verdict,
-        rejections::{ReasonCount, RecordedRejection, sort},
+        rejections::{ReasonCount, RecordedRejection, SKIPPED, sort},
     },
 };
 
@@ -158,6 +158,12 @@ pub(super) fn advice(rejection: &RecordedRejection) -> String {
 
 /// The advice for the developer; an error is what concerns the operator.
 fn advice_of_reason(rejection: &RecordedRejection) -> Result<String, &'static str> {
+    if rejection.diagnosis == Some(SKIPPED) {
+        return Ok("the signature was not examined: send the request again in a few seconds, or a smaller one".to_owned());
+    }
+    if let (Some(_), Some(problem)) = (rejection.skew_seconds, &rejection.parameters_problem) {
+        return Ok(problem.clone());
+    }
     if let Some(skew) = rejection.skew_seconds {
         let side = if skew < 0 { "behind" } else { "ahead" };
         let seconds = skew.unsigned_abs();
@@ -265,6 +271,10 @@ mod tests {
         };
         assert_eq!(mistake(&rejection), "Clock 742 s behind");
         assert!(advice(&rejection).contains("742 s behind"));
+        rejection.parameters_problem = Some("oauth_timestamp is in milliseconds".to_owned());
+        assert!(advice(&rejection).contains("in milliseconds"));
+        rejection.diagnosis = Some(SKIPPED);
+        assert!(advice(&rejection).contains("was not examined"));
         rejection.diagnosis = Some("secrets_swapped");
         assert_eq!(mistake(&rejection), "Secrets swapped");
         assert!(advice(&rejection).contains("consumer secret before the '&'"));
