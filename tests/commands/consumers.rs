@@ -225,7 +225,7 @@ fn consumer_update_changes_only_what_is_given() {
         .failed(2);
     has(
         &wrong,
-        &["rate: write COUNT per PERIOD, such as 10 per 15m"],
+        &["--rate <RATE>': write COUNT per PERIOD, such as 10 per 15m"],
     );
     expected["rate"] = json!(null);
     let updated = workspace.json(&[&update[..], &["--no-rate"]].concat());

@@ -360,7 +360,7 @@ fn a_rejected_token_is_absent_or_a_request_token_or_void() {
 #[test]
 fn a_request_at_the_wrong_url_names_the_right_one() {
     let (_api, proxy, caller) = Scene::with(
-        "service.base_url = 'http://login.test'\nservice.public_api_urls = ['http://api.test:8443/v2']",
+        "service.base_url = 'http://login.test'\nservice.allow_http = true\nservice.public_api_urls = ['http://api.test:8443/v2']",
     )
     .into_parts();
     let call = |host: &str, target: &str| Call::get(target).of(&caller).host(host);

@@ -295,7 +295,10 @@ fn advice_names_the_secret_that_a_rotation_without_a_grace_replaced() {
 
 #[test]
 fn advice_names_the_address_of_the_listener_and_another_path_of_a_token_call() {
-    let proxy = Proxy::with(&Upstream::start(), "service.base_url = 'http://api.test'");
+    let proxy = Proxy::with(
+        &Upstream::start(),
+        "service = { base_url = 'http://api.test', allow_http = true }",
+    );
     let caller = proxy.somebody();
     let listening = format!("http://{}", proxy.address());
     let call = Call::get("/x").host("api.test").of(&caller);
