@@ -310,6 +310,7 @@ pub fn sender(verified: &Result<Verified, VerifyError>) -> Sender {
             | Rejection::NonceUsed
             | Rejection::ConsumerDisabled
             | Rejection::PinnedOtherwise { .. }
+            | Rejection::RequestTokenHere
             | Rejection::TokenExpired
             | Rejection::TokenRevoked => registered(SenderProof::Verified),
         },
