@@ -306,6 +306,8 @@ pub fn sender(verified: &Result<Verified, VerifyError>) -> Sender {
             Rejection::TokenUnknown | Rejection::SignatureMethodRejected => {
                 registered(SenderProof::None)
             }
+            // Its nonce is not checked.
+            Rejection::RequestTokenHere => registered(SenderProof::Secrets),
             Rejection::BodyHashWrong
             | Rejection::NonceUsed
             | Rejection::ConsumerDisabled
