@@ -312,7 +312,6 @@ pub fn sender(verified: &Result<Verified, VerifyError>) -> Sender {
             | Rejection::NonceUsed
             | Rejection::ConsumerDisabled
             | Rejection::PinnedOtherwise { .. }
-            | Rejection::RequestTokenHere
             | Rejection::TokenExpired
             | Rejection::TokenRevoked => registered(SenderProof::Verified),
         },
