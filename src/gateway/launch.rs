@@ -17,6 +17,7 @@ use crate::{
             frame_ancestors::FrameAncestors,
             operations::{Found, Operation},
         },
+        verify::VerifyRejection,
     },
 };
 
@@ -56,8 +57,23 @@ impl Launch {
     }
 
     /// Notes the address to which it leads back, after its signature was found right.
-    pub fn read_return_url(&mut self, collected: &Collected, operation: &Operation) {
-        let sites = operation.launch.as_ref();
+    ///
+    /// Right is not enough: a launch outside its time may come from anybody who recorded it, and one that is signed with the
+    /// secret of a consumer that has to sign with its RSA key from a thief.
+    pub fn read_return_url(
+        &mut self,
+        collected: &Collected,
+        operation: &Operation,
+        failure: &Failure,
+    ) {
+        let is_accepted = !matches!(
+            failure,
+            Failure::Verify(
+                VerifyRejection::TimestampOutsideWindow { .. }
+                    | VerifyRejection::SignatureWrong { .. }
+            )
+        );
+        let sites = operation.launch.as_ref().filter(|_| is_accepted);
         self.return_url = sites.and_then(|sites| return_url(&collected.parameters, sites));
     }
 

@@ -226,8 +226,9 @@ pub async fn decide(
     }
     if let (Some(launch), Some(operation)) = (&mut record.launch, found.operation())
         && facts.sender.is_verified()
+        && let Err(failure) = &permitted
     {
-        launch.read_return_url(&collected, operation);
+        launch.read_return_url(&collected, operation, failure);
     }
     record.facts = facts;
     // In observe mode the call goes on to the API: with its whole body, or not at all.

@@ -425,6 +425,11 @@ fn no_launch_leads_back_whose_signature_does_not_cover_the_address() {
     ] {
         is_page(&proxy.send(call), 401);
     }
+    // The secret of a consumer that has to sign with its RSA key.
+    let certificate = crate::support::installed("../src/oauth/rsa/testdata/spki.pem");
+    let options = format!("--rsa-only --rsa-public-key {}", certificate.display());
+    let restricted = proxy.consumer_with("Restricted", &options);
+    is_page(&proxy.send(launch(&restricted, &good)), 401);
     // In the query, which some consumers do not sign, or there twice: both copies are signed, or one of them.
     let legacy = proxy.consumer_with("Old", "--dialect legacy");
     let once = proxy.consumer_with("Canvas", "--accept repeats_once");
