@@ -349,8 +349,7 @@ fn a_dry_run_of_an_import_changes_nothing() {
     let workspace = Workspace::new();
     let user = "id,name\n7,alice\n";
     let import = ["import", "-", "--csv", "user", "--json", "--dry-run"];
-    let counts =
-        json!({"added": 1, "unchanged": 0, "changed": 0, "removed": 0, "revoked": 0, "not_restored": 0, "dry_run": true});
+    let counts = json!({"added": 1, "unchanged": 0, "changed": 0, "removed": 0, "revoked": 0, "not_restored": 0, "dry_run": true});
     let dry_run = || {
         let ended = workspace.run_with(&import, user).done();
         serde_json::from_str::<serde_json::Value>(&ended.stdout).unwrap()
@@ -440,15 +439,20 @@ fn replace_shows_what_it_changes_before_it_does() {
     let dry_run = dry_run.done().stdout;
     assert!(dry_run.starts_with(changes), "{dry_run}");
     assert_eq!(secret(&export(&workspace)), before, "nothing is changed");
-    let done = workspace.run("import f.csv --csv consumer --replace").done();
+    let done = workspace
+        .run("import f.csv --csv consumer --replace")
+        .done();
     assert!(done.stdout.starts_with(changes), "{done:?}");
     has(&done.stdout, &["changed       1"]);
     assert_eq!(secret(&export(&workspace)), "s2");
     let json = workspace.run("import f.csv --csv consumer --replace --json --dry-run");
     has(&json.done().stdout, &[r#""unchanged":2,"changed":0"#]);
     fs::write(workspace.path("f.csv"), csv.replace("s2", "s3")).unwrap();
-    let json = workspace.run("import f.csv --csv consumer --replace --json").done();
-    let line = r#"{"change":"changed","kind":"consumer","name":"shop","members":[{"name":"secret"}]}"#;
+    let json = workspace
+        .run("import f.csv --csv consumer --replace --json")
+        .done();
+    let line =
+        r#"{"change":"changed","kind":"consumer","name":"shop","members":[{"name":"secret"}]}"#;
     assert_eq!(json.stdout.lines().next(), Some(line));
     assert!(!json.stdout.contains("s3"), "no secret is shown: {json:?}");
 }
@@ -467,7 +471,10 @@ fn a_file_can_be_the_source_for_consumers() {
         {"kind":"consumer","key":"shop","name":"The Shop","permissions":["read"]}"#;
     fs::write(workspace.path("consumers"), file).unwrap();
     let secret = export(&workspace);
-    let secret = secret.lines().find(|line| line.contains("\"shop\"")).unwrap();
+    let secret = secret
+        .lines()
+        .find(|line| line.contains("\"shop\""))
+        .unwrap();
     let secret: serde_json::Value = serde_json::from_str(secret).unwrap();
     let import = "import consumers --update --prune";
     let expected = "- consumer \"old\" with 1 access tokens\n\
@@ -479,16 +486,24 @@ fn a_file_can_be_the_source_for_consumers() {
     assert!(done.starts_with(expected), "{done}");
     has(&done, &["changed       1", "removed       1"]);
     let exported = export(&workspace);
-    has(&exported, &["The Shop", secret["secret"].as_str().unwrap(), &token]);
+    has(
+        &exported,
+        &["The Shop", secret["secret"].as_str().unwrap(), &token],
+    );
     assert_eq!(workspace.json_lines("consumer list").len(), 1);
     let again = workspace.run(import).done().stdout;
     has(&again, &["unchanged     1", "removed       0"]);
     // A new consumer needs a secret, and a file without consumers removes none.
     let new = file.replace("shop", "new");
     let told = workspace.run_with("import - --update", &new).failed(1);
-    has(&told, &["2: consumer \"new\" is not in the store, and a new consumer needs secret"]);
+    has(
+        &told,
+        &["2: consumer \"new\" is not in the store, and a new consumer needs secret"],
+    );
     let none = file.lines().next().unwrap();
-    let told = workspace.run_with("import - --update --prune", none).failed(1);
+    let told = workspace
+        .run_with("import - --update --prune", none)
+        .failed(1);
     has(&told, &["has no consumer, and --prune would remove all"]);
     assert_eq!(export(&workspace), exported);
     for usage in ["import f --prune", "import f --update --replace"] {

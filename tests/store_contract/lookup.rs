@@ -221,7 +221,7 @@ async fn finds_in(store: &Arc<Store>) {
     store.add_consumer(consumer("shop")).await.unwrap();
     let own = store.consumer(&key("shop")).await.unwrap();
     assert_eq!(own, Some(consumer("shop")));
-    assert_eq!(exported(&store).await.records.len(), 1);
+    assert_eq!(exported(store).await.records.len(), 1);
     assert_eq!(
         store
             .consumers(&Default::default(), None, 9)

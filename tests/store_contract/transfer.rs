@@ -74,7 +74,7 @@ fn sorted(mut records: Vec<Record>) -> Vec<Record> {
 }
 
 async fn export(store: &Arc<Store>) -> Vec<Record> {
-    sorted(exported(&store).await.records)
+    sorted(exported(store).await.records)
 }
 
 /// The counts of an import, or its problems, each with the place of its record.
@@ -88,7 +88,7 @@ async fn outcome(store: &Arc<Store>, list: ImportList<'_>) -> Outcome {
     match store.import(list).await.unwrap() {
         Import::Imported(imported) => Ok(imported),
         Import::Rejected(problems, count) => {
-            assert!(count as usize == problems.len() || problems.len() == MAX_PROBLEMS);
+            assert!(count == problems.len() as u64 || problems.len() == MAX_PROBLEMS);
             Err(problems
                 .into_iter()
                 .map(|problem| (problem.line, problem.conflict))

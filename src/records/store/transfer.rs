@@ -210,6 +210,9 @@ pub enum Difference<'r> {
     Removed(&'r ConsumerKey, u64),
 }
 
+/// Whether a consumer stays.
+pub type Keeps<'a> = Box<dyn Fn(&ConsumerKey) -> bool + 'a>;
+
 /// The records to import.
 pub struct ImportList<'a> {
     /// The records, each key of a kind once, in the order of [`Record::rank`]: a record comes after those that it names.
@@ -223,7 +226,7 @@ pub struct ImportList<'a> {
     /// What happens to records that are in the store with other content.
     pub existing: Existing,
     /// Whether a consumer stays; the others are removed. `None`: all stay.
-    pub keeps: Option<Box<dyn Fn(&ConsumerKey) -> bool + 'a>>,
+    pub keeps: Option<Keeps<'a>>,
     /// Whether a record of this name has a problem that is known already: a record that names it is not reported again.
     pub has_problem: Box<dyn Fn(&str) -> bool + 'a>,
     /// Receives each change, also in a dry run.
