@@ -257,13 +257,12 @@ impl Verifier {
         let mut credential = match found {
             Ok(credential) => credential,
             Err(VerifyError::Rejection(unknown)) => {
-                self.spend_on_unknown(rules, purpose, request);
-                if unknown == VerifyRejection::TokenUnknown
-                    && cold::boxed(self.is_by_request_token(rules, purpose, request, now)).await
-                {
-                    return Err(VerifyRejection::RequestTokenHere.into());
+                let examining = self.is_by_request_token(rules, purpose, request, now);
+                return Err(match cold::boxed(examining).await {
+                    true => VerifyRejection::RequestTokenHere,
+                    false => unknown,
                 }
-                return Err(unknown.into());
+                .into());
             }
             Err(fault) => return Err(fault),
         };
@@ -433,8 +432,9 @@ impl Verifier {
         Ok(Credential::RequestToken(Box::new(credentials)))
     }
 
-    /// Whether a call that needs an access token is rightly signed with a request token. Only its owner learns it, and only some
-    /// calls in a second are looked at.
+    /// Whether a call whose credentials were not found is rightly signed with a request token in place of an access token.
+    /// Only its owner learns it, and only some calls in a second are looked at. One signature is computed whatever was found, so
+    /// the time tells nobody whether a consumer or a token exists.
     async fn is_by_request_token(
         &self,
         rules: &VerifyRules,
@@ -444,23 +444,23 @@ impl Verifier {
     ) -> bool {
         let named = &request.credentials;
         let is_for_access = matches!(purpose, Purpose::Api | Purpose::OwnToken);
-        if !is_for_access || named.token.is_none() || !self.skews.may_verify(now) {
+        let is_examined = is_for_access && named.token.is_some() && self.skews.may_verify(now);
+        let found = match is_examined {
+            true => self
+                .find_request_token(named.consumer_key, named.token)
+                .await
+                .ok(),
+            false => None,
+        };
+        let Some(credential) = found else {
+            self.spend_on_unknown(rules, purpose, request);
             return false;
-        }
-        match self
-            .find_request_token(named.consumer_key, named.token)
-            .await
-        {
-            Ok(credential) => {
-                let accept = credential.consumer().accept;
-                let proof = prove(rules, purpose, request, &credential, accept, now);
-                matches!(proof, Ok(Some(_)))
-            }
-            Err(_) => {
-                self.spend_on_unknown(rules, purpose, request);
-                false
-            }
-        }
+        };
+        let accept = credential.consumer().accept;
+        matches!(
+            prove(rules, purpose, request, &credential, accept, now),
+            Ok(Some(_))
+        )
     }
 
     async fn known_consumer(&self, key: &[u8]) -> Result<Arc<ConsumerCredentials>, VerifyError> {

@@ -146,7 +146,7 @@ impl ConsoleRequest<'_> {
         let observed = rejected.iter().filter(|group| group.is_observed());
         let observed: u64 = observed.map(|group| group.count).sum();
         let shown = Vec::from_iter(match enforces {
-            true => needed.cloned().take(SHOWN).collect(),
+            true => needed.take(SHOWN).cloned().collect(),
             false => rejected.iter().take(SHOWN).cloned().collect::<Vec<_>>(),
         });
         let (span, samples, heading, other) = match self.field("span") == "day" {
@@ -224,8 +224,8 @@ impl ConsoleRequest<'_> {
             half: latency(50),
             most: latency(95),
             nonce_share: format!("{percent:.2} %"),
-            nonces: Number(entries as u64),
-            max_nonces: Number(max as u64),
+            nonces: Number(entries),
+            max_nonces: Number(max),
         }
     }
 
