@@ -56,7 +56,6 @@ consent-developer = الاسم والوصف من المطوّر، ولم تتح�
 consent-developer-name = الاسم من المطوّر، ولم تتحقق منه { $service }.
 consent-since = مسجَّل هنا منذ { $date }
 consent-to-site = في الحالتين ستعود بعد ذلك إلى { $site }.
-consent-to-application = في الحالتين ستعود بعد ذلك إلى التطبيق.
 consent-to-scheme = في الحالتين ستنتقل بعد ذلك إلى تطبيق على هذا الجهاز يفتح روابط { $scheme }.
 consent-to-code = إذا سمحت بذلك، فسيظهر لك رمز تكتبه في التطبيق.
 consent-allow = سماح

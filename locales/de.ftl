@@ -52,7 +52,6 @@ consent-developer = Name und Beschreibung stammen vom Entwickler und sind von { 
 consent-developer-name = Der Name stammt vom Entwickler und ist von { $service } nicht geprüft.
 consent-since = hier registriert seit { $date }
 consent-to-site = In beiden Fällen kehren Sie danach zu { $site } zurück.
-consent-to-application = In beiden Fällen kehren Sie danach zur Anwendung zurück.
 consent-to-scheme = In beiden Fällen gelangen Sie danach zu einer App auf diesem Gerät, die Links mit { $scheme } öffnet.
 consent-to-code = Wenn Sie es erlauben, wird Ihnen ein Code angezeigt, den Sie in der Anwendung eingeben.
 consent-allow = Erlauben

@@ -63,7 +63,6 @@ consent-developer-name = Its name comes from its developer and is not checked by
 consent-since = registered here since { $date }
 # $site is a host name, sometimes with a port.
 consent-to-site = Either way you then go back to { $site }.
-consent-to-application = Either way you then go back to the application.
 # $scheme is the beginning of an address, such as com.pocket.album:
 consent-to-scheme = Either way you then go to an app on this device that opens { $scheme } links.
 consent-to-code = If you allow it, you are shown a code to type into the application.

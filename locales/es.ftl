@@ -52,7 +52,6 @@ consent-developer = El nombre y la descripción son del desarrollador y { $servi
 consent-developer-name = El nombre es del desarrollador y { $service } no lo comprueba.
 consent-since = registrada aquí desde el { $date }
 consent-to-site = En ambos casos volverá después a { $site }.
-consent-to-application = En ambos casos volverá después a la aplicación.
 consent-to-scheme = En ambos casos irá después a una aplicación de este dispositivo que abre los enlaces { $scheme }.
 consent-to-code = Si lo permite, verá un código que debe escribir en la aplicación.
 consent-allow = Permitir

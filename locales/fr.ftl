@@ -52,7 +52,6 @@ consent-developer = Le nom et la description viennent du développeur et ne sont
 consent-developer-name = Le nom vient du développeur et n’est pas vérifié par { $service }.
 consent-since = enregistrée ici depuis le { $date }
 consent-to-site = Dans les deux cas, vous retournerez ensuite sur { $site }.
-consent-to-application = Dans les deux cas, vous retournerez ensuite à l’application.
 consent-to-scheme = Dans les deux cas, vous serez ensuite dirigé vers une application de cet appareil qui ouvre les liens { $scheme }.
 consent-to-code = Si vous l’autorisez, un code à saisir dans l’application vous sera affiché.
 consent-allow = Autoriser

@@ -33,7 +33,6 @@ consent-developer = 名前と説明は開発者によるもので、{ $service }
 consent-developer-name = 名前は開発者によるもので、{ $service } は確認していません。
 consent-since = { $date }から登録
 consent-to-site = どちらの場合も、その後 { $site } に戻ります。
-consent-to-application = どちらの場合も、その後アプリケーションに戻ります。
 consent-to-scheme = どちらの場合も、その後 { $scheme } のリンクを開く、この端末のアプリケーションに移動します。
 consent-to-code = 許可すると、アプリケーションに入力するコードが表示されます。
 consent-allow = 許可する

@@ -33,7 +33,6 @@ consent-developer = 이름과 설명은 개발자가 작성했으며 { $service 
 consent-developer-name = 이름은 개발자가 작성했으며 { $service }에서 확인하지 않았습니다.
 consent-since = { $date }부터 등록됨
 consent-to-site = 어느 쪽을 선택하든 { $site } 사이트로 돌아갑니다.
-consent-to-application = 어느 쪽을 선택하든 앱으로 돌아갑니다.
 consent-to-scheme = 어느 쪽을 선택하든 이 기기에서 { $scheme } 링크를 여는 앱으로 이동합니다.
 consent-to-code = 허용하면 앱에 입력할 코드가 표시됩니다.
 consent-allow = 허용

@@ -52,7 +52,6 @@ consent-developer = O nome e a descrição são do desenvolvedor e não são ver
 consent-developer-name = O nome é do desenvolvedor e não é verificado por { $service }.
 consent-since = registrado aqui desde { $date }
 consent-to-site = Em ambos os casos, você voltará depois para { $site }.
-consent-to-application = Em ambos os casos, você voltará depois para o aplicativo.
 consent-to-scheme = Em ambos os casos, você irá depois para um aplicativo deste dispositivo que abre links { $scheme }.
 consent-to-code = Se você permitir, será mostrado um código para digitar no aplicativo.
 consent-allow = Permitir

@@ -52,7 +52,6 @@ consent-developer = O nome e a descrição são do programador e não são verif
 consent-developer-name = O nome é do programador e não é verificado por { $service }.
 consent-since = registada aqui desde { $date }
 consent-to-site = Em ambos os casos, regressa depois a { $site }.
-consent-to-application = Em ambos os casos, regressa depois à aplicação.
 consent-to-scheme = Em ambos os casos, segue depois para uma aplicação deste dispositivo que abre ligações { $scheme }.
 consent-to-code = Se permitir, é mostrado um código para escrever na aplicação.
 consent-allow = Permitir

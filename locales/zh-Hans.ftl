@@ -33,7 +33,6 @@ consent-developer = 名称和说明由开发者提供，未经 { $service } 核�
 consent-developer-name = 名称由开发者提供，未经 { $service } 核实。
 consent-since = { $date }在此注册
 consent-to-site = 无论您如何选择，之后都会返回 { $site }。
-consent-to-application = 无论您如何选择，之后都会返回该应用。
 consent-to-scheme = 无论您如何选择，之后都会转到此设备上打开 { $scheme } 链接的应用。
 consent-to-code = 如果您允许，将显示一个需要在应用中输入的代码。
 consent-allow = 允许

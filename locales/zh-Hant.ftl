@@ -33,7 +33,6 @@ consent-developer = 名稱和說明由開發者提供，未經 { $service } 查�
 consent-developer-name = 名稱由開發者提供，未經 { $service } 查證。
 consent-since = { $date }在此註冊
 consent-to-site = 無論您如何選擇，之後都會返回 { $site }。
-consent-to-application = 無論您如何選擇，之後都會返回應用程式。
 consent-to-scheme = 無論您如何選擇，之後都會前往此裝置上開啟 { $scheme } 連結的應用程式。
 consent-to-code = 如果您允許，將顯示一組需要在應用程式中輸入的代碼。
 consent-allow = 允許

@@ -304,7 +304,13 @@ fn sockets_of_another_kind_are_rejected_with_the_fix() {
             tcp(),
             "no listener is called 'countersign.socket'; set FileDescriptorName=",
         ),
-        ("public", tcp(), tcp(), "no listener is called 'unknown'"),
+        (
+            "public:unknown",
+            tcp(),
+            tcp(),
+            "no listener is called 'unknown'",
+        ),
+        ("public", tcp(), tcp(), "invalid LISTEN_FDNAMES"),
         (
             "admin:admin",
             tcp(),

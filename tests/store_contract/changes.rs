@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::{
-    base::clock::{Clock, UnixTime},
+    base::clock::Clock,
     records::store::{
         Store,
         port::{AuditFilter, Change, Exchanged},
@@ -254,11 +254,11 @@ pub(crate) async fn keeps_what_operators_did_for_a_time<B: Backend>() {
     }
     // The same record again is one record.
     store.record_command(at(9), &records[0]).await.unwrap();
-    let list = async |filter: AuditFilter, before: Option<(UnixTime, String)>, limit| {
-        let found = store.audit_records(&filter, before.as_ref(), limit).await;
+    let list = async |filter: AuditFilter, before: Option<i64>, limit| {
+        let found = store.audit_records(&filter, before, limit).await;
         let found = found.unwrap().into_iter();
         found
-            .map(|(time, record)| (time, record.id))
+            .map(|entry| (entry.at, entry.record.id))
             .collect::<Vec<_>>()
     };
     let ids = |numbers: &[u64]| {
@@ -270,8 +270,8 @@ pub(crate) async fn keeps_what_operators_did_for_a_time<B: Backend>() {
     let none = AuditFilter::default;
     assert_eq!(list(none(), None, 9).await, ids(&[3, 2, 1, 0]));
     assert_eq!(list(none(), None, 2).await, ids(&[3, 2]));
-    let second = Some((at(1), "id-2".to_owned()));
-    assert_eq!(list(none(), second, 9).await, ids(&[1, 0]));
+    let second = &store.audit_records(&none(), None, 2).await.unwrap()[1];
+    assert_eq!(list(none(), Some(second.position), 9).await, ids(&[1, 0]));
     let some = |text: &str| Some(text.to_owned());
     for (filter, expected) in [
         (
@@ -325,7 +325,7 @@ pub(crate) async fn keeps_what_operators_did_for_a_time<B: Backend>() {
         );
     }
     let found = store.audit_records(&none(), None, 1).await.unwrap();
-    assert_eq!(found[0].1, records[3]);
+    assert_eq!(found[0].record, records[3]);
     store.purge(at(1).after(AUDIT), AUDIT).await.unwrap();
     assert_eq!(list(none(), None, 9).await, ids(&[3, 2]));
 }

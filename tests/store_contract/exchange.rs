@@ -9,7 +9,7 @@ use countersign::records::store::{
         Exchanged::{self, Denied, Expired, Undecided, Unknown, Used, WrongVerifier},
         MAX_WRONG_VERIFIERS, TokenExchange,
     },
-    record::{AccessToken, RequestTokenState},
+    record::{AccessToken, RequestTokenState, TokenBeginning},
 };
 
 use crate::{
@@ -53,7 +53,7 @@ pub(crate) async fn gives_one_access_token<B: Backend>() {
         expires_at: Some(later(9999)),
         last_used_at: None,
         revoked_at: None,
-        began: Default::default(),
+        began: TokenBeginning::Consent,
     };
     assert_eq!(
         outcome(&store, exchange("r", "c")).await,

@@ -6,8 +6,11 @@ use rustix::system::uname;
 
 use super::{ManageError, Management};
 use crate::{
-    base::{clock::UnixTime, random},
-    records::store::{StoreError, port::AuditFilter},
+    base::random,
+    records::store::{
+        StoreError,
+        port::{AuditEntry, AuditFilter},
+    },
     telemetry::{
         audit::{Actor, CommandRecord},
         causes::causes,
@@ -35,16 +38,16 @@ impl Management {
         self.has_changed.load(Ordering::Relaxed)
     }
 
-    /// Lists what operators did, the newest first, from before `before`.
+    /// Lists what operators did, the newest first, before the position `before`.
     ///
     /// # Errors
     /// The store fails.
     pub async fn audit_records(
         &self,
         filter: &AuditFilter,
-        before: Option<&(UnixTime, String)>,
+        before: Option<i64>,
         limit: u32,
-    ) -> Result<Vec<(UnixTime, CommandRecord)>, ManageError> {
+    ) -> Result<Vec<AuditEntry>, ManageError> {
         Ok(self.store.audit_records(filter, before, limit).await?)
     }
 

@@ -8,10 +8,13 @@ use super::{
     record::{AccessToken, User},
     seal::Unopened,
 };
-use crate::base::{
-    clock::UnixTime,
-    names::{ConsumerKey, UserId},
-    secret::Secret,
+use crate::{
+    base::{
+        clock::UnixTime,
+        names::{ConsumerKey, UserId},
+        secret::Secret,
+    },
+    telemetry::audit::CommandRecord,
 };
 
 /// Where a record was found.
@@ -208,6 +211,17 @@ pub struct RecordFilter {
     pub enabled: Option<bool>,
     /// Only consumers that were registered at this time or before and have signed no call later.
     pub unused_since: Option<UnixTime>,
+}
+
+/// An audit record in its place among all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// Its number in the order of the acts.
+    pub position: i64,
+    /// When it was kept.
+    pub at: UnixTime,
+    /// The act.
+    pub record: CommandRecord,
 }
 
 /// The audit records to list; a part that is `None` matches all.

@@ -106,7 +106,7 @@ fn every_response_to_a_right_signature_announces_the_end_of_oauth_1() {
         Call::get("/open"),
         Call::get("/a"),
         get("/a").key("wrong"),
-        get("/a").parameter("oauth_timestamp", "1"),
+        get("/a").parameter("oauth_timestamp", "1").key("wrong"),
         get("/a").without("oauth_nonce"),
         Call::post("/service.oauth?mode=exchange").of(caller),
         Call::get("/service.oauth?mode=login"),

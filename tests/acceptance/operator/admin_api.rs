@@ -1185,7 +1185,7 @@ fn the_last_rejections_are_listed_with_their_diagnosis() {
     let newest = &all["items"][0];
     for (member, value) in [
         ("consumer", json!(consumer.key)),
-        ("verified", json!(false)),
+        ("proof", json!("secrets")),
         ("token", json!(token.token[..8])),
         ("verdict", json!("signature_invalid")),
         ("diagnosis", json!("other_method")),

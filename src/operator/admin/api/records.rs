@@ -25,13 +25,10 @@ use crate::{
     },
     provider::{login::password, respond::OwnResponse},
     records::store::{
-        port::{AuditFilter, RecordFilter, TokenFilter},
+        port::{AuditEntry, AuditFilter, RecordFilter, TokenFilter},
         record::{AccessToken, Consumer, Session, User},
     },
-    telemetry::{
-        audit::CommandRecord,
-        rejections::{ReasonCount, RecordedRejection},
-    },
+    telemetry::rejections::{ReasonCount, RecordedRejection},
 };
 
 const NO_CURSOR: &str = "this is not a cursor of this list";
@@ -436,27 +433,21 @@ impl Call<'_> {
     pub(super) async fn list_audit(&self) -> ApiResult {
         let page = self.page()?;
         let text = |name| self.query.text(name).map(str::to_owned);
+        let consumer: Option<ConsumerKey> = self.query.parsed("consumer")?;
+        let user: Option<UserId> = self.query.parsed("user")?;
         let filter = AuditFilter {
-            consumer: text("consumer"),
-            user: text("user"),
+            consumer: consumer.map(|key| key.to_string()),
+            user: user.map(|id| id.to_string()),
             actor: text("actor"),
             event: text("kind"),
         };
-        let position = |cursor: &str| {
-            let (at, id) = cursor.split_once('.')?;
-            Some((UnixTime(at.parse().ok()?), id.to_owned()))
-        };
-        let before = page.cursor.map(|cursor| {
-            let found = position(cursor);
-            found.ok_or_else(|| wrong("cursor", NO_CURSOR.to_owned()))
-        });
-        let before = before.transpose()?;
+        let before = Self::after::<i64>(page)?;
         let manage = &self.backend.manage;
-        let found = manage.audit_records(&filter, before.as_ref(), page.limit + 1);
-        let next = |(at, record): &(UnixTime, CommandRecord)| format!("{}.{}", at.0, record.id);
-        let view = |(at, record): &(UnixTime, CommandRecord)| {
-            let mut members = view::members(record);
-            members.shift_insert(0, "time".to_owned(), json!(at));
+        let found = manage.audit_records(&filter, before, page.limit + 1);
+        let next = |entry: &AuditEntry| entry.position.to_string();
+        let view = |entry: &AuditEntry| {
+            let mut members = view::members(&entry.record);
+            members.shift_insert(0, "time".to_owned(), json!(entry.at));
             Value::Object(members)
         };
         Ok(paged(found.await?, page, view, next))

@@ -9,8 +9,8 @@ use super::{
     reasons::words,
 };
 use crate::{
-    base::clock::UnixTime, provider::respond::OwnResponse, records::store::port::AuditFilter,
-    telemetry::audit::CommandRecord,
+    provider::respond::OwnResponse,
+    records::store::port::{AuditEntry, AuditFilter},
 };
 
 const ACTORS: &[(&str, &str)] = &[
@@ -53,16 +53,18 @@ impl ConsoleRequest<'_> {
             actor,
             event: kind,
         };
-        let before = self.field("cursor").split_once('.');
-        let before = before.and_then(|(at, id)| Some((UnixTime(at.parse().ok()?), id.to_owned())));
+        let before = self.field("cursor").parse().ok();
         let manage = &self.backend.manage;
-        let found = manage
-            .audit_records(&filter, before.as_ref(), LISTED)
-            .await?;
-        let keys = found.iter().filter_map(|(_, act)| act.consumer.as_deref());
-        let ids = found.iter().filter_map(|(_, act)| act.user.as_deref());
+        let found = manage.audit_records(&filter, before, LISTED).await?;
+        let keys = found
+            .iter()
+            .filter_map(|entry| entry.record.consumer.as_deref());
+        let ids = found
+            .iter()
+            .filter_map(|entry| entry.record.user.as_deref());
         let names = self.names(keys, ids).await?;
-        let row = |(at, act): &(UnixTime, CommandRecord)| {
+        let row = |entry: &AuditEntry| {
+            let act = &entry.record;
             let actor = &act.actor;
             let token = act.token.as_ref().map(|token| format!("token {token}"));
             let counts = act
@@ -85,7 +87,7 @@ impl ConsoleRequest<'_> {
                 .as_ref()
                 .map(|token| format!("{tool}, {token} token"));
             Act {
-                time: self.moment(*at),
+                time: self.moment(entry.at),
                 what: words(&act.event),
                 event: act.event.clone(),
                 details: Vec::from_iter(details).join(", "),
@@ -112,7 +114,7 @@ impl ConsoleRequest<'_> {
                 InputField::line("kind", "Kind, such as consumer_changed", kind),
             ],
             acts: found.iter().map(row).collect(),
-            next: next_page(&found, |(at, act)| format!("{}.{}", at.0, act.id), link),
+            next: next_page(&found, |entry| entry.position.to_string(), link),
         };
         Ok(show(200, &page))
     }
@@ -123,18 +125,22 @@ impl ConsoleRequest<'_> {
         filter: AuditFilter,
     ) -> Result<Option<(String, String, Moment)>> {
         let found = self.backend.manage.audit_records(&filter, None, 1).await?;
-        Ok(found.into_iter().next().map(|(at, act)| {
-            let actor = act.actor;
-            let who = match (actor.os_user, actor.admin_token) {
-                (Some(user), _) => format!("{user} ({})", actor.by),
-                (None, Some(token)) => format!("the {token} token ({})", actor.by),
-                (None, None) => actor.by,
-            };
-            let what = match &act.members {
-                Some(members) => format!("{} ({members})", words(&act.event)),
-                None => words(&act.event),
-            };
-            (what, who, self.moment(at))
-        }))
+        Ok(found.into_iter().next().map(
+            |AuditEntry {
+                 at, record: act, ..
+             }| {
+                let actor = act.actor;
+                let who = match (actor.os_user, actor.admin_token) {
+                    (Some(user), _) => format!("{user} ({})", actor.by),
+                    (None, Some(token)) => format!("the {token} token ({})", actor.by),
+                    (None, None) => actor.by,
+                };
+                let what = match &act.members {
+                    Some(members) => format!("{} ({members})", words(&act.event)),
+                    None => words(&act.event),
+                };
+                (what, who, self.moment(at))
+            },
+        ))
     }
 }

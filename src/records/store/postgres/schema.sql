@@ -81,7 +81,7 @@ CREATE TABLE countersign.access_tokens (
     expires_at bigint,
     last_used_at bigint,
     revoked_at bigint,
-    began text NOT NULL DEFAULT 'imported'
+    began text COLLATE "C" NOT NULL DEFAULT 'imported'
 );
 CREATE INDEX access_tokens_of_consumer ON countersign.access_tokens (consumer, token);
 CREATE INDEX access_tokens_of_user ON countersign.access_tokens ("user", token);
@@ -130,17 +130,19 @@ CREATE INDEX sessions_by_end ON countersign.sessions (expires_at);
 
 -- What operators did. The record is JSON without secrets.
 CREATE TABLE countersign.audit (
-    id text PRIMARY KEY,
+    -- The order of the acts.
+    position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id text COLLATE "C" NOT NULL UNIQUE,
     at bigint NOT NULL,
-    event text NOT NULL,
-    actor text NOT NULL,
-    consumer text,
-    "user" text,
-    record text NOT NULL
+    event text COLLATE "C" NOT NULL,
+    actor text COLLATE "C" NOT NULL,
+    consumer text COLLATE "C",
+    "user" text COLLATE "C",
+    record text COLLATE "C" NOT NULL
 );
-CREATE INDEX audit_by_time ON countersign.audit (at, id);
-CREATE INDEX audit_of_consumer ON countersign.audit (consumer, at, id);
-CREATE INDEX audit_of_user ON countersign.audit ("user", at, id);
+CREATE INDEX audit_by_time ON countersign.audit (at);
+CREATE INDEX audit_of_consumer ON countersign.audit (consumer, position);
+CREATE INDEX audit_of_user ON countersign.audit ("user", position);
 
 -- The feed, in the order of commits and without gaps. Its first id is 2: to ask from 0 is to ask only for the newest id.
 CREATE TABLE countersign.changes (

@@ -5,7 +5,7 @@ use crate::{
     base::clock::UnixTime,
     records::store::{
         Result,
-        port::{AuditFilter, Change},
+        port::{AuditEntry, AuditFilter, Change},
         seal::Seal,
         value::{ColumnType as _, Row, Value},
     },
@@ -34,14 +34,14 @@ impl Store {
         .await
     }
 
-    /// Lists the records of a filter, the newest first, from before `before`, at most `limit`. A record that cannot be read is
+    /// Lists the records of a filter, the newest first, before the position `before`, at most `limit`. A record that cannot be read is
     /// left out.
     pub async fn audit_records(
         &self,
         filter: &AuditFilter,
-        before: Option<&(UnixTime, String)>,
+        before: Option<i64>,
         limit: u32,
-    ) -> Result<Vec<(UnixTime, CommandRecord)>> {
+    ) -> Result<Vec<AuditEntry>> {
         let (mut condition, mut params) = ("true".to_owned(), Vec::<Value>::new());
         let names = [
             ("consumer", &filter.consumer),
@@ -55,27 +55,27 @@ impl Store {
                 condition += &format!(" AND {column} = ${}", params.len());
             }
         }
-        if let Some((at, id)) = before {
-            params.extend([(*at).into(), id.write()?]);
-            let last = params.len();
-            condition += &format!(" AND (at < ${0} OR at = ${0} AND id < ${last})", last - 1);
+        if let Some(position) = before {
+            params.push(position.into());
+            condition += &format!(" AND position < ${}", params.len());
         }
         params.push(i64::from(limit).into());
         let list = format!(
-            "SELECT at, record FROM countersign.audit WHERE {condition} ORDER BY at DESC, id DESC LIMIT ${}",
+            "SELECT position, at, record FROM countersign.audit WHERE {condition} ORDER BY position DESC LIMIT ${}",
             params.len()
         );
         let read = |row: &Row, _: &Seal| {
             let record: String = row.get("record")?;
-            Ok((row.get("at")?, serde_json::from_str(&record).ok()))
+            let (position, at) = (row.get("position")?, row.get("at")?);
+            Ok(serde_json::from_str(&record).ok().map(|record| AuditEntry {
+                position,
+                at,
+                record,
+            }))
         };
         let found = self.run("audit_records", LIST, async |tx| {
-            tx.rows::<(UnixTime, Option<CommandRecord>)>(&list, &params, read)
-                .await
+            tx.rows::<Option<AuditEntry>>(&list, &params, read).await
         });
-        let found = found.await?.into_iter();
-        Ok(found
-            .filter_map(|(at, record)| Some((at, record?)))
-            .collect())
+        Ok(found.await?.into_iter().flatten().collect())
     }
 }

@@ -133,7 +133,9 @@ CREATE INDEX sessions_by_end ON sessions (expires_at);
 
 -- What operators did. The record is JSON without secrets.
 CREATE TABLE audit (
-    id TEXT PRIMARY KEY NOT NULL,
+    -- The order of the acts.
+    position INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+    id TEXT NOT NULL UNIQUE,
     at INTEGER NOT NULL,
     event TEXT NOT NULL,
     actor TEXT NOT NULL,
@@ -141,9 +143,9 @@ CREATE TABLE audit (
     "user" TEXT,
     record TEXT NOT NULL
 ) STRICT;
-CREATE INDEX audit_by_time ON audit (at, id);
-CREATE INDEX audit_of_consumer ON audit (consumer, at, id);
-CREATE INDEX audit_of_user ON audit ("user", at, id);
+CREATE INDEX audit_by_time ON audit (at);
+CREATE INDEX audit_of_consumer ON audit (consumer, position);
+CREATE INDEX audit_of_user ON audit ("user", position);
 
 -- The feed, in the order of commits and without gaps. Its first id is 2: to ask from 0 is to ask only for the newest id.
 CREATE TABLE changes (
