@@ -202,7 +202,7 @@ fn each_picture_shows_the_page_as_it_is() {
         digests.insert(name.to_owned(), digest);
         if is_writing {
             let is_console = name != "consent";
-            let (width, height) = if is_console { (1180, 800) } else { (480, 900) };
+            let (width, height) = if is_console { (1180, 660) } else { (480, 900) };
             for (scheme, dark) in [("light", false), ("dark", true)] {
                 browser.emulate_window(width, height, dark);
                 if name == "consumer" {
