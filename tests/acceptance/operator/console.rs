@@ -1382,11 +1382,10 @@ fn the_console_says_who_disabled_a_consumer_and_what_else_operators_did() {
     };
     // The newest first.
     let all = rows("");
-    has(&all[0], &["consumer_changed"]);
+    has(&all[0], &["consumer_disabled"]);
     for parts in [
         &[
-            "consumer_changed",
-            "enabled",
+            "consumer_disabled",
             "Shop",
             "the console, write token",
             "127.0.0.1 at ",
@@ -1426,7 +1425,7 @@ fn the_console_says_who_disabled_a_consumer_and_what_else_operators_did() {
         Operator::at(&proxy).send(call.header("Authorization", &format!("Bearer {READ}")))
     };
     let first = call("?limit=3").has_status(200).json();
-    assert_eq!(first["items"][0]["event"], "consumer_changed");
+    assert_eq!(first["items"][0]["event"], "consumer_disabled");
     assert_eq!(first["items"][0]["admin_token"], "write");
     let next = first["next"].as_str().unwrap();
     let rest = call(&format!("?cursor={next}")).has_status(200).json();
