@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use countersign::{operator::admin::readiness::Readiness, run::{app::{live, services::Services}, config}, base::{clock::{Clock, UnixTime}, peer::Peer, secret::Secret}, request::{forward::pool, policy::rate::Rate, verify::{Verifier, nonces::Nonces}}, gateway::{forward_auth::ForwardAuthHandler, proxy::{Phase, Shared, Worker}}, provider::{login::{LoginBackend, LoginError, LoginFuture, Throttle}, pages}, records::{nonce::{LocalWindow, OnLost, WindowParams}, store::{
+use countersign::{operator::admin::readiness::Readiness, run::{app::{live, services::Services}, config}, base::{clock::{Clock, UnixTime}, peer::Peer, rate::Rate, secret::Secret}, request::{forward::pool, verify::{Verifier, nonces::Nonces}}, gateway::{forward_auth::ForwardAuthHandler, proxy::{Phase, Shared, Worker}}, provider::{login::{LoginBackend, LoginError, LoginFuture, Throttle}, pages}, records::{nonce::{LocalWindow, OnLost, WindowParams}, store::{
         cached::{self, Cached},
         feed::ChangeHub,
         record::{AccessToken, Consumer, Session, User},
@@ -144,6 +144,7 @@ fn records() -> TestStore {
         accept: Vec::new(),
         pinned: Vec::new(),
         body_hash: None,
+        rate: None,
         enabled: true,
         created_at: UnixTime(0),
     };
@@ -160,6 +161,7 @@ fn records() -> TestStore {
         expires_at: None,
         last_used_at: None,
         revoked_at,
+        began: Default::default(),
     };
     let session = Session {
         id_hash: template::session_hash(),
@@ -216,6 +218,7 @@ impl World {
         let rejections = Arc::new(Rejections::new(clock.clone()));
         let previous_secrets = PreviousSecrets::new(clock.clone());
         let services = Services {
+            keep_audit: DAY,
             clock: clock.clone(),
             instance_id: "instance".into(),
             store: Arc::clone(&store),
@@ -257,7 +260,7 @@ impl World {
             rejections,
             traces: None,
             previous_secrets,
-            is_leaving: false.into(),
+            reached: 0.into(),
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         Self {
