@@ -56,7 +56,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs everything at once, for a first look: nothing is kept
+    /// Runs everything at once, for a first look; nothing is kept without --keep
     Demo(demo::Args),
     /// Runs the proxy
     Serve(serve::Args),

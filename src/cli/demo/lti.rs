@@ -35,7 +35,7 @@ pub(super) struct Platform {
 struct Course {
     /// The proxy, such as `http://127.0.0.1:8080`.
     proxy: String,
-    /// The origin of the platform, of which this is a page.
+    /// The origin of the platform that has this page.
     platform: String,
     /// The school, with the key and the secret of its tool.
     school: Consumer,

@@ -47,7 +47,7 @@ use crate::{
     },
 };
 
-/// Runs everything at once, for a first look: nothing is kept.
+/// Runs everything at once, for a first look; nothing is kept without `--keep`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The address of the proxy; the other listeners take free ports

@@ -1,5 +1,5 @@
-//! A minute of made-up traffic, so that the console has something to tell: one application without a mistake, and three consumers
-//! of which each makes one that is often seen.
+//! A minute of made-up traffic, so that the console has something to show: one application makes no mistake, and each of three
+//! consumers makes a common one.
 
 use std::{net::TcpStream, time::Duration};
 
@@ -27,7 +27,7 @@ use crate::{
 /// The traffic lasts this many seconds, with one call of each consumer in each.
 const SECONDS: u64 = 60;
 
-/// What a consumer does wrong.
+/// The mistake of a consumer.
 #[derive(Clone, Copy)]
 enum Mistake {
     None,

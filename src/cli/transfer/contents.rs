@@ -27,7 +27,7 @@ use crate::{
 /// The rank of a row that holds no record to import.
 const NONE: u8 = u8::MAX;
 
-/// What the first pass over an input has found.
+/// The result of the first pass over an input.
 #[derive(Default)]
 pub(super) struct Contents {
     /// The origin of the records, if the input names it.
