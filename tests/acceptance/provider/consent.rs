@@ -1,9 +1,10 @@
 //! The consent page names the consumer, the user, the permissions and how long the access lasts.
 
 use crate::support::{
-    Consumer, Proxy, Upstream, Visitor, has, in_order,
+    Consumer, PATIENCE, Proxy, Upstream, Visitor, has, in_order,
     legs::{authorization, exchanges, token_of},
     proxy::User,
+    within,
 };
 
 const CONFIG: &str = "
@@ -116,7 +117,11 @@ fn the_consent_page_marks_permissions_that_an_earlier_grant_does_not_have() {
             .matches("class=\"badge\"")
             .count()
     };
-    let text = consent(&proxy, &consumer, &user, "oob");
+    // The service takes up what a command has changed within a second.
+    let text = within(PATIENCE, "the service asks for both", || {
+        let text = consent(&proxy, &consumer, &user, "oob");
+        text.contains("Print your photos").then_some(text)
+    });
     in_order(
         &text,
         &[
