@@ -1,7 +1,7 @@
 //! The common parts of the commands: options, configuration, store, output, errors.
 //!
-//! A command returns its output, which is written only then: the text to standard output, warnings to standard error. A
-//! command that fails writes one line to standard error and nothing else.
+//! A command returns its output, which is written when it has ended: the text to standard output, warnings to standard
+//! error. A command that fails writes its error to standard error.
 //!
 //! # Log and audit records
 //!

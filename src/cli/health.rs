@@ -10,7 +10,7 @@ use std::{
 use super::context::{CommandError, ConfigArgs, Output};
 use crate::{run::app::api_loop, wire::address::ListenAddress};
 
-/// Asks the running process; exit code 0 if it is healthy, else 1.
+/// Asks the running process; exit code 0 if it is healthy, else 1, or 2 if the configuration is invalid.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Ask whether it is ready for work, not only alive

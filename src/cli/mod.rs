@@ -1,7 +1,8 @@
 //! The command line: arguments in, exit code out.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage or an invalid configuration. An error is one line on standard error that
-//! names the thing and the fix, and nothing is on standard output then.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage or an invalid configuration. An error is on standard error
+//! and names the thing and the fix. Most commands that fail print nothing on standard output; `check` and `explain` print
+//! what they found, and `import --replace` and `--update` print the changes before they make them.
 
 pub mod check;
 pub mod consumer;

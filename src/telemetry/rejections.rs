@@ -1,11 +1,12 @@
 //! The calls that were rejected or failed, in memory, for the operator.
 //!
-//! Each registered consumer has its own last calls and its own counts, so that neither strangers nor other consumers can push
-//! them out. Calls that name no registered consumer share one list, and our own faults another. A consumer that was never
-//! rejected takes no memory. One that was takes at most [`MOST_BYTES`], so the number of registered consumers is the bound.
+//! Each registered consumer has its own last calls and its own counts, so that other consumers cannot push them out. A call
+//! that proves nothing replaces only its like. Calls that name no registered consumer share one list, and our own faults
+//! another. A consumer that was never rejected takes no memory; one that was takes at most [`MOST_BYTES`]. Anybody can send
+//! the keys of consumers, so at most [`MOST_UNPROVED`] consumers are kept of which no call proves anything.
 
 use std::{
-    collections::{HashMap, VecDeque, hash_map::Entry},
+    collections::{HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -17,7 +18,11 @@ use crate::base::clock::{Clock, UnixTime};
 /// The last calls that are kept of each registered consumer.
 const OF_CONSUMER: usize = 20;
 
-/// The reasons that are counted for each registered consumer; the one with the oldest last call is forgotten.
+/// The consumers that are kept although no call proves anything; those that came first are forgotten.
+const MOST_UNPROVED: usize = 10_000;
+
+/// The reasons that are counted for each registered consumer. The one with the oldest last call is forgotten, of those that
+/// prove nothing if there are any.
 const REASONS: usize = 16;
 
 /// The last calls that are kept without a registered consumer, and the last faults.
@@ -168,6 +173,11 @@ impl ReasonCount {
         self.proofs[next.proof as usize] += 1;
     }
 
+    /// Whether anybody could have sent all of them.
+    fn proves_nothing(&self) -> bool {
+        self.proofs[SenderProof::None as usize] == self.count
+    }
+
     /// Whether a call has the same reason.
     pub fn is_of(&self, other: &RecordedRejection) -> bool {
         self.newest.mistake() == other.mistake() && self.is_observed() == other.is_observed()
@@ -223,11 +233,18 @@ impl Serialize for ReasonCount {
 struct Ring(VecDeque<Arc<RecordedRejection>>);
 
 impl Ring {
-    /// Adds a call, and returns the one that leaves, which is freed without the lock.
+    /// Adds a call, and returns the one that leaves, which is freed without the lock: the oldest that proves nothing, else
+    /// the oldest.
     fn add(&mut self, one: Arc<RecordedRejection>, most: usize) -> Option<Arc<RecordedRejection>> {
-        let oldest = (self.0.len() == most).then(|| self.0.pop_back());
         self.0.push_front(one);
-        oldest.flatten()
+        if self.0.len() <= most {
+            return None;
+        }
+        let unproved = self
+            .0
+            .iter()
+            .rposition(|one| one.proof == SenderProof::None);
+        self.0.remove(unproved.unwrap_or(most))
     }
 }
 
@@ -243,7 +260,8 @@ impl OfConsumer {
             Some(known) => known.add(&one),
             None => {
                 let by_age = self.reasons.iter().enumerate();
-                let oldest = by_age.min_by_key(|(_, known)| known.newest.number);
+                let oldest =
+                    by_age.min_by_key(|(_, known)| (!known.proves_nothing(), known.newest.number));
                 if let (REASONS, Some((oldest, _))) = (self.reasons.len(), oldest) {
                     self.reasons.swap_remove(oldest);
                 }
@@ -259,8 +277,24 @@ struct Kept {
     /// The number of the last one.
     number: u64,
     consumers: HashMap<String, OfConsumer>,
+    /// The consumers whose first call proved nothing, the oldest first.
+    unproved: VecDeque<String>,
     others: Ring,
     faults: Ring,
+}
+
+impl Kept {
+    /// Forgets the oldest consumer of which no call proves anything, if there are [`MOST_UNPROVED`].
+    fn make_room(&mut self) -> Option<OfConsumer> {
+        if self.unproved.len() < MOST_UNPROVED {
+            return None;
+        }
+        let oldest = self.unproved.pop_front()?;
+        // One whose later call proved something stays.
+        let known = self.consumers.get(&oldest)?;
+        let proves_nothing = known.reasons.iter().all(ReasonCount::proves_nothing);
+        proves_nothing.then(|| self.consumers.remove(&oldest))?
+    }
 }
 
 /// The rejections of this process.
@@ -293,14 +327,20 @@ impl Rejections {
         rejection.number = kept.number;
         let is_fault = rejection.is_fault;
         let one = Arc::new(rejection);
-        let oldest = match consumer.map(|key| kept.consumers.entry(key)) {
-            Some(Entry::Occupied(mut known)) => known.get_mut().add(one),
-            Some(Entry::Vacant(new)) => new.insert(OfConsumer::default()).add(one),
+        let mut forgotten = None;
+        let oldest = match consumer {
+            Some(key) => {
+                if !kept.consumers.contains_key(&key) && one.proof == SenderProof::None {
+                    forgotten = kept.make_room();
+                    kept.unproved.push_back(key.clone());
+                }
+                kept.consumers.entry(key).or_default().add(one)
+            }
             None if is_fault => kept.faults.add(one, OF_OTHERS),
             None => kept.others.add(one, OF_OTHERS),
         };
         drop(kept);
-        drop(oldest);
+        drop((oldest, forgotten));
     }
 
     /// Those that are kept, the newest first.

@@ -210,7 +210,8 @@ fn nonce_use<'a>(protocol: &Protocol<'a>) -> Option<NonceUse<'a>> {
     })
 }
 
-/// Returns why the server rejects the request even if its signature is right, in the order of the server's checks.
+/// Returns all reasons why the server rejects the request even if its signature is right; the server names the first that it
+/// finds.
 fn rejected(
     request: &ParsedRequest<'_>,
     parameters: &Parameters,

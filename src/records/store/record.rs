@@ -106,6 +106,12 @@ fn until<S: Serializer>(
 }
 
 impl Consumer {
+    /// The previous secret and the end of its grace, while it also verifies.
+    pub fn graced_secret(&self, now: UnixTime) -> Option<&(Secret, UnixTime)> {
+        let previous = self.previous_secret.as_ref();
+        previous.filter(|(_, until)| now < *until)
+    }
+
     /// An enabled consumer with nothing but these.
     pub const fn new(key: ConsumerKey, secret: Secret, name: String, created_at: UnixTime) -> Self {
         Self {

@@ -2,6 +2,7 @@
 
 use super::signed::Collected;
 use crate::{
+    base::names::ConsumerKey,
     oauth::{Parameters, ProtocolParameter},
     telemetry::redact::RedactedToken,
 };
@@ -12,7 +13,7 @@ const MAX_KEY_CHARS: usize = 255;
 /// The consumer and the token that a call names, as a log line shows them.
 #[derive(Debug)]
 pub struct Claimed {
-    /// The consumer key; characters that no key has are `?`.
+    /// The consumer key; in a text that is no key, odd characters are `?`.
     pub consumer: Option<String>,
     /// The beginning of the token.
     pub token: Option<String>,
@@ -38,8 +39,12 @@ impl Claimed {
     }
 }
 
-/// A consumer key of a caller: it can neither end a field of a log line nor begin another.
+/// A consumer key of a caller: it can neither end a field of a log line nor begin another. A key that a consumer can have is
+/// shown as it is, so that nothing is recorded under the key of another consumer.
 fn shown_key(key: &str) -> String {
+    if key.parse::<ConsumerKey>().is_ok() {
+        return key.to_owned();
+    }
     let is_of_a_name = |it: &char| it.is_ascii_alphanumeric() || "._~@+:-".contains(*it);
     let characters = key.chars().take(MAX_KEY_CHARS);
     characters
@@ -67,6 +72,8 @@ mod tests {
         let shown = claimed("oauth_consumer_key=a@b.c_d~e%2Bf:g-H9&oauth_token=");
         assert_eq!(shown.consumer.unwrap(), "a@b.c_d~e+f:g-H9");
         assert_eq!(shown.token, None);
+        let odd = claimed("oauth_consumer_key=school%2F1%3F%7B%3D%7D");
+        assert_eq!(odd.consumer.unwrap(), "school/1?{=}");
         let long = claimed(&format!("oauth_consumer_key={}", "k".repeat(5_000)));
         assert_eq!(long.consumer.unwrap().len(), MAX_KEY_CHARS);
         assert_eq!(claimed("a=b").consumer, None);

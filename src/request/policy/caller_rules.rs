@@ -16,8 +16,8 @@ pub struct CallerRules {
 pub struct CallerRule {
     /// Its key in `[[operation]]`.
     pub key: &'static str,
-    /// The advice to an operator whose caller does not meet it.
-    pub advice: &'static str,
+    /// The advice to the developer of a caller with this address that does not meet it.
+    pub advice: fn(address: &str) -> String,
     /// Whether a caller with these facts meets it.
     is_met: fn(&CallerRules, &CallerFacts) -> bool,
     /// What it demands of callers; empty: nothing.
@@ -27,7 +27,11 @@ pub struct CallerRule {
 /// All rules, in the order in which they are checked.
 pub const CALLER_RULES: &[CallerRule] = &[CallerRule {
     key: "from",
-    advice: "the operation can be called only from certain networks (its key from)",
+    advice: |address| {
+        format!(
+            "the operation can be called only from certain networks (its key from); the address of this call is {address}"
+        )
+    },
     is_met: |CallerRules { from }, caller| {
         // An unknown address is in no network.
         let address = caller.address.map(|address| address.to_canonical());

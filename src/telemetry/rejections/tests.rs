@@ -156,3 +156,45 @@ fn the_lists_have_the_members_of_the_api_alone() {
         "consumer reason verdict count first last proof previous_secret"
     );
 }
+
+#[test]
+fn a_call_that_proves_nothing_replaces_only_its_like() {
+    let rejections = Rejections::new(Clock::manual(UnixTime(1_000)));
+    rejections.add(of("shop", Some("clock"), SenderProof::Verified));
+    let reasons = [
+        "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p",
+    ];
+    for reason in reasons.into_iter().cycle().take(3 * OF_CONSUMER) {
+        rejections.add(of("shop", Some(reason), SenderProof::None));
+    }
+    let proved = |one: &Arc<RecordedRejection>| one.proof == SenderProof::Verified;
+    assert_eq!(
+        rejections.newest().iter().filter(|one| proved(one)).count(),
+        1
+    );
+    let found = rejections.reasons(Some("shop"));
+    assert_eq!(found.len(), REASONS);
+    assert!(found.iter().any(|one| one.newest.mistake() == "clock"));
+    // Newer calls of the consumer itself replace its older ones.
+    for _ in 0..OF_CONSUMER {
+        rejections.add(of("shop", Some("swapped"), SenderProof::Secrets));
+    }
+    assert!(!rejections.newest().iter().any(proved));
+}
+
+#[test]
+fn strangers_who_send_every_key_take_bounded_memory() {
+    let rejections = Rejections::new(Clock::manual(UnixTime(1_000)));
+    rejections.add(of("late", None, SenderProof::None));
+    rejections.add(of("late", None, SenderProof::Secrets));
+    rejections.add(of("proved", None, SenderProof::Secrets));
+    for number in 0..MOST_UNPROVED + 10 {
+        rejections.add(of(&format!("key-{number}"), None, SenderProof::None));
+    }
+    let is_kept = |key: &str| !rejections.reasons(Some(key)).is_empty();
+    assert!(is_kept("late") && is_kept("proved"));
+    assert!(
+        !is_kept("key-0") && is_kept("key-11") && is_kept(&format!("key-{}", MOST_UNPROVED + 9))
+    );
+    assert!(rejections.reasons(None).len() <= MOST_UNPROVED + 2);
+}

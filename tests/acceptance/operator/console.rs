@@ -1261,6 +1261,27 @@ fn strangers_push_no_rejection_of_a_consumer_out_and_each_says_what_it_proves() 
 }
 
 #[test]
+fn a_secret_that_ended_at_once_is_said_to_have_ended() {
+    let (_api, proxy) = console("");
+    let (shop, ..) = caller(&proxy, "Shop", "");
+    let operator = Operator::with(&proxy, WRITE);
+    let rotated = |grace: &str| {
+        proxy.run(&format!("consumer rotate-secret {} {grace}", shop.key));
+        let page = operator.open(&format!("/consumer/rotate?key={}", shop.key));
+        let form = page.form_to("/consumer/rotate");
+        let confirmation = operator.submit(&page, &form).answer.has_status(200).text();
+        let consumer = operator.text(&format!("/consumer?key={}", shop.key));
+        [
+            consumer.contains("the previous one also verifies until"),
+            confirmation.contains("The previous secret, which is in its grace, ends at once."),
+        ]
+    };
+    assert_eq!(rotated("--grace 1h"), [true; 2]);
+    // It is kept for the diagnosis of signatures.
+    assert_eq!(rotated("--json"), [false; 2]);
+}
+
+#[test]
 fn a_wrong_signature_by_the_previous_secret_is_diagnosed_while_its_grace_lasts() {
     let (_api, proxy) = console("");
     let (old, _, token) = caller(&proxy, "Shop", "");

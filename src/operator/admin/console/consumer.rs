@@ -88,13 +88,12 @@ impl ConsoleRequest<'_> {
             let permission = newest.missing_permission.as_deref()?;
             Some(missing_half(&consumer, permission, newest.token.as_deref()))
         });
-        let previous = consumer.previous_secret.as_ref();
-        let previous = previous.filter(|(_, until)| self.now < *until);
+        let previous = consumer.graced_secret(self.now);
         let filter = TokenFilter {
             consumer: Some(consumer.key.clone()),
             ..TokenFilter::default()
         };
-        let settings = settings(&consumer, &view);
+        let settings = settings(&consumer, &view, self.now);
         let page = ConsumerPage {
             frame: self.shell.frame(&*consumer.name),
             is_done: !self.field("done").is_empty(),
@@ -161,7 +160,11 @@ fn is_usual(text: &str) -> bool {
 }
 
 /// The fields of a consumer as texts.
-fn settings(consumer: &Consumer, view: &Map<String, Value>) -> Vec<(&'static str, String)> {
+fn settings(
+    consumer: &Consumer,
+    view: &Map<String, Value>,
+    now: UnixTime,
+) -> Vec<(&'static str, String)> {
     let members = view::members(consumer);
     let field = |field: &'static RecordField| {
         let value = match (&field.kind, field_text(field, &members)) {
@@ -177,7 +180,7 @@ fn settings(consumer: &Consumer, view: &Map<String, Value>) -> Vec<(&'static str
         (field.label, value)
     };
     let fields = CONSUMER_FIELDS.iter().map(field);
-    let secret = match &consumer.previous_secret {
+    let secret = match consumer.graced_secret(now) {
         None => "never shown again".to_owned(),
         Some((_, until)) => format!("the previous one also verifies until {}", time(*until)),
     };

@@ -225,7 +225,7 @@ impl ConsoleRequest<'_> {
                     format!("The current secret also verifies until {until}, then it ends.")
                 }
             }];
-            if consumer.previous_secret.is_some() {
+            if consumer.graced_secret(self.now).is_some() {
                 effects
                     .push("The previous secret, which is in its grace, ends at once.".to_owned());
             }

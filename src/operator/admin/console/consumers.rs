@@ -101,8 +101,7 @@ impl ConsoleRequest<'_> {
 
     pub(super) fn state(&self, consumer: &Consumer) -> Vec<Tag> {
         let mut state = vec![Tag::enabled(consumer.enabled)];
-        let grace = consumer.previous_secret.as_ref().map(|(_, until)| *until);
-        if grace.is_some_and(|until| self.now < until) {
+        if consumer.graced_secret(self.now).is_some() {
             state.push(Tag::new("previous secret in grace", "warn"));
         }
         state

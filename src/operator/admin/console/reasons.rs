@@ -180,10 +180,7 @@ fn advice_of_reason(rejection: &RecordedRejection) -> Result<String, &'static st
     let mut rules = CALLER_RULES.iter();
     if let Some(rule) = rules.find(|rule| Some(rule.key) == rejection.denied_by) {
         let address = rejection.address.as_deref().unwrap_or("unknown");
-        return Ok(format!(
-            "{}; the address of this call is {address}",
-            rule.advice
-        ));
+        return Ok((rule.advice)(address));
     }
     let is_absent = rejection.reason == Verdict::ParameterAbsent.as_str();
     match (&rejection.parameters, &rejection.parameters_problem) {
@@ -212,7 +209,10 @@ mod tests {
     use strum::VariantArray as _;
 
     use super::*;
-    use crate::{base::clock::UnixTime, telemetry::rejections::SenderProof};
+    use crate::{
+        base::clock::UnixTime,
+        telemetry::{metrics::Outcome, rejections::SenderProof},
+    };
 
     #[test]
     fn groups_are_of_one_consumer_and_reason_and_begin_with_the_oldest() {
@@ -283,7 +283,11 @@ mod tests {
                 reason: verdict.as_str(),
                 ..RecordedRejection::default()
             };
-            assert!(!advice(&rejection).is_empty() && !mistake(&rejection).is_empty());
+            let is_of_the_caller = matches!(verdict.outcome(), Outcome::Rejected);
+            let advice = advice(&rejection);
+            assert_ne!(mistake(&rejection), "");
+            let is_of_others = advice.contains("not the consumer’s");
+            assert!(!(is_of_the_caller && is_of_others), "{verdict:?}: {advice}");
         }
     }
 }

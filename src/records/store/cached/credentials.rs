@@ -116,6 +116,27 @@ struct Rare {
     previous_keys: ConsumerKeys,
 }
 
+impl Rare {
+    /// Whether both are of the same registration.
+    fn is_as_registered(&self, other: &Self) -> bool {
+        let Self {
+            callbacks,
+            pinned,
+            rate,
+            rsa_public_key,
+            previous,
+            // Made from the others.
+            rsa: _,
+            previous_keys: _,
+        } = self;
+        *callbacks == other.callbacks
+            && *pinned == other.pinned
+            && *rate == other.rate
+            && *rsa_public_key == other.rsa_public_key
+            && *previous == other.previous
+    }
+}
+
 /// The keys of one secret for calls without a token.
 #[derive(Debug, Default)]
 struct ConsumerKeys {
@@ -258,19 +279,36 @@ impl CacheEntry for ConsumerCredentials {
     }
 
     fn inherit_from(&self, old: &Self) -> bool {
-        let rsa_public_key = |of: &Self| of.rare.as_ref()?.rsa_public_key.clone();
-        self.key == old.key
-            && self.secret == old.secret
-            && self.permissions == old.permissions
-            && (self.dialect, self.enforce) == (old.dialect, old.enforce)
-            && self.accept == old.accept
-            && (self.enabled, self.rsa_only) == (old.enabled, old.rsa_only)
-            && self.callbacks() == old.callbacks()
-            && self.pinned() == old.pinned()
-            && self.rate() == old.rate()
-            && self.needs_body_hash == old.needs_body_hash
-            && self.previous_secret() == old.previous_secret()
-            && rsa_public_key(self) == rsa_public_key(old)
+        // Every field is named, so that the compiler asks about a new one.
+        let Self {
+            key,
+            secret,
+            permissions,
+            dialect,
+            accept,
+            needs_body_hash,
+            enforce,
+            enabled,
+            rsa_only,
+            rare,
+            keys: _,
+            field_values: _,
+            last_use: _,
+            stamp: _,
+        } = self;
+        *key == old.key
+            && *secret == old.secret
+            && *permissions == old.permissions
+            && *dialect == old.dialect
+            && *accept == old.accept
+            && *needs_body_hash == old.needs_body_hash
+            && *enforce == old.enforce
+            && *enabled == old.enabled
+            && *rsa_only == old.rsa_only
+            && match (rare, &old.rare) {
+                (Some(new), Some(old)) => new.is_as_registered(old),
+                (new, old) => new.is_none() && old.is_none(),
+            }
     }
 }
 

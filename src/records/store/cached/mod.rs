@@ -176,7 +176,10 @@ impl Cached {
 
     /// Keeps a token at hand that [`Self::access`] has found, since `moment`, and that has signed a call.
     pub fn keep_at_hand(&self, access: &Arc<AccessCredentials>, moment: Moment) {
-        at_hand::keep(access, moment, &self.announced);
+        // A shorter time than the second of a moment is that of the cache alone.
+        if self.access.ttl() >= Duration::from_secs(1) {
+            at_hand::keep(access, moment, &self.announced);
+        }
     }
 
     /// Finds an access token in the store even if it is cached: for one that seems to have been idle for too long, and

@@ -194,6 +194,11 @@ impl<V: CacheEntry> RecordCache<V> {
         }
     }
 
+    /// The time after which an entry is read again.
+    pub(super) const fn ttl(&self) -> Duration {
+        self.settings.ttl
+    }
+
     fn known(&self, key: &[u8]) -> Option<Arc<V>> {
         let found = self.known.get(&self.hasher.hash_one(key));
         found.filter(|entry| entry.key() == key && self.announced.is_current(entry.stamp()))

@@ -9,7 +9,7 @@ use crate::{
         seal::Seal,
         value::{ColumnType as _, Row, Value},
     },
-    telemetry::audit::CommandRecord,
+    telemetry::audit::{Actor, CommandRecord},
 };
 
 impl Store {
@@ -34,8 +34,8 @@ impl Store {
         .await
     }
 
-    /// Lists the records of a filter, the newest first, before the position `before`, at most `limit`. A record that cannot be read is
-    /// left out.
+    /// Lists the records of a filter, the newest first, before the position `before`, at most `limit`. Of a
+    /// record that cannot be read, which another version may have written, there is what its columns say.
     pub async fn audit_records(
         &self,
         filter: &AuditFilter,
@@ -61,21 +61,67 @@ impl Store {
         }
         params.push(i64::from(limit).into());
         let list = format!(
-            "SELECT position, at, record FROM countersign.audit WHERE {condition} ORDER BY position DESC LIMIT ${}",
+            "SELECT position, at, id, event, actor, consumer, \"user\", record FROM countersign.audit WHERE {condition} ORDER BY position DESC LIMIT ${}",
             params.len()
         );
         let read = |row: &Row, _: &Seal| {
-            let record: String = row.get("record")?;
-            let (position, at) = (row.get("position")?, row.get("at")?);
-            Ok(serde_json::from_str(&record).ok().map(|record| AuditEntry {
-                position,
-                at,
+            let text: String = row.get("record")?;
+            let record = match serde_json::from_str(&text) {
+                Ok(record) => record,
+                Err(_) => CommandRecord {
+                    id: row.get("id")?,
+                    event: row.get("event")?,
+                    consumer: row.get("consumer")?,
+                    user: row.get("user")?,
+                    actor: Actor {
+                        by: row.get("actor")?,
+                        ..Actor::default()
+                    },
+                    ..CommandRecord::default()
+                },
+            };
+            Ok(AuditEntry {
+                position: row.get("position")?,
+                at: row.get("at")?,
                 record,
-            }))
+            })
         };
-        let found = self.run("audit_records", LIST, async |tx| {
-            tx.rows::<Option<AuditEntry>>(&list, &params, read).await
-        });
-        Ok(found.await?.into_iter().flatten().collect())
+        self.run("audit_records", LIST, async |tx| {
+            tx.rows::<AuditEntry>(&list, &params, read).await
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::store::sql::double::TestStore;
+
+    #[tokio::test]
+    async fn a_record_of_another_version_hides_no_older_one() {
+        let setup = TestStore::default();
+        let store = setup.store();
+        for number in 0..3 {
+            let record = CommandRecord {
+                id: format!("id-{number}"),
+                event: "consumer_registered".to_owned(),
+                consumer: Some("shop".to_owned()),
+                ..CommandRecord::default()
+            };
+            store
+                .record_command(UnixTime(number), &record)
+                .await
+                .unwrap();
+        }
+        setup.sql("UPDATE countersign.audit SET record = '[]' WHERE id = 'id-2'");
+        let listed = store.audit_records(&AuditFilter::default(), None, 2).await;
+        let [newest, older] = &listed.unwrap()[..] else {
+            panic!("two were asked for");
+        };
+        assert_eq!(newest.record.id, "id-2");
+        assert_eq!(newest.record.event, "consumer_registered");
+        assert_eq!(newest.record.consumer.as_deref(), Some("shop"));
+        assert_eq!(older.record.id, "id-1");
     }
 }

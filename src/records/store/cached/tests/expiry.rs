@@ -244,3 +244,15 @@ async fn a_token_at_hand_counts_in_its_second_and_generation_thread_and_cache_al
     setup.cached.keep_at_hand(&access, before);
     assert!(!at_hand());
 }
+
+#[tokio::test]
+async fn no_token_is_at_hand_where_the_store_is_asked_each_time() {
+    let setup = setup_with(&CacheSettings {
+        ttl: Duration::ZERO,
+        ..settings()
+    });
+    let access = setup.access().await.unwrap();
+    let moment = setup.cached.moment(setup.clock.now());
+    setup.cached.keep_at_hand(&access, moment);
+    assert!(setup.cached.at_hand(b"t", moment).is_none());
+}
