@@ -106,7 +106,9 @@ async fn decide(
             if let CallBody::Shown(body) = &mut body
                 && is_form(&parts.headers)?
             {
-                collected.hold_form(body.read_whole().await?, &limits)?;
+                let reading = pin!(body.read_whole());
+                let form = record.worker.deciding(reading).await??;
+                collected.hold_form(form, &limits)?;
             }
             let form = collected.held.as_deref().unwrap_or_default();
             let parameters = &collected.parameters;
@@ -222,8 +224,7 @@ impl Handler for ForwardAuthHandler {
         let outcome = match (admitted, described) {
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
             (Ok(()), Ok(described)) => {
-                let deciding = pin!(decide(live, &parts, &described, &mut body, &mut record));
-                worker.deciding(deciding).await
+                decide(live, &parts, &described, &mut body, &mut record).await
             }
         };
         // The proxy in front sends all of it at once; with a rest left unread the connection would have to end.

@@ -1,8 +1,13 @@
 //! The steps of a request, on one screen: route, parse, verify, authorize, forward.
 
 mod call;
+mod current;
+mod decision;
+mod failure;
 mod live;
 mod record;
+mod service;
+mod shared;
 
 use std::{
     cell::{Cell, RefCell},
@@ -10,39 +15,30 @@ use std::{
     net::IpAddr,
     pin::{Pin, pin},
     rc::Rc,
-    sync::{
-        Arc,
-        atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     task::Poll,
 };
 
-use arc_swap::ArcSwap;
-use http::{HeaderMap, Method, Request, Response, header, request::Parts};
+use http::{Method, Request, Response, request::Parts};
 use http_body::Body as _;
-use tokio::sync::watch;
 
 use crate::{
-    base::{cold, http_fields::SEC_FETCH_MODE, peer::Peer, random},
-    provider::respond::{self, Failure, Format, OwnResponse, frame::Frame},
+    base::{cold, peer::Peer, random},
+    provider::respond::Failure,
     request::{
-        forward::{ForwardRejection, pool::Pool, request},
+        forward::{ForwardRejection, request},
         parse::{
             self,
             head::{self, FieldNames, Head},
             origin::RequestOrigin,
-            signed::Collected,
         },
-        route::{self, ApiCall, Page, Route, TokenCall},
-        verify::Verifier,
+        route::{self, ApiCall, Route},
     },
     telemetry::{
-        conditions::Conditions,
         lines::ACCESS,
-        metrics::{HandshakeFailure, Metrics, OperationCounters, Verdict},
-        previous_secrets::PreviousSecrets,
-        rejections::{RecordedRejection, Rejections},
-        request_id::{self, RequestId, RequestIds, X_REQUEST_ID},
+        metrics::{HandshakeFailure, Metrics, Verdict},
+        rejections::RecordedRejection,
+        request_id::{self, RequestId, RequestIds},
         traces::Traces,
     },
     wire::server::{
@@ -53,69 +49,19 @@ use crate::{
     },
 };
 
-use self::record::InFlight;
+use self::{
+    call::Admitted,
+    record::InFlight,
+    service::{ASTERISK, options},
+};
 pub use self::{
-    call::{CallBody, IncomingCall, Permitted, decide},
+    current::Current,
+    decision::{CallBody, IncomingCall, Permitted, decide},
     live::{Conventions, Live},
     record::{RequestRecord, Served},
+    service::jwk_set,
+    shared::{Phase, Shared},
 };
-
-/// The state that all workers share.
-pub struct Shared {
-    /// The configuration that a reload replaces.
-    pub live: ArcSwap<Live>,
-    /// Counted up with each reload, after `live`.
-    pub generation: AtomicU64,
-    /// Verifies signed calls.
-    pub verifier: Arc<Verifier>,
-    /// The number of requests being served.
-    pub in_flight: AtomicUsize,
-    /// The metrics of all workers.
-    pub metrics: Arc<Metrics>,
-    /// The conditions that last, such as a full disk.
-    pub conditions: Arc<Conditions>,
-    /// The last calls that were rejected or failed.
-    pub rejections: Arc<Rejections>,
-    /// The traces; `None`: there are none.
-    pub traces: Option<Arc<Traces>>,
-    /// The consumers that have signed with a previous secret.
-    pub previous_secrets: PreviousSecrets,
-    /// The phase of the process.
-    pub phase: watch::Receiver<Phase>,
-    /// The phase as a number, set before `phase`: reading it writes nothing that workers share.
-    pub reached: AtomicU8,
-}
-
-impl Shared {
-    /// Enters a phase; `sender` is the one of `phase`.
-    pub fn enter(&self, phase: Phase, sender: &watch::Sender<Phase>) {
-        self.reached.store(phase as u8, Ordering::Relaxed);
-        // Without a receiver nobody waits for it.
-        let _ = sender.send(phase);
-    }
-
-    /// Whether the process is in that phase or a later one.
-    pub fn has_reached(&self, phase: Phase) -> bool {
-        self.reached.load(Ordering::Relaxed) >= phase as u8
-    }
-}
-
-/// The phases of the process, in their order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    /// It serves.
-    Serving,
-    /// It serves but is not ready, so that a load balancer notices.
-    NotReady,
-    /// It accepts no more connections and finishes what it has.
-    Draining,
-    /// It takes no more requests; those that came are decided.
-    DecidingLast,
-    /// It decides nothing any more, and gives up what another process needs; responses and tunnels go on.
-    HandedOver,
-    /// It drops what is left.
-    Ended,
-}
 
 /// A worker: its part of the connections, and its own connections to the API.
 pub struct Worker {
@@ -124,55 +70,6 @@ pub struct Worker {
     current: RefCell<(u64, Rc<Current>)>,
     /// Requests that are not decided yet: they may still use nonces and the store.
     undecided: Cell<usize>,
-}
-
-/// The live configuration as one worker uses it.
-pub struct Current {
-    /// The configuration of requests.
-    pub live: Arc<Live>,
-    /// Its bounds and deadlines, which the connections of the worker share.
-    limits: Rc<Limits>,
-    /// `None` where there is no API.
-    pool: Option<Rc<Pool>>,
-    /// The counters of its operations, by their index.
-    operations: RefCell<Vec<OperationCounters>>,
-}
-
-impl Current {
-    /// The configuration of now; connections to the API stay if `before` opened them by the same rules.
-    fn load(shared: &Shared, before: Option<&Self>) -> (u64, Rc<Self>) {
-        let generation = shared.generation.load(Ordering::Acquire);
-        let live = shared.live.load_full();
-        let pool = match before {
-            Some(before) if before.live.upstream == live.upstream => before.pool.clone(),
-            _ => {
-                let params = live.upstream.clone();
-                params.map(|params| Rc::new(Pool::new(params)))
-            }
-        };
-        let limits = Rc::new(live.limits.clone());
-        let listed = live.authorizer.operations.labels().len();
-        let operations = (0..listed).map(|_| OperationCounters::default());
-        let current = Self {
-            operations: RefCell::new(operations.collect()),
-            live,
-            limits,
-            pool,
-        };
-        (generation, Rc::new(current))
-    }
-
-    /// Counts a request by its operation.
-    fn count_operation(&self, metrics: &Metrics, operation: Served, status: u16) {
-        let label = operation.label(&self.live.authorizer.operations);
-        let mut known = self.operations.borrow_mut();
-        let known = match operation {
-            Served::Operation(index) => known.get_mut(index),
-            _ => None,
-        };
-        let mut unknown = OperationCounters::default();
-        metrics.operation(label, status, known.unwrap_or(&mut unknown));
-    }
 }
 
 impl Worker {
@@ -200,13 +97,13 @@ impl Worker {
         self.shared.has_reached(Phase::DecidingLast) && self.undecided.get() == 0
     }
 
-    /// Decides on a request, unless this process has left before that is done.
+    /// Waits for a decision or a part of it, unless this process has left before that is done.
     ///
     /// # Errors
-    /// Those of the decision, and [`Failure::Ending`].
+    /// [`Failure::Ending`].
     pub async fn deciding<T>(
         &self,
-        mut decision: Pin<&mut impl Future<Output = Result<T, Failure>>>,
+        mut decision: impl Future<Output = T> + Unpin,
     ) -> Result<T, Failure> {
         let _undecided = Undecided::begin(&self.undecided);
         // Made when it is first polled: most decisions never wait.
@@ -215,12 +112,12 @@ impl Worker {
             // An error means that the process is gone.
             let _ = phase.wait_for(|phase| *phase >= Phase::HandedOver).await;
         });
-        poll_fn(|context| match decision.as_mut().poll(context) {
+        poll_fn(|context| match Pin::new(&mut decision).poll(context) {
             Poll::Pending => handed_over
                 .as_mut()
                 .poll(context)
                 .map(|()| Err(Failure::Ending)),
-            decided => decided,
+            Poll::Ready(decided) => Poll::Ready(Ok(decided)),
         })
         .await
     }
@@ -278,122 +175,19 @@ impl Worker {
                 return cold::boxed(self.respond_itself(live, other, &head, body, record)).await;
             }
         };
-        let url = call.url;
-        let call = {
-            // It is large, and stays where it is.
-            let received = (body, collected);
-            let admitting = pin!(call::admit(live, &head, call, names, received, record));
-            self.deciding(admitting).await?
+        let ApiCall { url, path, .. } = call;
+        let incoming = IncomingCall {
+            head: &head,
+            call,
+            names: &names,
+            caller: &caller,
+            body: CallBody::Received(&mut body),
+            collected,
         };
-        self.forward(current, &caller, parts, call, url, record)
+        let permitted = decide(live, incoming, record).await?;
+        let admitted = Admitted::new(&live.forward, &head, path, names, permitted, body, record)?;
+        self.forward(current, &caller, parts, admitted, url, record)
             .await
-    }
-
-    /// Responds to a token call that its parameters or its form name; the parameters of a call to the API come back.
-    async fn respond_or_collect(
-        &self,
-        live: &Live,
-        head: &Head<'_>,
-        call: &ApiCall<'_, '_>,
-        body: &mut RequestBody,
-        record: &mut RequestRecord,
-    ) -> Result<Result<Response<ResponseBody>, Collected>, Failure> {
-        let method = head.parts.method.as_str().as_bytes();
-        let found = live.authorizer.operations.find(call.path, method);
-        // A call to the API that is only observed goes on, whatever its head has.
-        let is_enforced = found.map_or(true, |found| live.authorizer.is_enforced(&found));
-        let responded = {
-            let responding = pin!(token(live, None, head, (body, is_enforced), record));
-            self.deciding(responding).await?
-        };
-        Ok(responded.map(|response| own_response(response, &head.parts.method, record)))
-    }
-
-    /// Responds to a request that does not go to the API.
-    async fn respond_itself(
-        &self,
-        live: &Live,
-        target: Route<'_, '_>,
-        head: &Head<'_>,
-        body: RequestBody,
-        record: &mut RequestRecord,
-    ) -> Result<Response<ResponseBody>, Failure> {
-        let parts = head.parts;
-        match target {
-            // Somebody has typed the address of the token endpoint.
-            Route::Token(None)
-                if head.target.query.is_none()
-                    && !parts.headers.contains_key(header::AUTHORIZATION)
-                    && parts.headers.contains_key(&SEC_FETCH_MODE)
-                    && respond::is_navigation(&parts.method, &parts.headers) =>
-            {
-                page(live, Page::Home, head, body, record).await
-            }
-            Route::Token(named) => {
-                let mut body = body;
-                let responded = {
-                    let responding = pin!(token(live, named, head, (&mut body, true), record));
-                    self.deciding(responding).await?
-                };
-                let response = responded.map_err(|_| route::RouteRejection::ModeNotOnce)?;
-                Ok(own_response(response, &parts.method, record))
-            }
-            Route::JwkSet => {
-                record.operation = Served::Page;
-                let set = jwk_set(live).ok_or(route::RouteRejection::NotFound(None))?;
-                Ok(own_response(set, &parts.method, record))
-            }
-            Route::Page(page) => {
-                let responding = pin!(self::page(live, page, head, body, record));
-                self.deciding(responding).await
-            }
-            Route::Api(_) | Route::TokenOrApi(_) => {
-                Err(route::RouteRejection::NotFound(None).into())
-            }
-        }
-    }
-
-    /// Logs a failure and responds to it, in this format or else in the one that the request prefers.
-    #[cold]
-    #[inline(never)]
-    pub fn respond_to_failure(
-        &self,
-        failure: Failure,
-        headers: &HeaderMap,
-        format: Option<Format>,
-        record: &mut RequestRecord,
-    ) -> OwnResponse {
-        let request_id = record.request_id.as_str();
-        log_failure(&failure, request_id, &self.shared.conditions);
-        let format = match (&failure, record.operation) {
-            _ if let Some(format) = format => format,
-            // A page would take memory for a request that is not counted.
-            (Failure::Busy | Failure::Ending, _) => Format::Form,
-            (_, Served::Page) => Format::Html,
-            _ if record.launch.is_some() => Format::Launch,
-            _ => Format::preferred_by(headers),
-        };
-        // A GET to the same target shows a page, or is the same request.
-        let is_shown = matches!(record.operation, Served::Page) || record.method == Method::GET;
-        let (target, language) = match format {
-            Format::Html => (
-                Some(&record.target).filter(|_| is_shown),
-                headers.get(header::ACCEPT_LANGUAGE),
-            ),
-            Format::Launch => (None, headers.get(header::ACCEPT_LANGUAGE)),
-            Format::Form | Format::Json | Format::Challenge => (None, None),
-        };
-        let current = self.current();
-        let frame = Frame::new(&current.live.theme, target, language);
-        let response = match record.launch() {
-            Some((launch, operation)) if format == Format::Launch => {
-                launch.failed(&failure, frame, operation, request_id)
-            }
-            _ => respond::failure(&failure, frame, format, request_id),
-        };
-        (record.verdict, record.status) = (response.verdict, response.status);
-        record.failure = Some(Box::new(failure));
-        response
     }
 
     /// Begins the record of a request that came from `peer`, which may be a trusted proxy.
@@ -468,71 +262,6 @@ pub fn routed<'l, 'r>(
     record.address = head.received.nearest_address;
     let target = route::route(&live.route, &live.origins, &head)?;
     Ok((names, head, target))
-}
-
-/// Responds to a token call; the parameters of a request that is none come back. The flag: it may be rejected before its form
-/// is read.
-async fn token(
-    live: &Live,
-    named: Option<TokenCall>,
-    head: &Head<'_>,
-    body: (&mut RequestBody, bool),
-    record: &mut RequestRecord,
-) -> Result<Result<OwnResponse, Collected>, Failure> {
-    let endpoints = &live.endpoints;
-    let mut call = None;
-    let noted = (&mut call, &mut record.facts);
-    let responded = endpoints.token(&live.route, named, head, body, noted).await;
-    record.operation = call.map_or(Served::Unknown, Served::Token);
-    responded
-}
-
-/// The target of a request with OPTIONS that is for the server as a whole (RFC 9110 §9.3.7).
-const ASTERISK: parse::target::RequestTarget<'static> = parse::target::RequestTarget {
-    absolute: None,
-    path: b"*",
-    query: None,
-};
-
-/// Responds to OPTIONS for this process itself. It tells nothing of the API or its operations, so it needs no credentials.
-fn options(method: &Method, record: &mut RequestRecord) -> Response<ResponseBody> {
-    let response = OwnResponse::empty(204, Verdict::Page).field("Allow", head::KNOWN_METHODS);
-    own_response(response, method, record)
-}
-
-/// The public keys with which others verify our signatures, if anything is signed here.
-pub fn jwk_set(live: &Live) -> Option<OwnResponse> {
-    let set = live.jwk_set.clone()?;
-    let set = OwnResponse::new(200, "application/jwk-set+json", set, Verdict::Page);
-    Some(set.field("Cache-Control", "max-age=300"))
-}
-
-/// Responds with a page.
-async fn page(
-    live: &Live,
-    page: Page,
-    head: &Head<'_>,
-    mut body: RequestBody,
-    record: &mut RequestRecord,
-) -> Result<Response<ResponseBody>, Failure> {
-    record.operation = Served::Page;
-    let pages = &live.authorizer.pages;
-    let page = pages.respond(&live.route, page, head, &mut body);
-    Ok(own_response(page.await?, &head.parts.method, record))
-}
-
-/// A response of this program as HTTP, and in the record.
-fn own_response(
-    mut response: OwnResponse,
-    method: &Method,
-    record: &mut RequestRecord,
-) -> Response<ResponseBody> {
-    (record.verdict, record.status) = (response.verdict, response.status);
-    if response.status >= 400 {
-        let id = record.request_id.as_str().to_owned();
-        response.fields.push((X_REQUEST_ID.as_str(), id));
-    }
-    response.into_response(method)
 }
 
 impl Handler for Worker {
@@ -626,23 +355,5 @@ impl Handler for Worker {
                 peer = peer.address.map(tracing::field::display), reason,
             );
         }
-    }
-}
-
-/// Logs a fault with its causes, unless the beginning and the end of its cause are logged.
-fn log_failure(failure: &Failure, request_id: &str, conditions: &Conditions) {
-    if !failure.is_fault() {
-        return;
-    }
-    let condition = failure.condition();
-    let is_logged = condition.is_some() || failure.is_of_logged_outage();
-    if let Some((condition, text)) = condition {
-        conditions.set(condition, Some(text));
-    }
-    let error: &(dyn std::error::Error + 'static) = failure;
-    if is_logged {
-        tracing::debug!(%request_id, error, "request failed");
-    } else {
-        tracing::error!(%request_id, error, "request failed");
     }
 }

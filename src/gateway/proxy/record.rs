@@ -154,7 +154,7 @@ impl Drop for InFlight {
 /// The record of a request. [`RequestRecord::respond`] passes it to the response, whose end finishes it; if there is no
 /// response, because the caller has gone, dropping it does.
 pub struct RequestRecord {
-    worker: Rc<Worker>,
+    pub(in crate::gateway) worker: Rc<Worker>,
     current: Rc<Current>,
     pub(super) method: Method,
     /// The target as sent.

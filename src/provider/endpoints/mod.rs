@@ -148,7 +148,7 @@ impl Endpoints {
             window: None,
         };
         let verifying = self.verifier.verify(&self.verify, purpose, &request, None);
-        let verified = verifying.await;
+        let verified = verifying.outcome().await;
         facts.sender = verify::sender(&verified);
         let verified = verified?;
         facts.deviations = match call {

@@ -14,11 +14,11 @@ use tokio::{
     time::Instant,
 };
 
-use super::{BaseString, Credential, Diagnosed, VerifyRules, base_string};
+use super::{Credential, Diagnosed, VerifyRules, proof::base_string};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::{
-        ParameterLocation, Parameters, Selection, SignatureMethod,
+        BaseString, ParameterLocation, Parameters, Selection, SignatureMethod,
         diagnosis::{self, Mistake, WrongSignature, diagnose},
     },
     request::parse::signed::SignedRequest,

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Selection, VerifyRejection, VerifyRules};
+use super::{VerifyRejection, VerifyRules};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
+    oauth::Selection,
     records::store::{
         cached::{AccessCredentials, ConsumerCredentials},
         record::{Dialect, RequestToken},

@@ -1,15 +1,21 @@
 //! The order of verification and requests that must not pass as others, with a clock that stands still.
 
-use super::{settings::Enforcement, *};
+use super::{
+    settings::{Enforcement, SignatureSettings, TokenSettings},
+    *,
+};
 use crate::{
-    base::secret::Secret,
-    oauth::{BaseString, LocationRule, MethodSet, Parameters, SigningKey},
+    base::{clock::UnixTime, secret::Secret},
+    oauth::{
+        BaseString, Deviation, DeviationSet, LocationRule, MethodSet, Parameters, Selection,
+        SignatureMethod, SigningKey, signature,
+    },
     records::{
         nonce::{self, LocalWindow, OnLost},
         store::{
             cached,
             double::{TestStore, user},
-            record::{AccessToken, Consumer},
+            record::{AccessToken, Consumer, Dialect},
         },
     },
     request::parse::origin::PublicUrl,
@@ -163,6 +169,7 @@ impl Setup {
         };
         self.verifier
             .verify(&self.rules, Purpose::Api, &request, None)
+            .outcome()
             .await
     }
 

@@ -1,0 +1,299 @@
+//! Decides whether a call to the API is permitted, as the kind of caller that its credentials make it.
+//!
+//! A [`Subject`] is the call, whether this process received it or another proxy describes it. Nothing is forwarded here.
+
+mod unsigned;
+
+use std::{borrow::Cow, sync::Arc};
+
+use http::{Method, header};
+
+use crate::{
+    oauth::{LocationRule, ProtocolParameter, ShapeError},
+    provider::{
+        pages::Pages,
+        respond::{Failure, facts::Facts},
+    },
+    request::{
+        parse::{
+            claimed::Claimed,
+            head::Head,
+            origin::{Origins, PublicUrl},
+            signed::{Collected, SignedRequest, is_form},
+            unseen_body::UnseenBody,
+        },
+        policy::{
+            PolicyRejection,
+            operations::{Found, Operations},
+            permit::{JudgedCall, Permit},
+            rate::ConsumerRates,
+            sunset::Sunset,
+        },
+        route::{FlowPaths, Page, ServiceCall, TokenCall},
+        verify::{
+            self, Purpose, Verified, Verifier, VerifyError, VerifyRejection, VerifyRules,
+            settings::Enforcement,
+        },
+    },
+};
+
+/// A call to the API.
+pub struct Subject<'a> {
+    /// Its head as sent.
+    pub head: &'a Head<'a>,
+    /// Its operation, and the facts about its caller.
+    pub judged: JudgedCall<'a>,
+    /// The public URL for which it was signed.
+    pub url: &'a PublicUrl,
+    /// The path for which it was signed.
+    pub path: Cow<'a, [u8]>,
+    /// The parameters, and the body where the signature covers it.
+    pub collected: &'a Collected,
+    /// It has a body.
+    pub has_body: bool,
+    /// Another proxy describes it and forwards it.
+    pub is_described: bool,
+    /// Why its body is not here, if the description does not show all of it.
+    pub unseen: Option<UnseenBody>,
+}
+
+/// Decides on calls to the API. A reload makes a new one.
+pub struct Authorizer {
+    /// Verifies signed calls.
+    pub verifier: Arc<Verifier>,
+    /// The rules of verification.
+    pub verify: VerifyRules,
+    /// Knows the sessions of users.
+    pub pages: Pages,
+    /// The paths of the token calls and of the pages.
+    pub flow: FlowPaths,
+    /// The public URLs.
+    pub origins: Arc<Origins>,
+    /// The protected operations.
+    pub operations: Operations,
+    /// Unsigned CORS preflights on listed paths are permitted.
+    pub forward_preflights: bool,
+    /// The end of OAuth 1.0a, if it is planned.
+    pub sunset: Option<Arc<Sunset>>,
+    /// The limits on the requests of consumers.
+    pub rates: ConsumerRates,
+}
+
+impl Authorizer {
+    /// The call as its signature covers it; `None`: it is not signed.
+    ///
+    /// # Errors
+    /// Its parameters are not in shape, or what its signature covers is not here.
+    pub fn signed_request<'s>(
+        &self,
+        subject: &'s Subject<'_>,
+    ) -> Result<Option<SignedRequest<'s>>, Failure> {
+        let collected = subject.collected;
+        if !collected.signed {
+            return Ok(None);
+        }
+        let parameters = &*collected.parameters;
+        let protocol =
+            parameters.protocol(self.verify.signature.methods, LocationRule::OneLocation);
+        let credentials = protocol?.demand(&[])?;
+        let headers = &subject.head.parts.headers;
+        if let Some(unseen) = subject.unseen {
+            if is_form(headers)? || parameters.was_sent(ProtocolParameter::BodyHash) {
+                return Err(VerifyRejection::BodyNotSeen(unseen).into());
+            }
+        } else if subject.is_described
+            && subject.has_body
+            && !headers.contains_key(header::CONTENT_TYPE)
+        {
+            // The proxy in front may have kept the type from the description, and not from the API.
+            return Err(VerifyRejection::TypeNotSeen.into());
+        }
+        let operation = subject.judged.found.operation();
+        Ok(Some(SignedRequest {
+            method: subject.head.parts.method.as_str().as_bytes(),
+            url: subject.url,
+            path: &subject.path,
+            query: subject.head.target.query.unwrap_or_default(),
+            parameters,
+            credentials,
+            body: collected.held.as_deref(),
+            secure: subject.head.received.secure,
+            is_described: subject.is_described,
+            window: operation.and_then(|it| it.timestamp_window),
+        }))
+    }
+
+    /// Permits a signed call, or returns why not.
+    ///
+    /// # Errors
+    /// Why it is not verified, and the rules that it does not meet.
+    pub fn permit_signed(
+        &self,
+        subject: &Subject<'_>,
+        verified: Result<Verified, VerifyError>,
+        facts: &mut Facts,
+    ) -> Result<Permit, Failure> {
+        facts.sender = verify::sender(&verified);
+        let verified = verified?;
+        facts.skew_seconds = verified.skew_seconds;
+        facts.deviations = verified.deviations();
+        if let Some(sunset) = &self.sunset {
+            // A failure after the permit announces the end too, so the claimed key is needed.
+            facts.claimed = Claimed::by_signed(subject.collected);
+            sunset.check(&verified.credential().consumer().key)?;
+        }
+        // A call that is not permitted counts too: in observe mode it goes on to the API.
+        let consumer = verified.credential().consumer();
+        self.rates.pass(consumer, &mut facts.quota)?;
+        // Only the owner of the secret learns what the operation demands.
+        let operation = subject.judged.found.operation();
+        let needs_hash = consumer.needs_body_hash || operation.is_some_and(|it| it.needs_body_hash);
+        let (collected, parameters) = (subject.collected, &subject.collected.parameters);
+        let is_unsigned = subject.has_body && !collected.form;
+        if needs_hash && is_unsigned && !parameters.was_sent(ProtocolParameter::BodyHash) {
+            let names = [ProtocolParameter::BodyHash].into_iter().collect();
+            return Err(ShapeError::Absent(names).into());
+        }
+        Ok(Permit::for_signed(verified, parameters, &subject.judged)?)
+    }
+
+    /// The end of a decision that is not an enforced permit: in observe mode nearly every call is permitted, and the failure
+    /// that would have rejected it is one of the facts.
+    ///
+    /// # Errors
+    /// Why the call is rejected.
+    pub async fn reject_or_observe(
+        &self,
+        permitted: Result<Permit, Failure>,
+        subject: &Subject<'_>,
+        facts: &mut Facts,
+    ) -> Result<Permit, Failure> {
+        let collected = subject.collected;
+        let permitted = match permitted {
+            Err(failure) if collected.signed => Err(self.or_flow_elsewhere(subject, failure)),
+            permitted => permitted,
+        };
+        let permitted = match self.is_enforced(subject.judged.found) {
+            true => permitted,
+            false => self.observe(permitted, subject, facts).await,
+        };
+        let is_rejected = permitted.is_err() || facts.observed.is_some();
+        if is_rejected && !facts.sender.is_registered && collected.signed {
+            let known = self.verifier.names_registered(&collected.parameters);
+            facts.sender.is_registered = known.await;
+        }
+        facts.claimed = Claimed::by_signed(collected);
+        permitted
+    }
+
+    /// Permits nearly every call in observe mode.
+    async fn observe(
+        &self,
+        permitted: Result<Permit, Failure>,
+        subject: &Subject<'_>,
+        facts: &mut Facts,
+    ) -> Result<Permit, Failure> {
+        match permitted {
+            // The rules of HTTP and the limits hold whether or not signatures are enforced.
+            Err(
+                failure @ (Failure::Parse(_)
+                | Failure::Body(_)
+                | Failure::Policy(
+                    PolicyRejection::TooManyRequests { .. } | PolicyRejection::BrownOut { .. },
+                )),
+            ) => Err(failure),
+            Err(failure) if self.is_always_enforced(subject.collected).await => Err(failure),
+            permitted => {
+                facts.observed = permitted.err().map(Box::new);
+                Ok(Permit::danger_without_verification())
+            }
+        }
+    }
+
+    /// Whether the signatures of calls to it are enforced, where the consumer's record does not say so.
+    #[must_use]
+    pub fn is_enforced(&self, found: &Found<'_>) -> bool {
+        let enforced = match found {
+            Found::Operation(operation) => operation.enforce,
+            Found::OtherMethod(_) | Found::Unlisted(_) | Found::Similar(_) => None,
+        };
+        enforced.unwrap_or(self.enforces())
+    }
+
+    /// Whether protected calls are enforced, where no operation says otherwise.
+    pub fn enforces(&self) -> bool {
+        self.verify.signature.enforcement == Enforcement::Enforce
+    }
+
+    /// Whether the consumer that the call names is enforced even in observe mode.
+    async fn is_always_enforced(&self, collected: &Collected) -> bool {
+        let Some(key) = collected.parameters.find("oauth_consumer_key").next() else {
+            return false;
+        };
+        let consumer = self.verifier.credentials().consumer(key.value).await;
+        // If the store fails, it is.
+        consumer.map_or(true, |found| found.is_some_and(|consumer| consumer.enforce))
+    }
+
+    /// Rejects a call with a form, before the form is read, if its head shows that no form can help it. Credentials may
+    /// still come in the form; where they are all in the head, they must exist.
+    ///
+    /// # Errors
+    /// The rejection that the call would get anyway.
+    pub async fn check_before_form(
+        &self,
+        collected: &Collected,
+        call: &JudgedCall<'_>,
+    ) -> Result<(), Failure> {
+        if !self.is_enforced(call.found) {
+            return Ok(());
+        }
+        if !collected.signed {
+            if call.found.is_closed() {
+                Permit::for_anonymous(call)?;
+            }
+            return Ok(());
+        }
+        // Nothing of the operation: only the owner of the secrets may learn whether it exists.
+        let protocol = collected
+            .parameters
+            .protocol(self.verify.signature.methods, LocationRule::OneLocation);
+        if let Some(named) = protocol.ok().and_then(|protocol| protocol.demand(&[]).ok()) {
+            let window = call.found.operation().and_then(|it| it.timestamp_window);
+            self.verifier
+                .check_head(&self.verify, Purpose::Api, window, &named)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// The rejection of a call of the flow that came to the API: it names the right path.
+    #[cold]
+    fn or_flow_elsewhere(&self, subject: &Subject<'_>, failure: Failure) -> Failure {
+        let sent = |parameter| subject.collected.parameters.was_sent(parameter);
+        let url = |call| format!("{}{}", self.origins.base.origin, self.flow.best_of(call));
+        let is_of_flow = sent(ProtocolParameter::Callback) || sent(ProtocolParameter::Verifier);
+        match failure {
+            Failure::Policy(PolicyRejection::TokenMissing)
+            | Failure::Verify(VerifyRejection::TokenUnknown | VerifyRejection::RequestTokenHere)
+                if is_of_flow =>
+            {
+                let calls = [TokenCall::RequestToken, TokenCall::AccessToken];
+                let urls = calls
+                    .map(|call| url(ServiceCall::Token(call)))
+                    .join(" and ");
+                PolicyRejection::TokenCallElsewhere { urls }.into()
+            }
+            Failure::Shape(ShapeError::Absent(_))
+                if matches!(subject.head.parts.method, Method::GET | Method::HEAD)
+                    && sent(ProtocolParameter::Token)
+                    && !sent(ProtocolParameter::ConsumerKey)
+                    && !sent(ProtocolParameter::Signature) =>
+            {
+                let url = url(ServiceCall::Page(Page::Authorize));
+                PolicyRejection::PageElsewhere { url }.into()
+            }
+            failure => failure,
+        }
+    }
+}

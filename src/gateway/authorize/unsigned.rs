@@ -1,0 +1,143 @@
+//! Permits unsigned calls: those of users with a session, preflights, and anonymous ones.
+
+use http::{Method, header};
+use percent_encoding::utf8_percent_encode;
+
+use super::{Authorizer, Subject};
+use crate::{
+    base::http_fields::{SEC_FETCH_MODE, SEC_FETCH_SITE, parameter, single},
+    provider::{
+        issue::callback::ESCAPED,
+        respond::{Failure, frame::UI_LOCALES, is_navigation},
+    },
+    request::{
+        parse::signed::{is_form, is_multipart},
+        policy::{PolicyRejection, access::CallerKind, operations::Found, permit::Permit},
+    },
+};
+
+/// The longest path and query that a login leads back to, in bytes.
+const MAX_RETURN_BYTES: usize = 2_048;
+
+impl Authorizer {
+    /// Permits an unsigned call, or returns why not.
+    pub(in crate::gateway) async fn permit_unsigned(
+        &self,
+        subject: &Subject<'_>,
+    ) -> Result<Permit, Failure> {
+        let (call, parts) = (&subject.judged, subject.head.parts);
+        if !self.pages.has_session_cookie(&parts.headers) {
+            let permit = if self.forward_preflights && subject.is_preflight() {
+                Permit::for_preflight(call)
+            } else {
+                Permit::for_anonymous(call)
+            };
+            let mut permit = permit.map_err(|rejection| self.or_login(subject, rejection));
+            if let Some(unseen) = subject.unseen
+                && matches!(permit, Err(PolicyRejection::NoCredentials))
+                && is_form(&parts.headers)?
+            {
+                permit = Err(PolicyRejection::CredentialsNotSeen(unseen));
+            }
+            let is_multipart = is_multipart(&parts.headers);
+            if subject.has_body
+                && !subject.is_described
+                && matches!(permit, Err(PolicyRejection::NoCredentials))
+                && (is_multipart || !parts.headers.contains_key(&header::CONTENT_TYPE))
+            {
+                permit = Err(PolicyRejection::CredentialsNotRead { is_multipart });
+            }
+            return Ok(permit?);
+        }
+        self.check_same_origin(subject)?;
+        // In a description, only its own fields and the caller's address come from the proxy, the rest from the caller.
+        let trusted = subject.head.received.trusted && !subject.is_described;
+        let user = self.pages.session(&parts.headers, trusted).await?;
+        let user = user.ok_or_else(|| self.or_login(subject, PolicyRejection::NoCredentials))?;
+        let permit = Permit::for_session(user.id, call);
+        Ok(permit.map_err(|rejection| self.or_login(subject, rejection))?)
+    }
+
+    /// The rejection of a request without credentials that permit it. A browser that navigates to what a user may open is sent
+    /// to the login, and from `/` and `service.path`, where there is nothing for people, to the user's applications.
+    #[cold]
+    fn or_login(&self, subject: &Subject<'_>, rejection: PolicyRejection) -> PolicyRejection {
+        let Subject { head, judged, .. } = subject;
+        let (found, query) = (judged.found, head.target.query.unwrap_or_default());
+        let is_open_to_users = match found {
+            Found::Operation(_) | Found::Unlisted(_) => found.access().admits(CallerKind::User),
+            Found::OtherMethod(_) | Found::Similar(_) => false,
+        };
+        let parts = head.parts;
+        if !self.origins.is_base(&head.received) || !is_navigation(&parts.method, &parts.headers) {
+            return rejection;
+        }
+        let endpoint = &self.flow.endpoint;
+        let page = |mode| format!("{endpoint}?mode={mode}");
+        if rejection != PolicyRejection::NoCredentials || !is_open_to_users {
+            let is_typed = parts.headers.contains_key(&SEC_FETCH_MODE);
+            let location = page("applications");
+            let is_of_people =
+                matches!(&*subject.path, b"/") || *subject.path == *endpoint.as_bytes();
+            return match found {
+                Found::Unlisted(_) if is_typed && is_of_people => {
+                    PolicyRejection::LoginNeeded { location }
+                }
+                _ => rejection,
+            };
+        }
+        let mut location = page("login");
+        if let Ok(Some(languages)) = parameter(query, UI_LOCALES) {
+            location.extend(["&", UI_LOCALES, "="]);
+            location.extend(utf8_percent_encode(&languages, ESCAPED));
+        }
+        let separator = head.target.query.map_or("", |_| "?").as_bytes();
+        let back = [&subject.path, separator, query].concat();
+        // The login page checks this path; the escapes of a longer one would make the target too long.
+        if let Ok(back) = std::str::from_utf8(&back)
+            && back.len() <= MAX_RETURN_BYTES
+        {
+            location.push_str("&return_to=");
+            location.extend(utf8_percent_encode(back, ESCAPED));
+        }
+        PolicyRejection::LoginNeeded { location }
+    }
+
+    /// A session opens an operation only to the service's own pages.
+    fn check_same_origin(&self, subject: &Subject<'_>) -> Result<(), PolicyRejection> {
+        let single = |name| {
+            single(&subject.head.parts.headers, name).map_err(|_| PolicyRejection::CrossSite)
+        };
+        if !self.origins.is_base(&subject.head.received) {
+            return Err(PolicyRejection::CrossSite);
+        }
+        match single(&SEC_FETCH_SITE)? {
+            Some(b"same-origin" | b"none") => Ok(()),
+            Some(_) => Err(PolicyRejection::CrossSite),
+            None if subject.is_plain_read() => Ok(()),
+            None => match single(&header::ORIGIN)? {
+                Some(origin) if origin == self.origins.base.origin.to_string().as_bytes() => Ok(()),
+                _ => Err(PolicyRejection::CrossSite),
+            },
+        }
+    }
+}
+
+impl Subject<'_> {
+    /// GET or HEAD, and no upgrade.
+    fn is_plain_read(&self) -> bool {
+        matches!(self.head.parts.method, Method::GET | Method::HEAD)
+            && !self.head.parts.headers.contains_key(header::UPGRADE)
+    }
+
+    /// Whether a browser sends this by itself before a request of another origin (Fetch, CORS-preflight request): it never
+    /// has credentials.
+    fn is_preflight(&self) -> bool {
+        let has = |name| single(&self.head.parts.headers, name).is_ok_and(|sent| sent.is_some());
+        self.head.parts.method == Method::OPTIONS
+            && has(&header::ORIGIN)
+            && has(&header::ACCESS_CONTROL_REQUEST_METHOD)
+            && !self.head.parts.headers.contains_key(header::AUTHORIZATION)
+            && !self.has_body
+    }
+}

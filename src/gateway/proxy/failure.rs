@@ -1,0 +1,72 @@
+//! The response to a rejection or a fault.
+
+use http::{HeaderMap, Method, header};
+
+use super::{RequestRecord, Served, Worker};
+use crate::{
+    provider::respond::{self, Failure, Format, OwnResponse, frame::Frame},
+    telemetry::conditions::Conditions,
+};
+
+impl Worker {
+    /// Logs a failure and responds to it, in this format or else in the one that the request prefers.
+    #[cold]
+    #[inline(never)]
+    pub fn respond_to_failure(
+        &self,
+        failure: Failure,
+        headers: &HeaderMap,
+        format: Option<Format>,
+        record: &mut RequestRecord,
+    ) -> OwnResponse {
+        let request_id = record.request_id.as_str();
+        log_failure(&failure, request_id, &self.shared.conditions);
+        let format = match (&failure, record.operation) {
+            _ if let Some(format) = format => format,
+            // A page would take memory for a request that is not counted.
+            (Failure::Busy | Failure::Ending, _) => Format::Form,
+            (_, Served::Page) => Format::Html,
+            _ if record.launch.is_some() => Format::Launch,
+            _ => Format::preferred_by(headers),
+        };
+        // A GET to the same target shows a page, or is the same request.
+        let is_shown = matches!(record.operation, Served::Page) || record.method == Method::GET;
+        let (target, language) = match format {
+            Format::Html => (
+                Some(&record.target).filter(|_| is_shown),
+                headers.get(header::ACCEPT_LANGUAGE),
+            ),
+            Format::Launch => (None, headers.get(header::ACCEPT_LANGUAGE)),
+            Format::Form | Format::Json | Format::Challenge => (None, None),
+        };
+        let current = self.current();
+        let frame = Frame::new(&current.live.theme, target, language);
+        let response = match record.launch() {
+            Some((launch, operation)) if format == Format::Launch => {
+                launch.failed(&failure, frame, operation, request_id)
+            }
+            _ => respond::failure(&failure, frame, format, request_id),
+        };
+        (record.verdict, record.status) = (response.verdict, response.status);
+        record.failure = Some(Box::new(failure));
+        response
+    }
+}
+
+/// Logs a fault with its causes, unless the beginning and the end of its cause are logged.
+fn log_failure(failure: &Failure, request_id: &str, conditions: &Conditions) {
+    if !failure.is_fault() {
+        return;
+    }
+    let condition = failure.condition();
+    let is_logged = condition.is_some() || failure.is_of_logged_outage();
+    if let Some((condition, text)) = condition {
+        conditions.set(condition, Some(text));
+    }
+    let error: &(dyn std::error::Error + 'static) = failure;
+    if is_logged {
+        tracing::debug!(%request_id, error, "request failed");
+    } else {
+        tracing::error!(%request_id, error, "request failed");
+    }
+}

@@ -1,0 +1,237 @@
+//! The check of one call, on one screen: plain functions, with a future only where it has to wait.
+//!
+//! Most calls never wait: their credentials are at hand, and their nonces are recorded here alone.
+
+use std::pin::Pin;
+
+use super::{
+    Credential, Purpose, UnreadBody, Verified, Verifier, VerifyError, VerifyFault, VerifyRejection,
+    VerifyRules,
+    advice::Advised,
+    credential::is_idle,
+    nonces::Elsewhere,
+    proof::{self, Proof},
+    timestamp,
+};
+use crate::{
+    base::{clock::UnixTime, cold},
+    oauth::{Credentials, Deviation, Pinned, diagnosis::Mistake, is_allowed_body_hash},
+    records::{nonce::NonceUse, store::cached::Moment},
+    request::parse::signed::SignedRequest,
+    telemetry::rejections::SenderProof,
+};
+
+/// The result of a verification, or the future that brings it.
+#[must_use]
+pub enum Verification<'v> {
+    /// It did not have to wait.
+    Ended(Result<Verified, VerifyError>),
+    /// It waits for credentials, for a nonce that is also recorded elsewhere, or for what a rejection says.
+    Waits(Pin<Box<dyn Future<Output = Result<Verified, VerifyError>> + 'v>>),
+}
+
+impl<'v> Verification<'v> {
+    /// The rest of a verification, out of line.
+    fn waits(rest: impl Future<Output = Result<Verified, VerifyError>> + 'v) -> Self {
+        Self::Waits(cold::boxed(rest))
+    }
+
+    /// Waits for the result if need be.
+    ///
+    /// # Errors
+    /// As [`Verifier::verify`].
+    pub async fn outcome(self) -> Result<Verified, VerifyError> {
+        match self {
+            Self::Ended(result) => result,
+            Self::Waits(rest) => rest.await,
+        }
+    }
+}
+
+/// The check of one call.
+#[derive(Clone, Copy)]
+pub(super) struct Check<'v> {
+    pub(super) verifier: &'v Verifier,
+    pub(super) rules: &'v VerifyRules,
+    pub(super) purpose: Purpose,
+    pub(super) request: &'v SignedRequest<'v>,
+    pub(super) now: UnixTime,
+}
+
+impl<'v> Check<'v> {
+    /// All of it: timestamp, credentials, and then as [`Self::of`].
+    pub(super) fn run(self, unread: Option<&'v mut (dyn UnreadBody + 'v)>) -> Verification<'v> {
+        let Self {
+            verifier, request, ..
+        } = self;
+        let (named, window) = (&request.credentials, request.window);
+        if let Err(outside) = verifier.check_timestamp(self.rules, window, named, self.now) {
+            return Verification::waits(async move { Err(self.reject_timestamp(outside).await) });
+        }
+        let moment = verifier.credentials.moment(self.now);
+        match self.at_hand(moment) {
+            Some(access) => self.of(Credential::AccessToken(access), None, unread),
+            None => Verification::waits(async move {
+                let credential = self.load().await?;
+                self.of(credential, Some(moment), unread).outcome().await
+            }),
+        }
+    }
+
+    /// Signature, body hash, nonce and states of a call with these credentials, which were loaded at that moment unless they
+    /// were at hand.
+    fn of(
+        self,
+        credential: Credential,
+        loaded: Option<Moment>,
+        unread: Option<&'v mut (dyn UnreadBody + 'v)>,
+    ) -> Verification<'v> {
+        let Self {
+            verifier,
+            rules,
+            purpose,
+            request,
+            now,
+        } = self;
+        let signature = match proof::prove_by_owner(rules, purpose, request, &credential, now) {
+            Ok(Some(signature)) => signature,
+            Ok(None) => {
+                let advising = async move { Err(self.advise_on_wrong(unread, &credential).await) };
+                return Verification::waits(advising);
+            }
+            Err(rejection) => return Verification::Ended(Err(rejection.into())),
+        };
+        if let (Credential::AccessToken(access), Some(moment)) = (&credential, loaded) {
+            verifier.credentials.keep_at_hand(access, moment);
+        }
+        let is_idle = match &credential {
+            Credential::AccessToken(access) => is_idle(rules, access, now),
+            _ => false,
+        };
+        match self.record() {
+            Err(error) => Verification::Ended(Err(error)),
+            Ok(None) if !is_idle => Verification::Ended(self.accept(credential, signature)),
+            Ok(elsewhere) => Verification::waits(async move {
+                if let Some(elsewhere) = elsewhere {
+                    elsewhere.record().await?;
+                }
+                let credential = match credential {
+                    Credential::AccessToken(access) if is_idle => {
+                        Credential::AccessToken(self.reload(&access).await?)
+                    }
+                    credential => credential,
+                };
+                self.accept(credential, signature)
+            }),
+        }
+    }
+
+    /// The rejection of a wrong signature, with advice where it is given.
+    async fn advise_on_wrong(
+        &self,
+        unread: Option<&mut dyn UnreadBody>,
+        credential: &Credential,
+    ) -> VerifyError {
+        let Self {
+            verifier,
+            rules,
+            purpose,
+            request,
+            now,
+        } = *self;
+        let advising = verifier
+            .adviser
+            .advise(rules, request, unread, credential, now);
+        let Advised {
+            advice,
+            diagnosis,
+            previous_secret,
+        } = advising.await;
+        // Without advice, the time of a wrong signature says nothing of the consumer.
+        let needs = match advice {
+            Some(_) => proof::needed_deviation(rules, purpose, request, credential, now),
+            None => None,
+        };
+        let is_proved = diagnosis.mistake().is_some_and(Mistake::proves_secret)
+            || needs.is_some_and(|needed| needed != Deviation::EmptySecret);
+        let has_secret = !credential.consumer().secret.expose().is_empty();
+        VerifyRejection::SignatureWrong {
+            advice,
+            diagnosis,
+            previous_secret,
+            proof: match is_proved && has_secret {
+                true => SenderProof::Secrets,
+                false => SenderProof::None,
+            },
+            needs,
+        }
+        .into()
+    }
+
+    /// Checks the body hash, and records the nonce in this process: of several requests with the same one, one succeeds. With a
+    /// shared window it has to be recorded there too.
+    fn record(&self) -> Result<Option<Elsewhere<'v>>, VerifyError> {
+        let Credentials {
+            signature_method,
+            body_hash,
+            consumer_key,
+            token,
+            ..
+        } = self.request.credentials;
+        let (methods, body) = (
+            self.rules.signature.methods,
+            self.request.body.unwrap_or_default(),
+        );
+        if let Some(sent) = body_hash
+            && !is_allowed_body_hash(signature_method, methods, sent, body)
+        {
+            return Err(VerifyRejection::BodyHashWrong.into());
+        }
+        let nonces = &self.verifier.nonces;
+        // Another process may serve by now, and changes of the store are no longer followed here.
+        if nonces.window().is_closed() {
+            return Err(VerifyFault::WindowClosed.into());
+        }
+        let Some(freshness) = &self.request.credentials.freshness else {
+            // PLAINTEXT without timestamp and nonce (RFC 5849 §3.1): it is accepted only under TLS, if at all.
+            return Ok(None);
+        };
+        let nonce = NonceUse {
+            timestamp: freshness.timestamp.seconds(),
+            consumer: consumer_key,
+            token: token.unwrap_or_default(),
+            nonce: freshness.nonce.as_bytes(),
+        };
+        nonces.record_here(self.now, nonce)
+    }
+
+    /// Checks the states of credentials whose signature holds and whose nonce is recorded, and notes their use.
+    fn accept(self, credential: Credential, signature: Proof) -> Result<Verified, VerifyError> {
+        let Self {
+            verifier,
+            rules,
+            purpose,
+            request,
+            now,
+        } = self;
+        credential.check_states(rules, now)?;
+        if purpose == Purpose::Api {
+            let values = |name: &[u8]| signature.values(request.parameters, name);
+            if let Some(wrong) = Pinned::not_held(credential.consumer().pinned(), values) {
+                let name = wrong.written_name().to_owned();
+                return Err(VerifyRejection::PinnedOtherwise { name }.into());
+            }
+        }
+        if let Credential::AccessToken(access) = &credential {
+            verifier.credentials.touch(access, now);
+        }
+        let method = request.credentials.signature_method;
+        let (consumer, dialect) = (credential.consumer(), signature.dialect());
+        verifier
+            .credentials
+            .touch_consumer(consumer, now, method, dialect);
+        verifier.skews.accepted(&consumer.key);
+        let skew = timestamp::skew(&request.credentials, now);
+        Ok(Verified::new(credential, signature, skew))
+    }
+}

@@ -1,0 +1,265 @@
+//! Proves a signature with the keys that its credentials have, and the base strings that the call may be signed with.
+
+use std::borrow::Cow;
+
+use super::{Advice, Credential, Diagnosed, Purpose, VerifyRejection, VerifyRules, advice};
+use crate::{
+    base::clock::UnixTime,
+    oauth::{
+        BaseString, Credentials, Deviation, DeviationSet, Key, Parameters, RsaPublicKey, Selection,
+        SignatureHolds, SignatureMethod, SigningKey, signature,
+    },
+    records::store::{cached::SecretAge, record::Dialect},
+    request::parse::signed::SignedRequest,
+    telemetry::rejections::SenderProof,
+};
+
+/// The proof that a signature holds, and which parameters it covers.
+#[derive(Debug)]
+pub(super) struct Proof {
+    _holds: SignatureHolds,
+    pub(super) selection: Selection,
+    pub(super) deviations: DeviationSet,
+    /// The consumer's secret that it was made with; the current one with a method of RSA.
+    pub(super) secret: SecretAge,
+}
+
+impl Proof {
+    pub(super) fn values<'p>(&self, parameters: &'p Parameters, name: &[u8]) -> Vec<&'p [u8]> {
+        parameters.signed_values(self.selection, self.deviations, name)
+    }
+
+    /// The base string that was signed.
+    pub(super) const fn dialect(&self) -> Dialect {
+        match self.selection {
+            Selection::Rfc5849 => Dialect::Rfc5849,
+            Selection::Description => Dialect::Legacy,
+        }
+    }
+}
+
+/// A key that the signature may have been made with.
+#[derive(Clone, Copy)]
+struct Candidate<'k> {
+    key: Key<'k>,
+    secret: SecretAge,
+    /// The deviation that lets the key be tried, if one does.
+    deviations: DeviationSet,
+}
+
+impl<'k> From<(SecretAge, Key<'k>)> for Candidate<'k> {
+    fn from((secret, key): (SecretAge, Key<'k>)) -> Self {
+        Self {
+            key,
+            secret,
+            deviations: DeviationSet::NONE,
+        }
+    }
+}
+
+impl Candidate<'_> {
+    fn by(self, deviation: Deviation) -> Self {
+        let deviations = self.deviations.with(deviation);
+        Self { deviations, ..self }
+    }
+}
+
+/// Proves the signature; a consumer that may only sign by RSA is not let pass with its secret.
+///
+/// # Errors
+/// As [`prove`], and [`VerifyRejection::SignatureWrong`] for a right signature by such a secret.
+pub(super) fn prove_by_owner(
+    rules: &VerifyRules,
+    purpose: Purpose,
+    request: &SignedRequest<'_>,
+    credential: &Credential,
+    now: UnixTime,
+) -> Result<Option<Proof>, VerifyRejection> {
+    let (consumer, accept) = (credential.consumer(), credential.consumer().accept);
+    let by_secret = !request.credentials.signature_method.is_rsa();
+    let Some(mut proof) = prove(rules, purpose, request, credential, accept, now)? else {
+        return Ok(None);
+    };
+    if by_secret && consumer.rsa_only {
+        // Only the owner of the secret gets here.
+        let advice = (rules.signature.advice != Advice::Off).then(advice::rsa_only);
+        return Err(VerifyRejection::SignatureWrong {
+            advice,
+            diagnosis: Diagnosed::Unknown,
+            previous_secret: proof.secret == SecretAge::Previous,
+            proof: SenderProof::Secrets,
+            needs: None,
+        });
+    }
+    // The record may be read again later; what it allowed until now decides what was left unsigned.
+    proof.deviations = proof.deviations.and(accept);
+    Ok(Some(proof))
+}
+
+/// Proves the signature with one of the credentials' keys; `None`: it is wrong.
+pub(super) fn prove(
+    rules: &VerifyRules,
+    purpose: Purpose,
+    request: &SignedRequest<'_>,
+    credential: &Credential,
+    accept: DeviationSet,
+    now: UnixTime,
+) -> Result<Option<Proof>, VerifyRejection> {
+    let method = request.credentials.signature_method;
+    if method == SignatureMethod::Plaintext && !request.secure {
+        return Err(VerifyRejection::SignatureMethodRejected);
+    }
+    let consumer = credential.consumer();
+    let rsa = consumer.rsa();
+    let selections = purpose.selections(rules, consumer.dialect);
+    let texts = &*texts(purpose, request, accept);
+    Ok(match credential {
+        Credential::AccessToken(access) => {
+            let is_empty_accepted =
+                method == SignatureMethod::Plaintext && accept.contains(Deviation::EmptySecret);
+            let keys = access.keys(now).map(Candidate::from);
+            let keys = keys.map(|candidate| match candidate.key.consumer_secret {
+                [] if is_empty_accepted => candidate.by(Deviation::EmptySecret),
+                _ => candidate,
+            });
+            try_keys(request, keys, rsa, selections, texts)
+        }
+        Credential::Application(consumer) => {
+            let deviation = Deviation::KeyWithoutAmpersand;
+            let alone = consumer.keys_alone(now).map(Candidate::from);
+            let alone = alone.filter(|_| accept.contains(deviation));
+            let alone = alone.map(|candidate| candidate.by(deviation));
+            let keys = consumer.keys(now).map(Candidate::from);
+            try_keys(request, keys.chain(alone), rsa, selections, texts)
+        }
+        Credential::Consumer(consumer) => {
+            let alone = consumer.keys_alone(now);
+            let alone = alone.filter(|_| rules.signature.accept_description);
+            let keys = consumer.keys(now).chain(alone).map(Candidate::from);
+            try_keys(request, keys, rsa, selections, texts)
+        }
+        Credential::RequestToken(signer) => {
+            let joined = |(age, secret)| (age, SigningKey::new(secret, &signer.token.secret));
+            let keys: Vec<(SecretAge, SigningKey)> = consumer.secrets(now).map(joined).collect();
+            let keys = keys.iter().map(|(age, key)| (*age, key.into()).into());
+            try_keys(request, keys, rsa, selections, texts)
+        }
+    })
+}
+
+/// The deviations in the base string with which it may have been signed, none of them first.
+fn texts(
+    purpose: Purpose,
+    request: &SignedRequest<'_>,
+    accept: DeviationSet,
+) -> Cow<'static, [DeviationSet]> {
+    let is_token_call = matches!(purpose, Purpose::RequestToken | Purpose::AccessToken);
+    let accept = match request.is_described {
+        true => accept.without(Deviation::RepeatsOnce),
+        // Libraries that keep parameters in a map sign once what they send in two places. Nothing is left unsigned.
+        false if is_token_call && request.parameters.has_equal_copies() => {
+            accept.with(Deviation::RepeatsOnce)
+        }
+        false => accept,
+    };
+    match request.parameters.deviations_in_text(accept) {
+        DeviationSet::NONE => Cow::Borrowed(&[DeviationSet::NONE]),
+        applicable => Cow::Owned(applicable.subsets().collect()),
+    }
+}
+
+/// The deviation that the consumer is not allowed and with which the signature holds.
+#[cold]
+pub(super) fn needed_deviation(
+    rules: &VerifyRules,
+    purpose: Purpose,
+    request: &SignedRequest<'_>,
+    credential: &Credential,
+    now: UnixTime,
+) -> Option<Deviation> {
+    let accept = credential.consumer().accept;
+    let mut others = Deviation::ALL.iter().copied();
+    others.find(|&deviation| {
+        let proof = || {
+            let accept = accept.with(deviation);
+            prove(rules, purpose, request, credential, accept, now)
+        };
+        !accept.contains(deviation) && matches!(proof(), Ok(Some(_)))
+    })
+}
+
+/// Computes what a wrong signature costs, with a key that nobody has.
+pub(super) fn try_dummy<'k>(
+    rules: &VerifyRules,
+    purpose: Purpose,
+    request: &SignedRequest<'_>,
+    dummy: impl Into<Key<'k>>,
+) -> bool {
+    let keys = match purpose {
+        Purpose::RequestToken if rules.signature.accept_description => 2,
+        _ => 1,
+    };
+    let dummy = Candidate::from((SecretAge::Current, dummy.into()));
+    let dummies = std::iter::repeat_n(dummy, keys);
+    let selections = purpose.selections(rules, None);
+    let texts = &[DeviationSet::NONE];
+    try_keys(request, dummies, None, selections, texts).is_some()
+}
+
+/// Tries the keys, each with every base string that the call may be signed with.
+fn try_keys<'k>(
+    request: &SignedRequest<'_>,
+    keys: impl Iterator<Item = Candidate<'k>>,
+    rsa: Option<&RsaPublicKey>,
+    selections: &[Selection],
+    texts: &[DeviationSet],
+) -> Option<Proof> {
+    let Credentials {
+        signature_method,
+        signature,
+        ..
+    } = request.credentials;
+    for Candidate {
+        key,
+        secret,
+        deviations,
+    } in keys
+    {
+        // Without a secret anybody can sign.
+        if key.consumer_secret.is_empty()
+            && !signature_method.is_rsa()
+            && !deviations.contains(Deviation::EmptySecret)
+        {
+            continue;
+        }
+        for &selection in selections {
+            for &text in texts {
+                let base = BaseString {
+                    deviations: text,
+                    ..base_string(request, selection)
+                };
+                if let Ok(_holds) = signature::verify(signature_method, key, rsa, &base, signature)
+                {
+                    return Some(Proof {
+                        _holds,
+                        selection,
+                        deviations: text.iter().fold(deviations, DeviationSet::with),
+                        secret,
+                    });
+                }
+            }
+        }
+    }
+    None
+}
+
+pub(super) fn base_string<'r>(request: &SignedRequest<'r>, selection: Selection) -> BaseString<'r> {
+    BaseString {
+        method: request.method,
+        origin: &request.url.encoded,
+        path: request.path,
+        parameters: request.parameters,
+        selection,
+        deviations: DeviationSet::NONE,
+    }
+}

@@ -1,0 +1,90 @@
+//! Checks the timestamp of a call, and notes the clocks of consumers whose timestamps are rejected.
+
+use std::time::{Duration, Instant};
+
+use super::{Verifier, VerifyError, VerifyRejection, VerifyRules, check::Check, clock, proof};
+use crate::{base::clock::UnixTime, oauth::Credentials, telemetry::rejections::SenderProof};
+
+impl Verifier {
+    /// Checks the timestamp against the `window` of the request, or else the usual one. While the nonce window still is narrower,
+    /// that one counts.
+    pub(super) fn check_timestamp(
+        &self,
+        rules: &VerifyRules,
+        window: Option<Duration>,
+        named: &Credentials<'_>,
+        now: UnixTime,
+    ) -> Result<(), VerifyRejection> {
+        let Some(freshness) = &named.freshness else {
+            return Ok(());
+        };
+        let length = window
+            .unwrap_or(rules.signature.timestamp_window)
+            .min(self.nonces.length());
+        let (earliest, latest) = (now.before(length).0, now.after(length).0);
+        let sent = freshness.timestamp.seconds();
+        if (earliest..=latest).contains(&sent) {
+            return Ok(());
+        }
+        Err(VerifyRejection::TimestampOutsideWindow {
+            earliest,
+            latest,
+            advice: match self.clock_consensus() {
+                Some(_) => clock::OURS.to_owned(),
+                None => clock::advice(sent, now.0, length),
+            },
+            skew: skew(named, now),
+            proof: None,
+        })
+    }
+}
+
+impl Check<'_> {
+    /// The rejection of a timestamp, with what the signature proves.
+    pub(super) async fn reject_timestamp(&self, mut outside: VerifyRejection) -> VerifyError {
+        let found = self.note_skew().await;
+        if let VerifyRejection::TimestampOutsideWindow { proof, .. } = &mut outside {
+            *proof = found;
+        }
+        outside.into()
+    }
+
+    /// Notes the clock of a consumer whose timestamp is rejected, if its signature holds. Returns what that proves, if the
+    /// consumer was looked up and is registered.
+    async fn note_skew(&self) -> Option<SenderProof> {
+        let Self {
+            verifier,
+            rules,
+            purpose,
+            request,
+            now,
+        } = *self;
+        let skew = skew(&request.credentials, now).filter(|_| verifier.skews.may_verify(now))?;
+        match verifier.find(purpose, &request.credentials).await {
+            Ok(credential) => {
+                let accept = credential.consumer().accept;
+                let proved = proof::prove(rules, purpose, request, &credential, accept, now);
+                if let Ok(Some(_)) = proved {
+                    let consumer = &credential.consumer().key;
+                    verifier.skews.rejected(consumer, skew, Instant::now());
+                    return Some(SenderProof::Verified);
+                }
+                Some(SenderProof::None)
+            }
+            Err(error) => {
+                verifier.spend_on_unknown(rules, purpose, request);
+                // The consumer of an unknown token is known.
+                let is_known =
+                    matches!(error, VerifyError::Rejection(VerifyRejection::TokenUnknown));
+                is_known.then_some(SenderProof::None)
+            }
+        }
+    }
+}
+
+/// The seconds that the timestamp is ahead of our clock.
+pub(super) fn skew(named: &Credentials<'_>, now: UnixTime) -> Option<i64> {
+    let timestamp = named.freshness.as_ref()?.timestamp.seconds();
+    let timestamp = i64::try_from(timestamp).unwrap_or(i64::MAX);
+    Some(timestamp.saturating_sub_unsigned(now.0))
+}

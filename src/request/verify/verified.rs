@@ -1,0 +1,59 @@
+//! The proof that a request is verified.
+
+use super::{credential::Credential, proof::Proof};
+use crate::{
+    oauth::{DeviationSet, ParameterLocation, Parameters, Selection},
+    records::store::cached::SecretAge,
+};
+
+/// The proof that a request's signature holds, its nonce was fresh and its credentials are in force. Only
+/// [`Verifier::verify`](super::Verifier::verify) makes one.
+#[derive(Debug)]
+pub struct Verified {
+    credential: Credential,
+    signature: Proof,
+    /// It was signed with the secret that a newer one has replaced, during its grace.
+    pub by_previous_secret: bool,
+    /// The seconds that the consumer's clock is ahead of ours.
+    pub skew_seconds: Option<i64>,
+}
+
+impl Verified {
+    pub(super) fn new(credential: Credential, signature: Proof, skew_seconds: Option<i64>) -> Self {
+        Self {
+            by_previous_secret: signature.secret == SecretAge::Previous,
+            credential,
+            signature,
+            skew_seconds,
+        }
+    }
+
+    /// The credentials that signed.
+    pub const fn credential(&self) -> &Credential {
+        &self.credential
+    }
+
+    /// The credentials that signed, by value: the proof is used up.
+    pub fn into_credential(self) -> Credential {
+        self.credential
+    }
+
+    /// The deviations from RFC 5849 that it was accepted with, and that its consumer was allowed.
+    pub const fn deviations(&self) -> DeviationSet {
+        self.signature.deviations
+    }
+
+    /// Whether the signature covers the parameters in `location`; anyone may have added those that it does not cover.
+    #[must_use]
+    pub fn covers(&self, location: ParameterLocation) -> bool {
+        match self.signature.selection {
+            Selection::Rfc5849 => true,
+            Selection::Description => location == ParameterLocation::Body,
+        }
+    }
+
+    /// The values of the parameters with that name that the signature covers; `parameters` are those that were verified.
+    pub fn values<'p>(&self, parameters: &'p Parameters, name: &[u8]) -> Vec<&'p [u8]> {
+        self.signature.values(parameters, name)
+    }
+}
