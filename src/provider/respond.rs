@@ -12,7 +12,7 @@ mod format;
 pub mod frame;
 mod launch;
 mod launch_page;
-mod own;
+mod own_response;
 pub mod settings;
 pub mod theme;
 
@@ -25,7 +25,7 @@ use self::{format::render, frame::Frame};
 pub use self::{
     format::{Format, is_navigation, is_posted_by_person},
     launch::failed_launch,
-    own::OwnResponse,
+    own_response::OwnResponse,
 };
 use crate::{
     base::{cold::cold_from, random::NoRandomness},

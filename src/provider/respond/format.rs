@@ -11,7 +11,7 @@ use super::{
     duration::in_words,
     frame::Frame,
     launch_page::{LaunchPage, what_to_do},
-    own::{FORM, OwnResponse, form},
+    own_response::{FORM, OwnResponse, form},
 };
 use crate::{
     base::http_fields::{SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, all, list, single, trim},

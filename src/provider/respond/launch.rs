@@ -10,7 +10,7 @@ use super::{
     Failure, advised,
     format::{Format, render},
     frame::Frame,
-    own::OwnResponse,
+    own_response::OwnResponse,
 };
 use crate::{
     provider::issue::callback, request::verify::VerifyRejection, telemetry::metrics::Verdict,
