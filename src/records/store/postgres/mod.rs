@@ -108,6 +108,10 @@ enum PostgresFault {
     NoConnections,
     #[error(transparent)]
     Connect(tokio_postgres::Error),
+    #[error(
+        "the task that connects panicked; this is a bug: please report it with the panic in the log"
+    )]
+    ConnectPanicked,
 }
 
 impl From<PostgresFault> for StoreError {

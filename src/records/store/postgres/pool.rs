@@ -2,8 +2,10 @@
 
 use std::{
     future::{pending, poll_fn},
-    pin::Pin,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    pin::{Pin, pin},
     sync::Arc,
+    task::Poll,
     time::Duration,
 };
 
@@ -143,11 +145,27 @@ impl Connect for Connector {
         Box::pin(async move {
             match connecting.join_next().await {
                 Some(Ok(connected)) => connected,
+                // `unless_it_panics` makes an error of it.
+                Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),
                 // The store was closed; callers have a deadline.
                 _ => pending().await,
             }
         })
     }
+}
+
+/// Waits for what makes a connection. A panic on the way comes here through the pool, whose trait for connectors has no
+/// error for it.
+async fn unless_it_panics<T>(connecting: impl Future<Output = T>) -> Result<T, PostgresFault> {
+    let mut connecting = pin!(connecting);
+    poll_fn(|context| {
+        // The future is not polled again.
+        let polled = catch_unwind(AssertUnwindSafe(|| connecting.as_mut().poll(context)));
+        polled.map_or(Poll::Ready(Err(PostgresFault::ConnectPanicked)), |polled| {
+            polled.map(Ok)
+        })
+    })
+    .await
 }
 
 /// A connection that is lent. Dropped before [`Conn::put_back`], it is closed, whatever it is waiting for.
@@ -236,7 +254,8 @@ impl PostgresPool {
         let mut pools = self.pools.iter();
         let found = pools.find(|(one, _)| *one == purpose);
         let (_, pool) = found.ok_or(PostgresFault::NoConnections)?;
-        let taken = pool.get().await.map_err(|error| match error {
+        let taken = unless_it_panics(pool.get()).await?;
+        let taken = taken.map_err(|error| match error {
             PoolError::Backend(error) => PostgresFault::Connect(error).into(),
             PoolError::Timeout(TimeoutType::Wait) => PostgresFault::Overloaded.into(),
             PoolError::Timeout(_) => StoreError::from(TimedOut),
@@ -247,7 +266,8 @@ impl PostgresPool {
 
     /// Makes a connection and closes it again.
     pub(super) async fn probe(&self) -> Result<()> {
-        let (_, connection) = self.connector.connect(&self.config).await?;
+        let connecting = self.connector.connect(&self.config);
+        let (_, connection) = unless_it_panics(connecting).await??;
         connection.abort();
         Ok(())
     }
@@ -272,6 +292,7 @@ impl PostgresPool {
                 // Existing connections still serve.
                 error.code() != Some(&SqlState::TOO_MANY_CONNECTIONS)
             }
+            (_, Some(PostgresFault::ConnectPanicked)) => true,
             _ => source.is::<TimedOut>(),
         };
         if !is_outage {
@@ -299,7 +320,7 @@ impl PostgresPool {
     pub(super) async fn listen(self: Arc<Self>) {
         loop {
             // Not logged: the feed is asked regularly as well, and use cases report an outage.
-            let _ = self.follow().await;
+            let _ = unless_it_panics(self.follow()).await;
             sleep(jittered(Duration::from_millis(500))).await;
         }
     }
@@ -362,4 +383,85 @@ fn is_outage(error: &Error) -> bool {
             SqlState::READ_ONLY_SQL_TRANSACTION,
         ]
         .contains(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::{
+        ClientConfig, RootCertStore,
+        crypto::{CryptoProvider, GetRandomFailed, SecureRandom, aws_lc_rs},
+    };
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    /// A source of randomness that panics, as a bug in the code of connections would.
+    #[derive(Debug)]
+    struct Panics;
+
+    impl SecureRandom for Panics {
+        fn fill(&self, _: &mut [u8]) -> Result<(), GetRandomFailed> {
+            panic!("a bug");
+        }
+    }
+
+    /// A server that agrees to TLS, and the connections to it, each of which panics in the handshake.
+    async fn panicking() -> Arc<PostgresPool> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut request = [0; 8];
+                stream.read_exact(&mut request).await.unwrap();
+                stream.write_all(b"S").await.unwrap();
+            }
+        });
+        let provider = CryptoProvider {
+            secure_random: &Panics,
+            ..aws_lc_rs::default_provider()
+        };
+        let tls = ClientConfig::builder_with_provider(Arc::new(provider))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        let url = format!("postgres://u@127.0.0.1:{port}/c?sslmode=require");
+        let server = Server {
+            config: url.parse().unwrap(),
+            tls: MakeRustlsConnect::new(tls),
+            thread: Handle::current(),
+            timeouts: Timeouts::of(Opening::Serve),
+            search_path: None,
+            name: "test",
+        };
+        let purposes = [Purpose::UseCases, Purpose::Nonces];
+        Arc::new(PostgresPool::new(server, purposes, Arc::default()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_panic_while_connecting_is_reported_as_one_and_begins_an_outage() {
+        let is_panic = |error: &StoreError| match error {
+            StoreError::Unavailable(source) => {
+                matches!(source.downcast_ref(), Some(PostgresFault::ConnectPanicked))
+            }
+            _ => false,
+        };
+        let pool = panicking().await;
+        let probed = pool.probe().await.unwrap_err();
+        assert!(is_panic(&probed), "{probed:?}");
+        // More often than the pool has connections: none is lost by a panic.
+        for _ in 0..=Purpose::Nonces.connections() {
+            let taken = pool.take(Purpose::Nonces).await.err().unwrap();
+            assert!(is_panic(&taken), "{taken:?}");
+        }
+        assert!(pool.check().is_ok());
+        pool.failed(probed);
+        let down = pool.check().unwrap_err();
+        let causes = crate::telemetry::causes::causes(&down);
+        assert!(causes.contains("panicked"), "{causes}");
+    }
 }
