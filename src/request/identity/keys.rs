@@ -6,6 +6,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use aws_lc_rs::{
+    error::Unspecified,
     rand::SystemRandom,
     signature::{
         ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _, Signature,
@@ -17,21 +18,64 @@ use jsonwebtoken::{
     Algorithm, DecodingKey, Header,
     jwk::{Jwk, JwkSet, PublicKeyUse, ThumbprintHash},
 };
-use rustls::pki_types::PrivateKeyDer;
 use serde::Serialize;
 
 use super::Fault;
 use crate::base::tls::{self, TlsFileError};
 
-/// A private key of the configuration.
-struct Key {
-    pair: KeyPair,
-    kid: String,
+/// An algorithm of JWTs, by which a private key signs them.
+struct AssertionAlgorithm {
+    /// The name of its kind of key, with the article.
+    key: &'static str,
+    /// Its name in JWTs.
+    name: Algorithm,
+    /// Reads a private key, PKCS #8 or another DER form of it; `None`: it is of another kind.
+    read: fn(&[u8]) -> Option<SigningKey>,
 }
 
-enum KeyPair {
-    Ed25519(Ed25519KeyPair),
-    P256(EcdsaKeyPair),
+/// All algorithms.
+const ALGORITHMS: &[AssertionAlgorithm] = &[
+    AssertionAlgorithm {
+        key: "an Ed25519",
+        name: Algorithm::EdDSA,
+        read: |der| {
+            let pair = Ed25519KeyPair::from_pkcs8(der).ok()?;
+            let public = DecodingKey::from_ed_der(pair.public_key().as_ref());
+            Some(SigningKey {
+                public,
+                sign: Box::new(move |message| pair.try_sign(message)),
+            })
+        },
+    },
+    AssertionAlgorithm {
+        key: "a P-256",
+        name: Algorithm::ES256,
+        read: |der| {
+            let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+            let pair = EcdsaKeyPair::from_private_key_der(algorithm, der).ok()?;
+            let public = DecodingKey::from_ec_der(pair.public_key().as_ref());
+            Some(SigningKey {
+                public,
+                sign: Box::new(move |message| pair.sign(&SystemRandom::new(), message)),
+            })
+        },
+    },
+];
+
+/// Signs a message.
+type Sign = dyn Fn(&[u8]) -> Result<Signature, Unspecified> + Send + Sync;
+
+/// A private key.
+struct SigningKey {
+    public: DecodingKey,
+    sign: Box<Sign>,
+}
+
+/// A private key of the configuration.
+struct Key {
+    algorithm: Algorithm,
+    private: SigningKey,
+    kid: String,
 }
 
 /// The keys of the configuration.
@@ -44,7 +88,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Reads the files, each with one Ed25519 or P-256 key, PEM; `None` without files. The first key signs.
+    /// Reads the files, each with one private key, PEM; `None` without files. The first key signs.
     ///
     /// # Errors
     /// [`TlsFileError`] names the file.
@@ -53,18 +97,29 @@ impl Keys {
         for path in paths {
             let problem = |problem: &str| TlsFileError::new(path, problem.to_owned());
             let der = tls::private_key(path)?;
-            let pair = KeyPair::read(&der).ok_or_else(|| {
-                problem("neither an Ed25519 nor a P-256 key; make one with openssl genpkey -algorithm ed25519")
+            let der = der.secret_der();
+            let key = ALGORITHMS.iter().find_map(|algorithm| {
+                let private = (algorithm.read)(der)?;
+                Some((algorithm.name, private))
+            });
+            let (algorithm, private) = key.ok_or_else(|| {
+                let kinds: Vec<_> = ALGORITHMS.iter().map(|algorithm| algorithm.key).collect();
+                let kinds = kinds.join(" nor ");
+                let fix = "make one with openssl genpkey -algorithm ed25519";
+                problem(&format!("neither {kinds} key; {fix}"))
             })?;
-            let (jwk, kid) = pair
-                .jwk()
+            let (jwk, kid) = public_jwk(algorithm, &private.public)
                 .map_err(|_| problem("its public key cannot be written; make another key"))?;
             if ids.contains(&kid) {
                 return Err(problem("another file has the same key; name it once"));
             }
             first.get_or_insert_with(|| {
                 let kid = kid.clone();
-                Arc::new(Key { pair, kid })
+                Arc::new(Key {
+                    algorithm,
+                    private,
+                    kid,
+                })
             });
             ids.push(kid);
             jwks.push(jwk);
@@ -77,7 +132,7 @@ impl Keys {
     /// Signs JWTs of this `typ` (RFC 8725 §3.11) with the first key.
     pub fn signer(&self, typ: &str) -> Signer {
         let key = Arc::clone(&self.first);
-        let mut header = Header::new(key.pair.algorithm());
+        let mut header = Header::new(key.algorithm);
         header.typ = Some(typ.to_owned());
         header.kid = Some(key.kid.clone());
         let mut begin = encoded(&header);
@@ -86,44 +141,16 @@ impl Keys {
     }
 }
 
-impl KeyPair {
-    fn read(der: &PrivateKeyDer<'_>) -> Option<Self> {
-        let bytes = der.secret_der();
-        let ed25519 = Ed25519KeyPair::from_pkcs8(bytes).map(Self::Ed25519);
-        let p256 = |_| {
-            let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
-            EcdsaKeyPair::from_private_key_der(algorithm, bytes).map(Self::P256)
-        };
-        ed25519.or_else(p256).ok()
-    }
-
-    const fn algorithm(&self) -> Algorithm {
-        match self {
-            Self::Ed25519(_) => Algorithm::EdDSA,
-            Self::P256(_) => Algorithm::ES256,
-        }
-    }
-
-    /// The public key, and its id.
-    fn jwk(&self) -> jsonwebtoken::errors::Result<(Jwk, String)> {
-        let public = match self {
-            Self::Ed25519(pair) => DecodingKey::from_ed_der(pair.public_key().as_ref()),
-            Self::P256(pair) => DecodingKey::from_ec_der(pair.public_key().as_ref()),
-        };
-        let mut jwk = Jwk::from_decoding_key(&public, Some(self.algorithm()))?;
-        let kid = jwk.thumbprint(ThumbprintHash::SHA256)?;
-        jwk.common.key_id = Some(kid.clone());
-        jwk.common.public_key_use = Some(PublicKeyUse::Signature);
-        Ok((jwk, kid))
-    }
-
-    fn sign(&self, message: &[u8]) -> Result<Signature, Fault> {
-        let signed = match self {
-            Self::Ed25519(pair) => pair.try_sign(message),
-            Self::P256(pair) => pair.sign(&SystemRandom::new(), message),
-        };
-        signed.map_err(|_| Fault("a JWT cannot be signed"))
-    }
+/// The public key that others verify with, and its id.
+fn public_jwk(
+    algorithm: Algorithm,
+    public: &DecodingKey,
+) -> jsonwebtoken::errors::Result<(Jwk, String)> {
+    let mut jwk = Jwk::from_decoding_key(public, Some(algorithm))?;
+    let kid = jwk.thumbprint(ThumbprintHash::SHA256)?;
+    jwk.common.key_id = Some(kid.clone());
+    jwk.common.public_key_use = Some(PublicKeyUse::Signature);
+    Ok((jwk, kid))
 }
 
 /// Signs JWTs of one type with one key.
@@ -141,7 +168,8 @@ impl Signer {
     pub fn sign(&self, claims: &impl Serialize) -> Result<String, Fault> {
         let mut jwt = self.begin.clone();
         jwt.push_str(&encoded(claims));
-        let signature = self.key.pair.sign(jwt.as_bytes())?;
+        let signature = (self.key.private.sign)(jwt.as_bytes());
+        let signature = signature.map_err(|_| Fault("a JWT cannot be signed"))?;
         jwt.push('.');
         URL_SAFE_NO_PAD.encode_string(signature.as_ref(), &mut jwt);
         Ok(jwt)
@@ -185,7 +213,7 @@ mod tests {
         }]});
         assert_eq!(set, expected);
         let message = b"eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc";
-        let signature = keys.first.pair.sign(message).unwrap();
+        let signature = (keys.first.private.sign)(message).unwrap();
         assert_eq!(
             URL_SAFE_NO_PAD.encode(signature.as_ref()),
             "hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg"
