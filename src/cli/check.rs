@@ -23,11 +23,9 @@ use crate::{
         store::{
             OpenProblem, Opening, Store, grant,
             port::{ResealFrom, Resealed},
-            record::BodyHash,
             redis,
         },
     },
-    request::policy::{caller_rules::CALLER_RULES, settings::OperationSettings},
     run::{
         app::{
             self, StartError, api_loop,
@@ -198,33 +196,15 @@ fn operations(config: &Config, _: &mut Vec<String>) -> CheckResult {
         0 => "none are listed".to_owned(),
         count => format!("{count} are listed"),
     };
-    let count = |is_one: fn(&_) -> bool| config.operation.iter().filter(&is_one).count();
-    let of_callers = CALLER_RULES.iter().map(|rule| {
-        let has_rule =
-            |it: &&OperationSettings| it.caller_rules().demands().any(|(key, _)| key == rule.key);
-        (config.operation.iter().filter(has_rule).count(), rule.key)
-    });
-    let others = [
-        (
-            count(|it| it.body_hash == BodyHash::Required),
-            "body_hash = \"required\"",
-        ),
-        (
-            count(|it| it.timestamp_window.is_some()),
-            "a timestamp_window",
-        ),
-        (
-            count(|it| it.forward_authorization.is_some()),
-            "forward_authorization",
-        ),
-        (count(|it| !it.headers.0.is_empty()), "headers"),
-        (count(|it| it.launch), "launch"),
-        (count(|it| !it.framed_by.is_empty()), "framed_by"),
-    ];
-    for (count, what) in of_callers.chain(others) {
-        if count > 0 {
-            text.push_str(&format!("; {count} with {what}"));
+    let mut counts = Vec::<(&str, usize)>::new();
+    for key in config.operation.iter().flat_map(|it| it.distinctions()) {
+        match counts.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((key, 1)),
         }
+    }
+    for (key, count) in counts {
+        text.push_str(&format!("; {count} with {key}"));
     }
     Ok(text)
 }

@@ -107,6 +107,29 @@ impl OperationSettings {
             from: self.from.clone(),
         }
     }
+
+    /// The keys that set it apart from other operations, as `check` names them.
+    pub fn distinctions(&self) -> Vec<&'static str> {
+        let others = [
+            (
+                "body_hash = \"required\"",
+                self.body_hash == BodyHash::Required,
+            ),
+            ("a timestamp_window", self.timestamp_window.is_some()),
+            (
+                "forward_authorization",
+                self.forward_authorization.is_some(),
+            ),
+            ("headers", !self.headers.0.is_empty()),
+            ("launch", self.launch),
+            ("framed_by", !self.framed_by.is_empty()),
+        ];
+        let others = others
+            .into_iter()
+            .filter_map(|(key, is_set)| is_set.then_some(key));
+        let rules = self.caller_rules();
+        rules.demands().map(|(key, _)| key).chain(others).collect()
+    }
 }
 
 impl From<&OperationSettings> for Operation {
