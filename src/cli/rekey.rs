@@ -6,11 +6,6 @@ use super::{
     context::{CommandError, Context},
     progress::Progress,
 };
-use crate::{
-    records::store::port::{ResealFrom, Resealed},
-    telemetry::audit::CommandRecord,
-};
-
 pub(super) const HELP: &str = "\
 To change the key: write store.encryption_key_file = [\"new.key\", \"old.key\"], restart serve, run this command, then leave \
 old.key out. With several replicas every one has to know both keys first: begin with [\"old.key\", \"new.key\"] on all of \
@@ -27,22 +22,15 @@ pub(super) async fn execute(context: &Context) -> Result<String, CommandError> {
             "store.encryption_key_file: names no key; make one with openssl rand -out FILE 32 and name the file",
         ));
     }
-    let store = context.store()?;
-    let mut all = Resealed::default();
-    let mut next = Some(ResealFrom::default());
     let mut progress = Progress::new("secrets", 0);
-    while let Some(from) = next.take() {
-        next = all.add(store.reseal(from, false).await?);
-        progress.at(all.seen, 0);
-    }
+    let rekeyed = context
+        .manage()?
+        .rekey(&context.actor, |seen| progress.at(seen, 0));
+    let all = rekeyed.await?;
     drop(progress);
-    let (unopened, example) = all.unopened.unzip();
-    let unopened = unopened.unwrap_or(0);
+    let unopened = all.unopened_count();
     let rekeyed = all.older - unopened;
-    let counts = [("rekeyed", rekeyed), ("unopened", unopened)];
-    let about = CommandRecord::counting("store_rekeyed", counts);
-    context.manage()?.audit(&context.actor, about).await;
-    if let Some(example) = example {
+    if let Some((_, example)) = all.unopened {
         return Err(CommandError::failed(format!(
             "{rekeyed} secrets were encrypted with the first key; {unopened} cannot be decrypted and were not changed: {example}"
         )));

@@ -31,14 +31,14 @@ use super::{
 };
 use crate::{
     base::{clock::UnixTime, names::UserId},
+    operator::manage::Management,
     records::{
         nonce::{self, settings::NonceScope},
         store::{
-            Opening, Store,
+            Opening,
             transfer::{Exported, Origin, TransferError},
         },
     },
-    telemetry::audit::CommandRecord,
 };
 
 // Each paragraph is one line: clap breaks it where the terminal ends.
@@ -162,10 +162,10 @@ impl ExportArgs {
     /// Runs the command.
     pub fn run(self) -> Result<Output, CommandError> {
         self.store.run(false, Opening::Existing, async |context| {
-            let store = context.store()?;
+            let manage = context.manage()?;
             if self.file == Path::new("-") {
                 let mut stdout = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-                let written = write(context, store, &mut stdout).await;
+                let written = write(context, manage, &mut stdout).await;
                 match written.and_then(|()| Ok(stdout.flush()?)) {
                     // A reader that closes the pipe wants no more.
                     Err(TransferError::File(error))
@@ -175,26 +175,27 @@ impl ExportArgs {
                 }
             } else {
                 let mut file = file::Pending::new(&self.file, self.force)?;
-                let written = write(context, store, file.writer()).await;
+                let written = write(context, manage, file.writer()).await;
                 file.finish(written)?;
             }
-            let about = CommandRecord::counting("store_exported", []);
-            context.manage()?.audit(&context.actor, about).await;
             Ok(String::new())
         })
     }
 }
 
 /// Writes an export of the store.
-async fn write(context: &Context, store: &Store, to: &mut impl Write) -> Result<(), TransferError> {
+async fn write(
+    context: &Context,
+    manage: &Management,
+    to: &mut impl Write,
+) -> Result<(), TransferError> {
     let mut writer = ExportWriter::new(to);
     let accepted_until = match context.config.nonce_scope() {
         NonceScope::Shared => next_high_water_mark(context),
         NonceScope::Local => UnixTime::default(),
     };
-    store
-        .export(&mut |part| writer.write(part, accepted_until))
-        .await
+    let write = |part| writer.write(part, accepted_until);
+    manage.export(&context.actor, write).await
 }
 
 /// Writes the parts of an export as lines.

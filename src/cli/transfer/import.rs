@@ -31,7 +31,6 @@ use crate::{
         paths::directory,
         services::{self, ServiceError},
     },
-    telemetry::audit::CommandRecord,
 };
 
 impl ImportArgs {
@@ -113,8 +112,6 @@ impl ImportArgs {
         let imported = plan.run(false, &mut differences, announced).await?;
         let imported = plan.accepted(imported)?;
         plan.warn();
-        let about = CommandRecord::counting("records_imported", counts(imported));
-        context.manage()?.audit(&context.actor, about).await;
         let until = context.store()?.imported_nonces_until().await?;
         if let Some(until) = until.filter(|until| *until >= context.now) {
             context.warn(&format!(
@@ -204,23 +201,14 @@ impl Plan<'_> {
     }
 
     fn show(&self, imported: Imported) -> String {
-        let counts = counts(imported).map(|(name, count)| (name.to_owned(), json!(count)));
+        let counts = imported
+            .counts()
+            .map(|(name, count)| (name.to_owned(), json!(count)));
         let dry_run = self.args.dry_run;
         let dry_run = dry_run.then(|| ("dry_run".to_owned(), json!(true)));
         let members = counts.into_iter().chain(dry_run);
         self.context.show(&Map::from_iter(members))
     }
-}
-
-fn counts(imported: Imported) -> [(&'static str, u64); 6] {
-    [
-        ("added", imported.added),
-        ("unchanged", imported.unchanged),
-        ("changed", imported.changed),
-        ("removed", imported.removed),
-        ("revoked", imported.revoked),
-        ("not_restored", imported.not_restored),
-    ]
 }
 
 /// Imports into the store. A dry run does not create one.
@@ -234,7 +222,8 @@ async fn import(
         TransferError::Store(error) => error.into(),
     };
     if !list.dry_run {
-        return context.store()?.import(list).await.map_err(failed);
+        let import = context.manage()?.import(&context.actor, list).await;
+        return import.map_err(failed);
     }
     let opened = match services::open_store(&context.config, Opening::Existing) {
         Err(ServiceError::Missing(_)) => None,

@@ -53,8 +53,9 @@ impl Management {
 
     /// Records what `by` did, for the log of every `serve` on the store. `about` has the event and what it concerns.
     ///
-    /// The change has happened by then, so a failure is kept for [`Management::take_unrecorded`].
-    pub async fn audit(&self, by: &Actor, about: CommandRecord) {
+    /// The change has happened by then, so a failure is kept for [`Management::take_unrecorded`]. Only use
+    /// cases can record: the tests of the command line find a command that changes the store in another way.
+    pub(super) async fn audit(&self, by: &Actor, about: CommandRecord) {
         let record = CommandRecord {
             id: random::identifier().unwrap_or_default(),
             actor: by.clone(),

@@ -12,6 +12,7 @@ mod input;
 mod record_fields;
 pub mod setting;
 pub mod settings;
+mod store;
 mod tokens;
 mod users;
 pub mod view;

@@ -284,4 +284,9 @@ impl Resealed {
         }
         batch.next
     }
+
+    /// The number of secrets that were left as they are.
+    pub fn unopened_count(&self) -> u64 {
+        self.unopened.as_ref().map_or(0, |(count, _)| *count)
+    }
 }

@@ -305,6 +305,20 @@ pub struct Imported {
     pub not_restored: u64,
 }
 
+impl Imported {
+    /// Each number with its name.
+    pub const fn counts(self) -> [(&'static str, u64); 6] {
+        [
+            ("added", self.added),
+            ("unchanged", self.unchanged),
+            ("changed", self.changed),
+            ("removed", self.removed),
+            ("revoked", self.revoked),
+            ("not_restored", self.not_restored),
+        ]
+    }
+}
+
 /// Why a record cannot be imported, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {

@@ -1,0 +1,76 @@
+//! The use cases with the store as a whole: export, import, and its secrets under another key.
+
+use std::io;
+
+use super::{ManageError, Management};
+use crate::{
+    records::store::{
+        port::{ResealFrom, Resealed},
+        transfer::{Exported, Import, ImportList, TransferError},
+    },
+    telemetry::audit::{Actor, CommandRecord},
+};
+
+impl Management {
+    /// Reads the contents of an export, as of one moment, and gives them to `write` in parts. The export is recorded once
+    /// `write` has received something, however it ends: secrets may have been read.
+    ///
+    /// # Errors
+    /// The store's, or that of `write`.
+    pub async fn export(
+        &self,
+        by: &Actor,
+        mut write: impl FnMut(Exported) -> io::Result<()>,
+    ) -> Result<(), TransferError> {
+        let mut has_begun = false;
+        let mut write = |part| {
+            has_begun = true;
+            write(part)
+        };
+        let exported = self.store.export(&mut write).await;
+        if has_begun {
+            let about = CommandRecord::counting("store_exported", []);
+            self.audit(by, about).await;
+        }
+        exported
+    }
+
+    /// Imports all of the records or none, as [`Import`] describes.
+    ///
+    /// # Errors
+    /// The store's, or that of the records.
+    pub async fn import(&self, by: &Actor, list: ImportList<'_>) -> Result<Import, TransferError> {
+        let is_dry_run = list.dry_run;
+        let import = self.store.import(list).await?;
+        if let Import::Imported(imported) = import
+            && !is_dry_run
+        {
+            let about = CommandRecord::counting("records_imported", imported.counts());
+            self.audit(by, about).await;
+        }
+        Ok(import)
+    }
+
+    /// Seals every secret with the first key of `store.encryption_key_file`. `progress` receives the number of secrets that
+    /// were looked at.
+    ///
+    /// # Errors
+    /// The store fails. It can be repeated.
+    pub async fn rekey(
+        &self,
+        by: &Actor,
+        mut progress: impl FnMut(u64),
+    ) -> Result<Resealed, ManageError> {
+        let mut all = Resealed::default();
+        let mut next = Some(ResealFrom::default());
+        while let Some(from) = next.take() {
+            next = all.add(self.store.reseal(from, false).await?);
+            progress(all.seen);
+        }
+        let unopened = all.unopened_count();
+        let counts = [("rekeyed", all.older - unopened), ("unopened", unopened)];
+        let about = CommandRecord::counting("store_rekeyed", counts);
+        self.audit(by, about).await;
+        Ok(all)
+    }
+}
