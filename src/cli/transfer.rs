@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     base::{clock::UnixTime, names::UserId},
-    operator::manage::Management,
+    operator::manage::{CONSUMER_FIELDS, Management, RecordField, USER_FIELDS},
     records::{
         nonce::{self, settings::NonceScope},
         store::{
@@ -47,6 +47,7 @@ The export holds every secret in clear, whether or not the store is encrypted: k
 Request tokens, sessions and nonces are not in it. It names the last timestamp that the store may have accepted, so that \
 no request is accepted again after a move.";
 
+/// The help of `import` before the list of members.
 const IMPORT_HELP: &str = "\
 Everything is imported or nothing, and up to 100 problems are reported together, each with its line. A record that is in \
 the store already is left alone; if it is there with other content, that is an error. What was revoked or removed is not restored.
@@ -72,17 +73,10 @@ are separated by spaces:
   countersign import apps.csv --csv consumer --map key=consumer_key,secret=consumer_secret,name=title
 
 An access token acts for a user. To import tokens that have none, add a user for them and name it with --token-user; or leave \
-them out and let the consumer sign without a token, where access has application.
+them out and let the consumer sign without a token, where access has application.";
 
-All other members may be left out:
-
-  consumer  permissions, dialect (\"rfc5849\" or \"legacy\"), rsa_public_key (PEM),
-            description, website, rsa_only, accept, pinned,
-            body_hash (\"required\"), rate (\"100 per 1s\"), enforce, enabled, created_at,
-            previous_secret with previous_secret_until
-  user      display_name, password_hash, enabled, created_at
-  token     permissions, issued_at, expires_at, last_used_at, revoked_at, began
-
+/// The help of `import` after the list of members.
+const VALUES_HELP: &str = "\
 Times are seconds since 1970, RFC 3339, or in UTC 2026-01-31 12:00:00 or 20260131120000; from 2000 to 9999. A secret that is not text is written in base64 under secret_base64 or token_secret_base64. Users without \
 password_hash get a password from countersign user passwd. A password_hash may be:
 
@@ -96,6 +90,42 @@ password_hash get a password from countersign user passwd. A password_hash may b
 
 Every login takes the time of all costs in the store, so together they may take one second: bcrypt of cost 13 takes half \
 of it. PBKDF2 counts as 75000, 300000 or 1200000 iterations. A login that succeeds replaces the hash by one of ours.";
+
+/// The whole help of `import`, with the members of each kind that may be left out.
+fn import_help() -> String {
+    let (consumer, user, token) = (
+        "enabled, created_at, previous_secret with previous_secret_until",
+        "password_hash, enabled, created_at",
+        "permissions, issued_at, expires_at, last_used_at, revoked_at, began",
+    );
+    let members = [
+        ("consumer", CONSUMER_FIELDS, consumer),
+        ("user", USER_FIELDS, user),
+        ("token", &[], token),
+    ];
+    let members = members.map(|(kind, fields, others)| {
+        let optional = fields.iter().filter(|field| !field.is_needed);
+        let others = others.split(", ").map(str::to_owned);
+        hanging(kind, optional.map(RecordField::member).chain(others))
+    });
+    let members = members.concat();
+    format!("{IMPORT_HELP}\n\nAll other members may be left out:\n\n{members}\n{VALUES_HELP}")
+}
+
+/// A list as lines of at most 80 characters, of which the first one has its title.
+fn hanging(title: &str, items: impl Iterator<Item = String>) -> String {
+    let (mut lines, mut line) = (String::new(), format!("  {title:<9}"));
+    let mut items = items.peekable();
+    while let Some(mut item) = items.next() {
+        item += if items.peek().is_some() { "," } else { "" };
+        if line.len() + 1 + item.len() > 80 {
+            lines += &(line + "\n");
+            line = " ".repeat(11);
+        }
+        line = line + " " + &item;
+    }
+    lines + &line + "\n"
+}
 
 /// Writes consumers, users and access tokens to a file
 #[derive(Debug, clap::Args)]
@@ -112,7 +142,7 @@ pub struct ExportArgs {
 
 /// Reads consumers, users and access tokens from a file
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = IMPORT_HELP)]
+#[command(after_long_help = import_help())]
 pub struct ImportArgs {
     /// The file, as JSON Lines or with --csv as CSV; - for standard input
     file: PathBuf,

@@ -120,33 +120,14 @@ struct World {
 
 fn records() -> TestStore {
     let store = TestStore::default();
-    let user = User {
-        id: template::USER.parse().expect("an id"),
-        name: "u".to_owned(),
-        display_name: None,
-        password_hash: None,
-        enabled: true,
-        created_at: UnixTime(0),
-    };
+    let id = template::USER.parse().expect("an id");
+    let user = User::new(id, "u".to_owned(), UnixTime(0));
+    let key = template::CONSUMER.parse().expect("a key");
+    let secret = Secret::from(template::CONSUMER_SECRET);
     let consumer = Consumer {
-        key: template::CONSUMER.parse().expect("a key"),
-        secret: Secret::from(template::CONSUMER_SECRET),
-        previous_secret: None,
-        rsa_public_key: None,
-        name: "A consumer".to_owned(),
         callbacks: vec!["https://consumer.test/back".to_owned(), "oob".to_owned()],
         permissions: vec![template::PERMISSION.parse().expect("a name")],
-        description: None,
-        website: None,
-        dialect: None,
-        enforce: false,
-        rsa_only: false,
-        accept: Vec::new(),
-        pinned: Vec::new(),
-        body_hash: None,
-        rate: None,
-        enabled: true,
-        created_at: UnixTime(0),
+        ..Consumer::new(key, secret, "A consumer".to_owned(), UnixTime(0))
     };
     let token = |token: &str, revoked_at| AccessToken {
         token: token.to_owned(),

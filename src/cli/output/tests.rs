@@ -70,12 +70,9 @@ fn an_object_has_the_promised_names_in_their_order() {
         )
     );
     let user = User {
-        id: "u-1".parse().unwrap(),
-        name: "alice".to_owned(),
-        display_name: None,
         password_hash: Some(Secret::from("hash")),
         enabled: false,
-        created_at: UnixTime(0),
+        ..User::new("u-1".parse().unwrap(), "alice".to_owned(), UnixTime(0))
     };
     assert_eq!(
         record(&json!(user), true),

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `export` | the first line and no other: `version`; `records`, the number of lines that follow, if that is known; in version 2 also `store`, the random name of the store, and `accepted_until`, the last timestamp of a request that it may have accepted |
 //! | `consumer` | `key`, `secret`, `name`; and `previous_secret`, and all members of [`Consumer`] |
-//! | `user` | `id`, `name`; and `display_name`, `password_hash` (see `import --help`), `enabled`, `created_at` |
+//! | `user` | `id`, `name`; and `password_hash` (see `import --help`), and all members of [`User`] |
 //! | `token` | an access token: `token`, `token_secret`, `consumer` (its key), `user` (its id); and `permissions`, `issued_at`, `expires_at`, `last_used_at`, `revoked_at`, `began` |
 //! | `removed_consumer` | `key`, never to be used again |
 //! | `removed_user` | `id`, never to be used again |

@@ -204,6 +204,18 @@ impl RecordField {
         }
     }
 
+    /// The name of its member, with its words if it has only some.
+    pub fn member(&self) -> String {
+        match self.kind {
+            FieldKind::Choice(words) => {
+                let words = words.iter().map(|word| format!("{word:?}"));
+                let words = words.collect::<Vec<_>>().join(" or ");
+                format!("{} ({words})", self.name)
+            }
+            _ => self.name.to_owned(),
+        }
+    }
+
     /// A value of this field as the lines of a text; empty if there is none.
     pub fn text(&self, members: &Map<String, Value>) -> String {
         match members.get(self.name) {

@@ -34,15 +34,8 @@ pub fn new_user(mut members: Map<String, Value>, now: UnixTime) -> Result<User, 
     if !members.contains_key("name") {
         return Err(InvalidInput::member("name", "a name is needed").into());
     }
-    let user = User {
-        id: id.map_or_else(random::name, Ok)?,
-        name: String::new(),
-        display_name: None,
-        password_hash: None,
-        enabled: true,
-        created_at: now,
-    };
-    patched(&user, members)
+    let id = id.map_or_else(random::name, Ok)?;
+    patched(&User::new(id, String::new(), now), members)
 }
 
 /// A user after a JSON Merge Patch (RFC 7396); id and password stay. Only what is given is checked.

@@ -36,8 +36,8 @@ pub enum BodyHash {
 /// An application that calls the API on a user's behalf (RFC 5849 §1.1: the client).
 ///
 /// Serde writes and reads the members of an export, without the secrets, which are written and read where they are
-/// meant to be. To keep more about a consumer, add a field here, a column of the same name to both schemas and to
-/// `sql/rows.rs`, and a row to `manage::CONSUMER_FIELDS`, from which options, forms and schemas follow.
+/// meant to be. To keep more about a consumer or a [`User`], add a field here, a column of the same name to both schemas
+/// and to `sql/rows.rs`, and a row to `manage::record_fields`, from which options, forms, help and schemas follow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consumer {
     /// Its public identifier.
@@ -202,6 +202,20 @@ pub struct User {
     pub enabled: bool,
     /// The time of its creation.
     pub created_at: UnixTime,
+}
+
+impl User {
+    /// An enabled user with nothing but these, and no password.
+    pub const fn new(id: UserId, name: String, created_at: UnixTime) -> Self {
+        Self {
+            id,
+            name,
+            display_name: None,
+            password_hash: None,
+            enabled: true,
+            created_at,
+        }
+    }
 }
 
 /// A user as an outside login describes them.

@@ -30,14 +30,8 @@ use crate::{
 
 /// An enabled user without a password, whose id is `id-` and the name.
 pub fn user(name: &str) -> User {
-    User {
-        id: format!("id-{name}").parse().unwrap(),
-        name: name.to_owned(),
-        display_name: None,
-        password_hash: None,
-        enabled: true,
-        created_at: UnixTime(0),
-    }
+    let id = format!("id-{name}").parse().unwrap();
+    User::new(id, name.to_owned(), UnixTime(0))
 }
 
 /// The store. Records that the methods here put into it are not in the feed.

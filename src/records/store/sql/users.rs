@@ -214,12 +214,8 @@ async fn admitted(
                 ..found.clone()
             },
             None => User {
-                id,
-                name,
                 display_name,
-                password_hash: None,
-                enabled: true,
-                created_at: now,
+                ..User::new(id, name, now)
             },
         });
     }
