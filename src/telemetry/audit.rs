@@ -1,4 +1,4 @@
-//! Audit records of operators' acts, by a command, the admin API or the console. Every `serve` on the store logs them.
+//! Audit records of operators' acts, by a command, the admin API or the console, and of upkeep. Every `serve` on the store logs them.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub struct CommandRecord {
 /// The actor and the tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actor {
-    /// `command`, `api` or `console`.
+    /// `command`, `api` or `console`; `serve` for what upkeep did.
     pub by: String,
     /// The account that ran the command.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,6 +87,7 @@ impl CommandRecord {
             consumer = self.consumer.as_ref().map(text), user = self.user.as_ref().map(text),
             token = self.token.as_ref().map(text), members = self.members.as_deref(),
             added = count("added"), unchanged = count("unchanged"), changed = count("changed"), removed = count("removed"), revoked = count("revoked"),
+            access_tokens = count("access_tokens"), request_tokens = count("request_tokens"), sessions = count("sessions"),
             not_restored = count("not_restored"), rekeyed = count("rekeyed"), unopened = count("unopened"),
             os_user = actor.os_user.as_deref(), admin_token = actor.admin_token.as_deref(), address = actor.address.as_ref().map(text),
             host = actor.host.as_str(), pid = actor.pid, audit_id = %self.id,

@@ -18,6 +18,7 @@ mod wire {
 }
 mod records {
     mod change_of_store;
+    mod ended_tokens;
     mod postgres;
     mod shared_nonces;
 }

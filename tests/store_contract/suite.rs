@@ -54,7 +54,9 @@ macro_rules! contract {
                 revokes_one_way, needs_consumer_and_user, takes_records_in_any_order, bounds_what_passwords_cost;
             reseal: seals_everything_beside_processes_that_know_both_keys, keeps_what_changes_meanwhile,
                 seals_a_plain_store, names_a_secret_that_no_key_opens;
-            upkeep: answers_a_ping, the_mark_of_nonces_only_rises, purges_what_ended_a_day_ago,
+            upkeep: answers_a_ping, the_mark_of_nonces_only_rises,
+                removes_request_tokens_and_sessions_a_day_after_their_end, removes_access_tokens_some_time_after_their_end,
+                several_processes_remove_each_token_once,
                 everything_is_there_when_opened_again;
         }
     };

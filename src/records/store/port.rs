@@ -191,6 +191,17 @@ pub struct Account {
     pub costs: Vec<String>,
 }
 
+/// The numbers of records that were removed because they had ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Access tokens.
+    pub access_tokens: u64,
+    /// Request tokens, without those that nobody decided on.
+    pub request_tokens: u64,
+    /// Sessions.
+    pub sessions: u64,
+}
+
 /// The window that last kept the nonces of all replicas, as the store has noted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NonceLocation {

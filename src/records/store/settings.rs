@@ -1,6 +1,6 @@
 //! The settings of the store.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use thiserror::Error;
 use toml::Value;
@@ -12,7 +12,10 @@ use super::{
     seal::{KeyFileError, SealKey},
 };
 use crate::{
-    base::settings::{Reason, SettingValue, Text, deserialize_text, distinct, section, texts},
+    base::settings::{
+        DAY, LONGEST, Reason, SettingValue, Text, deserialize_text, distinct, duration, section,
+        texts,
+    },
     records::url::StoreUrl,
 };
 
@@ -39,6 +42,15 @@ section! {
         consumer_sql: Option<Sql> [else "none": "SELECT client_key AS key, secret, name, scopes AS permissions, active AS enabled FROM legacy.clients WHERE client_key = $1"], restart;
         /// Finds an access token, $1: columns token, secret, consumer, user_id, permissions, expires_at, revoked.
         token_sql: Option<Sql> [else "none": "SELECT token, secret, client_key AS consumer, user_id, scopes AS permissions, expires_at, revoked FROM legacy.tokens WHERE token = $1"], restart;
+    }
+}
+
+section! {
+    /// The removal of tokens.
+    #[derive(Copy)]
+    EndedTokenSettings["tokens"] {
+        /// Access tokens are removed from the store this long after they expired or were revoked. Their calls stay rejected, as those of unknown tokens. Those that were only unused for access_idle stay.
+        #[serde(deserialize_with = "duration::<DAY, LONGEST, _>")] keep_expired: Duration = "30d", restart;
     }
 }
 

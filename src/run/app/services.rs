@@ -153,6 +153,8 @@ pub struct Services {
     pub readiness: Arc<Readiness>,
     /// The time for which audit records are kept.
     pub keep_audit: Duration,
+    /// The time for which access tokens are kept past their end.
+    pub keep_expired: Duration,
 }
 
 /// Opens the store that the configuration names.
@@ -355,6 +357,7 @@ pub async fn open(
         certificates,
         readiness,
         keep_audit: config.audit.keep,
+        keep_expired: config.ended_tokens.keep_expired,
     })
 }
 

@@ -9,12 +9,18 @@ use tokio::{
 
 use super::{services, services::Services};
 use crate::{
-    base::memory,
+    base::{memory, random},
+    operator::manage::actor,
     records::{
         nonce::MARK_EVERY,
-        store::{is_disk_full, is_of_logged_outage, port::ResealFrom},
+        store::{
+            is_disk_full, is_of_logged_outage,
+            port::{Ended, ResealFrom},
+        },
     },
-    telemetry::{causes::causes, charts::SAMPLE_EVERY, conditions::Condition},
+    telemetry::{
+        audit::CommandRecord, causes::causes, charts::SAMPLE_EVERY, conditions::Condition,
+    },
 };
 
 /// The longest time between two reads of the feed, if the store reports no change.
@@ -29,8 +35,10 @@ const FLUSH_EVERY: Duration = Duration::from_secs(5);
 const TRIM_EVERY: Duration = Duration::from_secs(5);
 /// The time between two checks of a batch of secrets for a missing key.
 const KEYS_EVERY: Duration = Duration::from_secs(5);
-/// The time between two deletions of records that have ended.
+/// The time between two deletions of records that nobody asks for any more.
 const PURGE_EVERY: Duration = Duration::from_secs(300);
+/// The time between two removals of tokens and sessions that have ended, each with an audit record if there were any.
+const REMOVE_EVERY: Duration = Duration::from_secs(3600);
 /// The time between two checks whether the high-water mark is due, which it is at once after a jump of the clock. Each
 /// check also drops the seconds that have left the nonce window.
 const MARK_CHECK: Duration = Duration::from_secs(1);
@@ -71,6 +79,8 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
         let now = services.clock.now();
         Ok(services.store.purge(now, services.keep_audit).await?)
     });
+    let purge = Some(Condition::Purge);
+    every(tasks, REMOVE_EVERY, services, purge, remove_ended);
     every(tasks, SAMPLE_EVERY, services, None, async |services| {
         let counts = services.metrics.counts();
         services.charts.sample(counts, services.clock.now());
@@ -117,6 +127,30 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
         Ok(maintained?)
     });
     std::mem::take(tasks)
+}
+
+/// Removes tokens and sessions that have ended. The audit record says how many, also if an error came between; a crash loses it.
+async fn remove_ended(services: &Services) -> Result<(), TaskError> {
+    let now = services.clock.now();
+    let mut ended = Ended::default();
+    let removed = services
+        .store
+        .remove_ended(now, services.keep_expired, &mut ended)
+        .await;
+    if ended != Ended::default() {
+        let counts = [
+            ("access_tokens", ended.access_tokens),
+            ("request_tokens", ended.request_tokens),
+            ("sessions", ended.sessions),
+        ];
+        let record = CommandRecord {
+            id: random::identifier()?,
+            actor: actor("serve"),
+            ..CommandRecord::counting("ended_removed", counts)
+        };
+        services.store.record_command(now, &record).await?;
+    }
+    Ok(removed?)
 }
 
 type TaskError = Box<dyn std::error::Error + Send + Sync>;

@@ -39,7 +39,7 @@ use crate::{
         nonce::settings::NonceSettings,
         store::{
             cached::CacheSettings,
-            settings::{LookupSettings, StoreSettings},
+            settings::{EndedTokenSettings, LookupSettings, StoreSettings},
         },
     },
     request::{
@@ -126,6 +126,7 @@ config! {
     lookup: LookupSettings,
     cache: CacheSettings,
     tokens: TokenSettings,
+    ended_tokens: EndedTokenSettings,
     token_response: TokenResponseSettings,
     password_check: PasswordCheckSettings,
     login: LoginSettings,

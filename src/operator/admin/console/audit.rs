@@ -18,6 +18,7 @@ const ACTORS: &[(&str, &str)] = &[
     ("command", "commands"),
     ("api", "the admin API"),
     ("console", "the console"),
+    ("serve", "countersign itself"),
 ];
 
 #[derive(Template)]
@@ -76,6 +77,7 @@ impl ConsoleRequest<'_> {
                 "command" => "a command",
                 "api" => "the admin API",
                 "console" => "the console",
+                "serve" => "countersign itself",
                 other => other,
             };
             let who = actor

@@ -38,8 +38,8 @@ CREATE TABLE countersign.consumers (
 -- The overview lists previous secrets that still verify.
 CREATE INDEX consumers_in_grace ON countersign.consumers (previous_until) WHERE previous_until IS NOT NULL;
 
--- Keys of removed consumers, ids of removed users, and identifiers of access tokens that went with their consumer,
--- never to be used again.
+-- Keys of removed consumers, ids of removed users, and identifiers of access tokens that went with their consumer, or had
+-- ended and could come back from elsewhere; never to be used again.
 CREATE TABLE countersign.removed (
     kind text COLLATE "C" NOT NULL CHECK (kind IN ('consumer', 'user', 'token')),
     key text COLLATE "C" NOT NULL,
@@ -70,7 +70,7 @@ CREATE TABLE countersign.users (
 CREATE UNIQUE INDEX users_by_name ON countersign.users (lower(name));
 CREATE INDEX users_by_password_cost ON countersign.users (password_cost) WHERE password_cost IS NOT NULL;
 
--- Tokens outlive their user, revoked, so that the identifier stays taken.
+-- Tokens outlive their user, revoked, until upkeep removes what has ended.
 CREATE TABLE countersign.access_tokens (
     token text COLLATE "C" PRIMARY KEY NOT NULL,
     secret bytea NOT NULL,
@@ -85,6 +85,10 @@ CREATE TABLE countersign.access_tokens (
 );
 CREATE INDEX access_tokens_of_consumer ON countersign.access_tokens (consumer, token);
 CREATE INDEX access_tokens_of_user ON countersign.access_tokens ("user", token);
+CREATE INDEX access_tokens_of_pair ON countersign.access_tokens ("user", consumer, token);
+-- Upkeep removes tokens some time after their end.
+CREATE INDEX access_tokens_by_end ON countersign.access_tokens (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX revoked_tokens_by_time ON countersign.access_tokens (revoked_at) WHERE revoked_at IS NOT NULL;
 -- Lists begin with the access tokens that have been unused for longest, and leave out those that were revoked. No token
 -- was issued before 1970. A query for the tokens of a user does not say so, and then uses the index by user: a user has few.
 CREATE INDEX live_tokens_by_use ON countersign.access_tokens (coalesce(last_used_at, issued_at), token)

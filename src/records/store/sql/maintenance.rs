@@ -1,28 +1,14 @@
-//! Upkeep: readiness, export and import, keys at rest, nonces, and the removal of old records.
-
-use std::time::Duration;
+//! Upkeep: readiness and nonces.
 
 use super::{READ, Store, WRITE, tx::Tx};
 use crate::{
     base::clock::UnixTime,
     records::{
         nonce::{NonceFiles, NonceUse, SharedWindow},
-        store::{
-            Result,
-            engine::{Deadline, Isolation},
-            port::NonceLocation,
-        },
+        store::{Result, port::NonceLocation},
     },
 };
 
-/// The most rows that one transaction of [`Store::purge`] deletes from each table, so that it is short.
-const PURGE_ROWS: i64 = 5_000;
-/// The time for which a change is reported to caches.
-const KEEP_CHANGES: Duration = Duration::from_secs(3600);
-/// The time for which request tokens and sessions are kept past their end, so that a late caller learns their state.
-const KEEP_ENDED: Duration = Duration::from_secs(24 * 3600);
-/// The time for which a request token is kept past its end if the user has not decided about it: any consumer can ask for many.
-const KEEP_UNDECIDED: Duration = Duration::from_secs(600);
 /// Written in place of the server that recorded nonces last, if nonces are kept outside the store.
 const ELSEWHERE: &str = "elsewhere";
 /// The name of [`Store::local_nonces_until`].
@@ -153,45 +139,6 @@ impl Store {
             high_water_mark(tx, IMPORTED).await
         })
         .await
-    }
-
-    /// Deletes request tokens and sessions that ended over a day before `now`, request tokens that ended undecided over ten
-    /// minutes before, old change records, and audit records that are older than `keep_audit`.
-    pub async fn purge(&self, now: UnixTime, keep_audit: Duration) -> Result<()> {
-        let (ended, changed) = (now.before(KEEP_ENDED), now.before(KEEP_CHANGES));
-        let undecided = now.before(KEEP_UNDECIDED);
-        // The oldest changes first, so that the feed never has a hole that a reader takes for its end.
-        let tables = [
-            (
-                "request_tokens",
-                "token",
-                "state = 'issued' AND expires_at",
-                "expires_at",
-                undecided,
-            ),
-            ("request_tokens", "token", "expires_at", "expires_at", ended),
-            ("sessions", "id_hash", "expires_at", "expires_at", ended),
-            ("changes", "id", "at", "id", changed),
-            ("audit", "id", "at", "at", now.before(keep_audit)),
-        ];
-        let mut is_done = false;
-        while !is_done {
-            is_done = self.run("purge", (Isolation::Write, Deadline::Command), async |tx| {
-                let mut is_done = true;
-                for (table, key, time, order, before) in tables {
-                    let skip_locked = tx.statements().skip_locked;
-                    let delete = format!(
-                        "DELETE FROM countersign.{table} WHERE {key} IN (SELECT {key} FROM countersign.{table}
-                         WHERE {time} < $1 ORDER BY {order} LIMIT $2 {skip_locked})"
-                    );
-                    let params = [before.into(), PURGE_ROWS.into()];
-                    is_done &= tx.execute(&delete, &params).await? < PURGE_ROWS.unsigned_abs();
-                }
-                Ok(is_done)
-            })
-            .await?;
-        }
-        Ok(())
     }
 }
 

@@ -31,6 +31,7 @@ mod flow;
 mod maintenance;
 pub(super) mod migrate;
 mod names;
+mod purge;
 mod rows;
 mod sealing;
 mod sessions;

@@ -41,8 +41,8 @@ CREATE TABLE consumers (
 -- The overview lists previous secrets that still verify.
 CREATE INDEX consumers_in_grace ON consumers (previous_until) WHERE previous_until IS NOT NULL;
 
--- Keys of removed consumers, ids of removed users, and identifiers of access tokens that went with their consumer,
--- never to be used again.
+-- Keys of removed consumers, ids of removed users, and identifiers of access tokens that went with their consumer, or had
+-- ended and could come back from elsewhere; never to be used again.
 CREATE TABLE removed (
     kind TEXT NOT NULL CHECK (kind IN ('consumer', 'user', 'token')),
     key TEXT NOT NULL,
@@ -73,7 +73,7 @@ CREATE TABLE users (
 CREATE UNIQUE INDEX users_by_name ON users (lower(name));
 CREATE INDEX users_by_password_cost ON users (password_cost) WHERE password_cost IS NOT NULL;
 
--- Tokens outlive their user, revoked, so that the identifier stays taken.
+-- Tokens outlive their user, revoked, until upkeep removes what has ended.
 CREATE TABLE access_tokens (
     token TEXT PRIMARY KEY NOT NULL,
     secret BLOB NOT NULL,
@@ -88,6 +88,10 @@ CREATE TABLE access_tokens (
 ) STRICT;
 CREATE INDEX access_tokens_of_consumer ON access_tokens (consumer, token);
 CREATE INDEX access_tokens_of_user ON access_tokens ("user", token);
+CREATE INDEX access_tokens_of_pair ON access_tokens ("user", consumer, token);
+-- Upkeep removes tokens some time after their end.
+CREATE INDEX access_tokens_by_end ON access_tokens (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX revoked_tokens_by_time ON access_tokens (revoked_at) WHERE revoked_at IS NOT NULL;
 -- Lists begin with the access tokens that have been unused for longest, and leave out those that were revoked. No token
 -- was issued before 1970. A query for the tokens of a user does not say so, and then uses the index by user: a user has few.
 CREATE INDEX live_tokens_by_use ON access_tokens (coalesce(last_used_at, issued_at), token)
