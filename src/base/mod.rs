@@ -6,6 +6,7 @@ pub mod hashed;
 pub mod hexadecimal;
 pub mod http_fields;
 pub mod language;
+pub mod longest;
 pub mod memory;
 pub mod names;
 pub mod peer;

@@ -7,8 +7,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 use thiserror::Error;
 
-/// The longest name, in characters.
-pub const MAX_NAME_LENGTH: usize = 255;
+use super::longest;
 
 /// Why a text is not a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -16,8 +15,8 @@ pub enum InvalidName {
     /// The text is empty.
     #[error("a name needs at least one character")]
     Empty,
-    /// The text has more than [`MAX_NAME_LENGTH`] characters.
-    #[error("a name has at most 255 characters")]
+    /// The text has more than [`longest::NAME`] characters.
+    #[error("a name has at most {} characters", longest::NAME)]
     TooLong,
     /// A permission with another character.
     #[error("a name has only A-Z a-z 0-9 and . _ ~ @ + : - in it")]
@@ -42,7 +41,7 @@ fn check_length(text: &str) -> Result<(), InvalidName> {
     if text.is_empty() {
         return Err(InvalidName::Empty);
     }
-    if text.len() > MAX_NAME_LENGTH {
+    if text.len() > longest::NAME {
         return Err(InvalidName::TooLong);
     }
     Ok(())

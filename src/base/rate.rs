@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::{
     clock::parse_duration,
+    longest,
     settings::{deserialize_text, format_duration, texts},
 };
 
@@ -27,6 +28,9 @@ impl FromStr for Rate {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.len() > longest::RATE {
+            return Err("it is too long; write COUNT per PERIOD, such as 10 per 15m");
+        }
         let (count, period) = text
             .split_once(" per ")
             .ok_or("write COUNT per PERIOD, such as 10 per 15m")?;

@@ -7,7 +7,7 @@ use super::{
     secret_arg::SecretArg,
 };
 use crate::{
-    base::secret::Secret,
+    base::{longest, secret::Secret},
     provider::login::{new_password, password},
     records::store::record::User,
 };
@@ -28,7 +28,7 @@ impl PasswordArgs {
     pub fn hash(&self, context: &Context, user: &User) -> Result<Secret, CommandError> {
         if self.password_stdin {
             // The longest password, its newline, and one byte more to detect that it is too long.
-            const ENOUGH: u64 = password::MAX_BYTES as u64 + 3;
+            const ENOUGH: u64 = longest::PASSWORD as u64 + 3;
             let password = SecretArg::Stdin.read(&mut io::stdin().take(ENOUGH))?;
             return Ok(password::hash(&password)?);
         }

@@ -5,9 +5,7 @@ use std::{fmt, str::FromStr};
 use thiserror::Error;
 
 use super::{name::OAUTH_PREFIX, percent};
-
-/// The longest text of a pinned parameter, in bytes.
-pub const MAX_PINNED_BYTES: usize = 512;
+use crate::base::longest;
 
 /// A parameter and the value that a consumer has to send, written as `NAME=VALUE` with escapes as in a query (`%20` is a space).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +29,8 @@ pub enum InvalidPinned {
     /// The name is that of a credential.
     #[error("a name that begins with oauth_ cannot be pinned")]
     Credential,
-    /// The text has more than [`MAX_PINNED_BYTES`] bytes.
-    #[error("a pinned parameter has at most 512 bytes")]
+    /// The text has more than [`longest::PINNED`] bytes.
+    #[error("a pinned parameter has at most {} bytes", longest::PINNED)]
     TooLong,
 }
 
@@ -63,7 +61,7 @@ impl FromStr for Pinned {
     type Err = InvalidPinned;
 
     fn from_str(text: &str) -> Result<Self, InvalidPinned> {
-        if text.len() > MAX_PINNED_BYTES {
+        if text.len() > longest::PINNED {
             return Err(InvalidPinned::TooLong);
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -134,7 +132,7 @@ mod tests {
         ] {
             assert_eq!(read(text), Err(error), "{text}");
         }
-        let longest = format!("a={}", "b".repeat(MAX_PINNED_BYTES - 2));
+        let longest = format!("a={}", "b".repeat(longest::PINNED - 2));
         assert!(read(&longest).is_ok());
         assert_eq!(read(&format!("{longest}b")), Err(InvalidPinned::TooLong));
     }

@@ -3,10 +3,10 @@
 use thiserror::Error;
 use url::Url;
 
-use crate::base::settings::{deserialize_text, texts};
-
-/// The longest address of a web page, in bytes.
-pub const MAX_WEB_PAGE_BYTES: usize = 2048;
+use crate::base::{
+    longest,
+    settings::{deserialize_text, texts},
+};
 
 /// Why a text is not the address of a web page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -20,8 +20,8 @@ pub enum InvalidWebPage {
     /// It has a user name or a password in it.
     #[error("it has a user name in it")]
     UserInfo,
-    /// It has more than [`MAX_WEB_PAGE_BYTES`] bytes.
-    #[error("it is longer than 2048 bytes")]
+    /// It has more than [`longest::WEB_PAGE`] bytes.
+    #[error("it is longer than {} bytes", longest::WEB_PAGE)]
     TooLong,
 }
 
@@ -39,7 +39,7 @@ deserialize_text!(WebUrl);
 /// # Errors
 /// [`InvalidWebPage`]
 pub fn web_page(text: &str) -> Result<String, InvalidWebPage> {
-    if text.len() > MAX_WEB_PAGE_BYTES {
+    if text.len() > longest::WEB_PAGE {
         return Err(InvalidWebPage::TooLong);
     }
     let url = Url::parse(text)?;
@@ -53,7 +53,7 @@ pub fn web_page(text: &str) -> Result<String, InvalidWebPage> {
         return Err(InvalidWebPage::UserInfo);
     }
     // Escapes make it longer.
-    if url.as_str().len() > MAX_WEB_PAGE_BYTES {
+    if url.as_str().len() > longest::WEB_PAGE {
         return Err(InvalidWebPage::TooLong);
     }
     Ok(url.into())

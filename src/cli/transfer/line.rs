@@ -27,12 +27,13 @@ use thiserror::Error;
 use crate::{
     base::{
         clock::{InvalidTime, UnixTime},
+        longest,
         names::UserId,
         secret::Secret,
     },
     oauth::Deviation,
     operator::manage::{
-        CONSUMER_FIELDS, InvalidInput, USER_FIELDS, check_members, check_secret, view,
+        CONSUMER_FIELDS, InvalidInput, USER_FIELDS, check_items, check_members, check_secret, view,
     },
     provider::{
         issue::registration::{self, InvalidText},
@@ -91,7 +92,7 @@ pub(super) enum LineError {
     Twice(usize),
     #[error("{0} is missing or empty")]
     SecretMissing(&'static str),
-    #[error("{0} is longer than {max} bytes", max = registration::MAX_SECRET_BYTES)]
+    #[error("{0} is longer than {max} bytes", max = longest::SECRET)]
     SecretTooLong(&'static str),
     #[error("{0} and {0}_base64 are both given; remove one")]
     SecretTwice(&'static str),
@@ -301,6 +302,7 @@ fn token(mut members: Map<String, Value>) -> Result<AccessToken, LineError> {
         return Err(LineError::NoUser);
     }
     let token: AccessToken = read(members)?;
+    check_items("permissions", token.permissions.len())?;
     Ok(AccessToken {
         token: checked_token(token.token)?,
         secret: secret.ok_or(LineError::SecretMissing("token_secret"))?,

@@ -12,8 +12,7 @@ use super::{
     view,
 };
 use crate::{
-    base::{names::ConsumerKey, random, secret::Secret},
-    provider::issue::registration,
+    base::{longest, names::ConsumerKey, random, secret::Secret},
     records::store::{
         port::{Added, Guard, RecordFilter, Updated},
         record::Consumer,
@@ -330,7 +329,7 @@ fn given_or_random(secret: Option<Secret>) -> Result<Secret, ManageError> {
 /// [`ManageError::LongSecret`]
 pub fn check_secret(secret: &Secret) -> Result<(), ManageError> {
     match secret.expose().len() {
-        ..=registration::MAX_SECRET_BYTES => Ok(()),
+        ..=longest::SECRET => Ok(()),
         _ => Err(ManageError::LongSecret),
     }
 }

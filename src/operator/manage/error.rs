@@ -5,10 +5,10 @@ use thiserror::Error;
 use super::input::InvalidInput;
 use crate::{
     base::{
+        longest,
         names::{ConsumerKey, Permission, UserId},
         random::NoRandomness,
     },
-    provider::issue::registration,
     records::store::StoreError,
 };
 
@@ -56,7 +56,7 @@ pub enum ManageError {
     /// The given secret is too long.
     #[error(
         "a secret has at most {} bytes; give a shorter one, or leave it out for a random one",
-        registration::MAX_SECRET_BYTES
+        longest::SECRET
     )]
     LongSecret,
     /// The login name of a new user is taken.

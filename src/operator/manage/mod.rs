@@ -29,7 +29,9 @@ pub use self::{
     consumers::{check_secret, patched},
     error::ManageError,
     input::{InvalidInput, distinct_members, members, read},
-    record_fields::{CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, check_members},
+    record_fields::{
+        CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, check_items, check_members,
+    },
     users::new_user,
 };
 pub use crate::telemetry::audit::Actor;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::InvalidInput;
 use crate::{
-    base::{names::Permission, rate::Rate},
+    base::{longest, names::Permission, rate::Rate},
     oauth::{Deviation, Pinned},
     provider::issue::{callback, registration},
     wire::web_page::web_page,
@@ -28,6 +28,8 @@ pub struct RecordField {
     pub is_needed: bool,
     /// The schema of a text, or of an item of a list, in the OpenAPI document.
     pub schema: &'static str,
+    /// The longest text, or item of a list. In the document it counts characters, of which some have several bytes.
+    pub longest: usize,
     /// Checks a text, or an item of a list, and returns it as it is stored; the error is what is wrong with it.
     pub check: fn(&str) -> Result<String, String>,
 }
@@ -55,6 +57,7 @@ const TEXT: RecordField = RecordField {
     kind: FieldKind::Text,
     is_needed: false,
     schema: "ShownText",
+    longest: longest::SHOWN_CHARACTERS,
     check: |text| reason(registration::shown_name(text)),
 };
 
@@ -73,6 +76,7 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
         help: "The places to send users after deciding: absolute URIs, or oob",
         kind: FieldKind::List("callback"),
         schema: "Callback",
+        longest: longest::CALLBACK,
         check: |text| reason(callback::check_registration(text).map(|_| text)),
         ..TEXT
     },
@@ -82,6 +86,7 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
         help: "The permissions that it may ask for",
         kind: FieldKind::List("permission"),
         schema: "Permission",
+        longest: longest::NAME,
         check: parsed::<Permission>,
         ..TEXT
     },
@@ -104,6 +109,7 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
         label: "Website",
         help: "Its web page, to which the consent page links",
         schema: "WebPage",
+        longest: longest::WEB_PAGE,
         check: |text| reason(web_page(text)),
         ..TEXT
     },
@@ -113,6 +119,7 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
         help: "Its public key for the RSA methods, as PEM",
         kind: FieldKind::File,
         schema: "RsaPublicKey",
+        longest: longest::PUBLIC_KEY,
         check: |text| reason(registration::rsa_public_key(text)),
         ..TEXT
     },
@@ -140,6 +147,7 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
                several values of one name are alternatives",
         kind: FieldKind::List("pinned"),
         schema: "Pinned",
+        longest: longest::PINNED,
         check: parsed::<Pinned>,
         ..TEXT
     },
@@ -157,6 +165,7 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
         label: "Rate",
         help: "Its own limit on requests, such as 100 per 1s, in place of limits.requests_per_consumer",
         schema: "Rate",
+        longest: longest::RATE,
         check: parsed::<Rate>,
         ..TEXT
     },
@@ -176,6 +185,7 @@ pub const USER_FIELDS: &[RecordField] = &[
         label: "Login name",
         help: "The name to log in with, unique without regard to ASCII case",
         is_needed: true,
+        longest: longest::LOGIN_NAME,
         check: |text| reason(registration::login_name(text)),
         ..TEXT
     },
@@ -257,6 +267,7 @@ pub fn check_members(
                 *text = checked?;
             }
             (Some(Value::Array(items)), FieldKind::List(item)) => {
+                check_items(name, items.len())?;
                 let texts = items.iter().enumerate();
                 for (index, text) in texts.filter_map(|(index, text)| Some((index, text.as_str()?)))
                 {
@@ -269,6 +280,21 @@ pub fn check_members(
             // Reading the members into their type rejects a value of another type.
             _ => {}
         }
+    }
+    Ok(())
+}
+
+/// Checks the length of a list of a record.
+///
+/// # Errors
+/// [`InvalidInput`]: it has more than [`longest::ITEMS`] items.
+pub fn check_items(name: &str, count: usize) -> Result<(), InvalidInput> {
+    if count > longest::ITEMS {
+        let detail = format!(
+            "{name}: {count} are given, and at most {} fit",
+            longest::ITEMS
+        );
+        return Err(InvalidInput::member(name, detail));
     }
     Ok(())
 }
@@ -292,6 +318,81 @@ mod tests {
     fn members_without(record: &impl serde::Serialize, others: &[&str]) -> Vec<String> {
         let members = view::members(record).into_iter().map(|(name, _)| name);
         members.filter(|name| !others.contains(&&**name)).collect()
+    }
+
+    /// The longest text that the field takes; each character more makes it too long. Words that are chosen have no length.
+    fn longest_text(field: &RecordField) -> Option<(String, &'static str)> {
+        const KEY: &str = include_str!("../../provider/issue/registration/public_key.pem");
+        let filled = |begin: &str, more: &str, end: &str| {
+            let count = field.longest - begin.chars().count() - end.len();
+            format!("{begin}{}{end}", more.repeat(count))
+        };
+        Some(match field.schema {
+            "ShownText" if field.longest == longest::LOGIN_NAME && field.is_needed => {
+                (filled("", "a", ""), "a")
+            }
+            "ShownText" => (filled("", "é", ""), "é"),
+            "Permission" => (filled("", "p", ""), "p"),
+            "Callback" | "WebPage" => (filled("https://a.test/", "a", ""), "a"),
+            "Pinned" => (filled("a=", "b", ""), "b"),
+            "Rate" => (filled("", "0", "1 per 1s"), "0"),
+            "RsaPublicKey" => {
+                let (head, rest) = KEY.trim_end().split_once('\n').unwrap();
+                let room = field.longest - head.len() - rest.len();
+                (format!("{head}{}{rest}", "\n".repeat(room)), "\n")
+            }
+            "Deviation" | "Dialect" | "BodyHash" => return None,
+            other => panic!("the longest text of {other}"),
+        })
+    }
+
+    #[test]
+    fn every_text_and_every_list_has_a_limit() {
+        let checked = |fields: &[RecordField], name: &str, value: Value| {
+            check_members(fields, &mut Map::from_iter([(name.to_owned(), value)]))
+        };
+        for field in CONSUMER_FIELDS.iter().chain(USER_FIELDS) {
+            let fields = std::slice::from_ref(field);
+            let Some((text, more)) = longest_text(field) else {
+                continue;
+            };
+            if matches!(field.kind, FieldKind::Flag) {
+                continue;
+            }
+            let place = match field.kind {
+                FieldKind::File => text.find('\n').unwrap(),
+                FieldKind::Text if field.schema == "Rate" => 0,
+                _ => text.len(),
+            };
+            let mut longer = text.clone();
+            longer.insert_str(place, more);
+            let is_list = matches!(field.kind, FieldKind::List(_));
+            let value = |text: &str| match is_list {
+                true => json!([text]),
+                false => json!(text),
+            };
+            assert_eq!(
+                checked(fields, field.name, value(&text)),
+                Ok(()),
+                "{field:?}"
+            );
+            let error = checked(fields, field.name, value(&longer)).unwrap_err();
+            let says = ["longer than", "at most", "too long"];
+            let detail = &error.detail;
+            assert!(says.iter().any(|it| detail.contains(it)), "{detail}");
+            if is_list {
+                let short = match field.schema {
+                    "Callback" => "oob",
+                    "Pinned" => "a=b",
+                    _ => "a",
+                };
+                let list = |count| json!(vec![short; count]);
+                assert_eq!(checked(fields, field.name, list(longest::ITEMS)), Ok(()));
+                let error = checked(fields, field.name, list(longest::ITEMS + 1)).unwrap_err();
+                assert_eq!(error.pointer, format!("/{}", field.name));
+                assert!(error.detail.contains("1001 are given"), "{error}");
+            }
+        }
     }
 
     #[test]

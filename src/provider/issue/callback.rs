@@ -8,13 +8,11 @@ use thiserror::Error;
 use url::{ParseError, Url};
 
 use crate::{
+    base::longest,
     oauth::{Scheme, split_port},
     records::store::record::Callback,
     wire::origin::Origin,
 };
-
-/// The longest callback, in bytes: with token and verifier it still fits the header buffers in use.
-const MAX_LENGTH: usize = 4096;
 
 /// The one spelling of "the user types the verifier" (RFC 5849 §2.1).
 pub const OOB: &str = "oob";
@@ -42,8 +40,8 @@ pub const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
 /// Why a callback is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CallbackError {
-    /// It has more than 4096 bytes.
-    #[error("the callback is longer than 4096 bytes")]
+    /// It has more than [`longest::CALLBACK`] bytes.
+    #[error("the callback is longer than {} bytes", longest::CALLBACK)]
     TooLong,
     /// It has no scheme, or is not the lower-case `oob`.
     #[error("the callback is neither an absolute URI nor oob")]
@@ -200,7 +198,7 @@ pub fn web_origin(page: &[u8]) -> Option<Origin> {
 /// bytes, user-info and an escape in a host are rejected; a web scheme needs its `//` and a host, and an IPv4 address
 /// there has four decimal numbers.
 fn parse(text: &[u8]) -> Result<Url, CallbackError> {
-    if text.len() > MAX_LENGTH {
+    if text.len() > longest::CALLBACK {
         return Err(CallbackError::TooLong);
     }
     let text = uri_characters(text)?;

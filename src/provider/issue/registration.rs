@@ -3,18 +3,10 @@
 
 use thiserror::Error;
 
-use crate::oauth::{RsaPublicKey, rsa::InvalidRsaKey};
-
-/// The longest name that pages show, in characters.
-pub const MAX_SHOWN_CHARACTERS: usize = 255;
-/// The longest name to log in with, in bytes; a longer one is rejected like an unknown one.
-pub const MAX_LOGIN_NAME_BYTES: usize = 255;
-/// The longest identifier of a token, in bytes; ours are shorter, those of an earlier system may be anything.
-pub const MAX_TOKEN_BYTES: usize = 255;
-/// The longest secret of a consumer or of a token of an earlier system, in bytes; ours are shorter.
-pub const MAX_SECRET_BYTES: usize = 4096;
-/// The longest public key as PEM, in bytes: a certificate with many names, or a key of the largest size several times over.
-const MAX_KEY_BYTES: usize = 16_384;
+use crate::{
+    base::longest,
+    oauth::{RsaPublicKey, rsa::InvalidRsaKey},
+};
 
 /// Why a text cannot be registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -44,8 +36,11 @@ pub enum InvalidText {
 /// # Errors
 /// Every [`InvalidText`] but `NotVisible`.
 pub fn shown_name(text: &str) -> Result<String, InvalidText> {
-    if text.chars().count() > MAX_SHOWN_CHARACTERS {
-        return Err(InvalidText::TooLong(MAX_SHOWN_CHARACTERS, "characters"));
+    if text.chars().count() > longest::SHOWN_CHARACTERS {
+        return Err(InvalidText::TooLong(
+            longest::SHOWN_CHARACTERS,
+            "characters",
+        ));
     }
     readable(text)
 }
@@ -55,8 +50,8 @@ pub fn shown_name(text: &str) -> Result<String, InvalidText> {
 /// # Errors
 /// Every [`InvalidText`] but `NotVisible`.
 pub fn login_name(text: &str) -> Result<String, InvalidText> {
-    if text.len() > MAX_LOGIN_NAME_BYTES {
-        return Err(InvalidText::TooLong(MAX_LOGIN_NAME_BYTES, "bytes"));
+    if text.len() > longest::LOGIN_NAME {
+        return Err(InvalidText::TooLong(longest::LOGIN_NAME, "bytes"));
     }
     readable(text)
 }
@@ -68,8 +63,8 @@ pub fn login_name(text: &str) -> Result<String, InvalidText> {
 pub fn token(text: &str) -> Result<(), InvalidText> {
     if text.is_empty() {
         Err(InvalidText::Empty)
-    } else if text.len() > MAX_TOKEN_BYTES {
-        Err(InvalidText::TooLong(MAX_TOKEN_BYTES, "bytes"))
+    } else if text.len() > longest::TOKEN {
+        Err(InvalidText::TooLong(longest::TOKEN, "bytes"))
     } else if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         Err(InvalidText::NotVisible)
     } else {
@@ -90,7 +85,7 @@ pub fn rsa_public_key(file: &str) -> Result<String, InvalidRsaKey> {
     let end = block[last..]
         .find(['\r', '\n'])
         .map_or(block.len(), |length| last + length);
-    if end > MAX_KEY_BYTES {
+    if end > longest::PUBLIC_KEY {
         return Err(InvalidRsaKey::TooLong);
     }
     Ok(format!("{}\n", block[..end].trim_end()))
@@ -183,7 +178,7 @@ mod tests {
             assert_eq!(rsa_public_key(&file).unwrap(), KEY, "{file}");
         }
         assert!(rsa_public_key("no key").is_err());
-        let padded = KEY.replacen('\n', &"\n".repeat(MAX_KEY_BYTES), 1);
+        let padded = KEY.replacen('\n', &"\n".repeat(longest::PUBLIC_KEY), 1);
         assert!(matches!(
             rsa_public_key(&padded),
             Err(InvalidRsaKey::TooLong)

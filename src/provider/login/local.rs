@@ -4,8 +4,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use super::{Login, LoginBackend, LoginError, LoginFault, LoginFuture, PasswordPool, password};
 use crate::{
-    base::secret::Secret,
-    provider::issue::registration::MAX_LOGIN_NAME_BYTES,
+    base::{longest, secret::Secret},
     records::store::{Store, port::Account},
 };
 
@@ -29,7 +28,7 @@ impl LocalLogin {
     ) -> Result<Login, LoginError> {
         // A password that cannot be right is rejected before it costs anything; the caller knows its own lengths.
         if !password::is_length_allowed(&password)
-            || !(1..=MAX_LOGIN_NAME_BYTES).contains(&name.len())
+            || !(1..=longest::LOGIN_NAME).contains(&name.len())
         {
             return Err(LoginError::Rejected { account: None });
         }

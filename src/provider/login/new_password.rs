@@ -6,8 +6,10 @@
 
 use thiserror::Error;
 
-use super::password;
-use crate::{base::secret::Secret, records::store::record::User};
+use crate::{
+    base::{longest, secret::Secret},
+    records::store::record::User,
+};
 
 /// The fewest characters (Unicode code points).
 pub const MIN_CHARACTERS: usize = 8;
@@ -22,7 +24,7 @@ pub enum Weakness {
     /// It has fewer than [`MIN_CHARACTERS`].
     #[error("is shorter than 8 characters")]
     Short,
-    /// It has more than [`password::MAX_BYTES`].
+    /// It has more than [`longest::PASSWORD`].
     #[error("is longer than 1024 bytes")]
     Long,
     /// It is the current password.
@@ -42,7 +44,7 @@ pub enum Weakness {
 ///
 /// The first [`Weakness`].
 pub fn check(new: &Secret, current: Option<&Secret>, user: &User) -> Result<(), Weakness> {
-    if new.expose().len() > password::MAX_BYTES {
+    if new.expose().len() > longest::PASSWORD {
         return Err(Weakness::Long);
     }
     let text = new.expose_text();
@@ -124,7 +126,7 @@ mod tests {
         assert!(
             Weakness::Long
                 .to_string()
-                .contains(&password::MAX_BYTES.to_string())
+                .contains(&longest::PASSWORD.to_string())
         );
     }
 }

@@ -8,10 +8,10 @@ use thiserror::Error;
 
 use super::stored::Stored;
 pub use super::stored::UnusableHash;
-use crate::{base::secret::Secret, records::store::password_cost::password_cost};
-
-/// The longest password, in bytes; the shortest has one. Checked before any hashing, which takes time by the length.
-pub const MAX_BYTES: usize = 1024;
+use crate::{
+    base::{longest, secret::Secret},
+    records::store::password_cost::password_cost,
+};
 
 /// The cost of our hashes, as [`password_cost`] writes it: 19 MiB, two passes, one lane, the first choice of the OWASP
 /// password storage cheat sheet and argon2's own default.
@@ -20,16 +20,13 @@ const OURS: &str = "$argon2id$v=19$m=19456,t=2,p=1";
 /// Why a password cannot be hashed.
 #[derive(Debug, Error)]
 pub enum PasswordError {
-    /// It has no byte, or more than [`MAX_BYTES`].
-    #[error("a password has 1 to 1024 bytes")]
+    /// It has no byte, or more than [`longest::PASSWORD`].
+    #[error("a password has 1 to {} bytes", longest::PASSWORD)]
     Length,
     /// The system gave no salt, or argon2 no memory.
     #[error("the password cannot be hashed")]
     Fault,
 }
-
-/// The longest password hash of another system, in bytes.
-const MAX_HASH_BYTES: usize = 1024;
 
 /// Hashes a password for the store; takes some ten milliseconds and 19 MiB, so never on a worker that serves requests.
 ///
@@ -97,7 +94,7 @@ pub fn has_our_cost(hash: &Secret) -> bool {
 ///
 /// [`UnusableHash`].
 pub fn check_usable(hash: &Secret) -> Result<(), UnusableHash> {
-    match hash.expose().len() <= MAX_HASH_BYTES {
+    match hash.expose().len() <= longest::PASSWORD_HASH {
         true => parse(hash).map(drop),
         false => Err(UnusableHash::TooLong),
     }
@@ -112,10 +109,10 @@ pub fn milliseconds(cost: &str) -> u32 {
     }
 }
 
-/// Whether a password has 1 to [`MAX_BYTES`] bytes.
+/// Whether a password has 1 to [`longest::PASSWORD`] bytes.
 #[must_use]
 pub fn is_length_allowed(password: &Secret) -> bool {
-    (1..=MAX_BYTES).contains(&password.expose().len())
+    (1..=longest::PASSWORD).contains(&password.expose().len())
 }
 
 fn parse(hash: &Secret) -> Result<Stored, UnusableHash> {
@@ -169,10 +166,10 @@ mod tests {
 
     #[test]
     fn bounds_the_password() {
-        let longest = Secret::from(vec![b'x'; MAX_BYTES]);
+        let longest = Secret::from(vec![b'x'; longest::PASSWORD]);
         let hashed = hash(&longest).unwrap();
         assert!(verify(&hashed, &longest));
-        for length in [0, MAX_BYTES + 1] {
+        for length in [0, longest::PASSWORD + 1] {
             let password = Secret::from(vec![b'x'; length]);
             assert!(matches!(hash(&password), Err(PasswordError::Length)));
             assert!(!verify(&hashed, &password));

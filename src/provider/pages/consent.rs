@@ -16,16 +16,13 @@ use super::{
 };
 use crate::{
     base::{
-        language,
+        language, longest,
         names::{ConsumerKey, Permission},
         random,
     },
     oauth::ProtocolParameter,
     provider::{
-        issue::{
-            callback::{self, Destination, ESCAPED},
-            registration::MAX_TOKEN_BYTES,
-        },
+        issue::callback::{self, Destination, ESCAPED},
         respond::{Failure, OwnResponse, duration::in_words, frame::Frame},
     },
     records::store::{
@@ -177,7 +174,7 @@ impl PageRequest<'_> {
 
     /// Finds the request token and its consumer.
     async fn found(&self, token: &str) -> Result<Asked, Failure> {
-        if token.len() > MAX_TOKEN_BYTES {
+        if token.len() > longest::TOKEN {
             return Err(PageError::TokenUnknown.into());
         }
         let token = self.store().request_token(token).await?;

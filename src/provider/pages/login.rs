@@ -13,9 +13,9 @@ use super::{
     return_to,
 };
 use crate::{
-    base::{names::UserId, random, secret::Secret},
+    base::{longest, names::UserId, random, secret::Secret},
     provider::{
-        issue::{callback::ESCAPED, registration::MAX_LOGIN_NAME_BYTES},
+        issue::callback::ESCAPED,
         login::{Login, LoginError, password},
         respond::{Failure, OwnResponse, duration::in_words, frame::Frame},
     },
@@ -255,7 +255,7 @@ impl PageRequest<'_> {
         if username.is_empty() || password.is_empty() {
             return show(username, 400, "login-fields-missing");
         }
-        if username.len() > MAX_LOGIN_NAME_BYTES || !password::is_length_allowed(&password) {
+        if username.len() > longest::LOGIN_NAME || !password::is_length_allowed(&password) {
             return show("", 403, "login-wrong");
         }
         let entry = self.let_in(form, username, password);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::{
-    base::secret::Secret,
+    base::{longest, secret::Secret},
     oauth::Deviation,
     operator::manage::{CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, view},
     records::store::record::{Consumer, Dialect},
@@ -33,7 +33,26 @@ fn the_openapi_document_says_what_the_tables_say() {
         for name in names {
             describe(&mut schemas[name], fields);
         }
+        // Words that are chosen have no length.
+        for field in fields {
+            let schema = schemas.get_mut(field.schema).unwrap();
+            if schema.get("enum").is_none() {
+                schema["maxLength"] = field.longest.into();
+            }
+        }
     }
+    for (name, longest) in [
+        ("ConsumerKey", longest::NAME),
+        ("UserId", longest::NAME),
+        ("NewConsumer/properties/secret", longest::SECRET),
+        ("Rotation/properties/secret", longest::SECRET),
+        ("NewUser/properties/password", longest::PASSWORD),
+        ("NewPassword/properties/password", longest::PASSWORD),
+    ] {
+        let schema = schemas.pointer_mut(&format!("/{name}"));
+        schema.unwrap_or_else(|| panic!("no schema {name}"))["maxLength"] = longest.into();
+    }
+    schemas["NewToken"]["properties"]["permissions"]["maxItems"] = longest::ITEMS.into();
     let text = format!("{document:#}\n");
     if std::env::var_os("COUNTERSIGN_WRITE_EXAMPLE").is_some() {
         fs::write(&path, &text).unwrap();
@@ -67,6 +86,9 @@ fn property(field: &RecordField, is_request: bool) -> Value {
         name => reference("schemas", name),
     };
     let mut property = match field.kind {
+        FieldKind::List(_) if is_request => {
+            json!({ "type": "array", "items": text, "maxItems": longest::ITEMS })
+        }
         FieldKind::List(_) => json!({ "type": "array", "items": text }),
         FieldKind::Flag => json!({ "type": "boolean" }),
         _ => text,
