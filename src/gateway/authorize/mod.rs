@@ -97,14 +97,13 @@ impl Authorizer {
             parameters.protocol(self.verify.signature.methods, LocationRule::OneLocation);
         let credentials = protocol?.demand(&[])?;
         let headers = &subject.head.parts.headers;
-        if let Some(unseen) = subject.unseen {
-            if is_form(headers)? || parameters.was_sent(ProtocolParameter::BodyHash) {
-                return Err(VerifyRejection::BodyNotSeen(unseen).into());
-            }
-        } else if subject.is_described
-            && subject.has_body
-            && !headers.contains_key(header::CONTENT_TYPE)
+        if let Some(unseen) = subject.unseen
+            && (is_form(headers)? || parameters.was_sent(ProtocolParameter::BodyHash))
         {
+            return Err(VerifyRejection::BodyNotSeen(unseen).into());
+        }
+        let is_sent = subject.has_body && !matches!(subject.unseen, Some(UnseenBody::Absent));
+        if subject.is_described && is_sent && !headers.contains_key(header::CONTENT_TYPE) {
             // The proxy in front may have kept the type from the description, and not from the API.
             return Err(VerifyRejection::TypeNotSeen.into());
         }

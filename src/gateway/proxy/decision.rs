@@ -93,7 +93,10 @@ impl CallBody<'_> {
     fn is_present(&self, parts: &Parts) -> bool {
         match self {
             Self::Received(body) | Self::Shown(body) => !body.is_end_stream(),
-            Self::Unseen(_) => {
+            Self::Unseen(UnseenBody::Cut | UnseenBody::NoLength | UnseenBody::TooLarge { .. }) => {
+                true
+            }
+            Self::Unseen(UnseenBody::Absent) => {
                 let is_bodiless = matches!(
                     parts.method,
                     Method::GET | Method::HEAD | Method::DELETE | Method::OPTIONS

@@ -19,6 +19,7 @@ use crate::{
         },
     },
     request::parse::origin::PublicUrl,
+    telemetry::rejections::SenderProof,
     wire::origin::HttpUrl,
 };
 

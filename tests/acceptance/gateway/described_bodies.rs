@@ -431,3 +431,48 @@ fn the_connection_serves_the_next_description_after_a_body() {
     let answer = proxy.asks_with_body(Way::Verify, &Call::post("/mine").form("a=1"));
     assert_eq!(answer.has_status(200).header("X-Auth-Kind"), Some(""));
 }
+
+#[test]
+fn a_body_that_is_there_counts_as_one_although_it_cannot_be_verified() {
+    let scene = Scene::with(&format!("{CONFIG}\nforward_auth.body_bytes = '12B'"));
+    let (proxy, caller) = (&scene.proxy, &scene.caller);
+    let added = |method: &str, path: &str| {
+        let call = || Call::new(method, path).of(caller);
+        [
+            call().chunked(&[b"a=1"]),
+            call().bytes(b"a=3456789012"),
+            call()
+                .bytes(b"a=1")
+                .header("X-Envoy-Auth-Partial-Body", "true"),
+        ]
+    };
+    for way in WAYS {
+        // Somebody between the consumer and the gateway has added it, and left out its type.
+        for call in ["GET", "POST", "DELETE"]
+            .map(|method| added(method, "/mine"))
+            .into_iter()
+            .flatten()
+        {
+            fails(
+                way,
+                &proxy.asks_with_body(way, &call),
+                401,
+                &["Content-Type"],
+            );
+        }
+        for call in ["GET", "DELETE"]
+            .map(|method| added(method, "/hashed"))
+            .into_iter()
+            .flatten()
+        {
+            let typed = call.header("Content-Type", "text/plain");
+            fails(
+                way,
+                &proxy.asks_with_body(way, &typed),
+                400,
+                &["parameter_absent"],
+            );
+        }
+    }
+    scene.api.saw_nothing();
+}
