@@ -214,7 +214,7 @@ impl RecordField {
         }
     }
 
-    /// The name of its member, with its words if it has only some.
+    /// The name of its member, with the form of its value if that is not any text.
     pub fn member(&self) -> String {
         match self.kind {
             FieldKind::Choice(words) => {
@@ -222,6 +222,7 @@ impl RecordField {
                 let words = words.collect::<Vec<_>>().join(" or ");
                 format!("{} ({words})", self.name)
             }
+            FieldKind::File => format!("{} (PEM)", self.name),
             _ => self.name.to_owned(),
         }
     }

@@ -1,7 +1,11 @@
-//! The records of the store, as plain data.
+//! The records of the store, as plain data, and which of their fields are columns.
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::{
+    Result,
+    value::{ColumnType, Row, Value, columns, words},
+};
 use crate::{
     base::{
         clock::UnixTime,
@@ -33,11 +37,13 @@ pub enum BodyHash {
     Required,
 }
 
+words! { Dialect BodyHash TokenBeginning }
+
 /// An application that calls the API on a user's behalf (RFC 5849 §1.1: the client).
 ///
 /// Serde writes and reads the members of an export, without the secrets, which are written and read where they are
-/// meant to be. To keep more about a consumer or a [`User`], add a field here, a column of the same name to both schemas
-/// and to `sql/rows.rs`, and a row to `manage::record_fields`, from which options, forms, help and schemas follow.
+/// meant to be. To keep more about a consumer or a [`User`], add a field here and to its columns, a column to both
+/// schemas, and a row to `manage::record_fields`, from which options, forms, help and schemas follow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consumer {
     /// Its public identifier.
@@ -91,6 +97,11 @@ pub struct Consumer {
         skip_deserializing
     )]
     pub previous_secret: Option<(Secret, UnixTime)>,
+}
+
+columns! {
+    Consumer: key name callbacks permissions dialect description website rsa_public_key rsa_only accept pinned body_hash
+        rate enforce enabled created_at; secret: Secret, previous_secret: Option<(Secret, UnixTime)>
 }
 
 const fn enabled() -> bool {
@@ -204,6 +215,8 @@ pub struct User {
     pub created_at: UnixTime,
 }
 
+columns! { User: id name display_name enabled created_at; password_hash: Option<Secret> }
+
 impl User {
     /// An enabled user with nothing but these, and no password.
     pub const fn new(id: UserId, name: String, created_at: UnixTime) -> Self {
@@ -236,6 +249,19 @@ pub enum Callback {
     Oob,
     /// The absolute URI that the consumer gave, checked against its registration.
     Uri(String),
+}
+
+impl ColumnType for Callback {
+    fn read(value: &Value) -> Option<Self> {
+        Option::read(value).map(|uri: Option<_>| uri.map_or(Self::Oob, Self::Uri))
+    }
+
+    fn write(&self) -> Result<Value> {
+        match self {
+            Self::Oob => Ok(Value::Null),
+            Self::Uri(uri) => uri.write(),
+        }
+    }
 }
 
 /// The state of a request token.
@@ -281,6 +307,11 @@ pub struct RequestToken {
     pub state: RequestTokenState,
     /// Wrong verifiers shown so far, under a right signature.
     pub wrong_verifiers: u32,
+}
+
+columns! {
+    RequestToken: token consumer callback permissions issued_at expires_at wrong_verifiers;
+        secret: Secret, state: RequestTokenState
 }
 
 /// How an access token came to be.
@@ -342,3 +373,5 @@ pub struct Session {
     /// The system on which the browser runs, one of a few names.
     pub system: Option<String>,
 }
+
+columns! { Session: user created_at expires_at browser system; id_hash: [u8; 32] }

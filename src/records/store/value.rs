@@ -1,17 +1,18 @@
-//! Values of columns and of parameters, and the Rust types that they are read as.
+//! Values of columns and of parameters, and the Rust types that they are read as: times are seconds since 1970, and lists
+//! are JSON.
 
 use std::{borrow::Cow, sync::Arc};
 
 use serde::{
-    Deserialize, Serialize,
-    de::{DeserializeOwned, IntoDeserializer, value::Error},
+    Serialize,
+    de::{
+        DeserializeOwned, IntoDeserializer,
+        value::{Error, StrDeserializer},
+    },
 };
 use serde_json::Value as Json;
 
-use super::{
-    Result, StoreError,
-    record::{BodyHash, Callback, Dialect, TokenBeginning},
-};
+use super::{Result, StoreError};
 use crate::base::{
     clock::UnixTime,
     names::{ConsumerKey, UserId},
@@ -197,45 +198,62 @@ impl<T: Serialize + DeserializeOwned> ColumnType for Vec<T> {
     }
 }
 
-impl ColumnType for Callback {
-    fn read(value: &Value) -> Option<Self> {
-        Option::read(value).map(|uri: Option<_>| uri.map_or(Self::Oob, Self::Uri))
-    }
-
-    fn write(&self) -> Result<Value> {
-        match self {
-            Self::Oob => Ok(Value::Null),
-            Self::Uri(uri) => uri.write(),
-        }
-    }
-}
-
-/// Names and words, as serde writes them.
+/// Types of names and words, whose columns have the text that serde writes.
 macro_rules! words {
     ($($word:ty)+) => {$(
         impl ColumnType for $word {
             fn read(value: &Value) -> Option<Self> {
                 match value {
-                    Value::Text(text) => {
-                        let text: serde::de::value::StrDeserializer<'_, Error> =
-                            text.as_str().into_deserializer();
-                        Self::deserialize(text).ok()
-                    }
+                    Value::Text(text) => $crate::records::store::value::word(text),
                     _ => None,
                 }
             }
 
             fn write(&self) -> Result<Value> {
-                match serde_json::to_value(self) {
-                    Ok(Json::String(text)) => Ok(text.into()),
-                    _ => Err(StoreError::Broken("a word cannot be written")),
-                }
+                $crate::records::store::value::word_text(self).map(Value::Text)
             }
         }
     )+};
 }
+pub(super) use words;
 
-words! { ConsumerKey UserId Dialect BodyHash Rate TokenBeginning }
+words! { ConsumerKey UserId Rate }
+
+/// The name or word that a column holds.
+pub(super) fn word<T: DeserializeOwned>(text: &str) -> Option<T> {
+    let text: StrDeserializer<'_, Error> = text.into_deserializer();
+    T::deserialize(text).ok()
+}
+
+/// A name or a word as a column holds it.
+pub(super) fn word_text(word: &impl Serialize) -> Result<String> {
+    match serde_json::to_value(word) {
+        Ok(Json::String(text)) => Ok(text),
+        _ => Err(StoreError::Broken("a word cannot be written")),
+    }
+}
+
+/// Reads and writes the fields of a record that are columns of the same name. Those after the semicolon are the secrets, and
+/// others that are not a column each.
+macro_rules! columns {
+    ($record:ident: $($field:ident)+; $($other:ident: $type:ty),+) => {
+        impl $record {
+            /// Reads a row; the other fields are given.
+            pub(super) fn from_row(row: &Row, $($other: $type),+) -> Result<Self> {
+                Ok(Self {
+                    $($field: row.get(stringify!($field))?,)+
+                    $($other),+
+                })
+            }
+
+            /// The columns for an insertion, without those of the other fields.
+            pub(super) fn columns(&self) -> Result<Vec<(&'static str, Value)>> {
+                Ok(vec![$((stringify!($field), self.$field.write()?)),+])
+            }
+        }
+    };
+}
+pub(super) use columns;
 
 /// A text of any characters as a column holds it: PostgreSQL has no NUL, so it and the character that marks an escape are
 /// escaped.

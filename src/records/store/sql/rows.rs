@@ -1,11 +1,10 @@
-//! Records as rows. The columns have the names of the fields; times are seconds since 1970, lists are JSON, and secrets have
-//! the form that [`Seal`] gives them.
+//! Records as rows. Their secrets have the form that [`Seal`] gives them.
 
 use aws_lc_rs::digest::{SHA256, digest as hash};
 use serde_json::json as object;
 
 use crate::{
-    base::{clock::UnixTime, secret::Secret},
+    base::secret::Secret,
     records::store::{
         Result, StoreError,
         port::Change,
@@ -13,41 +12,12 @@ use crate::{
             AccessToken, Consumer, ConsumerUse, RequestToken, RequestTokenState, Session, User,
         },
         seal::{Seal, field},
-        value::{ColumnType as _, Row, Value, needed},
+        value::{Row, needed},
     },
 };
 
 /// Reads a row as a record.
 pub(super) type Read<T> = fn(&Row, &Seal) -> Result<T>;
-
-/// Reads and writes the fields that are columns. Those after the semicolon are the secrets, and others that are not a
-/// column each.
-macro_rules! columns {
-    ($($record:ident: $($field:ident)+; $($other:ident: $type:ty),+;)+) => {$(
-        impl $record {
-            fn from_row(row: &Row, $($other: $type),+) -> Result<Self> {
-                Ok(Self {
-                    $($field: row.get(stringify!($field))?,)+
-                    $($other),+
-                })
-            }
-
-            /// The columns for an insertion, without those of the other fields.
-            pub(super) fn columns(&self) -> Result<Vec<(&'static str, Value)>> {
-                Ok(vec![$((stringify!($field), self.$field.write()?)),+])
-            }
-        }
-    )+};
-}
-
-columns! {
-    Consumer: key name callbacks permissions dialect description website rsa_public_key rsa_only accept pinned body_hash
-        rate enforce enabled created_at; secret: Secret, previous_secret: Option<(Secret, UnixTime)>;
-    User: id name display_name enabled created_at; password_hash: Option<Secret>;
-    RequestToken: token consumer callback permissions issued_at expires_at wrong_verifiers;
-        secret: Secret, state: RequestTokenState;
-    Session: user created_at expires_at browser system; id_hash: [u8; 32];
-}
 
 fn secret(
     row: &Row,
