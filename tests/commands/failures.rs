@@ -235,6 +235,22 @@ fn a_full_output_is_a_failure() {
 }
 
 #[test]
+fn an_export_that_cannot_be_written_to_its_end_is_recorded() {
+    let workspace = Workspace::with("log.format = 'json'");
+    workspace.consumer("c");
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = workspace
+        .command("export - --log")
+        .stdin(Stdio::null())
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    has(&told, &["store_exported", "No space left on device"]);
+}
+
+#[test]
 fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
     let workspace = Workspace::new();
     workspace.consumer("c");

@@ -203,14 +203,11 @@ macro_rules! words {
     ($($word:ty)+) => {$(
         impl ColumnType for $word {
             fn read(value: &Value) -> Option<Self> {
-                match value {
-                    Value::Text(text) => $crate::records::store::value::word(text),
-                    _ => None,
-                }
+                $crate::records::store::value::word(value)
             }
 
             fn write(&self) -> Result<Value> {
-                $crate::records::store::value::word_text(self).map(Value::Text)
+                $crate::records::store::value::word_value(self)
             }
         }
     )+};
@@ -220,15 +217,18 @@ pub(super) use words;
 words! { ConsumerKey UserId Rate }
 
 /// The name or word that a column holds.
-pub(super) fn word<T: DeserializeOwned>(text: &str) -> Option<T> {
-    let text: StrDeserializer<'_, Error> = text.into_deserializer();
+pub(super) fn word<T: DeserializeOwned>(value: &Value) -> Option<T> {
+    let Value::Text(text) = value else {
+        return None;
+    };
+    let text: StrDeserializer<'_, Error> = text.as_str().into_deserializer();
     T::deserialize(text).ok()
 }
 
 /// A name or a word as a column holds it.
-pub(super) fn word_text(word: &impl Serialize) -> Result<String> {
+pub(super) fn word_value(word: &impl Serialize) -> Result<Value> {
     match serde_json::to_value(word) {
-        Ok(Json::String(text)) => Ok(text),
+        Ok(Json::String(text)) => Ok(text.into()),
         _ => Err(StoreError::Broken("a word cannot be written")),
     }
 }
