@@ -215,19 +215,20 @@ fn a_closed_output_is_not_a_failure() {
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
 }
 
+/// The errors of a command that fails because its output is full.
+fn errors_at_a_full_output(workspace: &Workspace, arguments: &str) -> String {
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = workspace.command(arguments);
+    let output = command.stdin(Stdio::null()).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    String::from_utf8(output.stderr).unwrap()
+}
+
 #[test]
 fn a_full_output_is_a_failure() {
     let workspace = Workspace::new();
     workspace.consumer("c");
-    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = workspace
-        .command("consumer list")
-        .stdin(Stdio::null())
-        .stdout(full)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stderr).unwrap();
+    let told = errors_at_a_full_output(&workspace, "consumer list");
     assert!(
         told.starts_with("countersign: cannot write to standard output: "),
         "{told}"
@@ -238,15 +239,7 @@ fn a_full_output_is_a_failure() {
 fn an_export_that_cannot_be_written_to_its_end_is_recorded() {
     let workspace = Workspace::with("log.format = 'json'");
     workspace.consumer("c");
-    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = workspace
-        .command("export - --log")
-        .stdin(Stdio::null())
-        .stdout(full)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stderr).unwrap();
+    let told = errors_at_a_full_output(&workspace, "export - --log");
     has(&told, &["store_exported", "No space left on device"]);
 }
 
