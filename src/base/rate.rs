@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use super::{
     clock::parse_duration,
     longest,
-    settings::{deserialize_text, format_duration, texts},
+    settings::{deserialize_text, format_duration, rate_pattern, texts},
 };
 
 /// A number of requests in a period.
@@ -20,7 +20,7 @@ pub struct Rate {
 }
 
 texts! {
-    Rate: "a rate such as \"10 per 15m\"" => str::parse::<Self>;
+    Rate: "a rate such as \"10 per 15m\"" => str::parse::<Self>, rate_pattern();
 }
 deserialize_text!(Rate);
 

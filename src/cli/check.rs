@@ -35,7 +35,7 @@ use crate::{
             services::{self, ServiceError},
             traces,
         },
-        config::Config,
+        config::{Config, json_schema},
     },
     wire::server::tls::Tls,
 };
@@ -45,6 +45,9 @@ use crate::{
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
+    /// Check nothing: print the JSON schema of the configuration file, for editors
+    #[arg(long)]
+    schema: bool,
 }
 
 /// Checks; exit code 0 if `serve` would work and be safe, 1 if something is out of reach or unsafe, 2 if the
@@ -53,6 +56,9 @@ pub struct Args {
 /// # Errors
 /// The configuration cannot be loaded.
 pub fn run(args: &Args) -> Result<Output, CommandError> {
+    if args.schema {
+        return Ok(json_schema().into());
+    }
     let config = args.config.load()?;
     let name = args.config.path().display().to_string();
     let checks: [(&str, Check); 12] = [

@@ -2,7 +2,7 @@
 
 use super::proxy::Conventions;
 use crate::{
-    base::settings::{MIB, optional_size, plain_values, section},
+    base::settings::{MIB, choices, optional_size, section},
     wire::address::ListenAddress,
 };
 
@@ -45,4 +45,4 @@ pub enum Preflight {
     Forward,
 }
 
-plain_values!(Conventions, Preflight);
+choices!(Conventions, Preflight);

@@ -17,7 +17,7 @@ use super::{
     lines::LogLines,
     queue::{Queue, ToQueue},
 };
-use crate::base::settings::{deserialize_text, plain_values, section, texts};
+use crate::base::settings::{choices, deserialize_text, section, texts};
 
 /// The targets that may write below `info`, with all targets below them.
 const OWN_TARGETS: [&str; 2] = ["countersign", "audit"];
@@ -129,7 +129,7 @@ texts! {
     LogLevel: "a level such as \"info\", or levels by target such as \"info,audit=debug\"" => str::parse::<Self>;
 }
 deserialize_text!(LogLevel);
-plain_values!(LogFormat);
+choices!(LogFormat);
 
 /// The form of log records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]

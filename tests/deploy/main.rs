@@ -14,6 +14,7 @@ mod manifests;
 mod metrics;
 mod package;
 mod pictures;
+mod schema;
 mod stand_ins;
 mod traces;
 
@@ -25,6 +26,24 @@ use std::{
 /// A file of the project.
 fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// The files below a directory with this extension, except those that are hidden or installed.
+fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name.starts_with('.') || name == "node_modules" {
+            continue;
+        }
+        if path.is_dir() {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|it| it == extension) {
+            found.push(path);
+        }
+    }
+    found
 }
 
 fn read(path: &str) -> String {

@@ -4,22 +4,24 @@
 //! documentation, and whether a reload applies it. The struct that results is what the module takes. `run::config` lists the sections, reads
 //! them, and checks the rules on more than one key.
 
+mod choices;
 mod section;
 mod text;
 mod units;
 mod value;
 
+pub use self::{
+    choices::{one_of, words_of},
+    section::{KeySchema, Schema, Section, Unwritten, paragraph},
+    text::{Reason, Text, distinct, filled, list, optional, text},
+    units::{
+        DAY, KIB, LONGEST, Lifetime, MIB, count, duration, format_duration, format_size,
+        optional_seconds, optional_size, rate_pattern, seconds, size,
+    },
+    value::{DataPath, Directories, SettingValue, ValueType, value_of, without_password},
+};
 pub(crate) use self::{
     section::section,
     text::{deserialize_text, texts},
-    value::plain_values,
-};
-pub use self::{
-    section::{KeySchema, Schema, Section, Unwritten},
-    text::{Reason, Text, distinct, filled, list, optional, text},
-    units::{
-        DAY, KIB, LONGEST, MIB, count, duration, format_duration, format_size, lifetime,
-        optional_seconds, optional_size, seconds, size,
-    },
-    value::{DataPath, Directories, SettingValue, ValueType, value_of, without_password},
+    value::{choices, plain_values},
 };

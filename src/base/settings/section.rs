@@ -1,7 +1,7 @@
 //! The declaration of a section: each key in one place, with its type, default, reason, and the effect of a reload.
 //!
 //! [`section!`] makes a struct with `#[derive(Deserialize)]` of it, and the list of its keys, the source of
-//! suggestions, names of environment variables, defaults and `config.example.toml`. The keys of one section of the file can be
+//! suggestions, names of environment variables, defaults, `config.example.toml` and the JSON schema. The keys of one section of the file can be
 //! declared in several parts, each by the module that uses them.
 
 use serde::de::DeserializeOwned;
@@ -18,7 +18,6 @@ pub struct Schema {
     /// `true`: written any number of times, as `[[name]]`.
     pub list: bool,
     /// Its documentation.
-    #[cfg(test)]
     pub doc: &'static [&'static str],
 }
 
@@ -32,10 +31,8 @@ pub struct KeySchema {
     /// The behaviour of its type.
     pub value_type: ValueType,
     /// `reload` or `restart`: what applies a change.
-    #[cfg(test)]
     pub when: &'static str,
     /// Its documentation.
-    #[cfg(test)]
     pub doc: &'static [&'static str],
 }
 
@@ -62,6 +59,12 @@ impl Schema {
         let keys = self.keys.iter();
         keys.map(move |key| format!("{name}.{}", key.name))
     }
+}
+
+/// A documentation as one paragraph.
+pub fn paragraph(doc: &[&str]) -> String {
+    let words = doc.iter().flat_map(|line| line.split_whitespace());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// A struct that holds a section, or a part of one.
@@ -107,14 +110,11 @@ macro_rules! section {
                         name: stringify!($key),
                         unwritten: $crate::base::settings::section!(@unwritten $(= $default)? $($($unwritten)*)?),
                         value_type: $crate::base::settings::ValueType::of::<$key_type>(),
-                        #[cfg(test)]
                         when: stringify!($when),
-                        #[cfg(test)]
                         doc: &[$($key_doc),*],
                     },
                 )*],
                 list: $crate::base::settings::section!(@list $($list)?),
-                #[cfg(test)]
                 doc: &[$($doc),*],
             };
 

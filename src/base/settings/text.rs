@@ -28,10 +28,11 @@ pub trait Text: SettingValue + Sized {
     fn parse(text: &str) -> Result<Self, Reason>;
 }
 
-/// Implements [`Text`] and [`SettingValue`] for types without a secret or a path whose errors print as the reason: `type: expected => parse;`.
+/// Implements [`Text`] and [`SettingValue`] for types without a secret or a path whose errors print as the reason: `type: expected => parse;`. Those
+/// that are not any string have a schema too: `type: expected => parse, schema;`.
 macro_rules! texts {
-    ($($type:ty: $expected:literal => $parse:expr;)+) => {$(
-        impl $crate::base::settings::SettingValue for $type {}
+    ($($type:ty: $expected:literal => $parse:expr $(, $schema:expr)?;)+) => {$(
+        $crate::base::settings::plain_values!($type $(: $schema)?);
 
         impl $crate::base::settings::Text for $type {
             const EXPECTED: &'static str = $expected;

@@ -4,7 +4,9 @@ use std::{num::NonZeroU32, time::Duration};
 
 use serde::de::{Deserialize as _, Deserializer, Error as _};
 
-use super::{Reason, SettingValue, Text, text, texts};
+use serde_json::{Value, json};
+
+use super::{Reason, Text, deserialize_text, plain_values, text, texts};
 pub use crate::base::clock::{DAY, LONGEST};
 use crate::base::clock::{TIME_UNITS, parse_duration, quantity};
 
@@ -127,22 +129,37 @@ pub fn format_size(bytes: usize) -> String {
     }
 }
 
-/// Reads a lifetime; `None`: it never expires.
-///
-/// # Errors
-/// It is something else.
-pub fn lifetime<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    Ok(text::<D, Lifetime>(deserializer)?.0)
-}
-
-struct Lifetime(Option<Duration>);
+/// A lifetime; `None`: it never expires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lifetime(pub Option<Duration>);
 
 texts! {
-    Duration: "a duration such as \"300s\", \"10m\" or \"7d\"" => parse_duration;
-    ByteSize: "a size such as \"32KiB\" or \"1MiB\"" => parse_size;
+    Duration: "a duration such as \"300s\", \"10m\" or \"7d\"" => parse_duration, pattern(&quantities(&TIME_UNITS));
+    ByteSize: "a size such as \"32KiB\" or \"1MiB\"" => parse_size, usize::schema();
+}
+deserialize_text!(Lifetime);
+
+// A number of bytes; numbers of other things have types with a fixed width.
+plain_values!(
+    usize: pattern(&quantities(&SIZE_UNITS)),
+    Lifetime: pattern(&format!("never|{}", quantities(&TIME_UNITS))),
+);
+
+/// The schema of a rate.
+pub fn rate_pattern() -> Value {
+    pattern(&format!("[0-9]+ per {}", quantities(&TIME_UNITS)))
 }
 
-impl SettingValue for Lifetime {}
+/// The schema of a string that matches the whole of an expression.
+fn pattern(expression: &str) -> Value {
+    json!({ "type": "string", "pattern": format!("^({expression})$") })
+}
+
+/// The expression of a whole number and one of `units`.
+fn quantities(units: &[(&str, u64)]) -> String {
+    let names: Vec<_> = units.iter().map(|(name, _)| *name).collect();
+    format!("[0-9]+({})", names.join("|"))
+}
 
 impl Text for Lifetime {
     const EXPECTED: &'static str = "a duration such as \"12h\" or \"30d\", or \"never\"";

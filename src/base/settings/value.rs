@@ -1,4 +1,4 @@
-//! What the type of a key does with a value as it is written: what may be shown of it, and what its relative paths mean.
+//! What the type of a key does with a value as it is written: its form, what may be shown of it, and what its relative paths mean.
 
 use std::{
     num::{NonZeroU16, NonZeroU32, NonZeroU64},
@@ -6,6 +6,7 @@ use std::{
 };
 
 use serde::Deserialize as _;
+use serde_json::json;
 use toml::{Value, de::ValueDeserializer};
 
 /// The directories to which relative paths belong.
@@ -19,6 +20,12 @@ pub struct Directories<'a> {
 
 /// The type of a key's value. A type that may hold a secret, or that holds a path, overrides what it needs.
 pub trait SettingValue {
+    /// The JSON schema of a written value, by default of any string. It admits every value that the type reads; a value that it
+    /// admits can still be wrong.
+    fn schema() -> serde_json::Value {
+        json!({ "type": "string" })
+    }
+
     /// The part of a written value that may be shown: no password and no key; `None`: only that it is set. By default URLs
     /// lose the parts that may have one.
     fn redacted(written: Value) -> Option<Value> {
@@ -51,6 +58,8 @@ const CONTROL_CHARACTER: &str = "it has a control character in it";
 /// What a key's type does with its value.
 #[derive(Debug, Clone, Copy)]
 pub struct ValueType {
+    /// [`SettingValue::schema`]
+    pub schema: fn() -> serde_json::Value,
     /// [`SettingValue::redacted`]
     pub redacted: fn(Value) -> Option<Value>,
     /// [`SettingValue::resolved`]
@@ -63,6 +72,7 @@ impl ValueType {
     /// That of `T`.
     pub const fn of<T: SettingValue>() -> Self {
         Self {
+            schema: T::schema,
             redacted: T::redacted,
             resolved: T::resolved,
             over_default: T::over_default,
@@ -70,19 +80,44 @@ impl ValueType {
     }
 }
 
-/// Declares types of values that hold neither a secret nor a path.
+/// Declares types of values that hold neither a secret nor a path, and are written as strings; else with their schema: `type: schema`.
 macro_rules! plain_values {
-    ($($type:ty),+ $(,)?) => {
-        $(impl $crate::base::settings::SettingValue for $type {})+
-    };
+    ($($type:ty $(: $schema:expr)?),+ $(,)?) => {$(
+        impl $crate::base::settings::SettingValue for $type {
+            $(fn schema() -> serde_json::Value {
+                $schema
+            })?
+        }
+    )+};
 }
 pub(crate) use plain_values;
 
+/// Declares enums that are written as one of their words.
+macro_rules! choices {
+    ($($type:ty),+ $(,)?) => {
+        $crate::base::settings::plain_values!(
+            $($type: $crate::base::settings::one_of($crate::base::settings::words_of::<$type>())),+
+        );
+    };
+}
+pub(crate) use choices;
+
 plain_values!(
-    bool, u16, u32, u64, usize, NonZeroU16, NonZeroU32, NonZeroU64, String
+    bool: json!({ "type": "boolean" }),
+    u16: json!({ "type": "integer", "minimum": 0, "maximum": u16::MAX }),
+    u32: json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
+    u64: json!({ "type": "integer", "minimum": 0 }),
+    NonZeroU16: json!({ "type": "integer", "minimum": 1, "maximum": u16::MAX }),
+    NonZeroU32: json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }),
+    NonZeroU64: json!({ "type": "integer", "minimum": 1 }),
+    String
 );
 
 impl<T: SettingValue> SettingValue for Option<T> {
+    fn schema() -> serde_json::Value {
+        T::schema()
+    }
+
     fn redacted(written: Value) -> Option<Value> {
         T::redacted(written)
     }
@@ -94,6 +129,10 @@ impl<T: SettingValue> SettingValue for Option<T> {
 
 /// A single value is a list of one.
 impl<T: SettingValue> SettingValue for Vec<T> {
+    fn schema() -> serde_json::Value {
+        json!({ "anyOf": [T::schema(), { "type": "array", "items": T::schema() }] })
+    }
+
     fn redacted(written: Value) -> Option<Value> {
         match written {
             Value::Array(items) => {

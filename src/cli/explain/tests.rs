@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::{
-    base::clock::UnixTime,
+    base::{clock::UnixTime, settings::Lifetime},
     oauth::{MethodSet, SignatureMethod},
     operator::explain::{KnownSecrets, Rules, ServerView},
     records::store::record::{Consumer, Dialect},
@@ -255,8 +255,8 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets))
                 },
                 tokens: TokenSettings {
                     request_ttl: Duration::from_secs(600),
-                    access_ttl: None,
-                    access_idle: None,
+                    access_ttl: Lifetime(None),
+                    access_idle: Lifetime(None),
                 },
                 other_urls: Vec::new(),
                 token_paths: Vec::new(),

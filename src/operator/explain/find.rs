@@ -91,6 +91,7 @@ pub async fn find(
                     .verify
                     .tokens
                     .access_idle
+                    .0
                     .is_some_and(|idle| now >= last_use.after(idle));
                 if idle || access.expires_at.is_some_and(|at| now >= at) {
                     state = Some(("token_expired", "the token is expired"));

@@ -55,7 +55,7 @@ impl RecordDefaults {
     pub const fn new(signature: SignatureSettings, tokens: TokenSettings) -> Self {
         Self {
             default_dialect: signature.default_dialect,
-            access_ttl: tokens.access_ttl,
+            access_ttl: tokens.access_ttl.0,
         }
     }
 }

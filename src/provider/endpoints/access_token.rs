@@ -49,6 +49,7 @@ pub(super) async fn respond(
             .verify
             .tokens
             .access_ttl
+            .0
             .map(|lifetime| now.after(lifetime)),
     };
     let store = endpoints.verifier.store();

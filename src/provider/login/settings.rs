@@ -8,7 +8,7 @@ use super::header::UserHeaders;
 use crate::{
     base::{
         rate::Rate,
-        settings::{LONGEST, distinct, duration, optional, plain_values, seconds, section},
+        settings::{LONGEST, choices, distinct, duration, optional, seconds, section},
     },
     wire::address::EndpointUrl,
 };
@@ -91,4 +91,4 @@ pub enum Encoding {
     Json,
 }
 
-plain_values!(Encoding, LoginMethod);
+choices!(Encoding, LoginMethod);

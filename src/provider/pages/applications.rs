@@ -257,7 +257,7 @@ impl PageRequest<'_> {
     }
 
     fn is_live(&self, token: &AccessToken) -> bool {
-        let idle = self.pages.rules.tokens.access_idle;
+        let idle = self.pages.rules.tokens.access_idle.0;
         token
             .expires_at
             .is_none_or(|expires_at| self.now < expires_at)

@@ -245,7 +245,7 @@ impl PageRequest<'_> {
             ("consent-ends-unused", rules.tokens.access_idle),
         ];
         let ends = ends.into_iter().filter_map(|(message, duration)| {
-            let duration = in_words(texts, duration?);
+            let duration = in_words(texts, duration.0?);
             Some(texts.title(message, &[("duration", duration)]))
         });
         let allowed_at = earlier.iter().map(|token| token.issued_at).min();

@@ -3,11 +3,12 @@
 use std::{collections::BTreeMap, num::NonZeroU32};
 
 use serde::de::{Deserialize, Deserializer, Error as _};
+use serde_json::json;
 
 use crate::{
     base::{
         names::Permission,
-        settings::{plain_values, section, text},
+        settings::{one_of, plain_values, section, text},
     },
     oauth::ProtocolParameter,
     provider::respond::settings::{PARAMETER, is_parameter},
@@ -84,4 +85,7 @@ impl<'de> Deserialize<'de> for PageParameters {
     }
 }
 
-plain_values!(PageParameters);
+plain_values!(PageParameters: json!({
+    "type": "object",
+    "additionalProperties": one_of(&[ProtocolParameter::Token, ProtocolParameter::ConsumerKey].map(ProtocolParameter::as_str)),
+}));

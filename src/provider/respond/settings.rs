@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use serde_json::json;
 use unic_langid::LanguageIdentifier;
 
 use super::colour::{Colour, Palette};
@@ -73,7 +74,8 @@ impl PagesSettings {
 pub struct Language(pub String);
 
 texts! {
-    Colour: "a colour such as \"#1f4fd8\"" => |text| Self::parse(text).ok_or("");
+    Colour: "a colour such as \"#1f4fd8\"" => |text| Self::parse(text).ok_or(""),
+        json!({ "type": "string", "pattern": "^#[0-9A-Fa-f]{6}$" });
     Language: "a language such as \"en\" or \"pt-BR\"" => |text: &str|
         text.parse::<LanguageIdentifier>().map(|id| Self(id.to_string())).map_err(|_| "");
 }

@@ -4,7 +4,7 @@ use std::{num::NonZeroU64, path::PathBuf, time::Duration};
 
 use super::{OnLost, local::WindowParams};
 use crate::{
-    base::settings::{DataPath, plain_values, section},
+    base::settings::{DataPath, choices, section},
     records::url::StoreUrl,
 };
 
@@ -51,4 +51,4 @@ pub enum NonceScope {
     Shared,
 }
 
-plain_values!(NonceScope, OnLost);
+choices!(NonceScope, OnLost);

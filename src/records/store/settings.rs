@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     base::settings::{
-        DAY, LONGEST, Reason, SettingValue, Text, deserialize_text, distinct, duration, section,
+        DAY, LONGEST, Reason, SettingValue, Text, deserialize_text, distinct, duration, one_of, section,
         texts,
     },
     records::url::StoreUrl,
@@ -152,7 +152,7 @@ texts! {
         "postgres" => Ok(Self::Postgres),
         "redis" => Err("Redis keeps shared nonces only (nonce.url): records live in SQLite or PostgreSQL"),
         _ => Err(""),
-    };
+    }, one_of(&["sqlite", "postgres"]);
 }
 deserialize_text!(Sql, StoreBackend);
 

@@ -74,6 +74,10 @@ impl<'de> Deserialize<'de> for DroppedHeaders {
 }
 
 impl SettingValue for DroppedHeaders {
+    fn schema() -> serde_json::Value {
+        Vec::<HeaderPattern>::schema()
+    }
+
     fn over_default(written: Value, default: &str) -> Value {
         let items = |value| match value {
             Value::Array(items) => items,

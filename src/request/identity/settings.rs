@@ -12,7 +12,7 @@ use super::{
 use crate::{
     base::{
         clock::Clock,
-        settings::{DAY, distinct, optional, plain_values, seconds, section, text},
+        settings::{DAY, choices, distinct, optional, seconds, section, text},
     },
     request::policy::settings::OperationSettings,
     wire::origin::Origin,
@@ -87,4 +87,4 @@ impl AssertionSettings {
     }
 }
 
-plain_values!(Bind);
+choices!(Bind);

@@ -4,7 +4,7 @@ use ipnet::IpNet;
 
 use super::origin::{ForwardedFamily, Origins, PrefixMode, PublicUrl};
 use crate::{
-    base::settings::{distinct, filled, plain_values, section},
+    base::settings::{choices, distinct, filled, section},
     wire::origin::{HttpUrl, Origin},
 };
 
@@ -50,4 +50,4 @@ impl ServiceSettings {
     }
 }
 
-plain_values!(ForwardedFamily, PrefixMode);
+choices!(ForwardedFamily, PrefixMode);

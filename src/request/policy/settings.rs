@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use http::Method;
 use ipnet::IpNet;
 use serde::de::{Deserialize, Deserializer, Error as _};
+use serde_json::json;
 
 use super::{
     access::{Access, CallerKind},
@@ -17,8 +18,8 @@ use crate::{
     base::{
         names::Permission,
         settings::{
-            DAY, deserialize_text, distinct, filled, optional, optional_seconds, plain_values,
-            section, texts,
+            DAY, choices, deserialize_text, distinct, filled, one_of, optional, optional_seconds,
+            plain_values, section, texts,
         },
     },
     records::store::record::BodyHash,
@@ -212,13 +213,18 @@ pub enum UpgradeProtocol {
 
 texts! {
     CallerKind: "\"consumer\", \"application\", \"user\" or \"anonymous\"" =>
-        |text| Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or("");
+        |text| Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or(""),
+        one_of(&Self::ALL.map(Self::as_str));
     PathPattern: "a path such as \"/members/{id}\" or \"/files/{*rest}\"" => str::parse::<Self>;
     UnlistedKind: "\"consumer\", \"application\", \"user\", \"anonymous\" or \"nobody\"" => |text| match text {
         "nobody" => Ok(Self(None)),
         kind => CallerKind::parse(kind).map(|kind| Self(Some(kind))).map_err(|_| ""),
-    };
-    UpgradeProtocol: "\"websocket\"" => |text| if text == "websocket" { Ok(Self::Websocket) } else { Err("") };
+    }, json!({ "anyOf": [CallerKind::schema(), one_of(&["nobody"])] });
+    UpgradeProtocol: "\"websocket\"" => |text| if text == "websocket" { Ok(Self::Websocket) } else { Err("") }, one_of(&["websocket"]);
 }
 deserialize_text!(PathPattern);
-plain_values!(ParameterHeaders, Similar, Unlisted);
+choices!(Similar);
+plain_values!(
+    ParameterHeaders: json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+    Unlisted: Vec::<UnlistedKind>::schema(),
+);

@@ -114,7 +114,7 @@ impl Credential {
 
 /// Whether the access token has not been used for longer than `tokens.access_idle`, as far as this process knows.
 pub(super) fn is_idle(rules: &VerifyRules, access: &AccessCredentials, now: UnixTime) -> bool {
-    rules.tokens.access_idle.is_some_and(|idle| {
+    rules.tokens.access_idle.0.is_some_and(|idle| {
         let last_used = access.last_used().unwrap_or(access.issued_at);
         now >= last_used.after(idle)
     })

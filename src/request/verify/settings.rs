@@ -6,7 +6,9 @@ use serde::Deserializer;
 
 use super::advice::Advice;
 use crate::{
-    base::settings::{DAY, LONGEST, filled, lifetime, plain_values, seconds, section, texts},
+    base::settings::{
+        DAY, LONGEST, Lifetime, choices, filled, one_of, plain_values, seconds, section, texts,
+    },
     oauth::{MethodSet, SignatureMethod},
     records::store::record::{BodyHash, Dialect},
 };
@@ -53,9 +55,9 @@ section! {
         /// The time to approve a request token, and the same time again to exchange it.
         #[serde(deserialize_with = "seconds::<LONGEST, _>")] request_ttl: Duration = "10m", reload;
         /// Access tokens expire this long after issue; "never" is usual for OAuth 1.0a.
-        #[serde(deserialize_with = "lifetime")] access_ttl: Option<Duration> = "never", reload;
+        access_ttl: Lifetime = "never", reload;
         /// Unused access tokens expire after this.
-        #[serde(deserialize_with = "lifetime")] access_idle: Option<Duration> = "never", reload;
+        access_idle: Lifetime = "never", reload;
     }
 }
 
@@ -75,6 +77,8 @@ pub enum Enforcement {
 }
 
 texts! {
-    SignatureMethod: "a signature method such as \"HMAC-SHA1\"" => str::parse::<Self>;
+    SignatureMethod: "a signature method such as \"HMAC-SHA1\"" => str::parse::<Self>,
+        one_of(&Vec::from_iter(Self::ALL.iter().map(|method| method.as_str())));
 }
-plain_values!(Advice, BodyHash, Dialect, Enforcement, MethodSet);
+choices!(Advice, BodyHash, Dialect, Enforcement);
+plain_values!(MethodSet: Vec::<SignatureMethod>::schema());

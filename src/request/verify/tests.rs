@@ -5,7 +5,7 @@ use super::{
     *,
 };
 use crate::{
-    base::{clock::UnixTime, secret::Secret},
+    base::{clock::UnixTime, secret::Secret, settings::Lifetime},
     oauth::{
         BaseString, Deviation, DeviationSet, LocationRule, MethodSet, Parameters, Selection,
         SignatureMethod, SigningKey, signature,
@@ -102,8 +102,8 @@ impl Setup {
                 },
                 tokens: TokenSettings {
                     request_ttl: IDLE,
-                    access_ttl: None,
-                    access_idle: Some(IDLE),
+                    access_ttl: Lifetime(None),
+                    access_idle: Lifetime(Some(IDLE)),
                 },
                 other_urls: Vec::new(),
                 token_paths: Vec::new(),
@@ -305,7 +305,7 @@ async fn deviations_are_those_of_the_record_that_the_signature_was_checked_with(
     const SHORT_IDLE: Duration = Duration::from_secs(1);
 
     let mut setup = Setup::new();
-    setup.rules.tokens.access_idle = Some(SHORT_IDLE);
+    setup.rules.tokens.access_idle = Lifetime(Some(SHORT_IDLE));
     let repeats = Deviation::RepeatsOnce;
     setup
         .store

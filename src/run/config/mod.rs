@@ -4,8 +4,8 @@
 //! # How to add a key
 //!
 //! Declare it in the settings of the module that uses it, with its type, default, reason, and whether a reload applies it
-//! (`base::settings`). Suggestions, environment variables, `config.example.toml` and `docs/configuration.md` follow from that;
-//! `COUNTERSIGN_WRITE_EXAMPLE=1 cargo test example_file` writes the latter two. Rules on more than one key are in `rules` (errors) and
+//! (`base::settings`). Suggestions, environment variables, `config.example.toml`, `config.schema.json` and `docs/configuration.md` follow
+//! from that; `COUNTERSIGN_WRITE_EXAMPLE=1 cargo test example_file` writes the files. Rules on more than one key are in `rules` (errors) and
 //! `warnings` (advice); values that follow from other keys are in `derived`.
 //!
 //! A relative path belongs to the directory of the configuration file, wherever the working directory is: in the file, in
@@ -16,12 +16,15 @@ mod derived;
 mod process;
 mod read;
 mod rules;
+mod schema;
 mod warnings;
 
 use std::{ffi::OsString, fs, io, path::Path};
 
 use self::read::Written;
-pub use self::{derived::FORWARD_AUTH, process::*, read::ConfigErrors, rules::Finding};
+pub use self::{
+    derived::FORWARD_AUTH, process::*, read::ConfigErrors, rules::Finding, schema::json_schema,
+};
 use crate::{
     base::settings::{Schema, Section},
     gateway::settings::{ConventionSettings, ForwardAuthSettings, PreflightSettings},

@@ -1,3 +1,6 @@
+//! Promise (Console): The last rejections, the charts and the sessions take a bounded amount of memory. Also in
+//! `src/telemetry/charts.rs`.
+
 use std::time::Duration;
 
 use super::*;

@@ -7,7 +7,7 @@ use super::{
     caller_stream::{HeaderCase, Limits},
 };
 use crate::base::settings::{
-    DAY, KIB, MIB, count, distinct, duration, list, plain_values, section, size,
+    DAY, KIB, MIB, choices, count, distinct, duration, list, section, size,
 };
 
 section! {
@@ -98,4 +98,4 @@ impl LimitSettings {
     }
 }
 
-plain_values!(HeaderCase);
+choices!(HeaderCase);

@@ -67,11 +67,12 @@ fn declares_each_section_and_key_once() {
     assert_eq!(distinct.len(), count);
 }
 
-/// Both are written from the declarations: `COUNTERSIGN_WRITE_EXAMPLE=1 cargo test example_file` writes them again.
+/// All are written from the declarations: `COUNTERSIGN_WRITE_EXAMPLE=1 cargo test example_file` writes them again.
 #[test]
-fn example_file_and_page_say_what_the_declarations_say() {
+fn example_file_schema_and_page_say_what_the_declarations_say() {
     for (name, text) in [
         ("config.example.toml", example()),
+        ("config.schema.json", json_schema()),
         ("docs/configuration.md", page()),
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
@@ -104,7 +105,7 @@ fn example_file_shows_each_key_once() {
     let uncommented: String = text
         .lines()
         .map(|line| match line.strip_prefix('#') {
-            Some(value) if !value.starts_with(' ') => format!("{value}\n"),
+            Some(value) if !value.starts_with([' ', ':']) => format!("{value}\n"),
             _ => format!("{line}\n"),
         })
         .collect();

@@ -14,7 +14,7 @@ fn defaults_are_those_of_the_contract() {
     assert_eq!(config.signature.timestamp_window, Duration::from_secs(300));
     assert_eq!(config.limits.head_bytes, 32_768);
     assert_eq!(config.limits.connections.get(), 10_000);
-    assert_eq!(config.tokens.access_ttl, None);
+    assert_eq!(config.tokens.access_ttl.0, None);
     let Rate { count, period } = config.login.max_failures;
     assert_eq!((count.get(), period), (10, Duration::from_secs(900)));
     assert_eq!(config.identity.user_header, "x-auth-user");

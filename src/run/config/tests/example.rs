@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use super::*;
-use crate::base::settings::Unwritten;
+use crate::base::settings::{Unwritten, paragraph};
 
 /// The longest line of a list, in characters.
 const WIDTH: usize = 120;
 
 const HEAD: &str = "\
+#:schema config.schema.json
 # The configuration of countersign: every key with its default and one line of why.
 # Keys without a default, and keys whose default follows from others, are commented out and show an example. The one key
 # that must be written is upstream.api_url, unless forward_auth.listen is set.
@@ -31,6 +32,11 @@ Every key, the value that holds where it is not written, and whether a change ta
 [config.example.toml](../config.example.toml), a whole configuration of the defaults, are written from the code. The one key that must be
 written is `upstream.api_url`, unless `forward_auth.listen` is set. `countersign check` reports every mistake at once.
 
+An editor with a language server for TOML (Taplo; in Visual Studio Code the extension Even Better TOML) completes the keys, shows what they mean, and marks
+unknown keys and wrong values while you write: it reads [config.schema.json](../config.schema.json), which `#:schema` in the file's first lines names.
+The name is a URL, an absolute path, or a path from the directory of the file. `countersign check --schema >config.schema.json` writes the schema of the
+program that you run; the Debian package has it as `/usr/share/doc/countersign/examples/config.schema.json`.
+
 - Durations are `\"500ms\"`, `\"300s\"`, `\"10m\"`, `\"12h\"`, `\"7d\"`; sizes `\"64B\"`, `\"32KiB\"`, `\"1MiB\"`; rates `\"10 per 15m\"`.
 - Relative paths belong to the directory of the configuration file; those in variables too. If `COUNTERSIGN_DATA` is set, as in the container
   image, a relative `store.url` or `nonce.path` belongs to the directory that it names.
@@ -41,10 +47,7 @@ written is `upstream.api_url`, unless `forward_auth.listen` is set. `countersign
 
 /// The text of `docs/configuration.md`.
 pub(super) fn page() -> String {
-    let joined = |doc: &[&str]| {
-        let words = doc.iter().flat_map(|line| line.split_whitespace());
-        words.collect::<Vec<_>>().join(" ").replace('|', "\\|")
-    };
+    let joined = |doc: &[&str]| paragraph(doc).replace('|', "\\|");
     let mut text = PAGE_HEAD.to_owned();
     let mut written = "";
     for section in SECTIONS {
@@ -118,7 +121,7 @@ fn write_doc(text: &mut String, doc: &[&str], note: &str) {
 
 /// A long list on several lines.
 pub(super) fn wrapped(value: &str) -> String {
-    let words = value.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = paragraph(&[value]);
     let Some(items) = words.strip_prefix('[').filter(|_| words.len() > 2 * WIDTH) else {
         return words;
     };
