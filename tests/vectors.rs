@@ -1,6 +1,8 @@
 //! Every signature vector against the core: published examples, primitives, and requests that third-party libraries signed.
 //!
 //! `tests/vectors/README.md` lists their sources.
+//!
+//! Promise (Signatures): Every published and generated signature vector verifies; a changed vector does not.
 
 #![cfg(test)]
 

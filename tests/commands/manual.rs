@@ -1,4 +1,6 @@
 //! `completions` and `man`.
+//!
+//! Promise (Storage and operation): Each command has a manual page, and completions for each shell.
 
 use std::fs;
 

@@ -1,4 +1,6 @@
 //! `rekey`.
+//!
+//! Promise (Storage and operation): `rekey` encrypts the secrets of a store that was not encrypted.
 
 use serde_json::json;
 

@@ -1,4 +1,11 @@
 //! The servers of `deploy/gateways/forward-auth`, which ask countersign about each request and forward it themselves.
+//!
+//! Promise (Storage and operation): Behind nginx, HAProxy, Caddy, Traefik, Envoy and Apache with forward-auth, the API gets the
+//! verified target and countersign's identity headers, but no trusted header from a caller, no OAuth credentials but those in a form
+//! and no cookie of countersign, over HTTP/1.1 and HTTP/2. Signed forms and hashed bodies pass Traefik, Envoy and HAProxy, and only as
+//! they were signed. A caller's identity headers are dropped also if the configuration copies only some of ours; `Connection`, an
+//! absolute URL, `//` or an unknown `X-Forwarded-*` name changes nothing of this, nor do trailers, but behind HAProxy the API gets
+//! them. Without a response of countersign the API gets nothing.
 
 use std::{fs, net::TcpStream, path::Path, process::Command, time::Instant};
 

@@ -14,6 +14,7 @@ mod manifests;
 mod metrics;
 mod package;
 mod pictures;
+mod promises;
 mod schema;
 mod stand_ins;
 mod traces;

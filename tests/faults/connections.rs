@@ -1,4 +1,10 @@
 //! Connections that break off, idle, or are too many.
+//!
+//! Promise (HTTP): Callers that send half a request, or nothing, cannot use up the connections of the public, admin and probe
+//! listeners: others are still served. A flood from one address closes no connection of another one. Also in
+//! `src/wire/server/connection_table.rs`.
+//! Promise (HTTP): Broken connections leak nothing, idle ones need no CPU time, and a lack of descriptors closes no connection. Also in
+//! `tests/faults/descriptors.rs`.
 
 use std::{
     io::Write,

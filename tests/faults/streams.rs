@@ -1,4 +1,6 @@
 //! Bodies much larger than the allowed memory, with a reader that is slower than the writer.
+//!
+//! Promise (HTTP): A stream of any length needs constant memory, also with a slow reader.
 
 use std::{
     io::Write,

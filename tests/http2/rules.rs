@@ -1,4 +1,7 @@
 //! The rules of HTTP/1.1 hold here too, as do those of HTTP/2 alone.
+//!
+//! Promise (HTTP): The same rules apply to HTTP/2. Trailers are forwarded to an API that speaks HTTP/2, as gRPC needs. Also in
+//! `tests/http2/calls.rs`, `tests/http2/upstream.rs`, `tests/http2/curl.rs`.
 
 use crate::{
     client::{Client, DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, Raw, block, head, run},

@@ -1,4 +1,11 @@
 //! Credentials that an existing system keeps in PostgreSQL, beside a store of any kind.
+//!
+//! Promise (Permissions and identity): Consumers and tokens of an existing system's tables verify by read-only queries, beside either
+//! store. A consumer that was removed here stays removed, and a token that was revoked here stays revoked; nothing is changed in those
+//! tables. A row with an empty secret, or for another spelling of the key, is not used. While their database is down, a cached one is
+//! used at most for `cache.ttl` or `cache.stale_if_error`, whichever is longer, after it was read. What the queries run reaches no
+//! record of countersign: the role of the look-up has no right there, which `check` and `serve` test, and its connections are used for
+//! nothing else. Also in `tests/acceptance/records/postgres.rs`, `tests/acceptance/operator/admin_api.rs`.
 
 use std::{path::PathBuf, sync::Arc};
 

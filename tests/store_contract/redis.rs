@@ -1,4 +1,7 @@
 //! The link to a Redis that keeps shared nonces: logins, TLS, Sentinels, a Cluster, and connections that break.
+//!
+//! Promise (Replay): A Redis that may evict nonces is not used, and signed requests get 503 for the window after it has evicted any
+//! key.
 
 use std::{
     io::{Read, Write},

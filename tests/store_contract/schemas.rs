@@ -1,4 +1,6 @@
 //! Both engines have the same tables, which are written out for each.
+//!
+//! Promise (Storage and operation): SQLite and PostgreSQL have the same tables, columns and indexes.
 
 use std::collections::BTreeSet;
 

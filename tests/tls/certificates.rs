@@ -1,4 +1,7 @@
 //! The choice among several certificates.
+//!
+//! Promise (TLS): The requested name selects the certificate; a changed pair is loaded, an invalid one is not. Also in
+//! `tests/tls/reload.rs`.
 
 use rustls::version::{TLS12, TLS13};
 

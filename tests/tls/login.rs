@@ -1,4 +1,6 @@
 //! TLS to the system that checks logins: a password is sent only to the right one.
+//!
+//! Promise (TLS): The certificate of `login.url` is verified before a password is sent.
 
 use super::{
     authority::{Authority, Good, Identity},

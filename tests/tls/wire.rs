@@ -1,4 +1,6 @@
 //! Bytes on the TLS port that are not TLS, or are cut off.
+//!
+//! Promise (TLS): A truncated message never counts as complete, on either side. Also in `tests/tls/upstream.rs`.
 
 use std::{
     io::{self, Read, Write},

@@ -1,4 +1,11 @@
 //! Decisions for another proxy that forwards the requests itself.
+//!
+//! Promise (Storage and operation): Forward-auth permits what the public listener would forward and rejects what it would reject, and a
+//! signed request passes only on one; no request is verified without the whole body that its signature covers. The access log has the
+//! caller's address from a trusted gateway. Also in `tests/acceptance/gateway/described_bodies.rs`.
+//! Promise (Storage and operation): An incomplete or ambiguous description is rejected, and the field is named; a permission has every
+//! identity header, and the request id of the log. The request id, the trace and the user in a description are not trusted. Also in
+//! `tests/deploy/traces.rs`.
 
 use rustix::process::Signal;
 

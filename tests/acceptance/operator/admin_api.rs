@@ -1,4 +1,18 @@
 //! The admin API over HTTP: the effect of each operation, its refusals, and who sees the change.
+//!
+//! Promise (Admin API): Without a right bearer token nothing can be read, and with the read token nothing can be changed; wrong tokens
+//! are limited for each address, but a right one always works, and has at least 32 characters; SIGHUP reads a token file again. Also in
+//! `tests/attacks/console.rs`, `src/operator/admin/tokens.rs`.
+//! Promise (Admin API): The API manages consumers, users and tokens as the commands do, on SQLite and PostgreSQL; a secret is shown
+//! only in the response that created it.
+//! Promise (Admin API): Input that is unknown, repeated, too large, of another type or invalid is rejected with its place and changes
+//! nothing; nor does an incomplete body.
+//! Promise (Admin API): A change for an outdated state of the record is not made (`If-Match`); a use of the record does not outdate it.
+//! Promise (Admin API): Every change has an audit record with the kind of token and the address, also if its caller has disconnected or
+//! the store cannot write the record, and takes effect on every replica within a second.
+//! Promise (Admin API): `/v1/explain` finds the mistake in a signature and never shows an expected signature or a secret.
+//! Promise (Admin API): The OpenAPI document is correct: schemathesis finds no fault on SQLite and PostgreSQL, and a generated client
+//! works.
 
 use std::{
     fs::Permissions,

@@ -1,6 +1,21 @@
 //! The operator's console: its responses and its changes, as an operator meets them, and in a real Chromium.
 //!
 //! With COUNTERSIGN_SCREENSHOTS the pictures of all pages are written to that directory.
+//!
+//! Promise (Console): Two clicks from the overview lead to: why a consumer gets 401 and the advice for its developer, which consumer
+//! uses a previous secret, which calls `enforce` would reject, and the revocation of unused tokens.
+//! Promise (Console): The overview says whether the process is ready, since when and why not, how full the nonce window is, and which
+//! certificate ends soon.
+//! Promise (Console): A page works without JavaScript, with the keyboard, from 320 pixels, in light and dark mode, and axe finds no
+//! fault.
+//! Promise (Console): No address of the console contains a whole access token, and the encrypted value of one session is invalid in
+//! another one. Also in `src/operator/admin/console/session.rs`.
+//! Promise (Console): A secret is shown once; no page shows a password of the configuration or an expected signature. Also in
+//! `src/base/settings/value.rs`.
+//! Promise (Console): Rejections of strangers and of other consumers do not replace the last rejections of a registered consumer; each
+//! one says whether a right signature proves its consumer. Also in `src/telemetry/rejections/tests.rs`.
+//! Promise (Console): While the grace of a previous secret lasts, wrong signatures are diagnosed under both secrets, and no page says
+//! that it is not accepted.
 
 use rustix::process::Signal;
 use serde_json::Value;

@@ -1,4 +1,7 @@
 //! The demo's console and the configuration that the demo keeps.
+//!
+//! Promise (Console): The address of the console that the demo prints opens one session, once. What `--keep` leaves is a configuration
+//! that `check` accepts and `serve` starts. Also in `src/operator/admin/console/invitation.rs`.
 
 use std::{
     fs,

@@ -1,4 +1,7 @@
 //! The addresses to which a user may be redirected back.
+//!
+//! Promise (Flow and pages): A user is redirected only to a registered callback; a callback that could run a script cannot be
+//! registered. Also in `src/provider/issue/callback/tests.rs`.
 
 use crate::support::{Proxy, Upstream, has, legs::asks, proxy::CALLBACK, words};
 

@@ -1,4 +1,9 @@
 //! A user of a local account sets another password.
+//!
+//! Promise (Flow and pages): A changed password ends every other session of the user at once, in every process on the store, and never
+//! overwrites a password that was set in the meantime. Also in `tests/store_contract/sessions.rs`.
+//! Promise (Flow and pages): Users cannot choose a short or common password, or their name. Also in
+//! `src/provider/login/new_password.rs`.
 
 use crate::support::{
     Call, Proxy, Upstream, User, Visitor,

@@ -1,4 +1,22 @@
 //! A directly logged-in user: the other kind of caller.
+//!
+//! Promise (Flow and pages): After a login the browser returns only to a path of the service's own origin. Also in
+//! `src/provider/pages/return_to.rs`.
+//! Promise (Flow and pages): A shared cache that obeys HTTP does not serve one user's response to another.
+//! Promise (Flow and pages): The session cookie is `HttpOnly`, `SameSite=Lax`, under https `Secure` and `__Host-`, and is never sent to
+//! the API nor accepted from it. Also in `src/provider/pages/cookies.rs`.
+//! Promise (Flow and pages): The page of connected applications has one entry for each consumer; withdrawing it revokes all the user's
+//! tokens of that consumer in one transaction. Also in `tests/store_contract/tokens.rs`.
+//! Promise (Flow and pages): A user can end one session, all others or all, at once, in every process on the store, but none of another
+//! user. Log-out asks first. A notice appears only after the action; a link cannot cause it. Also in
+//! `tests/store_contract/sessions.rs`.
+//! Promise (Flow and pages): A session is accepted only from the service's own pages. Also in
+//! `tests/acceptance/provider/pages_in_browser.rs`.
+//! Promise (Flow and pages): Failed logins are limited for each pair of account and address (`login.max_failures`), and at ten times
+//! that for an address; no header, other spelling of the name, or other process on PostgreSQL evades this. A caller at another address
+//! cannot lock anybody out. A caller at the same address can: by default 10 failures in 15 minutes pause one account from there, and
+//! 100 pause all logins from there, for 30 s at first and at most 15 minutes. With `login.backend = "header"` there are no passwords
+//! and no pauses. Also in `tests/acceptance/records/shared_nonces.rs`, `src/provider/login/throttle/tests.rs`.
 
 use crate::support::{
     Call, Proxy, Reply, Token, Upstream, Visitor, has, in_order,

@@ -1,4 +1,6 @@
 //! Moving between stores: tokens stay valid, and requests that the old store accepted are not accepted again.
+//!
+//! Promise (Storage and operation): After a move to another store no request passes that the old store accepted.
 
 use crate::support::{Call, Postgres, Proxy, Upstream, http::Answer, now, proxy::Builder, until};
 

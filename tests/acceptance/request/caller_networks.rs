@@ -1,4 +1,8 @@
 //! `[[operation]] from`: the networks from which an operation may be called.
+//!
+//! Promise (Permissions and identity): An operation with `from` admits callers of every kind only from these networks. A claimed
+//! address, an unreadable one or that of a proxy opens nothing; without an address the call is rejected. Also in
+//! `tests/attacks/networks.rs`.
 
 use crate::support::{
     Answer, Call, Connection, Proxy, Upstream, Visitor,

@@ -1,4 +1,7 @@
 //! The places of a call's credentials; they are never forwarded.
+//!
+//! Promise (Permissions and identity): The API gets the credentials of a call only if the operator wants it, and then unchanged. A body
+//! hash is verified wherever it is sent.
 
 use crate::support::{
     Call, Placement, Scene,

@@ -1,4 +1,12 @@
 //! Access to operations: permissions and kinds of access.
+//!
+//! Promise (Permissions and identity): A call needs its permission in the token and in the consumer's current record.
+//! Promise (Permissions and identity): A signed call without a token, and one with a wrong signature, with a form too, gets the same
+//! response for listed and unlisted paths, except for operations that admit `application`.
+//! Promise (Permissions and identity): With `operations.preflight = "forward"`, only CORS preflights without credentials on listed
+//! paths pass, as anonymous.
+//! Promise (Permissions and identity): A forbidden path and a missing path get the same response, unless the operator configures
+//! otherwise.
 
 use crate::support::{Call, Proxy, Token, Upstream, proxy::Builder, words};
 

@@ -1,4 +1,8 @@
 //! No request passes twice.
+//!
+//! Promise (Replay): Of a hundred identical requests at once exactly one reaches the API.
+//! Promise (Replay): A nonce belongs to its consumer, token and timestamp, and is recorded only after a right signature. Also in
+//! `src/request/verify/tests.rs`.
 
 use crate::support::{Answer, Call, Scene, now, proxy::race};
 

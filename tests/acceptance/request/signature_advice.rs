@@ -1,4 +1,7 @@
 //! The advice on a wrong signature: each mistake is made by the tests' own signer, and the response names it.
+//!
+//! Promise (Signatures): The advice on a wrong signature discloses no secret, is computed on a separate thread, never on a worker, and
+//! takes at most 50 ms of CPU time per second. Also in `tests/acceptance/request/rejections.rs`, `src/request/verify/advice.rs`.
 
 use std::{fs, thread, time::Duration};
 

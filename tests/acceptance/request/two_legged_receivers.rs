@@ -1,4 +1,10 @@
 //! What programs need that receive two-legged signed calls: tools of learning platforms, outcome services, partners' webhooks.
+//!
+//! Promise (Replay): An operation can have a wider or narrower window; no reload that changes windows admits a request twice.
+//! Promise (Permissions and identity): A parameter is forwarded as a header field only if the signature covers it; a caller's own field
+//! of that name is dropped on every path.
+//! Promise (Permissions and identity): A consumer with pinned parameters cannot send other values, and no unsigned value counts.
+//! Promise (Permissions and identity): Where a body hash is demanded, a body that the signature does not cover is not forwarded.
 
 use crate::support::{
     Call, Placement, Scene,

@@ -1,4 +1,6 @@
 //! `check` and `serve` agree: both refuse the same configurations, and an unsafe one is never called valid.
+//!
+//! Promise (Storage and operation): `check` rejects what `serve` rejects, also while `serve` runs, and changes nothing.
 
 use std::{
     net::{TcpListener, TcpStream},

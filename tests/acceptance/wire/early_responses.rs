@@ -1,4 +1,6 @@
 //! Responses that come before the whole request was sent, and transfers that break off: each side notices.
+//!
+//! Promise (HTTP): A rejection reaches a caller that is still sending its body, for five seconds.
 
 use std::{
     io::{Read as _, Write as _},

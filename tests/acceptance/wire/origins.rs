@@ -1,4 +1,7 @@
 //! Hosts, origins and prefixes in front of the proxy; addresses of the API behind it.
+//!
+//! Promise (Signatures): The signed origin is a configured one; Host and forwarded fields only choose among them. Also in
+//! `src/request/parse/origin/tests.rs`.
 
 use crate::support::{
     Call, Connection, Proxy, Reply, Scene, Upstream, has, legs::APPLICATIONS, legs::LOGIN,

@@ -1,3 +1,5 @@
+//! Promise (Admin API): A slow list delays no request, and ends when its caller disconnects.
+
 use super::*;
 
 async fn begin(

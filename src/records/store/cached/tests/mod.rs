@@ -1,3 +1,7 @@
+//! The cache of consumers and tokens.
+//!
+//! Promise (Permissions and identity): Unknown keys do not evict known ones from the cache.
+
 mod changes;
 mod expiry;
 mod loading;
