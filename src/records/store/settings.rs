@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     base::settings::{
-        DAY, LONGEST, Reason, SettingValue, Text, deserialize_text, distinct, duration, one_of, section,
-        texts,
+        DAY, LONGEST, Reason, SettingValue, Text, deserialize_text, distinct, duration, one_of,
+        section, texts,
     },
     records::url::StoreUrl,
 };
