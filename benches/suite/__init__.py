@@ -5,6 +5,7 @@ from importlib import import_module
 PARTS = {
     "cost": "cost",
     "instructions": "instructions",
+    "atomics": "atomics",
     "assertion": "assertion",
     "core": "core",
     "nonces": "nonces",

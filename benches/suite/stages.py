@@ -13,7 +13,7 @@ from pathlib import Path
 # Files below src/, first match decides. An empty stage is the caller's.
 FILES = [
     (r"server/listener", "accept"),
-    (r"server/held", "collect parameters"),
+    (r"server/buffered", "collect parameters"),
     (r"server/", "connection"),
     (r"fields\.rs|peer\.rs", ""),
     (r"route\.rs|parse/(origin|target)", "route"),
@@ -22,8 +22,8 @@ FILES = [
     (r"verify/nonces|nonce/", "nonce"),
     (r"verify/", "verify: order and states"),
     (r"store/", "credentials"),
-    (r"policy/", "policy"),
-    (r"forward/(request|credentials|folded)", "rewrite request head"),
+    (r"policy/|gateway/authorize", "policy"),
+    (r"forward/(request|credentials|folded)|wire/written_head|identity/", "rewrite request head"),
     (r"forward/(response|location)", "rewrite response head"),
     (r"forward/(pool|tls)", "pool of API connections"),
     (r"forward/", "exchange"),
@@ -98,7 +98,7 @@ def file_stage(file):
         return CRATES.get(crate)
     ours = re.search(r"(?:^|/)src/(.*)", file)
     if ours:
-        return next((stage for pattern, stage in FILES if pattern.match(ours.group(1))), None)
+        return next((stage for pattern, stage in FILES if pattern.search(ours.group(1))), None)
     return None
 
 

@@ -3,24 +3,21 @@
 //! Every label value is a constant of the program, an operation of the configuration, or the key of a consumer that has
 //! signed correctly, of which there are at most [`MAX_CONSUMERS`]. No caller can add one.
 
-mod per_thread;
+pub mod per_thread;
 mod verdict;
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, OnceLock},
-    time::Duration,
-    time::Instant,
+    sync::OnceLock,
+    time::{Duration, Instant},
 };
 
-use arc_swap::ArcSwap;
 use prometheus::{
     Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry, Result, TextEncoder, process_collector::ProcessCollector,
 };
 use strum::VariantArray as _;
 
-use self::per_thread::{Histogram, VerdictCounters};
+use self::per_thread::{Histogram, NamedCounters, SecondLabel, Series, VerdictCounters};
 pub use self::verdict::{Outcome, Verdict};
 use super::charts::RequestCounts;
 
@@ -54,11 +51,28 @@ pub const MAX_CONSUMERS: usize = 1_000;
 const OTHER_CONSUMERS: &str = "all others";
 
 /// Requests of a consumer that were accepted, and those that were rejected.
-type ConsumerCounters = [IntCounter; 2];
+enum Results {}
 
-/// The counters of an operation, by the class of the status.
+impl SecondLabel for Results {
+    const VALUES: &'static [&'static str] = &["accepted", "rejected"];
+    const SHOWS_ZEROS: bool = true;
+}
+
+type ConsumerCounters = NamedCounters<Results>;
+
+impl SecondLabel for Classes {
+    const VALUES: &'static [&'static str] = &CLASSES;
+    // Most operations have responses of few classes.
+    const SHOWS_ZEROS: bool = false;
+}
+
+enum Classes {}
+
+type OperationCounters = NamedCounters<Classes>;
+
+/// The counters of an operation, once they were found.
 #[derive(Default)]
-pub struct OperationCounters([Option<IntCounter>; CLASSES.len()]);
+pub struct KnownOperation(Option<Series>);
 
 /// Why a TLS handshake of a caller failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr, strum::VariantArray)]
@@ -83,8 +97,6 @@ macro_rules! metrics {
         /// All metrics of the process.
         pub struct Metrics {
             $(#[doc = $help] $visibility $field: $family,)+
-            /// The counters of `consumers`, found without a lock; one entry is [`OTHER_CONSUMERS`].
-            by_consumer: ArcSwap<HashMap<Arc<str>, ConsumerCounters>>,
             registry: Registry,
             started: Instant,
             /// Sets the metrics that others count, before each scrape.
@@ -106,7 +118,6 @@ macro_rules! metrics {
                     registry.register(Box::new($field.clone()))?;
                 )+
                 Ok(Self {
-                    by_consumer: ArcSwap::default(),
                     registry,
                     started: Instant::now(),
                     refresh: OnceLock::new(),
@@ -156,9 +167,9 @@ metrics! {
     /// Requests that observe let through, by what would have rejected them.
     observed: IntCounterVec = "countersign_observed_total" ["verdict"];
     /// Requests by operation and class of the status; none is no response.
-    operations: IntCounterVec = "countersign_operation_requests_total" ["operation", "status"];
+    operations: OperationCounters = "countersign_operation_requests_total" ["operation", "status"];
     /// Signed requests by consumer and result: accepted or rejected.
-    consumers: IntCounterVec = "countersign_consumer_requests_total" ["consumer", "result"];
+    consumers: ConsumerCounters = "countersign_consumer_requests_total" ["consumer", "result"];
     /// Calls signed with the previous secret of a consumer, during its grace.
     pub previous_secrets: IntCounter = "countersign_previous_secret_total";
     /// Verified calls that deviate from RFC 5849, by the deviation that their consumer is allowed.
@@ -189,12 +200,11 @@ metrics! {
 
 impl Metrics {
     /// Shows the series whose labels are known from the start.
-    fn with_first_values(mut self) -> Self {
+    fn with_first_values(self) -> Self {
         let version = self.build.with_label_values(&[env!("CARGO_PKG_VERSION")]);
         version.set(1);
         self.reloaded.set(1);
-        let others = counters_of(&self.consumers, OTHER_CONSUMERS);
-        self.by_consumer = ArcSwap::from_pointee([(OTHER_CONSUMERS.into(), others)].into());
+        self.consumers.begin(OTHER_CONSUMERS, 1);
         for failure in HandshakeFailure::VARIANTS {
             self.handshakes.with_label_values(&[<&str>::from(failure)]);
         }
@@ -240,25 +250,12 @@ impl Metrics {
     /// Counts a signed request of `consumer`, a key that anyone may have written unless `is_verified`. Only a verified one
     /// begins a series.
     pub fn consumer(&self, consumer: &str, is_verified: bool, is_rejected: bool) {
-        let begins = |shown: &HashMap<Arc<str>, ConsumerCounters>| {
-            is_verified && shown.len() <= MAX_CONSUMERS && !shown.contains_key(consumer)
-        };
-        let mut shown = self.by_consumer.load();
-        if begins(&shown) {
-            self.by_consumer.rcu(|shown| {
-                let mut shown = HashMap::clone(shown);
-                if begins(&shown) {
-                    let counters = counters_of(&self.consumers, consumer);
-                    shown.insert(consumer.into(), counters);
-                }
-                shown
-            });
-            shown = self.by_consumer.load();
+        if is_verified {
+            // One of the names is that of all others.
+            self.consumers.begin(consumer, MAX_CONSUMERS);
         }
-        let counters = shown.get(consumer).or_else(|| shown.get(OTHER_CONSUMERS));
-        if let Some(counters) = counters {
-            counters[usize::from(is_rejected)].inc();
-        }
+        let at = usize::from(is_rejected);
+        let _ = self.consumers.inc(consumer, at) || self.consumers.inc(OTHER_CONSUMERS, at);
     }
 
     /// Counts a reload of the configuration or of certificates.
@@ -276,21 +273,17 @@ impl Metrics {
     }
 
     /// Counts a request by its operation, which the program or the configuration names; `status` is 0 if there is no
-    /// response. `known` keeps the counters of the operation, which are found under a lock.
-    pub fn operation(&self, operation: &str, status: u16, known: &mut OperationCounters) {
+    /// response. `known` keeps the counters of the operation.
+    pub fn operation(&self, operation: &str, status: u16, known: &mut KnownOperation) {
         let class = usize::from(status / 100);
         let class = if class < CLASSES.len() { class } else { 0 };
-        let labels = &[operation, CLASSES[class]];
-        let find = || self.operations.with_label_values(labels);
-        known.0[class].get_or_insert_with(find).inc();
+        let find = || self.operations.series(operation);
+        known.0.get_or_insert_with(find).inc(class);
     }
 
     /// No longer shows an operation, nor what is counted for it with counters that are known already.
     pub fn forget_operation(&self, operation: &str) {
-        for class in CLASSES {
-            // Most operations have responses of few classes.
-            let _ = self.operations.remove_label_values(&[operation, class]);
-        }
+        self.operations.forget(operation);
     }
 
     /// Counts a use case of the store.
@@ -321,10 +314,6 @@ impl Metrics {
         let text = TextEncoder::new().encode_to_string(&families);
         text.unwrap_or_default()
     }
-}
-
-fn counters_of(family: &IntCounterVec, consumer: &str) -> ConsumerCounters {
-    ["accepted", "rejected"].map(|result| family.with_label_values(&[consumer, result]))
 }
 
 #[cfg(test)]
@@ -389,8 +378,8 @@ mod tests {
     fn forgets_an_operation_that_a_reload_removed() {
         let metrics = Metrics::new().unwrap();
         for status in [200, 204, 404, 0, 999] {
-            metrics.operation("/a", status, &mut OperationCounters::default());
-            metrics.operation("/b", status, &mut OperationCounters::default());
+            metrics.operation("/a", status, &mut KnownOperation::default());
+            metrics.operation("/b", status, &mut KnownOperation::default());
         }
         metrics.forget_operation("/b");
         for (status, count) in [("2xx", 2), ("4xx", 1), ("none", 2)] {

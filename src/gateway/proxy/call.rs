@@ -6,10 +6,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode, header, request::Parts, response, uri::PathAndQuery};
 use http_body::Body as _;
 
-use super::{
-    Current, Permitted, Worker,
-    record::{InFlight, RequestRecord},
-};
+use super::{Current, Permitted, Worker, in_flight::InFlight, record::RequestRecord};
 use crate::{
     base::{cold, http_fields::NameFilter},
     oauth::{Deviation, ParameterLocation},

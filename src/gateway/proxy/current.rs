@@ -9,7 +9,7 @@ use std::{
 use super::{Live, Served, Shared};
 use crate::{
     request::forward::pool::Pool,
-    telemetry::metrics::{Metrics, OperationCounters},
+    telemetry::metrics::{KnownOperation, Metrics},
     wire::server::caller_stream::Limits,
 };
 
@@ -22,7 +22,7 @@ pub struct Current {
     /// `None` where there is no API.
     pub(super) pool: Option<Rc<Pool>>,
     /// The counters of its operations, by their index.
-    operations: RefCell<Vec<OperationCounters>>,
+    operations: RefCell<Vec<KnownOperation>>,
 }
 
 impl Current {
@@ -39,7 +39,7 @@ impl Current {
         };
         let limits = Rc::new(live.limits.clone());
         let listed = live.authorizer.operations.labels().len();
-        let operations = (0..listed).map(|_| OperationCounters::default());
+        let operations = (0..listed).map(|_| KnownOperation::default());
         let current = Self {
             operations: RefCell::new(operations.collect()),
             live,
@@ -57,7 +57,7 @@ impl Current {
             Served::Operation(index) => known.get_mut(index),
             _ => None,
         };
-        let mut unknown = OperationCounters::default();
+        let mut unknown = KnownOperation::default();
         metrics.operation(label, status, known.unwrap_or(&mut unknown));
     }
 }

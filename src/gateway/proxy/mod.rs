@@ -4,6 +4,7 @@ mod call;
 mod current;
 mod decision;
 mod failure;
+mod in_flight;
 mod live;
 mod record;
 mod service;
@@ -51,12 +52,13 @@ use crate::{
 
 use self::{
     call::Admitted,
-    record::InFlight,
+    in_flight::WorkerPlaces,
     service::{ASTERISK, options},
 };
 pub use self::{
     current::Current,
     decision::{CallBody, IncomingCall, Permitted, decide},
+    in_flight::Places,
     live::{Conventions, Live},
     record::{RequestRecord, Served},
     service::jwk_set,
@@ -66,6 +68,7 @@ pub use self::{
 /// A worker: its part of the connections, and its own connections to the API.
 pub struct Worker {
     shared: Arc<Shared>,
+    places: Rc<WorkerPlaces>,
     request_ids: Rc<RequestIds>,
     current: RefCell<(u64, Rc<Current>)>,
     /// Requests that are not decided yet: they may still use nonces and the store.
@@ -77,6 +80,7 @@ impl Worker {
     pub fn new(shared: Arc<Shared>) -> Self {
         let current = RefCell::new(Current::load(&shared, None));
         Self {
+            places: WorkerPlaces::new(Arc::clone(&shared.places)),
             shared,
             // Without randomness nothing else starts; the ids of workers would only look alike.
             request_ids: RequestIds::new(&random::identifier().unwrap_or_default()),
@@ -85,8 +89,9 @@ impl Worker {
         }
     }
 
-    /// Closes connections to the API that are no longer usable.
+    /// Closes connections to the API that are no longer usable, and drops old credentials of this worker.
     pub fn evict_idle(&self) {
+        self.shared.verifier.credentials().drop_old_at_hand();
         if let Some(pool) = &self.current().pool {
             pool.evict_idle();
         }
@@ -201,7 +206,8 @@ impl Worker {
         peer: Option<IpAddr>,
         is_trusted: bool,
     ) -> (Box<RequestRecord>, Result<(), Failure>) {
-        let (in_flight, count) = InFlight::begin(self);
+        let in_flight = self.places.take(current.live.concurrent_requests);
+        let is_busy = in_flight.is_none();
         let forwarded_id = is_trusted.then(|| request_id::acceptable(&parts.headers));
         let request_id = RequestId::new(&self.request_ids, forwarded_id.flatten());
         let mut record = RequestRecord::begin(self, current, parts, peer, request_id, in_flight);
@@ -210,7 +216,7 @@ impl Worker {
         }
         let admitted = if self.is_leaving() {
             Err(Failure::Ending)
-        } else if count > current.live.concurrent_requests {
+        } else if is_busy {
             Err(Failure::Busy)
         } else {
             Ok(())

@@ -1,10 +1,10 @@
 //! The record of a request, which is counted and logged when the request ends.
 
-use std::{borrow::Cow, net::IpAddr, rc::Rc, sync::atomic::Ordering, time::Duration};
+use std::{borrow::Cow, net::IpAddr, rc::Rc, time::Duration};
 
 use http::{Method, Response, Uri, request::Parts};
 
-use super::{Current, Worker};
+use super::{Current, Worker, in_flight::InFlight};
 use crate::{
     base::{clock::UnixTime, names::Permission},
     gateway::launch::Launch,
@@ -134,23 +134,6 @@ fn diagnosis(failure: &Failure) -> Option<&'static str> {
     }
 }
 
-/// A request that is being served, among all workers'.
-pub(super) struct InFlight(Rc<Worker>);
-
-impl InFlight {
-    /// Counts one more, and returns the number that there are now.
-    pub(super) fn begin(worker: &Rc<Worker>) -> (Self, usize) {
-        let before = worker.shared.in_flight.fetch_add(1, Ordering::Relaxed);
-        (Self(Rc::clone(worker)), before + 1)
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.shared.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// The record of a request. [`RequestRecord::respond`] passes it to the response, whose end finishes it; if there is no
 /// response, because the caller has gone, dropping it does.
 pub struct RequestRecord {
@@ -186,7 +169,7 @@ pub struct RequestRecord {
     pub(super) upstream: Option<Duration>,
     /// Its place in a trace.
     pub(super) trace: Option<Trace>,
-    /// Handed to a tunnel, which outlives the response.
+    /// Its place, which a tunnel takes over: it outlives the response.
     pub(super) in_flight: Option<InFlight>,
     /// It has been counted and logged.
     is_finished: bool,
@@ -199,7 +182,7 @@ impl RequestRecord {
         parts: &Parts,
         peer: Option<IpAddr>,
         request_id: RequestId,
-        in_flight: InFlight,
+        in_flight: Option<InFlight>,
     ) -> Box<Self> {
         Box::new(Self {
             worker: Rc::clone(worker),
@@ -220,7 +203,7 @@ impl RequestRecord {
             dropped_upgrade: false,
             upstream: None,
             trace: None,
-            in_flight: Some(in_flight),
+            in_flight,
             is_finished: false,
         })
     }

@@ -2,13 +2,13 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-use super::Live;
+use super::{Live, Places};
 use crate::{
     request::verify::Verifier,
     telemetry::{
@@ -25,8 +25,8 @@ pub struct Shared {
     pub generation: AtomicU64,
     /// Verifies signed calls.
     pub verifier: Arc<Verifier>,
-    /// The number of requests being served.
-    pub in_flight: AtomicUsize,
+    /// The requests being served.
+    pub places: Arc<Places>,
     /// The metrics of all workers.
     pub metrics: Arc<Metrics>,
     /// The conditions that last, such as a full disk.

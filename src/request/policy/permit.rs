@@ -12,7 +12,7 @@ use super::{
 use crate::{
     base::names::{ConsumerKey, Permission, UserId},
     oauth::Parameters,
-    records::store::cached::{AccessCredentials, ConsumerCredentials, FieldValues},
+    records::store::cached::{ConsumerCredentials, FieldValues, LocalAccess},
     request::{
         parse::caller_facts::CallerFacts,
         verify::{Credential, Verified},
@@ -30,7 +30,7 @@ pub struct Permit {
 
 #[derive(Debug)]
 enum Bearer {
-    Consumer(Arc<AccessCredentials>),
+    Consumer(LocalAccess),
     Application(Arc<ConsumerCredentials>),
     User(UserId),
     Anonymous,

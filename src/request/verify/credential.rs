@@ -7,7 +7,7 @@ use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::Selection,
     records::store::{
-        cached::{AccessCredentials, ConsumerCredentials},
+        cached::{AccessCredentials, ConsumerCredentials, LocalAccess},
         record::{Dialect, RequestToken},
     },
 };
@@ -49,7 +49,7 @@ impl Purpose {
 #[derive(Debug)]
 pub enum Credential {
     /// A consumer with an access token, for [`Purpose::Api`] and [`Purpose::OwnToken`].
-    AccessToken(Arc<AccessCredentials>),
+    AccessToken(LocalAccess),
     /// A consumer alone, for [`Purpose::Api`].
     Application(Arc<ConsumerCredentials>),
     /// A consumer alone, for [`Purpose::RequestToken`].

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     base::cold,
     oauth::{Credentials, Parameters},
-    records::store::cached::{AccessCredentials, ConsumerCredentials, Moment},
+    records::store::cached::{AccessCredentials, ConsumerCredentials, LocalAccess, Moment},
     request::parse::signed::SignedRequest,
 };
 
@@ -28,7 +28,7 @@ impl Verifier {
             (Purpose::Api | Purpose::OwnToken, Some(token)) => {
                 let access = self.credentials.access(token).await?;
                 if let Some(access) = access.filter(|access| is_of(key, access)) {
-                    return Ok(Credential::AccessToken(access));
+                    return Ok(Credential::AccessToken(access.into()));
                 }
                 self.known_consumer(key).await?;
                 Err(VerifyRejection::TokenUnknown.into())
@@ -89,7 +89,7 @@ impl Verifier {
 
 impl<'v> Check<'v> {
     /// The access token that the call names, if this thread has just verified another call with it.
-    pub(super) fn at_hand(&self, moment: Moment) -> Option<Arc<AccessCredentials>> {
+    pub(super) fn at_hand(&self, moment: Moment) -> Option<LocalAccess> {
         let named = &self.request.credentials;
         let is_access = matches!(self.purpose, Purpose::Api | Purpose::OwnToken);
         let token = named.token.filter(|_| is_access)?;
@@ -152,13 +152,12 @@ impl<'v> Check<'v> {
     pub(super) async fn reload(
         &self,
         access: &AccessCredentials,
-    ) -> Result<Arc<AccessCredentials>, VerifyError> {
+    ) -> Result<LocalAccess, VerifyError> {
         let token = access.token().as_bytes();
         let found = self.verifier.credentials.access_reloaded(token).await?;
         let same = |found: &Arc<AccessCredentials>| found.consumer.key == access.consumer.key;
-        found
-            .filter(same)
-            .ok_or_else(|| VerifyRejection::TokenUnknown.into())
+        let found = found.filter(same).ok_or(VerifyRejection::TokenUnknown)?;
+        Ok(found.into())
     }
 }
 

@@ -206,6 +206,12 @@ pub(super) fn try_dummy<'k>(
     try_keys(request, dummies, None, selections, texts).is_some()
 }
 
+#[cfg(test)]
+thread_local! {
+    /// The number of signatures that this thread has computed.
+    pub(super) static COMPUTED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// Tries the keys, each with every base string that the call may be signed with.
 fn try_keys<'k>(
     request: &SignedRequest<'_>,
@@ -238,6 +244,8 @@ fn try_keys<'k>(
                     deviations: text,
                     ..base_string(request, selection)
                 };
+                #[cfg(test)]
+                COMPUTED.set(COMPUTED.get() + 1);
                 if let Ok(_holds) = signature::verify(signature_method, key, rsa, &base, signature)
                 {
                     return Some(Proof {

@@ -124,11 +124,21 @@ impl Setup {
         parameters: &str,
         deviations: DeviationSet,
     ) -> Result<Verified, VerifyError> {
+        let sent = self.clock.now();
+        self.protected_at(sent, call, parameters, deviations).await
+    }
+
+    /// Verifies such a call with this timestamp.
+    async fn protected_at(
+        &self,
+        sent: UnixTime,
+        call: &Call<'_>,
+        parameters: &str,
+        deviations: DeviationSet,
+    ) -> Result<Verified, VerifyError> {
         let mut header = format!(
             "OAuth oauth_consumer_key=\"{}\",oauth_signature_method=\"HMAC-SHA1\",oauth_timestamp=\"{}\",oauth_nonce=\"{}\"",
-            call.consumer,
-            self.clock.now().0,
-            call.nonce,
+            call.consumer, sent.0, call.nonce,
         );
         if let Some(token) = call.token {
             header.push_str(&format!(",oauth_token=\"{token}\""));
@@ -235,6 +245,37 @@ async fn a_token_opens_nothing_to_another_consumer() {
             expected,
             "{consumer} {token} {secrets:?}"
         );
+    }
+}
+
+#[tokio::test]
+async fn one_signature_is_computed_whether_or_not_the_credentials_exist() {
+    let setup = Setup::new();
+    for (consumer, token) in [
+        ("shop", Some("t")),
+        ("shop", Some("o")),
+        ("shop", Some("none")),
+        ("none", Some("t")),
+        ("none", Some("none")),
+        ("none", None),
+        ("shop", None),
+    ] {
+        let call = Call {
+            consumer,
+            token,
+            nonce: "n",
+            secrets: ["a guess", "another"],
+        };
+        // The second time, what exists is in the cache.
+        for now in [NOW, NOW, UnixTime(NOW.0 + 2 * WINDOW.as_secs())] {
+            setup.clock.set(now);
+            let before = proof::COMPUTED.get();
+            let outcome = setup.protected_at(NOW, &call, "", DeviationSet::NONE).await;
+            let rejected = rejection(outcome);
+            assert!(rejected.is_some(), "{consumer} {token:?}");
+            let computed = proof::COMPUTED.get() - before;
+            assert_eq!(computed, 1, "{consumer} {token:?} {rejected:?}");
+        }
     }
 }
 

@@ -193,7 +193,7 @@ impl Bound {
             live: ArcSwap::from_pointee(live),
             generation: AtomicU64::new(0),
             verifier: Arc::clone(&services.verifier),
-            in_flight: AtomicUsize::new(0),
+            places: Arc::default(),
             metrics: Arc::clone(&services.metrics),
             conditions: Arc::clone(&services.conditions),
             rejections: Arc::clone(&services.rejections),

@@ -1,6 +1,6 @@
 //! The metrics of the services, read at each scrape.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 use strum::VariantArray as _;
 
@@ -29,7 +29,7 @@ pub(super) fn watch(services: &Services) {
                 ("error", &counts.errors),
             ] {
                 let shown = metrics.cache_requests.with_label_values(&[cache, result]);
-                shown.inc_by(count.load(Ordering::Relaxed).saturating_sub(shown.get()));
+                shown.inc_by(count.get().saturating_sub(shown.get()));
             }
         }
         for &condition in Condition::VARIANTS {

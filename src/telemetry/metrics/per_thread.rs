@@ -3,6 +3,9 @@
 
 use std::{
     cell::Cell,
+    collections::HashMap,
+    fmt,
+    marker::PhantomData,
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
@@ -10,6 +13,7 @@ use std::{
     thread::available_parallelism,
 };
 
+use arc_swap::ArcSwap;
 use prometheus::{
     HistogramOpts, Opts, Result,
     core::{Collector, Desc, Describer as _},
@@ -64,12 +68,155 @@ impl Counts {
     }
 
     fn total(&self, at: usize) -> u64 {
-        self.all(at).sum()
+        // A thread may have counted more down than up, so that its part is below zero.
+        self.all(at).fold(0, u64::wrapping_add)
     }
 }
 
 fn count(copy: &[Line], at: usize) -> &AtomicU64 {
     &copy[at / LINE].0[at % LINE]
+}
+
+/// A counter, or with [`Counter::dec`] a gauge.
+pub struct Counter(Counts);
+
+impl Counter {
+    /// Counts one more.
+    pub fn inc(&self) {
+        self.0.own(0).fetch_add(1, Relaxed);
+    }
+
+    /// Counts one less, in the thread that has counted it or in another one.
+    pub fn dec(&self) {
+        self.0.own(0).fetch_sub(1, Relaxed);
+    }
+
+    /// What all threads have counted.
+    pub fn get(&self) -> u64 {
+        self.0.total(0)
+    }
+}
+
+impl Default for Counter {
+    fn default() -> Self {
+        Self(Counts::new(1))
+    }
+}
+
+impl fmt::Debug for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+/// The second label of [`NamedCounters`].
+pub(super) trait SecondLabel: Send + Sync + 'static {
+    /// Its values.
+    const VALUES: &'static [&'static str];
+    /// Whether zeros are shown.
+    const SHOWS_ZEROS: bool;
+}
+
+/// Counters by a name, which is known while the process runs, and by one of a few other values.
+pub(super) struct NamedCounters<L>(Arc<Named>, PhantomData<L>);
+
+struct Named {
+    desc: Desc,
+    /// Found without a lock.
+    by_name: ArcSwap<HashMap<Arc<str>, Series>>,
+}
+
+/// The counters of one name.
+#[derive(Clone)]
+pub struct Series(Arc<Counts>);
+
+impl Series {
+    /// Counts one more with the second label at this position.
+    pub(super) fn inc(&self, at: usize) {
+        self.0.own(at).fetch_add(1, Relaxed);
+    }
+}
+
+impl<L: SecondLabel> NamedCounters<L> {
+    pub(super) fn new(options: Opts, labels: &[&str]) -> Result<Self> {
+        let labels = labels.iter().map(ToString::to_string).collect();
+        let named = Named {
+            desc: options.variable_labels(labels).describe()?,
+            by_name: ArcSwap::default(),
+        };
+        Ok(Self(Arc::new(named), PhantomData))
+    }
+
+    /// Counts one more for a name that has counters; `false`: it has none.
+    pub(super) fn inc(&self, name: &str, at: usize) -> bool {
+        let by_name = self.0.by_name.load();
+        let series = by_name.get(name);
+        series.inspect(|series| series.inc(at)).is_some()
+    }
+
+    /// Gives a name counters unless more than `most` have some.
+    pub(super) fn begin(&self, name: &str, most: usize) {
+        let is_new =
+            |known: &HashMap<Arc<str>, Series>| known.len() <= most && !known.contains_key(name);
+        if is_new(&self.0.by_name.load()) {
+            self.0.by_name.rcu(|known| {
+                let mut known = HashMap::clone(known);
+                if is_new(&known) {
+                    let counts = Counts::new(L::VALUES.len());
+                    known.insert(name.into(), Series(counts.into()));
+                }
+                known
+            });
+        }
+    }
+
+    /// The counters of a name, which is shown from now on.
+    pub(super) fn series(&self, name: &str) -> Series {
+        self.begin(name, usize::MAX);
+        let found = self.0.by_name.load().get(name).cloned();
+        // It may have been forgotten just now.
+        found.unwrap_or_else(|| Series(Counts::new(L::VALUES.len()).into()))
+    }
+
+    /// Shows a name no longer.
+    pub(super) fn forget(&self, name: &str) {
+        self.0.by_name.rcu(|known| {
+            let mut known = HashMap::clone(known);
+            known.remove(name);
+            known
+        });
+    }
+}
+
+impl<L> Clone for NamedCounters<L> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0), PhantomData)
+    }
+}
+
+impl<L: SecondLabel> Collector for NamedCounters<L> {
+    fn desc(&self) -> Vec<&Desc> {
+        vec![&self.0.desc]
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let desc = &self.0.desc;
+        let by_name = self.0.by_name.load();
+        let mut metrics = Vec::new();
+        for (name, series) in by_name.iter() {
+            for (at, value) in L::VALUES.iter().enumerate() {
+                let count = series.0.total(at);
+                if count > 0 || L::SHOWS_ZEROS {
+                    metrics.push(counter(desc, &[name, value], count));
+                }
+            }
+        }
+        // A family without metrics is not valid.
+        match metrics.is_empty() {
+            true => Vec::new(),
+            false => vec![family(desc, MetricType::COUNTER, metrics)],
+        }
+    }
 }
 
 /// A histogram.
@@ -167,19 +314,26 @@ impl Collector for VerdictCounters {
 
     fn collect(&self) -> Vec<MetricFamily> {
         let desc = &self.0.0;
-        let metric = |(verdict, count): (&Verdict, u64)| {
-            let mut label = proto::LabelPair::default();
-            label.set_name(desc.variable_labels.concat());
-            label.set_value(verdict.as_str().to_owned());
-            let mut counter = proto::Counter::default();
-            counter.set_value(count as f64);
-            let mut metric = proto::Metric::from_label(vec![label]);
-            metric.set_counter(counter);
-            metric
-        };
+        let metric = |(verdict, count): (&Verdict, u64)| counter(desc, &[verdict.as_str()], count);
         let metrics = Verdict::VARIANTS.iter().zip(self.counts()).map(metric);
         vec![family(desc, MetricType::COUNTER, metrics.collect())]
     }
+}
+
+/// A counter with these values of its labels.
+fn counter(desc: &Desc, values: &[&str], count: u64) -> proto::Metric {
+    let label = |(name, value): (&String, &&str)| {
+        let mut label = proto::LabelPair::default();
+        label.set_name(name.clone());
+        label.set_value((*value).to_owned());
+        label
+    };
+    let labels = desc.variable_labels.iter().zip(values).map(label);
+    let mut counter = proto::Counter::default();
+    counter.set_value(count as f64);
+    let mut metric = proto::Metric::from_label(labels.collect());
+    metric.set_counter(counter);
+    metric
 }
 
 fn family(desc: &Desc, kind: MetricType, metrics: Vec<proto::Metric>) -> MetricFamily {
@@ -200,6 +354,7 @@ mod tests {
         let options = HistogramOpts::new("seconds", "help").buckets(vec![1.0, 2.0]);
         let histogram = Histogram::with_opts(options).unwrap();
         let counters = VerdictCounters::new(Opts::new("total", "help"), &["verdict"]).unwrap();
+        let gauge = Counter::default();
         std::thread::scope(|scope| {
             for _ in 0..20 {
                 scope.spawn(|| {
@@ -207,10 +362,16 @@ mod tests {
                         histogram.observe(value);
                         counters.inc(Verdict::Forwarded);
                     }
+                    (0..3).for_each(|_| gauge.inc());
+                    gauge.dec();
                 });
             }
         });
         assert_eq!(histogram.counts(), [40, 20, 40]);
+        assert_eq!(gauge.get(), 40);
+        // Another thread ends what those have begun.
+        (0..40).for_each(|_| gauge.dec());
+        assert_eq!(gauge.get(), 0);
         let families = histogram.collect();
         let shown = families[0].get_metric()[0].get_histogram();
         assert_eq!(shown.get_sample_count(), 100);

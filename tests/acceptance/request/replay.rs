@@ -4,7 +4,9 @@
 //! Promise (Replay): A nonce belongs to its consumer, token and timestamp, and is recorded only after a right signature. Also in
 //! `src/request/verify/tests.rs`.
 
-use crate::support::{Answer, Call, Scene, now, proxy::race};
+use std::sync::{Mutex, mpsc};
+
+use crate::support::{Answer, Call, Reply, Scene, Upstream, now, proxy::race};
 
 #[test]
 fn of_a_hundred_identical_requests_at_once_exactly_one_reaches_the_api() {
@@ -53,5 +55,29 @@ fn a_nonce_is_recorded_only_under_a_right_signature() {
     proxy.rejects(call().key("forged&forged"), 401, "signature_invalid");
     proxy.passes(call());
     proxy.rejects(call().key("forged&forged"), 401, "signature_invalid");
+    assert_eq!(api.count(), 1);
+}
+
+#[test]
+fn a_nonce_is_recorded_before_the_api_has_the_request() {
+    let (arrived, arrival) = mpsc::channel();
+    let (release, released) = mpsc::channel();
+    let released = Mutex::new(released);
+    let api = Upstream::replying(move |_| {
+        arrived.send(()).unwrap();
+        released.lock().unwrap().recv().unwrap();
+        Reply::ok("late")
+    });
+    let Scene { api, proxy, caller } = Scene::before(api, "");
+    let wire = proxy.wire(&Call::get("/").of(&caller));
+    let mut first = proxy.connect();
+    first.send(&wire);
+    arrival.recv().unwrap();
+    // The API has not responded yet.
+    let mut second = proxy.connect();
+    second.send(&wire);
+    second.answer("GET").is(401, "nonce_used");
+    release.send(()).unwrap();
+    first.answer("GET").has_status(200);
     assert_eq!(api.count(), 1);
 }

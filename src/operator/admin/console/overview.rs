@@ -1,6 +1,6 @@
 //! The overview: readiness, load, and the findings that need a person.
 
-use std::{collections::HashSet, sync::atomic::Ordering};
+use std::collections::HashSet;
 
 use askama::Template;
 use rustix::system::uname;
@@ -180,7 +180,7 @@ impl ConsoleRequest<'_> {
                 _ => format!("{consumers} consumers need a person."),
             },
             tiles: self.tiles(&minutes),
-            in_flight: Number(shared.in_flight.load(Ordering::Relaxed) as u64),
+            in_flight: Number(shared.places.in_flight()),
             concurrent: Number(concurrent as u64),
             connections: Number(
                 shared

@@ -2,10 +2,13 @@
 //!
 //! An entry counts only within the second and the generation of announced changes in which it was found in moka. Nothing
 //! that decides there whether it may be used can have changed since, so no rule of age or revocation is weaker here.
-//! Only a right signature makes one: a look-up is not faster for a token that somebody guesses.
+//! Only a right signature makes one: a look-up is not faster for a token that somebody guesses. Entries that no longer count are
+//! dropped soon, so that secrets which the cache has dropped do not stay in memory.
 
 use std::{
     cell::RefCell,
+    ops::Deref,
+    rc::Rc,
     sync::{Arc, Weak, atomic::Ordering::SeqCst},
 };
 
@@ -25,12 +28,32 @@ pub struct Moment {
     generation: u64,
 }
 
+/// An access token as one thread uses it: a clone writes nothing that other threads read.
+#[derive(Debug, Clone)]
+pub struct LocalAccess(Rc<SharedAccess>);
+
+#[derive(Debug)]
+struct SharedAccess(Arc<AccessCredentials>);
+
+impl From<Arc<AccessCredentials>> for LocalAccess {
+    fn from(access: Arc<AccessCredentials>) -> Self {
+        Self(Rc::new(SharedAccess(access)))
+    }
+}
+
+impl Deref for LocalAccess {
+    type Target = Arc<AccessCredentials>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0.0
+    }
+}
+
 struct AtHand {
     moment: Moment,
     /// The changes of the cache that has the token.
     announced: Weak<Announced>,
-    /// It does not keep secrets in memory that the cache has dropped.
-    access: Weak<AccessCredentials>,
+    access: LocalAccess,
 }
 
 thread_local! {
@@ -51,24 +74,32 @@ pub(super) fn find(
     token: &[u8],
     moment: Moment,
     announced: &Arc<Announced>,
-) -> Option<Arc<AccessCredentials>> {
+) -> Option<LocalAccess> {
     AT_HAND.with_borrow(|entries| {
         let entry = entries[place(token)].as_ref()?;
         let is_current =
             entry.moment == moment && Weak::as_ptr(&entry.announced) == Arc::as_ptr(announced);
-        let access = is_current.then(|| entry.access.upgrade())??;
-        (access.key() == token).then_some(access)
+        (is_current && entry.access.key() == token).then(|| entry.access.clone())
     })
 }
 
 /// Keeps a token that a look-up which began at `moment` has found.
-pub(super) fn keep(access: &Arc<AccessCredentials>, moment: Moment, announced: &Arc<Announced>) {
+pub(super) fn keep(access: &LocalAccess, moment: Moment, announced: &Arc<Announced>) {
     let entry = AtHand {
         moment,
         announced: Arc::downgrade(announced),
-        access: Arc::downgrade(access),
+        access: access.clone(),
     };
     AT_HAND.with_borrow_mut(|entries| entries[place(access.key())] = Some(entry));
+}
+
+/// Drops the entries of this thread that do not count at `moment`.
+pub(super) fn drop_old(moment: Moment) {
+    AT_HAND.with_borrow_mut(|entries| {
+        for entry in entries {
+            entry.take_if(|entry| entry.moment != moment);
+        }
+    });
 }
 
 /// The place of a token. Tokens are random, so that their last bytes are.

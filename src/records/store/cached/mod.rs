@@ -17,13 +17,13 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 
-pub use at_hand::Moment;
+pub use at_hand::{LocalAccess, Moment};
 pub use credentials::{
     AccessCredentials, CachedAssertion, ConsumerCredentials, FieldValues, SecretAge,
 };
 use permissions::PermissionLists;
 pub use records::Counts;
-use records::{Announced, CacheEntry, RecordCache, Stamp, count};
+use records::{Announced, CacheEntry, RecordCache, Stamp};
 
 use super::{Result, Store, port::Change, record::Dialect};
 use crate::{
@@ -105,7 +105,7 @@ impl Cached {
     pub async fn consumer(&self, key: &[u8]) -> Result<Option<Arc<ConsumerCredentials>>> {
         let now = self.clock.now();
         if let Some(found) = self.consumers.fresh(key, now) {
-            count(&self.consumers.counts.hits);
+            self.consumers.counts.hits.inc();
             return Ok(Some(found));
         }
         let Some(name) = text(key).and_then(|key| key.parse::<ConsumerKey>().ok()) else {
@@ -140,7 +140,7 @@ impl Cached {
                 fresh => fresh,
             };
             if consumer.is_some_and(|consumer| Arc::ptr_eq(&consumer, &found.consumer)) {
-                count(&self.access.counts.hits);
+                self.access.counts.hits.inc();
                 return Ok(Some(found));
             }
         }
@@ -168,18 +168,23 @@ impl Cached {
     }
 
     /// The access token as sent, with its consumer, if this thread has verified a call with it at this moment.
-    pub fn at_hand(&self, token: &[u8], moment: Moment) -> Option<Arc<AccessCredentials>> {
+    pub fn at_hand(&self, token: &[u8], moment: Moment) -> Option<LocalAccess> {
         let found = at_hand::find(token, moment, &self.announced)?;
-        count(&self.access.counts.hits);
+        self.access.counts.hits.inc();
         Some(found)
     }
 
     /// Keeps a token at hand that [`Self::access`] has found, since `moment`, and that has signed a call.
-    pub fn keep_at_hand(&self, access: &Arc<AccessCredentials>, moment: Moment) {
+    pub fn keep_at_hand(&self, access: &LocalAccess, moment: Moment) {
         // A shorter time than the second of a moment is that of the cache alone.
         if self.access.ttl() >= Duration::from_secs(1) {
             at_hand::keep(access, moment, &self.announced);
         }
+    }
+
+    /// Drops what this thread has at hand and can no longer use.
+    pub fn drop_old_at_hand(&self) {
+        at_hand::drop_old(self.moment(self.clock.now()));
     }
 
     /// Finds an access token in the store even if it is cached: for one that seems to have been idle for too long, and

@@ -21,6 +21,7 @@ use super::{CacheSettings, last_use::LastUse};
 use crate::{
     base::{clock::UnixTime, hashed::Hashed},
     records::store::{Result, StoreError, port::Source},
+    telemetry::metrics::per_thread::Counter,
 };
 
 /// Unknown keys have a tenth of the room for themselves, so strangers evict only one another's keys.
@@ -38,15 +39,15 @@ const LONGEST_TTL: Duration = Duration::from_secs(365 * 86_400);
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Answered from the cache.
-    pub hits: AtomicU64,
+    pub hits: Counter,
     /// Answered from the cache: unknown.
-    pub negative_hits: AtomicU64,
+    pub negative_hits: Counter,
     /// Asked of the store.
-    pub misses: AtomicU64,
+    pub misses: Counter,
     /// Answered from an expired entry while the store failed.
-    pub stale: AtomicU64,
+    pub stale: Counter,
     /// The store failed and nothing could be answered.
-    pub errors: AtomicU64,
+    pub errors: Counter,
 }
 
 /// The announced changes of all kinds of records.
@@ -243,7 +244,7 @@ impl<V: CacheEntry> RecordCache<V> {
         match self.reads.get(key).await {
             Some(outcome) if outcome.found.is_some() => self.reads.invalidate(key).await,
             Some(outcome) if self.announced.is_current(&outcome.stamp) => {
-                count(&self.counts.negative_hits);
+                self.counts.negative_hits.inc();
                 return Ok(None);
             }
             _ => {}
@@ -254,10 +255,10 @@ impl<V: CacheEntry> RecordCache<V> {
             && is_within(&entry.stamp().failed_at, BACK_OFF, now)
             && may_serve_stale(&entry)
         {
-            count(&self.counts.stale);
+            self.counts.stale.inc();
             return Ok(Some(entry));
         }
-        count(&self.counts.misses);
+        self.counts.misses.inc();
         let stamp = || Stamp::new(self.announced.generation.load(SeqCst), now);
         for _ in 0..ATTEMPTS {
             let outcome = self.reads.try_get_with(Arc::from(key), async {
@@ -272,7 +273,7 @@ impl<V: CacheEntry> RecordCache<V> {
                     Err(error) => match old.filter(|old| may_serve_stale(old)) {
                         Some(old) => {
                             old.stamp().failed_at.store(in_32_bits(now), SeqCst);
-                            count(&self.counts.stale);
+                            self.counts.stale.inc();
                             Some(old)
                         }
                         None => return Err(error),
@@ -282,7 +283,7 @@ impl<V: CacheEntry> RecordCache<V> {
                 Ok(Arc::new(Outcome { stamp, found }))
             });
             let outcome = outcome.await.map_err(|error| {
-                count(&self.counts.errors);
+                self.counts.errors.inc();
                 shared(error)
             })?;
             let is_current = self.announced.is_unchanged_since(&outcome.stamp);
@@ -298,7 +299,7 @@ impl<V: CacheEntry> RecordCache<V> {
         let found = read(stamp()).await;
         found
             .map(|found| found.map(Arc::new))
-            .inspect_err(|_| count(&self.counts.errors))
+            .inspect_err(|_| self.counts.errors.inc())
     }
 
     /// Keeps what was read, or the old entry if it is the same: entries that depend on it need not be read again.
@@ -335,10 +336,6 @@ impl<V: CacheEntry> RecordCache<V> {
         self.known.invalidate_all();
         self.reads.invalidate_all();
     }
-}
-
-pub(super) fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, SeqCst);
 }
 
 /// The failure of one read, shared by all calls that waited for it.

@@ -22,7 +22,7 @@ async fn an_unknown_key_is_asked_for_again_after_its_time() {
     for _ in 0..2 {
         assert!(setup.access().await.is_none());
     }
-    assert_eq!(setup.cached.counts().1.negative_hits.load(SeqCst), 1);
+    assert_eq!(setup.cached.counts().1.negative_hits.get(), 1);
     let setup = setup_with(&CacheSettings {
         negative_ttl: Duration::from_millis(1),
         ..settings()
@@ -94,17 +94,17 @@ async fn an_entry_is_used_while_the_store_fails_and_not_for_long() {
     setup.store.fail(true);
     setup.later(1);
     assert!(setup.access().await.is_some());
-    assert_eq!(setup.cached.counts().1.stale.load(SeqCst), 0);
+    assert_eq!(setup.cached.counts().1.stale.get(), 0);
     for _ in 0..4 {
         setup.later(2);
         assert!(setup.access().await.is_some());
         assert!(setup.cached.consumer(b"c").await.unwrap().is_some());
     }
-    assert_eq!(setup.cached.counts().1.stale.load(SeqCst), 4);
+    assert_eq!(setup.cached.counts().1.stale.get(), 4);
     setup.later(1);
     assert!(setup.cached.access(b"t").await.is_err());
     assert!(setup.cached.consumer(b"c").await.is_err());
-    assert_eq!(setup.cached.counts().1.errors.load(SeqCst), 1);
+    assert_eq!(setup.cached.counts().1.errors.get(), 1);
     setup.store.fail(false);
     assert!(setup.access().await.is_some());
 }
@@ -151,7 +151,7 @@ async fn an_old_entry_is_not_used_while_the_store_answers() {
     setup.revoke();
     setup.later(61);
     assert!(setup.is_revoked().await);
-    assert_eq!(setup.cached.counts().1.stale.load(SeqCst), 0);
+    assert_eq!(setup.cached.counts().1.stale.get(), 0);
 }
 
 #[tokio::test]
@@ -219,9 +219,9 @@ async fn a_token_at_hand_counts_in_its_second_and_generation_thread_and_cache_al
     let moment = || setup.cached.moment(setup.clock.now());
     let at_hand = || setup.cached.at_hand(b"t", moment()).is_some();
     // Looking a token up, as anybody can do, does not make it quicker to find.
-    let access = setup.access().await.unwrap();
+    let access = LocalAccess::from(setup.access().await.unwrap());
     assert!(!at_hand());
-    let hits = || setup.cached.counts().1.hits.load(SeqCst);
+    let hits = || setup.cached.counts().1.hits.get();
     setup.cached.keep_at_hand(&access, moment());
     let before = hits();
     assert!(at_hand() && hits() == before + 1);
@@ -251,8 +251,26 @@ async fn no_token_is_at_hand_where_the_store_is_asked_each_time() {
         ttl: Duration::ZERO,
         ..settings()
     });
-    let access = setup.access().await.unwrap();
+    let access = LocalAccess::from(setup.access().await.unwrap());
     let moment = setup.cached.moment(setup.clock.now());
     setup.cached.keep_at_hand(&access, moment);
     assert!(setup.cached.at_hand(b"t", moment).is_none());
+}
+
+#[tokio::test]
+async fn credentials_at_hand_are_dropped_once_they_no_longer_count() {
+    let setup = setup();
+    let moment = || setup.cached.moment(setup.clock.now());
+    let access = setup.access().await.unwrap();
+    let users = || Arc::strong_count(&access);
+    let without = users();
+    setup
+        .cached
+        .keep_at_hand(&LocalAccess::from(Arc::clone(&access)), moment());
+    setup.cached.drop_old_at_hand();
+    assert_eq!(users(), without + 1);
+    assert!(setup.cached.at_hand(b"t", moment()).is_some());
+    setup.forget(&Change::AccessToken("u".into())).await;
+    setup.cached.drop_old_at_hand();
+    assert_eq!(users(), without);
 }

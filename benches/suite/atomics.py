@@ -1,0 +1,62 @@
+"""Atomic operations of a request: instructions that lock a cache line, by the function that they are in.
+
+Callgrind counts how often each instruction runs; the disassembly says which instructions lock. All series run one worker,
+where such an instruction costs about 20 cycles; with more workers, one on a line that others write costs a hundred and
+more. Whether a line is shared cannot be measured here, so that the crates decide: the runtime of a worker, a connection's
+buffers, and counters of which each thread has a copy, are written by one worker alone.
+"""
+
+import re
+import subprocess
+from collections import Counter
+
+from . import instructions, machine, stages
+from .report import Report
+
+# Written by one worker alone.
+OF_ONE_WORKER = re.compile(
+    r"/registry/src/[^/]+/(tokio|mio|hyper|bytes|want|futures-[a-z]+|http|h2|arc-swap|slab)-\d|(^|/)src/telemetry/metrics/per_thread"
+)
+GOAL = 4
+
+
+def run(suite):
+    report = Report("atomics", "Atomic operations of a request")
+    machine.say("callgrind: countersign")
+    profile = instructions.under_callgrind(suite, "countersign")
+    locking = locks(suite.binary)
+    executed = Counter()
+    for (file, function, address), count in profile.own.items():
+        if not stages.is_program((file, function, address), suite.binary):
+            # Of libraries there are no addresses in our file; libc locks nothing while an arena has one thread.
+            continue
+        if address in locking and count > 0.01:
+            executed[address] += count
+    chains = stages.symbolize(suite.binary, sorted(executed))
+    places = Counter()
+    for address, count in executed.items():
+        places[place(chains.get(address, []))] += count
+    rows, shared = [], 0
+    for (text, is_own), count in places.most_common():
+        rows.append([text, f"{count:.2f}", "one worker" if is_own else "shared"])
+        shared += 0 if is_own else count
+    report.table("", ["innermost files", "a request", "written by"], rows)
+    report.target(4, "atomic operations of a request on lines that workers share", shared, GOAL)
+    report.note(f"all together: {sum(places.values()):.1f} a request; a mutex of parking_lot is two")
+    report.numbers = {"places": {text: count for (text, _), count in places.items()}, "shared": shared}
+    return report
+
+
+def locks(binary):
+    """The addresses of instructions that lock: with the prefix, and exchanges with memory, which lock without it."""
+    finished = subprocess.run(["objdump", "-d", "--no-show-raw-insn", str(binary)], capture_output=True, text=True, check=True)
+    line = re.compile(r"^\s*([0-9a-f]+):\s+(lock\b|xchg\s+.*\()", re.MULTILINE)
+    return {int(match[1], 16) for match in line.finditer(finished.stdout)}
+
+
+def place(chain):
+    """The two innermost files that are not of the standard library, and whether one worker alone writes there."""
+    files = [file for file in chain if not file.startswith("/rustc/") and "/library/" not in file]
+    shown = [re.sub(r".*/registry/src/[^/]+/|.*(?=(?:^|/)src/)/?", "", file) for file in files[:2]]
+    is_own = any(OF_ONE_WORKER.search(file) for file in files[:2])
+    return " < ".join(shown) or "standard library", is_own

@@ -1,0 +1,183 @@
+//! The requests that are being served, of which the process has at most `limits.concurrent_requests`.
+
+use std::{
+    cell::Cell,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+use crate::telemetry::metrics::per_thread::Counter;
+
+/// A worker borrows this part of all places at once, so that it rarely writes what others read. With fewer places than this,
+/// it borrows and returns each one.
+const BLOCKS: usize = 512;
+
+/// The places of all workers.
+#[derive(Debug, Default)]
+pub struct Places {
+    /// Those that workers have borrowed, at most as many as there are.
+    borrowed: AtomicUsize,
+    serving: Counter,
+}
+
+impl Places {
+    /// The number of requests being served.
+    pub fn in_flight(&self) -> u64 {
+        self.serving.get()
+    }
+
+    /// Borrows `count` places, if so many of `all` are left.
+    fn borrow(&self, count: usize, all: usize) -> bool {
+        let borrow = |borrowed: usize| Some(borrowed + count).filter(|after| *after <= all);
+        self.borrowed.fetch_update(Relaxed, Relaxed, borrow).is_ok()
+    }
+
+    fn give_back(&self, count: usize) {
+        self.borrowed.fetch_sub(count, Relaxed);
+    }
+}
+
+/// The places that a worker has borrowed.
+#[derive(Debug)]
+pub(super) struct WorkerPlaces {
+    all: Arc<Places>,
+    unused: Cell<usize>,
+}
+
+impl WorkerPlaces {
+    /// None of the places yet.
+    pub(super) fn new(all: Arc<Places>) -> Rc<Self> {
+        let unused = Cell::new(0);
+        Rc::new(Self { all, unused })
+    }
+
+    /// A place for one more request, if fewer than `limit` are served by all workers together. A few places may be unused at
+    /// other workers.
+    pub(super) fn take(self: &Rc<Self>, limit: usize) -> Option<InFlight> {
+        let unused = match self.unused.get() {
+            0 => {
+                let block = limit / BLOCKS;
+                let borrow = |count| (count > 0 && self.all.borrow(count, limit)).then_some(count);
+                borrow(block).or_else(|| borrow(1))?
+            }
+            unused => unused,
+        };
+        self.unused.set(unused - 1);
+        self.all.serving.inc();
+        Some(InFlight {
+            places: Rc::clone(self),
+            most_unused: 2 * (limit / BLOCKS),
+        })
+    }
+}
+
+impl Drop for WorkerPlaces {
+    fn drop(&mut self) {
+        self.all.give_back(self.unused.get());
+    }
+}
+
+/// The place of a request.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    places: Rc<WorkerPlaces>,
+    /// The number of unused places that its worker keeps.
+    most_unused: usize,
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let WorkerPlaces { all, unused } = &*self.places;
+        let (left, half) = (unused.get() + 1, self.most_unused / 2);
+        let kept = if left > self.most_unused { half } else { left };
+        if left > kept {
+            all.give_back(left - kept);
+        }
+        unused.set(kept);
+        all.serving.dec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workers(count: usize) -> (Arc<Places>, Vec<Rc<WorkerPlaces>>) {
+        let places = Arc::new(Places::default());
+        let workers = (0..count).map(|_| WorkerPlaces::new(Arc::clone(&places)));
+        let workers = workers.collect();
+        (places, workers)
+    }
+
+    #[test]
+    fn all_workers_together_have_as_many_as_the_limit() {
+        for limit in [1, 2, 7, 511, 512, 10_000] {
+            let (places, workers) = workers(3);
+            let taken = |served: &mut Vec<InFlight>| {
+                let mut all = workers.iter().cycle();
+                let mut failures = 0;
+                while failures < workers.len() {
+                    match all.next().and_then(|worker| worker.take(limit)) {
+                        Some(place) => served.push(place),
+                        None => failures += 1,
+                    }
+                    assert!(served.len() <= limit);
+                }
+            };
+            let mut served = Vec::new();
+            taken(&mut served);
+            assert!(served.len() > limit - limit.min(3 * limit / BLOCKS + 1));
+            assert_eq!(places.in_flight(), served.len() as u64);
+            // Every place comes back, and can be taken again.
+            for _ in 0..3 {
+                served.truncate(served.len() / 3);
+                taken(&mut served);
+                assert_eq!(places.in_flight(), served.len() as u64);
+            }
+            drop(served);
+            assert_eq!(places.in_flight(), 0);
+            drop(workers);
+            assert_eq!(places.borrowed.load(Relaxed), 0);
+        }
+    }
+
+    #[test]
+    fn an_idle_worker_keeps_a_place_from_nobody_where_there_are_few() {
+        let (_, workers) = workers(2);
+        for _ in 0..3 {
+            let places = [workers[0].take(2), workers[0].take(2)];
+            assert!(places.iter().all(Option::is_some));
+            assert!(workers[1].take(2).is_none());
+            drop(places);
+            assert!(workers[1].take(2).is_some());
+        }
+    }
+
+    #[test]
+    fn a_lower_limit_counts_at_once() {
+        let (_, workers) = workers(1);
+        let served = Vec::from_iter((0..5).map_while(|_| workers[0].take(10)));
+        assert_eq!(served.len(), 5);
+        assert!(workers[0].take(5).is_none());
+    }
+
+    #[test]
+    fn a_busy_worker_seldom_writes_what_others_read() {
+        let (places, workers) = workers(1);
+        let borrowed = || places.borrowed.load(Relaxed);
+        let mut changes = 0;
+        for _ in 0..100 {
+            let mut served = Vec::new();
+            for _ in 0..64 {
+                let before = borrowed();
+                served.extend(workers[0].take(100_000));
+                changes += usize::from(borrowed() != before);
+            }
+            assert_eq!(served.len(), 64);
+        }
+        assert!(changes <= 100, "{changes}");
+    }
+}
