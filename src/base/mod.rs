@@ -9,6 +9,7 @@ pub mod language;
 pub mod longest;
 pub mod memory;
 pub mod names;
+pub mod new_file;
 pub mod peer;
 pub mod random;
 pub mod rate;

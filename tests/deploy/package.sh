@@ -1,7 +1,8 @@
 #!/bin/bash
 # Runs in a booted Debian: installs the packages given, uses, upgrades, removes and purges them.
 set -euxo pipefail
-export COUNTERSIGN_CONFIG=/etc/countersign/config.toml
+# Commands find the configuration of the package: there is none in this directory.
+config=/etc/countersign/config.toml
 cd /packages
 as_service() { runuser -u countersign -- countersign "$@"; }
 ready() { timeout 30 sh -c 'until countersign health --ready 2>/dev/null; do sleep 0.1; done'; }
@@ -17,8 +18,24 @@ grep -q 'Max core file size  *0 ' "/proc/$process/limits"
 test "$(stat -c '%U %a' /var/lib/countersign)" = 'countersign 700'
 test "$(stat -c '%U %G %a %s' /etc/countersign/store_key)" = 'root countersign 640 32'
 systemd-analyze security --no-pager --threshold=20 countersign
-as_service consumer add --name Shop --key shop
-test "$(stat -c '%U %a' /var/lib/countersign/countersign.db)" = 'countersign 600'
+# A command that root runs before the first start leaves a store that the service can open.
+systemctl stop countersign.socket countersign-admin.socket countersign
+rm /var/lib/countersign/*
+countersign consumer add --name Shop --key shop
+for file in /var/lib/countersign/*; do test "$(stat -c '%U %a' "$file")" = 'countersign 600'; done
+systemctl start countersign.socket countersign-admin.socket countersign
+ready
+as_service consumer show shop
+# The key of the package is no reason for a warning, neither for root nor for the service.
+for account in root countersign; do
+    runuser -u $account -- countersign check 2>&1 | tee /tmp/checked || true
+    ! grep store_key /tmp/checked
+done
+# Each link of the documents leads to a file of the package.
+(cd /usr/share/doc/countersign && grep -roP '\]\(\K[^)#\s]+(?=[)#])' --include='*.md' . | grep -v '://' | while IFS=: read -r page link; do
+    test -e "$(dirname "$page")/$link" || { echo "$page: $link" >>/tmp/broken; }
+done)
+test ! -e /tmp/broken
 zgrep -q Django /usr/share/doc/countersign/NOTICE*
 zgrep -q rustls /usr/share/doc/countersign/THIRD-PARTY*
 zcat /usr/share/man/man1/countersign-serve.1.gz | grep -q configuration
@@ -51,7 +68,7 @@ process=$(systemctl show -P MainPID countersign)
 exec 3<>/dev/tcp/127.0.0.1/8081; printf "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" >&3
 grep "^process_start_time_seconds" <&3
 
-echo '# mine' >>$COUNTERSIGN_CONFIG
+echo '# mine' >>$config
 systemctl reload countersign
 timeout 30 sh -c 'until journalctl -u countersign | grep configuration_reloaded; do sleep 0.1; done'
 dpkg -i "$2"
@@ -61,7 +78,7 @@ go_on
 touch /tmp/stop
 wait
 test ! -e /tmp/lost
-grep '# mine' $COUNTERSIGN_CONFIG
+grep '# mine' $config
 as_service consumer show shop
 
 dpkg -r countersign

@@ -15,7 +15,7 @@
 use std::{
     fs::{self, File},
     io::{self, Read as _},
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    os::unix::fs::FileExt,
     path::Path,
     slice,
     sync::atomic::{AtomicU64, Ordering},
@@ -28,6 +28,7 @@ use rustix::{
 };
 
 use super::key::{Key, Record};
+use crate::base::new_file::create_or_open;
 
 /// Bytes of a record.
 pub(super) const RECORD_BYTES: usize = size_of::<Record>();
@@ -57,9 +58,9 @@ impl Segment {
     /// The system's; no file is left then.
     pub(super) fn create(path: &Path, number: u64, capacity: usize, key: Key) -> io::Result<Self> {
         let bytes = (HEAD_RECORDS + capacity) * RECORD_BYTES;
-        let mut options = File::options();
-        let options = options.read(true).write(true).create(true).truncate(true);
-        let file = options.mode(0o600).open(path)?;
+        let file = create_or_open(path)?;
+        // A log that a start has left before it noted it.
+        file.set_len(0)?;
         let map = allocate(&file, bytes as u64)
             .and_then(|()| MmapOptions::new().len(bytes).map_raw(&file))
             .inspect_err(|_| _ = fs::remove_file(path))?;

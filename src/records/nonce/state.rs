@@ -4,7 +4,7 @@ use std::{
     fs::{self, File, TryLockError},
     io,
     ops::Range,
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
@@ -13,6 +13,7 @@ use siphasher::sip::SipHasher13;
 use thiserror::Error;
 
 use super::key::Key;
+use crate::base::new_file::create_or_open;
 
 /// The beginning of the file; a checksum and JSON follow, filled up to [`BYTES`]. Another layout counts as damaged.
 const MAGIC: &str = "countersignonce\n";
@@ -154,9 +155,7 @@ pub(super) fn current_boot() -> String {
 ///
 /// [`WindowOpenError::Locked`], [`WindowOpenError::Io`]
 pub(super) fn open(path: &Path) -> Result<File, WindowOpenError> {
-    let mut options = File::options();
-    let options = options.read(true).write(true).create(true).mode(0o600);
-    let file = options.open(path).map_err(failed(path, "open"))?;
+    let file = create_or_open(path).map_err(failed(path, "open"))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(WindowOpenError::Locked { path: path.into() }),

@@ -1,9 +1,9 @@
 //! Opens the file: checks that it is ours, and prepares it before any thread starts.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io,
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
@@ -12,7 +12,10 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 
 use super::schema;
-use crate::records::store::{StoreError, error::DiskFull, opening::OpenProblem};
+use crate::{
+    base::new_file::create_new,
+    records::store::{StoreError, error::DiskFull, opening::OpenProblem},
+};
 
 /// The time that one step waits for the lock of another process: less than callers wait for an answer.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(4);
@@ -65,15 +68,10 @@ pub(super) fn open(
 }
 
 /// Makes an empty file that only its owner can read, before SQLite would make one that others can; its companions get
-/// their mode from it.
+/// their mode and owner from it.
 fn create_or_check(path: &Path) -> Result<(), OpenProblem> {
-    let created = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path);
     let directory = path.parent().unwrap_or(path);
-    match created {
+    match create_new(path) {
         Ok(_) => {
             tracing::info!(path = %path.display(), "the store is created");
             Ok(File::open(directory)?.sync_all()?)
