@@ -10,6 +10,23 @@ use toml::Value;
 
 use crate::base::settings::{Directories, Reason, SettingValue, Text, deserialize_text};
 
+/// The problem of the URL of a server whose user or password has a character in it that ends the host: the rest would be taken
+/// for something that messages show.
+pub(super) fn unescaped_login(url: &str) -> Option<&'static str> {
+    let (_, rest) = url.split_once("://")?;
+    let end = rest.find(['/', '?', '#'])?;
+    let (authority, rest) = rest.split_at(end);
+    let before_query = rest.split('?').next().unwrap_or_default();
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let has_port = authority
+        .rsplit_once(':')
+        .is_none_or(|(_, port)| is_port(port));
+    let in_query = rest.contains('@') && !has_port && !authority.contains('@');
+    (before_query.contains('@') || in_query).then_some(
+        "a /, ? or # in the user or the password ends the host; write %2F, %3F or %23 for it, and %40 for an @",
+    )
+}
+
 /// The place of the store. Does not print.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreUrl(String);

@@ -175,6 +175,9 @@ pub(super) struct Schema {
     pub(super) version: &'static str,
     /// Sets the version, which is appended to it.
     pub(super) set_version: &'static str,
+    /// Finds, as `rights`, the statement that gives this role the rights to make the tables; no row if it has them. Empty: an
+    /// engine without roles.
+    pub(super) rights: &'static str,
     /// Whether processes on other machines use the database: then `serve` alone migrates it.
     pub(super) is_shared: bool,
 }

@@ -52,6 +52,17 @@ pub fn is_of_logged_outage(error: &(dyn std::error::Error + 'static)) -> bool {
 #[error("the disk of the store is full, or fails")]
 pub(super) struct DiskFull(#[source] pub(super) Box<dyn std::error::Error + Send + Sync>);
 
+/// The engine does not let our role do something.
+#[derive(Debug, Error)]
+#[error("a right is missing")]
+pub(super) struct RightMissing(#[source] pub(super) Box<dyn std::error::Error + Send + Sync>);
+
+/// Whether the engine does not let our role do something.
+pub(super) fn is_denied(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source())
+        .any(|error| error.is::<RightMissing>())
+}
+
 /// Whether the engine's disk takes no more.
 #[must_use]
 pub fn is_disk_full(error: &(dyn std::error::Error + 'static)) -> bool {

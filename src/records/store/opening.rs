@@ -4,7 +4,7 @@ use std::{error::Error, io, path::Path};
 
 use thiserror::Error;
 
-use super::StoreError;
+use super::{StoreError, error::is_denied};
 use crate::base::tls::TlsFileError;
 
 /// The purpose of opening a store.
@@ -121,6 +121,19 @@ pub enum OpenProblem {
         /// The newest schema that this program knows.
         known: i64,
     },
+    /// The role of the URL may not make the tables.
+    #[error(
+        "the role of store.url may not make the tables; run {statement} as a superuser or the owner of the database"
+    )]
+    RightsMissing {
+        /// The statement that gives the rights.
+        statement: String,
+    },
+    /// The role of the URL may not use what another role has made.
+    #[error(
+        "the role of store.url may not use the store, which another role has made; use that role in store.url, or let it grant its rights"
+    )]
+    Denied(#[source] Box<dyn Error + Send + Sync>),
     /// There is no store in the database.
     #[error("has no store in it yet; countersign serve makes it")]
     Missing,
@@ -140,7 +153,10 @@ pub enum OpenProblem {
 
 impl From<StoreError> for OpenProblem {
     fn from(error: StoreError) -> Self {
-        Self::Failed(error.into())
+        match is_denied(&error) {
+            true => Self::Denied(error.into()),
+            false => Self::Failed(error.into()),
+        }
     }
 }
 

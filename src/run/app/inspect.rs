@@ -16,7 +16,7 @@ use std::{
 
 use rustix::{
     io::Errno,
-    process::{Resource, getrlimit},
+    process::{Gid, Resource, getegid, geteuid, getgroups, getrlimit},
 };
 use rustls::pki_types::{CertificateDer, ServerName};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -144,22 +144,14 @@ impl Findings {
 
     /// Only its owner may read a secret. A group may be intended: that of a Kubernetes volume, or `ssl-cert`.
     fn mode(&mut self, key: &'static str, path: &Path) {
-        let Some(found) = path.metadata().ok().filter(Metadata::is_file) else {
+        let found = path.metadata().ok().filter(Metadata::is_file);
+        let Some(open) = found.as_ref().and_then(OpenTo::of) else {
             return;
         };
-        let mode = found.mode() & 0o777;
-        let (severity, who) = if mode & 0o007 != 0 {
-            (Severity::Unsafe, "every account of this machine")
-        } else if mode & 0o070 != 0 {
-            (Severity::Unwise, "its group")
-        } else {
-            return;
-        };
+        let (who, mode, fix) = (open.who, open.mode, open.fix(path));
         let path = path.display();
-        let message = format!(
-            "{path} holds secrets and is open to {who} (mode {mode:04o}); chmod 600 {path}"
-        );
-        self.add(severity, key, message);
+        let message = format!("{path} holds secrets and is open to {who} (mode {mode:04o}); {fix}");
+        self.add(open.severity, key, message);
     }
 
     /// Each https host that callers use needs a certificate. A proxy in front may show them its own.
@@ -197,6 +189,69 @@ impl Findings {
             let message = format!("no certificate is for {host}, the host of {of}; {fix}");
             self.add(severity, "listen.tls.certificate", message);
         }
+    }
+}
+
+/// The accounts that can open a file with secrets, beside its owner.
+pub struct OpenTo {
+    /// Whether the file may be meant to be open to them.
+    pub severity: Severity,
+    /// The accounts.
+    pub who: &'static str,
+    /// The mode of the file.
+    pub mode: u32,
+    /// The mode that it should have.
+    wanted: u32,
+    /// Whose file it has to become, if the process does not own it.
+    new_owner: Option<u32>,
+}
+
+impl OpenTo {
+    /// `None`: only the accounts that have to read the file can open it. A file of root that its group only reads is made
+    /// for an account that must not change it, as packages do: either this process, or the service, if root runs this.
+    pub fn of(found: &Metadata) -> Option<Self> {
+        let others = getgroups().unwrap_or_default();
+        let groups = others.into_iter().chain([getegid()]).map(Gid::as_raw);
+        let (user, groups) = (geteuid().as_raw(), groups.collect::<Vec<_>>());
+        Self::judge(
+            found.mode() & 0o777,
+            [found.uid(), found.gid()],
+            user,
+            &groups,
+        )
+    }
+
+    fn judge(mode: u32, [owner, group]: [u32; 2], user: u32, groups: &[u32]) -> Option<Self> {
+        const ROOT: u32 = 0;
+        let reads_by_group = match user {
+            ROOT => group != ROOT,
+            _ => groups.contains(&group),
+        };
+        let is_given = owner == ROOT && reads_by_group && mode & 0o070 == 0o040;
+        let (severity, who) = if mode & 0o007 != 0 {
+            (Severity::Unsafe, "every account of this machine")
+        } else if mode & 0o070 != 0 && !is_given {
+            (Severity::Unwise, "its group")
+        } else {
+            return None;
+        };
+        let is_owner = user == ROOT || owner == user;
+        Some(Self {
+            severity,
+            who,
+            mode,
+            wanted: if is_given { 0o640 } else { 0o600 },
+            new_owner: (!is_owner && !is_given).then_some(user),
+        })
+    }
+
+    /// The command that closes the file to them, and leaves it open to this process.
+    pub fn fix(&self, path: &Path) -> String {
+        let path = path.display();
+        let chmod = format!("chmod {:o} {path}", self.wanted);
+        self.new_owner.map_or(chmod.clone(), |user| {
+            format!("chown {user} {path} && {chmod}")
+        })
     }
 }
 
@@ -256,5 +311,46 @@ fn unix_socket(path: &Path) -> io::Result<()> {
         Ok(found) if found.file_type().is_socket() => Ok(()),
         Ok(_) => Err(io::Error::other("there is something else, not a socket")),
         Err(_) => can_create(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_root_that_its_group_reads_is_right_for_an_account_of_the_group() {
+        const SERVICE: u32 = 990;
+        let judged = |mode: u32, owner: [u32; 2], user: u32| {
+            let open = OpenTo::judge(mode, owner, user, &[user, 5]);
+            open.map(|open| (open.severity, open.fix(Path::new("/k"))))
+        };
+        let unwise = |fix: &str| Some((Severity::Unwise, fix.to_owned()));
+        let open = |fix: &str| Some((Severity::Unsafe, fix.to_owned()));
+        for (mode, owner, user, expected) in [
+            (0o640, [0, SERVICE], SERVICE, None),
+            (0o440, [0, 5], SERVICE, None),
+            // Root checks for the service.
+            (0o640, [0, SERVICE], 0, None),
+            (0o640, [0, 0], 0, unwise("chmod 600 /k")),
+            (0o660, [0, SERVICE], 0, unwise("chmod 600 /k")),
+            (0o644, [0, SERVICE], 0, open("chmod 640 /k")),
+            (0o644, [0, SERVICE], SERVICE, open("chmod 640 /k")),
+            (0o640, [SERVICE, SERVICE], SERVICE, unwise("chmod 600 /k")),
+            (
+                0o640,
+                [7, SERVICE],
+                SERVICE,
+                unwise("chown 990 /k && chmod 600 /k"),
+            ),
+            (0o644, [0, 0], SERVICE, open("chown 990 /k && chmod 600 /k")),
+            (0o600, [SERVICE, SERVICE], SERVICE, None),
+        ] {
+            assert_eq!(
+                judged(mode, owner, user),
+                expected,
+                "{mode:o} {owner:?} {user}"
+            );
+        }
     }
 }

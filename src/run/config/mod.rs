@@ -13,10 +13,12 @@
 //! `COUNTERSIGN_DATA` names. Every path is made absolute when it is read.
 
 mod derived;
+mod lines;
 mod process;
 mod read;
 mod rules;
 mod schema;
+mod stray;
 mod warnings;
 
 use std::{ffi::OsString, fs, io, path::Path};
@@ -77,6 +79,8 @@ macro_rules! config {
             )?)+
             /// Every key with its value, without passwords, and the source of the value.
             pub settings: Vec<EffectiveSetting>,
+            /// Variables of the environment that look like ours and set nothing.
+            stray: Vec<Finding>,
         }
 
         /// Every section that can be written, or its parts one after the other, in the order of the example.
@@ -86,7 +90,7 @@ macro_rules! config {
             fn read(written: &mut Written<'_>) -> Option<Self> {
                 // Each section is read before the first `?`, so that the problems of all are reported.
                 $(let $field = written.$(section::<$type>)? $(list::<$item>)? ();)+
-                Some(Self { $($field: $field?,)+ settings: written.settings() })
+                Some(Self { $($field: $field?,)+ settings: written.settings(), stray: written.stray() })
             }
 
             /// Takes from `running` the values that only a restart can change, so that this configuration is the one in

@@ -7,6 +7,8 @@
 //! `COUNTERSIGN__STORE__ENCRYPTION_KEY_FILE` is `store.encryption_key_file`. `COUNTERSIGN__OPERATION` and
 //! `COUNTERSIGN__PERMISSION` take the whole list, `[{ path = "/members/{id}" }]`.
 //!
+//! A variable that begins with `COUNTERSIGN_` and sets nothing is remembered for a warning.
+//!
 //! No problem repeats a value: it may be a secret.
 
 use std::{
@@ -21,7 +23,7 @@ use strsim::damerau_levenshtein;
 use thiserror::Error;
 use toml::{Table, Value};
 
-use super::SECTIONS;
+use super::{SECTIONS, lines, rules::Finding, stray};
 use crate::{
     base::settings::{Directories, Section, Unwritten, value_of},
     operator::manage::setting::EffectiveSetting,
@@ -53,8 +55,12 @@ pub(super) struct Written<'f> {
     /// The directory to which relative paths of files that the process writes belong.
     data: PathBuf,
     table: Table,
+    /// The line of each key in the file.
+    lines: BTreeMap<String, usize>,
     /// The variables that are over the file, by the key that each sets.
     variables: BTreeMap<String, String>,
+    /// The variables that look like ours and set nothing.
+    stray: Vec<Finding>,
     problems: Vec<String>,
 }
 
@@ -70,9 +76,7 @@ impl<'f> Written<'f> {
         directory: &'f Path,
     ) -> Result<Self, ConfigErrors> {
         let table = text.parse().map_err(|error: toml::de::Error| {
-            let end = error.span().map_or(0, |span| span.start);
-            let before = text.bytes().take(end);
-            let line = before.filter(|byte| *byte == b'\n').count() + 1;
+            let line = lines::line(text, error.span().map_or(0, |span| span.start));
             let words: Vec<_> = error.message().split_whitespace().collect();
             let message = format!("not valid TOML: {}", words.join(" "));
             ConfigErrors::of_file(&format!("{file}:{line}"), &message)
@@ -82,7 +86,9 @@ impl<'f> Written<'f> {
             directory,
             data: directory.to_owned(),
             table,
+            lines: lines::of_keys(text),
             variables: BTreeMap::new(),
+            stray: Vec::new(),
             problems: Vec::new(),
         };
         written.put_over(environment);
@@ -95,7 +101,15 @@ impl<'f> Written<'f> {
         let is_below = |rest: &str| rest.is_empty() || rest.starts_with(['[', '.']);
         let sets = |known: &str| key.strip_prefix(known).is_some_and(is_below);
         let variable = self.variables.iter().find(|(known, _)| sets(known));
-        let place = variable.map_or(self.file, |(_, name)| name.as_str());
+        // A key that is missing from an item of a list has the line of the item.
+        let item = || key.rsplit_once('.').filter(|(item, _)| item.ends_with(']'));
+        let line = self.lines.get(key);
+        let line = line.or_else(|| self.lines.get(item()?.0));
+        let place = match (variable, line) {
+            (Some((_, name)), _) => name.clone(),
+            (None, Some(line)) => format!("{}:{line}", self.file),
+            (None, None) => self.file.to_owned(),
+        };
         self.problems
             .push(visible(&format!("{place}: {key}: {message}")));
     }
@@ -108,39 +122,43 @@ impl<'f> Written<'f> {
         }
     }
 
-    /// Reports the unknown keys of a table.
-    fn check_names(&mut self, table: &Table, section: &str) {
+    /// Reports the unknown keys of a table. In `place`, the table's key, items of lists are counted from 1.
+    fn check_names(&mut self, table: &Table, place: &str) {
         for (name, value) in table {
-            // `"listen.address" = …` is one name with a dot in it, not the key that it looks like.
-            let name = match name.contains('.') {
-                true => format!("{name:?}"),
-                false => name.clone(),
-            };
-            let key = match section {
-                "" => name,
-                section => format!("{section}.{name}"),
-            };
+            let place = lines::below(place, name);
+            let key = without_numbers(&place);
             let section = SECTIONS.iter().find(|known| known.name == key);
             let is_list = section.is_some_and(|section| section.list);
             match value {
                 Value::Table(inner)
                     if !inner.is_empty() && !is_list && !keys().any(|known| known == key) =>
                 {
-                    self.check_names(inner, &key);
+                    self.check_names(inner, &place);
                 }
                 Value::Array(items) if is_list => {
-                    let tables = items.iter().filter_map(Value::as_table);
-                    tables.for_each(|inner| self.check_names(inner, &key));
+                    for (index, item) in items.iter().enumerate() {
+                        let place = format!("{place}[{}]", index + 1);
+                        item.as_table()
+                            .into_iter()
+                            .for_each(|inner| self.check_names(inner, &place));
+                    }
                 }
                 Value::Table(_) if section.is_some() => {}
                 _ if is_list || keys().any(|known| known == key) => {}
-                _ => {
-                    let near = nearest(&key, keys());
+                value => {
+                    // Only a list of tables can have meant another one.
+                    let is_tables = value.as_array().is_some_and(|items| {
+                        !items.is_empty() && items.iter().all(Value::is_table)
+                    });
+                    let lists = SECTIONS.iter().filter(|known| is_tables && known.list);
+                    let list = nearest(&key, lists.map(|known| known.name.to_owned()));
+                    let near = list.map(|list| format!("[[{list}]]"));
+                    let near = near.or_else(|| nearest(&key, keys()));
                     let hint = near.map_or_else(
                         || "; see config.example.toml".to_owned(),
                         |near| format!(", did you mean {near}?"),
                     );
-                    self.problem(&key, &format!("unknown key{hint}"));
+                    self.problem(&place, &format!("unknown key{hint}"));
                 }
             }
         }
@@ -151,8 +169,16 @@ impl<'f> Written<'f> {
         let mut variables: BTreeMap<String, OsString> = environment
             .into_iter()
             .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
-            .filter(|(name, _)| name.starts_with(PREFIX) || name == DATA_VARIABLE)
+            .filter(|(name, _)| name.starts_with(stray::PREFIX))
             .collect();
+        variables.retain(|name, _| {
+            let is_ours = name.starts_with(PREFIX) || name == DATA_VARIABLE;
+            if !is_ours {
+                let names = keys().map(|key| variable(&key));
+                self.stray.extend(stray::finding(name, names));
+            }
+            is_ours
+        });
         if let Some(data) = variables.remove(DATA_VARIABLE) {
             self.data = self.directory.join(data);
         }
@@ -189,6 +215,11 @@ impl<'f> Written<'f> {
                 Err(message) => self.problems.push(visible(&format!("{name}: {message}"))),
             }
         }
+    }
+
+    /// The variables that look like ours and set nothing, each with the fix.
+    pub(super) fn stray(&self) -> Vec<Finding> {
+        self.stray.clone()
     }
 
     fn is_written(&self, key: &str) -> bool {
@@ -349,6 +380,15 @@ fn read_file(path: &Path) -> Result<String, String> {
         text.pop();
     }
     Ok(text)
+}
+
+/// The key without the numbers of items: `operation[2].path` is `operation.path`.
+fn without_numbers(place: &str) -> String {
+    let mut key = place.to_owned();
+    while let Some((start, end)) = key.find('[').zip(key.find(']')) {
+        key.replace_range(start..=end.max(start), "");
+    }
+    key
 }
 
 /// The variable that sets `key`.

@@ -22,9 +22,9 @@ use crate::{
 };
 
 impl Config {
-    /// The warnings of `check` and `serve`, in the order of the sections.
+    /// The warnings of `check` and `serve`: of the environment, then in the order of the sections.
     pub fn warnings(&self) -> Vec<Finding> {
-        let mut found = Findings::default();
+        let mut found = Findings(self.stray.clone());
         for warn in [
             listener,
             service,

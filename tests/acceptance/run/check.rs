@@ -451,6 +451,40 @@ fn a_password_of_a_database_in_a_file_that_others_can_read_is_a_warning() {
 }
 
 #[test]
+fn a_role_without_rights_is_named_with_its_grant_by_check_as_by_serve() {
+    let (api, postgres) = (Upstream::start(), Postgres::start());
+    let url = postgres.database();
+    let (_, rest) = url.split_once("@/").unwrap();
+    let (database, _) = rest.split_once('?').unwrap();
+    let as_role = |role: &str| url.replace("//postgres@", &format!("//{role}@"));
+    postgres.sql(database, "CREATE ROLE \"poor-role\" LOGIN");
+    let mut builder = Proxy::in_front_of(&api).config("store.backend = 'postgres'");
+    builder.set("store.url", as_role("poor-role").into());
+    let fails = |builder: &Builder, parts: &[&str]| {
+        for ended in [builder.check(), builder.serve_fails()] {
+            assert_eq!(ended.code(), Some(1), "{ended:?}");
+            has(&ended.stderr, &["store.url", "poor-role"]);
+            has(&ended.stderr, parts);
+        }
+    };
+    let grant = format!("GRANT CREATE ON DATABASE {database} TO \"poor-role\"");
+    fails(&builder, &[&grant]);
+    postgres.sql(database, "CREATE SCHEMA countersign");
+    let grant = "ALTER SCHEMA countersign OWNER TO \"poor-role\"";
+    fails(&builder, &[grant]);
+    // The statement is the fix.
+    postgres.sql(database, grant);
+    has(&builder.check().stdout, &["countersign serve makes it"]);
+    drop(builder.run(&["consumer", "add", "--name", "x"], "").done());
+    // Another role has made the store.
+    postgres.sql(database, "CREATE ROLE other LOGIN");
+    builder.set("store.url", as_role("other").into());
+    let ended = builder.check();
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    has(&ended.stderr, &["store.url", "which another role has made"]);
+}
+
+#[test]
 fn check_does_not_say_that_shared_nonces_are_kept_in_memory() {
     let (api, postgres) = (Upstream::start(), Postgres::start());
     let mut builder = Proxy::in_front_of(&api).config("store.backend = 'postgres'");

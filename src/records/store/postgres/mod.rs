@@ -24,7 +24,7 @@ use super::{
         Connection, Deadline, Engine, Isolation, Migrated, STEP_TIMEOUT, Statements, TimeLimit,
         TimedOut,
     },
-    error::DiskFull,
+    error::{DiskFull, RightMissing},
     io_thread::IoThread,
     opening::OpenProblem,
     value::{Row, Value},
@@ -124,6 +124,7 @@ impl From<tokio_postgres::Error> for StoreError {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Unavailable(match error.code() {
             Some(&SqlState::DISK_FULL) => DiskFull(error.into()).into(),
+            Some(&SqlState::INSUFFICIENT_PRIVILEGE) => RightMissing(error.into()).into(),
             _ => error.into(),
         })
     }

@@ -38,6 +38,16 @@ const SCHEMA: Schema = Schema {
             SELECT FROM pg_catalog.pg_tables WHERE schemaname = 'countersign' AND tablename = 'high_water_marks')",
     version: "SELECT version FROM countersign.meta",
     set_version: "UPDATE countersign.meta SET version = ",
+    rights: "
+        WITH made AS (
+            SELECT CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'countersign') THEN 1 ELSE 0 END AS made
+        )
+        SELECT format('GRANT CREATE ON DATABASE %I TO %I', current_database(), current_user) AS rights FROM made
+        WHERE made = 0 AND NOT has_database_privilege(current_database(), 'CREATE')
+        UNION ALL
+        SELECT format('ALTER SCHEMA countersign OWNER TO %I', current_user) FROM made
+        WHERE made = 1 AND NOT EXISTS (SELECT FROM pg_catalog.pg_namespace
+            WHERE nspname = 'countersign' AND has_schema_privilege(oid, 'CREATE') AND has_schema_privilege(oid, 'USAGE'))",
     is_shared: true,
 };
 

@@ -14,6 +14,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{
     base::tls::{TlsFileError, TlsFiles, client_config},
+    records::url::unescaped_login,
     wire::{
         origin::{is_loopback, is_loopback_host},
         outbound::{self, Dialer},
@@ -41,6 +42,9 @@ pub enum PostgresUrlError {
         "not a URL of PostgreSQL ({0}); write postgres://USER:PASSWORD@HOST/DATABASE, and escape special characters in it"
     )]
     Syntax(Box<dyn std::error::Error + Send + Sync>),
+    /// A character of the login ends the login or the host.
+    #[error("{0}")]
+    Unescaped(&'static str),
     /// `sslmode` has another value.
     #[error(
         "sslmode is disable, or verify-full to encrypt and to check the server's certificate and name (require and verify-ca do the same); allow and prefer protect nothing and are not supported"
@@ -66,13 +70,31 @@ impl PostgresUrl {
     /// # Errors
     /// [`PostgresUrlError`]
     pub fn parse(url: &str) -> Result<Self, PostgresUrlError> {
-        let syntax = |error: tokio_postgres::Error| PostgresUrlError::Syntax(error.into());
+        // The parser's message may name what follows an unescaped & in the password.
+        let syntax = |error: tokio_postgres::Error| {
+            PostgresUrlError::Syntax(match url.contains("password=") {
+                true => "a parameter of it is unknown or has a wrong value".into(),
+                false => error.into(),
+            })
+        };
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err(PostgresUrlError::Syntax(
                 "it does not begin with postgres://".into(),
             ));
         }
+        if let Some(problem) = unescaped_login(url) {
+            return Err(PostgresUrlError::Unescaped(problem));
+        }
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        // Its parser ends the login at the first @, and would take the rest of a password for the host.
+        let authority = base
+            .split("://")
+            .nth(1)
+            .and_then(|rest| rest.split('/').next());
+        if authority.is_some_and(|authority| authority.matches('@').count() > 1) {
+            let problem = "an @ in the user or the password is written %40";
+            return Err(PostgresUrlError::Unescaped(problem));
+        }
         let (mut mode, mut ca, mut certificate, mut key) = (None, None, None, None);
         let mut rest = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -340,11 +362,30 @@ mod tests {
         assert!(parsed("postgres://db.example/c?sslmode=disable").is_in_clear());
         assert!(!parsed("postgres://localhost/c?sslmode=disable").is_in_clear());
         assert!(!format!("{url:?}").contains("hunter2"));
-        let wrong =
-            PostgresUrl::parse("postgres://user:hunter2@db.example/c?x=hunter2").unwrap_err();
-        assert!(
-            !format!("{wrong} {wrong:?}").contains("hunter2"),
-            "{wrong:?}"
-        );
+        for (url, problem) in [
+            ("postgres://user:hunter2@db.example/c?x=hunter2", "x"),
+            ("postgres://u:hunter2@hunter2@h/c", "%40"),
+            ("postgres://u:a@hunter2/hunter2@h/c", "%2F"),
+            ("postgres://u:hunter2/hunter2@h/c", "%2F"),
+            ("postgres://hunter2/hunter2@h/c", "%2F"),
+            ("postgres://u:hunter2?hunter2=hunter2@h/c", "%3F"),
+            ("postgres://u:hunter2#hunter2@h/c", "%23"),
+            ("postgres://u@h/c?password=hunter2&hunter2=1", "a parameter"),
+        ] {
+            let Err(wrong) = PostgresUrl::parse(url) else {
+                panic!("{url}");
+            };
+            let text = format!("{wrong} {wrong:?}");
+            assert!(!text.contains("hunter2"), "{text}");
+            assert!(text.contains(problem), "{url}: {text}");
+        }
+        // Another thing than a login.
+        for url in [
+            "postgres://u:p%40%2F@h/c%40d",
+            "postgres://h/c?application_name=a@b",
+            "postgres://h:5433?application_name=a@b",
+        ] {
+            assert!(PostgresUrl::parse(url).is_ok(), "{url}");
+        }
     }
 }

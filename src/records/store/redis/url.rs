@@ -10,6 +10,7 @@ use crate::{
         secret::Secret,
         tls::{TlsFileError, TlsFiles},
     },
+    records::url::unescaped_login,
     wire::origin::is_loopback_host,
 };
 
@@ -55,6 +56,9 @@ impl RedisUrl {
     /// # Errors
     /// The problem, without a part of the URL in it.
     pub fn parse(url: &str) -> Result<Self, &'static str> {
+        if let Some(problem) = unescaped_login(url) {
+            return Err(problem);
+        }
         let (scheme, rest) = url.split_once("://").unwrap_or_default();
         let (tls, kind) = match scheme.split_once('+').unwrap_or((scheme, "")) {
             ("redis", kind) => (false, kind),

@@ -38,6 +38,13 @@ impl Store {
             return Err(OpenProblem::Unreleased);
         }
         let known = schema.known();
+        if found == 0 && !schema.rights.is_empty() {
+            let rights =
+                async |tx: &mut Tx| tx.row(schema.rights, &[], |row, _| row.get("rights")).await;
+            if let Some(statement) = self.run("open", single, rights).await? {
+                return Err(OpenProblem::RightsMissing { statement });
+            }
+        }
         match found {
             found if found > known => return Err(OpenProblem::NewerSchema { found, known }),
             0 if schema.is_shared && opening.needs_store() => return Err(OpenProblem::Missing),

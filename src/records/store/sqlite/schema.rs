@@ -34,6 +34,7 @@ const SCHEMA: Schema = Schema {
     unreleased: "SELECT 1 FROM pragma_application_id WHERE application_id = 0x4374536f",
     version: "SELECT user_version AS version FROM pragma_user_version",
     set_version: "PRAGMA user_version = ",
+    rights: "",
     is_shared: false,
 };
 

@@ -92,7 +92,7 @@ fn rejects_variables_that_set_nothing() {
         COUNTERSIGN__LISTEN__CERTIFICATE=x | COUNTERSIGN__LISTEN__CERTIFICATE: unknown variable, did you mean COUNTERSIGN__LISTEN__TLS__CERTIFICATE?
         COUNTERSIGN__listen__address=x | COUNTERSIGN__listen__address: unknown variable, did you mean COUNTERSIGN__LISTEN__ADDRESS?
         COUNTERSIGN__OPERATION__PATH=/a | COUNTERSIGN__OPERATION__PATH: unknown variable, did you mean COUNTERSIGN__SERVICE__PATH?
-        COUNTERSIGN__OPERATION=[{ path = "/a", permision = "b" }] | COUNTERSIGN__OPERATION: operation.permision: unknown key, did you mean operation.permission?
+        COUNTERSIGN__OPERATION=[{ path = "/a", permision = "b" }] | COUNTERSIGN__OPERATION: operation[1].permision: unknown key, did you mean operation.permission?
         COUNTERSIGN__=x | COUNTERSIGN__: unknown variable; its name is COUNTERSIGN__SECTION__KEY, with the keys of config.example.toml
         COUNTERSIGN__LOG__LEVEL=info\nCOUNTERSIGN__LOG__LEVEL_FILE=x | COUNTERSIGN__LOG__LEVEL_FILE: COUNTERSIGN__LOG__LEVEL is set too; unset one of the two
         COUNTERSIGN__LOG__LEVEL_FILE=/nowhere/x | COUNTERSIGN__LOG__LEVEL_FILE: the file /nowhere/x cannot be read: No such file or directory (os error 2); name a readable one

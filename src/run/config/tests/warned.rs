@@ -14,6 +14,35 @@ fn warned(text: &str) -> Vec<String> {
 }
 
 #[test]
+fn warns_of_variables_that_look_like_ours_and_set_nothing() {
+    let warned = |name: &str| {
+        let config = parse(MINIMAL, "c", environment(&[(name, "hunter2")])).unwrap();
+        let first = config.warnings().into_iter().next();
+        first
+            .map(|first| first.to_string())
+            .filter(|text| text.starts_with("COUNTERSIGN_"))
+    };
+    for [name, fix] in crate::text::rows(
+        r"
+        COUNTERSIGN_LISTEN_ADDRESS | did you mean COUNTERSIGN__LISTEN__ADDRESS?
+        COUNTERSIGN_UPSTREAM__API_URL | did you mean COUNTERSIGN__UPSTREAM__API_URL?
+        COUNTERSIGN_CONFIGURATION | write COUNTERSIGN__SECTION__KEY, with the keys of config.example.toml, or unset it
+    ",
+    ) {
+        let expected = format!("{name}: this variable sets nothing; {fix}");
+        assert_eq!(warned(name), Some(expected));
+    }
+    for name in crate::text::words(
+        "COUNTERSIGN_CONFIG COUNTERSIGN_DATA COUNTERSIGN COUNTERSIGNED
+         COUNTERSIGN_SERVICE_HOST COUNTERSIGN_SERVICE_PORT COUNTERSIGN_SERVICE_PORT_HTTP
+         COUNTERSIGN_PORT COUNTERSIGN_PORT_80_TCP COUNTERSIGN_PORT_80_TCP_ADDR
+         COUNTERSIGN_ADMIN_SERVICE_HOST COUNTERSIGN_ADMIN_PORT_8081_TCP_PROTO",
+    ) {
+        assert_eq!(warned(name), None);
+    }
+}
+
+#[test]
 fn warns_of_what_is_valid_and_unwise() {
     let public = "pages.name = \"A\"\nservice.base_url = \"https://a\"\n";
     for [text, keys] in crate::text::rows(
