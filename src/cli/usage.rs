@@ -41,9 +41,42 @@ pub fn line(error: &clap::Error) -> String {
     {
         line = line.replace(&format!("'{value}' "), "");
     }
+    if let Some(meant) = meant(error) {
+        line = line.replacen("; see ", &format!("; did you mean {meant}? See "), 1);
+    }
     // A list that clap puts below its sentence.
     line = line.replace(":; ", ": ");
     visible(&line)
+}
+
+/// What a word may have meant that is none of ours: the name that other programs have for a command, or a configuration without
+/// its option.
+fn meant(error: &clap::Error) -> Option<String> {
+    /// Words of other programs, and the commands here.
+    const WORDS: [(&str, &str); 11] = [
+        ("start", "serve"),
+        ("run", "serve"),
+        ("create", "add"),
+        ("new", "add"),
+        ("register", "add"),
+        ("delete", "remove"),
+        ("rm", "remove"),
+        ("edit", "update"),
+        ("get", "show"),
+        ("ls", "list"),
+        ("password", "passwd"),
+    ];
+
+    let word = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        _ => None,
+    };
+    if let Some(word) = word(ContextKind::InvalidSubcommand) {
+        let known = WORDS.iter().find(|(known, _)| *known == word);
+        return known.map(|(_, command)| (*command).to_owned());
+    }
+    let argument = word(ContextKind::InvalidArg).filter(|it| it.ends_with(".toml"))?;
+    Some(format!("--config {argument}"))
 }
 
 #[cfg(test)]
@@ -64,6 +97,9 @@ mod tests {
             r#"
             consumer\nadd       | countersign: the following required arguments were not provided: --name <NAME>; see countersign consumer add --help
             serve\n--nonsense   | countersign: unexpected argument '--nonsense' found; see countersign serve --help
+            serve\nconfig.toml  | countersign: unexpected argument 'config.toml' found; did you mean --config config.toml? See countersign serve --help
+            start               | countersign: unrecognized subcommand 'start'; did you mean serve? See countersign --help
+            consumer\ncreate    | countersign: unrecognized subcommand 'create'; did you mean add? See countersign consumer --help
             user\nlist\n--jsn   | countersign: unexpected argument '--jsn' found; tip: a similar argument exists: '--json'; see countersign user list --help
             consumer\nshow\na b | countersign: invalid value 'a b' for '<KEY>': a key or an id has only visible ASCII characters other than " , ; and \\ in it; see countersign --help
         "#,

@@ -173,7 +173,7 @@ impl Contents {
         let (mut last, mut announced) = (1, None);
         if let Rows::Lines(lines) = &mut rows {
             let Some(line) = lines.next()? else {
-                self.problems.add(1, LineError::NotAnExport.to_string());
+                self.problems.add(1, LineError::Empty.to_string());
                 return Ok(());
             };
             match self.read_head(lines.text()) {
@@ -199,7 +199,12 @@ impl Contents {
     }
 
     fn read_head(&mut self, text: &[u8]) -> Result<Head, LineError> {
-        let mut first = distinct_members(text).map_err(|_| LineError::NotAnExport)?;
+        let not_an_export = || match text.trim_ascii_start().first() {
+            Some(b'{') => LineError::NotAnExport,
+            Some(b'[') => LineError::Array,
+            _ => LineError::NotJson,
+        };
+        let mut first = distinct_members(text).map_err(|_| not_an_export())?;
         if first.remove("kind") != Some("export".into()) {
             return Err(LineError::NotAnExport);
         }

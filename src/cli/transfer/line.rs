@@ -22,6 +22,7 @@
 use base64::{DecodeError, Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
+use strsim::damerau_levenshtein;
 use thiserror::Error;
 
 use crate::{
@@ -56,8 +57,8 @@ pub(super) enum LineError {
     Json(String),
     #[error("missing field `{0}`")]
     Missing(&'static str),
-    #[error("unknown field `{}`", visible(.0))]
-    Unknown(String),
+    #[error("unknown field `{}`{hint}", visible(name))]
+    Unknown { name: String, hint: String },
     #[error(
         "the kind {0:?} is not one of consumer, user, token, removed_consumer, removed_user, removed_token"
     )]
@@ -68,6 +69,16 @@ pub(super) enum LineError {
     NotAnObject,
     #[error("the first line of an export is {{\"kind\":\"export\",\"version\":1}}; add it")]
     NotAnExport,
+    #[error("the file is empty; take a complete one")]
+    Empty,
+    #[error(
+        "is a JSON array; write each record on a line of its own, after {{\"kind\":\"export\",\"version\":1}}"
+    )]
+    Array,
+    #[error(
+        "is not JSON; for a file of CSV say what its rows are: --csv consumer, --csv user or --csv token"
+    )]
+    NotJson,
     #[error("a second export begins here; import one after the other")]
     SecondExport,
     #[error(
@@ -321,8 +332,30 @@ fn read<T: DeserializeOwned + Serialize>(members: Map<String, Value>) -> Result<
     let record = serde_json::from_value(Value::Object(members))?;
     let known = view::members(&record);
     match names.into_iter().find(|name| !known.contains_key(name)) {
-        Some(unknown) => Err(LineError::Unknown(unknown)),
+        Some(unknown) => {
+            let hint = hint(&unknown, known.keys().map(String::as_str));
+            Err(LineError::Unknown {
+                name: unknown,
+                hint,
+            })
+        }
         None => Ok(record),
+    }
+}
+
+/// What an unknown name may have meant: a name that has it as a part, or one with a few typing mistakes; else all names.
+fn hint<'k>(unknown: &str, known: impl Iterator<Item = &'k str>) -> String {
+    /// Members that are read before the others.
+    const FIRST: [&str; 4] = ["secret", "previous_secret", "token_secret", "password_hash"];
+
+    let mut names = Vec::from_iter(known.chain(FIRST).filter(|name| *name != unknown));
+    names.sort_by_key(|name| damerau_levenshtein(unknown, name));
+    let is_near = |name: &&&str| {
+        name.ends_with(unknown) || damerau_levenshtein(unknown, name) <= name.len().div_ceil(3)
+    };
+    match names.iter().find(is_near) {
+        Some(near) => format!(", did you mean {near}?"),
+        None => format!("; the fields are {}", names.join(", ")),
     }
 }
 
@@ -333,7 +366,10 @@ fn only<T: DeserializeOwned>(
 ) -> Result<T, LineError> {
     let member = take(&mut members, name)?;
     match members.into_iter().next() {
-        Some((unknown, _)) => Err(LineError::Unknown(unknown)),
+        Some((unknown, _)) => Err(LineError::Unknown {
+            name: unknown,
+            hint: format!("; only {name} is known"),
+        }),
         None => Ok(member),
     }
 }

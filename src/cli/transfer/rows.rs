@@ -294,7 +294,15 @@ fn columns(header: &StringRecord, map: &[Mapping]) -> Result<Vec<(String, usize)
             [] => {
                 let columns = header.iter().collect::<Vec<_>>().join(", ");
                 let problem = format!("there is no column {column:?}; the columns are {columns}");
-                return Err(problem);
+                // A header of one column that has the character of another form in it.
+                let other = [(';', ";"), ('\t', "\\t"), ('|', "|"), (',', ",")];
+                let mut other = other
+                    .iter()
+                    .filter(|(it, _)| header.len() == 1 && columns.contains(*it));
+                return Err(match other.next() {
+                    Some((_, option)) => format!("{problem}; did you mean --delimiter '{option}'?"),
+                    None => problem,
+                });
             }
             [_] if members.iter().any(|(known, _)| *known == member) => {
                 return Err(format!("{member} is mapped twice; remove one of the two"));

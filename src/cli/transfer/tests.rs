@@ -154,7 +154,8 @@ fn a_line_that_is_wrong_is_named_with_its_record_and_the_reason() {
         {"kind":"consumer","key":"k","name":"K","secret":20482048} | 3: consumer "k": a secret or a hash is not in quotes
         {"kind":"consumer","key":"k","name":"K","secret":"s","secret_base64":"cw=="} | 3: consumer "k": secret and secret_base64 are both given; remove one
         {"kind":"consumer","key":"k","name":"K","secret_base64":"c"} | 3: consumer "k": secret_base64:\x20
-        {"kind":"consumer","key":"k","name":"K","secret":"s","enabld":false} | 3: consumer "k": unknown field `enabld`
+        {"kind":"consumer","key":"k","name":"K","secret":"s","enabld":false} | 3: consumer "k": unknown field `enabld`, did you mean enabled?
+        {"kind":"token","token":"t","secret":"s","token_secret":"s","consumer":"k","user":"u"} | 3: token "t": unknown field `secret`, did you mean token_secret?
         {"kind":"consumer","key":"k","name":"K","secret":"s","enabled":true,"enabled":false} | 3: consumer "k": duplicate field `enabled`
         {"kind":"consumer","key":"k","name":"K","secret":"s","previous_secret":"p"} | 3: consumer "k": previous_secret and previous_secret_until need each other
         {"kind":"consumer","key":"k","name":"K","secret":"s","previous_secret":"","previous_secret_until":"2026-01-01T00:00:00Z"} | 3: consumer "k": previous_secret is missing or empty
@@ -233,10 +234,12 @@ fn the_first_line_tells_version_and_count() {
     const USER: &str = r#"{"kind":"user","id":"u","name":"u"}"#;
     for [text, expected] in crate::text::rows(
         r#"
-        | 1: the first line of an export is
-        \n\n | 1: the first line of an export is
+        | 1: the file is empty
+        \n\n | 1: the file is empty
+        [{"kind":"user"}] | 1: is a JSON array; write each record on a line
+        key,secret | 1: is not JSON; for a file of CSV
         {USER} | 1: the first line of an export is
-        \nnonsense | 2: the first line of an export is
+        \nnonsense | 2: is not JSON
         {"kind":"export"} | 1: the first line of an export is
         {"kind":"export","version":2} | 1: the export does not say with store and accepted_until
         {"kind":"export","version":2,"store":"a","accepted_until":"3000-01-01T00:00:00Z"} | 1: accepted_until is 3000-01-01T00:00:00Z, more than a day from now
