@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    os::unix::fs::MetadataExt,
     path::Path,
     time::{Duration, Instant},
 };
@@ -30,7 +29,7 @@ use crate::{
         app::{
             self, StartError, api_loop,
             certificates::Certificate,
-            inspect::{self, Severity},
+            inspect::{self, OpenTo, Severity},
             live, paths,
             services::{self, ServiceError},
             traces,
@@ -64,7 +63,7 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     let checks: [(&str, Check); 12] = [
         ("listeners", listeners),
         ("certificates", certificates),
-        ("keys", keys),
+        ("assertion keys", keys),
         ("operations", operations),
         ("pages", pages),
         ("store", store),
@@ -122,7 +121,7 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
 
 /// A warning if others can read the password of a server in the file at `path`.
 fn open_password(config: &Config, path: &Path) -> Option<String> {
-    let mode = path.metadata().ok()?.mode() & 0o777;
+    let open = OpenTo::of(&path.metadata().ok()?)?;
     let text = std::fs::read_to_string(path).ok()?;
     let urls = [
         ("store.url", Some(&config.store.url)),
@@ -139,10 +138,10 @@ fn open_password(config: &Config, path: &Path) -> Option<String> {
         .into_iter()
         .filter_map(|(key, url)| Some((key, url?.expose())));
     let (key, _) = urls.find(|(_, url)| has_password(url) && text.contains(url))?;
-    let path = path.display();
-    (mode & 0o077 != 0).then(|| {
-        format!("{key}: other accounts can read its password (mode {mode:04o}); chmod 600 {path}")
-    })
+    let (who, mode, fix) = (open.who, open.mode, open.fix(path));
+    Some(format!(
+        "{key}: {who} can read its password (mode {mode:04o}); {fix}"
+    ))
 }
 
 /// Checks one thing, and adds what is valid and unwise to the warnings.
@@ -243,13 +242,18 @@ fn traces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
 /// Reads the admin tokens.
 fn admin_api(config: &Config, _: &mut Vec<String>) -> CheckResult {
     let kinds = match config.admin.tokens().map_err(StartError::from)? {
-        None => "off: no admin.token_file",
-        Some(tokens) => match tokens.hash(TokenKind::Read) {
-            None => "one token, which writes",
-            Some(_) => "two tokens: one that writes, one that reads",
+        None => "off: no admin.token_file".to_owned(),
+        Some(tokens) => match [TokenKind::Write, TokenKind::Read].map(|kind| tokens.count(kind)) {
+            [1, 0] => "one token, which writes".to_owned(),
+            [1, 1] => "two tokens: one that writes, one that reads".to_owned(),
+            [writing, 0] => format!("{writing} tokens that write"),
+            [writing, reading] => {
+                let all = writing + reading;
+                format!("{all} tokens: {writing} to write, {reading} to read")
+            }
         },
     };
-    Ok(kinds.to_owned())
+    Ok(kinds)
 }
 
 fn store(config: &Config, warnings: &mut Vec<String>) -> CheckResult {

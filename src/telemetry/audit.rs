@@ -43,6 +43,9 @@ pub struct Actor {
     /// The kind of the admin token, `write`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub admin_token: Option<String>,
+    /// The name of the admin token, if its file has names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admin_name: Option<String>,
     /// The address that the request came from; `None` for a Unix socket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
@@ -89,7 +92,7 @@ impl CommandRecord {
             added = count("added"), unchanged = count("unchanged"), changed = count("changed"), removed = count("removed"), revoked = count("revoked"),
             access_tokens = count("access_tokens"), request_tokens = count("request_tokens"), sessions = count("sessions"),
             not_restored = count("not_restored"), rekeyed = count("rekeyed"), unopened = count("unopened"),
-            os_user = actor.os_user.as_deref(), admin_token = actor.admin_token.as_deref(), address = actor.address.as_ref().map(text),
+            os_user = actor.os_user.as_deref(), admin_token = actor.admin_token.as_deref(), admin_name = actor.admin_name.as_deref(), address = actor.address.as_ref().map(text),
             host = actor.host.as_str(), pid = actor.pid, audit_id = %self.id,
         );
     }

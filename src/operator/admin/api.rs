@@ -43,7 +43,7 @@ pub(super) async fn respond(
 async fn answer(admin: &Admin, backend: &Backend, request: &mut Request<RequestBody>) -> ApiResult {
     let peer = request.body().caller().peer;
     let guard = admin.control.token_guard();
-    let kind = guard.authenticate(&backend.tokens, request.headers(), peer.address)?;
+    let holder = guard.authenticate(&backend.tokens, request.headers(), peer.address)?;
     let path = request.uri().path().to_owned();
     let found = OPERATIONS.iter();
     let found = found.filter_map(|operation| Some((operation, operation.segment(&path)?)));
@@ -58,7 +58,7 @@ async fn answer(admin: &Admin, backend: &Backend, request: &mut Request<RequestB
     let index = found.iter().position(|(one, _)| one.method == method);
     let index = index.ok_or_else(|| ApiError::Method(allow(&found)))?;
     let (operation, segment) = found.swap_remove(index);
-    if operation.writes() && kind == TokenKind::Read {
+    if operation.writes() && holder.kind == TokenKind::Read {
         return Err(ApiError::ReadOnly);
     }
     let query = Query::read(request.uri().query().unwrap_or_default(), operation.query)?;
@@ -70,7 +70,7 @@ async fn answer(admin: &Admin, backend: &Backend, request: &mut Request<RequestB
     let mut call = Call {
         admin,
         backend,
-        actor: admin_actor("api", kind, peer.address),
+        actor: admin_actor("api", &holder, peer.address),
         segment,
         query,
         body,

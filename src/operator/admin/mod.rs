@@ -6,6 +6,7 @@ pub mod console;
 mod explain;
 pub mod readiness;
 pub mod settings;
+mod token_file;
 pub mod tokens;
 
 use std::{
@@ -23,7 +24,7 @@ use tokio::{runtime::Handle, task::spawn_local};
 use self::{
     console::Console,
     readiness::Readiness,
-    tokens::{AdminTokenGuard, TokenKind, Tokens},
+    tokens::{AdminTokenGuard, TokenHolder, Tokens},
 };
 use crate::{
     base::{clock::Clock, http_fields::single},
@@ -229,9 +230,10 @@ fn host_of(request: &Request<RequestBody>) -> &[u8] {
 }
 
 /// The operator who sent a request, for the audit record.
-fn admin_actor(by: &str, token: TokenKind, address: Option<IpAddr>) -> Actor {
+fn admin_actor(by: &str, holder: &TokenHolder, address: Option<IpAddr>) -> Actor {
     Actor {
-        admin_token: Some(<&str>::from(token).to_owned()),
+        admin_token: Some(<&str>::from(holder.kind).to_owned()),
+        admin_name: holder.name.as_deref().map(str::to_owned),
         address: address.map(|address| address.to_canonical().to_string()),
         ..manage::actor(by)
     }

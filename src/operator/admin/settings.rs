@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::tokens::{TokenFileError, Tokens};
 use crate::{
-    base::settings::{distinct, section},
+    base::{
+        secret::Secret,
+        settings::{distinct, section},
+    },
     wire::address::{ListenAddress, ServerName},
 };
 
@@ -17,9 +20,9 @@ section! {
         probe_listen: Option<ListenAddress> [else "none": "0.0.0.0:8082"], restart;
         /// Names that the Host of a request may have, in addition to addresses, localhost and names under it, such as countersign.localhost. On an address that is not loopback, /healthz, /readyz and /metrics answer under any Host.
         #[serde(deserialize_with = "distinct")] hosts: Vec<ServerName> = [], reload;
-        /// The file of the bearer token that reads and changes everything by the admin API and the console: one line of at least 32 characters, as openssl rand -hex 32 makes it. A reload reads it again.
+        /// The file of the bearer token that reads and changes everything by the admin API and the console: one line of at least 32 characters, as openssl rand -hex 32 makes it; or a line NAME:TOKEN for each person, whose names audit records then have. A reload reads it again.
         token_file: Option<PathBuf> [else "none: the admin API and the console are off": "admin.token"], reload;
-        /// The file of a second token, which can only read.
+        /// The file of a second token, which can only read, or of several with names.
         read_token_file: Option<PathBuf> [else "none": "admin-read.token"], reload;
     }
 }
@@ -32,6 +35,21 @@ impl AdminSettings {
     pub fn tokens(&self) -> Result<Option<Tokens>, TokenFileError> {
         let [write, read] = [&self.token_file, &self.read_token_file].map(Option::as_deref);
         write.map(|write| Tokens::read(write, read)).transpose()
+    }
+
+    /// The first token of the files, one that only reads if there is such a file; `None`: the admin API is off.
+    ///
+    /// # Errors
+    /// The file.
+    pub fn any_token(&self) -> Result<Option<Secret>, TokenFileError> {
+        let Some(write) = &self.token_file else {
+            return Ok(None);
+        };
+        let (key, path) = match &self.read_token_file {
+            Some(read) => ("admin.read_token_file", read),
+            None => ("admin.token_file", write),
+        };
+        Tokens::first(key, path).map(Some)
     }
 
     /// The files of the tokens, with their keys.

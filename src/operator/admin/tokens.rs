@@ -1,12 +1,10 @@
 //! The bearer tokens of the admin API and the console (RFC 6750 §2.1), and the limit of failed ones.
 
 use std::{
-    fs::File,
-    io::Read as _,
     net::{IpAddr, Ipv4Addr},
     num::NonZeroU32,
-    ops::RangeInclusive,
-    path::{Path, PathBuf},
+    path::Path,
+    sync::Arc,
     time::Duration,
 };
 
@@ -14,13 +12,12 @@ use aws_lc_rs::digest::{SHA256, digest};
 use http::{HeaderMap, header};
 use thiserror::Error;
 
+pub use super::token_file::TokenFileError;
+use super::token_file::{self, FileProblem};
 use crate::{
     base::{clock::Clock, http_fields::single, peer::network, rate::Rate, secret::Secret},
     provider::login::{Throttle, throttle::Throttled},
 };
-
-/// The length of a token, in bytes. A shorter one could be guessed: a right token is accepted at any rate.
-const TOKEN_BYTES: RangeInclusive<usize> = 32..=1024;
 
 /// The rights that a token gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
@@ -32,106 +29,101 @@ pub enum TokenKind {
     Read,
 }
 
-/// Why the file of a token cannot be used.
-#[derive(Debug, Error)]
-#[error("{key}: {}: {problem}", path.display())]
-pub struct TokenFileError {
-    key: &'static str,
-    path: PathBuf,
-    #[source]
-    problem: FileProblem,
-}
-
-#[derive(Debug, Error)]
-enum FileProblem {
-    #[error("cannot read the file; check the path and its rights")]
-    Read(#[from] std::io::Error),
-    #[error(
-        "expected one line of 32 to 1024 visible ASCII characters; make one with openssl rand -hex 32"
-    )]
-    Shape,
-    #[error(
-        "has the token of admin.token_file, with which everything can be changed; write another"
-    )]
-    Same,
+/// Whose a token is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenHolder {
+    /// The rights.
+    pub kind: TokenKind,
+    /// The name in front of the token in its file; `None`: the file has one token and no names.
+    pub name: Option<Arc<str>>,
 }
 
 /// The tokens. Only their SHA-256 is kept, so that a comparison takes the same time whatever the length.
-pub struct Tokens {
-    write: Secret,
-    read: Option<Secret>,
-}
+pub struct Tokens(Vec<(TokenHolder, Secret)>);
 
 impl Tokens {
     /// Reads the files.
     ///
     /// # Errors
-    /// [`TokenFileError`] names the key, the file and the fix.
+    /// [`TokenFileError`] names the key, the file, the line and the fix.
     pub fn read(write: &Path, read: Option<&Path>) -> Result<Self, TokenFileError> {
-        let write = hash_of_file("admin.token_file", write)?;
-        let read = read.map(|path| {
-            let (key, path) = ("admin.read_token_file", path.to_owned());
-            match hash_of_file(key, &path)? {
-                same if same == write => {
-                    let problem = FileProblem::Same;
-                    Err(TokenFileError { key, path, problem })
-                }
-                hash => Ok(hash),
+        let mut tokens = Self(Vec::new());
+        tokens.add(TokenKind::Write, "admin.token_file", write)?;
+        if let Some(read) = read {
+            tokens.add(TokenKind::Read, "admin.read_token_file", read)?;
+        }
+        Ok(tokens)
+    }
+
+    /// The first token of the file of a key.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn first(key: &'static str, path: &Path) -> Result<Secret, TokenFileError> {
+        let first = token_file::read(path).map(|entries| entries.into_iter().next());
+        let first = first.map(|entry| entry.map(|(_, token)| token).unwrap_or_default());
+        first.map_err(|problem| TokenFileError::new(key, path, problem))
+    }
+
+    fn add(
+        &mut self,
+        kind: TokenKind,
+        key: &'static str,
+        path: &Path,
+    ) -> Result<(), TokenFileError> {
+        let failed = |problem| TokenFileError::new(key, path, problem);
+        for (name, token) in token_file::read(path).map_err(failed)? {
+            let hash = hash(token.expose());
+            // Another token of the same file is another problem, which reading it has found.
+            if self.0.iter().any(|(_, known)| *known == hash) {
+                return Err(failed(FileProblem::Same));
             }
-        });
-        Ok(Self {
-            read: read.transpose()?,
-            write,
-        })
+            self.0.push((TokenHolder { kind, name }, hash));
+        }
+        Ok(())
     }
 
-    /// The kind of a token; `None`: it is not valid.
-    pub fn check(&self, presented: &[u8]) -> Option<TokenKind> {
+    /// The holder of a token; `None`: it is not valid.
+    pub fn check(&self, presented: &[u8]) -> Option<TokenHolder> {
         let presented = hash(presented);
-        // Both are compared, whatever the first comparison finds.
-        let (is_write, is_read) = (
-            presented == self.write,
-            Some(&presented) == self.read.as_ref(),
-        );
-        match (is_write, is_read) {
-            (true, _) => Some(TokenKind::Write),
-            (_, true) => Some(TokenKind::Read),
-            _ => None,
-        }
+        // All are compared, whatever a comparison finds.
+        let found = self
+            .0
+            .iter()
+            .fold(None, |found, (holder, token)| match presented == *token {
+                true => Some(holder),
+                false => found,
+            });
+        found.cloned()
     }
 
-    /// The SHA-256 of the token of a kind, if there is one. A session ends once the hash of its token has changed.
-    pub const fn hash(&self, kind: TokenKind) -> Option<&Secret> {
-        match kind {
-            TokenKind::Write => Some(&self.write),
-            TokenKind::Read => self.read.as_ref(),
-        }
+    /// The SHA-256 of a holder's token, if it still is one. A session ends once the hash of its token has changed.
+    pub fn hash(&self, holder: &TokenHolder) -> Option<&Secret> {
+        let found = self.0.iter().find(|(known, _)| known == holder);
+        found.map(|(_, hash)| hash)
+    }
+
+    /// The number of tokens of a kind.
+    pub fn count(&self, kind: TokenKind) -> usize {
+        self.0
+            .iter()
+            .filter(|(holder, _)| holder.kind == kind)
+            .count()
+    }
+
+    /// A holder whose rights are those of `admin.token_file`.
+    pub fn any_writer(&self) -> TokenHolder {
+        let mut holders = self.0.iter().map(|(holder, _)| holder);
+        let writer = holders.find(|holder| holder.kind == TokenKind::Write);
+        writer.cloned().unwrap_or(TokenHolder {
+            kind: TokenKind::Write,
+            name: None,
+        })
     }
 }
 
 fn hash(token: &[u8]) -> Secret {
     digest(&SHA256, token).as_ref().to_vec().into()
-}
-
-fn hash_of_file(key: &'static str, path: &Path) -> Result<Secret, TokenFileError> {
-    let read = || -> Result<Secret, FileProblem> {
-        // Never grown, so that no copy of the token is left in freed memory.
-        let mut content = zeroize::Zeroizing::new(Vec::with_capacity(2 * TOKEN_BYTES.end()));
-        let longest = *TOKEN_BYTES.end() as u64 + 3;
-        File::open(path)?.take(longest).read_to_end(&mut content)?;
-        let line = content.strip_suffix(b"\n").unwrap_or(&content);
-        let token = line.strip_suffix(b"\r").unwrap_or(line);
-        let is_token = TOKEN_BYTES.contains(&token.len());
-        match is_token && token.iter().all(u8::is_ascii_graphic) {
-            true => Ok(hash(token)),
-            false => Err(FileProblem::Shape),
-        }
-    };
-    read().map_err(|problem| TokenFileError {
-        key,
-        path: path.to_owned(),
-        problem,
-    })
 }
 
 /// Why a request is denied.
@@ -140,7 +132,7 @@ pub enum Denied {
     /// The request has no bearer token.
     #[error("a bearer token is needed")]
     Missing,
-    /// The token is neither the write token nor the read token.
+    /// The token is none of the files.
     #[error("the bearer token is wrong")]
     Wrong,
     /// It is wrong too, and the address has failed too often: it must wait this long.
@@ -180,7 +172,7 @@ impl AdminTokenGuard {
         tokens: &Tokens,
         headers: &HeaderMap,
         peer: Option<IpAddr>,
-    ) -> Result<TokenKind, Denied> {
+    ) -> Result<TokenHolder, Denied> {
         let field = single(headers, &header::AUTHORIZATION).ok().flatten();
         let field = field.and_then(|field| field.split_at_checked(7));
         let field = field.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"Bearer "));
@@ -197,9 +189,9 @@ impl AdminTokenGuard {
         tokens: &Tokens,
         presented: &[u8],
         peer: Option<IpAddr>,
-    ) -> Result<TokenKind, Denied> {
-        if let Some(kind) = tokens.check(presented) {
-            return Ok(kind);
+    ) -> Result<TokenHolder, Denied> {
+        if let Some(holder) = tokens.check(presented) {
+            return Ok(holder);
         }
         // All callers on a Unix socket count as one.
         let address = peer.map_or(Ipv4Addr::UNSPECIFIED.into(), network);
@@ -222,58 +214,64 @@ mod tests {
     const GOOD: &str = "a-token-of-32-characters-0123456";
 
     fn tokens() -> Tokens {
-        Tokens {
-            write: hash(WRITE),
-            read: Some(hash(READ)),
-        }
+        let holder = |kind, name: Option<&str>| TokenHolder {
+            kind,
+            name: name.map(Arc::from),
+        };
+        Tokens(vec![
+            (holder(TokenKind::Write, None), hash(WRITE)),
+            (holder(TokenKind::Read, Some("alice")), hash(READ)),
+            (holder(TokenKind::Read, Some("bob")), hash(b"another")),
+        ])
     }
 
     #[test]
     fn tells_the_tokens_apart_and_takes_no_other() {
         let tokens = tokens();
-        assert_eq!(tokens.check(WRITE), Some(TokenKind::Write));
-        assert_eq!(tokens.check(READ), Some(TokenKind::Read));
+        let check = |token: &[u8]| {
+            let holder = tokens.check(token)?;
+            Some((holder.kind, holder.name.as_deref().map(str::to_owned)))
+        };
+        assert_eq!(check(WRITE), Some((TokenKind::Write, None)));
+        let name = |name: &str| Some((TokenKind::Read, Some(name.to_owned())));
+        assert_eq!(check(READ), name("alice"));
+        assert_eq!(check(b"another"), name("bob"));
         for wrong in [
             &b""[..],
             b"the token",
             b"the token that writes ",
             &READ[1..],
+            b"alice:the token that reads",
         ] {
-            assert_eq!(tokens.check(wrong), None);
+            assert_eq!(check(wrong), None);
         }
     }
 
     #[test]
-    fn reads_one_line_of_visible_characters() {
+    fn a_token_of_both_files_is_rejected() {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, content: &str| {
             let path = directory.path().join(name);
             std::fs::write(&path, content).unwrap();
             path
         };
-        let good = write("good", &format!("{GOOD}\n"));
-        assert_eq!(
-            Tokens::read(&good, None).unwrap().check(GOOD.as_bytes()),
-            Some(TokenKind::Write)
-        );
-        let long = "x".repeat(1025);
-        for (content, problem) in [
-            ("", "expected one line"),
-            ("\n", "expected one line"),
-            (&GOOD[1..], "expected one line of 32"),
-            (&format!("{GOOD}\n{GOOD}\n"), "expected one line"),
-            (&format!("{GOOD} b"), "expected one line"),
-            (&format!("{GOOD}é"), "expected one line"),
-            (&long, "expected one line"),
-            (GOOD, "has the token of admin.token_file"),
-        ] {
-            let path = write("bad", content);
+        let good = write("good", GOOD);
+        let holder = Tokens::read(&good, None).unwrap().check(GOOD.as_bytes());
+        assert_eq!(holder.unwrap().kind, TokenKind::Write);
+        for same in [GOOD.to_owned(), format!("alice:{GOOD}\n")] {
+            let path = write("same", &same);
             let error = Tokens::read(&good, Some(&path)).err().unwrap().to_string();
             assert!(error.starts_with("admin.read_token_file: "), "{error}");
-            assert!(error.contains(problem), "{content:?}: {error}");
+            assert!(error.contains("has a token of admin.token_file"), "{error}");
         }
-        let error = Tokens::read(&directory.path().join("none"), None);
-        assert!(error.err().unwrap().to_string().contains("cannot read"));
+        // One person may have both.
+        let [one, other] = ["write", "read"].map(|kind| write(kind, &format!("alice:{kind:x<32}")));
+        let tokens = Tokens::read(&one, Some(&other)).unwrap();
+        let kinds = ["write", "read"].map(|kind| {
+            let holder = tokens.check(format!("{kind:x<32}").as_bytes()).unwrap();
+            (holder.kind, holder.name.as_deref() == Some("alice"))
+        });
+        assert_eq!(kinds, [(TokenKind::Write, true), (TokenKind::Read, true)]);
     }
 
     #[test]
@@ -287,7 +285,10 @@ mod tests {
         }
         let pause = Duration::from_secs(30);
         assert_eq!(guess(1), Err(Denied::Throttled(pause)));
-        assert_eq!(guard.check(&tokens, READ, peer(1)), Ok(TokenKind::Read));
+        assert_eq!(
+            guard.check(&tokens, READ, peer(1)).unwrap().kind,
+            TokenKind::Read
+        );
         assert_eq!(guess(1), Err(Denied::Throttled(pause)), "it ends no pause");
         assert_eq!(guess(2), Err(Denied::Wrong), "another address");
         clock.advance(pause);

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     operator::admin::{
         Admin, Backend,
-        tokens::{Denied, TokenKind},
+        tokens::{Denied, TokenHolder},
     },
     provider::respond::OwnResponse,
 };
@@ -69,7 +69,8 @@ impl LoginRequest<'_> {
             {
                 let console = &self.admin.control.console;
                 if console.invitation.take(token, console.clock.now()) {
-                    return self.open_session(TokenKind::Write, "/");
+                    let holder = self.backend.tokens.any_writer();
+                    return self.open_session(holder, "/");
                 }
                 let text = "This address has opened a session already, or is too old. Each one opens one session.";
                 return self.form(403, "/", Some(text));
@@ -86,8 +87,8 @@ impl LoginRequest<'_> {
                 .control
                 .token_guard()
                 .check(tokens, token.trim().as_bytes(), self.peer);
-        let kind = match checked {
-            Ok(kind) => kind,
+        let holder = match checked {
+            Ok(holder) => holder,
             Err(Denied::Throttled(wait)) => {
                 let text = format!(
                     "Too many wrong tokens from this address. Wait {} s.",
@@ -101,16 +102,14 @@ impl LoginRequest<'_> {
                 return self.form(403, &to, Some("This is not an admin token."));
             }
         };
-        self.open_session(kind, &to)
+        self.open_session(holder, &to)
     }
 
-    fn open_session(&self, kind: TokenKind, to: &str) -> OwnResponse {
+    fn open_session(&self, holder: TokenHolder, to: &str) -> OwnResponse {
         let (console, tokens) = (&self.admin.control.console, &self.backend.tokens);
-        let word: &str = kind.into();
-        let address = self.peer.map(tracing::field::display);
-        match console.sessions.open(tokens, kind, console.clock.now()) {
+        match console.sessions.open(tokens, holder, console.clock.now()) {
             Ok(session) => {
-                tracing::info!(target: "audit", event = "console_login", by = "console", admin_token = word, address);
+                session.audit("console_login", self.peer);
                 let cookie = session::set_cookie(Some(&session), self.is_secure);
                 let next = match to {
                     "/" => path("/login", &[("opened", "1")]),

@@ -164,7 +164,8 @@ pub(super) async fn respond(
     let id = session::cookie(request.headers(), is_secure);
     let session = id.and_then(|id| console.sessions.find(&backend.tokens, id, now));
     let person = session.as_ref().map(|session| Person {
-        kind: session.kind.into(),
+        name: session.holder.name.clone(),
+        kind: session.holder.kind.into(),
         logout_csrf: csrf::value(&session.id, FormPurpose::Console, "/logout"),
     });
     let shell = Shell {
@@ -354,7 +355,7 @@ impl ConsoleRequest<'_> {
     fn log_out(&self) -> Result<OwnResponse> {
         self.check_form("")?;
         self.admin.control.console.sessions.close(&self.session);
-        self.audit("console_logout");
+        self.session.audit("console_logout", self.peer);
         Ok(OwnResponse::see_other("/login".to_owned()))
     }
 
@@ -366,7 +367,7 @@ impl ConsoleRequest<'_> {
     }
 
     const fn may_write(&self) -> bool {
-        matches!(self.session.kind, TokenKind::Write)
+        matches!(self.session.holder.kind, TokenKind::Write)
     }
 
     /// The value of a form that is sent to this path; `state` is what it is about.
@@ -405,13 +406,7 @@ impl ConsoleRequest<'_> {
     }
 
     fn actor(&self) -> Actor {
-        admin_actor("console", self.session.kind, self.peer)
-    }
-
-    fn audit(&self, event: &str) {
-        let token: &str = self.session.kind.into();
-        let address = self.peer.map(tracing::field::display);
-        tracing::info!(target: "audit", event, by = "console", admin_token = token, address);
+        admin_actor("console", &self.session.holder, self.peer)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The frame of every page of the console, and the fields of its forms.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use askama::Template;
 
@@ -45,6 +45,8 @@ impl ConsoleFrame<'_> {
 
 /// The person for whom a page is shown.
 pub(super) struct Person {
+    /// The name of the admin token.
+    pub(super) name: Option<Arc<str>>,
     /// The kind of the admin token.
     pub(super) kind: &'static str,
     pub(super) logout_csrf: String,

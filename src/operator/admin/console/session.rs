@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    net::IpAddr,
     time::Duration,
 };
 
@@ -19,14 +20,14 @@ use crate::{
         random::{self, NoRandomness},
         secret::Secret,
     },
-    operator::admin::tokens::{TokenKind, Tokens},
+    operator::admin::tokens::{TokenHolder, Tokens},
     provider::pages::cookies::{self, id_hash},
 };
 
 /// The lifetime of a session.
 const LIFETIME: Duration = Duration::from_secs(8 * 3600);
 
-/// The most sessions of each kind of token. Another one ends the oldest of its kind.
+/// The most sessions of each token. Another one ends the oldest of that token.
 const MAX_SESSIONS: usize = 1_000;
 
 /// The name of the cookie under a loopback host, where a browser speaks plain HTTP.
@@ -39,8 +40,8 @@ pub const SECURE_COOKIE: &str = "__Host-countersign-console";
 pub(super) struct OperatorSession {
     /// The value of the cookie.
     pub(super) id: Secret,
-    /// The kind of the token that opened it.
-    pub(super) kind: TokenKind,
+    /// The holder of the token that opened it.
+    pub(super) holder: TokenHolder,
 }
 
 impl OperatorSession {
@@ -66,6 +67,16 @@ impl OperatorSession {
         String::from_utf8(text.to_vec()).ok()
     }
 
+    /// Logs that it begins or ends.
+    pub(super) fn audit(&self, event: &str, peer: Option<IpAddr>) {
+        let token: &str = self.holder.kind.into();
+        let (name, address) = (
+            self.holder.name.as_deref(),
+            peer.map(tracing::field::display),
+        );
+        tracing::info!(target: "audit", event, by = "console", admin_token = token, admin_name = name, address);
+    }
+
     fn key(&self) -> Option<RandomizedNonceKey> {
         let key = [b"sealed\0", self.id.expose()].concat();
         RandomizedNonceKey::new(&AES_256_GCM, digest(&SHA256, &key).as_ref()).ok()
@@ -73,7 +84,7 @@ impl OperatorSession {
 }
 
 struct Opened {
-    kind: TokenKind,
+    holder: TokenHolder,
     /// The hash of the token that opened it.
     token: Secret,
     until: UnixTime,
@@ -88,22 +99,29 @@ impl Sessions {
     pub(super) fn open(
         &self,
         tokens: &Tokens,
-        kind: TokenKind,
+        holder: TokenHolder,
         now: UnixTime,
     ) -> Result<OperatorSession, NoRandomness> {
         let id = random::secret()?;
-        let token = tokens.hash(kind).cloned().unwrap_or_default();
+        let token = tokens.hash(&holder).cloned().unwrap_or_default();
         let mut sessions = self.0.lock();
         sessions.retain(|_, session| now < session.until);
-        let alike = sessions.iter().filter(|(_, session)| session.kind == kind);
+        let alike = sessions
+            .iter()
+            .filter(|(_, session)| session.holder == holder);
         if alike.clone().count() >= MAX_SESSIONS
             && let Some((&oldest, _)) = alike.min_by_key(|(_, session)| session.until)
         {
             sessions.remove(&oldest);
         }
         let until = now.after(LIFETIME);
-        sessions.insert(id_hash(&id), Opened { kind, token, until });
-        Ok(OperatorSession { id, kind })
+        let opened = Opened {
+            holder: holder.clone(),
+            token,
+            until,
+        };
+        sessions.insert(id_hash(&id), opened);
+        Ok(OperatorSession { id, holder })
     }
 
     /// Finds the session of a cookie. One whose token was replaced is ended.
@@ -115,9 +133,9 @@ impl Sessions {
     ) -> Option<OperatorSession> {
         let mut sessions = self.0.lock();
         let found = sessions.get(&id_hash(&id))?;
-        if now < found.until && tokens.hash(found.kind) == Some(&found.token) {
-            let kind = found.kind;
-            return Some(OperatorSession { id, kind });
+        if now < found.until && tokens.hash(&found.holder) == Some(&found.token) {
+            let holder = found.holder.clone();
+            return Some(OperatorSession { id, holder });
         }
         sessions.remove(&id_hash(&id));
         None
@@ -126,7 +144,7 @@ impl Sessions {
     /// Ends those whose token was replaced; without tokens, all.
     pub(super) fn purge(&self, tokens: Option<&Tokens>) {
         let is_current = |session: &Opened| {
-            tokens.is_some_and(|tokens| tokens.hash(session.kind) == Some(&session.token))
+            tokens.is_some_and(|tokens| tokens.hash(&session.holder) == Some(&session.token))
         };
         self.0.lock().retain(|_, session| is_current(session));
     }
@@ -191,6 +209,16 @@ mod tests {
     use std::{fs, os::unix::fs::PermissionsExt as _};
 
     use super::*;
+    use crate::operator::admin::tokens::TokenKind;
+
+    const WRITE: TokenHolder = TokenHolder {
+        kind: TokenKind::Write,
+        name: None,
+    };
+    const READ: TokenHolder = TokenHolder {
+        kind: TokenKind::Read,
+        name: None,
+    };
 
     /// Tokens that begin with these letters.
     fn tokens(write: &str, read: &str) -> Tokens {
@@ -207,7 +235,7 @@ mod tests {
     #[test]
     fn a_session_reads_again_what_it_sealed_and_nothing_else() {
         let (sessions, tokens, now) = (Sessions::default(), tokens("w", "r"), UnixTime(1));
-        let [one, other] = [(); 2].map(|()| sessions.open(&tokens, TokenKind::Read, now).unwrap());
+        let [one, other] = [(); 2].map(|()| sessions.open(&tokens, READ, now).unwrap());
         for text in ["", "9.a-token", "\u{fc}"] {
             let sealed = one.sealed(text);
             assert_eq!(one.opened(&sealed).as_deref(), Some(text));
@@ -222,12 +250,10 @@ mod tests {
     #[test]
     fn sessions_of_the_read_token_end_no_session_of_the_other_one() {
         let (sessions, tokens, now) = (Sessions::default(), tokens("w", "r"), UnixTime(1));
-        let writer = sessions.open(&tokens, TokenKind::Write, now).unwrap();
-        let reader = sessions.open(&tokens, TokenKind::Read, now).unwrap();
+        let writer = sessions.open(&tokens, WRITE, now).unwrap();
+        let reader = sessions.open(&tokens, READ, now).unwrap();
         for _ in 0..MAX_SESSIONS {
-            sessions
-                .open(&tokens, TokenKind::Read, UnixTime(2))
-                .unwrap();
+            sessions.open(&tokens, READ, UnixTime(2)).unwrap();
         }
         assert!(sessions.find(&tokens, writer.id, now).is_some());
         assert!(sessions.find(&tokens, reader.id, now).is_none());
@@ -236,7 +262,7 @@ mod tests {
     #[test]
     fn a_session_ends_after_eight_hours_for_good() {
         let (sessions, tokens) = (Sessions::default(), tokens("w", "r"));
-        let opened = sessions.open(&tokens, TokenKind::Write, UnixTime(1));
+        let opened = sessions.open(&tokens, WRITE, UnixTime(1));
         let id = opened.unwrap().id;
         for (now, is_open) in [(8 * 3600, true), (8 * 3600 + 1, false), (1, false)] {
             let found = sessions.find(&tokens, id.clone(), UnixTime(now));
@@ -247,12 +273,44 @@ mod tests {
     #[test]
     fn a_token_that_comes_back_revives_no_session() {
         let (sessions, before, now) = (Sessions::default(), tokens("w", "r"), UnixTime(1));
-        let writer = sessions.open(&before, TokenKind::Write, now).unwrap();
-        let reader = sessions.open(&before, TokenKind::Read, now).unwrap();
+        let writer = sessions.open(&before, WRITE, now).unwrap();
+        let reader = sessions.open(&before, READ, now).unwrap();
         sessions.purge(Some(&tokens("other", "r")));
         assert!(sessions.find(&before, writer.id, now).is_none());
         assert!(sessions.find(&before, reader.id.clone(), now).is_some());
         sessions.purge(None);
         assert!(sessions.find(&before, reader.id, now).is_none());
+    }
+
+    #[test]
+    fn a_session_ends_with_the_token_or_the_name_of_its_person_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |lines: &[&str]| {
+            let path = folder.path().join("write");
+            let lines = lines.iter().map(|line| format!("{line:x<40}\n"));
+            fs::write(&path, lines.collect::<String>()).unwrap();
+            Tokens::read(&path, None).unwrap()
+        };
+        let (sessions, before, now) = (
+            Sessions::default(),
+            read(&["alice:a", "bob:b"]),
+            UnixTime(1),
+        );
+        let session = |name: &str| {
+            let name = Some(name.into());
+            let kind = TokenKind::Write;
+            sessions
+                .open(&before, TokenHolder { kind, name }, now)
+                .unwrap()
+        };
+        let is_open = |tokens: &Tokens, session: &OperatorSession| {
+            sessions.find(tokens, session.id.clone(), now).is_some()
+        };
+        let (alice, bob) = (session("alice"), session("bob"));
+        assert!(is_open(&before, &alice) && is_open(&before, &bob));
+        // Another token of bob; then alice's token has another name.
+        assert!(!is_open(&read(&["alice:a", "bob:other"]), &bob));
+        assert!(is_open(&before, &alice));
+        assert!(!is_open(&read(&["alicia:a"]), &alice));
     }
 }
