@@ -3,11 +3,12 @@
 use clap::Command;
 
 /// A line that somebody would type, for each command.
-const EXAMPLES: [&str; 33] = [
+const EXAMPLES: [&str; 34] = [
     "countersign demo",
     "countersign serve --config /etc/countersign/config.toml",
     "countersign check --config /etc/countersign/config.toml",
     "countersign health --ready",
+    "countersign why printer",
     "countersign consumer add --name 'Photo printer' --callback https://printer.example/back --permission members.read",
     "countersign consumer list --unused-for 90d",
     "countersign consumer show printer --json",

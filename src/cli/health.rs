@@ -29,7 +29,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 pub fn run(args: &Args) -> Result<Output, CommandError> {
     let address = args.config.load()?.admin.listen;
     let page = if args.ready { "/readyz" } else { "/healthz" };
-    match ask(&address, page) {
+    match ask(&address, page, "") {
         Ok((200, _)) => Ok(Output::default()),
         Ok((status, reason)) => Err(CommandError::failed(format!(
             "{page} answers {status}: {reason}"
@@ -40,7 +40,15 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     }
 }
 
-fn ask(address: &ListenAddress, page: &str) -> std::io::Result<(u16, String)> {
+/// Asks the admin listener for a page, by a request with these fields, and returns status and body.
+///
+/// # Errors
+/// The connection fails.
+pub(super) fn ask(
+    address: &ListenAddress,
+    page: &str,
+    fields: &str,
+) -> std::io::Result<(u16, String)> {
     let line = format!("GET {page} HTTP/1.1");
     match address {
         ListenAddress::Tcp(address) => {
@@ -48,12 +56,12 @@ fn ask(address: &ListenAddress, page: &str) -> std::io::Result<(u16, String)> {
             let address = SocketAddr::new(api_loop::reached(address.ip()), address.port());
             let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
             stream.set_read_timeout(Some(TIMEOUT))?;
-            exchange(stream, &line, &address.to_string(), "")
+            exchange(stream, &line, &address.to_string(), fields)
         }
         ListenAddress::Unix(path) => {
             let stream = UnixStream::connect(path)?;
             stream.set_read_timeout(Some(TIMEOUT))?;
-            exchange(stream, &line, "localhost", "")
+            exchange(stream, &line, "localhost", fields)
         }
     }
 }
@@ -68,12 +76,15 @@ pub(super) fn exchange(
     host: &str,
     fields: &str,
 ) -> std::io::Result<(u16, String)> {
+    /// The longest response: the reasons of a consumer, each with its longest texts.
+    const LONGEST: u64 = 1 << 20;
+
     write!(
         stream,
         "{line}\r\nHost: {host}\r\nConnection: close\r\n{fields}\r\n"
     )?;
     let mut response = String::new();
-    stream.take(64 * 1024).read_to_string(&mut response)?;
+    stream.take(LONGEST).read_to_string(&mut response)?;
     let status = response.split(' ').nth(1);
     let status = status.and_then(|status| status.parse().ok()).unwrap_or(0);
     let body = response.split_once("\r\n\r\n").map_or("", |(_, body)| body);

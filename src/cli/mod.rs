@@ -25,6 +25,7 @@ pub mod token;
 pub mod transfer;
 pub mod usage;
 pub mod user;
+mod why;
 
 use std::{fs, io, path::PathBuf, process::ExitCode};
 
@@ -65,6 +66,9 @@ enum Command {
     Check(check::Args),
     /// Asks the running process, for container health checks
     Health(health::Args),
+    /// Prints why calls of a consumer were rejected, and what to do
+    #[command(after_help = why::HELP)]
+    Why(why::Args),
     /// Registers and manages consumers
     Consumer {
         #[command(subcommand)]
@@ -152,6 +156,7 @@ impl Command {
             Self::Serve(args) => serve::run(&args),
             Self::Check(args) => check::run(&args),
             Self::Health(args) => health::run(&args),
+            Self::Why(args) => why::run(&args),
             Self::Consumer { command, args } => {
                 let opening = opening(matches!(command, consumer::Command::Add(_)));
                 args.store.run(args.json, opening, async |context| {

@@ -4,3 +4,4 @@
 pub mod admin;
 pub mod explain;
 pub mod manage;
+pub mod reasons;

@@ -178,9 +178,25 @@ impl ReasonCount {
         self.proofs[SenderProof::None as usize] == self.count
     }
 
-    /// Whether a call has the same reason.
+    /// Adds calls of the same reason, which may be earlier.
+    pub fn merge(&mut self, other: Self) {
+        if other.newest.number > self.newest.number {
+            self.newest = other.newest;
+        }
+        self.first = self.first.min(other.first);
+        self.count += other.count;
+        for (mine, others) in self.proofs.iter_mut().zip(other.proofs) {
+            *mine += others;
+        }
+    }
+
+    /// Whether a call has the same reason. The rule of the operation that denies a call is a part of the reason.
     pub fn is_of(&self, other: &RecordedRejection) -> bool {
-        self.newest.mistake() == other.mistake() && self.is_observed() == other.is_observed()
+        let newest = &self.newest;
+        newest.mistake() == other.mistake()
+            && self.is_observed() == other.is_observed()
+            && newest.denied_by == other.denied_by
+            && newest.missing_permission == other.missing_permission
     }
 
     /// The calls went to the API although enforcing would reject them.
@@ -341,6 +357,18 @@ impl Rejections {
         };
         drop(kept);
         drop((oldest, forgotten));
+    }
+
+    /// Whether calls of a registered consumer are kept.
+    pub fn has(&self, consumer: &str) -> bool {
+        self.kept.lock().consumers.contains_key(consumer)
+    }
+
+    /// Drops the calls of a consumer, which was removed.
+    pub fn forget(&self, consumer: &str) {
+        let forgotten = self.kept.lock().consumers.remove(consumer);
+        // Freed without the lock.
+        drop(forgotten);
     }
 
     /// Those that are kept, the newest first.

@@ -70,6 +70,7 @@ mod operator {
     mod admin_api;
     mod console;
     mod demo;
+    mod named_tokens;
 }
 mod run {
     mod bad_configuration;
@@ -79,4 +80,5 @@ mod run {
 }
 mod cli {
     mod commands_while_serving;
+    mod why;
 }

@@ -66,14 +66,14 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
     RecordField {
         name: "name",
         label: "Name",
-        help: "Its name on the consent page",
+        help: "Its name, which the consent page shows to users",
         is_needed: true,
         ..TEXT
     },
     RecordField {
         name: "callbacks",
         label: "Callbacks",
-        help: "The places to send users after deciding: absolute URIs, or oob",
+        help: "Where users may be sent after they have decided: absolute URIs, or oob for none",
         kind: FieldKind::List("callback"),
         schema: "Callback",
         longest: longest::CALLBACK,
@@ -83,7 +83,7 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
     RecordField {
         name: "permissions",
         label: "Permissions",
-        help: "The permissions that it may ask for",
+        help: "The permissions that its tokens can have",
         kind: FieldKind::List("permission"),
         schema: "Permission",
         longest: longest::NAME,
@@ -126,14 +126,14 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
     RecordField {
         name: "rsa_only",
         label: "RSA only",
-        help: "Accept only the RSA methods from it, never its secret",
+        help: "Its calls are accepted with the RSA methods only, never with its secret",
         kind: FieldKind::Flag,
         ..TEXT
     },
     RecordField {
         name: "accept",
         label: "Accept",
-        help: "The deviations from RFC 5849 that it is allowed: callback_absent, repeats_once, key_without_ampersand, \
+        help: "Deviations from RFC 5849 that are accepted from it: callback_absent, repeats_once, key_without_ampersand, \
                empty_secret or hash_unencoded. The documentation says what each of them risks",
         kind: FieldKind::List("accept"),
         schema: "Deviation",
@@ -143,8 +143,8 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
     RecordField {
         name: "pinned",
         label: "Pinned",
-        help: "The signed parameters that its calls to the API have to have, each NAME=VALUE with escapes as in a query; \
-               several values of one name are alternatives",
+        help: "Signed parameters that each of its calls to the API must have, as NAME=VALUE with escapes as in a query; \
+               of several values for one name, one must be there",
         kind: FieldKind::List("pinned"),
         schema: "Pinned",
         longest: longest::PINNED,
@@ -154,7 +154,7 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
     RecordField {
         name: "body_hash",
         label: "Body hash",
-        help: "Required: a body that is not a form needs an oauth_body_hash in its calls to the API, whatever the \
+        help: "Required: its calls to the API with a body that is not a form need an oauth_body_hash, whatever the \
                operation says",
         kind: FieldKind::Choice(&["optional", "required"]),
         schema: "BodyHash",
@@ -172,7 +172,7 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
     RecordField {
         name: "enforce",
         label: "Enforce",
-        help: "Enforce its calls even where the configuration only observes",
+        help: "Its calls are rejected where they are wrong, even if the configuration only observes",
         kind: FieldKind::Flag,
         ..TEXT
     },

@@ -1,11 +1,15 @@
-//! The hub of the store's feed of changes: it informs the cache, the audit log and the throttle of logins.
+//! The hub of the store's feed of changes: it informs the cache, the audit log, the list of rejections and the throttle of
+//! logins.
 
 use std::{fmt, sync::Arc};
 
 use tokio::sync::Mutex;
 
 use super::{Result, Store, cached::Cached, port::Change};
-use crate::{base::clock::Clock, telemetry::audit::CommandRecord};
+use crate::{
+    base::{clock::Clock, names::ConsumerKey},
+    telemetry::{audit::CommandRecord, rejections::Rejections},
+};
 
 /// The most answers of the feed in one call; further ones wait for the next call.
 const ANSWERS_AT_ONCE: usize = 16;
@@ -15,23 +19,27 @@ pub struct ChangeHub {
     store: Arc<Store>,
     clock: Clock,
     credentials: Arc<Cached>,
+    rejections: Arc<Rejections>,
     on_failed_login: Box<dyn Fn(&str) + Send + Sync>,
     /// The position after the last change that was read; 0: the feed was not read yet.
     position: Mutex<u64>,
 }
 
 impl ChangeHub {
-    /// Reports changes to `credentials`, commands to the audit log, and failed logins to `on_failed_login`, each once.
+    /// Reports changes to `credentials`, commands to the audit log, removed consumers to `rejections`, and failed logins to
+    /// `on_failed_login`, each once.
     pub fn new(
         store: Arc<Store>,
         clock: Clock,
         credentials: Arc<Cached>,
+        rejections: Arc<Rejections>,
         on_failed_login: impl Fn(&str) + Send + Sync + 'static,
     ) -> Self {
         Self {
             store,
             clock,
             credentials,
+            rejections,
             on_failed_login: Box::new(on_failed_login),
             position: Mutex::new(0),
         }
@@ -66,7 +74,8 @@ impl ChangeHub {
                 match change {
                     Change::Command(record) => CommandRecord::log_text(record),
                     Change::FailedLogin(report) => (self.on_failed_login)(report),
-                    Change::Consumer(_) | Change::AccessToken(_) | Change::User(_) => {}
+                    Change::Consumer(key) => self.forget_removed(key).await,
+                    Change::AccessToken(_) | Change::User(_) => {}
                 }
             }
             if answer.changes.is_empty() {
@@ -75,6 +84,14 @@ impl ChangeHub {
             }
         }
         Ok(())
+    }
+
+    /// The rejections of a consumer that is registered no more are of no use, and no later call brings them down.
+    async fn forget_removed(&self, key: &ConsumerKey) {
+        let is_kept = self.rejections.has(key.as_str());
+        if is_kept && matches!(self.store.consumer(key).await, Ok(None)) {
+            self.rejections.forget(key.as_str());
+        }
     }
 }
 

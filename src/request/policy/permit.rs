@@ -53,7 +53,9 @@ impl JudgedCall<'_> {
     fn check(&self, bearer: &Bearer) -> Result<(), PolicyRejection> {
         self.found.check_method()?;
         if !self.found.access().admits(bearer.kind()) {
-            return Err(self.operations.forbidden(None));
+            // Of a path that no operation lists, no key of one decides.
+            let unmet = self.found.operation().map(|_| UnmetRule::Access);
+            return Err(self.operations.forbidden(unmet));
         }
         if let Some(permission) = self.found.operation().and_then(|it| it.permission.as_ref())
             && !bearer.has(permission)

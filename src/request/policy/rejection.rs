@@ -89,7 +89,12 @@ pub enum UnmetRule {
     Permission(Permission),
     /// A rule about the caller: its key.
     Caller(&'static str),
+    /// `access` does not have this kind of caller.
+    Access,
 }
+
+/// The key of `[[operation]]` with the kinds of callers.
+pub const ACCESS_KEY: &str = "access";
 
 impl UnmetRule {
     /// The key of `[[operation]]` that sets the rule.
@@ -98,6 +103,7 @@ impl UnmetRule {
         match self {
             Self::Permission(_) => "permission",
             Self::Caller(key) => key,
+            Self::Access => ACCESS_KEY,
         }
     }
 }

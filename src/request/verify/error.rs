@@ -148,8 +148,8 @@ impl VerifyRejection {
                 format!("this consumer key is for one value of {name}, and the request has another one or none"),
             ),
             Self::TokenUnknown => unauthorized(Verdict::TokenRejected).advise(
-                "no token of this consumer has the value of oauth_token: it is void or another consumer's; obtain one through the \
-                 authorization flow",
+                "this consumer has no such token for this call: oauth_token is void, another consumer's, or a request token where an \
+                 access token is needed; obtain one through the authorization flow",
             ),
             Self::RequestTokenHere => unauthorized(Verdict::TokenRejected).advise(
                 "oauth_token is a request token: exchange it for an access token after the user has decided, and sign with that",

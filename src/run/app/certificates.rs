@@ -10,7 +10,10 @@ use rustls::pki_types::CertificateDer;
 use x509_cert::der::Decode as _;
 
 use crate::{
-    base::{clock::UnixTime, tls},
+    base::{
+        clock::{self, UnixTime},
+        tls,
+    },
     operator::admin::console::ShownCertificate,
     run::config::Config,
     telemetry::conditions::{Condition, Conditions},
@@ -150,7 +153,8 @@ impl Dates {
             }
             if left <= EXPIRING * DAY {
                 expiring.push(format!(
-                    "{key}: {path} ends at {end}, in {days} days; renew it"
+                    "{key}: {path} ends at {end}, in {}; renew it",
+                    clock::days(days)
                 ));
             }
             if let Some(&warned) = WARN_DAYS.iter().find(|&&days| left <= days * DAY) {

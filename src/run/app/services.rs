@@ -304,10 +304,12 @@ pub async fn open(
     let (counts, reads) = (Arc::clone(&throttle), clock.clone());
     let apply = move |report: &str| counts.apply_report(report, reads.now());
     let cached = Arc::clone(&credentials);
+    let rejections = Arc::new(Rejections::new(clock.clone()));
     let feed = Arc::new(ChangeHub::new(
         Arc::clone(&store),
         clock.clone(),
         cached,
+        Arc::clone(&rejections),
         apply,
     ));
     feed.follow().await?;
@@ -340,7 +342,6 @@ pub async fn open(
         conditions: Arc::clone(&conditions),
     });
     let certificates = Arc::<ArcSwap<_>>::default();
-    let rejections = Arc::new(Rejections::new(clock.clone()));
     Ok(Services {
         clock,
         instance_id: random::identifier()?.into(),

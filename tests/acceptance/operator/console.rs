@@ -265,7 +265,7 @@ fn two_clicks_lead_to_why_a_consumer_gets_401_and_what_to_tell_its_developer() {
         &[
             "secrets_swapped",
             "put the consumer secret before the",
-            "signs with its secrets, wrongly",
+            "signature wrong, but made with its secrets",
             "make a new oauth_nonce",
             "signature right",
         ],
@@ -1238,7 +1238,10 @@ fn strangers_push_no_rejection_of_a_consumer_out_and_each_says_what_it_proves() 
     for page in ["/", &format!("/consumer?key={}", consumer.key)] {
         let rows = rows(&operator.text(page));
         for (word, proof) in [
-            ("secrets_swapped", "signs with its secrets, wrongly"),
+            (
+                "secrets_swapped",
+                "signature wrong, but made with its secrets",
+            ),
             ("signature_invalid", "not proved: anybody can send its key"),
             ("timestamp_refused", "signature right"),
             ("parameter_absent", "not proved: anybody can send its key"),

@@ -344,7 +344,8 @@ fn a_rejected_token_is_absent_or_a_request_token_or_void() {
     let consumer = &caller.consumer;
     let request_token = proxy.request_token(consumer, "oob");
     let call = || Call::get("/x").by(consumer);
-    let void = "it is void or another consumer's";
+    let form = || Call::post("/x").by(consumer).form("a=1");
+    let void = "oauth_token is void, another consumer's, or a request token";
     let stranger = Token::new(&request_token.token, "another secret");
     for (call, told) in [
         (call(), "no oauth_token was sent"),
@@ -355,6 +356,10 @@ fn a_rejected_token_is_absent_or_a_request_token_or_void() {
         // Only the owner of its secret learns what it is.
         (call().with(&stranger), void),
         (call().with(&unknown_token()), void),
+        // A form is rejected by its head alone, before anything is proved.
+        (form(), "no oauth_token was sent"),
+        (form().with(&request_token), void),
+        (form().with(&unknown_token()), void),
     ] {
         let answer = proxy.rejects(call, 401, "token_rejected");
         has(&answer.form("oauth_problem_advice").unwrap(), &[told]);

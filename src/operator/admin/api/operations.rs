@@ -213,8 +213,9 @@ pub(super) static OPERATIONS: [ApiOperation; 25] = [
         .query(&PAGE)
         .shows(200, "RejectionPage"),
     operation(Method::GET, "/v1/rejections/summary", "summarizeRejections", |call| Box::pin(call.summarize_rejections()))
-        .summary("Counts the rejected calls of each registered consumer by reason, since this process started")
-        .query(&PAGE)
+        .summary("Counts the rejected calls of each registered consumer by reason, since this process started, and says what to do; \
+                  or those of one consumer, registered or not")
+        .query(&["consumer", PAGE[0], PAGE[1]])
         .shows(200, "RejectionSummaryPage"),
     operation(Method::GET, "/v1/audit", "listAudit", |call| Box::pin(call.list_audit()))
         .summary("Lists what operators did, the newest first, for the time of audit.keep")

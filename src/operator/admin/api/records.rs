@@ -22,6 +22,7 @@ use crate::{
         admin::explain::Unexplained,
         explain::pasted,
         manage::{InvalidInput, ManageError, new_user, view},
+        reasons,
     },
     provider::{login::password, respond::OwnResponse},
     records::store::{
@@ -422,12 +423,17 @@ impl Call<'_> {
     #[expect(clippy::unused_async, reason = "as the other actions")]
     pub(super) async fn summarize_rejections(&self) -> ApiResult {
         let page = self.page()?;
-        let reasons = self.admin.shared.rejections.reasons(None);
+        let rejections = &self.admin.shared.rejections;
+        let consumer: Option<ConsumerKey> = self.query.parsed("consumer")?;
+        let reasons = match &consumer {
+            Some(key) => reasons::of_consumer(rejections, key.as_str()),
+            None => rejections.reasons(None),
+        };
         // The cursor is the number of those before.
         let before = Self::after::<usize>(page)?.unwrap_or_default();
         let rest = Vec::from_iter((1..).zip(reasons).skip(before));
         let next = |last: &(usize, ReasonCount)| last.0.to_string();
-        Ok(paged(rest, page, |(_, one)| json!(one), next))
+        Ok(paged(rest, page, |(_, one)| reasons::view(one), next))
     }
 
     pub(super) async fn list_audit(&self) -> ApiResult {

@@ -6,9 +6,9 @@ use super::{
     ConsoleRequest, LISTED, Result,
     page::{ConsoleFrame, InputField, show},
     parts::{Moment, Named, NextPage, next_page, path},
-    reasons::words,
 };
 use crate::{
+    operator::reasons::words,
     provider::respond::OwnResponse,
     records::store::port::{AuditEntry, AuditFilter},
 };
@@ -87,7 +87,10 @@ impl ConsoleRequest<'_> {
             let with = actor
                 .admin_token
                 .as_ref()
-                .map(|token| format!("{tool}, {token} token"));
+                .map(|token| match &actor.admin_name {
+                    Some(name) => format!("{name}, by {tool}, {token} token"),
+                    None => format!("{tool}, {token} token"),
+                });
             Act {
                 time: self.moment(entry.at),
                 what: words(&act.event),
@@ -132,7 +135,8 @@ impl ConsoleRequest<'_> {
                  at, record: act, ..
              }| {
                 let actor = act.actor;
-                let who = match (actor.os_user, actor.admin_token) {
+                let person = actor.os_user.or(actor.admin_name);
+                let who = match (person, actor.admin_token) {
                     (Some(user), _) => format!("{user} ({})", actor.by),
                     (None, Some(token)) => format!("the {token} token ({})", actor.by),
                     (None, None) => actor.by,

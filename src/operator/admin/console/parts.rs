@@ -90,6 +90,7 @@ impl Tag {
 pub(super) struct Named {
     pub(super) name: String,
     pub(super) id: String,
+    /// Its page; empty: it has none.
     pub(super) href: String,
 }
 
@@ -99,6 +100,15 @@ impl Named {
             name: name.to_owned(),
             id: key.to_owned(),
             href: path("/consumer", &[("key", key)]),
+        }
+    }
+
+    /// One that has no page: it was removed, or a caller has made it up.
+    fn unregistered(key: &str) -> Self {
+        Self {
+            name: key.to_owned(),
+            id: key.to_owned(),
+            href: String::new(),
         }
     }
 
@@ -120,13 +130,17 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) fn consumer(&self, key: &str) -> Named {
-        let name = self.consumers.get(key).map_or(key, String::as_str);
-        Named::consumer(key, name)
+        match self.consumers.get(key) {
+            Some(name) => Named::consumer(key, name),
+            None => Named::unregistered(key),
+        }
     }
 
     pub(super) fn user(&self, id: &str) -> Named {
-        let name = self.users.get(id).map_or(id, String::as_str);
-        Named::user(id, name)
+        match self.users.get(id) {
+            Some(name) => Named::user(id, name),
+            None => Named::unregistered(id),
+        }
     }
 }
 

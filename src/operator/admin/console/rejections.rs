@@ -8,9 +8,10 @@ use super::{
     ConsoleRequest, Result,
     page::{ConsoleFrame, InputField, InputKind, show},
     parts::{Moment, Named, Tag},
-    reasons::{Reason, grouped},
+    reasons::Reason,
 };
 use crate::{
+    operator::reasons::grouped,
     provider::respond::OwnResponse,
     telemetry::rejections::{ReasonCount, RecordedRejection, SenderProof},
 };
@@ -98,11 +99,11 @@ impl ConsoleRequest<'_> {
         let named = all.iter().chain(counted).filter(|one| one.is_registered);
         let keys = named.filter_map(|one| one.consumer.as_deref());
         let names = self.names(keys, std::iter::empty()).await?;
-        let name = |one: &RecordedRejection| {
-            let key = one.consumer.as_deref()?;
-            Some(names.consumer(key).name)
+        let named = |one: &RecordedRejection| Some(names.consumer(one.consumer.as_deref()?));
+        let is_wanted = |one: &RecordedRejection| {
+            let name = named(one).map(|consumer| consumer.name);
+            filter.has(one, name.as_deref())
         };
-        let is_wanted = |one: &RecordedRejection| filter.has(one, name(one).as_deref());
         let wanted = Vec::from_iter(all.iter().filter(|one| is_wanted(one)));
         // What a request id names is one call.
         let counted: Vec<ReasonCount> = match filter.id {
@@ -149,27 +150,23 @@ impl ConsoleRequest<'_> {
             calls: wanted
                 .iter()
                 .take(SHOWN)
-                .map(|one| self.rejected_call(one, name(one)))
+                .map(|one| self.rejected_call(one, named(one)))
                 .collect(),
         };
         Ok(show(200, &page))
     }
 
-    fn rejected_call(&self, one: &RecordedRejection, name: Option<String>) -> RejectedCall {
+    fn rejected_call(&self, one: &RecordedRejection, consumer: Option<Named>) -> RejectedCall {
         let text = |text: &Option<String>| text.as_deref().unwrap_or("–").to_owned();
         // The label of an operation has its methods before the path.
         let target = one.operation.rsplit(' ').next().unwrap_or_default();
         RejectedCall {
             time: self.moment(one.time),
             call: format!("{} {target}", one.method.as_deref().unwrap_or("–")),
-            consumer: one
-                .consumer
-                .as_deref()
-                .zip(name)
-                .map(|(key, name)| Named::consumer(key, &name)),
+            consumer,
             proof: match one.proof {
                 SenderProof::Verified => Tag::new("signature right", "good"),
-                SenderProof::Secrets => Tag::new("signs with its secrets", "good"),
+                SenderProof::Secrets => Tag::new("made with its secrets", "good"),
                 SenderProof::None => Tag::new("not proved", "warn"),
             },
             token: text(&one.token),

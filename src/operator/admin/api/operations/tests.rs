@@ -12,6 +12,7 @@ use crate::{
     base::{longest, secret::Secret},
     oauth::Deviation,
     operator::manage::{CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, view},
+    operator::reasons,
     records::store::record::{Consumer, Dialect},
     telemetry::rejections::{ReasonCount, RecordedRejection, SenderProof},
 };
@@ -221,7 +222,10 @@ fn schemas_name_the_members_that_serde_writes() {
         ("Consumer", json!(consumer)),
         ("IssuedConsumer", json!(issued)),
         ("Rejection", json!(RecordedRejection::default())),
-        ("RejectionSummary", json!(ReasonCount::new(&Arc::default()))),
+        (
+            "RejectionSummary",
+            reasons::view(&ReasonCount::new(&Arc::default())),
+        ),
     ] {
         let sorted = |members: &Value| {
             let members = members.as_object().unwrap();

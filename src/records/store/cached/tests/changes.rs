@@ -83,6 +83,28 @@ async fn a_change_of_a_consumer_reaches_its_tokens() {
 }
 
 #[tokio::test]
+async fn rejections_of_a_removed_consumer_are_forgotten() {
+    let setup = setup();
+    setup.follow().await;
+    setup.access().await;
+    setup.rejections.add(RecordedRejection {
+        consumer: Some("c".to_owned()),
+        is_registered: true,
+        ..RecordedRejection::default()
+    });
+    let key: ConsumerKey = "c".parse().unwrap();
+    setup.tell(Change::Consumer(key.clone()));
+    setup.follow().await;
+    assert_eq!(setup.rejections.reasons(None).len(), 1, "only changed");
+    setup.store.sql("DELETE FROM access_tokens");
+    setup.store.sql("DELETE FROM consumers");
+    setup.tell(Change::Consumer(key));
+    setup.follow().await;
+    assert!(setup.rejections.reasons(None).is_empty());
+    assert!(setup.rejections.newest().is_empty());
+}
+
+#[tokio::test]
 async fn a_change_reaches_tokens_of_a_consumer_that_is_in_the_cache_no_more() {
     let setup = setup();
     setup.follow().await;

@@ -16,6 +16,7 @@ use std::{
 use super::*;
 use crate::records::store::record::{AccessToken, Consumer};
 use crate::records::store::{StoreError, double::TestStore, feed::ChangeHub};
+use crate::telemetry::rejections::{RecordedRejection, Rejections};
 
 const START: UnixTime = UnixTime(1_000_000);
 
@@ -63,6 +64,7 @@ struct Setup {
     feed: ChangeHub,
     /// The failed logins that the feed has reported.
     failed_logins: Arc<Mutex<Vec<String>>>,
+    rejections: Arc<Rejections>,
 }
 
 fn setup_with(settings: &CacheSettings) -> Setup {
@@ -76,6 +78,7 @@ fn setup_with(settings: &CacheSettings) -> Setup {
         settings,
         clock.clone(),
     ));
+    let rejections = Arc::new(Rejections::new(clock.clone()));
     let failed_logins = Arc::<Mutex<Vec<String>>>::default();
     let failed = Arc::clone(&failed_logins);
     let on_failed_login = move |report: &str| failed.lock().push(report.to_owned());
@@ -84,12 +87,14 @@ fn setup_with(settings: &CacheSettings) -> Setup {
             underlying,
             clock.clone(),
             Arc::clone(&cached),
+            Arc::clone(&rejections),
             on_failed_login,
         ),
         cached,
         store,
         clock,
         failed_logins,
+        rejections,
     }
 }
 
