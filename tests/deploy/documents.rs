@@ -195,6 +195,94 @@ fn every_link_in_the_documents_leads_to_a_file_and_a_heading() {
 }
 
 #[test]
+fn documents_of_the_package_link_to_files_that_it_has() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new(file("deploy/package-documents"));
+    printed(command.arg(directory.path()));
+    // What cargo-deb adds beside them; `copyright` is of its own making.
+    let manifest = read("Cargo.toml");
+    let assets = manifest.split("\nassets = [").nth(1).unwrap();
+    let assets = assets.split("\n]").next().unwrap();
+    let mut others = vec!["copyright".to_owned()];
+    for line in assets.lines().filter(|line| !line.contains("target/")) {
+        let mut words = line.split('"').skip(1).step_by(2);
+        let (Some(source), Some(place)) = (words.next(), words.next()) else {
+            continue;
+        };
+        let Some(place) = place.strip_prefix("usr/share/doc/countersign/") else {
+            continue;
+        };
+        let (folder, name) = source.rsplit_once('/').unwrap_or((".", source));
+        let names = match name {
+            "*" => fs::read_dir(file(folder))
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name())
+                .collect(),
+            name => vec![name.into()],
+        };
+        others.extend(
+            names
+                .iter()
+                .map(|name| format!("{place}{}", name.display())),
+        );
+    }
+    assert!(
+        others.contains(&"examples/providers/README.md".to_owned()),
+        "{others:?}"
+    );
+    let (mut pages, mut links_seen) = (0, 0);
+    for folder in ["", "docs"] {
+        for entry in fs::read_dir(directory.path().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "md") {
+                continue;
+            }
+            pages += 1;
+            for link in links(&fs::read_to_string(&path).unwrap()) {
+                let link = link.split('#').next().unwrap();
+                if link.is_empty() || link.starts_with("http") {
+                    continue;
+                }
+                links_seen += 1;
+                let name = match link.strip_prefix("../") {
+                    Some(above) => above.to_owned(),
+                    None => Path::new(folder).join(link).display().to_string(),
+                };
+                let is_there = directory.path().join(&name).is_file() || others.contains(&name);
+                assert!(is_there, "{} links to {link}", path.display());
+            }
+        }
+    }
+    assert!(
+        pages > 30 && links_seen > 100,
+        "{pages} pages, {links_seen} links"
+    );
+}
+
+#[test]
+fn the_cache_of_each_manifest_fits_into_its_memory() {
+    /// The bytes of a cached pair in the whole process, and of the rest of it: `docs/sizing.md`.
+    const PAIR: u64 = 2_000;
+    const REST: u64 = (20 + 32 + 75) << 20;
+
+    for (config, manifest) in [
+        ("sidecar/config.toml", "sidecar/workload.yaml"),
+        ("replicas/config.toml", "replicas/countersign.yaml"),
+    ] {
+        let config: toml::Table = read(&format!("deploy/kubernetes/{config}"))
+            .parse()
+            .unwrap();
+        let entries = config["cache"]["max_entries"].as_integer().unwrap();
+        let manifest = read(&format!("deploy/kubernetes/{manifest}"));
+        let container = manifest.split("- name: countersign\n").nth(1).unwrap();
+        let limit = container.split("limits: { memory: ").nth(1).unwrap();
+        let mebibytes: u64 = limit.split("Mi }").next().unwrap().parse().unwrap();
+        let needed = u64::try_from(entries).unwrap() * PAIR + REST;
+        assert!(needed <= mebibytes << 20, "{config:?}: {needed} bytes");
+    }
+}
+
+#[test]
 fn a_page_is_short_and_begins_with_links_to_its_sections() {
     for (name, text) in documents() {
         if !name.starts_with("docs/") || LISTS.contains(&name.as_str()) {
