@@ -1,15 +1,15 @@
 //! A limit on the requests of one consumer, as a token bucket (GCRA) of one number.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    array,
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use moka::{Expiry, sync::Cache};
+use parking_lot::Mutex;
 
 use super::PolicyRejection;
 use crate::{
@@ -31,64 +31,31 @@ static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 /// See [`RATE_LIMIT`].
 static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
+/// The parts of the table of buckets: workers rarely wait for each other.
+const SHARDS: usize = 64;
+
 /// Counts requests by consumer. Only verified requests are counted, so no caller can use up another consumer's rate.
 #[derive(Debug, Clone)]
 pub struct ConsumerRates {
     /// The rate of a consumer that has none of its own.
     default: Option<Rate>,
     started: Instant,
-    buckets: Cache<ConsumerKey, Arc<Bucket>>,
+    /// A million consumers have a million buckets, which take 60 bytes each here.
+    buckets: Arc<[Shard; SHARDS]>,
+    hasher: RandomState,
 }
 
+/// The buckets of some consumers.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Shard(Mutex<HashMap<ConsumerKey, Bucket>>);
+
 /// The requests of one consumer.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Bucket {
     rate: Rate,
     /// The time when the bucket would be empty again, in nanoseconds since the start.
-    empty_at: AtomicU64,
-}
-
-impl Bucket {
-    fn new(rate: Rate) -> Arc<Self> {
-        let empty_at = AtomicU64::default();
-        Arc::new(Self { rate, empty_at })
-    }
-}
-
-/// A consumer without requests for a period has its full rate again: dropping its bucket changes nothing.
-#[derive(Debug)]
-struct IdlePeriod;
-
-impl Expiry<ConsumerKey, Arc<Bucket>> for IdlePeriod {
-    fn expire_after_create(
-        &self,
-        _: &ConsumerKey,
-        it: &Arc<Bucket>,
-        _: Instant,
-    ) -> Option<Duration> {
-        Some(it.rate.period)
-    }
-
-    fn expire_after_read(
-        &self,
-        _: &ConsumerKey,
-        it: &Arc<Bucket>,
-        _: Instant,
-        _: Option<Duration>,
-        _: Instant,
-    ) -> Option<Duration> {
-        Some(it.rate.period)
-    }
-
-    fn expire_after_update(
-        &self,
-        _: &ConsumerKey,
-        it: &Arc<Bucket>,
-        _: Instant,
-        _: Option<Duration>,
-    ) -> Option<Duration> {
-        Some(it.rate.period)
-    }
+    empty_at: u64,
 }
 
 /// The rate of a consumer, and what was left of it after a request.
@@ -107,7 +74,8 @@ impl ConsumerRates {
         Self {
             default,
             started: Instant::now(),
-            buckets: Cache::builder().expire_after(IdlePeriod).build(),
+            buckets: Arc::new(array::from_fn(|_| Shard::default())),
+            hasher: RandomState::new(),
         }
     }
 
@@ -143,31 +111,46 @@ impl ConsumerRates {
         rate: Rate,
         now: Duration,
     ) -> (Quota, Result<(), Duration>) {
-        let mut bucket = self.buckets.get_with_by_ref(consumer, || Bucket::new(rate));
-        if bucket.rate != rate {
-            bucket = Bucket::new(rate);
-            self.buckets.insert(consumer.clone(), Arc::clone(&bucket));
-        }
         let period = nanoseconds(rate.period);
         let cost = (period / u64::from(rate.count.get())).max(1);
         let now = nanoseconds(now);
-        let next = |empty_at: u64| empty_at.max(now) + cost;
-        let allowed = |empty_at| Some(next(empty_at)).filter(|next| *next <= now + period);
-        let counted = bucket
-            .empty_at
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, allowed);
-        let empty_at = match counted {
-            Ok(before) => next(before),
-            Err(unchanged) => unchanged,
-        };
+        #[expect(clippy::cast_possible_truncation, reason = "less than SHARDS")]
+        let shard = (self.hasher.hash_one(consumer) % SHARDS as u64) as usize;
+        let mut buckets = self.buckets[shard].0.lock();
+        let known = buckets.get(consumer).filter(|known| known.rate == rate);
+        let before = known.map_or(0, |known| known.empty_at);
+        let next = before.max(now) + cost;
+        let is_allowed = next <= now + period;
+        let empty_at = if is_allowed { next } else { before };
+        if is_allowed {
+            make_room(&mut buckets, now);
+            let bucket = Bucket { rate, empty_at };
+            match buckets.get_mut(consumer) {
+                Some(known) => *known = bucket,
+                None => _ = buckets.insert(consumer.clone(), bucket),
+            }
+        }
+        drop(buckets);
         let full_in = empty_at.saturating_sub(now);
         let quota = Quota {
             rate,
             remaining: period.saturating_sub(full_in) / cost,
             full_in: Duration::from_nanos(full_in),
         };
-        let retry_after = |empty_at| Duration::from_nanos(next(empty_at) - (now + period));
-        (quota, counted.map(drop).map_err(retry_after))
+        let counted = match is_allowed {
+            true => Ok(()),
+            false => Err(Duration::from_nanos(next - (now + period))),
+        };
+        (quota, counted)
+    }
+}
+
+/// Drops the buckets of consumers that have their full rate again, which changes nothing for them, before the table grows. At
+/// least half of the room is free then, so that most requests cost nothing for this.
+fn make_room(buckets: &mut HashMap<ConsumerKey, Bucket>, now: u64) {
+    if buckets.len() == buckets.capacity() {
+        buckets.retain(|_, bucket| bucket.empty_at > now);
+        buckets.reserve(buckets.len().max(4));
     }
 }
 
@@ -262,6 +245,22 @@ mod tests {
         assert!(count("1 per 1h").is_err());
         assert_eq!(count("1 per 2h"), Ok(()));
         assert!(count("1 per 2h").is_err());
+    }
+
+    #[test]
+    fn consumers_that_have_their_full_rate_again_take_no_room() {
+        let rates = ConsumerRates::new(None);
+        for round in 0..20 {
+            let now = Duration::from_secs(2 * round);
+            for number in 0..10_000 {
+                let consumer = format!("{round}-{number}").parse().unwrap();
+                let (_, counted) = rates.count_at(&consumer, rate("1 per 1s"), now);
+                assert_eq!(counted, Ok(()));
+            }
+        }
+        let shards = rates.buckets.iter().map(|shard| shard.0.lock());
+        let kept: usize = shards.map(|buckets| buckets.len()).sum();
+        assert!((10_000..40_000).contains(&kept), "{kept}");
     }
 
     #[test]

@@ -10,6 +10,8 @@ mod error;
 pub mod inspect;
 pub mod live;
 mod manager;
+#[cfg(test)]
+mod memory;
 pub mod paths;
 mod reload;
 pub mod services;

@@ -1,7 +1,7 @@
 //! Consumers and access tokens, ready to verify.
 //!
 //! There may be a million of each, so they hold only the fields that verification needs: with the overhead of the
-//! cache, a consumer and a token together stay below 1,200 bytes.
+//! cache and all else that their use leaves in memory, a consumer and a token together stay below 1,300 bytes.
 
 use std::{
     ops::Range,
@@ -9,6 +9,7 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
+use bytes::Bytes;
 use http::HeaderValue;
 
 use super::{
@@ -57,10 +58,19 @@ impl FieldValues {
         permissions: impl Iterator<Item = &'p Permission>,
     ) -> Option<Box<Self>> {
         let permissions: Vec<&str> = permissions.map(Permission::as_str).collect();
+        let parts = [
+            user.unwrap_or_default(),
+            consumer.as_str(),
+            &permissions.join(" "),
+        ];
+        // One piece of memory and one count of its users for all three.
+        let mut rest = Bytes::from(parts.concat());
+        let [user_value, consumer, permissions] =
+            parts.map(|part| HeaderValue::from_maybe_shared(rest.split_to(part.len())));
         Some(Box::new(Self {
-            user: user.map(HeaderValue::from_str).transpose().ok()?,
-            consumer: HeaderValue::from_str(consumer.as_str()).ok()?,
-            permissions: HeaderValue::try_from(permissions.join(" ")).ok()?,
+            user: user.map(|_| user_value).transpose().ok()?,
+            consumer: consumer.ok()?,
+            permissions: permissions.ok()?,
             assertion: ArcSwapOption::empty(),
         }))
     }

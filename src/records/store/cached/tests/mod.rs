@@ -5,7 +5,6 @@
 mod changes;
 mod expiry;
 mod loading;
-mod memory;
 mod uses;
 
 use std::{

@@ -1,0 +1,165 @@
+//! The memory that a consumer with a token takes in the whole process, once it is in use.
+
+use std::{process::Command, sync::Arc, time::Duration};
+
+use crate::{
+    base::{
+        clock::{Clock, UnixTime},
+        secret::Secret,
+    },
+    oauth::{SignatureMethod, sign_text},
+    records::{
+        nonce::{Insertion, LocalWindow, NonceUse, OnLost, WindowParams},
+        store::{
+            cached::{CacheSettings, Cached},
+            double::TestStore,
+            record::{AccessToken, Consumer, ConsumerUse, Dialect},
+        },
+    },
+    request::policy::rate::ConsumerRates,
+};
+
+/// The pairs at which memory is counted. Between them the tables of the cache grow, as they do up to a million pairs.
+const COUNTED: [u64; 2] = [100_000, 200_000];
+/// The pairs that are put into the store at once.
+const BATCH: u64 = 10_000;
+/// The most bytes of a pair.
+const MOST_BYTES: u64 = 1_300;
+/// Set in the process whose memory is counted.
+const FILLS: &str = "COUNTERSIGN_TEST_FILLS_PROCESS";
+const NOW: UnixTime = UnixTime(1_000_000);
+
+/// Resident memory of this process, in bytes.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * rustix::param::page_size() as u64
+}
+
+fn name(what: &str, number: u64) -> String {
+    format!("{what}{number:07}{}", "x".repeat(19))
+}
+
+/// Puts the pairs up to the last one counted into the store, each used before: so that their next use takes no room there.
+async fn put_pairs(store: &TestStore) {
+    let before = UnixTime(NOW.0 - 1);
+    for first in (0..COUNTED[1]).step_by(BATCH as usize) {
+        let (mut consumers, mut tokens) = (Vec::new(), Vec::new());
+        for number in first..first + BATCH {
+            let mut consumer = Consumer::for_tests(&name("consumer", number));
+            consumer.secret = Secret::from(name("secret", number));
+            consumer.permissions = vec!["members.read".parse().unwrap()];
+            tokens.push(AccessToken {
+                token: name("token", number),
+                secret: Secret::from(name("secret", number)),
+                consumer: consumer.key.clone(),
+                user: "user".parse().unwrap(),
+                permissions: consumer.permissions.clone(),
+                issued_at: NOW,
+                expires_at: None,
+                last_used_at: Some(before),
+                revoked_at: None,
+                began: Default::default(),
+            });
+            consumers.push(consumer);
+        }
+        store.put_all(&consumers, &tokens);
+        let uses = consumers.into_iter().map(|consumer| ConsumerUse {
+            consumer: consumer.key,
+            last_used_at: before,
+            method: Some("HMAC-SHA1".to_owned()),
+            dialect: Some(Dialect::Rfc5849),
+        });
+        let written = store.store().record_consumer_uses(uses.collect()).await;
+        written.unwrap();
+    }
+}
+
+/// Uses each pair once, with all that a request does with it, and prints the bytes that a pair takes.
+async fn fill() {
+    let store = TestStore::default();
+    put_pairs(&store).await;
+    let settings = CacheSettings {
+        max_entries: COUNTED[1],
+        ttl: Duration::from_secs(60),
+        negative_ttl: Duration::from_secs(5),
+        stale_if_error: Duration::from_secs(10),
+    };
+    let clock = Clock::manual(NOW);
+    let cached = Arc::new(Cached::new(store.store(), &settings, clock));
+    let rates = ConsumerRates::new("100 per 1h".parse().ok());
+    let nonces = LocalWindow::open(&WindowParams {
+        path: None,
+        window: Duration::from_secs(300),
+        max_entries: COUNTED[1],
+    });
+    let nonces = nonces.unwrap().start(NOW, None, OnLost::Refuse).unwrap();
+    let mut counted = Vec::new();
+    for number in 0..COUNTED[1] {
+        let (token, moment) = (name("token", number), cached.moment(NOW));
+        let found = cached.access(token.as_bytes()).await.unwrap().unwrap();
+        let (_, key) = found.keys(NOW).next().unwrap();
+        assert!(sign_text(SignatureMethod::HmacSha1, key, b"text").is_some());
+        cached.keep_at_hand(&found, moment);
+        let insertion = nonces.insert(&NonceUse {
+            timestamp: NOW.0 + number / 1_000,
+            consumer: found.consumer.key.as_str().as_bytes(),
+            token: token.as_bytes(),
+            nonce: b"nonce",
+        });
+        assert_eq!(insertion, Insertion::Fresh);
+        cached.touch(&found, NOW);
+        cached.touch_consumer(
+            &found.consumer,
+            NOW,
+            SignatureMethod::HmacSha1,
+            Dialect::Rfc5849,
+        );
+        rates.pass(&found.consumer, &mut None).unwrap();
+        let values = found.field_values().unwrap();
+        let sent = [
+            values.user.as_ref(),
+            Some(&values.consumer),
+            Some(&values.permissions),
+        ];
+        assert!(sent.map(Option::<&_>::cloned).iter().all(Option::is_some));
+        if (number + 1) % BATCH == 0 {
+            cached.flush_uses().await.unwrap();
+        }
+        if COUNTED.contains(&(number + 1)) {
+            counted.push(resident());
+        }
+    }
+    println!(
+        "bytes {}",
+        (counted[1] - counted[0]) / (COUNTED[1] - COUNTED[0])
+    );
+    let (hits, misses) = (&cached.counts().1.hits, &cached.counts().1.misses);
+    let load = std::sync::atomic::Ordering::Relaxed;
+    assert_eq!((hits.load(load), misses.load(load)), (0, COUNTED[1]));
+}
+
+#[test]
+fn a_consumer_with_a_token_in_use_takes_at_most_1300_bytes() {
+    if std::env::var_os(FILLS).is_some() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        return runtime.unwrap().block_on(fill());
+    }
+    // In a process of its own, where no other test takes memory.
+    let name = std::thread::current().name().unwrap().to_owned();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &name, "--nocapture"])
+        .env(FILLS, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let bytes = text.lines().find_map(|line| line.strip_prefix("bytes "));
+    let bytes: u64 = bytes.expect(&text).parse().unwrap();
+    println!("{bytes} bytes for each pair");
+    assert!(
+        output.status.success() && bytes <= MOST_BYTES,
+        "{bytes}: {text}"
+    );
+}
