@@ -3,7 +3,7 @@
 //! English has every message; the tests hold the other languages to the same ones. A message that an operator's
 //! language lacks is shown in English.
 
-use std::{borrow::Cow, collections::BTreeSet, fs, io, path::Path};
+use std::{borrow::Cow, collections::BTreeSet, fs, io, path::Path, sync::OnceLock};
 
 use fluent_bundle::{
     FluentArgs, FluentError, FluentResource,
@@ -65,11 +65,13 @@ impl PageFileError {
     }
 }
 
-/// One language.
+/// One language. Its messages are parsed when a page needs them: together they take two megabytes.
 struct Language {
     id: LanguageIdentifier,
     tag: String,
-    messages: FluentBundle<FluentResource>,
+    /// The messages that are built in, to be parsed; none for a language that an operator has added.
+    source: &'static str,
+    messages: OnceLock<FluentBundle<FluentResource>>,
 }
 
 impl AsRef<LanguageIdentifier> for Language {
@@ -79,13 +81,31 @@ impl AsRef<LanguageIdentifier> for Language {
 }
 
 impl Language {
-    fn new(id: LanguageIdentifier) -> Self {
-        let mut messages = FluentBundle::new_concurrent(vec![id.clone()]);
-        messages.set_use_isolating(false);
+    fn new(id: LanguageIdentifier, source: &'static str) -> Self {
         Self {
             tag: id.to_string(),
             id,
-            messages,
+            source,
+            messages: OnceLock::new(),
+        }
+    }
+
+    fn messages(&self) -> &FluentBundle<FluentResource> {
+        self.messages.get_or_init(|| {
+            let mut messages = FluentBundle::new_concurrent(vec![self.id.clone()]);
+            messages.set_use_isolating(false);
+            // The tests parse each of them.
+            let resource = FluentResource::try_new(self.source.to_owned());
+            messages.add_resource_overriding(resource.unwrap_or_else(|(whole, _)| whole));
+            messages
+        })
+    }
+
+    /// Adds messages, in place of those with the same names.
+    fn add(&mut self, resource: FluentResource) {
+        self.messages();
+        if let Some(messages) = self.messages.get_mut() {
+            messages.add_resource_overriding(resource);
         }
     }
 }
@@ -99,14 +119,9 @@ pub struct Languages {
 impl Languages {
     /// The languages that are built in.
     pub fn built_in() -> Self {
-        let languages = BUILT_IN.into_iter().map(|(tag, source)| {
-            // The tests parse each of them.
-            let mut language = Language::new(tag.parse().unwrap_or_default());
-            let resource = FluentResource::try_new(source.to_owned());
-            let resource = resource.unwrap_or_else(|(whole, _)| whole);
-            language.messages.add_resource_overriding(resource);
-            language
-        });
+        let languages = BUILT_IN
+            .into_iter()
+            .map(|(tag, source)| Language::new(tag.parse().unwrap_or_default(), source));
         Self {
             all: languages.collect(),
         }
@@ -171,7 +186,7 @@ impl Languages {
                 true => Some(0),
                 false => source.find(&format!("\n{name}")).map(|end| end + 1),
             };
-            let known = self.english().language.messages.get_message(name);
+            let known = self.english().language.messages().get_message(name);
             let known = known.and_then(|known| known.value()).map(variables);
             let is_text = texts.contains(name) || name.starts_with(CONSUMER);
             let known = known.or_else(|| is_text.then(BTreeSet::new));
@@ -190,9 +205,9 @@ impl Languages {
         let known = self.all.iter_mut().find(|language| language.id == id);
         let language = match known {
             Some(language) => language,
-            None => self.all.push_mut(Language::new(id)),
+            None => self.all.push_mut(Language::new(id, "")),
         };
-        language.messages.add_resource_overriding(resource);
+        language.add(resource);
         Ok(())
     }
 
@@ -328,13 +343,13 @@ impl<'a> Texts<'a> {
 
     /// A message without variables, or an attribute of it, in this language alone.
     pub fn in_this_language(self, id: &str, attribute: Option<&str>) -> Option<Cow<'a, str>> {
-        let message = self.language.messages.get_message(id)?;
+        let messages = self.language.messages();
+        let message = messages.get_message(id)?;
         let pattern = match attribute {
             Some(name) => message.get_attribute(name)?.value(),
             None => message.value()?,
         };
         let mut errors = Vec::new();
-        let messages = &self.language.messages;
         let text = messages.format_pattern(pattern, None, &mut errors);
         errors.is_empty().then_some(text)
     }
@@ -357,10 +372,11 @@ impl<'a> Texts<'a> {
     /// A message in this language, or in English if it is missing or cannot be formed.
     fn format(self, id: &str, args: Option<&FluentArgs<'_>>) -> Cow<'a, str> {
         for language in [self.language, self.english] {
-            let message = language.messages.get_message(id);
+            let messages = language.messages();
+            let message = messages.get_message(id);
             if let Some(pattern) = message.and_then(|message| message.value()) {
                 let mut errors = Vec::new();
-                let text = language.messages.format_pattern(pattern, args, &mut errors);
+                let text = messages.format_pattern(pattern, args, &mut errors);
                 if errors.is_empty() {
                     return text;
                 }
