@@ -11,7 +11,7 @@ use crate::{
     records::{
         nonce::{Insertion, LocalWindow, NonceUse, OnLost, WindowParams},
         store::{
-            cached::{CacheSettings, Cached},
+            cached::{CacheSettings, Cached, LocalAccess},
             double::TestStore,
             record::{AccessToken, Consumer, ConsumerUse, Dialect},
         },
@@ -100,7 +100,7 @@ async fn fill() {
         let found = cached.access(token.as_bytes()).await.unwrap().unwrap();
         let (_, key) = found.keys(NOW).next().unwrap();
         assert!(sign_text(SignatureMethod::HmacSha1, key, b"text").is_some());
-        cached.keep_at_hand(&found, moment);
+        cached.keep_at_hand(&LocalAccess::from(Arc::clone(&found)), moment);
         let insertion = nonces.insert(&NonceUse {
             timestamp: NOW.0 + number / 1_000,
             consumer: found.consumer.key.as_str().as_bytes(),
@@ -135,8 +135,7 @@ async fn fill() {
         (counted[1] - counted[0]) / (COUNTED[1] - COUNTED[0])
     );
     let (hits, misses) = (&cached.counts().1.hits, &cached.counts().1.misses);
-    let load = std::sync::atomic::Ordering::Relaxed;
-    assert_eq!((hits.load(load), misses.load(load)), (0, COUNTED[1]));
+    assert_eq!((hits.get(), misses.get()), (0, COUNTED[1]));
 }
 
 #[test]
