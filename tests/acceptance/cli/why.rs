@@ -62,7 +62,7 @@ fn the_running_process_and_its_log_give_the_same_reasons_and_advice() {
             &text,
             &[
                 "2 calls: Query unsigned (query_unsigned)",
-                "GET /x, status 401",
+                "GET unlisted, status 401",
                 advice,
             ],
         );
