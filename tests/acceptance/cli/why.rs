@@ -13,7 +13,7 @@ fn listen() -> String {
 fn reasons(proxy: &Proxy, arguments: &[&str], input: &str) -> Vec<Value> {
     let arguments = [&["why"], arguments, &["--json"]].concat();
     let printed = proxy.command_with(&arguments, input).done().stdout;
-    let lines = printed.lines().map(|line| serde_json::from_str(line));
+    let lines = printed.lines().map(serde_json::from_str);
     lines.collect::<Result<_, _>>().unwrap()
 }
 
