@@ -204,6 +204,46 @@ launch-reference = إذا لم يُجدِ ذلك، فأعطِ معلمك هذا 
 launch-administrator = لمسؤول النظام
 launch-message = { launch-title }. { launch-text } { launch-reference } { $reference }
 
+developer-title = الاستدعاءات المرفوضة من { $consumer }
+developer-text = لمطوّري هذا التطبيق: الاستدعاءات التي رفضتها { $service } وأسباب رفضها. لا يُعرض هنا أي سر.
+developer-until = تنتهي هذه الصفحة في { $time }. يمكن لكل من لديه عنوانها قراءتها: لا تشاركه مع أحد.
+developer-process = تعرض ما تلقّته عملية واحدة من عمليات الخدمة منذ { $time }. إن كانت هناك عدة عمليات فقد تكون عملية أخرى تلقّت المزيد: أعد تحميل الصفحة.
+developer-why = أسباب رفض الاستدعاءات
+developer-none = لم يُرفض أي استدعاء.
+developer-calls-count = { $count ->
+    [zero] لا استدعاءات
+    [one] استدعاء واحد
+    [two] استدعاءان
+    [few] { $count } استدعاءات
+    [many] { $count } استدعاءً
+   *[other] { $count } استدعاء
+}
+developer-proof-verified = التوقيع صحيح.
+developer-proof-secrets = التوقيع غير صحيح، لكنه أُنشئ بأسرارك.
+developer-proof-none = غير مُثبت: يمكن لأي شخص إرسال مفتاحك.
+developer-previous = آخرها موقَّع بسرّك السابق الذي سينتهي قريبًا.
+developer-previous-until = الطلب موقَّع بسرّك السابق الذي ينتهي في { $time }.
+developer-observed = مرّت هذه الاستدعاءات. ستُرفض عندما تصبح التواقيع إلزامية.
+developer-base-strings = النصوص الأساسية لآخر استدعاء
+developer-hidden = تظهر حروف القيم والمسارات وأرقامها على شكل x. وما يختلف معلَّم.
+developer-right = النص الأساسي الصحيح
+developer-signed = النص الأساسي الموقَّع
+developer-last = آخر الاستدعاءات
+developer-check = فحص طلب
+developer-check-text = ألصق طلبًا كما أُرسل، أو أمر curl، أو النص الأساسي الذي وقّعته مكتبتك، أو كليهما. لا يُحوَّل الطلب ولا يُحفظ، ولا يُعرض أي سر.
+developer-request = الطلب
+developer-base-string = النص الأساسي الذي وقّعته مكتبتك
+developer-submit = فحص
+developer-check-right = التوقيع صحيح. لا يُفحص هنا هل استُخدم الرقم العشوائي من قبل، ولا هل الاستدعاء مسموح.
+developer-check-wrong = هذا الطلب مرفوض.
+developer-check-unknown = التوقيع غير صحيح، ولا يفسّره أي خطأ معروف: قارن سر التطبيق وسر الرمز والنصوص الأساسية.
+developer-check-well-formed = النص الأساسي سليم الصياغة. أما كونه نص طلبك فلا يبيّنه إلا الطلب نفسه.
+developer-check-differs = النص الأساسي غير سليم الصياغة. ما يختلف معلَّم.
+developer-check-nothing = ألصق طلبًا أو نصًا أساسيًا.
+developer-check-unreadable = لا يمكن قراءة هذا.
+developer-check-other = هذا الطلب يخص تطبيقًا آخر.
+developer-check-busy = تُفحص الآن طلبات كثيرة جدًا. حاول مرة أخرى بعد بضع ثوانٍ.
+
 error-again = ابدأ من جديد
 error-try-again = إعادة المحاولة
 error-request = الرقم المرجعي
@@ -237,6 +277,8 @@ error-callback = لا يمكن الرد على هذا الطلب
 error-callback-text = العنوان الذي يريد التطبيق إرسالك إليه غير مسجَّل له.
 error-no-application = لا يوجد تطبيق كهذا
 error-no-application-text = ربما سُحب الإذن منه من قبل. لم يتغير شيء.
+error-link = هذا الرابط لا يعمل
+error-link-text = انتهى أو لم يكن صالحًا قط. اطلب رابطًا آخر من مشغّل الخدمة.
 error-password = تغيّرت كلمة المرور في هذه الأثناء
 error-password-text = تغيّرت منذ أن فتحت النموذج: غيّرتها أنت في متصفح آخر أو غيّرها المشغّل. لم يتغير شيء هنا. سجّل الدخول بكلمة المرور الجديدة.
 error-nobody = لم تسجّل الدخول

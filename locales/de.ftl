@@ -176,6 +176,42 @@ launch-reference = Wenn das nicht hilft, nennen Sie Ihrer Lehrkraft diese Vorgan
 launch-administrator = Für Administratoren
 launch-message = { launch-title }. { launch-text } { launch-reference } { $reference }
 
+developer-title = Abgelehnte Aufrufe von { $consumer }
+developer-text = Für die Entwickler dieser Anwendung: welche ihrer Aufrufe { $service } abgelehnt hat und warum. Hier ist kein Geheimnis zu sehen.
+developer-until = Diese Seite endet am { $time }. Wer ihre Adresse hat, kann sie lesen: Geben Sie sie nicht weiter.
+developer-process = Sie zeigt, was ein Prozess des Dienstes seit { $time } gesehen hat. Gibt es mehrere, hat ein anderer vielleicht mehr gesehen: Laden Sie die Seite noch einmal.
+developer-why = Warum Aufrufe abgelehnt wurden
+developer-none = Kein Aufruf wurde abgelehnt.
+developer-calls-count = { $count ->
+    [one] { $count } Aufruf
+   *[other] { $count } Aufrufe
+}
+developer-proof-verified = Die Signatur stimmt.
+developer-proof-secrets = Die Signatur ist falsch und wurde mit Ihren Geheimnissen erzeugt.
+developer-proof-none = Nicht bewiesen: Jeder kann Ihren Schlüssel senden.
+developer-previous = Der letzte ist mit Ihrem vorigen Geheimnis signiert, das bald endet.
+developer-previous-until = Sie ist mit Ihrem vorigen Geheimnis signiert, das am { $time } endet.
+developer-observed = Diese Aufrufe gingen durch. Sie werden abgelehnt, sobald Signaturen erzwungen werden.
+developer-base-strings = Basistexte des letzten
+developer-hidden = Buchstaben und Ziffern von Werten und Pfaden sind als x gezeigt. Unterschiede sind markiert.
+developer-right = Richtiger Basistext
+developer-signed = Signierter Basistext
+developer-last = Letzte Aufrufe
+developer-check = Eine Anfrage prüfen
+developer-check-text = Fügen Sie eine Anfrage ein, wie sie übertragen wurde, oder einen curl-Befehl, oder den Basistext, den Ihre Bibliothek signiert hat, oder beides. Die Anfrage wird weder weitergeleitet noch aufbewahrt, und kein Geheimnis wird gezeigt.
+developer-request = Anfrage
+developer-base-string = Basistext, den Ihre Bibliothek signiert hat
+developer-submit = Prüfen
+developer-check-right = Die Signatur stimmt. Nicht geprüft ist hier, ob die Nonce schon verwendet wurde und ob der Aufruf erlaubt ist.
+developer-check-wrong = Diese Anfrage wird abgelehnt.
+developer-check-unknown = Die Signatur ist falsch, und kein bekannter Fehler ergibt sie: Vergleichen Sie das Geheimnis der Anwendung, das des Tokens und die Basistexte.
+developer-check-well-formed = Der Basistext ist wohlgeformt. Ob er der Ihrer Anfrage ist, zeigt nur die Anfrage.
+developer-check-differs = Der Basistext ist nicht wohlgeformt. Unterschiede sind markiert.
+developer-check-nothing = Fügen Sie eine Anfrage oder einen Basistext ein.
+developer-check-unreadable = Das kann nicht gelesen werden.
+developer-check-other = Diese Anfrage nennt eine andere Anwendung.
+developer-check-busy = Im Moment werden zu viele Anfragen geprüft. Versuchen Sie es in ein paar Sekunden noch einmal.
+
 error-again = Von vorn beginnen
 error-try-again = Noch einmal versuchen
 error-request = Vorgangsnummer
@@ -209,6 +245,8 @@ error-callback = Diese Anfrage kann nicht beantwortet werden
 error-callback-text = Die Adresse, zu der die Anwendung Sie schicken will, ist nicht für sie registriert.
 error-no-application = Keine solche Anwendung
 error-no-application-text = Vielleicht wurde der Zugriff schon entzogen. Nichts wurde geändert.
+error-link = Dieser Link funktioniert nicht
+error-link-text = Er ist beendet oder war nie gültig. Bitten Sie den Betreiber des Dienstes um einen neuen.
 error-password = Ihr Passwort wurde inzwischen geändert
 error-password-text = Es wurde geändert, seit Sie das Formular geöffnet haben – von Ihnen in einem anderen Browser oder vom Betreiber. Hier wurde nichts geändert. Melden Sie sich mit dem neuen Passwort an.
 error-nobody = Sie sind nicht angemeldet

@@ -207,6 +207,49 @@ launch-reference = If that does not help, give your teacher this reference:
 launch-administrator = For the administrator
 launch-message = { launch-title }. { launch-text } { launch-reference } { $reference }
 
+# The page by which the developer of an application sees why its calls were rejected, and has a request checked.
+developer-title = Rejected calls of { $consumer }
+developer-text = For the developers of this application: which of its calls { $service } rejected, and why. No secret is shown here.
+# $time is a time in UTC, such as 2026-01-31T12:00:00Z.
+developer-until = This page ends at { $time }. Whoever has its address can read it: do not pass it on.
+# $time is the start of the process.
+developer-process = It shows what one process of the service has seen since { $time }. If there are several, another one may have seen more: load the page again.
+developer-why = Why calls were rejected
+developer-none = No call was rejected.
+developer-calls-count = { $count ->
+    [one] { $count } call
+   *[other] { $count } calls
+}
+# What the calls prove of their sender.
+developer-proof-verified = The signature is right.
+developer-proof-secrets = The signature is wrong, and was made with your secrets.
+developer-proof-none = Not proved: anybody can send your key.
+developer-previous = The last of them is signed with your previous secret, which will end.
+# $time is the end of the previous secret.
+developer-previous-until = It is signed with your previous secret, which ends at { $time }.
+developer-observed = These calls went through. They will be rejected once signatures are enforced.
+developer-base-strings = Base strings of the last one
+developer-hidden = Letters and digits of values and paths are shown as x. What differs is marked.
+# The headings of two texts that stand side by side.
+developer-right = Right base string
+developer-signed = Base string that was signed
+developer-last = Last calls
+developer-check = Check a request
+developer-check-text = Paste a request as it went over the wire, or as a curl command, or the base string that your library signed, or both. It is neither forwarded nor kept, and no secret is shown.
+developer-request = Request
+developer-base-string = Base string that your library signed
+developer-submit = Check
+# The findings about a request that was checked; details in English may follow.
+developer-check-right = The signature is right. It is not checked here whether the nonce was used before, and whether the call is permitted.
+developer-check-wrong = This request is rejected.
+developer-check-unknown = The signature is wrong, and no known mistake makes it: compare the consumer secret and the token secret, and the base strings.
+developer-check-well-formed = The base string is well-formed. Whether it is that of your request, only the request tells.
+developer-check-differs = The base string is not well-formed. What differs is marked.
+developer-check-nothing = Paste a request or a base string.
+developer-check-unreadable = This cannot be read.
+developer-check-other = This request names another consumer.
+developer-check-busy = Too many requests are checked at the moment. Try again in a few seconds.
+
 # Error pages: a heading, and what happened and what to do.
 error-again = Start again
 error-try-again = Try again
@@ -242,6 +285,8 @@ error-callback = This request cannot be answered
 error-callback-text = The address to which the application wants you sent is not registered for it.
 error-no-application = No such application
 error-no-application-text = Its access may have been removed already. Nothing was changed.
+error-link = This link does not work
+error-link-text = It has ended, or was never valid. Ask the operator of the service for another one.
 error-password = Your password has changed meanwhile
 error-password-text = Somebody has set another one since you opened the form: you in another browser, or the operator. Nothing was changed here. Log in with the new password.
 error-nobody = You are not logged in

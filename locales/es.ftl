@@ -176,6 +176,42 @@ launch-reference = Si no funciona, indique a su profesor esta referencia:
 launch-administrator = Para el administrador
 launch-message = { launch-title }. { launch-text } { launch-reference } { $reference }
 
+developer-title = Llamadas rechazadas de { $consumer }
+developer-text = Para los desarrolladores de esta aplicación: qué llamadas suyas rechazó { $service } y por qué. Aquí no se muestra ningún secreto.
+developer-until = Esta página termina el { $time }. Quien tenga su dirección puede leerla: no la comparta.
+developer-process = Muestra lo que un proceso del servicio ha visto desde { $time }. Si hay varios, otro puede haber visto más: vuelva a cargar la página.
+developer-why = Por qué se rechazaron llamadas
+developer-none = No se rechazó ninguna llamada.
+developer-calls-count = { $count ->
+    [one] { $count } llamada
+   *[other] { $count } llamadas
+}
+developer-proof-verified = La firma es correcta.
+developer-proof-secrets = La firma es incorrecta y se hizo con sus secretos.
+developer-proof-none = Sin demostrar: cualquiera puede enviar su clave.
+developer-previous = La última está firmada con su secreto anterior, que va a terminar.
+developer-previous-until = Está firmada con su secreto anterior, que termina el { $time }.
+developer-observed = Estas llamadas pasaron. Se rechazarán en cuanto se exijan las firmas.
+developer-base-strings = Cadenas base de la última
+developer-hidden = Las letras y cifras de valores y rutas se muestran como x. Lo que difiere está marcado.
+developer-right = Cadena base correcta
+developer-signed = Cadena base firmada
+developer-last = Últimas llamadas
+developer-check = Comprobar una solicitud
+developer-check-text = Pegue una solicitud tal como se envió, o una orden de curl, o la cadena base que firmó su biblioteca, o ambas. La solicitud no se reenvía ni se guarda, y no se muestra ningún secreto.
+developer-request = Solicitud
+developer-base-string = Cadena base que firmó su biblioteca
+developer-submit = Comprobar
+developer-check-right = La firma es correcta. Aquí no se comprueba si el nonce ya se usó ni si la llamada está permitida.
+developer-check-wrong = Esta solicitud se rechaza.
+developer-check-unknown = La firma es incorrecta y ningún error conocido la produce: compare el secreto de la aplicación, el del token y las cadenas base.
+developer-check-well-formed = La cadena base está bien formada. Si es la de su solicitud, solo lo dice la solicitud.
+developer-check-differs = La cadena base no está bien formada. Lo que difiere está marcado.
+developer-check-nothing = Pegue una solicitud o una cadena base.
+developer-check-unreadable = No se puede leer.
+developer-check-other = Esta solicitud nombra otra aplicación.
+developer-check-busy = En este momento se comprueban demasiadas solicitudes. Vuelva a intentarlo en unos segundos.
+
 error-again = Empezar de nuevo
 error-try-again = Volver a intentarlo
 error-request = Referencia
@@ -209,6 +245,8 @@ error-callback = No se puede responder a esta solicitud
 error-callback-text = La dirección a la que la aplicación quiere enviarle no está registrada para ella.
 error-no-application = No existe esa aplicación
 error-no-application-text = Es posible que ya se haya retirado su acceso. No se ha cambiado nada.
+error-link = Este enlace no funciona
+error-link-text = Ha terminado o nunca fue válido. Pida otro al operador del servicio.
 error-password = Su contraseña ha cambiado entretanto
 error-password-text = Ha cambiado desde que abrió el formulario: la cambió usted en otro navegador o la cambió el administrador. Aquí no se ha cambiado nada. Inicie sesión con la contraseña nueva.
 error-nobody = No ha iniciado sesión

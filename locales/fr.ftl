@@ -176,6 +176,42 @@ launch-reference = Si cela ne suffit pas, donnez cette référence à votre ense
 launch-administrator = Pour l’administrateur
 launch-message = { launch-title }. { launch-text } { launch-reference } { $reference }
 
+developer-title = Appels rejetés de { $consumer }
+developer-text = Pour les développeurs de cette application : quels appels { $service } a rejetés, et pourquoi. Aucun secret n’est affiché ici.
+developer-until = Cette page prend fin le { $time }. Quiconque a son adresse peut la lire : ne la transmettez pas.
+developer-process = Elle montre ce qu’un processus du service a vu depuis { $time }. S’il y en a plusieurs, un autre a peut-être vu davantage : rechargez la page.
+developer-why = Pourquoi des appels ont été rejetés
+developer-none = Aucun appel n’a été rejeté.
+developer-calls-count = { $count ->
+    [one] { $count } appel
+   *[other] { $count } appels
+}
+developer-proof-verified = La signature est correcte.
+developer-proof-secrets = La signature est incorrecte et a été faite avec vos secrets.
+developer-proof-none = Non prouvé : n’importe qui peut envoyer votre clé.
+developer-previous = Le dernier est signé avec votre secret précédent, qui va prendre fin.
+developer-previous-until = Elle est signée avec votre secret précédent, qui prend fin le { $time }.
+developer-observed = Ces appels sont passés. Ils seront rejetés dès que les signatures seront exigées.
+developer-base-strings = Chaînes de base du dernier
+developer-hidden = Les lettres et chiffres des valeurs et des chemins sont remplacés par x. Les différences sont marquées.
+developer-right = Chaîne de base correcte
+developer-signed = Chaîne de base signée
+developer-last = Derniers appels
+developer-check = Vérifier une requête
+developer-check-text = Collez une requête telle qu’elle a été transmise, ou une commande curl, ou la chaîne de base que votre bibliothèque a signée, ou les deux. La requête n’est ni transmise ni conservée, et aucun secret n’est affiché.
+developer-request = Requête
+developer-base-string = Chaîne de base que votre bibliothèque a signée
+developer-submit = Vérifier
+developer-check-right = La signature est correcte. Ici, on ne vérifie ni si le nonce a déjà servi, ni si l’appel est permis.
+developer-check-wrong = Cette requête est rejetée.
+developer-check-unknown = La signature est incorrecte et aucune erreur connue ne la produit : comparez le secret de l’application, celui du jeton et les chaînes de base.
+developer-check-well-formed = La chaîne de base est bien formée. Seule la requête dit si c’est la sienne.
+developer-check-differs = La chaîne de base est mal formée. Les différences sont marquées.
+developer-check-nothing = Collez une requête ou une chaîne de base.
+developer-check-unreadable = Impossible de lire cela.
+developer-check-other = Cette requête nomme une autre application.
+developer-check-busy = Trop de requêtes sont vérifiées en ce moment. Réessayez dans quelques secondes.
+
 error-again = Recommencer
 error-try-again = Réessayer
 error-request = Référence
@@ -209,6 +245,8 @@ error-callback = Il n’est pas possible de répondre à cette demande
 error-callback-text = L’adresse vers laquelle l’application veut vous envoyer n’est pas enregistrée pour elle.
 error-no-application = Application introuvable
 error-no-application-text = Son accès a peut-être déjà été révoqué. Rien n’a été modifié.
+error-link = Ce lien ne fonctionne pas
+error-link-text = Il a pris fin ou n’a jamais été valable. Demandez-en un autre à l’exploitant du service.
 error-password = Votre mot de passe a changé entre-temps
 error-password-text = Il a été changé depuis que vous avez ouvert le formulaire, par vous dans un autre navigateur ou par l’administrateur. Rien n’a été modifié ici. Connectez-vous avec le nouveau mot de passe.
 error-nobody = Vous n’êtes pas connecté

@@ -176,6 +176,42 @@ launch-reference = Se isso não ajudar, informe esta referência ao seu professo
 launch-administrator = Para o administrador
 launch-message = { launch-title }. { launch-text } { launch-reference } { $reference }
 
+developer-title = Chamadas rejeitadas de { $consumer }
+developer-text = Para os desenvolvedores deste aplicativo: quais chamadas { $service } rejeitou e por quê. Nenhum segredo é mostrado aqui.
+developer-until = Esta página termina em { $time }. Quem tiver o endereço pode lê-la: não o repasse.
+developer-process = Ela mostra o que um processo do serviço viu desde { $time }. Se houver vários, outro pode ter visto mais: recarregue a página.
+developer-why = Por que chamadas foram rejeitadas
+developer-none = Nenhuma chamada foi rejeitada.
+developer-calls-count = { $count ->
+    [one] { $count } chamada
+   *[other] { $count } chamadas
+}
+developer-proof-verified = A assinatura está correta.
+developer-proof-secrets = A assinatura está incorreta e foi feita com os seus segredos.
+developer-proof-none = Não comprovado: qualquer pessoa pode enviar a sua chave.
+developer-previous = A última está assinada com o seu segredo anterior, que vai terminar.
+developer-previous-until = Está assinada com o seu segredo anterior, que termina em { $time }.
+developer-observed = Estas chamadas passaram. Serão rejeitadas quando as assinaturas forem exigidas.
+developer-base-strings = Textos-base da última
+developer-hidden = Letras e números de valores e caminhos aparecem como x. As diferenças estão marcadas.
+developer-right = Texto-base correto
+developer-signed = Texto-base assinado
+developer-last = Últimas chamadas
+developer-check = Verificar uma requisição
+developer-check-text = Cole uma requisição como foi transmitida, ou um comando curl, ou o texto-base que a sua biblioteca assinou, ou ambos. A requisição não é encaminhada nem guardada, e nenhum segredo é mostrado.
+developer-request = Requisição
+developer-base-string = Texto-base que a sua biblioteca assinou
+developer-submit = Verificar
+developer-check-right = A assinatura está correta. Aqui não se verifica se o nonce já foi usado nem se a chamada é permitida.
+developer-check-wrong = Esta requisição é rejeitada.
+developer-check-unknown = A assinatura está incorreta e nenhum erro conhecido a produz: compare o segredo do aplicativo, o do token e os textos-base.
+developer-check-well-formed = O texto-base está bem formado. Se é o da sua requisição, só a requisição diz.
+developer-check-differs = O texto-base não está bem formado. As diferenças estão marcadas.
+developer-check-nothing = Cole uma requisição ou um texto-base.
+developer-check-unreadable = Isto não pode ser lido.
+developer-check-other = Esta requisição nomeia outro aplicativo.
+developer-check-busy = Há requisições demais sendo verificadas no momento. Tente novamente em alguns segundos.
+
 error-again = Começar de novo
 error-try-again = Tentar novamente
 error-request = Referência
@@ -209,6 +245,8 @@ error-callback = Não é possível responder a este pedido
 error-callback-text = O endereço para o qual o aplicativo quer enviar você não está registrado para ele.
 error-no-application = Aplicativo não encontrado
 error-no-application-text = Talvez o acesso dele já tenha sido removido. Nada foi alterado.
+error-link = Este link não funciona
+error-link-text = Ele terminou ou nunca foi válido. Peça outro ao operador do serviço.
 error-password = Sua senha foi alterada nesse meio-tempo
 error-password-text = Ela mudou desde que você abriu o formulário: por você em outro navegador ou pelo operador. Nada foi alterado aqui. Entre com a nova senha.
 error-nobody = Você não entrou na sua conta

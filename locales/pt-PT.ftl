@@ -176,6 +176,42 @@ launch-reference = Se isso não ajudar, indique esta referência ao seu professo
 launch-administrator = Para o administrador
 launch-message = { launch-title }. { launch-text } { launch-reference } { $reference }
 
+developer-title = Chamadas rejeitadas de { $consumer }
+developer-text = Para os programadores desta aplicação: que chamadas { $service } rejeitou e porquê. Aqui não é mostrado nenhum segredo.
+developer-until = Esta página termina em { $time }. Quem tiver o endereço pode lê-la: não o partilhe.
+developer-process = Mostra o que um processo do serviço viu desde { $time }. Se houver vários, outro pode ter visto mais: recarregue a página.
+developer-why = Porque foram rejeitadas chamadas
+developer-none = Nenhuma chamada foi rejeitada.
+developer-calls-count = { $count ->
+    [one] { $count } chamada
+   *[other] { $count } chamadas
+}
+developer-proof-verified = A assinatura está correta.
+developer-proof-secrets = A assinatura está incorreta e foi feita com os seus segredos.
+developer-proof-none = Não provado: qualquer pessoa pode enviar a sua chave.
+developer-previous = A última está assinada com o seu segredo anterior, que vai terminar.
+developer-previous-until = Está assinado com o seu segredo anterior, que termina em { $time }.
+developer-observed = Estas chamadas passaram. Serão rejeitadas assim que as assinaturas forem exigidas.
+developer-base-strings = Textos de base da última
+developer-hidden = As letras e os algarismos de valores e caminhos são mostrados como x. As diferenças estão assinaladas.
+developer-right = Texto de base correto
+developer-signed = Texto de base assinado
+developer-last = Últimas chamadas
+developer-check = Verificar um pedido
+developer-check-text = Cole um pedido tal como foi transmitido, ou um comando curl, ou o texto de base que a sua biblioteca assinou, ou ambos. O pedido não é reencaminhado nem guardado, e não é mostrado nenhum segredo.
+developer-request = Pedido
+developer-base-string = Texto de base que a sua biblioteca assinou
+developer-submit = Verificar
+developer-check-right = A assinatura está correta. Aqui não se verifica se o nonce já foi usado nem se a chamada é permitida.
+developer-check-wrong = Este pedido é rejeitado.
+developer-check-unknown = A assinatura está incorreta e nenhum erro conhecido a produz: compare o segredo da aplicação, o do token e os textos de base.
+developer-check-well-formed = O texto de base está bem formado. Se é o do seu pedido, só o pedido o diz.
+developer-check-differs = O texto de base não está bem formado. As diferenças estão assinaladas.
+developer-check-nothing = Cole um pedido ou um texto de base.
+developer-check-unreadable = Isto não pode ser lido.
+developer-check-other = Este pedido nomeia outra aplicação.
+developer-check-busy = Neste momento estão a ser verificados demasiados pedidos. Tente novamente dentro de alguns segundos.
+
 error-again = Começar de novo
 error-try-again = Tentar novamente
 error-request = Referência
@@ -209,6 +245,8 @@ error-callback = Não é possível responder a este pedido
 error-callback-text = O endereço para o qual a aplicação o quer enviar não está registado para ela.
 error-no-application = Aplicação não encontrada
 error-no-application-text = O acesso talvez já tenha sido removido. Nada foi alterado.
+error-link = Esta ligação não funciona
+error-link-text = Terminou ou nunca foi válida. Peça outra ao operador do serviço.
 error-password = A sua palavra-passe foi entretanto alterada
 error-password-text = Foi alterada depois de ter aberto o formulário: por si noutro navegador ou pelo operador. Aqui nada foi alterado. Inicie sessão com a nova palavra-passe.
 error-nobody = Não tem sessão iniciada

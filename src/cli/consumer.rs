@@ -16,6 +16,8 @@ use crate::{
     operator::manage::{ManageError, check_secret, view},
     provider::issue::callback,
     records::store::{port::RecordFilter, record::Consumer},
+    request::route::FlowPaths,
+    run::app,
 };
 
 /// The commands for consumers.
@@ -58,6 +60,14 @@ pub(super) enum Command {
     Disable(KeyArg),
     /// Accepts its calls again
     Enable(KeyArg),
+    /// Prints a link by which its developer sees its rejected calls for 24 hours
+    Link {
+        #[command(flatten)]
+        key: KeyArg,
+        /// End its link, and make no new one
+        #[arg(long)]
+        revoke: bool,
+    },
     /// Removes it with all its tokens; its key is never used again
     Remove {
         #[command(flatten)]
@@ -155,6 +165,25 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
         }
         Command::Disable(KeyArg { key }) => set_enabled(context, &key, false).await,
         Command::Enable(KeyArg { key }) => set_enabled(context, &key, true).await,
+        Command::Link {
+            key: KeyArg { key },
+            revoke: true,
+        } => {
+            let revoked = context.manage()?.revoke_developer_link(actor, &key);
+            revoked.await?;
+            Ok(String::new())
+        }
+        Command::Link {
+            key: KeyArg { key },
+            ..
+        } => {
+            let link = context.manage()?.make_developer_link(actor, &key).await?;
+            let config = &context.config;
+            let base = config.base_url(app::first(&config.listen.address));
+            let url = link.url(&base.to_string(), &FlowPaths::new(&config.flow));
+            let view = json!({ "url": url, "expires_at": link.until });
+            Ok(context.show(view.as_object().unwrap_or(&Map::new())))
+        }
         Command::Remove {
             key: KeyArg { key },
             confirmation,

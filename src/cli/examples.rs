@@ -3,7 +3,7 @@
 use clap::Command;
 
 /// A line that somebody would type, for each command.
-const EXAMPLES: [&str; 34] = [
+const EXAMPLES: [&str; 35] = [
     "countersign demo",
     "countersign serve --config /etc/countersign/config.toml",
     "countersign check --config /etc/countersign/config.toml",
@@ -16,6 +16,7 @@ const EXAMPLES: [&str; 34] = [
     "countersign consumer rotate-secret printer --grace 7d",
     "countersign consumer disable printer",
     "countersign consumer enable printer",
+    "countersign consumer link printer",
     "countersign consumer remove printer --yes",
     "countersign user add alice --display-name 'Alice Liddell'",
     "countersign user list",

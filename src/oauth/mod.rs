@@ -14,6 +14,7 @@
 
 pub mod base_string;
 pub mod body_hash;
+pub mod compare;
 pub mod deviation;
 pub mod diagnosis;
 pub mod method;

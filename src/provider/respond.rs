@@ -12,6 +12,7 @@ mod format;
 pub mod frame;
 mod launch;
 mod launch_page;
+pub mod mistake;
 mod own_response;
 pub mod settings;
 pub mod theme;

@@ -5,6 +5,8 @@
 //! another. A consumer that was never rejected takes no memory; one that was takes at most [`MOST_BYTES`]. Anybody can send
 //! the keys of consumers, so at most [`MOST_UNPROVED`] consumers are kept of which no call proves anything.
 
+mod base_strings;
+
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
@@ -13,6 +15,7 @@ use std::{
 use parking_lot::Mutex;
 use serde::Serialize;
 
+pub use self::base_strings::{BaseStrings, MarkedText};
 use crate::base::clock::{Clock, UnixTime};
 
 /// The last calls that are kept of each registered consumer.
@@ -37,7 +40,7 @@ const TEXTS: usize = 9;
 /// The most bytes that one consumer takes.
 pub const MOST_BYTES: usize = (OF_CONSUMER + REASONS)
     * (size_of::<RecordedRejection>() + TEXTS * MAX_TEXT + 32)
-    + REASONS * size_of::<ReasonCount>();
+    + REASONS * (size_of::<ReasonCount>() + base_strings::MOST_BYTES);
 
 /// What a call proves about its sender.
 #[derive(
@@ -112,6 +115,9 @@ pub struct RecordedRejection {
     /// The key of the other rule of the operation that denied the call, if that is the reason.
     #[serde(skip)]
     pub denied_by: Option<&'static str>,
+    /// The base strings, if the signature is wrong. Only those of the last call of each reason are kept.
+    #[serde(skip)]
+    pub base_strings: Option<Box<BaseStrings>>,
 }
 
 impl RecordedRejection {
@@ -151,6 +157,8 @@ pub struct ReasonCount {
     pub count: u64,
     /// The number of those with each [`SenderProof`], in the order of its variants.
     pub proofs: [u64; 3],
+    /// The base strings of the last call that has some.
+    pub base_strings: Option<Arc<BaseStrings>>,
 }
 
 impl ReasonCount {
@@ -161,6 +169,7 @@ impl ReasonCount {
             first: first.time,
             count: 0,
             proofs: [0; 3],
+            base_strings: None,
         };
         begun.add(first);
         begun
@@ -271,9 +280,16 @@ struct OfConsumer {
 }
 
 impl OfConsumer {
-    fn add(&mut self, one: Arc<RecordedRejection>) -> Option<Arc<RecordedRejection>> {
+    fn add(
+        &mut self,
+        one: Arc<RecordedRejection>,
+        base_strings: Option<Arc<BaseStrings>>,
+    ) -> Option<Arc<RecordedRejection>> {
         match self.reasons.iter_mut().find(|known| known.is_of(&one)) {
-            Some(known) => known.add(&one),
+            Some(known) => {
+                known.add(&one);
+                known.base_strings = base_strings.or(known.base_strings.take());
+            }
             None => {
                 let by_age = self.reasons.iter().enumerate();
                 let oldest =
@@ -281,7 +297,10 @@ impl OfConsumer {
                 if let (REASONS, Some((oldest, _))) = (self.reasons.len(), oldest) {
                     self.reasons.swap_remove(oldest);
                 }
-                self.reasons.push(ReasonCount::new(&one));
+                self.reasons.push(ReasonCount {
+                    base_strings,
+                    ..ReasonCount::new(&one)
+                });
             }
         }
         self.last.add(one, OF_CONSUMER)
@@ -317,6 +336,8 @@ impl Kept {
 #[derive(Debug)]
 pub struct Rejections {
     clock: Clock,
+    /// The start of this process.
+    pub since: UnixTime,
     kept: Mutex<Kept>,
 }
 
@@ -324,6 +345,7 @@ impl Rejections {
     /// Nothing was rejected yet.
     pub fn new(clock: Clock) -> Self {
         Self {
+            since: clock.now(),
             clock,
             kept: Mutex::default(),
         }
@@ -336,6 +358,7 @@ impl Rejections {
             text.truncate(text.floor_char_boundary(MAX_TEXT));
             text.shrink_to_fit();
         }
+        let base_strings = rejection.base_strings.take().map(Arc::from);
         let consumer = rejection.consumer.clone();
         let consumer = consumer.filter(|_| rejection.is_registered && !rejection.is_fault);
         let mut kept = self.kept.lock();
@@ -350,7 +373,10 @@ impl Rejections {
                     forgotten = kept.make_room();
                     kept.unproved.push_back(key.clone());
                 }
-                kept.consumers.entry(key).or_default().add(one)
+                kept.consumers
+                    .entry(key)
+                    .or_default()
+                    .add(one, base_strings)
             }
             None if is_fault => kept.faults.add(one, OF_OTHERS),
             None => kept.others.add(one, OF_OTHERS),
@@ -380,6 +406,14 @@ impl Rejections {
         drop(kept);
         all.sort_unstable_by_key(|one| std::cmp::Reverse(one.number));
         all
+    }
+
+    /// The last calls of a registered consumer, the newest first.
+    pub fn newest_of(&self, consumer: &str) -> Vec<Arc<RecordedRejection>> {
+        let kept = self.kept.lock();
+        let of = kept.consumers.get(consumer);
+        of.map(|of| of.last.0.iter().cloned().collect())
+            .unwrap_or_default()
     }
 
     /// The reasons for which calls of registered consumers were rejected, the most frequent first: of all consumers, or of one.

@@ -69,6 +69,7 @@ mod gateway {
 mod operator {
     mod admin_api;
     mod console;
+    mod console_more;
     mod demo;
     mod named_tokens;
 }

@@ -38,6 +38,7 @@ mod answers;
 mod authorization;
 mod chunks;
 mod console;
+mod developer;
 mod differential;
 mod early;
 mod fields;

@@ -305,6 +305,29 @@ fn a_command_ends_the_grace_of_a_secret() {
 }
 
 #[test]
+fn a_command_makes_the_link_of_a_developer_and_ends_it() {
+    let workspace = Workspace::with("service.base_url = 'https://service.example'");
+    workspace.consumer("c");
+    let made = workspace.json("consumer link c");
+    let url = made["url"].as_str().unwrap();
+    let begin = "https://service.example/service.oauth?mode=developer&link=";
+    assert!(
+        url.starts_with(begin) && made["expires_at"].is_string(),
+        "{made}"
+    );
+    let value = &url[begin.len()..];
+    assert_eq!(value.len(), 43, "{url}");
+    let other = workspace.json("consumer link c");
+    assert_ne!(other["url"], made["url"]);
+    workspace.run("consumer link c --revoke").done();
+    let line = workspace.run("consumer link c --revoke").failed(1);
+    assert!(line.contains("has no link for its developer"), "{line}");
+    workspace.run("consumer disable c").done();
+    let line = workspace.run("consumer link c").failed(1);
+    assert!(line.contains("is disabled; enable it first"), "{line}");
+}
+
+#[test]
 fn lists_have_aligned_columns() {
     let workspace = Workspace::new();
     workspace.consumer("a");

@@ -10,7 +10,7 @@ use countersign::{
 
 use crate::{
     records::{
-        access_token, allow, always, ask, authorize, consumer, exchange, id, later, opened,
+        NOW, access_token, allow, always, ask, authorize, consumer, exchange, id, later, opened,
         opened_twice, populate, rich_consumer, until_answered,
     },
     suite::Backend,
@@ -259,4 +259,43 @@ pub(crate) async fn keeps_the_latest_use<B: Backend>() {
     assert_eq!(found().await.len(), 2);
     assert!(store.remove_consumer(&id("a"), None).await.unwrap());
     assert_eq!(found().await.len(), 1);
+}
+
+pub(crate) async fn has_one_developer_link_for_a_time<B: Backend>() {
+    let (_backend, stores) = opened_twice::<B>().await;
+    let [store, other] = &stores;
+    store.add_consumer(consumer("c")).await.unwrap();
+    let key: ConsumerKey = "c".parse().unwrap();
+    assert!(!store.remove_developer_link(&key, NOW).await.unwrap());
+    for byte in [1, 2] {
+        let hash = [byte; 32];
+        let put = store.put_developer_link(&key, &hash, later(10));
+        put.await.unwrap();
+    }
+    // The second one ended the first, and every process knows it.
+    let found = async |byte: u8, after| {
+        other
+            .developer_link(&[byte; 32], later(after))
+            .await
+            .unwrap()
+    };
+    assert_eq!(found(1, 0).await, None);
+    assert_eq!(found(2, 9).await, Some((key.clone(), later(10))));
+    assert_eq!(found(2, 10).await, None);
+    assert_eq!(
+        other.developer_link_of(&key, later(9)).await.unwrap(),
+        Some(later(10))
+    );
+    assert_eq!(
+        other.developer_link_of(&key, later(10)).await.unwrap(),
+        None
+    );
+    assert!(store.remove_developer_link(&key, later(9)).await.unwrap());
+    assert!(!store.remove_developer_link(&key, later(9)).await.unwrap());
+    assert_eq!(found(2, 0).await, None);
+    // It goes with its consumer.
+    let put = store.put_developer_link(&key, &[3; 32], later(10)).await;
+    put.unwrap();
+    assert!(store.remove_consumer(&key, None).await.unwrap());
+    assert_eq!(found(3, 0).await, None);
 }

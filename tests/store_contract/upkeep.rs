@@ -111,6 +111,23 @@ pub(crate) async fn removes_request_tokens_and_sessions_a_day_after_their_end<B:
             .is_some();
         [old, young, first, second]
     };
+    for (consumer, byte, ends) in [("c", 1, 0), ("d", 2, DAY)] {
+        let key = consumer.parse().unwrap();
+        let hash = [byte; 32];
+        let put = store.put_developer_link(&key, &hash, later(ends));
+        put.await.unwrap();
+    }
+    let links = async || {
+        let mut found = Vec::new();
+        for byte in [1, 2] {
+            let link = store
+                .developer_link(&[byte; 32], UnixTime(0))
+                .await
+                .unwrap();
+            found.push(link.is_some());
+        }
+        found
+    };
     // Of those that nobody has decided on there may be many.
     let undecided = token("undecided", 0);
     store.issue_request_token(undecided, 9).await.unwrap();
@@ -119,6 +136,7 @@ pub(crate) async fn removes_request_tokens_and_sessions_a_day_after_their_end<B:
         let found = store.request_token("undecided").await.unwrap();
         assert_eq!(found.is_some(), is_there, "{after}");
     }
+    assert_eq!(links().await, [false, true]);
     let both = |count| Ended {
         request_tokens: count,
         sessions: count,

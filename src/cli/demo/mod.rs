@@ -238,6 +238,7 @@ fn management(services: &Services) -> Management {
     let settings = RecordDefaults {
         default_dialect: Dialect::default(),
         access_ttl: None,
+        gives_advice: true,
     };
     let store = Arc::clone(&services.store);
     let feed = Some(Arc::clone(&services.feed));

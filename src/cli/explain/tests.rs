@@ -277,6 +277,7 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets))
         },
         consumer: Consumer::for_tests("9djdj82h48djs9d2"),
         state: None,
+        token_permissions: None,
         nonce_used: Some(false),
     };
     let mut known = Some(KnownSecrets {

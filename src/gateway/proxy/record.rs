@@ -20,14 +20,14 @@ use crate::{
             permit::Permit,
         },
         route::{self, TokenCall},
-        verify::VerifyRejection,
+        verify::{ComparedTexts, VerifyRejection},
     },
     telemetry::{
         causes::causes,
         lines::ACCESS,
         metrics::{Outcome, Verdict},
         redact::RedactedToken,
-        rejections::{RecordedRejection, SenderProof},
+        rejections::{BaseStrings, RecordedRejection, SenderProof},
         request_id::RequestId,
         stopwatch::Stopwatch,
         traces::{Ended, Trace},
@@ -123,6 +123,16 @@ fn needed_deviation(failure: &Failure, operation: Served) -> Option<Deviation> {
             let is_callback_alone = names.iter().eq([callback]);
             is_callback_alone.then_some(Deviation::CallbackAbsent)
         }
+        _ => None,
+    }
+}
+
+const fn compared(failure: &Failure) -> Option<&ComparedTexts> {
+    match failure {
+        Failure::Verify(VerifyRejection::SignatureWrong {
+            base_strings: Some(texts),
+            ..
+        }) => Some(texts),
         _ => None,
     }
 }
@@ -321,6 +331,15 @@ impl RequestRecord {
                 .and_then(missing_permission)
                 .map(ToString::to_string),
             denied_by: failure.and_then(denied_by),
+            base_strings: failure.and_then(compared).map(|texts| {
+                // The path of the configuration: that of the call may name a user.
+                let path = match self.operation {
+                    Served::Token(_) => self.target.path(),
+                    _ => operation,
+                };
+                let (consumer, signed) = (consumer.unwrap_or_default(), texts.signed.as_deref());
+                Box::new(BaseStrings::new(&texts.right, signed, consumer, path))
+            }),
         });
     }
 

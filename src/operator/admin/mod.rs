@@ -3,7 +3,6 @@
 
 mod api;
 pub mod console;
-mod explain;
 pub mod readiness;
 pub mod settings;
 mod token_file;
@@ -27,15 +26,19 @@ use self::{
     tokens::{AdminTokenGuard, TokenHolder, Tokens},
 };
 use crate::{
-    base::{clock::Clock, http_fields::single},
+    base::{clock::Clock, http_fields::single, secret::Secret},
     gateway::proxy::{Phase, Shared, jwk_set},
     oauth::Authority,
     operator::{
-        explain::Rules,
+        explain::{Explainer, Rules},
         manage::{self, Actor, Management},
     },
     provider::{
-        login::PasswordPool,
+        login::{
+            PasswordPool,
+            password::{self, PasswordError},
+            pool::PoolError,
+        },
         pages::settings::PermissionSettings,
         respond::{self, Format, OwnResponse, frame::Frame, theme::Theme},
     },
@@ -178,6 +181,23 @@ impl Admin {
                 None if path == "/" && !self.is_probe => Ok(text(404, CONSOLE_IS_OFF)),
                 None => Ok(text(404, "not found\n")),
             },
+        }
+    }
+
+    /// Hashes a password that an operator gives a user.
+    async fn hash(&self, password: Secret) -> Result<Result<Secret, PasswordError>, PoolError> {
+        let pool = &self.control.passwords;
+        pool.run(None, move || password::hash(&password)).await
+    }
+
+    /// Explains requests for the operator.
+    fn explainer<'a>(&'a self, backend: &'a Backend) -> Explainer<'a> {
+        Explainer {
+            store: &self.readiness.store,
+            rules: &backend.rules,
+            pool: &self.control.passwords,
+            now: self.control.clock.now(),
+            address: None,
         }
     }
 

@@ -81,7 +81,7 @@ pub async fn find(
     let key: Option<ConsumerKey> = key.and_then(|key| key.parse().ok());
     let key = key.ok_or(FindError::Consumer)?;
     let consumer = store.consumer(&key).await?.ok_or(FindError::Consumer)?;
-    let mut state = None;
+    let (mut state, mut token_permissions) = (None, None);
     let token_secret = match asked.token.map(String::from_utf8_lossy) {
         None => Secret::from(""),
         Some(token) => match store.access_token(&token).await? {
@@ -98,6 +98,7 @@ pub async fn find(
                 } else if access.revoked_at.is_some() {
                     state = Some(("token_revoked", "the token was revoked"));
                 }
+                token_permissions = Some(access.permissions);
                 access.secret
             }
             _ => {
@@ -120,6 +121,7 @@ pub async fn find(
             rules,
             consumer,
             state,
+            token_permissions,
             nonce_used: None,
         }),
     })

@@ -1,6 +1,7 @@
 //! The signature doctor: how a request has to be signed, and what is wrong with its signature. The command line, the admin
 //! API and the console show what [`Reading::explain`] returns.
 
+mod apart;
 mod find;
 mod mask;
 pub mod pasted;
@@ -9,12 +10,13 @@ mod request;
 use serde::Serialize;
 
 pub use self::{
+    apart::{DeveloperCheck, Explained, Explainer, Unexplained},
     find::{FindError, Rules, find},
     mask::Mask,
     request::{InvalidRequest, ParsedRequest, RequestText},
 };
 use crate::{
-    base::{clock::UnixTime, secret::Secret},
+    base::{clock::UnixTime, names::Permission, secret::Secret},
     gateway::launch,
     oauth::{
         BaseString, Deviation, DeviationSet, LocationRule, MethodSet, Parameters, Pinned, Protocol,
@@ -52,8 +54,40 @@ pub struct ServerView {
     pub consumer: Consumer,
     /// Why the consumer or the token is rejected, under a right signature too: the code, and a reason.
     pub state: Option<(&'static str, &'static str)>,
+    /// The permissions of the access token; `None` without one.
+    pub token_permissions: Option<Vec<Permission>>,
     /// Whether the nonce of the request was used; `None` where that cannot be known.
     pub nonce_used: Option<bool>,
+}
+
+impl ServerView {
+    /// The operation of a request, and whether consumer and token have its permission, in a sentence; `None` for a token call.
+    pub fn permission(&self, request: &ParsedRequest<'_>) -> Option<String> {
+        if self.rules.flow.is_token_call(request.uri.path) {
+            return None;
+        }
+        let Some(operation) = self.rules.operation(request) else {
+            return Some("No operation lists this path with this method.".to_owned());
+        };
+        let path = &operation.path;
+        let Some(needed) = &operation.permission else {
+            return Some(format!("The operation {path} needs no permission."));
+        };
+        let has = if !self.consumer.permissions.contains(needed) {
+            "the consumer does not have it"
+        } else if self
+            .token_permissions
+            .as_ref()
+            .is_some_and(|granted| !granted.contains(needed))
+        {
+            "the consumer has it, and its token does not"
+        } else {
+            "it is there"
+        };
+        Some(format!(
+            "The operation {path} needs the permission {needed}: {has}."
+        ))
+    }
 }
 
 /// The names in a request by which its secrets are found.

@@ -306,7 +306,7 @@ impl Management {
         Ok(consumers.into_iter().map(with_use).collect())
     }
 
-    async fn audit_consumer(&self, by: &Actor, event: &str, key: &ConsumerKey) {
+    pub(super) async fn audit_consumer(&self, by: &Actor, event: &str, key: &ConsumerKey) {
         let about = CommandRecord {
             event: event.to_owned(),
             consumer: Some(key.to_string()),

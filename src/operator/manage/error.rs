@@ -43,6 +43,17 @@ pub enum ManageError {
         "the consumer {0:?} is one of store.lookup.consumer_sql, which is changed where it is kept"
     )]
     ConsumerElsewhere(ConsumerKey),
+    /// The consumer is disabled.
+    #[error("the consumer {0:?} is disabled; enable it first")]
+    ConsumerDisabled(ConsumerKey),
+    /// Developers get no advice.
+    #[error(
+        "signature.advice is off, and with it the page for developers; set it to \"hint\" or \"full\""
+    )]
+    AdviceOff,
+    /// The consumer has no link for its developer.
+    #[error("the consumer {0:?} has no link for its developer; links end after 24 hours")]
+    LinkUnknown(ConsumerKey),
     /// The consumer would be restricted to the RSA methods and has no RSA key.
     #[error(
         "a consumer that is restricted to the RSA methods needs an RSA key; give the key, or lift the restriction"
@@ -112,6 +123,8 @@ impl ManageError {
             Self::ConsumerExists(_)
             | Self::ConsumerRemoved(_)
             | Self::ConsumerElsewhere(_)
+            | Self::ConsumerDisabled(_)
+            | Self::AdviceOff
             | Self::CannotSign
             | Self::UserExists(_)
             | Self::UserIdTaken(_)
@@ -119,7 +132,10 @@ impl ManageError {
             | Self::UserDisabled(_)
             | Self::TokenAmbiguous(_)
             | Self::Gone => 409,
-            Self::ConsumerUnknown(_) | Self::UserUnknown(_) | Self::TokenUnknown => 404,
+            Self::ConsumerUnknown(_)
+            | Self::LinkUnknown(_)
+            | Self::UserUnknown(_)
+            | Self::TokenUnknown => 404,
         }
     }
 }

@@ -7,6 +7,7 @@
 mod audit;
 mod change;
 mod consumers;
+mod developer_links;
 mod error;
 mod input;
 mod record_fields;
@@ -38,7 +39,10 @@ pub use crate::telemetry::audit::Actor;
 use crate::{
     base::clock::{Clock, UnixTime},
     records::store::{Store, StoreError, feed::ChangeHub, record::Dialect},
-    request::verify::settings::{SignatureSettings, TokenSettings},
+    request::verify::{
+        Advice,
+        settings::{SignatureSettings, TokenSettings},
+    },
 };
 
 /// The settings of the configuration for new records.
@@ -48,12 +52,15 @@ pub struct RecordDefaults {
     pub default_dialect: Dialect,
     /// `tokens.access_ttl`; `None`: tokens do not expire.
     pub access_ttl: Option<Duration>,
+    /// `signature.advice` is not off.
+    pub gives_advice: bool,
 }
 
 impl RecordDefaults {
     /// The defaults of these settings.
-    pub const fn new(signature: SignatureSettings, tokens: TokenSettings) -> Self {
+    pub fn new(signature: SignatureSettings, tokens: TokenSettings) -> Self {
         Self {
+            gives_advice: signature.advice != Advice::Off,
             default_dialect: signature.default_dialect,
             access_ttl: tokens.access_ttl.0,
         }

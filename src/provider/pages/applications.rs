@@ -240,7 +240,7 @@ impl PageRequest<'_> {
                 (Some(name), None) | (None, Some(name)) => name.clone(),
                 (None, None) => texts.text("sessions-unknown").into_owned(),
             },
-            since: self.date_and_time(session.created_at),
+            since: self.wording().date_and_time(session.created_at),
             end: (session.id_hash != *current).then_some((id, end)),
         }
     }
@@ -315,7 +315,9 @@ impl PageRequest<'_> {
             }
         }
         let permission_count = names.len() as u64;
-        let permissions = names.into_iter().map(|name| self.described(name).0);
+        let permissions = names
+            .into_iter()
+            .map(|name| self.wording().described(name).0);
         let issued_at = tokens.iter().map(|token| token.issued_at).min();
         let last_used_at = tokens.iter().filter_map(|token| token.last_used_at).max();
         let withdraw = utf8_percent_encode(consumer.as_str(), ESCAPED);
@@ -331,8 +333,8 @@ impl PageRequest<'_> {
                 true => "applications-given",
                 false => "applications-allowed",
             },
-            issued_at: self.date_and_time(issued_at.unwrap_or_default()),
-            last_used_at: last_used_at.map(|time| self.date_and_time(time)),
+            issued_at: self.wording().date_and_time(issued_at.unwrap_or_default()),
+            last_used_at: last_used_at.map(|time| self.wording().date_and_time(time)),
         }
     }
 }

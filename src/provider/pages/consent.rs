@@ -10,7 +10,7 @@ use percent_encoding::utf8_percent_encode;
 use zeroize::Zeroizing;
 
 use super::{
-    LoggedIn, PageError, PageRequest, Worded, cookies,
+    LoggedIn, PageError, PageRequest, Worded, Wording, cookies,
     csrf::{self, FormPurpose},
     login::LoginForm,
 };
@@ -28,7 +28,8 @@ use crate::{
     records::store::{
         port::{ConsentDecision, Decided},
         record::{
-            Callback, Consumer, Dialect, RequestToken, RequestTokenState, TokenBeginning, User,
+            AccessToken, Callback, Consumer, Dialect, RequestToken, RequestTokenState,
+            TokenBeginning, User,
         },
     },
     telemetry::redact::RedactedToken,
@@ -45,10 +46,10 @@ struct Asked {
 
 #[derive(Template)]
 #[template(path = "consent.html")]
-struct ConsentPage<'a> {
+pub(super) struct ConsentPage<'a> {
     frame: Frame<'a>,
-    action: &'a str,
-    csrf: &'a str,
+    /// The target of the forms and the value in them; `None`: there are no forms.
+    form: Option<(&'a str, String)>,
     consumer: &'a Consumer,
     /// The colour of the consumer's sign, one of six.
     hue: u8,
@@ -65,7 +66,7 @@ struct ConsentPage<'a> {
     claims: &'static str,
     /// The message about the facts that the consumer learns of the user.
     identity: &'static str,
-    permissions: &'a [AskedPermission],
+    permissions: Vec<AskedPermission>,
     /// The description of the consumer.
     description: Option<Worded>,
     /// The host of its web page.
@@ -213,71 +214,18 @@ impl PageRequest<'_> {
         // What the operator issued or imported, the user was not asked for.
         let mut earlier = self.live_tokens_of(&caller.user, &consumer.key).await?;
         earlier.retain(|token| token.began == TokenBeginning::Consent);
-        let is_allowed = |permission| earlier.iter().any(|it| it.permissions.contains(permission));
-        let permissions = token.permissions.iter().map(|permission| {
-            let (title, description, is_sensitive) = self.described(permission);
-            AskedPermission {
-                title,
-                description,
-                is_sensitive,
-                is_new: !earlier.is_empty() && !is_allowed(permission),
-            }
-        });
-        let mut permissions = Vec::from_iter(permissions);
-        permissions.sort_by_key(|permission| permission.is_sensitive);
-        // Browsers check `form-action` against every redirect that follows the form, also those of the callback to other
-        // hosts. The callback's host alone would break consumers that send the user on, so its scheme is named.
-        let (destination, further) = match &token.callback {
-            Callback::Oob => (None, String::new()),
-            Callback::Uri(uri) => {
-                let destination = callback::destination(uri).ok_or(PageError::CallbackRefused)?;
-                let further = format!(" {}:", destination.scheme);
-                (Some(destination), further)
-            }
-        };
-        let (rules, texts) = (&self.pages.rules, self.frame.texts);
-        let translated = texts.in_this_language(&language::consumer_id(&consumer.key), None);
-        let description = translated
-            .map(Cow::into_owned)
-            .or(consumer.description.clone());
-        let ends = [
-            ("consent-ends", rules.tokens.access_ttl),
-            ("consent-ends-unused", rules.tokens.access_idle),
-        ];
-        let ends = ends.into_iter().filter_map(|(message, duration)| {
-            let duration = in_words(texts, duration.0?);
-            Some(texts.title(message, &[("duration", duration)]))
-        });
-        let allowed_at = earlier.iter().map(|token| token.issued_at).min();
-        let template = ConsentPage {
-            frame: self.frame,
-            action: here,
-            csrf: &csrf::value(&caller.id, FormPurpose::Decide, &token.token),
+        let form = (
+            here,
+            csrf::value(&caller.id, FormPurpose::Decide, &token.token),
+        );
+        let asking = Asking {
             consumer,
-            hue: hue(&consumer.key),
-            service: rules.theme.rules.name(),
             user: &caller.user,
-            allowed_at: allowed_at.map(|time| self.date_and_time(time)),
-            more: counted(&permissions, |permission| permission.is_new),
-            sensitive: counted(&permissions, |permission| permission.is_sensitive),
-            claims: match description {
-                Some(_) => "consent-developer",
-                None => "consent-developer-name",
-            },
-            identity: match rules.gives_display_name {
-                true => "consent-identity-full",
-                false => "consent-identity-name",
-            },
-            permissions: &permissions,
-            description: description.map(|text| Worded { text, lang: None }),
-            site: consumer.website.as_deref().and_then(callback::site),
-            since: self.date_and_time(consumer.created_at),
-            ends: ends.collect(),
-            scheme: destination
-                .as_ref()
-                .map_or_else(String::new, |it| format!("{}:", it.scheme)),
-            destination,
+            permissions: &token.permissions,
+            callback: &token.callback,
+            earlier: &earlier,
         };
+        let (template, further) = asking.page(self.wording(), Some(form))?;
         Ok(OwnResponse::page(self.frame, 200, &template, &further))
     }
 
@@ -387,6 +335,92 @@ impl PageRequest<'_> {
                 _ => "denied-text",
             },
         }))
+    }
+}
+
+/// What a user is asked.
+pub(super) struct Asking<'a> {
+    pub(super) consumer: &'a Consumer,
+    pub(super) user: &'a User,
+    pub(super) permissions: &'a [Permission],
+    pub(super) callback: &'a Callback,
+    /// The tokens that the user allowed the consumer earlier.
+    pub(super) earlier: &'a [AccessToken],
+}
+
+impl<'a> Asking<'a> {
+    /// The page, and the CSP sources to which its forms lead on.
+    pub(super) fn page(
+        &self,
+        words: Wording<'a>,
+        form: Option<(&'a str, String)>,
+    ) -> Result<(ConsentPage<'a>, String), PageError> {
+        let (consumer, earlier) = (self.consumer, self.earlier);
+        let is_allowed = |permission| earlier.iter().any(|it| it.permissions.contains(permission));
+        let permissions = self.permissions.iter().map(|permission| {
+            let (title, description, is_sensitive) = words.described(permission);
+            AskedPermission {
+                title,
+                description,
+                is_sensitive,
+                is_new: !earlier.is_empty() && !is_allowed(permission),
+            }
+        });
+        let mut permissions = Vec::from_iter(permissions);
+        permissions.sort_by_key(|permission| permission.is_sensitive);
+        // Browsers check `form-action` against every redirect that follows the form, also those of the callback to other
+        // hosts. The callback's host alone would break consumers that send the user on, so its scheme is named.
+        let (destination, further) = match self.callback {
+            Callback::Oob => (None, String::new()),
+            Callback::Uri(uri) => {
+                let destination = callback::destination(uri).ok_or(PageError::CallbackRefused)?;
+                let further = format!(" {}:", destination.scheme);
+                (Some(destination), further)
+            }
+        };
+        let (rules, texts) = (words.rules, words.frame.texts);
+        let translated = texts.in_this_language(&language::consumer_id(&consumer.key), None);
+        let description = translated
+            .map(Cow::into_owned)
+            .or(consumer.description.clone());
+        let ends = [
+            ("consent-ends", rules.tokens.access_ttl),
+            ("consent-ends-unused", rules.tokens.access_idle),
+        ];
+        let ends = ends.into_iter().filter_map(|(message, duration)| {
+            let duration = in_words(texts, duration.0?);
+            Some(texts.title(message, &[("duration", duration)]))
+        });
+        let allowed_at = earlier.iter().map(|token| token.issued_at).min();
+        let page = ConsentPage {
+            frame: words.frame,
+            form,
+            consumer,
+            hue: hue(&consumer.key),
+            service: rules.theme.rules.name(),
+            user: self.user,
+            allowed_at: allowed_at.map(|time| words.date_and_time(time)),
+            more: counted(&permissions, |permission| permission.is_new),
+            sensitive: counted(&permissions, |permission| permission.is_sensitive),
+            claims: match description {
+                Some(_) => "consent-developer",
+                None => "consent-developer-name",
+            },
+            identity: match rules.gives_display_name {
+                true => "consent-identity-full",
+                false => "consent-identity-name",
+            },
+            permissions,
+            description: description.map(|text| Worded { text, lang: None }),
+            site: consumer.website.as_deref().and_then(callback::site),
+            since: words.date_and_time(consumer.created_at),
+            ends: ends.collect(),
+            scheme: destination
+                .as_ref()
+                .map_or_else(String::new, |it| format!("{}:", it.scheme)),
+            destination,
+        };
+        Ok((page, further))
     }
 }
 

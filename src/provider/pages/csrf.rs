@@ -36,6 +36,8 @@ pub(crate) enum FormPurpose {
     Notice,
     /// Changes something in the operator's console; the subject says what.
     Console,
+    /// Changes nothing: a request that a developer has checked; keyed by the link.
+    Developer,
 }
 
 impl FormPurpose {
@@ -53,6 +55,7 @@ impl FormPurpose {
             Self::ChangePassword => b"ChangePassword",
             Self::Notice => b"Notice",
             Self::Console => b"Console",
+            Self::Developer => b"Developer",
         }
     }
 }

@@ -32,6 +32,8 @@ pub enum PageError {
     CallbackRefused,
     /// The consumer has no access token of the user.
     ApplicationUnknown,
+    /// The link of a developer has ended, or there never was one.
+    LinkUnknown,
     /// The service does not keep passwords.
     NoPasswords,
     /// The password was changed after the form was sent; where to log in with the new one.
@@ -70,6 +72,7 @@ impl PageError {
             Self::ConsumerDisabled => (401, Verdict::ConsumerKeyRefused, "error-disabled"),
             Self::CallbackRefused => (400, Verdict::BadRequest, "error-callback"),
             Self::ApplicationUnknown => (404, Verdict::NotFound, "error-no-application"),
+            Self::LinkUnknown => (404, Verdict::NotFound, "error-link"),
             Self::NoPasswords => (404, Verdict::NotFound, "error-not-found"),
             Self::PasswordReplaced(_) => (409, Verdict::Forbidden, "error-password"),
             Self::NobodyNamed => (403, Verdict::Forbidden, "error-nobody"),

@@ -47,6 +47,7 @@ use crate::{
         route::{self, FlowPath, Page},
         verify::settings::TokenSettings,
     },
+    telemetry::rejections::Rejections,
     wire::{origin::Origin, server::request::RequestBody},
 };
 
@@ -55,18 +56,21 @@ mod browser;
 mod consent;
 pub(crate) mod cookies;
 pub(crate) mod csrf;
+pub mod developer;
 mod error;
 pub(crate) mod form;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod login;
 mod password;
+mod preview;
 mod return_to;
 pub mod settings;
 
 pub use cookies::{CookieNames, cookie_names};
 
 use csrf::FormPurpose;
+use developer::{DeveloperRates, SignatureCheck};
 use error::PageError;
 use form::Form;
 use settings::{AuthorizePageSettings, PermissionSettings, SessionSettings};
@@ -94,6 +98,8 @@ pub struct PageRules {
     pub permissions: Vec<PermissionSettings>,
     /// Consumers learn the display name of a user (`tokens.profile`).
     pub gives_display_name: bool,
+    /// Checks the requests of developers; `None`: `signature.advice` is off, and so are their pages.
+    pub signature_check: Option<Arc<dyn SignatureCheck>>,
 }
 
 /// A text of the operator or of a consumer, in the language of the page or in its own.
@@ -118,6 +124,10 @@ pub struct PageServices {
     pub throttle: Arc<Throttle>,
     /// The wall clock.
     pub clock: Clock,
+    /// The calls that were rejected, for their developers.
+    pub rejections: Arc<Rejections>,
+    /// Limits the pages of developers, and the requests that they check.
+    pub developer_rates: DeveloperRates,
 }
 
 /// The pages.
@@ -207,6 +217,7 @@ impl Pages {
             Page::Login => page_request.login().await?,
             Page::Logout => page_request.logout().await?,
             Page::Password => page_request.password().await?,
+            Page::Developer => page_request.developer().await?,
             Page::Asset => {
                 let path = head.target.path;
                 let mut assets = self.rules.theme.assets();
@@ -407,9 +418,34 @@ impl PageRequest<'_> {
         Ok(known.filter(|_| is_ours).map(|known| (known, subject)))
     }
 
+    /// The texts of the page, in the language of the request.
+    fn wording(&self) -> Wording<'_> {
+        Wording {
+            rules: &self.pages.rules,
+            frame: self.frame,
+        }
+    }
+
+    fn page(&self, template: &impl Template) -> OwnResponse {
+        OwnResponse::page(self.frame, 200, template, "")
+    }
+
+    fn set_cookie(&self, cookie: String) {
+        self.new_cookies.borrow_mut().push(cookie);
+    }
+}
+
+/// Texts of a page in its language.
+#[derive(Clone, Copy)]
+struct Wording<'a> {
+    rules: &'a PageRules,
+    frame: Frame<'a>,
+}
+
+impl Wording<'_> {
     /// The title and the description of a permission, and whether it is marked.
     fn described(&self, permission: &Permission) -> (Worded, Worded, bool) {
-        let rules = &self.pages.rules;
+        let rules = self.rules;
         let known = rules.permissions.iter().find(|it| it.name == *permission);
         let id = language::permission_id(permission);
         let worded = |attribute, text: &str| {
@@ -452,14 +488,6 @@ impl PageRequest<'_> {
             }
             _ => date.to_owned(),
         }
-    }
-
-    fn page(&self, template: &impl Template) -> OwnResponse {
-        OwnResponse::page(self.frame, 200, template, "")
-    }
-
-    fn set_cookie(&self, cookie: String) {
-        self.new_cookies.borrow_mut().push(cookie);
     }
 }
 

@@ -11,8 +11,9 @@ use crate::base::{http_fields::parameter, language::Texts};
 pub const UI_LOCALES: &str = "ui_locales";
 
 /// The parameters that links to a page in other languages repeat.
-const REPEATED: [&str; 6] = [
+const REPEATED: [&str; 7] = [
     "mode",
+    "link",
     "oauth_token",
     "return_to",
     "sessions",

@@ -104,6 +104,15 @@ impl ConsumerRates {
         counted.map_err(|retry_after| PolicyRejection::TooManyRequests { retry_after })
     }
 
+    /// Counts a request of a consumer that is made now, by this rate.
+    ///
+    /// # Errors
+    /// [`PolicyRejection::TooManyRequests`]; the request is not counted then.
+    pub fn count(&self, consumer: &ConsumerKey, rate: Rate) -> Result<(), PolicyRejection> {
+        let (_, counted) = self.count_at(consumer, rate, self.started.elapsed());
+        counted.map_err(|retry_after| PolicyRejection::TooManyRequests { retry_after })
+    }
+
     /// Counts a request at `now`, the time since the start, or returns the time until the next one is allowed.
     fn count_at(
         &self,

@@ -35,6 +35,8 @@ pub enum Page {
     Logout,
     /// `mode=password`: a user sets another password.
     Password,
+    /// `mode=developer`: the developer of a consumer sees why its calls are rejected.
+    Developer,
     /// A file that pages refer to.
     Asset,
 }
@@ -64,7 +66,7 @@ pub(super) struct Entry {
 /// Every call and page. Further paths of some are `service.request_token_paths`, `service.authorize_paths` and
 /// `service.access_token_paths`.
 #[rustfmt::skip]
-pub(super) const SERVICE: [Entry; 12] = {
+pub(super) const SERVICE: [Entry; 13] = {
     use ServiceCall::{JwkSet, Page, Token};
     // The last one is the best known, as FlowPaths::best_of wants it.
     const AUTHORIZE: &[&str] = &["/oauth/authenticate", "/oauth/authorize"];
@@ -78,6 +80,7 @@ pub(super) const SERVICE: [Entry; 12] = {
         entry(Some("login"),          &[],                       Page(P::Login),         GET_HEAD_POST), // pages/login
         entry(Some("logout"),         &[],                       Page(P::Logout),        GET_HEAD_POST), // pages/login
         entry(Some("password"),       &[],                       Page(P::Password),      GET_HEAD_POST), // pages/password
+        entry(Some("developer"),      &[],                       Page(P::Developer),     GET_HEAD_POST), // pages/developer
         // `/` and `service.path` without a call: leads to the applications.
         entry(None,                   &[],                       Page(P::Home),          GET_HEAD),      // pages
         // The names of assets have the digest of their content.

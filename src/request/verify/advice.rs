@@ -14,7 +14,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{Credential, Diagnosed, VerifyRules, proof::base_string};
+use super::{ComparedTexts, Credential, Diagnosed, VerifyRules, proof::base_string};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::{
@@ -92,6 +92,8 @@ pub(super) struct Advised {
     pub(super) diagnosis: Diagnosed,
     /// The previous secret was used, whose grace lasts.
     pub(super) previous_secret: bool,
+    /// The base strings, if the request was examined to the end.
+    pub(super) base_strings: Option<Box<ComparedTexts>>,
 }
 
 /// Finds the mistake that caused a wrong signature.
@@ -101,6 +103,16 @@ pub(super) struct Adviser {
     queue: Semaphore,
     /// Locked while a diagnosis runs, so that there is one at a time.
     budget: Arc<Mutex<Budget>>,
+}
+
+/// The mistake that makes a wrong signature.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    mistake: &'static Mistake,
+    /// The index of the attempt.
+    by: usize,
+    /// The base string that was signed.
+    base_string: Vec<u8>,
 }
 
 /// The time, since any fixed moment, at which diagnoses will have taken no more than their share.
@@ -163,40 +175,46 @@ impl Adviser {
         let body = body.unwrap_or_default();
         let attempts = || attempts(rules, request, body, credential, now);
         let found = self.examine(attempts).await;
-        let advice = match found {
-            Ok((mistake, 0)) => mistake.advice.to_owned(),
-            Ok((mistake, _)) => format!("{}; {BY_PREVIOUS}", mistake.advice),
+        let advice = match &found {
+            Ok(Found { mistake, by: 0, .. }) => mistake.advice.to_owned(),
+            Ok(Found { mistake, .. }) => format!("{}; {BY_PREVIOUS}", mistake.advice),
             Err(UNKNOWN) if is_multipart => MULTIPART.to_owned(),
             Err(reason) => general(request, reason),
         };
-        let base = || base_string(request, Selection::Rfc5849).to_vec();
+        let right = base_string(request, Selection::Rfc5849).to_vec();
         let advice = match rules.signature.advice {
             Advice::Full => {
-                let base = String::from_utf8_lossy(&base()).into_owned();
+                let base = String::from_utf8_lossy(&right);
                 format!("{advice}; the base string here is {base}")
             }
             Advice::Off | Advice::Hint => advice,
         };
+        let (diagnosis, previous_secret, signed) = match found {
+            Ok(found) => {
+                let diagnosis = Diagnosed::Known(found.mistake);
+                (diagnosis, found.by > 0, Some(found.base_string))
+            }
+            Err(UNKNOWN) => (Diagnosed::Unknown, false, None),
+            Err(_) => (Diagnosed::Skipped, false, None),
+        };
+        let base_strings =
+            (diagnosis != Diagnosed::Skipped).then(|| Box::new(ComparedTexts { right, signed }));
         Advised {
             advice: Some(advice),
-            diagnosis: match found {
-                Ok((mistake, _)) => Diagnosed::Known(mistake),
-                Err(UNKNOWN) => Diagnosed::Unknown,
-                Err(_) => Diagnosed::Skipped,
-            },
-            previous_secret: matches!(found, Ok((_, 1..))),
+            diagnosis,
+            previous_secret,
+            base_strings,
         }
     }
 
-    /// Diagnoses attempts, one after the other, on a thread that serves no requests, if there is time left for it. Returns the
-    /// mistake, and the index of the attempt.
+    /// Diagnoses attempts, one after the other, on a thread that serves no requests, if there is time left for it.
     ///
     /// # Errors
     /// Why no mistake is named.
     async fn examine(
         &self,
         attempts: impl FnOnce() -> Vec<WrongSignature>,
-    ) -> Result<(&'static Mistake, usize), &'static str> {
+    ) -> Result<Found, &'static str> {
         let _place = self.queue.try_acquire().map_err(|_| NOT_NOW)?;
         let mut budget = Arc::clone(&self.budget).lock_owned().await;
         let now = self.started.elapsed();
@@ -211,8 +229,13 @@ impl Adviser {
             let spent = || computing_time().saturating_sub(begun);
             let diagnosed = attempts.iter().enumerate().map(|(index, attempt)| {
                 let found = diagnose(attempt, &|| spent() < remaining).map_err(|_| NOT_NOW)?;
-                let mistake = found.and_then(|found| found.mistakes.first().copied());
-                Ok(mistake.map(|mistake| (mistake, index)))
+                Ok(found.and_then(|found| {
+                    Some(Found {
+                        mistake: found.mistakes.first().copied()?,
+                        by: index,
+                        base_string: found.base_string,
+                    })
+                }))
             });
             let found = diagnosed.filter_map(Result::transpose).next();
             budget.spend(now, spent());

@@ -146,6 +146,7 @@ impl<'v> Check<'v> {
             advice,
             diagnosis,
             previous_secret,
+            base_strings,
         } = advising.await;
         // Without advice, the time of a wrong signature says nothing of the consumer.
         let needs = match advice {
@@ -164,6 +165,7 @@ impl<'v> Check<'v> {
                 false => SenderProof::None,
             },
             needs,
+            base_strings,
         }
         .into()
     }

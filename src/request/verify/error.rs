@@ -53,6 +53,15 @@ impl Diagnosed {
     }
 }
 
+/// The base strings of a request whose signature is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComparedTexts {
+    /// The right one.
+    pub right: Vec<u8>,
+    /// The one that makes the signature that was sent, if the mistake is known.
+    pub signed: Option<Vec<u8>>,
+}
+
 /// Why a request is rejected: the caller's mistake.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum VerifyRejection {
@@ -110,6 +119,8 @@ pub enum VerifyRejection {
         proof: SenderProof,
         /// The deviation that would have to be accepted from the consumer, for the operator.
         needs: Option<Deviation>,
+        /// The base strings, for the consumer's developer, as far as `signature.advice` allows advice.
+        base_strings: Option<Box<ComparedTexts>>,
     },
     /// `oauth_body_hash` is the hash of another body.
     #[error("wrong body hash")]

@@ -28,7 +28,7 @@ pub use self::{
     advice::{Advice, UnreadBody},
     check::Verification,
     credential::{Credential, Purpose, RequestTokenCredentials},
-    error::{Diagnosed, Sender, VerifyError, VerifyFault, VerifyRejection, sender},
+    error::{ComparedTexts, Diagnosed, Sender, VerifyError, VerifyFault, VerifyRejection, sender},
     rules::VerifyRules,
     verified::Verified,
 };

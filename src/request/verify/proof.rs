@@ -89,6 +89,7 @@ pub(super) fn prove_by_owner(
             previous_secret: proof.secret == SecretAge::Previous,
             proof: SenderProof::Secrets,
             needs: None,
+            base_strings: None,
         });
     }
     // The record may be read again later; what it allowed until now decides what was left unsigned.

@@ -28,7 +28,7 @@ section! {
         accept_description: bool = true, reload;
         /// "observe" verifies, counts and logs, but lets protected calls through: for the weeks before switching on.
         enforcement: Enforcement = "enforce", reload;
-        /// The help in a response to a wrong signature: "off" (nothing), "hint" (the known mistake that would match), "full" (also the base string computed here).
+        /// The help in a response to a wrong signature: "off" (nothing), "hint" (the known mistake that would match), "full" (also the base string computed here). With "off" there is no page for developers either.
         advice: Advice = "hint", reload;
     }
 }

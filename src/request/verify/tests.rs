@@ -210,6 +210,7 @@ const WRONG: VerifyRejection = VerifyRejection::SignatureWrong {
     previous_secret: false,
     proof: SenderProof::None,
     needs: None,
+    base_strings: None,
 };
 
 #[tokio::test]

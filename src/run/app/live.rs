@@ -12,7 +12,7 @@ use crate::{
             console::{COOKIE, SECURE_COOKIE},
             tokens::TokenFileError,
         },
-        explain,
+        explain::{self, DeveloperCheck},
         manage::{Management, RecordDefaults},
     },
     provider::{
@@ -27,7 +27,7 @@ use crate::{
         parse::origin::Origins,
         policy::rate::ConsumerRates,
         route::{self, FlowPaths},
-        verify::VerifyRules,
+        verify::{Advice, VerifyRules},
     },
     run::config::Config,
     wire::{origin::Origin, server::tls::TlsError},
@@ -67,7 +67,15 @@ pub fn live(
             .and_then(|keys| config.exchange.exchange(keys)),
         clock: services.clock.clone(),
     };
-    let pages = page_rules(config, &origins, Arc::clone(&theme));
+    let mut pages = page_rules(config, &origins, Arc::clone(&theme));
+    if config.signature.advice != Advice::Off {
+        pages.signature_check = Some(Arc::new(DeveloperCheck {
+            store: Arc::clone(&services.store),
+            rules: explain_rules(config, listener),
+            pool: Arc::clone(&services.developer_checks),
+            clock: services.clock.clone(),
+        }));
+    }
     let authorizer = Authorizer {
         verifier: Arc::clone(&services.verifier),
         verify,
@@ -198,6 +206,7 @@ fn page_rules(config: &Config, origins: &Arc<Origins>, theme: Arc<Theme>) -> Pag
         default_dialect: config.signature.default_dialect,
         permissions: config.permission.clone(),
         gives_display_name: config.token_response.gives_display_name(),
+        signature_check: None,
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     App, StartError, api_loop,
     certificates::{Certificate, Stamps},
     first, inspect, live, manager,
-    start::connections,
+    start::{self, connections},
 };
 use crate::{
     gateway::proxy::Live, operator::admin::Backend, run::config::Config, wire::server::tls::Tls,
@@ -92,8 +92,7 @@ impl App {
             not_applied = (!not_applied.is_empty()).then(|| not_applied.join(" ")),
             pending = (nonces.length() != window).then_some("signature.timestamp_window"),
         );
-        let settings = Arc::new(config.settings.clone());
-        self.control.console.settings.store(settings);
+        start::show(&self.control.console, &config);
         *self.config = config;
         Ok(())
     }

@@ -25,7 +25,7 @@ use crate::{
             self, HttpLogin, LocalLogin, PasswordPool, Throttle, http::LoginEndpoint,
             settings::LoginMethod,
         },
-        pages::PageServices,
+        pages::{PageServices, developer::DeveloperRates},
     },
     records::{
         nonce::{self, LocalWindow, Opened, SharedWindow, settings::NonceScope},
@@ -145,6 +145,8 @@ pub struct Services {
     pub conditions: Arc<Conditions>,
     /// The last calls that were rejected or failed.
     pub rejections: Arc<Rejections>,
+    /// Examines the requests that developers have checked.
+    pub developer_checks: Arc<PasswordPool>,
     /// The counts of each minute of the last hour, and of each quarter of an hour of the last day.
     pub charts: Arc<Charts>,
     /// The certificates of the listeners.
@@ -324,6 +326,7 @@ pub async fn open(
     let store_itself = Arc::clone(&store);
     let verifier = Arc::new(Verifier::new(cached, store_itself, used, clock.clone()));
     let (login, passwords) = login_backend(config, &store, &clock)?;
+    let rejections = Arc::new(Rejections::new(clock.clone()));
     let pages = PageServices {
         store: Arc::clone(&store),
         feed: Arc::clone(&feed),
@@ -331,7 +334,12 @@ pub async fn open(
         passwords,
         throttle,
         clock: clock.clone(),
+        rejections: Arc::clone(&rejections),
+        developer_rates: DeveloperRates::default(),
     };
+    let developer_checks = PasswordPool::start(1, PasswordPool::QUEUE)
+        .map(Arc::new)
+        .map_err(ServiceError::Thread)?;
     let conditions = Arc::new(Conditions::new(clock.clone()));
     let readiness = Arc::new(Readiness {
         store: Arc::clone(&store),
@@ -354,6 +362,7 @@ pub async fn open(
         metrics,
         conditions,
         rejections,
+        developer_checks,
         charts: Arc::default(),
         certificates,
         readiness,

@@ -266,8 +266,15 @@ fn console(config: &Config, services: &Services) -> Console {
     };
     let (charts, clock) = (Arc::clone(&services.charts), services.clock.clone());
     let console = Console::new(Box::new(shown), charts, clock);
-    console.settings.store(Arc::new(config.settings.clone()));
+    show(&console, config);
     console
+}
+
+/// Shows the configuration in the console.
+pub(super) fn show(console: &Console, config: &Config) {
+    let warnings = config.warnings();
+    let warnings = warnings.iter().map(ToString::to_string);
+    console.show(&config.settings, warnings.collect());
 }
 
 /// The number of connections that are accepted.

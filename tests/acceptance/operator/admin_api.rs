@@ -318,6 +318,10 @@ fn an_impossible_request_gets_a_problem_with_the_reason() {
         GET    | /v1/explain   | read  |   |   | 405 POST
         POST   | /v1/consumers | read  | json | {"name":"x"} | 403
         DELETE | /v1/consumers/shop | read | | | 403
+        POST   | /v1/consumers/shop/link | read | | | 403
+        GET    | /v1/consumers/shop/link | read | | | 405 POST, DELETE
+        POST   | /v1/consumers/none/link | write | | | 404
+        DELETE | /v1/consumers/shop/link | write | | | 404
         POST   | /v1/explain   | read  | json | {"request":""} | 403
         POST   | /v1/consumers | write | text | {"name":"x"} | 415
         POST   | /v1/consumers | write |      | {"name":"x"} | 415
@@ -1393,4 +1397,22 @@ fn a_generated_client_registers_a_consumer_and_issues_and_revokes_a_token() {
     let call = |token: &Token| proxy.send(Call::get("/x").by(&consumer).with(token));
     call(&token("kept")).has_status(200);
     call(&token("revoked")).is(401, "token_revoked");
+}
+
+#[test]
+fn the_link_of_a_developer_is_made_and_ended() {
+    let proxy = with_api(&Upstream::start(), "").start();
+    let consumer = proxy.consumer("Photo printer");
+    let path = format!("/v1/consumers/{}/link", consumer.key);
+    let call = |method: &str| send(&proxy, method, &path, Value::Null);
+    let made = call("POST").has_status(201).json();
+    let target = made["url"].as_str().unwrap();
+    let target = target.strip_prefix(&proxy.origin()).unwrap();
+    let page = proxy.send(Call::get(target));
+    assert!(page.has_status(200).text().contains("Photo printer"));
+    call("DELETE").has_status(204);
+    call("DELETE").has_status(404);
+    proxy.send(Call::get(target)).has_status(404);
+    proxy.run(&format!("consumer disable {}", consumer.key));
+    call("POST").has_status(409);
 }

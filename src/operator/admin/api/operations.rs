@@ -121,7 +121,7 @@ pub(super) const OPTIONAL: &str = "Rotation";
 const PAGE: [&str; 2] = ["limit", "cursor"];
 
 /// Every operation; those of one path follow each other.
-pub(super) static OPERATIONS: [ApiOperation; 25] = [
+pub(super) static OPERATIONS: [ApiOperation; 27] = [
     operation(Method::GET, "/v1/openapi.json", "describeApi", |call| Box::pin(call.describe_api()))
         .summary("Describes this API")
         .shows(200, "Document"),
@@ -154,6 +154,14 @@ pub(super) static OPERATIONS: [ApiOperation; 25] = [
     operation(Method::DELETE, "/v1/consumers/{key}/secret/previous", "endGrace", |call| Box::pin(call.end_grace()))
         .summary("Ends the grace of the previous secret")
         .fails(&[404, 412]),
+    operation(Method::POST, "/v1/consumers/{key}/link", "makeDeveloperLink", |call| Box::pin(call.make_developer_link()))
+        .summary("Makes the link by which the developer of a consumer sees its rejected calls for 24 hours, and shows it this once; the one \
+                  before it ends")
+        .shows(201, "DeveloperLink")
+        .fails(&[404, 409]),
+    operation(Method::DELETE, "/v1/consumers/{key}/link", "revokeDeveloperLink", |call| Box::pin(call.revoke_developer_link()))
+        .summary("Ends the link of the developer of a consumer")
+        .fails(&[404]),
     operation(Method::GET, "/v1/users", "listUsers", |call| Box::pin(call.list_users()))
         .summary("Lists users by their ids")
         .query(&["q", "enabled", PAGE[0], PAGE[1]])

@@ -19,12 +19,11 @@ use crate::{
         secret::Secret,
     },
     operator::{
-        admin::explain::Unexplained,
-        explain::pasted,
+        explain::{Unexplained, pasted},
         manage::{InvalidInput, ManageError, new_user, view},
         reasons,
     },
-    provider::{login::password, respond::OwnResponse},
+    provider::respond::OwnResponse,
     records::store::{
         port::{AuditEntry, AuditFilter, RecordFilter, TokenFilter},
         record::{AccessToken, Consumer, Session, User},
@@ -224,6 +223,23 @@ impl Call<'_> {
         Ok(no_content())
     }
 
+    pub(super) async fn make_developer_link(&self) -> ApiResult {
+        let (backend, key) = (self.backend, self.key()?);
+        let link = backend
+            .manage
+            .make_developer_link(&self.actor, &key)
+            .await?;
+        let url = link.url(&backend.base_url, &backend.rules.flow);
+        let members = json!({ "url": url, "expires_at": link.until });
+        Ok(json_response(201, members))
+    }
+
+    pub(super) async fn revoke_developer_link(&self) -> ApiResult {
+        let (manage, key) = (&self.backend.manage, self.key()?);
+        manage.revoke_developer_link(&self.actor, &key).await?;
+        Ok(no_content())
+    }
+
     async fn user(&self) -> Result<User, ApiError> {
         let id = self.segment.parse().map_err(|_| ApiError::NotFound)?;
         Ok(self.backend.manage.user_of_id(&id).await?)
@@ -234,15 +250,8 @@ impl Call<'_> {
     }
 
     async fn hash(&self, password: Secret) -> Result<Secret, ApiError> {
-        let hashed = self
-            .admin
-            .control
-            .passwords
-            .run(None, move || password::hash(&password));
-        let hashed = hashed
-            .await?
-            .map_err(|error| InvalidInput::member("password", error))?;
-        Ok(hashed)
+        let hashed = self.admin.hash(password).await?;
+        Ok(hashed.map_err(|error| InvalidInput::member("password", error))?)
     }
 
     pub(super) async fn list_users(&self) -> ApiResult {
@@ -463,7 +472,7 @@ impl Call<'_> {
         let RawRequest { request } = typed(std::mem::take(&mut self.body))?;
         let invalid = |problem: String| InvalidInput::member("request", problem);
         let message = pasted::http(&request).map_err(invalid)?;
-        match self.admin.explain(self.backend, message).await {
+        match self.admin.explainer(self.backend).explain(message).await {
             Ok(explained) => Ok(json_response(200, explained.view)),
             Err(Unexplained::Request(problem)) => Err(invalid(problem).into()),
             Err(Unexplained::Store(error)) => Err(error.into()),

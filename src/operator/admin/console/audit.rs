@@ -10,7 +10,7 @@ use super::{
 use crate::{
     operator::reasons::words,
     provider::respond::OwnResponse,
-    records::store::port::{AuditEntry, AuditFilter},
+    records::store::port::{AuditEntry, AuditFilter, RecordFilter},
 };
 
 const ACTORS: &[(&str, &str)] = &[
@@ -26,6 +26,8 @@ const ACTORS: &[(&str, &str)] = &[
 struct AuditPage<'a> {
     frame: ConsoleFrame<'a>,
     fields: [InputField; 4],
+    /// The consumers and users that a part of a name fits, if there are several.
+    several: Vec<Named>,
     acts: Vec<Act>,
     next: Option<NextPage>,
 }
@@ -48,6 +50,9 @@ impl ConsoleRequest<'_> {
         let given = names.map(|name| (name, self.field(name)));
         let [consumer, user, actor, kind] =
             given.map(|(_, value)| (!value.is_empty()).then(|| value.to_owned()));
+        let (consumer, several) = self.meant("consumer", consumer).await?;
+        let (user, several_users) = self.meant("user", user).await?;
+        let several = [several, several_users].concat();
         let filter = AuditFilter {
             consumer,
             user,
@@ -113,15 +118,61 @@ impl ConsoleRequest<'_> {
         let page = AuditPage {
             frame: self.shell.frame("Audit"),
             fields: [
-                InputField::line("consumer", "Consumer key", consumer),
-                InputField::line("user", "User id", user),
+                InputField::line("consumer", "Consumer’s key or part of its name", consumer),
+                InputField::line("user", "User’s id or part of the name", user),
                 InputField::choice("actor", "By", ACTORS, actor),
                 InputField::line("kind", "Kind, such as consumer_changed", kind),
             ],
+            several,
             acts: found.iter().map(row).collect(),
             next: next_page(&found, |entry| entry.position.to_string(), link),
         };
         Ok(show(200, &page))
+    }
+
+    /// The key of a consumer, or the id of a user, that a filter of this name means: the only one whose name has the text, else the
+    /// text itself, which may be of a record that was removed; and all whose names have it, if they are several.
+    pub(super) async fn meant(
+        &self,
+        filter: &str,
+        text: Option<String>,
+    ) -> Result<(Option<String>, Vec<Named>)> {
+        let Some(text) = text else {
+            return Ok((None, Vec::new()));
+        };
+        let manage = &self.backend.manage;
+        let records = RecordFilter {
+            q: Some(text.clone()),
+            ..RecordFilter::default()
+        };
+        let found: Vec<(String, String)> = match filter {
+            "consumer" => {
+                let found = manage.consumers(records, None, None, LISTED).await?;
+                let found = found.into_iter();
+                found.map(|it| (it.name, it.key.to_string())).collect()
+            }
+            _ => {
+                let found = manage.users(&records, None, LISTED).await?;
+                let found = found.into_iter();
+                found.map(|it| (it.name, it.id.to_string())).collect()
+            }
+        };
+        let wanted = text.to_lowercase();
+        let is_id = found.iter().any(|(_, id)| *id == text);
+        let named = found
+            .into_iter()
+            .filter(|(name, _)| name.to_lowercase().contains(&wanted));
+        let named = named.map(|(name, id)| {
+            let tried = ["method", "path"].map(|name| (name, self.field(name)));
+            let href = path(self.path, &[&tried[..], &[(filter, &*id)]].concat());
+            Named { name, id, href }
+        });
+        let mut named = Vec::from_iter(named.filter(|_| !is_id));
+        match named.len() {
+            0 => Ok((Some(text), named)),
+            1 => Ok((named.pop().map(|it| it.id), named)),
+            _ => Ok((Some(text), named)),
+        }
     }
 
     /// What was last done to a record: the act, the actor and the time.

@@ -18,6 +18,8 @@ struct ConfigurationPage<'a> {
     fields: [InputField; 2],
     q: &'a str,
     is_only_changed: bool,
+    /// What `countersign check` warns of, unless a search asks for something else.
+    warnings: Vec<String>,
     /// The sections, each with its settings.
     groups: Vec<(&'a str, Vec<&'a EffectiveSetting>)>,
 }
@@ -49,6 +51,10 @@ impl ConsoleRequest<'_> {
             ],
             q,
             is_only_changed,
+            warnings: match q {
+                "" => self.admin.control.console.warnings.load().to_vec(),
+                _ => Vec::new(),
+            },
             groups,
         };
         show(200, &page)

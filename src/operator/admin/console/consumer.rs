@@ -38,6 +38,8 @@ struct ConsumerPage<'a> {
     /// The method and the dialect of that call.
     last_method: String,
     previous: Option<PreviousSecret>,
+    /// The end of the link of its developer.
+    link: Option<Moment>,
     reasons: Vec<Reason>,
     reasons_have_consumers: bool,
     /// The permissions that a call lacked, and which half lacks each.
@@ -112,10 +114,16 @@ impl ConsoleRequest<'_> {
                 until: self.moment(*until),
                 used: self.uses_of_previous(key),
             }),
+            link: self
+                .backend
+                .manage
+                .developer_link_until(&consumer.key)
+                .await?
+                .map(|until| self.moment(until)),
             missing: missing.collect(),
             reasons: self.reasons(&groups).await?,
             reasons_have_consumers: false,
-            started: self.moment(self.admin.control.console.started),
+            started: self.moment(self.admin.shared.rejections.since),
             rejections: path("/rejections", &[("consumer", key)]),
             may_write: self.may_write(),
             is_enabled: consumer.enabled,

@@ -81,6 +81,7 @@ impl ConsoleRequest<'_> {
         match self.path {
             "/consumer/edit" => self.edit_consumer(&consumer).await,
             "/consumer/rotate" => self.rotate(&consumer).await,
+            "/consumer/link" => self.make_link(&consumer).await,
             _ => self.change_state(&consumer).await,
         }
     }
@@ -138,6 +139,18 @@ impl ConsoleRequest<'_> {
                     "End the grace",
                 )
             }
+            "/consumer/end-link" => {
+                if is_confirmed {
+                    manage.revoke_developer_link(&by, key).await?;
+                }
+                let effects =
+                    vec!["The page of its developer ends at once, on every replica.".to_owned()];
+                (
+                    format!("End the developer’s link of {name}?"),
+                    effects,
+                    "End the link",
+                )
+            }
             "/consumer/remove" => return self.remove_consumer(consumer).await,
             _ => return Err(Rejected::NotFound),
         };
@@ -182,6 +195,32 @@ impl ConsoleRequest<'_> {
             button: "Remove for good",
             is_destructive: true,
             typed: has_tokens.then(|| key.to_string()),
+            state,
+            back: path("/consumer", &[("key", key.as_str())]),
+            ..PlannedChange::default()
+        }))
+    }
+
+    /// Makes the link of its developer, and shows it this once.
+    async fn make_link(&self, consumer: &Consumer) -> Result<OwnResponse> {
+        let (backend, state) = (self.backend, state_of(consumer));
+        let (key, name) = (&consumer.key, &consumer.name);
+        if self.is_confirmed(&state)? {
+            let by = self.actor();
+            let link = backend.manage.make_developer_link(&by, key).await?;
+            let url = link.url(&backend.base_url, &backend.rules.flow);
+            return Ok(self.hand_over_link(consumer, url, link.until));
+        }
+        Ok(self.confirm(&PlannedChange {
+            title: format!("A link for the developer of {name}?"),
+            effects: vec![
+                "Whoever has the link sees, for 24 hours, which calls of this consumer were rejected and why, and can have a request \
+                 checked. It shows no secret, no user and nothing of other consumers."
+                    .to_owned(),
+                "A link that was made before ends.".to_owned(),
+            ],
+            fields: vec![("key", key.to_string())],
+            button: "Make the link",
             state,
             back: path("/consumer", &[("key", key.as_str())]),
             ..PlannedChange::default()

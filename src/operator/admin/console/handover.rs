@@ -5,9 +5,10 @@ use askama::Template;
 use super::{
     ConsoleRequest,
     page::{ConsoleFrame, show},
-    parts::path,
+    parts::{path, time},
 };
 use crate::{
+    base::clock::UnixTime,
     provider::respond::OwnResponse,
     records::store::record::{Consumer, Dialect},
     request::route::{Page, ServiceCall, TokenCall},
@@ -55,6 +56,8 @@ pub(super) enum HandedOver {
 #[template(path = "console/handover.html")]
 struct HandoverPage<'a> {
     frame: ConsoleFrame<'a>,
+    /// What is shown this once.
+    shown: &'static str,
     facts: Vec<(&'static str, String)>,
     snippets: Vec<(&'static str, &'static str, String)>,
     back: String,
@@ -108,9 +111,29 @@ impl ConsoleRequest<'_> {
         }
         let page = HandoverPage {
             frame: self.shell.frame(title),
+            shown: "secret",
             facts,
             snippets,
             back: path("/consumer", &[("key", key)]),
+        };
+        show(200, &page)
+    }
+    pub(super) fn hand_over_link(
+        &self,
+        consumer: &Consumer,
+        url: String,
+        until: UnixTime,
+    ) -> OwnResponse {
+        let title = format!("Link for the developer of {}", consumer.name);
+        let page = HandoverPage {
+            frame: self.shell.frame(title),
+            shown: "link",
+            facts: vec![
+                ("Why calls are rejected", url),
+                ("Valid until", time(until)),
+            ],
+            snippets: Vec::new(),
+            back: path("/consumer", &[("key", consumer.key.as_str())]),
         };
         show(200, &page)
     }

@@ -18,6 +18,7 @@ mod operations;
 mod overview;
 mod page;
 mod parts;
+mod preview;
 mod reasons;
 mod rejected;
 mod rejections;
@@ -25,6 +26,7 @@ mod search;
 mod session;
 mod signature;
 mod tokens;
+mod user_changes;
 mod users;
 
 use std::{net::IpAddr, sync::Arc};
@@ -100,14 +102,14 @@ const LISTED: u32 = 100;
 pub struct Console {
     /// The effective configuration.
     pub settings: ArcSwap<Vec<EffectiveSetting>>,
+    /// The warnings of `countersign check` about it.
+    pub warnings: ArcSwap<Vec<String>>,
     /// The certificates that are shown to callers and to the API.
     pub certificates: Box<dyn Fn() -> Vec<ShownCertificate> + Send + Sync>,
     /// The counts of the last hour and the last day.
     pub charts: Arc<Charts>,
     /// The wall clock.
     pub clock: Clock,
-    /// The start of this process.
-    started: UnixTime,
     sessions: Sessions,
     arrivals: Arrivals,
     invitation: Invitation,
@@ -122,9 +124,9 @@ impl Console {
     ) -> Self {
         Self {
             settings: ArcSwap::default(),
+            warnings: ArcSwap::default(),
             certificates,
             charts,
-            started: clock.now(),
             clock,
             sessions: Sessions::default(),
             arrivals: Arrivals::default(),
@@ -141,6 +143,12 @@ impl Console {
         let token = token.expose_text();
         let path = parts::path("/login", &[(invitation::PARAMETER, &token)]);
         Ok(Secret::from(path))
+    }
+
+    /// Shows this configuration, and what is unwise in it.
+    pub fn show(&self, settings: &[EffectiveSetting], warnings: Vec<String>) {
+        self.settings.store(Arc::new(settings.to_vec()));
+        self.warnings.store(Arc::new(warnings));
     }
 
     /// Ends the sessions of a token that is not one of these any more.
@@ -331,8 +339,12 @@ impl ConsoleRequest<'_> {
             | "/consumer/end-grace"
             | "/consumer/disable"
             | "/consumer/enable"
+            | "/consumer/link"
+            | "/consumer/end-link"
             | "/consumer/remove" => self.change_consumer().await,
             "/user/disable" | "/user/enable" | "/user/end-sessions" => self.change_user().await,
+            "/user/add" => self.add_user().await,
+            "/user/password" => self.set_password().await,
             "/token/revoke" | "/tokens/revoke" => self.revoke_tokens().await,
             "/signature" => self.signature().await,
             // By POST, because somebody may search for a whole token, which no address should have.
@@ -341,12 +353,14 @@ impl ConsoleRequest<'_> {
             "/" => self.overview().await,
             "/consumers" => self.consumers().await,
             "/consumer" => self.consumer().await,
+            "/consumer/consent" => self.consent().await,
+            "/consumer/consent-page" => self.consent_page().await,
             "/users" => self.users().await,
             "/user" => self.user().await,
             "/tokens" => self.tokens().await,
             "/rejections" => self.rejections().await,
             "/audit" => self.audit_page().await,
-            "/operations" => Ok(self.operations()),
+            "/operations" => self.operations().await,
             "/configuration" => Ok(self.configuration()),
             _ => Err(Rejected::NotFound),
         }

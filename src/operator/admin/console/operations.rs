@@ -3,12 +3,14 @@
 use askama::Template;
 
 use super::{
-    ConsoleRequest,
+    ConsoleRequest, Rejected, Result,
     page::{ConsoleFrame, InputField, show},
-    parts::Tag,
+    parts::{Named, Tag},
 };
 use crate::{
+    base::names::ConsumerKey,
     provider::respond::OwnResponse,
+    records::store::record::Consumer,
     request::policy::{
         access::{Access, CallerKind},
         conventions,
@@ -20,9 +22,13 @@ use crate::{
 #[template(path = "console/operations.html")]
 struct OperationsPage<'a> {
     frame: ConsoleFrame<'a>,
-    fields: [InputField; 2],
+    fields: [InputField; 3],
     /// What happens to a call of the path that was tried.
     answer: Option<String>,
+    /// What happens to a call of the chosen consumer.
+    outcome_for: Option<String>,
+    /// The consumers that a part of a name fits, if there are several.
+    several: Vec<Named>,
     facts: Vec<(&'static str, String)>,
     operations: Vec<OperationRow>,
     unlisted: Vec<Tag>,
@@ -38,12 +44,16 @@ struct OperationRow {
 }
 
 impl ConsoleRequest<'_> {
-    pub(super) fn operations(&self) -> OwnResponse {
+    pub(super) async fn operations(&self) -> Result<OwnResponse> {
         let live = self.admin.shared.live.load();
         let (operations, enforces) = (&live.authorizer.operations, live.authorizer.enforces());
         let (method, tried) = (self.field("method"), self.field("path"));
         let method = if method.is_empty() { "GET" } else { method };
-        let (mut answer, mut facts) = (None, Vec::new());
+        let (mut answer, mut outcome_for, mut facts) = (None, None, Vec::new());
+        let (as_consumer, several) = match self.field("consumer") {
+            "" => (None, Vec::new()),
+            text => self.meant("consumer", Some(text.to_owned())).await?,
+        };
         if !tried.is_empty() {
             let path = tried.split(['?', '#']).next().unwrap_or_default();
             let path = match path.starts_with('/') {
@@ -51,14 +61,21 @@ impl ConsoleRequest<'_> {
                 false => format!("/{path}"),
             };
             let method = method.to_ascii_uppercase();
-            let (text, about) = match operations.find(path.as_bytes(), method.as_bytes()) {
-                Ok(found) => (outcome(&found), about(&found, enforces)),
+            let found = operations.find(path.as_bytes(), method.as_bytes());
+            let (text, about) = match &found {
+                Ok(found) => (outcome(found), about(found, enforces)),
                 Err(rejection) => (
                     "Rejected with 400".to_owned(),
                     vec![("Why", rejection.to_string())],
                 ),
             };
             answer = Some(format!("{method} {path}: {text}."));
+            if let (Ok(found), Some(key)) = (&found, &as_consumer) {
+                let key: Option<ConsumerKey> = key.parse().ok();
+                let key = key.ok_or(Rejected::NotFound)?;
+                let consumer = self.backend.manage.consumer(&key).await?;
+                outcome_for = Some(for_consumer(found, &consumer));
+            }
             facts = about;
             if let Some(rule) = conventions::broken_rule(path.as_bytes()) {
                 facts.push(("Path convention broken", rule.to_string()));
@@ -83,13 +100,49 @@ impl ConsoleRequest<'_> {
             fields: [
                 InputField::line("method", "Method", method),
                 InputField::line("path", "Path, as it is sent to the API's public URL", tried),
+                InputField::line(
+                    "consumer",
+                    "As consumer: its key or part of its name",
+                    self.field("consumer"),
+                ),
             ],
             answer,
+            outcome_for,
+            several,
             facts,
             operations: operations.listed().iter().map(row).collect(),
             unlisted: admitted(operations.unlisted()),
         };
-        show(200, &page)
+        Ok(show(200, &page))
+    }
+}
+
+/// What happens to a signed call of a consumer.
+fn for_consumer(found: &Found<'_>, consumer: &Consumer) -> String {
+    let name = &consumer.name;
+    let kinds = [
+        (CallerKind::Application, "without a token"),
+        (CallerKind::Consumer, "with the token of a user"),
+    ];
+    let access = found.access();
+    let admitted = kinds.into_iter().filter(|(kind, _)| access.admits(*kind));
+    let admitted = Vec::from_iter(admitted.map(|(_, how)| how));
+    let permission = found
+        .operation()
+        .and_then(|operation| operation.permission.as_ref());
+    if !consumer.enabled {
+        return format!("{name} gets 401: it is disabled.");
+    }
+    if matches!(found, Found::OtherMethod(_) | Found::Similar(_)) || admitted.is_empty() {
+        return format!("{name} is rejected.");
+    }
+    let how = admitted.join(" or ");
+    match permission {
+        Some(needed) if !consumer.permissions.contains(needed) => {
+            format!("{name} is rejected: it does not have the permission {needed}.")
+        }
+        Some(needed) => format!("{name} is forwarded {how}; a token needs {needed} too."),
+        None => format!("{name} is forwarded {how}."),
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
     reasons::Reason,
 };
 use crate::{
-    base::clock::UnixTime,
+    base::clock::{UnixTime, days},
     provider::respond::OwnResponse,
     telemetry::{
         charts::{SAMPLE_EVERY, Sample},
@@ -165,12 +165,12 @@ impl ConsoleRequest<'_> {
             is_ready: !stops,
             ready_for: {
                 let since = readiness.conditions.stopped_until();
-                let since = since.unwrap_or(console.started);
+                let since = since.unwrap_or(shared.rejections.since);
                 elapsed(self.now.0.saturating_sub(since.0))
             },
             enforces,
             node: uname().nodename().to_string_lossy().into_owned(),
-            started: self.moment(console.started),
+            started: self.moment(shared.rejections.since),
             version: env!("CARGO_PKG_VERSION"),
             problems,
             alarm: alarm(&minutes),
@@ -232,7 +232,7 @@ impl ConsoleRequest<'_> {
     fn certificates(&self) -> Vec<(String, Moment, Tag)> {
         let shown = (self.admin.control.console.certificates)().into_iter();
         let shown = shown.map(|one| {
-            let left = counted(one.days_left, "day") + " left";
+            let left = days(one.days_left) + " left";
             let state = match one.problem {
                 Some(problem) => Tag::new(problem, "bad"),
                 None if one.ends_soon => Tag::new(left + "; renew it", "bad"),

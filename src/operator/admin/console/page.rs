@@ -87,11 +87,13 @@ pub(super) struct InputField {
 /// The kind of input of a field.
 pub(super) enum InputKind {
     Line,
+    /// It is never shown again.
+    Password,
     /// So many lines are visible.
     Lines(u8),
     Check,
     /// Values and their labels.
-    Choice(Vec<(&'static str, &'static str)>),
+    Choice(Vec<(String, String)>),
 }
 
 impl InputField {
@@ -118,7 +120,7 @@ impl InputField {
             FieldKind::Flag => InputKind::Check,
             FieldKind::Choice(words) => {
                 let words = words.iter().map(|word| (*word, *word));
-                InputKind::Choice([("", "the default")].into_iter().chain(words).collect())
+                choices([("", "the default")].into_iter().chain(words))
             }
         };
         Self {
@@ -131,12 +133,13 @@ impl InputField {
         Self::new(InputKind::Line, name, label, value)
     }
 
-    pub(super) fn choice(
-        name: &str,
-        label: &str,
-        choices: &[(&'static str, &'static str)],
-        value: &str,
-    ) -> Self {
-        Self::new(InputKind::Choice(choices.into()), name, label, value)
+    pub(super) fn choice(name: &str, label: &str, values: &[(&str, &str)], value: &str) -> Self {
+        Self::new(choices(values.iter().copied()), name, label, value)
     }
+}
+
+/// A choice of these values, each with its label.
+pub(super) fn choices<'a>(values: impl Iterator<Item = (&'a str, &'a str)>) -> InputKind {
+    let owned = values.map(|(value, label)| (value.to_owned(), label.to_owned()));
+    InputKind::Choice(owned.collect())
 }

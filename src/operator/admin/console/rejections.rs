@@ -6,7 +6,7 @@ use askama::Template;
 
 use super::{
     ConsoleRequest, Result,
-    page::{ConsoleFrame, InputField, InputKind, show},
+    page::{ConsoleFrame, InputField, choices, show},
     parts::{Moment, Named, Tag},
     reasons::Reason,
 };
@@ -123,11 +123,11 @@ impl ConsoleRequest<'_> {
         reasons.sort_unstable_by_key(|one| one.mistake());
         reasons.dedup_by_key(|one| one.mistake());
         let reasons = reasons.iter().map(|one| one.mistake());
-        let mut reasons = Vec::from_iter(reasons.map(|word| (word, word)));
-        reasons.insert(0, ("", "any"));
+        let reasons = reasons.map(|word| (word, word));
+        let reasons = choices([("", "any")].into_iter().chain(reasons));
         let page = RejectionsPage {
             frame: self.shell.frame("Rejections"),
-            started: self.moment(self.admin.control.console.started),
+            started: self.moment(self.admin.shared.rejections.since),
             fields: [
                 InputField::line("request_id", "Request id", filter.id),
                 InputField::line(
@@ -135,7 +135,7 @@ impl ConsoleRequest<'_> {
                     "Part of a consumer’s name or key",
                     filter.consumer,
                 ),
-                InputField::new(InputKind::Choice(reasons), "reason", "Why", filter.reason),
+                InputField::new(reasons, "reason", "Why", filter.reason),
                 InputField::choice("kind", "Kind", KINDS, filter.kind),
             ],
             tables: [

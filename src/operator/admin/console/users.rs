@@ -26,6 +26,7 @@ const SESSIONS: usize = 100;
 #[template(path = "console/users.html")]
 struct UsersPage<'a> {
     frame: ConsoleFrame<'a>,
+    may_write: bool,
     fields: [InputField; 1],
     has_filter: bool,
     users: Vec<UserRow>,
@@ -88,6 +89,7 @@ impl ConsoleRequest<'_> {
         };
         let page = UsersPage {
             frame: self.shell.frame("Users"),
+            may_write: self.may_write(),
             fields: [InputField::line("q", "Part of name or id", q)],
             has_filter: !q.is_empty(),
             users: found.iter().map(row).collect(),
@@ -101,7 +103,7 @@ impl ConsoleRequest<'_> {
     }
 
     /// The user that `id` names.
-    async fn named_user(&self) -> Result<User> {
+    pub(super) async fn named_user(&self) -> Result<User> {
         let id: Option<UserId> = self.field("id").parse().ok();
         let id = id.ok_or(Rejected::NotFound)?;
         Ok(self.backend.manage.user_of_id(&id).await?)

@@ -54,6 +54,15 @@ CREATE TABLE countersign.consumer_uses (
     dialect text COLLATE "C" CHECK (dialect IN ('rfc5849', 'legacy'))
 );
 
+-- The link of each consumer by which its developer sees its rejected calls. Only the hash is kept, so that a reader of the store
+-- opens none. The consumer may be one of an existing system.
+CREATE TABLE countersign.developer_links (
+    consumer text COLLATE "C" PRIMARY KEY NOT NULL,
+    id_hash bytea NOT NULL UNIQUE,
+    expires_at bigint NOT NULL
+);
+CREATE INDEX developer_links_by_end ON countersign.developer_links (expires_at);
+
 CREATE TABLE countersign.users (
     id text COLLATE "C" PRIMARY KEY NOT NULL,
     name text COLLATE "C" NOT NULL,

@@ -196,6 +196,7 @@ pub(super) async fn remove(tx: &mut Tx, key: &ConsumerKey) -> Result<u64> {
         "DELETE FROM countersign.access_tokens WHERE consumer = $1",
         "DELETE FROM countersign.request_tokens WHERE consumer = $1",
         "DELETE FROM countersign.consumer_uses WHERE consumer = $1",
+        "DELETE FROM countersign.developer_links WHERE consumer = $1",
         "DELETE FROM countersign.consumers WHERE key = $1",
     ] {
         tx.execute(statement, &params).await?;

@@ -23,6 +23,7 @@ use crate::telemetry::metrics::Metrics;
 
 mod audit;
 mod consumers;
+mod developer_links;
 #[cfg(any(test, fuzzing))]
 pub mod double;
 mod feed;

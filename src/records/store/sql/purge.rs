@@ -30,8 +30,8 @@ const MOST_ROWS: u32 = 5_000;
 const TRANSACTION_TIME: Duration = Duration::from_millis(20);
 
 impl Store {
-    /// Deletes request tokens that ended undecided over ten minutes before `now`, old change records, and audit records
-    /// that are older than `keep_audit`.
+    /// Deletes request tokens that ended undecided over ten minutes before `now`, the links of developers that ended before it,
+    /// old change records, and audit records that are older than `keep_audit`.
     pub async fn purge(&self, now: UnixTime, keep_audit: Duration) -> Result<()> {
         let undecided = now.before(KEEP_UNDECIDED);
         // The oldest changes first, so that the feed never has a hole that a reader takes for its end.
@@ -42,6 +42,13 @@ impl Store {
                 "state = 'issued' AND expires_at",
                 "expires_at",
                 undecided,
+            ),
+            (
+                "developer_links",
+                "consumer",
+                "expires_at",
+                "expires_at",
+                now,
             ),
             ("changes", "id", "at", "id", now.before(KEEP_CHANGES)),
             ("audit", "id", "at", "at", now.before(keep_audit)),

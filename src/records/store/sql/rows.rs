@@ -4,7 +4,7 @@ use aws_lc_rs::digest::{SHA256, digest as hash};
 use serde_json::json as object;
 
 use crate::{
-    base::secret::Secret,
+    base::{clock::UnixTime, names::ConsumerKey, secret::Secret},
     records::store::{
         Result, StoreError,
         port::Change,
@@ -49,6 +49,11 @@ pub(super) fn consumer_use(row: &Row, _: &Seal) -> Result<ConsumerUse> {
         method: row.get("method")?,
         dialect: row.get("dialect")?,
     })
+}
+
+/// Reads a row of `developer_links`.
+pub(super) fn developer_link(row: &Row, _: &Seal) -> Result<(ConsumerKey, UnixTime)> {
+    Ok((row.get("consumer")?, row.get("expires_at")?))
 }
 
 /// Reads a row of `users`.

@@ -57,6 +57,15 @@ CREATE TABLE consumer_uses (
     dialect TEXT CHECK (dialect IN ('rfc5849', 'legacy'))
 ) STRICT, WITHOUT ROWID;
 
+-- The link of each consumer by which its developer sees its rejected calls. Only the hash is kept, so that a reader of the store
+-- opens none. The consumer may be one of an existing system.
+CREATE TABLE developer_links (
+    consumer TEXT PRIMARY KEY NOT NULL,
+    id_hash BLOB NOT NULL UNIQUE,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX developer_links_by_end ON developer_links (expires_at);
+
 CREATE TABLE users (
     id TEXT PRIMARY KEY NOT NULL,
     name TEXT NOT NULL,

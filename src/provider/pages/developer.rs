@@ -1,0 +1,366 @@
+//! `mode=developer`: the developer of one consumer sees why its calls are rejected, and has a request checked.
+//!
+//! The operator makes the link. It is a random value, and the store has only its hash: no part of it can be changed to reach another
+//! consumer or a later time, it is valid at every replica, and it ends when its row is removed. Whoever has it reads the page,
+//! so the page shows no secret, no user, and nothing of other consumers. Every link that is not valid gets the same response.
+
+use std::{future::Future, net::IpAddr, num::NonZeroU32, pin::Pin, time::Duration};
+
+use askama::Template;
+
+use super::{
+    PageError, PageRequest, cookies,
+    csrf::{self, FormPurpose},
+};
+use crate::{
+    base::{
+        clock::UnixTime, names::ConsumerKey, random::SECRET_LENGTH, rate::Rate, secret::Secret,
+    },
+    oauth::compare::{Parts, marked},
+    provider::respond::{
+        Failure, OwnResponse,
+        frame::Frame,
+        mistake::{advice, mistake},
+    },
+    records::store::StoreError,
+    request::policy::rate::ConsumerRates,
+    telemetry::rejections::{BaseStrings, ReasonCount, RecordedRejection},
+};
+
+/// The parameter of the link.
+pub const PARAMETER: &str = "link";
+
+/// Checks a request that the developer of a consumer pasted, with the secrets of that consumer alone.
+pub trait SignatureCheck: Send + Sync + 'static {
+    /// Checks a request of this consumer, for a caller at an address. It reads nothing of another consumer.
+    ///
+    /// # Cancel safety
+    /// It changes nothing.
+    fn check<'a>(
+        &'a self,
+        consumer: &'a ConsumerKey,
+        request: &'a str,
+        address: IpAddr,
+    ) -> CheckFuture<'a>;
+
+    /// The base string of the request that a base string describes. It needs no secret.
+    ///
+    /// # Errors
+    /// Why it describes no request.
+    fn rebuilt(&self, base_string: &str) -> Result<String, String>;
+}
+
+/// The return type of [`SignatureCheck::check`].
+pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<Checked, Unchecked>> + 'a>>;
+
+/// The findings about a request.
+pub struct Checked {
+    /// The signature is right.
+    pub is_right: bool,
+    /// The mistakes, in English.
+    pub diagnosis: Option<String>,
+    /// The right base string.
+    pub right: String,
+    /// The base string that was signed, if a known mistake makes it another one.
+    pub signed: Option<String>,
+    /// The end of the previous secret, if the request is signed with that one.
+    pub previous_secret_until: Option<UnixTime>,
+}
+
+/// Why a request is not checked.
+pub enum Unchecked {
+    /// It cannot be read; why, in English.
+    Unreadable(String),
+    /// It names another consumer.
+    OtherConsumer,
+    /// Too many are checked at once.
+    Busy,
+    /// The store fails.
+    Store(StoreError),
+}
+
+/// Limits the pages that are shown for a link, and the requests that are checked.
+#[derive(Debug, Clone)]
+pub struct DeveloperRates {
+    pages: ConsumerRates,
+    checks: ConsumerRates,
+}
+
+impl Default for DeveloperRates {
+    fn default() -> Self {
+        let [pages, checks] = [(); 2].map(|()| ConsumerRates::new(None));
+        Self { pages, checks }
+    }
+}
+
+/// Pages of one consumer.
+const PAGES: Rate = per_minute(60);
+
+/// Requests of one consumer that are checked: each takes as long as several thousand signatures.
+const CHECKS: Rate = per_minute(10);
+
+const fn per_minute(count: u32) -> Rate {
+    let count = match NonZeroU32::new(count) {
+        Some(count) => count,
+        None => NonZeroU32::MIN,
+    };
+    let period = Duration::from_secs(60);
+    Rate { count, period }
+}
+
+#[derive(Template)]
+#[template(path = "developer.html")]
+struct DeveloperPage<'a> {
+    frame: Frame<'a>,
+    consumer: &'a str,
+    service: &'a str,
+    /// The end of the link.
+    until: UnixTime,
+    /// The start of this process.
+    since: UnixTime,
+    reasons: Vec<Reason>,
+    calls: Vec<Call>,
+    action: String,
+    csrf: String,
+    /// What the form had.
+    request: &'a str,
+    signed: &'a str,
+    finding: Option<Finding>,
+}
+
+/// The calls that were rejected for one reason.
+struct Reason {
+    mistake: String,
+    advice: Option<String>,
+    count: u64,
+    first: UnixTime,
+    last: UnixTime,
+    /// The message about its sender.
+    proof: &'static str,
+    previous_secret: bool,
+    is_observed: bool,
+    texts: Vec<Text>,
+}
+
+/// A base string, with the message that is its heading.
+struct Text {
+    label: &'static str,
+    parts: Parts,
+}
+
+/// A call that was rejected.
+struct Call {
+    time: UnixTime,
+    call: String,
+    mistake: String,
+    status: u16,
+    token: Option<String>,
+    request_id: Option<String>,
+}
+
+/// The finding about a request that was checked.
+struct Finding {
+    class: &'static str,
+    message: &'static str,
+    /// What is wrong, in English.
+    details: Option<String>,
+    /// The end of the previous secret that signed it.
+    previous_secret_until: Option<UnixTime>,
+    texts: Vec<Text>,
+}
+
+impl Finding {
+    const fn new(class: &'static str, message: &'static str) -> Self {
+        Self {
+            class,
+            message,
+            details: None,
+            previous_secret_until: None,
+            texts: Vec::new(),
+        }
+    }
+}
+
+impl PageRequest<'_> {
+    /// Responds to the developer of a consumer.
+    pub(super) async fn developer(&self) -> Result<OwnResponse, Failure> {
+        let unknown = || Failure::from(PageError::LinkUnknown);
+        let rules = &self.pages.rules;
+        let check = rules.signature_check.as_ref().ok_or_else(unknown)?;
+        let link = self.parameter(PARAMETER)?.unwrap_or_default();
+        let is_like_one = |byte: u8| byte.is_ascii_alphanumeric();
+        if link.len() != SECRET_LENGTH || !link.bytes().all(is_like_one) {
+            return Err(unknown());
+        }
+        let link = Secret::from(link);
+        let hash = cookies::id_hash(&link);
+        let found = self.store().developer_link(&hash, self.now).await?;
+        let (key, until) = found.ok_or_else(unknown)?;
+        let consumer = self.store().consumer(&key).await?;
+        let consumer = consumer.filter(|consumer| consumer.enabled);
+        let consumer = consumer.ok_or_else(unknown)?;
+        let rates = &self.pages.services.developer_rates;
+        rates.pages.count(&key, PAGES)?;
+        let here = format!(
+            "{}&{PARAMETER}={}",
+            self.frame.link("developer"),
+            *link.expose_text()
+        );
+        let [request, signed] = ["request", "signed"].map(|name| self.field(name).unwrap_or(""));
+        let finding = match &self.form {
+            None => None,
+            Some(_) => {
+                let (sent, subject) = (self.field("csrf"), key.as_str());
+                if !csrf::is_value(sent, &link, FormPurpose::Developer, subject) {
+                    return Err(PageError::ForgedForm.into());
+                }
+                rates.checks.count(&key, CHECKS)?;
+                let finding = match (request.trim(), signed.trim()) {
+                    ("", "") => Finding::new("bad", "developer-check-nothing"),
+                    ("", signed) => compared(check.rebuilt(signed), signed),
+                    (request, signed) => {
+                        let checked = check.check(&key, request, self.address).await;
+                        examined(checked, signed)?
+                    }
+                };
+                Some(finding)
+            }
+        };
+        let rejections = &self.pages.services.rejections;
+        let reasons = rejections.reasons(Some(key.as_str()));
+        let calls = rejections.newest_of(key.as_str());
+        let mut page = self.page(&DeveloperPage {
+            frame: self.frame,
+            consumer: &consumer.name,
+            service: rules.theme.rules.name(),
+            until,
+            since: rejections.since,
+            reasons: reasons.into_iter().map(Reason::from).collect(),
+            calls: calls.iter().map(|call| Call::from(&**call)).collect(),
+            action: here,
+            csrf: csrf::value(&link, FormPurpose::Developer, key.as_str()),
+            request,
+            signed,
+            finding,
+        });
+        // The address opens the page, so no other page learns it. Without the origin of the page, its form would come from
+        // nowhere.
+        for (name, value) in &mut page.fields {
+            if *name == "Referrer-Policy" {
+                "strict-origin".clone_into(value);
+            }
+        }
+        Ok(page)
+    }
+}
+
+impl From<ReasonCount> for Reason {
+    fn from(reason: ReasonCount) -> Self {
+        let newest = &*reason.newest;
+        let [verified, secrets, _] = reason.proofs;
+        Self {
+            mistake: mistake(newest),
+            advice: advice(newest).ok(),
+            count: reason.count,
+            first: reason.first,
+            last: newest.time,
+            proof: match (verified, secrets) {
+                (0, 0) => "developer-proof-none",
+                (0, _) => "developer-proof-secrets",
+                _ => "developer-proof-verified",
+            },
+            previous_secret: newest.previous_secret,
+            is_observed: reason.is_observed(),
+            texts: reason
+                .base_strings
+                .as_deref()
+                .map(texts)
+                .unwrap_or_default(),
+        }
+    }
+}
+
+fn texts(kept: &BaseStrings) -> Vec<Text> {
+    let signed = kept.signed.as_ref();
+    let all = [
+        ("developer-right", Some(&kept.right)),
+        ("developer-signed", signed),
+    ];
+    let known = all.into_iter().filter_map(|(label, text)| {
+        let parts = text?.parts();
+        Some(Text { label, parts })
+    });
+    known.collect()
+}
+
+impl From<&RecordedRejection> for Call {
+    fn from(one: &RecordedRejection) -> Self {
+        // The label of an operation has its methods before the path.
+        let target = one.operation.rsplit(' ').next().unwrap_or_default();
+        Self {
+            time: one.time,
+            call: format!("{} {target}", one.method.as_deref().unwrap_or("–")),
+            mistake: mistake(one),
+            status: one.status,
+            token: one.token.clone(),
+            request_id: one.request_id.clone(),
+        }
+    }
+}
+
+/// The finding about a base string alone: how it should have been written.
+fn compared(rebuilt: Result<String, String>, signed: &str) -> Finding {
+    match rebuilt {
+        Err(problem) => Finding {
+            details: Some(problem),
+            ..Finding::new("bad", "developer-check-unreadable")
+        },
+        Ok(right) if right == signed => Finding::new("good", "developer-check-well-formed"),
+        Ok(right) => Finding {
+            texts: both(&right, signed),
+            ..Finding::new("bad", "developer-check-differs")
+        },
+    }
+}
+
+/// The finding about a request; `signed` is the base string that its library signed, or empty.
+fn examined(checked: Result<Checked, Unchecked>, signed: &str) -> Result<Finding, StoreError> {
+    let checked = match checked {
+        Ok(checked) => checked,
+        Err(Unchecked::Unreadable(problem)) => {
+            return Ok(Finding {
+                details: Some(problem),
+                ..Finding::new("bad", "developer-check-unreadable")
+            });
+        }
+        Err(Unchecked::OtherConsumer) => return Ok(Finding::new("bad", "developer-check-other")),
+        Err(Unchecked::Busy) => return Ok(Finding::new("bad", "developer-check-busy")),
+        Err(Unchecked::Store(error)) => return Err(error),
+    };
+    let given = (!signed.is_empty()).then(|| signed.to_owned());
+    let texts = match given.or(checked.signed) {
+        Some(signed) => both(&checked.right, &signed),
+        None => vec![Text {
+            label: "developer-right",
+            parts: vec![(checked.right, false)],
+        }],
+    };
+    let (class, message) = match (checked.is_right, &checked.diagnosis) {
+        (true, _) => ("good", "developer-check-right"),
+        (false, Some(_)) => ("bad", "developer-check-wrong"),
+        (false, None) => ("bad", "developer-check-unknown"),
+    };
+    Ok(Finding {
+        details: checked.diagnosis,
+        previous_secret_until: checked.previous_secret_until,
+        texts,
+        ..Finding::new(class, message)
+    })
+}
+
+fn both(right: &str, signed: &str) -> Vec<Text> {
+    let (right, signed) = marked(right, signed);
+    [("developer-right", right), ("developer-signed", signed)]
+        .map(|(label, parts)| Text { label, parts })
+        .into()
+}

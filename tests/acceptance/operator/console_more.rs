@@ -1,0 +1,274 @@
+//! The console's page of the consent page, its forms for users, and its answers about one consumer.
+
+use crate::support::{
+    Call, Consumer, Operator, Proxy, Upstream, User, Visitor, has,
+    operator::{READ, WRITE},
+};
+
+const CONFIG: &str = "
+pages.name = 'Example Photos'
+
+[[permission]]
+name = 'photos.read'
+title = 'See your photos'
+
+[[permission]]
+name = 'photos.print'
+title = 'Print your photos'
+sensitive = true
+
+[[operation]]
+path = '/photos/{id}'
+permission = 'photos.read'
+
+[[operation]]
+path = '/orders'
+methods = ['POST']
+permission = 'photos.print'
+access = ['consumer', 'application']
+
+[[operation]]
+path = '/open'
+access = ['anonymous']
+";
+
+fn console() -> (Upstream, Proxy) {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api).config(CONFIG).with_console();
+    (api, proxy.start())
+}
+
+fn printer(proxy: &Proxy) -> Consumer {
+    let options = "--callback https://printer.example/back --permission photos.read";
+    proxy.consumer_with("Photo printer", options)
+}
+
+#[test]
+fn the_consent_page_is_shown_in_each_language_light_and_dark_and_decides_nothing() {
+    let (_api, proxy) = console();
+    let consumer = printer(&proxy);
+    // Also for an operator who may not change anything.
+    let operator = Operator::with(&proxy, READ);
+    let outer = operator.open(&format!(
+        "/consumer/consent?key={}&language=de",
+        consumer.key
+    ));
+    let policy = outer.answer.header("content-security-policy").unwrap();
+    assert!(policy.ends_with("frame-src 'self'"), "{policy}");
+    let text = outer.answer.has_status(200).text();
+    let frames = Vec::from_iter(text.split("<iframe sandbox ").skip(1));
+    assert_eq!(frames.len(), 2, "{text}");
+    has(
+        &text,
+        &[
+            "<option value=\"ja\">日本語</option>",
+            "selected>Deutsch</option>",
+        ],
+    );
+    for (frame, scheme) in frames.iter().zip(["light", "dark"]) {
+        let begin = frame.find("src=\"").unwrap() + 5;
+        let address = frame[begin..]
+            .split('"')
+            .next()
+            .unwrap()
+            .replace("&#38;", "&");
+        assert!(address.ends_with(&format!("scheme={scheme}")), "{address}");
+        let page = operator.open(&address);
+        let text = page.answer.has_status(200).text();
+        has(
+            &text,
+            &[
+                "bittet um Zugriff auf Ihr Konto bei",
+                "<bdi>Photo printer</bdi>",
+                "<bdi>Example Photos</bdi>",
+                "See your photos",
+                "Erlauben",
+                "printer.example",
+                "inert",
+                &format!("color-scheme:{scheme}"),
+            ],
+        );
+        assert!(
+            !text.contains("<form") && !text.contains("prefers-color-scheme"),
+            "{text}"
+        );
+        let policy = page.answer.header("content-security-policy").unwrap();
+        for part in [
+            "default-src 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'self'",
+            "; sandbox",
+        ] {
+            assert!(policy.contains(part), "{policy}");
+        }
+        // The policy has the hash of the style that was sent.
+        let style = text
+            .split("<style>")
+            .nth(1)
+            .unwrap()
+            .split("</style>")
+            .next()
+            .unwrap();
+        let hash = <sha2::Sha256 as sha2::Digest>::digest(style.as_bytes());
+        let hash = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, hash);
+        assert!(policy.contains(&format!("'sha256-{hash}'")), "{policy}");
+    }
+    let silent = proxy.consumer("Silent");
+    let text = operator.text(&format!("/consumer/consent?key={}", silent.key));
+    has(&text, &["It has no callback, so it cannot ask a user."]);
+    for target in ["/consumer/consent?key=x", "/consumer/consent-page?key=x"] {
+        operator.open(target).answer.has_status(404);
+    }
+    let post = Call::post("/consumer/consent-page").header("Sec-Fetch-Site", "same-origin");
+    operator.send(post.form("")).has_status(405);
+}
+
+#[test]
+fn a_user_is_added_and_gets_another_password() {
+    let (_api, proxy) = console();
+    let operator = Operator::with(&proxy, WRITE);
+    let fill = |page: &str, fields: &[(&str, &str)]| {
+        let page = operator.open(page);
+        let form = page.form_with("password");
+        let filled = fields
+            .iter()
+            .fold(form, |form, (name, value)| form.set(name, value));
+        operator.submit(&page, &filled)
+    };
+    let first = "correct horse battery";
+    let named = [("name", "ada"), ("display_name", "Ada <L>")];
+    for (password, again, problem) in [
+        (first, "other", "The two passwords differ."),
+        (&*"x".repeat(1_100), &*"x".repeat(1_100), "Password:"),
+    ] {
+        let fields = [&named[..], &[("password", password), ("again", again)]].concat();
+        let text = fill("/user/add", &fields).answer.has_status(200).text();
+        has(&text, &[problem, "value=\"ada\""]);
+        assert!(!text.contains(password), "{text}");
+    }
+    let fields = [&named[..], &[("password", first), ("again", first)]].concat();
+    let text = fill("/user/add", &fields).answer.has_status(200).text();
+    has(&text, &["The change is made.", "Ada &#60;L&#62;"]);
+    let again = fill("/user/add", &fields).answer.has_status(200).text();
+    has(&again, &["there is a user"]);
+    drop(Visitor::logged_in(&proxy, &User::new("ada", first)));
+
+    let id = proxy.run("user show ada --json").json()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let second = "another horse battery";
+    let page = format!("/user/password?id={id}");
+    let asks = operator.text(&page);
+    has(&asks, &["1 open session"]);
+    let text = fill(&page, &[("password", ""), ("again", "")])
+        .answer
+        .text();
+    has(&text, &["Password:"]);
+    let set = fill(&page, &[("password", second), ("again", second)]);
+    has(
+        &set.answer.text(),
+        &["The change is made.", "No session is open."],
+    );
+    drop(Visitor::logged_in(&proxy, &User::new("ada", second)));
+    let audit = operator.text("/audit?user=ad");
+    has(&audit, &["User added", "Password changed"]);
+    assert!(!audit.contains(first) && !audit.contains(second), "{audit}");
+
+    let reader = Operator::with(&proxy, READ);
+    for page in ["/user/add", &page] {
+        reader.open(page).answer.has_status(403);
+    }
+    assert!(!reader.text("/users").contains("Add a user"));
+}
+
+#[test]
+fn the_audit_page_finds_a_consumer_by_a_part_of_its_name() {
+    let (_api, proxy) = console();
+    let [printer, planner] = [printer(&proxy), proxy.consumer("Wall calendar")];
+    let removed = proxy.consumer("Removed");
+    proxy.run(&format!("consumer disable {}", planner.key));
+    proxy.run(&format!("consumer remove {} --yes", removed.key));
+    let operator = Operator::with(&proxy, READ);
+    let found = operator.text("/audit?consumer=calen");
+    has(&found, &["Consumer disabled", &planner.key]);
+    assert!(!found.contains(&printer.key), "{found}");
+    // A key of one that is gone is still one.
+    let found = operator.text(&format!("/audit?consumer={}", removed.key));
+    has(&found, &["Consumer removed"]);
+    let one = proxy.consumer("Calendar of walls");
+    let several = operator.text("/audit?consumer=CALEN");
+    has(&several, &["Several have this", &planner.key, &one.key]);
+}
+
+#[test]
+fn a_path_is_tried_as_one_consumer() {
+    let (_api, proxy) = console();
+    let consumer = printer(&proxy);
+    let operator = Operator::with(&proxy, READ);
+    for (target, outcome) in [
+        (
+            "path=/photos/7",
+            "Photo printer is forwarded with the token of a user; a token needs photos.read too.",
+        ),
+        (
+            "method=POST&path=/orders",
+            "Photo printer is rejected: it does not have the permission photos.print.",
+        ),
+        ("path=/orders", "Photo printer is rejected."),
+    ] {
+        for name in [&consumer.key, "printer"] {
+            let text = operator.text(&format!("/operations?{target}&consumer={name}"));
+            has(&text, &[outcome]);
+        }
+    }
+    proxy.run(&format!("consumer disable {}", consumer.key));
+    let text = operator.text("/operations?path=/photos/7&consumer=printer");
+    has(&text, &["Photo printer gets 401: it is disabled."]);
+    operator
+        .open("/operations?path=/photos/7&consumer=nobody")
+        .answer
+        .has_status(404);
+}
+
+#[test]
+fn a_checked_request_is_told_its_operation_and_which_half_of_a_permission_is_missing() {
+    let (_api, proxy) = console();
+    let consumer = printer(&proxy);
+    let user = proxy.user("ada");
+    let token = proxy.token_with(&consumer, &user, "--permission photos.read");
+    let operator = Operator::with(&proxy, WRITE);
+    let said = |call: Call| {
+        let page = operator.open("/signature");
+        let mut form = page.form_to("/signature");
+        let wire = String::from_utf8(proxy.wire(&call.by(&consumer).with(&token))).unwrap();
+        form.fields.push(("request".to_owned(), wire));
+        operator.submit(&page, &form).answer.text()
+    };
+    for (call, line) in [
+        (
+            Call::get("/photos/7"),
+            "The operation /photos/{id} needs the permission photos.read: it is there.",
+        ),
+        (
+            Call::post("/orders"),
+            "needs the permission photos.print: the consumer does not have it.",
+        ),
+        (
+            Call::get("/open"),
+            "The operation /open needs no permission.",
+        ),
+        (
+            Call::get("/elsewhere"),
+            "No operation lists this path with this method.",
+        ),
+    ] {
+        has(&said(call), &[line]);
+    }
+    let more = "consumer update KEY --permission photos.read --permission photos.print";
+    proxy.run(&more.replace("KEY", &consumer.key));
+    has(
+        &said(Call::post("/orders")),
+        &["the consumer has it, and its token does not."],
+    );
+}
