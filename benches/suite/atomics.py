@@ -13,10 +13,11 @@ from collections import Counter
 from . import instructions, machine, stages
 from .report import Report
 
-# Written by one worker alone.
-OF_ONE_WORKER = re.compile(
-    r"/registry/src/[^/]+/(tokio|mio|hyper|bytes|want|futures-[a-z]+|http|h2|arc-swap|slab)-\d|(^|/)src/telemetry/metrics/per_thread"
-)
+# Crates, and a file of ours, whose atomics are written by one worker alone.
+OF_ONE_WORKER = {
+    "arc_swap", "bytes", "futures_channel", "futures_core", "futures_util", "h2", "http", "hyper", "mio", "slab", "tokio", "want",
+    "src/telemetry/metrics/per_thread.rs",
+}
 GOAL = 4
 
 
@@ -25,17 +26,17 @@ def run(suite):
     machine.say("callgrind: countersign")
     profile = instructions.under_callgrind(suite, "countersign")
     locking = locks(suite.binary)
-    executed = Counter()
-    for (file, function, address), count in profile.own.items():
-        if not stages.is_program((file, function, address), suite.binary):
-            # Of libraries there are no addresses in our file; libc locks nothing while an arena has one thread.
-            continue
-        if address in locking and count > 0.01:
-            executed[address] += count
-    chains = stages.symbolize(suite.binary, sorted(executed))
+    # Of libraries there are no addresses in our file; libc locks nothing while an arena has one thread.
+    executed = {
+        (address, function): count
+        for (file, function, address), count in profile.own.items()
+        if count > 0.01 and address in locking and stages.is_program((file, function, address), suite.binary)
+    }
+    addresses = sorted({address for address, _ in executed})
+    chains = stages.symbolize(suite.binary, addresses)
     places = Counter()
-    for address, count in executed.items():
-        places[place(chains.get(address, []))] += count
+    for (address, function), count in executed.items():
+        places[place(chains.get(address, []), function)] += count
     rows, shared = [], 0
     for (text, is_own), count in places.most_common():
         rows.append([text, f"{count:.2f}", "one worker" if is_own else "shared"])
@@ -54,9 +55,18 @@ def locks(binary):
     return {int(match[1], 16) for match in line.finditer(finished.stdout)}
 
 
-def place(chain):
+def place(chain, function):
     """The two innermost files that are not of the standard library, and whether one worker alone writes there."""
-    files = [file for file in chain if not file.startswith("/rustc/") and "/library/" not in file]
-    shown = [re.sub(r".*/registry/src/[^/]+/|.*(?=(?:^|/)src/)/?", "", file) for file in files[:2]]
-    is_own = any(OF_ONE_WORKER.search(file) for file in files[:2])
-    return " < ".join(shown) or "standard library", is_own
+    files = [shown(file) for file in chain if not file.startswith("/rustc/") and "/library/" not in file][:2]
+    crate = re.match(r"[<&(\s]*(?:impl )?(\w+)::", function)
+    owners = {file if file.startswith("src/") else file.split(":")[0] for file in files} or {crate.group(1) if crate else ""}
+    return " < ".join(files) or function[:80], not owners.isdisjoint(OF_ONE_WORKER)
+
+
+def shown(file):
+    """`crate:file` for a dependency, `src/…` for our own."""
+    _, found, rest = file.partition("/registry/src/")
+    if found:
+        package, _, path = rest.split("/", 1)[1].partition("/")
+        return f"{re.sub(r'-[0-9].*', '', package).replace('-', '_')}:{path.removeprefix('src/')}"
+    return re.sub(r".*/(?=src/)", "", file)
