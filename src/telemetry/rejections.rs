@@ -3,7 +3,7 @@
 //! Each registered consumer has its own last calls and its own counts, so that other consumers cannot push them out. A call
 //! that proves nothing replaces only its like. Calls that name no registered consumer share one list, and our own faults
 //! another. A consumer that was never rejected takes no memory; one that was takes at most [`MOST_BYTES`]. Anybody can send
-//! the keys of consumers, so at most [`MOST_UNPROVED`] consumers are kept of which no call proves anything.
+//! the keys of consumers, so at most `MOST_UNPROVED` consumers are kept of which no call proves anything.
 
 mod base_strings;
 

@@ -15,7 +15,8 @@ use super::{ParseRejection, origin::PublicUrl, target::RequestTarget};
 use crate::{
     base::http_fields::{all, list, single},
     oauth::{
-        Credentials, LocationRule, MethodSet, Parameters, ProtocolParameter, ShapeError,
+        BaseString, Credentials, DeviationSet, LocationRule, MethodSet, Parameters,
+        ProtocolParameter, Selection, ShapeError,
         has_more_fields, is_form_content_type, is_oauth_scheme,
     },
     wire::server::{
@@ -48,6 +49,20 @@ pub struct SignedRequest<'r> {
     pub is_described: bool,
     /// The accepted difference of its timestamp from the clock, either way, where it is not the usual one.
     pub window: Option<Duration>,
+}
+
+impl<'r> SignedRequest<'r> {
+    /// The base string that it has to be signed with.
+    pub fn base_string(&self, selection: Selection) -> BaseString<'r> {
+        BaseString {
+            method: self.method,
+            origin: &self.url.encoded,
+            path: self.path,
+            parameters: self.parameters,
+            selection,
+            deviations: DeviationSet::NONE,
+        }
+    }
 }
 
 /// The parameters of a request, and its body where that had to be read.

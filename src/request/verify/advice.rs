@@ -14,7 +14,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{ComparedTexts, Credential, Diagnosed, VerifyRules, proof::base_string};
+use super::{ComparedTexts, Credential, Diagnosed, VerifyRules};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     oauth::{
@@ -181,7 +181,7 @@ impl Adviser {
             Err(UNKNOWN) if is_multipart => MULTIPART.to_owned(),
             Err(reason) => general(request, reason),
         };
-        let right = base_string(request, Selection::Rfc5849).to_vec();
+        let right = request.base_string(Selection::Rfc5849).to_vec();
         let advice = match rules.signature.advice {
             Advice::Full => {
                 let base = String::from_utf8_lossy(&right);
@@ -249,7 +249,7 @@ impl Adviser {
 fn general(request: &SignedRequest<'_>, reason: &str) -> String {
     let beginning = BaseString {
         parameters: &Parameters::new(),
-        ..base_string(request, Selection::Rfc5849)
+        ..request.base_string(Selection::Rfc5849)
     };
     let beginning = String::from_utf8_lossy(&beginning.to_vec()).into_owned();
     let beginning = match beginning.len() {

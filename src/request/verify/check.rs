@@ -1,4 +1,4 @@
-//! The check of one call, on one screen: plain functions, with a future only where it has to wait.
+//! The check of one call: plain functions, with a future only where it has to wait.
 //!
 //! Most calls never wait: their credentials are at hand, and their nonces are recorded here alone.
 
@@ -11,7 +11,7 @@ use super::{
     credential::is_idle,
     nonces::Elsewhere,
     proof::{self, Proof},
-    timestamp,
+    skew::skew,
 };
 use crate::{
     base::{clock::UnixTime, cold},
@@ -233,7 +233,7 @@ impl<'v> Check<'v> {
             .credentials
             .touch_consumer(consumer, now, method, dialect);
         verifier.skews.accepted(&consumer.key);
-        let skew = timestamp::skew(&request.credentials, now);
+        let skew = skew(&request.credentials, now);
         Ok(Verified::new(credential, signature, skew))
     }
 }

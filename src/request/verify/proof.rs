@@ -16,16 +16,17 @@ use crate::{
 
 /// The proof that a signature holds, and which parameters it covers.
 #[derive(Debug)]
-pub(super) struct Proof {
+pub struct Proof {
     _holds: SignatureHolds,
     pub(super) selection: Selection,
     pub(super) deviations: DeviationSet,
     /// The consumer's secret that it was made with; the current one with a method of RSA.
-    pub(super) secret: SecretAge,
+    pub secret: SecretAge,
 }
 
 impl Proof {
-    pub(super) fn values<'p>(&self, parameters: &'p Parameters, name: &[u8]) -> Vec<&'p [u8]> {
+    /// The values of the parameters with that name that the signature covers.
+    pub fn values<'p>(&self, parameters: &'p Parameters, name: &[u8]) -> Vec<&'p [u8]> {
         parameters.signed_values(self.selection, self.deviations, name)
     }
 
@@ -64,7 +65,7 @@ impl Candidate<'_> {
     }
 }
 
-/// Proves the signature; a consumer that may only sign by RSA is not let pass with its secret.
+/// Proves the signature, and rejects the secret of a consumer that may only sign by RSA.
 ///
 /// # Errors
 /// As [`prove`], and [`VerifyRejection::SignatureWrong`] for a right signature by such a secret.
@@ -113,7 +114,7 @@ pub(super) fn prove(
     let consumer = credential.consumer();
     let rsa = consumer.rsa();
     let selections = purpose.selections(rules, consumer.dialect);
-    let texts = &*texts(purpose, request, accept);
+    let sets = &*deviation_sets(purpose, request, accept);
     Ok(match credential {
         Credential::AccessToken(access) => {
             let is_empty_accepted =
@@ -123,7 +124,7 @@ pub(super) fn prove(
                 [] if is_empty_accepted => candidate.by(Deviation::EmptySecret),
                 _ => candidate,
             });
-            try_keys(request, keys, rsa, selections, texts)
+            try_keys(request, keys, rsa, selections, sets)
         }
         Credential::Application(consumer) => {
             let deviation = Deviation::KeyWithoutAmpersand;
@@ -131,25 +132,25 @@ pub(super) fn prove(
             let alone = alone.filter(|_| accept.contains(deviation));
             let alone = alone.map(|candidate| candidate.by(deviation));
             let keys = consumer.keys(now).map(Candidate::from);
-            try_keys(request, keys.chain(alone), rsa, selections, texts)
+            try_keys(request, keys.chain(alone), rsa, selections, sets)
         }
         Credential::Consumer(consumer) => {
             let alone = consumer.keys_alone(now);
             let alone = alone.filter(|_| rules.signature.accept_description);
             let keys = consumer.keys(now).chain(alone).map(Candidate::from);
-            try_keys(request, keys, rsa, selections, texts)
+            try_keys(request, keys, rsa, selections, sets)
         }
         Credential::RequestToken(signer) => {
             let joined = |(age, secret)| (age, SigningKey::new(secret, &signer.token.secret));
             let keys: Vec<(SecretAge, SigningKey)> = consumer.secrets(now).map(joined).collect();
             let keys = keys.iter().map(|(age, key)| (*age, key.into()).into());
-            try_keys(request, keys, rsa, selections, texts)
+            try_keys(request, keys, rsa, selections, sets)
         }
     })
 }
 
 /// The deviations in the base string with which it may have been signed, none of them first.
-fn texts(
+fn deviation_sets(
     purpose: Purpose,
     request: &SignedRequest<'_>,
     accept: DeviationSet,
@@ -166,6 +167,41 @@ fn texts(
     match request.parameters.deviations_in_text(accept) {
         DeviationSet::NONE => Cow::Borrowed(&[DeviationSet::NONE]),
         applicable => Cow::Owned(applicable.subsets().collect()),
+    }
+}
+
+/// The result of a check of the signature alone.
+#[derive(Debug)]
+pub enum SignatureCheck {
+    /// It holds.
+    Holds(Proof),
+    /// It would hold if the consumer was allowed this deviation.
+    Needs(Deviation),
+    /// It is wrong.
+    Wrong,
+}
+
+impl VerifyRules {
+    /// Checks the signature alone, as [`Verifier::verify`](super::Verifier::verify) does: no timestamp, nonce or state.
+    ///
+    /// # Errors
+    /// [`VerifyRejection::SignatureMethodRejected`] for PLAINTEXT without TLS.
+    pub fn check_signature(
+        &self,
+        purpose: Purpose,
+        request: &SignedRequest<'_>,
+        credential: &Credential,
+        now: UnixTime,
+    ) -> Result<SignatureCheck, VerifyRejection> {
+        let accept = credential.consumer().accept;
+        Ok(match prove(self, purpose, request, credential, accept, now)? {
+            Some(mut proof) => {
+                proof.deviations = proof.deviations.and(accept);
+                SignatureCheck::Holds(proof)
+            }
+            None => needed_deviation(self, purpose, request, credential, now)
+                .map_or(SignatureCheck::Wrong, SignatureCheck::Needs),
+        })
     }
 }
 
@@ -203,8 +239,8 @@ pub(super) fn try_dummy<'k>(
     let dummy = Candidate::from((SecretAge::Current, dummy.into()));
     let dummies = std::iter::repeat_n(dummy, keys);
     let selections = purpose.selections(rules, None);
-    let texts = &[DeviationSet::NONE];
-    try_keys(request, dummies, None, selections, texts).is_some()
+    let sets = &[DeviationSet::NONE];
+    try_keys(request, dummies, None, selections, sets).is_some()
 }
 
 #[cfg(test)]
@@ -219,7 +255,7 @@ fn try_keys<'k>(
     keys: impl Iterator<Item = Candidate<'k>>,
     rsa: Option<&RsaPublicKey>,
     selections: &[Selection],
-    texts: &[DeviationSet],
+    sets: &[DeviationSet],
 ) -> Option<Proof> {
     let Credentials {
         signature_method,
@@ -240,10 +276,10 @@ fn try_keys<'k>(
             continue;
         }
         for &selection in selections {
-            for &text in texts {
+            for &set in sets {
                 let base = BaseString {
-                    deviations: text,
-                    ..base_string(request, selection)
+                    deviations: set,
+                    ..request.base_string(selection)
                 };
                 #[cfg(test)]
                 COMPUTED.set(COMPUTED.get() + 1);
@@ -252,7 +288,7 @@ fn try_keys<'k>(
                     return Some(Proof {
                         _holds,
                         selection,
-                        deviations: text.iter().fold(deviations, DeviationSet::with),
+                        deviations: set.iter().fold(deviations, DeviationSet::with),
                         secret,
                     });
                 }
@@ -260,15 +296,4 @@ fn try_keys<'k>(
         }
     }
     None
-}
-
-pub(super) fn base_string<'r>(request: &SignedRequest<'r>, selection: Selection) -> BaseString<'r> {
-    BaseString {
-        method: request.method,
-        origin: &request.url.encoded,
-        path: request.path,
-        parameters: request.parameters,
-        selection,
-        deviations: DeviationSet::NONE,
-    }
 }

@@ -13,7 +13,10 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::base::{clock::UnixTime, names::ConsumerKey};
+use crate::{
+    base::{clock::UnixTime, names::ConsumerKey},
+    oauth::Credentials,
+};
 
 /// The number of consumers that have to agree.
 const AGREEING: usize = 3;
@@ -103,6 +106,13 @@ impl Skews {
             .max_by_key(|(_, count)| *count)?;
         (count >= AGREEING && count > 2 * accepted).then(|| skews[from + count / 2])
     }
+}
+
+/// The seconds that the timestamp is ahead of our clock.
+pub(super) fn skew(named: &Credentials<'_>, now: UnixTime) -> Option<i64> {
+    let timestamp = named.freshness.as_ref()?.timestamp.seconds();
+    let timestamp = i64::try_from(timestamp).unwrap_or(i64::MAX);
+    Some(timestamp.saturating_sub_unsigned(now.0))
 }
 
 #[cfg(test)]

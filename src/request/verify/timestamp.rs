@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Verifier, VerifyError, VerifyRejection, VerifyRules, check::Check, clock, proof};
+use super::{Verifier, VerifyError, VerifyRejection, VerifyRules, check::Check, clock, proof, skew::skew};
 use crate::{base::clock::UnixTime, oauth::Credentials, telemetry::rejections::SenderProof};
 
 impl Verifier {
@@ -80,11 +80,4 @@ impl Check<'_> {
             }
         }
     }
-}
-
-/// The seconds that the timestamp is ahead of our clock.
-pub(super) fn skew(named: &Credentials<'_>, now: UnixTime) -> Option<i64> {
-    let timestamp = named.freshness.as_ref()?.timestamp.seconds();
-    let timestamp = i64::try_from(timestamp).unwrap_or(i64::MAX);
-    Some(timestamp.saturating_sub_unsigned(now.0))
 }
