@@ -1,5 +1,10 @@
 //! Attacks on the page by which the developer of a consumer sees its rejected calls: forged and foreign links, markup in everything that
 //! is shown, other sites, forms of strangers, guesses, and what the page could tell of others.
+//!
+//! Promise (Console): The link of a developer shows the rejections of one consumer for 24 hours, on every replica and after a restart,
+//! and ends when it is revoked or the consumer is disabled. Every other value gets the same response. The page shows no secret, no
+//! user, no token beyond 8 characters and nothing of other consumers, and checks no request of another consumer. Also in
+//! `src/telemetry/rejections/base_strings.rs`, `tests/store_contract/consumers.rs`.
 
 use crate::support::{
     Answer, Call, Consumer, Operator, Proxy, Token, Upstream, User,
