@@ -160,13 +160,10 @@ impl RouteRules {
         let in_form = self.mode_of_form(head, form)?;
         let call = match (named, in_form) {
             (Some(call), None) | (None, Some(ServiceCall::Token(call))) => call,
-            (None, None) if parameters.was_sent(ProtocolParameter::Verifier) => {
-                TokenCall::AccessToken
-            }
-            (None, None) if parameters.was_sent(ProtocolParameter::Callback) => {
-                TokenCall::RequestToken
-            }
-            (None, None) => return Ok(None),
+            (None, None) => match TokenCall::by_parameters(parameters) {
+                Some(call) => call,
+                None => return Ok(None),
+            },
             // The mode of a page belongs in the query.
             (Some(_), Some(_)) | (None, Some(_)) => {
                 return Err(RouteRejection::ModeNotOnce);

@@ -7,8 +7,8 @@ use super::*;
 use crate::{
     base::{clock::UnixTime, settings::Lifetime},
     oauth::{MethodSet, SignatureMethod},
-    operator::explain::{KnownSecrets, Rules, ServerView},
-    records::store::record::{Consumer, Dialect},
+    operator::explain::{KnownSecrets, Rules, ServerView, TokenRecord},
+    records::store::record::{AccessToken, Consumer, Dialect},
     request::{
         policy::{
             access::Access,
@@ -18,6 +18,7 @@ use crate::{
         verify::{
             Advice, VerifyRules,
             settings::{Enforcement, SignatureSettings, TokenSettings},
+            tests::token,
         },
     },
 };
@@ -241,6 +242,14 @@ fn secrets_come_from_the_options_or_else_from_the_store() {
 
 /// Runs with a server that knows the RFC's consumer at `now`, after `change`.
 fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets)) -> (u8, String) {
+    let consumer = Consumer {
+        secret: "j49sk3j29djd".into(),
+        ..Consumer::for_tests("9djdj82h48djs9d2")
+    };
+    let token = AccessToken {
+        secret: "dh893hdasih9".into(),
+        ..token("kkk9d7dh3k39sjv7", consumer.key.as_str())
+    };
     let server = ServerView {
         now: UnixTime(now),
         rules: Rules {
@@ -275,9 +284,9 @@ fn with_server(arguments: &[&str], now: u64, change: impl Fn(&mut KnownSecrets))
                 Similar::Reject,
             )),
         },
-        consumer: Consumer::for_tests("9djdj82h48djs9d2"),
+        consumer,
+        token: Some(TokenRecord::Access(token)),
         state: None,
-        token_permissions: None,
         nonce_used: Some(false),
     };
     let mut known = Some(KnownSecrets {
@@ -331,6 +340,7 @@ fn ends_with_0_if_the_server_takes_the_signature_in_another_way() {
         with_server(&RFC[..8], NOW, |known| {
             let server = known.server.as_mut().unwrap();
             let old = std::mem::replace(&mut known.consumer_secret, "new".into());
+            server.consumer.secret = known.consumer_secret.clone();
             server.consumer.previous_secret = Some((old, UnixTime(until)));
         })
     };

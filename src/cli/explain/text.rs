@@ -87,7 +87,8 @@ fn signature(examined: &Examined, mask: &Mask, signed: Option<String>) -> String
     let is_told = |_: &&Diagnosis| !examined.accepted || examined.matches;
     let Some(diagnosis) = examined.diagnosis.as_ref().filter(is_told) else {
         let unknown = "no known mistake makes this signature: the secrets are others, or another request was signed";
-        let unknown = (!examined.accepted).then(|| section("Diagnosis", [unknown]));
+        let is_wrong = !examined.accepted && !examined.matches;
+        let unknown = is_wrong.then(|| section("Diagnosis", [unknown]));
         return text + &unknown.unwrap_or_default();
     };
     let mistakes = diagnosis.mistakes.iter();

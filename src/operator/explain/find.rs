@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{Asked, KnownSecrets, ParsedRequest, ServerView};
+use super::{Asked, KnownSecrets, ParsedRequest, ServerView, TokenRecord};
 use crate::{
     base::{clock::UnixTime, names::ConsumerKey, secret::Secret},
-    oauth::{RsaPublicKey, diagnosis::OtherUrl, rsa::InvalidRsaKey},
+    oauth::{Parameters, RsaPublicKey, diagnosis::OtherUrl, rsa::InvalidRsaKey},
     records::store::{Store, StoreError},
     request::{
         policy::operations::{Operation, Operations},
         route::FlowPaths,
-        verify::VerifyRules,
+        verify::{Purpose, VerifyRules},
     },
 };
 
@@ -45,12 +45,16 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The operation that a request is for, if it is for one.
+    /// The purpose of a call, from what its path, its query, its form and its parameters say.
+    pub(super) fn purpose(&self, request: &ParsedRequest<'_>, parameters: &Parameters) -> Purpose {
+        let (uri, form) = (&request.uri, request.form().unwrap_or_default());
+        let call = self.flow.token_call(uri.path, uri.query, form, parameters);
+        call.map_or(Purpose::Api, Purpose::of)
+    }
+
+    /// The operation that a call to the API is for, if it is for one.
     pub(super) fn operation(&self, request: &ParsedRequest<'_>) -> Option<&Operation> {
         let (uri, method) = (&request.uri, request.method.as_bytes());
-        if self.flow.is_token_call(uri.path) {
-            return None;
-        }
         let is_of_host = |url: &&OtherUrl| {
             let is_same_host = url.host.eq_ignore_ascii_case(uri.authority.host);
             !url.internal && url.scheme == uri.scheme && is_same_host
@@ -81,9 +85,9 @@ pub async fn find(
     let key: Option<ConsumerKey> = key.and_then(|key| key.parse().ok());
     let key = key.ok_or(FindError::Consumer)?;
     let consumer = store.consumer(&key).await?.ok_or(FindError::Consumer)?;
-    let (mut state, mut token_permissions) = (None, None);
-    let token_secret = match asked.token.map(String::from_utf8_lossy) {
-        None => Secret::from(""),
+    let mut state = None;
+    let token = match asked.token.map(String::from_utf8_lossy) {
+        None => None,
         Some(token) => match store.access_token(&token).await? {
             Some(access) if access.consumer == key => {
                 let last_use = access.last_used_at.unwrap_or(access.issued_at);
@@ -98,13 +102,12 @@ pub async fn find(
                 } else if access.revoked_at.is_some() {
                     state = Some(("token_revoked", "the token was revoked"));
                 }
-                token_permissions = Some(access.permissions);
-                access.secret
+                Some(TokenRecord::Access(access))
             }
             _ => {
                 let request = store.request_token(&token).await?;
                 let request = request.filter(|request| request.consumer == key);
-                request.ok_or(FindError::Token)?.secret
+                Some(TokenRecord::Request(request.ok_or(FindError::Token)?))
             }
         },
     };
@@ -115,13 +118,17 @@ pub async fn find(
     Ok(KnownSecrets {
         rsa_public_key: pem.map(RsaPublicKey::from_pem).transpose()?,
         consumer_secret: consumer.secret.clone(),
-        token_secret,
+        token_secret: match &token {
+            None => Secret::from(""),
+            Some(TokenRecord::Access(access)) => access.secret.clone(),
+            Some(TokenRecord::Request(request)) => request.secret.clone(),
+        },
         server: Some(ServerView {
             now,
             rules,
             consumer,
+            token,
             state,
-            token_permissions,
             nonce_used: None,
         }),
     })

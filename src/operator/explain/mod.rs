@@ -2,6 +2,7 @@
 //! API and the console show what [`Reading::explain`] returns.
 
 mod apart;
+mod examine;
 mod find;
 mod mask;
 pub mod pasted;
@@ -9,27 +10,27 @@ mod request;
 
 use serde::Serialize;
 
+use self::examine::examine;
 pub use self::{
     apart::{DeveloperCheck, Explained, Explainer, Unexplained},
+    examine::Examined,
     find::{FindError, Rules, find},
     mask::Mask,
     request::{InvalidRequest, ParsedRequest, RequestText},
 };
 use crate::{
-    base::{clock::UnixTime, names::Permission, secret::Secret},
+    base::{clock::UnixTime, secret::Secret},
     gateway::launch,
     oauth::{
-        BaseString, Deviation, DeviationSet, LocationRule, MethodSet, Parameters, Pinned, Protocol,
+        Deviation, DeviationSet, LocationRule, MethodSet, Parameters, Pinned, Protocol,
         ProtocolParameter, RsaPublicKey, Scheme, Selection, ShapeError, SignatureMethod,
-        SigningKey,
-        diagnosis::{self, Diagnosis, WrongSignature, diagnose_thoroughly},
-        has_bare_plus, is_allowed_body_hash, sign, verify,
+        is_allowed_body_hash,
     },
     records::{
         nonce::NonceUse,
-        store::record::{BodyHash, Consumer, Dialect},
+        store::record::{AccessToken, BodyHash, Consumer, RequestToken},
     },
-    request::verify::{advice, clock},
+    request::verify::{Purpose, advice, clock},
 };
 
 /// The secrets of a consumer and a token, and the consumer's public key.
@@ -52,10 +53,10 @@ pub struct ServerView {
     pub rules: Rules,
     /// The consumer.
     pub consumer: Consumer,
+    /// The token that the request names, of either kind.
+    pub token: Option<TokenRecord>,
     /// Why the consumer or the token is rejected, under a right signature too: the code, and a reason.
     pub state: Option<(&'static str, &'static str)>,
-    /// The permissions of the access token; `None` without one.
-    pub token_permissions: Option<Vec<Permission>>,
     /// Whether the nonce of the request was used; `None` where that cannot be known.
     pub nonce_used: Option<bool>,
 }
@@ -75,10 +76,8 @@ impl ServerView {
         };
         let has = if !self.consumer.permissions.contains(needed) {
             "the consumer does not have it"
-        } else if self
-            .token_permissions
-            .as_ref()
-            .is_some_and(|granted| !granted.contains(needed))
+        } else if let Some(TokenRecord::Access(token)) = &self.token
+            && !token.permissions.contains(needed)
         {
             "the consumer has it, and its token does not"
         } else {
@@ -88,6 +87,14 @@ impl ServerView {
             "The operation {path} needs the permission {needed}: {has}."
         ))
     }
+}
+
+/// A token of a consumer, as the store has it.
+pub enum TokenRecord {
+    /// An access token.
+    Access(AccessToken),
+    /// A request token.
+    Request(RequestToken),
 }
 
 /// The names in a request by which its secrets are found.
@@ -118,28 +125,6 @@ pub struct Explanation {
     pub launch: Option<String>,
     /// Hides secrets in what is shown.
     pub mask: Mask,
-}
-
-/// The findings about its signature.
-pub struct Examined {
-    /// The method that it names.
-    pub method: SignatureMethod,
-    /// The secrets that it is compared with.
-    pub secrets: KnownSecrets,
-    /// The signature that was sent.
-    pub sent: Option<Vec<u8>>,
-    /// The signature that is expected: it would sign for the consumer.
-    pub expected: Option<String>,
-    /// Whether the two are the same.
-    pub matches: bool,
-    /// The server takes the signature: as the expected one, or as another that it allows this consumer.
-    pub accepted: bool,
-    /// The deviation with which the server would take the signature if it was accepted from the consumer.
-    pub needs: Option<Deviation>,
-    /// It is made, rightly or wrongly, with the consumer's previous secret, whose grace ends then.
-    pub previous_secret_until: Option<UnixTime>,
-    /// The mistake that makes a wrong signature, or one that is accepted although its `+` was not escaped.
-    pub diagnosis: Option<Diagnosis>,
 }
 
 /// A request whose parameters were read.
@@ -189,21 +174,20 @@ impl<'r, 'a> Reading<'r, 'a> {
             parameters,
         } = self;
         let server = known.as_ref().ok().and_then(|known| known.server.as_ref());
-        let is_api_call =
-            server.is_some_and(|server| !server.rules.flow.is_token_call(request.uri.path));
-        let placement = match is_api_call {
-            true => LocationRule::OneLocation,
-            false => LocationRule::FlowApart,
-        };
+        let purpose = server.map(|server| server.rules.purpose(request, &parameters));
+        let placement = purpose.map_or(LocationRule::FlowApart, Purpose::location_rule);
         let protocol = parameters.protocol(MethodSet::ALL, placement);
-        let demanded = protocol.as_ref().map(|protocol| protocol.demand(&[]));
+        let demanded = protocol
+            .as_ref()
+            .map(|protocol| protocol.demand(purpose.map_or(&[], Purpose::needed)));
         let problem = match demanded {
             Ok(demanded) => demanded.err(),
             Err(error) => Some(error.clone()),
         };
         let named = protocol.ok();
         let named = named.and_then(|protocol| Some((protocol.signature_method?, protocol)));
-        let operation = server.and_then(|server| server.rules.operation(request));
+        let server_of_api = server.filter(|_| purpose == Some(Purpose::Api));
+        let operation = server_of_api.and_then(|server| server.rules.operation(request));
         let sites = operation.and_then(|operation| operation.launch.as_ref());
         let sites = sites.filter(|_| request.method == "POST" && request.form().is_some());
         let launch = sites.map(|sites| launch::described(&parameters, sites));
@@ -213,9 +197,9 @@ impl<'r, 'a> Reading<'r, 'a> {
                 let server = secrets.server.as_ref();
                 let server_knows = server.map(|server| server.nonce_used);
                 nonce_used = server_knows.filter(|_| nonce_use(&protocol).is_some());
-                rejections = rejected(request, &parameters, &protocol, method, server);
-                let sent = protocol.value(ProtocolParameter::Signature);
-                signature = Some(examine(request, &parameters, method, sent, secrets));
+                let examined = examine(request, &parameters, &protocol, method, purpose, secrets);
+                rejections = rejected(request, &parameters, &protocol, purpose, &examined);
+                signature = Some(examined);
             }
             (Some(_), Err(reason)) => rejections.push(reason),
             (None, _) => {}
@@ -250,15 +234,29 @@ fn rejected(
     request: &ParsedRequest<'_>,
     parameters: &Parameters,
     protocol: &Protocol<'_>,
-    method: SignatureMethod,
-    server: Option<&ServerView>,
+    purpose: Option<Purpose>,
+    examined: &Examined,
 ) -> Vec<String> {
+    let (method, server) = (examined.method, examined.secrets.server.as_ref());
+    let is_api_call = purpose == Some(Purpose::Api);
     let mut rejections = Vec::new();
     let mut reject = |code: &str, reason: &str| rejections.push(format!("{code}: {reason}"));
-    let operation = server.and_then(|server| server.rules.operation(request));
+    let operation = server.filter(|_| is_api_call);
+    let operation = operation.and_then(|server| server.rules.operation(request));
     if let Some(server) = server {
-        let is_token_call = server.rules.flow.is_token_call(request.uri.path);
-        let by_consumer = server.consumer.body_hash == Some(BodyHash::Required) && !is_token_call;
+        if is_api_call && request.uri.path == server.rules.flow.endpoint {
+            reject("mode", "the query or the form has to name a token call");
+        }
+        if examined.has_no_credential {
+            let reason = "the consumer has no such token for this call";
+            reject("token_rejected", reason);
+        }
+        let is_by_secret = !method.is_rsa() && examined.matches && !examined.accepted;
+        if is_by_secret && server.consumer.secret.is_empty() {
+            let reason = "the consumer has no secret, so anybody can make this signature";
+            reject("signature_invalid", reason);
+        }
+        let by_consumer = server.consumer.body_hash == Some(BodyHash::Required) && is_api_call;
         let is_needed = by_consumer || operation.is_some_and(|it| it.needs_body_hash);
         let has_other_body = request.data.is_some() && request.form().is_none();
         if is_needed && has_other_body && !parameters.was_sent(ProtocolParameter::BodyHash) {
@@ -271,10 +269,10 @@ fn rejected(
         } else if method == SignatureMethod::Plaintext && request.uri.scheme == Scheme::Http {
             reject("signature_method_rejected", "PLAINTEXT is for https only");
         }
-        let (consumer, uri) = (&server.consumer, &request.uri);
+        let consumer = &server.consumer;
         let accepts = consumer.accept.contains(&Deviation::CallbackAbsent);
         if protocol.value(ProtocolParameter::Callback).is_none()
-            && server.rules.flow.is_request_token_call(uri.path, uri.query)
+            && purpose == Some(Purpose::RequestToken)
             && !(accepts && consumer.callbacks.len() == 1)
         {
             let reason = "oauth_callback is missing; the only registered one stands in for a consumer with --accept callback_absent";
@@ -308,10 +306,12 @@ fn rejected(
     if let Some((code, reason)) = server.and_then(|server| server.state) {
         reject(code, reason);
     }
-    let pinned = server.filter(|server| !server.rules.flow.is_token_call(request.uri.path));
+    let pinned = server.filter(|_| is_api_call);
     let pinned = pinned.map_or(&[][..], |server| &server.consumer.pinned);
-    let values =
-        |name: &[u8]| parameters.signed_values(Selection::Rfc5849, DeviationSet::NONE, name);
+    let values = |name: &[u8]| match &examined.proof {
+        Some(proof) => proof.values(parameters, name),
+        None => parameters.signed_values(Selection::Rfc5849, DeviationSet::NONE, name),
+    };
     if let Some(wrong) = Pinned::not_held(pinned, values) {
         let reason = format!(
             "{} does not have the value that is pinned",
@@ -320,125 +320,6 @@ fn rejected(
         reject("consumer_key_refused", &reason);
     }
     rejections
-}
-
-/// Compares the signature with what the server accepts, and looks for the mistake in a wrong one.
-fn examine(
-    request: &ParsedRequest<'_>,
-    parameters: &Parameters,
-    method: SignatureMethod,
-    sent: Option<&[u8]>,
-    secrets: KnownSecrets,
-) -> Examined {
-    let (consumer_secret, token_secret) = (&secrets.consumer_secret, &secrets.token_secret);
-    let (rsa, server) = (secrets.rsa_public_key.as_ref(), secrets.server.as_ref());
-    let is_made_with = |key: &SigningKey, selection, accept| {
-        let text = |deviations| BaseString {
-            selection,
-            deviations,
-            ..request.base_string(parameters)
-        };
-        let texts = parameters.deviations_in_text(accept).subsets();
-        let mut texts = texts.map(text);
-        sent.is_some_and(|sent| texts.any(|base| verify(method, key, rsa, &base, sent).is_ok()))
-    };
-    let key = SigningKey::new(consumer_secret, token_secret);
-    let matches = is_made_with(&key, Selection::Rfc5849, DeviationSet::NONE);
-    let previous = server.and_then(|server| {
-        let (secret, until) = server.consumer.previous_secret.as_ref()?;
-        Some((secret, *until, server.now < *until))
-    });
-    let graced = previous.filter(|(.., lasts)| *lasts);
-    // Also under the previous secret, while its grace lasts, where the service's description is followed, and with the
-    // deviations that the consumer is allowed.
-    let is_accepted = |secret: Option<&Secret>, accept: DeviationSet| {
-        server.is_some_and(|server| {
-            let (rules, consumer) = (&server.rules, &server.consumer);
-            let is_token_call = rules.flow.is_token_call(request.uri.path);
-            let accept = match is_token_call && parameters.has_equal_copies() {
-                true => accept.with(Deviation::RepeatsOnce),
-                false => accept,
-            };
-            let is_token_call = is_token_call && rules.verify.signature.accept_description;
-            let is_legacy = consumer
-                .dialect
-                .unwrap_or(rules.verify.signature.default_dialect)
-                == Dialect::Legacy;
-            secret.is_some_and(|secret| {
-                let is_bare = is_token_call || accept.contains(Deviation::KeyWithoutAmpersand);
-                let alone = is_bare && token_secret.is_empty();
-                let alone = alone.then(|| SigningKey::consumer_secret_alone(secret));
-                let joined = SigningKey::new(secret, token_secret);
-                [Some(joined), alone].iter().flatten().any(|key| {
-                    let is_made_with = |selection| is_made_with(key, selection, accept);
-                    is_made_with(Selection::Rfc5849)
-                        || (is_token_call || is_legacy) && is_made_with(Selection::Description)
-                })
-            })
-        })
-    };
-    let accept = server.map(|server| server.consumer.accept.iter().copied());
-    let accept: DeviationSet = accept.into_iter().flatten().collect();
-    let (current, earlier) = (Some(consumer_secret), graced.map(|(secret, ..)| secret));
-    let by_current = matches || is_accepted(current, accept);
-    let by_earlier = !by_current && is_accepted(earlier, accept);
-    let accepted = by_current || by_earlier;
-    let mut others = Deviation::ALL.iter().copied();
-    let needs = others.find(|other| {
-        let accept = accept.with(*other);
-        !accepted && (is_accepted(current, accept) || is_accepted(earlier, accept))
-    });
-    let diagnose = |sent: &[u8], consumer_secret: &Secret| {
-        let uri = &request.uri;
-        let other_body = request.data.filter(|_| request.form().is_none());
-        diagnose_thoroughly(&WrongSignature {
-            method: request.method.into(),
-            scheme: uri.scheme,
-            host: uri.authority.host.to_owned(),
-            port: uri.authority.port,
-            path: uri.path.into(),
-            query: uri.query.unwrap_or_default().into(),
-            prefix: String::new(),
-            parameters: diagnosis::pairs(parameters),
-            realm: parameters.realm().map(<[u8]>::to_vec),
-            other_body: other_body.unwrap_or_default().into(),
-            consumer_secret: consumer_secret.clone(),
-            // One whose grace lasts is no mistake.
-            previous_secret: previous
-                .filter(|(.., lasts)| !lasts)
-                .map(|(secret, ..)| secret.clone()),
-            token_secret: token_secret.clone(),
-            rsa: rsa.cloned(),
-            other_urls: server
-                .map_or_else(Vec::new, |server| server.rules.verify.other_urls.clone()),
-            token_paths: server.map_or_else(Vec::new, |server| {
-                server.rules.verify.token_paths_for(uri.path.as_bytes())
-            }),
-            callbacks: server.map_or_else(Vec::new, |server| server.consumer.callbacks.clone()),
-            signature_method: method,
-            signature: sent.to_vec(),
-        })
-    };
-    let diagnosed = sent.filter(|sent| !by_earlier && (!matches || has_bare_plus(method, sent)));
-    let diagnosis = diagnosed.and_then(|sent| diagnose(sent, consumer_secret));
-    let is_wrong = !accepted && diagnosis.is_none();
-    let of_earlier = || {
-        let sent = sent.filter(|_| is_wrong)?;
-        diagnose(sent, earlier?)
-    };
-    let of_earlier = of_earlier();
-    let is_earlier = by_earlier || of_earlier.is_some();
-    Examined {
-        method,
-        previous_secret_until: graced.map(|(_, until, _)| until).filter(|_| is_earlier),
-        sent: sent.map(<[u8]>::to_vec),
-        expected: sign(method, &key, &request.base_string(parameters)),
-        matches,
-        accepted,
-        needs,
-        diagnosis: diagnosis.or(of_earlier),
-        secrets,
-    }
 }
 
 /// An explanation as a front shows it. The expected signature is not in it.
@@ -517,3 +398,6 @@ impl Explanation {
 pub fn readable(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,9 +3,13 @@
 use http::{HeaderName, Method};
 use thiserror::Error;
 
-use crate::oauth::{
-    BaseString, DeviationSet, EncodedOrigin, Parameters, RequestUri, Selection, ShapeError,
-    is_form_content_type, origin::InvalidUrl,
+use crate::{
+    oauth::{
+        BaseString, DeviationSet, Parameters, RequestUri, Selection, ShapeError,
+        is_form_content_type, origin::InvalidUrl,
+    },
+    request::parse::origin::PublicUrl,
+    wire::origin::Origin,
 };
 
 /// Why texts make no request. Nothing of URL and header fields is repeated, which may hold secrets.
@@ -54,8 +58,8 @@ pub struct ParsedRequest<'a> {
     pub method: &'a str,
     /// The parts of the URL.
     pub uri: RequestUri<'a>,
-    /// The origin of the base string.
-    pub origin: EncodedOrigin,
+    /// The URL up to its path.
+    pub url: PublicUrl,
     /// The header fields.
     pub headers: Vec<(&'a str, &'a str)>,
     /// The body.
@@ -90,7 +94,15 @@ impl<'a> ParsedRequest<'a> {
         Ok(ParsedRequest {
             method,
             uri,
-            origin: uri.origin(),
+            url: PublicUrl {
+                origin: Origin {
+                    scheme: uri.scheme,
+                    host: uri.authority.host.to_owned(),
+                    port: uri.authority.port.unwrap_or(uri.scheme.default_port()),
+                },
+                prefix: String::new(),
+                encoded: uri.origin(),
+            },
             headers: headers.collect::<Result<_, _>>()?,
             data,
         })
@@ -125,7 +137,7 @@ impl<'a> ParsedRequest<'a> {
     pub fn base_string<'b>(&'b self, parameters: &'b Parameters) -> BaseString<'b> {
         BaseString {
             method: self.method.as_bytes(),
-            origin: &self.origin,
+            origin: &self.url.encoded,
             path: self.uri.path.as_bytes(),
             parameters,
             selection: Selection::Rfc5849,

@@ -15,7 +15,7 @@ pub use self::exchange::TokenExchange;
 use self::user_field::UserField;
 use crate::{
     base::clock::Clock,
-    oauth::{Deviation, LocationRule, ProtocolParameter},
+    oauth::{Deviation, LocationRule},
     provider::respond::facts::Facts,
     provider::respond::{Failure, OwnResponse},
     records::store::feed::ChangeHub,
@@ -105,26 +105,15 @@ impl Endpoints {
         if !collected.signed {
             return Err(policy::PolicyRejection::NoCredentials.into());
         }
-        let (purpose, placement, needed): (_, _, &[_]) = match call {
-            TokenCall::RequestToken => (Purpose::RequestToken, LocationRule::FlowApart, &[]),
-            TokenCall::AccessToken => (
-                Purpose::AccessToken,
-                LocationRule::FlowApart,
-                &[ProtocolParameter::Token, ProtocolParameter::Verifier],
-            ),
-            TokenCall::RevokeToken | TokenCall::Exchange => (
-                Purpose::OwnToken,
-                LocationRule::OneLocation,
-                &[ProtocolParameter::Token],
-            ),
-        };
+        let purpose = Purpose::of(call);
+        let placement = purpose.location_rule();
         if collected.needs_body(self.verify.signature.methods, placement)? {
             collected.held = Some(body.read_whole().await?);
         }
         let protocol = collected
             .parameters
             .protocol(self.verify.signature.methods, placement)?;
-        let credentials = protocol.demand(needed)?;
+        let credentials = protocol.demand(purpose.needed())?;
         if call == TokenCall::RequestToken && credentials.callback.is_none() {
             let consumer = self.verifier.credentials();
             let consumer = consumer.consumer(credentials.consumer_key).await;

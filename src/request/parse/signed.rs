@@ -16,8 +16,8 @@ use crate::{
     base::http_fields::{all, list, single},
     oauth::{
         BaseString, Credentials, DeviationSet, LocationRule, MethodSet, Parameters,
-        ProtocolParameter, Selection, ShapeError,
-        has_more_fields, is_form_content_type, is_oauth_scheme,
+        ProtocolParameter, Selection, ShapeError, has_more_fields, is_form_content_type,
+        is_oauth_scheme,
     },
     wire::server::{
         buffered::{BufferedBody, Reservation, Shares},

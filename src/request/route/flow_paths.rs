@@ -2,10 +2,10 @@
 
 use super::{
     flow_path::FlowPath,
-    service::{Page, ServiceCall, TokenCall, aliases, mode_of},
+    service::{Page, SERVICE, ServiceCall, TokenCall, aliases, mode_of},
     settings::FlowSettings,
 };
-use crate::{base::http_fields, request::parse::target};
+use crate::{base::http_fields, oauth::Parameters, request::parse::target};
 
 /// The paths of the calls of the flow.
 #[derive(Debug, Clone)]
@@ -60,19 +60,38 @@ impl FlowPaths {
                 .any(|(known, call)| matches!(call, ServiceCall::Token(_)) && known.path() == path)
     }
 
-    /// Whether a request to this path with this query is a request token call.
-    pub fn is_request_token_call(&self, path: &str, query: Option<&str>) -> bool {
-        let query = query.map(str::as_bytes);
+    /// The token call that a request is for, as [`RouteRules::token_call`](super::RouteRules::token_call) decides about one that
+    /// arrives; `None`: it is for none, or does not say for which.
+    pub fn token_call(
+        &self,
+        path: &str,
+        query: Option<&str>,
+        form: &str,
+        parameters: &Parameters,
+    ) -> Option<TokenCall> {
         let target = target::RequestTarget {
             absolute: None,
             path: path.as_bytes(),
-            query,
+            query: query.map(str::as_bytes),
         };
-        let mode = http_fields::parameter(query.unwrap_or_default(), "mode");
-        let is_mode = || matches!(mode, Ok(Some(mode)) if mode == "req_req_token");
         match self.find(&target) {
-            Some((_, call)) => *call == ServiceCall::Token(TokenCall::RequestToken),
-            None => path == self.endpoint && is_mode(),
+            Some((_, ServiceCall::Token(call))) => return Some(*call),
+            Some(_) => return None,
+            None if !self.is_token_call(path) => return None,
+            None => {}
+        }
+        let modes = [query.unwrap_or_default(), form].into_iter();
+        let mut modes =
+            modes.filter_map(|pairs| http_fields::parameter(pairs.as_bytes(), "mode").ok()?);
+        match modes.find(|_| path == self.endpoint) {
+            Some(mode) => {
+                let mut entries = SERVICE.into_iter();
+                match entries.find(|entry| entry.mode == Some(&*mode))?.call {
+                    ServiceCall::Token(call) => Some(call),
+                    ServiceCall::Page(_) | ServiceCall::JwkSet => None,
+                }
+            }
+            None => TokenCall::by_parameters(parameters),
         }
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use http::Method;
 
 use self::{Page as P, TokenCall as T};
+use crate::oauth::{Parameters, ProtocolParameter};
 
 /// A call of a consumer at the service itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,17 @@ pub enum TokenCall {
     RevokeToken,
     /// `mode=exchange`: gives out an OAuth 2 access token for the access token that signs the call.
     Exchange,
+}
+
+impl TokenCall {
+    /// The call that the protocol parameters name, where nothing else does.
+    pub(super) fn by_parameters(parameters: &Parameters) -> Option<Self> {
+        if parameters.was_sent(ProtocolParameter::Verifier) {
+            return Some(Self::AccessToken);
+        }
+        let is_first = parameters.was_sent(ProtocolParameter::Callback);
+        is_first.then_some(Self::RequestToken)
+    }
 }
 
 /// A page for a user's browser.

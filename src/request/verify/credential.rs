@@ -5,11 +5,12 @@ use std::sync::Arc;
 use super::{VerifyRejection, VerifyRules};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
-    oauth::Selection,
+    oauth::{LocationRule, ProtocolParameter, Selection},
     records::store::{
         cached::{AccessCredentials, ConsumerCredentials, LocalAccess},
         record::{Dialect, RequestToken},
     },
+    request::route::TokenCall,
 };
 
 /// The purpose of a call, which decides which [`Credential`] has to sign it.
@@ -26,6 +27,32 @@ pub enum Purpose {
 }
 
 impl Purpose {
+    /// That of a token call.
+    pub const fn of(call: TokenCall) -> Self {
+        match call {
+            TokenCall::RequestToken => Self::RequestToken,
+            TokenCall::AccessToken => Self::AccessToken,
+            TokenCall::RevokeToken | TokenCall::Exchange => Self::OwnToken,
+        }
+    }
+
+    /// Where the protocol parameters of such a call may be.
+    pub const fn location_rule(self) -> LocationRule {
+        match self {
+            Self::Api | Self::OwnToken => LocationRule::OneLocation,
+            Self::RequestToken | Self::AccessToken => LocationRule::FlowApart,
+        }
+    }
+
+    /// The protocol parameters that such a call needs in addition to those of every signed request.
+    pub const fn needed(self) -> &'static [ProtocolParameter] {
+        match self {
+            Self::Api | Self::RequestToken => &[],
+            Self::OwnToken => &[ProtocolParameter::Token],
+            Self::AccessToken => &[ProtocolParameter::Token, ProtocolParameter::Verifier],
+        }
+    }
+
     /// The base strings that such a call may be signed with, by a consumer of `dialect`.
     pub(super) fn selections(
         self,

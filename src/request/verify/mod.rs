@@ -134,4 +134,4 @@ impl Verifier {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -19,7 +19,8 @@ use crate::{
 pub struct Proof {
     _holds: SignatureHolds,
     pub(super) selection: Selection,
-    pub(super) deviations: DeviationSet,
+    /// The deviations from RFC 5849 that it needs.
+    pub deviations: DeviationSet,
     /// The consumer's secret that it was made with; the current one with a method of RSA.
     pub secret: SecretAge,
 }
@@ -194,14 +195,16 @@ impl VerifyRules {
         now: UnixTime,
     ) -> Result<SignatureCheck, VerifyRejection> {
         let accept = credential.consumer().accept;
-        Ok(match prove(self, purpose, request, credential, accept, now)? {
-            Some(mut proof) => {
-                proof.deviations = proof.deviations.and(accept);
-                SignatureCheck::Holds(proof)
-            }
-            None => needed_deviation(self, purpose, request, credential, now)
-                .map_or(SignatureCheck::Wrong, SignatureCheck::Needs),
-        })
+        Ok(
+            match prove(self, purpose, request, credential, accept, now)? {
+                Some(mut proof) => {
+                    proof.deviations = proof.deviations.and(accept);
+                    SignatureCheck::Holds(proof)
+                }
+                None => needed_deviation(self, purpose, request, credential, now)
+                    .map_or(SignatureCheck::Wrong, SignatureCheck::Needs),
+            },
+        )
     }
 }
 

@@ -23,19 +23,26 @@ use crate::{
     wire::origin::HttpUrl,
 };
 
-const NOW: UnixTime = UnixTime(1_800_000_000);
+/// The time of the verifier's clock.
+pub const NOW: UnixTime = UnixTime(1_800_000_000);
 const WINDOW: Duration = Duration::from_secs(300);
 const IDLE: Duration = Duration::from_secs(3600);
 
-struct Setup {
-    store: Arc<TestStore>,
+/// A verifier over a store with the consumers `shop` and `other`.
+pub struct Setup {
+    /// The store.
+    pub store: Arc<TestStore>,
     clock: Clock,
-    verifier: Verifier,
-    rules: VerifyRules,
-    url: PublicUrl,
+    /// The verifier.
+    pub verifier: Verifier,
+    /// Its rules.
+    pub rules: VerifyRules,
+    /// The public URL.
+    pub url: PublicUrl,
 }
 
-fn token(name: &str, consumer: &str) -> AccessToken {
+/// An access token of a consumer.
+pub fn token(name: &str, consumer: &str) -> AccessToken {
     AccessToken {
         token: name.to_owned(),
         secret: Secret::from(format!("secret of {name}")),
@@ -59,7 +66,8 @@ struct Call<'a> {
 }
 
 impl Setup {
-    fn new() -> Self {
+    /// Opens store and verifier.
+    pub fn new() -> Self {
         let store = Arc::new(TestStore::default());
         for (name, key) in [("t", "shop"), ("o", "other")] {
             store.put_consumer(&Consumer::for_tests(key));

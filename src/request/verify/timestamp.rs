@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Verifier, VerifyError, VerifyRejection, VerifyRules, check::Check, clock, proof, skew::skew};
+use super::{
+    Verifier, VerifyError, VerifyRejection, VerifyRules, check::Check, clock, proof, skew::skew,
+};
 use crate::{base::clock::UnixTime, oauth::Credentials, telemetry::rejections::SenderProof};
 
 impl Verifier {

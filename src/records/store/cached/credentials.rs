@@ -155,6 +155,12 @@ struct ConsumerKeys {
 }
 
 impl ConsumerCredentials {
+    /// Those of a record, in no cache.
+    pub fn outside_cache(consumer: Consumer) -> Self {
+        let permissions = (&*consumer.permissions).into();
+        Self::new(consumer, permissions, Stamp::outside())
+    }
+
     pub(super) fn new(consumer: Consumer, permissions: Arc<[Permission]>, stamp: Stamp) -> Self {
         let is_rare = !consumer.callbacks.is_empty()
             || !consumer.pinned.is_empty()
@@ -350,6 +356,12 @@ pub struct AccessCredentials {
 const NEVER: UnixTime = UnixTime(u64::MAX);
 
 impl AccessCredentials {
+    /// Those of a record, in no cache.
+    pub fn outside_cache(token: &AccessToken, consumer: Arc<ConsumerCredentials>) -> Self {
+        let permissions = (&*token.permissions).into();
+        Self::new(token, permissions, consumer, Stamp::outside())
+    }
+
     pub(super) fn new(
         token: &AccessToken,
         permissions: Arc<[Permission]>,

@@ -117,6 +117,11 @@ impl Stamp {
         }
     }
 
+    /// That of an entry that is in no cache.
+    pub(super) fn outside() -> Self {
+        Self::new(0, UnixTime(0))
+    }
+
     /// Notes where the record was found.
     pub(super) fn found_in(self, source: Source) -> Self {
         Self {

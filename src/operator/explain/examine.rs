@@ -1,0 +1,224 @@
+//! Compares a signature with what the server accepts, and looks for the mistake in a wrong one.
+//!
+//! The server's own code decides what it accepts: [`VerifyRules::check_signature`](crate::request::verify::VerifyRules::check_signature).
+
+use std::sync::Arc;
+
+use super::{KnownSecrets, ParsedRequest, ServerView, TokenRecord};
+use crate::{
+    base::{clock::UnixTime, secret::Secret},
+    oauth::{
+        Credentials, Deviation, Parameters, Protocol, ProtocolParameter, SignatureMethod,
+        SigningKey,
+        diagnosis::{self, Diagnosis, WrongSignature, diagnose_thoroughly},
+        has_bare_plus, sign, verify,
+    },
+    records::store::cached::{AccessCredentials, ConsumerCredentials, SecretAge},
+    request::{
+        parse::signed::SignedRequest,
+        verify::{Credential, Proof, Purpose, RequestTokenCredentials, SignatureCheck},
+    },
+};
+
+/// The findings about its signature.
+pub struct Examined {
+    /// The method that it names.
+    pub method: SignatureMethod,
+    /// The secrets that it is compared with.
+    pub secrets: KnownSecrets,
+    /// The signature that was sent.
+    pub sent: Option<Vec<u8>>,
+    /// The signature that is expected: it would sign for the consumer.
+    pub expected: Option<String>,
+    /// Whether the two are the same.
+    pub matches: bool,
+    /// The server takes the signature: as the expected one, or as another that it allows this consumer.
+    pub accepted: bool,
+    /// The deviation with which the server would take the signature if it was accepted from the consumer.
+    pub needs: Option<Deviation>,
+    /// It is made, rightly or wrongly, with the consumer's previous secret, whose grace ends then.
+    pub previous_secret_until: Option<UnixTime>,
+    /// The mistake that makes a wrong signature, or one that is accepted although its `+` was not escaped.
+    pub diagnosis: Option<Diagnosis>,
+    /// The proof of the server that the signature holds.
+    pub(super) proof: Option<Proof>,
+    /// The server has no credentials for the call: the token is of another kind, or missing.
+    pub(super) has_no_credential: bool,
+}
+
+/// Compares the signature, with the server's own check where the server is known, else with the expected one alone.
+pub(super) fn examine(
+    request: &ParsedRequest<'_>,
+    parameters: &Parameters,
+    protocol: &Protocol<'_>,
+    method: SignatureMethod,
+    purpose: Option<Purpose>,
+    mut secrets: KnownSecrets,
+) -> Examined {
+    if purpose == Some(Purpose::RequestToken) {
+        // Such a call has no token, even if it sends one.
+        secrets.token_secret = Secret::from("");
+    }
+    let sent = protocol.value(ProtocolParameter::Signature);
+    let (rsa, server) = (secrets.rsa_public_key.as_ref(), secrets.server.as_ref());
+    let key = SigningKey::new(&secrets.consumer_secret, &secrets.token_secret);
+    let base = request.base_string(parameters);
+    let matches = sent.is_some_and(|sent| verify(method, &key, rsa, &base, sent).is_ok());
+    let called = server.zip(purpose).zip(sent);
+    let check = called.map(|((server, purpose), sent)| {
+        check(request, parameters, protocol, method, sent, purpose, server)
+    });
+    let has_no_credential = matches!(check, Some(None));
+    let (proof, needs, accepted) = match check.flatten() {
+        Some(SignatureCheck::Holds(proof)) => (Some(proof), None, true),
+        Some(SignatureCheck::Needs(deviation)) => (None, Some(deviation), false),
+        Some(SignatureCheck::Wrong) => (None, None, false),
+        None => (None, None, matches),
+    };
+    let previous = server.and_then(|server| {
+        let (secret, until) = server.consumer.previous_secret.as_ref()?;
+        Some((secret, *until, server.now < *until))
+    });
+    let graced = previous.filter(|(.., lasts)| *lasts);
+    let expired = previous.filter(|(.., lasts)| !lasts);
+    let by_earlier = proof.as_ref().map(|proof| proof.secret) == Some(SecretAge::Previous);
+    let diagnose = |sent: &[u8], consumer_secret: &Secret| {
+        let expired = expired.map(|(secret, ..)| secret);
+        diagnose_thoroughly(&WrongSignature {
+            consumer_secret: consumer_secret.clone(),
+            // One whose grace lasts is no mistake.
+            previous_secret: expired.cloned(),
+            ..wrong_signature(request, parameters, method, sent, &secrets)
+        })
+    };
+    let diagnosed = sent.filter(|sent| !by_earlier && (!matches || has_bare_plus(method, sent)));
+    let diagnosis = diagnosed.and_then(|sent| diagnose(sent, &secrets.consumer_secret));
+    let is_wrong = !accepted && !matches && diagnosis.is_none();
+    let of_earlier = || {
+        let sent = sent.filter(|_| is_wrong)?;
+        let (earlier, ..) = graced?;
+        diagnose(sent, earlier)
+    };
+    let of_earlier = of_earlier();
+    let is_earlier = by_earlier || of_earlier.is_some();
+    Examined {
+        method,
+        previous_secret_until: graced.map(|(_, until, _)| until).filter(|_| is_earlier),
+        sent: sent.map(<[u8]>::to_vec),
+        expected: sign(method, &key, &base),
+        matches,
+        accepted,
+        needs,
+        diagnosis: diagnosis.or(of_earlier),
+        secrets,
+        proof,
+        has_no_credential,
+    }
+}
+
+/// Checks the signature as the server does; `None`: the server has no credentials for the call.
+pub(super) fn check(
+    request: &ParsedRequest<'_>,
+    parameters: &Parameters,
+    protocol: &Protocol<'_>,
+    method: SignatureMethod,
+    sent: &[u8],
+    purpose: Purpose,
+    server: &ServerView,
+) -> Option<SignatureCheck> {
+    let credential = credential(purpose, server)?;
+    let signed = signed(request, parameters, protocol, method, sent);
+    let rules = &server.rules.verify;
+    let check = rules.check_signature(purpose, &signed, &credential, server.now);
+    Some(check.unwrap_or(SignatureCheck::Wrong))
+}
+
+/// The credentials that the server finds for the call; `None`: there are none, as the token is missing or of another kind.
+fn credential(purpose: Purpose, server: &ServerView) -> Option<Credential> {
+    let consumer = ConsumerCredentials::outside_cache(server.consumer.clone());
+    let consumer = Arc::new(consumer);
+    Some(match (purpose, &server.token) {
+        (Purpose::Api | Purpose::OwnToken, Some(TokenRecord::Access(token))) => {
+            let access = AccessCredentials::outside_cache(token, consumer);
+            Credential::AccessToken(Arc::new(access).into())
+        }
+        (Purpose::Api, None) => Credential::Application(consumer),
+        (Purpose::RequestToken, _) => Credential::Consumer(consumer),
+        (Purpose::AccessToken, Some(TokenRecord::Request(token))) => {
+            let token = token.clone();
+            Credential::RequestToken(Box::new(RequestTokenCredentials { token, consumer }))
+        }
+        (Purpose::Api | Purpose::OwnToken, Some(TokenRecord::Request(_)))
+        | (Purpose::OwnToken, None)
+        | (Purpose::AccessToken, Some(TokenRecord::Access(_)) | None) => return None,
+    })
+}
+
+/// The request as the server verifies it. Whether PLAINTEXT came under TLS, and its shape, are reported apart.
+fn signed<'r>(
+    request: &'r ParsedRequest<'_>,
+    parameters: &'r Parameters,
+    protocol: &Protocol<'r>,
+    method: SignatureMethod,
+    signature: &'r [u8],
+) -> SignedRequest<'r> {
+    let token = protocol.value(ProtocolParameter::Token);
+    SignedRequest {
+        method: request.method.as_bytes(),
+        url: &request.url,
+        path: request.uri.path.as_bytes(),
+        query: request.uri.query.unwrap_or_default().as_bytes(),
+        parameters,
+        credentials: Credentials {
+            consumer_key: protocol
+                .value(ProtocolParameter::ConsumerKey)
+                .unwrap_or_default(),
+            token: token.filter(|token| !token.is_empty()),
+            signature_method: method,
+            signature,
+            freshness: None,
+            callback: None,
+            verifier: None,
+            body_hash: None,
+        },
+        body: None,
+        secure: true,
+        is_described: false,
+        window: None,
+    }
+}
+
+/// The request as one whose signature is wrong, for the search for the mistake.
+fn wrong_signature(
+    request: &ParsedRequest<'_>,
+    parameters: &Parameters,
+    signature_method: SignatureMethod,
+    sent: &[u8],
+    secrets: &KnownSecrets,
+) -> WrongSignature {
+    let (uri, server) = (&request.uri, secrets.server.as_ref());
+    let other_body = request.data.filter(|_| request.form().is_none());
+    WrongSignature {
+        method: request.method.into(),
+        scheme: uri.scheme,
+        host: uri.authority.host.to_owned(),
+        port: uri.authority.port,
+        path: uri.path.into(),
+        query: uri.query.unwrap_or_default().into(),
+        prefix: String::new(),
+        parameters: diagnosis::pairs(parameters),
+        realm: parameters.realm().map(<[u8]>::to_vec),
+        other_body: other_body.unwrap_or_default().into(),
+        consumer_secret: secrets.consumer_secret.clone(),
+        previous_secret: None,
+        token_secret: secrets.token_secret.clone(),
+        rsa: secrets.rsa_public_key.clone(),
+        other_urls: server.map_or_else(Vec::new, |server| server.rules.verify.other_urls.clone()),
+        token_paths: server.map_or_else(Vec::new, |server| {
+            server.rules.verify.token_paths_for(uri.path.as_bytes())
+        }),
+        callbacks: server.map_or_else(Vec::new, |server| server.consumer.callbacks.clone()),
+        signature_method,
+        signature: sent.to_vec(),
+    }
+}
