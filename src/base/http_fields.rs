@@ -74,6 +74,29 @@ pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'
     }
 }
 
+/// What a browser says of the page from which a request comes.
+#[derive(Debug, Clone, Copy)]
+pub struct Initiator<'h> {
+    /// Whether it is a page of the same origin, or the user, who sends a form again or types the address; `None`: it is not said.
+    pub is_own_site: Option<bool>,
+    /// The `Origin` field.
+    pub origin: Option<&'h [u8]>,
+}
+
+impl<'h> Initiator<'h> {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`Repeated`] if one of the two fields has several lines.
+    pub fn of(headers: &'h HeaderMap) -> Result<Self, Repeated> {
+        let site = single(headers, &SEC_FETCH_SITE)?;
+        Ok(Self {
+            is_own_site: site.map(|site| matches!(site, b"same-origin" | b"none")),
+            origin: single(headers, &header::ORIGIN)?,
+        })
+    }
+}
+
 /// The cookies of one `Cookie` line (RFC 6265 §4.2.1), each with its name.
 pub fn cookies(line: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     line.split(|&byte| byte == b';').map(trim).map(|cookie| {

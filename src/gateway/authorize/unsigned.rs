@@ -5,7 +5,7 @@ use percent_encoding::utf8_percent_encode;
 
 use super::{Authorizer, Subject};
 use crate::{
-    base::http_fields::{SEC_FETCH_MODE, SEC_FETCH_SITE, parameter, single},
+    base::http_fields::{Initiator, SEC_FETCH_MODE, parameter, single},
     provider::{
         issue::callback::ESCAPED,
         respond::{Failure, frame::UI_LOCALES, is_navigation},
@@ -105,17 +105,16 @@ impl Authorizer {
 
     /// A session opens an operation only to the service's own pages.
     fn check_same_origin(&self, subject: &Subject<'_>) -> Result<(), PolicyRejection> {
-        let single = |name| {
-            single(&subject.head.parts.headers, name).map_err(|_| PolicyRejection::CrossSite)
-        };
+        let initiator = Initiator::of(&subject.head.parts.headers);
+        let initiator = initiator.map_err(|_| PolicyRejection::CrossSite)?;
         if !self.origins.is_base(&subject.head.received) {
             return Err(PolicyRejection::CrossSite);
         }
-        match single(&SEC_FETCH_SITE)? {
-            Some(b"same-origin" | b"none") => Ok(()),
-            Some(_) => Err(PolicyRejection::CrossSite),
+        match initiator.is_own_site {
+            Some(true) => Ok(()),
+            Some(false) => Err(PolicyRejection::CrossSite),
             None if subject.is_plain_read() => Ok(()),
-            None => match single(&header::ORIGIN)? {
+            None => match initiator.origin {
                 Some(origin) if origin == self.origins.base.origin.to_string().as_bytes() => Ok(()),
                 _ => Err(PolicyRejection::CrossSite),
             },

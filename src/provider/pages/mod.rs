@@ -24,7 +24,7 @@ use percent_encoding::utf8_percent_encode;
 use crate::{
     base::{
         clock::{Clock, UnixTime},
-        http_fields::{self, SEC_FETCH_SITE, single},
+        http_fields::{self, Initiator},
         language,
         names::{Permission, UserId},
         secret::Secret,
@@ -245,19 +245,19 @@ impl Pages {
     /// A POST is rejected if the browser itself says that it comes from another site: by `Sec-Fetch-Site`, or by an `Origin`
     /// other than ours. A POST without either field is left to the form's own value.
     fn form(&self, head: &Head<'_>, body: &[u8]) -> Result<Option<Form>, Failure> {
-        let single = |name| {
-            let repeated =
-                ParseRejection::Malformed("Origin or Sec-Fetch-Site is given more than once");
-            single(&head.parts.headers, name).map_err(|_| repeated)
-        };
-        let (site, origin) = (single(&SEC_FETCH_SITE)?, single(&header::ORIGIN)?);
+        let repeated =
+            |_| ParseRejection::Malformed("Origin or Sec-Fetch-Site is given more than once");
+        let Initiator {
+            is_own_site,
+            origin,
+        } = Initiator::of(&head.parts.headers).map_err(repeated)?;
         if head.parts.method != Method::POST {
             return Ok(None);
         }
-        // `none` is the user's own act, such as sending a form again.
-        let is_own_site = site.is_none_or(|site| site == b"same-origin" || site == b"none");
         let visited_origin = self.origin(head).to_string();
-        if !is_own_site || origin.is_some_and(|origin| origin != visited_origin.as_bytes()) {
+        if is_own_site == Some(false)
+            || origin.is_some_and(|origin| origin != visited_origin.as_bytes())
+        {
             return Err(PageError::ForgedForm.into());
         }
         let form = Form::parse(body).ok_or(PageError::Malformed("error-malformed-form"))?;

@@ -52,7 +52,7 @@ use super::{
 use crate::{
     base::{
         clock::{Clock, UnixTime},
-        http_fields::{SEC_FETCH_MODE, SEC_FETCH_SITE, single},
+        http_fields::{Initiator, SEC_FETCH_MODE, single},
         random::{self, NoRandomness},
         secret::Secret,
     },
@@ -257,10 +257,11 @@ async fn read(request: &mut Request<RequestBody>) -> Result<Sent> {
 
 /// The listener does not know by which names and ports it is reached, so an Origin has to be that of Host, which was checked.
 fn check_origin(request: &Request<RequestBody>) -> Result<()> {
-    let single = |name| single(request.headers(), name).map_err(|_| Rejected::Forged);
-    let (site, origin) = (single(&SEC_FETCH_SITE)?, single(&header::ORIGIN)?);
+    let Initiator {
+        is_own_site,
+        origin,
+    } = Initiator::of(request.headers()).map_err(|_| Rejected::Forged)?;
     let host = host_of(request);
-    let is_own_site = site.is_none_or(|site| site == b"same-origin" || site == b"none");
     let is_own = |origin: &[u8]| {
         let schemes = [b"http://".as_slice(), b"https://"];
         let mut authorities = schemes
@@ -270,7 +271,7 @@ fn check_origin(request: &Request<RequestBody>) -> Result<()> {
             Authority::parse(authority).is_ok() && authority.eq_ignore_ascii_case(host)
         })
     };
-    match is_own_site && origin.is_none_or(is_own) {
+    match is_own_site != Some(false) && origin.is_none_or(is_own) {
         true => Ok(()),
         false => Err(Rejected::Forged),
     }
