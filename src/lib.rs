@@ -29,7 +29,7 @@
 //! | `cli` | a file for each command | the command line |
 //!
 //! Files of one wing do not use each other in a circle. Each module has its own errors: a `Rejection` is the caller's
-//! act, a `Fault` ours or the API's.
+//! mistake, a `Fault` ours or the API's.
 //!
 //! `tests/layers.rs` holds the sources to this table.
 

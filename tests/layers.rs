@@ -175,7 +175,7 @@ fn segments(path: &Path) -> Vec<String> {
     names.collect()
 }
 
-/// The text without the items that only tests compile: they may use every layer.
+/// The text without the items that only tests compile: they may use every wing.
 fn without_tests(text: &str) -> String {
     let mut kept = String::new();
     let mut lines = text.lines();

@@ -58,8 +58,8 @@ impl Launch {
 
     /// Notes the address to which it leads back, after its signature was found right.
     ///
-    /// Right is not enough: a launch outside its time may come from anybody who recorded it, and one that is signed with the
-    /// secret of a consumer that has to sign with its RSA key from a thief.
+    /// A right signature is not enough. Somebody who recorded an earlier launch can send it again, outside its time. Somebody who
+    /// stole the secret can sign with it for a consumer that has to sign with its RSA key.
     pub fn read_return_url(
         &mut self,
         collected: &Collected,
@@ -78,7 +78,7 @@ impl Launch {
     }
 
     /// The response to its failure.
-    pub fn failed(
+    pub fn response_to(
         &self,
         failure: &Failure,
         frame: Frame<'_>,

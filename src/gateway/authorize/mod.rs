@@ -178,7 +178,7 @@ impl Authorizer {
         };
         let is_rejected = permitted.is_err() || facts.observed.is_some();
         if is_rejected && !facts.sender.is_registered && collected.signed {
-            let known = self.verifier.names_registered(&collected.parameters);
+            let known = self.verifier.is_consumer_registered(&collected.parameters);
             facts.sender.is_registered = known.await;
         }
         facts.claimed = Claimed::by_signed(collected);

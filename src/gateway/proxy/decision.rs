@@ -134,7 +134,7 @@ pub async fn decide(
     check_path(live, &call, &body)?;
     let method = parts.method.as_str().as_bytes();
     let found = authorizer.operations.find(call.path, method)?;
-    record.operation = Served::by(&found);
+    record.served = Served::by(&found);
     record.launch = Launch::begun_by(parts, &found);
     let handshake = match found.operation() {
         Some(operation) if operation.websocket => body.handshake(parts)?,
@@ -182,7 +182,7 @@ pub async fn decide(
     };
     // A caller that waits for `100 Continue` is not asked for a body that would be dropped.
     let is_readable = subject.has_body && !names.present.has(&parts.headers, &header::EXPECT);
-    let mut unsigned = body.readable().map(|body| UnsignedBody {
+    let mut unsigned = body.readable().map(|body| BodyForAdvice {
         body,
         headers: &parts.headers,
         held: None,
@@ -317,21 +317,22 @@ async fn covered_body(
         facts.claimed = Claimed::by_signed(collected);
         if collected.signed {
             let parameters = &collected.parameters;
-            facts.sender.is_registered = authorizer.verifier.names_registered(parameters).await;
+            facts.sender.is_registered =
+                authorizer.verifier.is_consumer_registered(parameters).await;
         }
     }
     read
 }
 
-/// A body that the signature does not cover.
-struct UnsignedBody<'b> {
+/// A body that the signature does not cover, and that the advice may need.
+struct BodyForAdvice<'b> {
     body: &'b mut RequestBody,
     headers: &'b HeaderMap,
     /// The body, if it was read for the advice: it is missing from `body` then.
     held: Option<Result<BufferedBody, BodyRejection>>,
 }
 
-impl UnreadBody for UnsignedBody<'_> {
+impl UnreadBody for BodyForAdvice<'_> {
     fn is_multipart(&self) -> bool {
         is_multipart(self.headers)
     }

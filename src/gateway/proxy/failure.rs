@@ -21,7 +21,7 @@ impl Worker {
     ) -> OwnResponse {
         let request_id = record.request_id.as_str();
         log_failure(&failure, request_id, &self.shared.conditions);
-        let format = match (&failure, record.operation) {
+        let format = match (&failure, record.served) {
             _ if let Some(format) = format => format,
             // A page would take memory for a request that is not counted.
             (Failure::Busy | Failure::Ending, _) => Format::Form,
@@ -30,7 +30,7 @@ impl Worker {
             _ => Format::preferred_by(headers),
         };
         // A GET to the same target shows a page, or is the same request.
-        let is_shown = matches!(record.operation, Served::Page) || record.method == Method::GET;
+        let is_shown = matches!(record.served, Served::Page) || record.method == Method::GET;
         let (target, language) = match format {
             Format::Html => (
                 Some(&record.target).filter(|_| is_shown),
@@ -43,7 +43,7 @@ impl Worker {
         let frame = Frame::new(&current.live.theme, target, language);
         let response = match record.launch() {
             Some((launch, operation)) if format == Format::Launch => {
-                launch.failed(&failure, frame, operation, request_id)
+                launch.response_to(&failure, frame, operation, request_id)
             }
             _ => respond::failure(&failure, frame, format, request_id),
         };

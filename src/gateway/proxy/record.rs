@@ -32,7 +32,7 @@ use crate::{
         stopwatch::Stopwatch,
         traces::{Ended, Trace},
     },
-    wire::server::response::{BodyEnd, Observe, ResponseBody},
+    wire::server::response::{BodyEnd, BodyWatcher, ResponseBody},
 };
 
 /// The part of the service that a request is for.
@@ -115,7 +115,7 @@ const fn unmet_rule(failure: &Failure) -> Option<&UnmetRule> {
 }
 
 /// The deviation that would have to be accepted from the consumer.
-fn needed_deviation(failure: &Failure, operation: Served) -> Option<Deviation> {
+fn deviation_to_accept(failure: &Failure, operation: Served) -> Option<Deviation> {
     match (failure, operation) {
         (Failure::Verify(VerifyRejection::SignatureWrong { needs, .. }), _) => *needs,
         (Failure::Shape(ShapeError::Absent(names)), Served::Token(TokenCall::RequestToken)) => {
@@ -164,7 +164,7 @@ pub struct RequestRecord {
     /// The status of the response; 0 without one.
     pub(super) status: u16,
     /// The part of the service that it is for.
-    pub(super) operation: Served,
+    pub(super) served: Served,
     /// The launch that it begins, if it is one.
     pub(super) launch: Option<Box<Launch>>,
     /// The facts about a call, once they are known.
@@ -205,7 +205,7 @@ impl RequestRecord {
             stopwatch: Stopwatch::start(),
             verdict: Verdict::Aborted,
             status: 0,
-            operation: Served::Unknown,
+            served: Served::Unknown,
             launch: None,
             facts: Facts::default(),
             permit: None,
@@ -242,13 +242,13 @@ impl RequestRecord {
         if let Some(quota) = &self.facts.quota {
             quota.announce(response.headers_mut());
         }
-        response.map(|body| body.observed_by(self))
+        response.map(|body| body.watched_by(self))
     }
 
     /// The launch that it begins, with its operation.
     pub(super) fn launch(&self) -> Option<(&Launch, &Operation)> {
         let operations = self.current.live.authorizer.operations.listed();
-        match self.operation {
+        match self.served {
             Served::Operation(index) => self.launch.as_deref().zip(operations.get(index)),
             _ => None,
         }
@@ -439,7 +439,7 @@ impl RequestRecord {
             problem = problem.map(display),
             diagnosis = failure.and_then(diagnosis),
             needs = failure
-                .and_then(|failure| needed_deviation(failure, self.operation))
+                .and_then(|failure| deviation_to_accept(failure, self.served))
                 .map(Deviation::as_str),
             deviation = (!deviations.is_empty()).then(|| display(deviations)),
             skew_seconds = failure.and_then(skew_seconds),
@@ -456,7 +456,7 @@ impl RequestRecord {
         let rest = self.stopwatch.lap();
         let took = self.stopwatch.total();
         let live = &self.current.live;
-        let operation = self.operation.label(&live.authorizer.operations);
+        let operation = self.served.label(&live.authorizer.operations);
         if let Some(trace) = &self.trace {
             self.end_trace(trace, operation, took, rest);
         }
@@ -476,7 +476,7 @@ impl RequestRecord {
         metrics.request(self.verdict);
         metrics.request.observe(took.as_secs_f64());
         self.current
-            .count_operation(metrics, self.operation, self.status);
+            .count_operation(metrics, self.served, self.status);
         if let Some(took) = facts.verify {
             metrics.verify.observe(took.as_secs_f64());
         }
@@ -503,7 +503,7 @@ impl RequestRecord {
     }
 }
 
-impl Observe for RequestRecord {
+impl BodyWatcher for RequestRecord {
     fn finish(mut self: Box<Self>, response: BodyEnd) {
         match response {
             BodyEnd::Whole => {}

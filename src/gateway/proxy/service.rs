@@ -7,7 +7,10 @@ use http::{Method, Response, header};
 use super::{Live, RequestRecord, Served, Worker};
 use crate::{
     base::http_fields::SEC_FETCH_MODE,
-    provider::respond::{self, Failure, OwnResponse},
+    provider::{
+        endpoints::TokenOutcome,
+        respond::{self, Failure, OwnResponse},
+    },
     request::{
         parse::{
             head::{self, Head},
@@ -38,7 +41,12 @@ impl Worker {
             let responding = pin!(token(live, None, head, (body, is_enforced), record));
             self.deciding(responding).await??
         };
-        Ok(responded.map(|response| own_response(response, &head.parts.method, record)))
+        Ok(match responded {
+            TokenOutcome::Responded(response) => {
+                Ok(own_response(response, &head.parts.method, record))
+            }
+            TokenOutcome::NotTokenCall(collected) => Err(collected),
+        })
     }
 
     /// Responds to a request that does not go to the API.
@@ -67,11 +75,15 @@ impl Worker {
                     let responding = pin!(token(live, named, head, (&mut body, true), record));
                     self.deciding(responding).await??
                 };
-                let response = responded.map_err(|_| route::RouteRejection::ModeNotOnce)?;
-                Ok(own_response(response, &parts.method, record))
+                match responded {
+                    TokenOutcome::Responded(response) => {
+                        Ok(own_response(response, &parts.method, record))
+                    }
+                    TokenOutcome::NotTokenCall(_) => Err(route::RouteRejection::ModeNotOnce.into()),
+                }
             }
             Route::JwkSet => {
-                record.operation = Served::Page;
+                record.served = Served::Page;
                 let set = jwk_set(live).ok_or(route::RouteRejection::NotFound(None))?;
                 Ok(own_response(set, &parts.method, record))
             }
@@ -86,20 +98,19 @@ impl Worker {
     }
 }
 
-/// Responds to a token call; the parameters of a request that is none come back. The flag: it may be rejected before its form
-/// is read.
+/// Responds to a token call, as [`Endpoints::token`](crate::provider::endpoints::Endpoints::token) does.
 async fn token(
     live: &Live,
     named: Option<TokenCall>,
     head: &Head<'_>,
     body: (&mut RequestBody, bool),
     record: &mut RequestRecord,
-) -> Result<Result<OwnResponse, Collected>, Failure> {
+) -> Result<TokenOutcome, Failure> {
     let endpoints = &live.endpoints;
     let mut call = None;
     let noted = (&mut call, &mut record.facts);
     let responded = endpoints.token(&live.route, named, head, body, noted).await;
-    record.operation = call.map_or(Served::Unknown, Served::Token);
+    record.served = call.map_or(Served::Unknown, Served::Token);
     responded
 }
 
@@ -131,7 +142,7 @@ async fn page(
     mut body: RequestBody,
     record: &mut RequestRecord,
 ) -> Result<Response<ResponseBody>, Failure> {
-    record.operation = Served::Page;
+    record.served = Served::Page;
     let pages = &live.authorizer.pages;
     let page = pages.respond(&live.route, page, head, &mut body);
     Ok(own_response(page.await?, &head.parts.method, record))

@@ -7,7 +7,7 @@ const EC: &str = include_str!("testdata/ec.pem");
 
 /// The message that the private key of [`SPKI`] signed; that key was not kept.
 const MESSAGE: &[u8] = b"GET&http%3A%2F%2Fh%2F&a%3D1";
-const SIGNATURES: [(RsaHash, &str); 3] = [
+const SIGNATURES: [(RsaHash, &str); RsaHash::VARIANTS.len()] = [
     (RsaHash::Sha1, include_str!("testdata/sha1.signature")),
     (RsaHash::Sha256, include_str!("testdata/sha256.signature")),
     (RsaHash::Sha512, include_str!("testdata/sha512.signature")),

@@ -57,10 +57,18 @@ pub struct Endpoints {
     pub clock: Clock,
 }
 
+/// The outcome of a request that may be a token call.
+#[derive(Debug)]
+pub enum TokenOutcome {
+    /// It is one.
+    Responded(OwnResponse),
+    /// Nothing names a token call; the parameters.
+    NotTokenCall(Collected),
+}
+
 impl Endpoints {
-    /// Responds to a token call, and notes its kind and the known facts about it, however it ends. The parameters of a request that
-    /// nothing names a token call come back. `may_reject_early`: nothing but a token call, or a rejection too, can become of a request
-    /// whose head cannot pass as one.
+    /// Responds to a token call, and notes its kind and the known facts about it, however it ends. With `may_reject_early` it is
+    /// rejected before its form is read, if its head cannot pass as that of a token call.
     ///
     /// # Errors
     /// Every [`Failure`] of a token call.
@@ -71,7 +79,7 @@ impl Endpoints {
         head: &Head<'_>,
         (body, may_reject_early): (&mut RequestBody, bool),
         (noted, facts): (&mut Option<TokenCall>, &mut Facts),
-    ) -> Result<Result<OwnResponse, Collected>, Failure> {
+    ) -> Result<TokenOutcome, Failure> {
         let headers = &head.parts.headers;
         let limits = body.caller().limits();
         let memory = body.caller().reserve(&API_FORMS);
@@ -85,12 +93,12 @@ impl Endpoints {
         }
         let form = collected.held.as_deref().unwrap_or_default();
         let Some(call) = route.token_call(named, head, form, &collected.parameters)? else {
-            return Ok(Err(collected));
+            return Ok(TokenOutcome::NotTokenCall(collected));
         };
         *noted = Some(call);
         facts.claimed = Some(Box::new(Claimed::by(&collected.parameters)));
         let responding = self.respond(call, head, collected, body, facts);
-        responding.await.map(Ok)
+        responding.await.map(TokenOutcome::Responded)
     }
 
     /// Verifies a token call and responds to it.

@@ -65,7 +65,7 @@ impl Verifier {
 
     /// Whether a call names a registered consumer; `false` also while the store fails.
     #[cold]
-    pub async fn names_registered(&self, parameters: &Parameters) -> bool {
+    pub async fn is_consumer_registered(&self, parameters: &Parameters) -> bool {
         let Some(key) = parameters.find("oauth_consumer_key").next() else {
             return false;
         };

@@ -93,7 +93,7 @@ impl Verifier {
 
     /// Verifies a call, in the order of this module. A right signature waits for at most three things, which most calls do not
     /// need: credentials that are not at hand, a nonce that is also recorded elsewhere, and a token that has to be read again.
-    /// If the signature is wrong, the advice may need the body, which `unread` supplies.
+    /// If the signature is wrong, `unread` supplies the body for the advice.
     ///
     /// # Errors
     /// The first check that fails, in the order of this module; a fault of the store, and those of

@@ -49,11 +49,11 @@ pub struct ResponseBody {
     last: Bytes,
     is_cut: bool,
     follower: Option<Rc<dyn Follow>>,
-    observer: Option<Box<dyn Observe>>,
+    watcher: Option<Box<dyn BodyWatcher>>,
 }
 
-/// Is finished when the body of a response has ended.
-pub trait Observe {
+/// Gets to know how the body of a response ended.
+pub trait BodyWatcher {
     /// The connection has taken the body or has dropped it.
     fn finish(self: Box<Self>, response: BodyEnd);
 }
@@ -66,7 +66,7 @@ impl ResponseBody {
             last: Bytes::new(),
             is_cut: false,
             follower: None,
-            observer: None,
+            watcher: None,
         }
     }
 
@@ -101,9 +101,9 @@ impl ResponseBody {
         }
     }
 
-    /// Informs `observer` of the end.
-    pub fn observed_by(mut self, observer: Box<dyn Observe>) -> Self {
-        self.observer = Some(observer);
+    /// Informs `watcher` of the end.
+    pub fn watched_by(mut self, watcher: Box<dyn BodyWatcher>) -> Self {
+        self.watcher = Some(watcher);
         self
     }
 
@@ -124,8 +124,8 @@ impl Drop for ResponseBody {
         if let Some(follower) = &self.follower {
             follower.dropped();
         }
-        if let Some(observer) = self.observer.take() {
-            observer.finish(how);
+        if let Some(watcher) = self.watcher.take() {
+            watcher.finish(how);
         }
     }
 }
