@@ -333,7 +333,7 @@ impl RequestRecord {
             denied_by: failure.and_then(denied_by),
             base_strings: failure.and_then(compared).map(|texts| {
                 // The path of the configuration: that of the call may name a user.
-                let path = match self.operation {
+                let path = match self.served {
                     Served::Token(_) => self.target.path(),
                     _ => operation,
                 };

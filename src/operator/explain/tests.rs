@@ -75,7 +75,7 @@ impl Stage {
         };
         let operations = Operations::new(Vec::new(), Access::NOBODY, true, Similar::Reject);
         Self {
-            setup: Setup::new(),
+            setup: Setup::opened(),
             flow: FlowPaths::new(&flow),
             operations: Arc::new(operations),
         }

@@ -67,7 +67,7 @@ struct Call<'a> {
 
 impl Setup {
     /// Opens store and verifier.
-    pub fn new() -> Self {
+    pub fn opened() -> Self {
         let store = Arc::new(TestStore::default());
         for (name, key) in [("t", "shop"), ("o", "other")] {
             store.put_consumer(&Consumer::for_tests(key));
@@ -223,7 +223,7 @@ const WRONG: VerifyRejection = VerifyRejection::SignatureWrong {
 
 #[tokio::test]
 async fn a_token_opens_nothing_to_another_consumer() {
-    let setup = Setup::new();
+    let setup = Setup::opened();
     use VerifyRejection::{ConsumerUnknown, TokenUnknown};
 
     let [shop, other, t, o] = ["shop", "other", "t", "o"].map(|name| format!("secret of {name}"));
@@ -259,7 +259,7 @@ async fn a_token_opens_nothing_to_another_consumer() {
 
 #[tokio::test]
 async fn one_signature_is_computed_whether_or_not_the_credentials_exist() {
-    let setup = Setup::new();
+    let setup = Setup::opened();
     for (consumer, token) in [
         ("shop", Some("t")),
         ("shop", Some("o")),
@@ -290,7 +290,7 @@ async fn one_signature_is_computed_whether_or_not_the_credentials_exist() {
 
 #[tokio::test]
 async fn a_nonce_counts_for_consumer_and_token_and_cannot_be_shifted_between_them() {
-    let setup = Setup::new();
+    let setup = Setup::opened();
     for (name, key) in [("bc", "a"), ("c", "ab")] {
         setup.store.put_consumer(&Consumer::for_tests(key));
         setup.store.put_access_token(&token(name, key));
@@ -319,7 +319,7 @@ async fn a_nonce_counts_for_consumer_and_token_and_cannot_be_shifted_between_the
 
 #[tokio::test]
 async fn an_idle_token_is_asked_for_anew_before_it_is_rejected() {
-    let setup = Setup::new();
+    let setup = Setup::opened();
     let call = |nonce| Call { nonce, ..RIGHT };
     assert_eq!(rejection(setup.protected(&call("1")).await), None);
     setup.clock.advance(IDLE);
@@ -354,7 +354,7 @@ async fn an_idle_token_is_asked_for_anew_before_it_is_rejected() {
 async fn deviations_are_those_of_the_record_that_the_signature_was_checked_with() {
     const SHORT_IDLE: Duration = Duration::from_secs(1);
 
-    let mut setup = Setup::new();
+    let mut setup = Setup::opened();
     setup.rules.tokens.access_idle = Lifetime(Some(SHORT_IDLE));
     let repeats = Deviation::RepeatsOnce;
     setup
@@ -381,7 +381,7 @@ async fn deviations_are_those_of_the_record_that_the_signature_was_checked_with(
 
 #[tokio::test]
 async fn states_are_told_only_under_a_right_signature() {
-    let setup = Setup::new();
+    let setup = Setup::opened();
     setup.change(|token| token.revoked_at = Some(NOW));
     let wrong = Call {
         secrets: ["secret of shop", "guess"],
@@ -396,7 +396,7 @@ async fn states_are_told_only_under_a_right_signature() {
 
 #[tokio::test]
 async fn a_previous_secret_verifies_until_its_grace_ends_and_not_in_that_second() {
-    let setup = Setup::new();
+    let setup = Setup::opened();
     setup.store.change_consumer("shop", |shop| {
         let old = std::mem::replace(&mut shop.secret, Secret::from("new"));
         shop.previous_secret = Some((old, NOW.after(Duration::from_secs(10))));
