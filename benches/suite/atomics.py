@@ -15,7 +15,8 @@ from .report import Report
 
 # Crates, and a file of ours, whose atomics are written by one worker alone.
 OF_ONE_WORKER = {
-    "arc_swap", "bytes", "futures_channel", "futures_core", "futures_util", "h2", "http", "hyper", "mio", "slab", "tokio", "want",
+    "arc_swap", "atomic_waker", "bytes", "futures_channel", "futures_core", "futures_util", "h2", "http", "hyper", "mio", "slab", "tokio",
+    "want",
     "src/telemetry/metrics/per_thread.rs",
 }
 GOAL = 4
@@ -58,7 +59,10 @@ def locks(binary):
 def place(chain, function):
     """The two innermost files that are not of the standard library, and whether one worker alone writes there."""
     files = [shown(file) for file in chain if not file.startswith("/rustc/") and "/library/" not in file][:2]
-    crate = re.match(r"[<&(\s]*(?:impl )?(\w+)::", function)
+    if "Arc<T,A>::drop_slow" in function:
+        # It ends the last reference: nobody else has one.
+        return function, True
+    crate = re.match(r"(?:core::ptr::drop_in_place)?[<&(\s]*(?:impl )?(\w+)::", function)
     owners = {file if file.startswith("src/") else file.split(":")[0] for file in files} or {crate.group(1) if crate else ""}
     return " < ".join(files) or function[:80], not owners.isdisjoint(OF_ONE_WORKER)
 
