@@ -299,6 +299,7 @@ fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
         ("export all.jsonl", "store_exported"),
         ("import all.jsonl", "records_imported"),
         ("user remove u", "user_removed"),
+        ("consumer link c", "developer_link_made"),
         ("consumer remove c", "consumer_removed"),
         ("user add v --password-stdin", "user_added"),
     ];
@@ -315,7 +316,7 @@ fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
         audited.any(|arguments| arguments.starts_with(command))
     };
     let reading = words(
-        "check completions demo explain health help list man serve sessions show sign consumer token user",
+        "check completions demo explain health help list man serve sessions show sign consumer token user why",
     );
     for kind in ["", "consumer ", "user ", "token "] {
         let help = workspace.run(&format!("{kind}--help")).done().stdout;

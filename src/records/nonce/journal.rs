@@ -3,10 +3,6 @@
 //!
 //! The state says which files belong to the log. A new file is in it before the first nonce is in the file, and a file
 //! is out of it before it is deleted, so that a process can be killed between any two steps.
-//!
-//! The next file is made before it is needed, and a full one is unmapped, by a thread that nobody waits for
-//! ([`super::preparer`]). An insertion that fills a file takes the next one: two assignments under a lock that is never held
-//! during a system call.
 
 use std::{
     collections::VecDeque,
@@ -14,11 +10,7 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    time::{Duration, Instant},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use arc_swap::ArcSwapOption;
@@ -33,21 +25,12 @@ use super::{
 
 /// The time for which a file is appended to, in seconds.
 const FILE_SECONDS: u64 = 120;
-/// Bytes of a file after one that was filled: any file system allocates and deletes it in a millisecond.
-const FILE_BYTES: usize = 1 << 20;
-/// Bytes of a file when files are filled in less than [`FILLED_FAST`]: at 5 million nonces a second, those of 200 ms.
-const LARGEST_BYTES: usize = 16 << 20;
-/// Records of any other file, also where a larger one cannot be made: 64 KiB.
-const FEW_RECORDS: usize = records(64 << 10);
-/// A file that is filled in less time is followed by one of twice the size.
-const FILLED_FAST: Duration = Duration::from_millis(200);
+/// Records of a file after one that was filled: 1 MiB, which any file system allocates and deletes in a millisecond.
+const RECORDS: usize = (1 << 20) / RECORD_BYTES - HEAD_RECORDS;
+/// Records of any other file, also where one of [`RECORDS`] cannot be made: 64 KiB.
+const FEW_RECORDS: usize = (64 << 10) / RECORD_BYTES - HEAD_RECORDS;
 /// The most files that one call of [`Journal::maintain`] deletes.
-const MAX_DELETED: usize = 32;
-
-/// The records of a file of this size.
-const fn records(bytes: usize) -> usize {
-    bytes / RECORD_BYTES - HEAD_RECORDS
-}
+const MAX_DELETED: usize = 4;
 
 /// The state of earlier runs, as an open found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,26 +54,7 @@ pub(super) struct Journal {
     current: ArcSwapOption<Segment>,
     /// A file could not be made. It is tried again once a second, and not by every request.
     is_stuck: AtomicBool,
-    /// The files on either side of the current one. Never locked during a system call.
-    queue: Mutex<Queue>,
-    /// Bytes of the next file to prepare.
-    next_bytes: AtomicUsize,
-    /// Wakes the thread that prepares files, once there is one.
-    wake: OnceLock<Wake>,
     files: Mutex<Files>,
-}
-
-/// Called when a prepared file has been taken.
-type Wake = Box<dyn Fn() + Send + Sync>;
-
-/// Locked alone, or after [`Files`].
-struct Queue {
-    /// The next file, which is in the state already.
-    prepared: Option<Segment>,
-    /// Files that were current, in their order, until [`Journal::settle`] seals them.
-    retired: Vec<Arc<Segment>>,
-    /// The time when the current file was taken.
-    taken: Instant,
 }
 
 struct Files {
@@ -99,10 +63,10 @@ struct Files {
     file: Option<File>,
     /// The log before the current file.
     sealed: VecDeque<SealedFile>,
-    /// Sealed files that an insertion may still look at: none of them is unmapped by an insertion.
-    unmapped: Vec<Arc<Segment>>,
     /// The time when the current file was made, in seconds since the open.
     begun: u64,
+    /// Records in the current file a second ago.
+    seen: usize,
 }
 
 /// A file of the log that is no longer appended to.
@@ -131,19 +95,12 @@ impl Journal {
             key: state.key,
             current: ArcSwapOption::empty(),
             is_stuck: AtomicBool::new(false),
-            queue: Mutex::new(Queue {
-                prepared: None,
-                retired: Vec::new(),
-                taken: Instant::now(),
-            }),
-            next_bytes: AtomicUsize::new(FILE_BYTES),
-            wake: OnceLock::new(),
             files: Mutex::new(Files {
                 state,
                 file,
                 sealed: VecDeque::new(),
-                unmapped: Vec::new(),
                 begun: 0,
+                seen: 0,
             }),
         };
         let continuity = match found {
@@ -220,32 +177,16 @@ impl Journal {
             state.logs.start = gone.end;
             change(state);
         });
+        let path = self.path.as_deref().unwrap_or(Path::new(""));
         updated
             .and_then(|()| files.sync())
-            .map_err(state::failed(self.state_path(), "write"))?;
+            .map_err(state::failed(path, "write"))?;
         if self.path.is_some() {
             gone.for_each(|number| _ = fs::remove_file(self.log(number)));
         }
         drop(files);
         self.replace_if_due(0);
-        self.prepare(false);
         Ok(())
-    }
-
-    /// Sets what is called when a prepared file has been taken: it lets another thread call [`Self::prepare`].
-    pub(super) fn on_taken(&self, wake: impl Fn() + Send + Sync + 'static) {
-        // The window is opened once.
-        let _ = self.wake.set(Box::new(wake));
-    }
-
-    /// The path of the state; empty without files.
-    pub(super) fn state_path(&self) -> &Path {
-        self.path.as_deref().unwrap_or(Path::new(""))
-    }
-
-    /// Whether the window has files.
-    pub(super) fn has_files(&self) -> bool {
-        self.path.is_some()
     }
 
     /// Appends a nonce, so that it survives the process; `false` if the disk is full.
@@ -269,85 +210,15 @@ impl Journal {
         }
     }
 
-    /// Replaces the current file, unless another thread has replaced `full` already. If no file is prepared, this makes one,
-    /// and others wait for it.
+    /// Replaces the current file, unless another thread has replaced `full` already.
     #[cold]
     fn replace_full(&self, full: Option<&Segment>) {
-        if self.take_prepared(full) {
-            return;
-        }
         let mut files = self.files.lock();
-        if !self.take_prepared(full) {
+        let current = self.current.load();
+        if current.as_ref().map(|segment| segment.number) == full.map(|segment| segment.number) {
             let begun = files.begun;
-            self.replace(&mut files, begun, records(FILE_BYTES));
+            self.replace(&mut files, begun, RECORDS);
         }
-    }
-
-    /// Appends to the prepared file from now on, if there is one and `full` is the current file; `true` also if it no longer is.
-    fn take_prepared(&self, full: Option<&Segment>) -> bool {
-        let mut queue = self.queue.lock();
-        let number = |segment: Option<&Segment>| segment.map(|segment| segment.number);
-        if number(self.current.load().as_deref()) != number(full) {
-            return true;
-        }
-        let Some(next) = queue.prepared.take() else {
-            return false;
-        };
-        let now = Instant::now();
-        let bytes = self.next_bytes.load(Ordering::Relaxed);
-        if now - queue.taken < FILLED_FAST {
-            let bytes = (2 * bytes).min(LARGEST_BYTES);
-            self.next_bytes.store(bytes, Ordering::Relaxed);
-        }
-        self.make_current(&mut queue, next);
-        drop(queue);
-        if let Some(wake) = self.wake.get() {
-            wake();
-        }
-        true
-    }
-
-    fn make_current(&self, queue: &mut Queue, next: Segment) {
-        let old = self.current.swap(Some(next.into()));
-        queue.retired.extend(old);
-        queue.taken = Instant::now();
-    }
-
-    /// Makes the next file if it is not there; not for an insertion. With `is_filled` each page of it is in memory, so that an
-    /// append finds it there. A failure is not reported: the insertion that needs the file tries again.
-    pub(super) fn prepare(&self, is_filled: bool) {
-        let mut files = self.files.lock();
-        self.settle(&mut files);
-        let is_prepared = self.queue.lock().prepared.is_some();
-        if is_prepared || self.path.is_none() || files.file.is_none() {
-            return;
-        }
-        let bytes = self.next_bytes.load(Ordering::Relaxed);
-        if let Ok(segment) = self.create(&mut files, records(bytes)) {
-            if is_filled {
-                segment.fill_pages();
-            }
-            self.queue.lock().prepared = Some(segment);
-        }
-    }
-
-    /// Seals the files that were current, and unmaps those that nobody looks at any more.
-    fn settle(&self, files: &mut Files) {
-        let retired = std::mem::take(&mut self.queue.lock().retired);
-        for old in retired {
-            let (number, highest) = (old.number, old.seal());
-            files.sealed.push_back(SealedFile { number, highest });
-            files.unmapped.push(old);
-        }
-        files.unmapped.retain(|old| Arc::strong_count(old) > 1);
-    }
-
-    /// Makes the next file of the log, which is in the state when this returns.
-    fn create(&self, files: &mut Files, records: usize) -> io::Result<Segment> {
-        let number = files.state.logs.end;
-        let segment = Segment::create(&self.log(number), number, records, self.key)?;
-        files.update(|state| state.logs.end = number + 1)?;
-        Ok(segment)
     }
 
     /// Replaces the current file if it is old or will be full soon; deletes files whose timestamps are all at or below
@@ -358,10 +229,6 @@ impl Journal {
     /// The system's; the next call tries again.
     pub(super) fn maintain(&self, now: u64, dropped_until: u64) -> io::Result<()> {
         self.replace_if_due(now);
-        if self.queue.lock().taken.elapsed() > 4 * FILLED_FAST {
-            self.next_bytes.store(FILE_BYTES, Ordering::Relaxed);
-        }
-        self.prepare(false);
         self.move_front(dropped_until)?;
         for _ in 0..MAX_DELETED {
             let mut files = self.files.lock();
@@ -383,36 +250,42 @@ impl Journal {
 
     fn replace_if_due(&self, now: u64) {
         let mut files = self.files.lock();
-        self.settle(&mut files);
         let current = self.current.load();
         let (used, capacity) = current.as_ref().map_or((0, 0), |current| current.fill());
+        // At least twice as much as in the last second has to fit.
+        let is_filling = capacity - used <= 2 * (used - files.seen);
         let is_old = used > 0 && now >= files.begun.saturating_add(FILE_SECONDS);
-        if capacity == used || is_old {
+        files.seen = used;
+        if is_filling && used > 0 {
+            self.replace(&mut files, now, RECORDS);
+        } else if is_filling || is_old {
             self.replace(&mut files, now, FEW_RECORDS);
         }
     }
 
-    /// Makes a file for this many records, or for fewer, unless one is prepared, and appends to it from then on. While that
-    /// fails, a full current file rejects nonces.
+    /// Makes a file for this many records, or for fewer, and appends to it from then on. While that fails, a full current
+    /// file rejects nonces.
     fn replace(&self, files: &mut Files, now: u64, records: usize) {
         if self.path.is_none() {
             return;
         }
-        let path = self.log(files.state.logs.end);
-        let prepared = self.queue.lock().prepared.take();
-        let segment = match prepared {
-            Some(prepared) => Ok(prepared),
-            None => self
-                .create(files, records)
-                .or_else(|_| self.create(files, FEW_RECORDS)),
-        };
+        let number = files.state.logs.end;
+        let path = self.log(number);
+        let segment = Segment::create(&path, number, records, self.key)
+            .or_else(|_| Segment::create(&path, number, FEW_RECORDS, self.key))
+            .and_then(|segment| {
+                files.update(|state| state.logs.end = number + 1)?;
+                Ok(segment)
+            });
         let was_stuck = self.is_stuck.swap(segment.is_err(), Ordering::Relaxed);
         let path = tracing::field::display(path.display());
         match segment {
             Ok(segment) => {
-                self.make_current(&mut self.queue.lock(), segment);
-                self.settle(files);
-                files.begun = now;
+                if let Some(old) = self.current.swap(Some(segment.into())) {
+                    let (number, highest) = (old.number, old.seal());
+                    files.sealed.push_back(SealedFile { number, highest });
+                }
+                (files.begun, files.seen) = (now, 0);
                 if was_stuck {
                     tracing::info!(path, "the nonce window grows again");
                 }
@@ -521,7 +394,7 @@ impl Journal {
     }
 
     fn log(&self, number: u64) -> PathBuf {
-        log_path(self.state_path(), number)
+        log_path(self.path.as_deref().unwrap_or(Path::new("")), number)
     }
 }
 

@@ -19,14 +19,12 @@ use super::{
     Insertion, NonceFiles, NonceUse, OnLost, WindowOpenError,
     journal::{Continuity, Journal},
     key::MAX_SECOND,
-    preparer::Preparer,
-    state::{self, State, current_boot},
+    state::{State, current_boot},
 };
 use crate::base::{clock::UnixTime, hashed::Hashed};
 
-/// Shards of a second: enough that a few dozen workers rarely wait for each other, and that a set of them grows in less than
-/// a millisecond at 5 million nonces a second.
-const SHARDS: usize = 32;
+/// Shards of a second: enough that a few dozen workers rarely wait for each other.
+const SHARDS: usize = 16;
 /// The most seconds that one call of [`LocalWindow::maintain`] drops.
 const MAX_DROPPED: usize = 64;
 /// The store's high-water mark may be this many seconds above the highest one that the file knows, and the file still counts
@@ -74,16 +72,12 @@ pub struct WindowParams {
 /// Nonces survive any end of the process once [`Opened::start`] has returned, a power loss only after [`Self::close`].
 pub struct LocalWindow {
     not_before: AtomicU64,
-    /// As in the state, to be read without waiting for a write of it.
-    lost_until: AtomicU64,
     closed_until: AtomicU64,
     /// The bucket of each second. No capacity and no time to live: moka evicts nothing.
     buckets: Cache<u64, Arc<Bucket>>,
     /// The bucket used last of each second modulo [`RECENT`]: looking it up in moka would take longer than the insertion.
     recent: Box<[ArcSwapOption<Bucket>]>,
-    journal: Arc<Journal>,
-    /// `None` without files, and until the window starts.
-    preparer: Option<Preparer>,
+    journal: Journal,
     entries: AtomicU64,
     max_entries: u64,
     /// The oldest second that has a bucket; [`u64::MAX`] if none has.
@@ -144,7 +138,7 @@ impl Opened {
         high_water_mark: Option<UnixTime>,
         on_lost: OnLost,
     ) -> Result<LocalWindow, WindowOpenError> {
-        let (mut window, mark) = (self.window, high_water_mark.unwrap_or_default().0);
+        let (window, mark) = (self.window, high_water_mark.unwrap_or_default().0);
         let length = window.length();
         let is_continued = self.continuity == Continuity::Continued;
         window.journal.start(is_continued, |state| {
@@ -181,11 +175,6 @@ impl Opened {
             state.window = length.as_secs();
             state.boot = self.boot;
         })?;
-        if window.journal.has_files() {
-            let started = Preparer::start(&window.journal);
-            let path = window.journal.state_path();
-            window.preparer = Some(started.map_err(state::failed(path, "start the thread of"))?);
-        }
         window.not_before.store(0, Ordering::Relaxed);
         window.raise_not_before();
         let closed_until = window.journal.state(|state| state.closed_until);
@@ -208,12 +197,10 @@ impl LocalWindow {
         let (journal, mut continuity) = Journal::open(params.path.as_deref(), &boot)?;
         let mut window = Self {
             not_before: AtomicU64::new(CLOSED),
-            lost_until: AtomicU64::new(0),
             closed_until: AtomicU64::new(0),
             buckets: Cache::builder().build(),
             recent: [const { ArcSwapOption::const_empty() }; RECENT].into(),
-            journal: Arc::new(journal),
-            preparer: None,
+            journal,
             entries: AtomicU64::new(0),
             max_entries: params.max_entries,
             oldest: AtomicU64::new(u64::MAX),
@@ -392,11 +379,9 @@ impl LocalWindow {
     }
 
     fn raise_not_before(&self) {
-        let (dropped_until, lost_until) = self
+        let not_before = self
             .journal
-            .state(|state| (state.dropped_until, state.lost_until));
-        self.lost_until.store(lost_until, Ordering::Relaxed);
-        let not_before = dropped_until.max(lost_until);
+            .state(|state| state.dropped_until.max(state.lost_until));
         self.not_before.fetch_max(not_before, Ordering::Relaxed);
     }
 
@@ -451,9 +436,6 @@ impl LocalWindow {
             return Ok(());
         }
         let noted = self.journal.update(|state| state.lost_until = until.0);
-        if noted.is_ok() {
-            self.lost_until.store(until.0, Ordering::Relaxed);
-        }
         self.not_before.fetch_max(until.0, Ordering::Relaxed);
         noted
     }
@@ -469,7 +451,6 @@ impl LocalWindow {
             self.journal
                 .update(|state| (state.lost_until, state.closed_until) = (0, 0))?;
             self.closed_until.store(0, Ordering::Relaxed);
-            self.lost_until.store(0, Ordering::Relaxed);
             self.not_before
                 .store(self.dropped_until().0, Ordering::Relaxed);
         }
@@ -478,7 +459,7 @@ impl LocalWindow {
 
     /// Timestamps up to this one may have been accepted with nonces that are not here; 1970 if none may.
     pub fn lost_until(&self) -> UnixTime {
-        UnixTime(self.lost_until.load(Ordering::Relaxed))
+        UnixTime(self.journal.state(|state| state.lost_until))
     }
 
     /// The time until which the caller must not accept any timestamp: then those that a lost run may have accepted have

@@ -4,7 +4,6 @@
 //! ```text
 //! local     the window of one process: a set of fingerprints for each second, found by moka
 //! journal   its files: the state, and the log of nonces from which a start fills the sets
-//! preparer  the thread that makes the next file of the log
 //! segment   one memory-mapped file of the log
 //! state     the other facts that a start needs
 //! key       fingerprints and checksums
@@ -25,7 +24,6 @@ pub mod fuzzing;
 mod journal;
 mod key;
 mod local;
-mod preparer;
 mod segment;
 pub mod settings;
 mod state;

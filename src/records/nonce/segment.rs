@@ -21,7 +21,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use memmap2::{Advice, MmapOptions, MmapRaw};
+use memmap2::{MmapOptions, MmapRaw};
 use rustix::{
     fs::{FallocateFlags, fallocate},
     io::Errno,
@@ -72,11 +72,6 @@ impl Segment {
         // This record reveals a misplaced or cut file.
         segment.write(0, key.seal(number, capacity as u64));
         Ok(segment)
-    }
-
-    /// Has every page in memory, so that an append need not wait for one. Systems before Linux 5.14 do it at the appends.
-    pub(super) fn fill_pages(&self) {
-        let _ = self.map.advise(Advice::PopulateWrite);
     }
 
     /// Appends the record of a nonce with this timestamp; `false` if there is no room.
