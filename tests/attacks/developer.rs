@@ -441,6 +441,32 @@ fn a_request_of_another_consumer_is_not_checked() {
 }
 
 #[test]
+fn a_guess_of_a_secret_comes_back_like_any_other_value() {
+    let service = Service::start("");
+    let (consumer, token) = (&service.consumer, &service.token);
+    let request = format!(
+        "GET /x?a={}&b={}&c=guess HTTP/1.1\r\nHost: api.example\r\nAuthorization: OAuth oauth_consumer_key=\"{}\", \
+         oauth_token=\"{}\", oauth_signature_method=\"HMAC-SHA1\", oauth_timestamp=\"{}\", oauth_nonce=\"n\", \
+         oauth_signature=\"x\"\r\n\r\n",
+        consumer.secret,
+        token.secret,
+        consumer.key,
+        token.token,
+        crate::support::now(),
+    );
+    let text = service.check(&[("request", &request)]).text();
+    for (name, value) in [
+        ("a", &*consumer.secret),
+        ("b", &*token.secret),
+        ("c", "guess"),
+    ] {
+        let shown = format!("{name}%3D{value}");
+        assert!(text.contains(&shown), "{shown}: {text}");
+    }
+    assert!(!text.contains("secret&#62;"), "{text}");
+}
+
+#[test]
 fn a_base_string_alone_is_compared_with_its_right_form() {
     let service = Service::start("");
     for (signed, message) in [

@@ -77,11 +77,14 @@ impl Explainer<'_> {
                 },
             }
         };
+        // A developer gets the text of the request back as it was sent: a value that is hidden because it equals a secret would
+        // confirm a guess.
+        let shows_all = self.address.is_some();
         let explained = self.pool.run(self.address, move || {
             let request = message.request().ok()?;
             let server = known.as_ref().ok().and_then(|known| known.server.as_ref());
             let permission = server.and_then(|server| server.permission(&request));
-            let explanation = Reading::new(&request).explain(known, false);
+            let explanation = Reading::new(&request).explain(known, shows_all);
             Some(Explained {
                 permission,
                 is_accepted: explanation.is_accepted(),
