@@ -21,7 +21,7 @@ use crate::{
     oauth::percent,
     operator::reasons,
     run::app::StartError,
-    telemetry::rejections::sort,
+    telemetry::{lines::visible, rejections::sort},
 };
 
 pub(super) const HELP: &str = "\
@@ -169,7 +169,8 @@ impl<R: io::Read> Lines<R> {
 
 /// A reason as text, from the members of the admin API.
 fn text(reason: &Value) -> String {
-    let word = |members: &Value, name: &str| members[name].as_str().map(str::to_owned);
+    // A log may have lines of other programs.
+    let word = |members: &Value, name: &str| members[name].as_str().map(visible);
     let (count, newest) = (
         reason["count"].as_u64().unwrap_or_default(),
         &reason["newest"],
@@ -212,4 +213,22 @@ fn text(reason: &Value) -> String {
 fn time(value: &Value) -> String {
     let time: Option<UnixTime> = serde_json::from_value(value.clone()).ok();
     time.map_or_else(|| value.to_string(), |time| time.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_line_of_another_program_steers_no_terminal_and_forges_no_line() {
+        let odd = "\u{1b}[2J\n1000 calls: forged";
+        let newest = json!({"method": odd, "operation": odd, "address": odd, "request_id": odd, "status": 401});
+        let reason =
+            json!({"reason": odd, "mistake": odd, "advice": odd, "count": 1, "newest": newest});
+        let text = text(&reason);
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        assert_eq!(text.lines().count(), 5, "{text:?}");
+    }
 }

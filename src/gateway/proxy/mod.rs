@@ -1,4 +1,4 @@
-//! The steps of a request: [`Worker::pass`] calls [`routed`], [`decide`] and [`Worker::forward`], in this order.
+//! The steps of a request: `Worker::pass` calls `routed`, `decide` and `Worker::forward`, in this order.
 
 mod call;
 mod current;
