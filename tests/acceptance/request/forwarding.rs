@@ -174,10 +174,14 @@ fn a_connection_that_the_api_closed_while_idle_is_replaced() {
     let proxy = Proxy::with(&api, "listen.workers = 1");
     let caller = proxy.somebody();
     let mut kept = proxy.connect();
-    for _ in 0..10 {
-        proxy
-            .send_on(&mut kept, Call::get("/").of(&caller))
-            .has_status(200);
-    }
-    assert_eq!(api.count(), 10, "and no request is sent twice");
+    // A request that meets the close while it is written is not sent again: it may have arrived.
+    let statuses = [(); 20].map(|()| {
+        let answer = proxy.send_on(&mut kept, Call::get("/").of(&caller));
+        answer.status
+    });
+    let served = statuses.iter().filter(|status| **status == 200).count();
+    let met_the_close = statuses.iter().filter(|status| **status == 502).count();
+    assert_eq!(served + met_the_close, 20, "{statuses:?}");
+    assert!(served >= 10, "{statuses:?}");
+    assert_eq!(api.count(), served, "and no request is sent twice");
 }
