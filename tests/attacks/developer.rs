@@ -418,26 +418,89 @@ fn a_request_of_another_consumer_is_not_checked() {
         );
         assert!(!text.contains("Right base string"), "{text}");
     }
-    // A token of another consumer is not told from one that there is not.
-    let unknown = Token::new("a".repeat(32), "secret");
-    let [one, none] = [&foreign, &unknown].map(|token| {
-        let call = Call::get("/a").by(&service.consumer).with(token);
-        let text = service.check(&[("request", &pasted(call))]).text();
-        assert!(
-            text.contains("token_rejected: the consumer has no such token"),
-            "{text}"
-        );
-        text.replace(&token.token, "TOKEN")
-            .lines()
-            .filter(|line| !line.contains("oauth_"))
-            .collect::<String>()
-    });
-    assert_eq!(one, none);
     // Two consumers at once are none.
     let call = Call::get(&format!("/a?oauth_consumer_key={}", other.key));
     let call = call.by(&service.consumer).with(&service.token);
     let text = service.check(&[("request", &pasted(call))]).text();
     assert!(!text.contains("The signature is right."), "{text}");
+}
+
+/// The page without what belongs to the caller's own request.
+fn without_own(text: &str, own: &[&str]) -> String {
+    let mut text = text.to_owned();
+    for value in own {
+        text = text.replace(value, "OWN");
+    }
+    let lines = text.lines().filter(|line| !line.contains("request-id"));
+    Vec::from_iter(lines).join("\n")
+}
+
+#[test]
+fn without_the_secrets_a_token_that_is_there_looks_like_one_that_is_not() {
+    let mut service = Service::start(
+        "[[operation]]\npath = '/narrow'\nmethods = ['POST']\ntimestamp_window = '5s'\n[[operation]]\npath = '/*'\n",
+    );
+    let store = service.proxy.directory().join("countersign.db");
+    let store = rusqlite::Connection::open(store).unwrap();
+    let expire = "UPDATE access_tokens SET expires_at = unixepoch() - 10 WHERE token = ?1";
+    let other = service.proxy.consumer("Other");
+    let foreign = service.proxy.token(&other, &service.user);
+    let unknown = Token::new("0".repeat(foreign.token.len()), "secret");
+    let hour_ago = crate::support::now() - 3_600;
+    // The key that signs, from the secret of the consumer; the path, and whether the request is an hour old.
+    for (key, path, is_old) in [
+        ("wrong&wrong", "/a?b=1", false),
+        ("wrong&wrong", "/narrow", true),
+        ("SECRET&wrong", "/narrow", true),
+        // The mistake is found without the token.
+        ("SECRET&", "/a", false),
+    ] {
+        // Another one, since the checks of each are limited.
+        service.consumer = service.proxy.consumer("Photo printer");
+        service.link = made(&service.proxy, &service.consumer);
+        let (proxy, consumer) = (&service.proxy, &service.consumer);
+        let [valid, revoked, expired] = [(); 3].map(|()| proxy.token(consumer, &service.user));
+        proxy.run(&format!("token revoke {}", revoked.token));
+        assert_eq!(store.execute(expire, [&expired.token]).unwrap(), 1);
+        let key = key.replace("SECRET", &consumer.secret);
+        let time = if is_old {
+            hour_ago
+        } else {
+            crate::support::now()
+        };
+        let checked = |token: &Token, key: Option<&str>| {
+            let call = Call::post(path).by(consumer).with(token);
+            let call = call.parameter("oauth_timestamp", &time.to_string());
+            let mut call = call.parameter("oauth_nonce", "n");
+            if let Some(key) = key {
+                call = call.key(key);
+            }
+            let wire = String::from_utf8(proxy.wire(&call)).unwrap();
+            let request = wire.replacen(" /", &format!(" {}/", proxy.origin()), 1);
+            let signature = request.split("oauth_signature=\"").nth(1).unwrap();
+            let signature = signature.split('"').next().unwrap().to_owned();
+            let text = service
+                .check(&[("request", &request)])
+                .has_status(200)
+                .text();
+            without_own(&text, &[&token.token, &signature])
+        };
+        let expected = checked(&unknown, Some(&key));
+        let finding = match key.ends_with('&') {
+            true => "token_secret_missing",
+            false => "no known mistake makes it",
+        };
+        assert!(expected.contains(finding), "{key}: {expected}");
+        for token in [&valid, &revoked, &expired, &foreign] {
+            assert_eq!(checked(token, Some(&key)), expected, "{path} {key}");
+        }
+        // Whoever has the secrets is told, also after a mistake with both.
+        let swapped = format!("{}&{}", revoked.secret, consumer.secret);
+        for key in [None, Some(&*swapped)] {
+            let text = checked(&revoked, key);
+            assert!(text.contains("token_revoked"), "{key:?}: {text}");
+        }
+    }
 }
 
 #[test]

@@ -3,11 +3,15 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use super::{ExplanationView, FindError, ParsedRequest, Reading, RequestText, Rules, find, pasted};
+use super::{
+    Asked, ExplanationView, FindError, KnownSecrets, ParsedRequest, Reading, RequestText, Rules,
+    find, pasted,
+};
 use crate::{
     base::{
         clock::{Clock, UnixTime},
         names::ConsumerKey,
+        random::NoRandomness,
     },
     oauth::percent,
     provider::{
@@ -15,6 +19,7 @@ use crate::{
         pages::developer::{CheckFuture, Checked, SignatureCheck, Unchecked},
     },
     records::store::{Store, StoreError},
+    request::verify::Purpose,
 };
 
 /// The explanation of a request.
@@ -49,7 +54,7 @@ pub struct Explainer<'a> {
     pub pool: &'a PasswordPool,
     /// The time.
     pub now: UnixTime,
-    /// The address of the caller; `None`: the operator.
+    /// The address of the developer who asks; `None`: an operator, who is told all.
     pub address: Option<IpAddr>,
 }
 
@@ -59,32 +64,27 @@ impl Explainer<'_> {
     /// # Errors
     /// [`Unexplained`]
     pub async fn explain(&self, message: RequestText) -> Result<Explained, Unexplained> {
-        let known = {
-            let request = message.request();
-            let request = request.map_err(|error| Unexplained::Request(error.to_string()))?;
-            match Reading::new(&request).asked() {
-                None => Err(String::new()),
-                Some(asked) => match find(self.store, self.rules.clone(), self.now, &asked).await {
-                    Ok(known) => Ok(known),
-                    Err(FindError::Store(error)) => return Err(Unexplained::Store(error)),
-                    Err(FindError::Consumer) => {
-                        Err("consumer_key_unknown: no consumer has this key".to_owned())
-                    }
-                    Err(FindError::Token) => {
-                        Err("token_rejected: the consumer has no such token".to_owned())
-                    }
-                    Err(error @ FindError::RsaKey(_)) => Err(error.to_string()),
-                },
-            }
+        let known = self.known(&message).await?;
+        let is_developer = self.address.is_some();
+        let named = known.as_ref().ok().filter(|known| known.has_token());
+        let unknown = match named.filter(|_| is_developer) {
+            Some(known) => Some(without_token(known.clone())?),
+            None => None,
         };
         // A developer gets the text of the request back as it was sent: a value that is hidden because it equals a secret would
         // confirm a guess.
-        let shows_all = self.address.is_some();
+        let shows_all = is_developer;
         let explained = self.pool.run(self.address, move || {
             let request = message.request().ok()?;
+            let explain = |known| Reading::new(&request).explain(known, shows_all);
             let server = known.as_ref().ok().and_then(|known| known.server.as_ref());
             let permission = server.and_then(|server| server.permission(&request));
-            let explanation = Reading::new(&request).explain(known, shows_all);
+            let mut explanation = explain(known);
+            // In any case, so that the time tells nothing.
+            let unknown = unknown.map(|unknown| explain(Ok(unknown)));
+            if is_developer && !explanation.proves_secrets(unknown.as_ref()) {
+                explanation = unknown.unwrap_or(explanation).without_states();
+            }
             Some(Explained {
                 permission,
                 is_accepted: explanation.is_accepted(),
@@ -95,6 +95,50 @@ impl Explainer<'_> {
         let explained = explained.await.map_err(Unexplained::Pool)?;
         explained.ok_or_else(|| Unexplained::Request("this is not a request".to_owned()))
     }
+
+    /// The secrets of what the request names, or the reason why there are none. For a developer a token that is unknown has a secret
+    /// that nobody knows.
+    async fn known(
+        &self,
+        message: &RequestText,
+    ) -> Result<Result<KnownSecrets, String>, Unexplained> {
+        let request = message.request();
+        let request = request.map_err(|error| Unexplained::Request(error.to_string()))?;
+        let reading = Reading::new(&request);
+        let Some(mut asked) = reading.asked() else {
+            return Ok(Err(String::new()));
+        };
+        if reading.purpose(self.rules) == Purpose::RequestToken {
+            // The server ignores the token of such a call.
+            asked.token = None;
+        }
+        let found =
+            async |asked: &Asked<'_>| find(self.store, self.rules.clone(), self.now, asked).await;
+        let mut known = found(&asked).await;
+        if self.address.is_some() && matches!(known, Err(FindError::Token)) {
+            asked.token = None;
+            known = match found(&asked).await {
+                Ok(known) => Ok(without_token(known)?),
+                Err(error) => Err(error),
+            };
+        }
+        match known {
+            Ok(known) => Ok(Ok(known)),
+            Err(FindError::Store(error)) => Err(Unexplained::Store(error)),
+            Err(FindError::Consumer) => Ok(Err(
+                "consumer_key_unknown: no consumer has this key".to_owned()
+            )),
+            Err(FindError::Token) => Ok(Err(
+                "token_rejected: the consumer has no such token".to_owned()
+            )),
+            Err(error @ FindError::RsaKey(_)) => Ok(Err(error.to_string())),
+        }
+    }
+}
+
+fn without_token(known: KnownSecrets) -> Result<KnownSecrets, Unexplained> {
+    let failed = |NoRandomness| Unexplained::Pool(PoolError::Failed);
+    known.with_unknown_token().map_err(failed)
 }
 
 /// Checks the requests of developers.

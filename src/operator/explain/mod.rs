@@ -7,6 +7,7 @@ mod find;
 mod mask;
 pub mod pasted;
 mod request;
+mod withheld;
 
 use serde::Serialize;
 
@@ -34,6 +35,7 @@ use crate::{
 };
 
 /// The secrets of a consumer and a token, and the consumer's public key.
+#[derive(Clone)]
 pub struct KnownSecrets {
     /// The consumer's secret.
     pub consumer_secret: Secret,
@@ -46,6 +48,7 @@ pub struct KnownSecrets {
 }
 
 /// The facts other than secrets for which the server rejects a request.
+#[derive(Clone)]
 pub struct ServerView {
     /// The time of the command.
     pub now: UnixTime,
@@ -90,6 +93,7 @@ impl ServerView {
 }
 
 /// A token of a consumer, as the store has it.
+#[derive(Clone)]
 pub enum TokenRecord {
     /// An access token.
     Access(AccessToken),
@@ -164,6 +168,11 @@ impl<'r, 'a> Reading<'r, 'a> {
                 .filter(|token| !token.is_empty()),
             nonce: nonce_use(&protocol),
         })
+    }
+
+    /// The purpose of the call by the rules of the server.
+    fn purpose(&self, rules: &Rules) -> Purpose {
+        rules.purpose(self.request, &self.parameters)
     }
 
     /// Explains the request with the secrets of what it asks for, or with the reason why there are none. Takes as long as
