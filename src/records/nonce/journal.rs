@@ -22,6 +22,7 @@ use super::{
     segment::{self, HEAD_RECORDS, RECORD_BYTES, Segment},
     state::{self, State, WindowOpenError},
 };
+use crate::base::new_file::open_kept;
 
 /// The time for which a file is appended to, in seconds.
 const FILE_SECONDS: u64 = 120;
@@ -381,7 +382,8 @@ impl Journal {
     pub(super) fn close(&self) -> io::Result<()> {
         let mut files = self.files.lock();
         let logs = files.state.logs.clone();
-        let synced = logs.map(|number| File::open(self.log(number))?.sync_all());
+        let synced =
+            logs.map(|number| open_kept(&self.log(number), File::options().read(true))?.sync_all());
         let closed = synced.collect::<io::Result<()>>().and_then(|()| {
             files.update(|state| {
                 state.is_closed = true;

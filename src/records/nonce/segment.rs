@@ -28,7 +28,7 @@ use rustix::{
 };
 
 use super::key::{Key, Record};
-use crate::base::new_file::create_or_open;
+use crate::base::new_file::{create_new, open_kept};
 
 /// Bytes of a record.
 pub(super) const RECORD_BYTES: usize = size_of::<Record>();
@@ -58,9 +58,12 @@ impl Segment {
     /// The system's; no file is left then.
     pub(super) fn create(path: &Path, number: u64, capacity: usize, key: Key) -> io::Result<Self> {
         let bytes = (HEAD_RECORDS + capacity) * RECORD_BYTES;
-        let file = create_or_open(path)?;
-        // A log that a start has left before it noted it.
-        file.set_len(0)?;
+        // A log that a start has left before it noted it. It is not opened: another account may have put a link there.
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = create_new(path)?;
         let map = allocate(&file, bytes as u64)
             .and_then(|()| MmapOptions::new().len(bytes).map_raw(&file))
             .inspect_err(|_| _ = fs::remove_file(path))?;
@@ -142,7 +145,11 @@ pub(super) fn replay(
     mut each: impl FnMut(u64, u64),
 ) -> io::Result<()> {
     let damaged = || io::Error::from(io::ErrorKind::InvalidData);
-    let (mut file, mut bytes, mut placed) = (File::open(path)?, Vec::new(), [0; 8]);
+    let (mut file, mut bytes, mut placed) = (
+        open_kept(path, File::options().read(true))?,
+        Vec::new(),
+        [0; 8],
+    );
     file.read_to_end(&mut bytes)?;
     // Read after the records, and the other count before them.
     file.read_exact_at(&mut placed, (PLACED * size_of::<u64>()) as u64)?;
@@ -316,6 +323,22 @@ mod tests {
         assert!(!segment.append(3, KEY.seal(3, 1)));
         assert_eq!(segment.fill(), (2, 2));
         assert_eq!(records(&path).unwrap(), [(1, 1), (2, 1)]);
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_file_is_replaced_and_what_it_leads_to_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let [path, other] = ["log", "other"].map(|name| directory.path().join(name));
+        fs::write(&other, "kept").unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        let segment = Segment::create(&path, 7, 2, KEY).unwrap();
+        assert!(segment.append(5, KEY.seal(5, 1)));
+        assert_eq!(fs::read_to_string(&other).unwrap(), "kept");
+        assert_eq!(records(&path).unwrap(), [(5, 1)]);
+        // What is read is not followed either.
+        fs::rename(&path, &other).unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        assert!(records(&path).is_err());
     }
 
     #[test]

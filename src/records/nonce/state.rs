@@ -13,7 +13,7 @@ use siphasher::sip::SipHasher13;
 use thiserror::Error;
 
 use super::key::Key;
-use crate::base::new_file::create_or_open;
+use crate::base::new_file::{create_or_open, open_kept};
 
 /// The beginning of the file; a checksum and JSON follow, filled up to [`BYTES`]. Another layout counts as damaged.
 const MAGIC: &str = "countersignonce\n";
@@ -170,7 +170,7 @@ pub(super) fn open(path: &Path) -> Result<File, WindowOpenError> {
 /// [`WindowOpenError::NotAWindow`], [`WindowOpenError::Io`]
 pub(super) fn read(path: &Path) -> Result<Option<Result<State, io::Error>>, WindowOpenError> {
     let mut page = [0; BYTES];
-    let file = File::open(path).map_err(failed(path, "open"))?;
+    let file = open_kept(path, File::options().read(true)).map_err(failed(path, "open"))?;
     let metadata = file.metadata().map_err(failed(path, "read"))?;
     if !metadata.is_file() {
         return Err(WindowOpenError::NotAWindow { path: path.into() });
@@ -197,10 +197,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Result<State, io::Error>>, Wind
 ///
 /// [`WindowOpenError`], except the errors that only opening can find.
 pub fn check_file(path: &Path) -> Result<(), WindowOpenError> {
-    File::options()
-        .write(true)
-        .open(path)
-        .map_err(failed(path, "open"))?;
+    open_kept(path, File::options().write(true)).map_err(failed(path, "open"))?;
     read(path).map(drop)
 }
 
