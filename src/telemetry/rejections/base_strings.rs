@@ -3,14 +3,17 @@
 //! A base string has the token and every value that was sent. What is kept shows how it was written, and hides what it says: every
 //! letter and digit becomes an x, but for the method, the host, the names of parameters, and the parts of a path that the
 //! configuration has. The marks of what differs are made before that.
+//!
+//! The right base string has one form, so its names and values are known for sure. In the other one a value may stand where a name
+//! would, so it shows only names and values that the right one has.
 
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
 use percent_encoding::percent_decode_str;
 
 use crate::{
     oauth::{
-        ProtocolParameter,
+        ProtocolParameter, SignatureMethod,
         compare::{Parts, marked},
     },
     telemetry::redact::SHOWN_TOKEN_CHARS,
@@ -47,27 +50,29 @@ impl BaseStrings {
     /// Hides what the developer of `consumer` has no need to see. `path` is the one of the configuration for the call.
     pub fn new(right: &[u8], signed: Option<&[u8]>, consumer: &str, path: &str) -> Self {
         let (right, signed) = (ascii(right), signed.map(ascii));
-        let hidden = |parts: Parts| MarkedText::new(&parts, consumer, path);
-        match signed {
-            None => Self {
-                right: hidden(vec![(right, false)]),
-                signed: None,
-            },
+        let known = Known {
+            consumer,
+            path,
+            values: values(&right),
+        };
+        let (right_parts, signed_parts) = match signed {
+            None => (vec![(right.clone(), false)], None),
             Some(signed) => {
                 let (right, signed) = marked(&right, &signed);
-                Self {
-                    right: hidden(right),
-                    signed: Some(hidden(signed)),
-                }
+                (right, Some(signed))
             }
+        };
+        Self {
+            right: MarkedText::new(&right_parts, &known),
+            signed: signed_parts.map(|parts| MarkedText::new(&parts, &known)),
         }
     }
 }
 
 impl MarkedText {
-    fn new(parts: &Parts, consumer: &str, path: &str) -> Self {
+    fn new(parts: &Parts, known: &Known<'_>) -> Self {
         let whole: String = parts.iter().map(|(part, _)| part.as_str()).collect();
-        let mut text = hidden(&whole, consumer, path);
+        let mut text = hidden(&whole, known);
         text.truncate(MAX_BYTES);
         let mut marks: Vec<Range<u16>> = Vec::new();
         let mut at = 0;
@@ -119,16 +124,33 @@ fn ascii(bytes: &[u8]) -> String {
     shown.collect()
 }
 
+/// What is known of a call.
+struct Known<'k> {
+    consumer: &'k str,
+    /// The path of the configuration.
+    path: &'k str,
+    /// The parameters of the right base string.
+    values: HashMap<&'k str, &'k str>,
+}
+
+/// The parameters of a right base string, as they are written there. One without a value may be a value itself, such as a text that
+/// was sent as a form.
+fn values(right: &str) -> HashMap<&str, &str> {
+    let pairs = right.splitn(3, '&').nth(2).unwrap_or_default();
+    let pairs = pairs.split("%26").filter_map(|pair| pair.split_once("%3D"));
+    pairs.filter(|(_, value)| !value.is_empty()).collect()
+}
+
 /// A text of ASCII with an x for each letter and digit that is not shown.
-fn hidden(text: &str, consumer: &str, path: &str) -> String {
+fn hidden(text: &str, known: &Known<'_>) -> String {
     let mut shown = vec![false; text.len()];
     let mut show = |range: Range<usize>| {
         let range = shown.get_mut(range).unwrap_or_default();
         range.fill(true);
     };
     escapes(text).for_each(&mut show);
-    uri(text, path).into_iter().for_each(&mut show);
-    parameters(text, consumer).into_iter().for_each(&mut show);
+    uri(text, known.path).into_iter().for_each(&mut show);
+    parameters(text, known).into_iter().for_each(&mut show);
     let characters = text.bytes().zip(shown).map(|(byte, is_shown)| {
         match is_shown || !byte.is_ascii_alphanumeric() {
             true => char::from(byte),
@@ -196,49 +218,66 @@ fn uri(text: &str, path: &str) -> Vec<Range<usize>> {
 }
 
 /// The names of parameters, and the values of some protocol parameters.
-fn parameters(text: &str, consumer: &str) -> Vec<Range<usize>> {
-    const SEPARATORS: [&str; 6] = ["&", "?", "%26", "%3F", "%2526", "%253F"];
-    const EQUALS: [&str; 3] = ["=", "%3D", "%253D"];
+fn parameters(text: &str, known: &Known<'_>) -> Vec<Range<usize>> {
+    /// What is between name and value, and what is before a name: as it is, and encoded once or twice.
+    const CODINGS: [(&str, [&str; 3]); 3] = [
+        ("=", ["&", "?", "?"]),
+        ("%3D", ["&", "%26", "%3F"]),
+        ("%253D", ["&", "%2526", "%253F"]),
+    ];
 
-    let beginning = |text: &str, marks: &[&'static str]| {
-        let mut marks = marks.iter().copied();
-        marks.find(|mark| text.starts_with(mark))
+    // One text has one coding. What is encoded further is a part of a value.
+    let mut codings = CODINGS.iter();
+    let Some((equals, separators)) = codings.find(|(equals, _)| text.contains(equals)) else {
+        return Vec::new();
     };
     let is_in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_.~-".contains(&byte);
     let mut shown = Vec::new();
     let mut begin = 0;
     while begin < text.len() {
         let rest = &text[begin..];
-        let ends = (0..rest.len()).find(|at| beginning(&rest[*at..], &SEPARATORS).is_some());
-        let pair = &rest[..ends.unwrap_or(rest.len())];
+        let ends = separators
+            .iter()
+            .filter_map(|end| Some((rest.find(end)?, end.len())));
+        let (end, separator) = ends.min().unwrap_or((rest.len(), 1));
+        let pair = &rest[..end];
         let name = pair.bytes().take_while(|byte| is_in_name(*byte)).count();
-        if let Some(equals) = beginning(&pair[name..], &EQUALS) {
-            shown.push(begin..begin + name);
-            let value = name + equals.len();
-            let count = visible(&pair[..name], &pair[value..], consumer);
-            shown.push(begin + value..begin + value + count);
+        let (name, value) = pair.split_at(name);
+        if let Some(value) = value.strip_prefix(equals)
+            && is_name(name, known)
+        {
+            shown.push(begin..begin + name.len());
+            let value_begin = begin + pair.len() - value.len();
+            shown.push(value_begin..value_begin + visible(name, value, known));
         }
-        let separator = beginning(&rest[pair.len()..], &SEPARATORS);
-        begin += pair.len() + separator.map_or(1, str::len);
+        begin += end + separator;
     }
     shown
 }
 
+/// Whether a text that stands where a name would is one.
+fn is_name(text: &str, known: &Known<'_>) -> bool {
+    let mut protocol = ProtocolParameter::ALL.iter();
+    known.values.contains_key(text) || protocol.any(|parameter| parameter.as_str() == text)
+}
+
 /// The number of characters that are shown of the value of a parameter.
-fn visible(name: &str, value: &str, consumer: &str) -> usize {
+fn visible(name: &str, value: &str, known: &Known<'_>) -> usize {
     use ProtocolParameter as P;
 
     let is = |parameter: ProtocolParameter| name == parameter.as_str();
-    let is_consumer = || {
-        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-        let once = decoded(value);
-        value == consumer || once == consumer || decoded(&once) == consumer
+    let plain = plain(value);
+    if known.values.get(name).map(|right| self::plain(right)) != Some(plain.clone()) {
+        return 0;
+    }
+    let is_method = || {
+        let mut methods = SignatureMethod::ALL.iter();
+        methods.any(|method| method.as_str().eq_ignore_ascii_case(&plain))
     };
-    let is_whole = is(P::ConsumerKey) && is_consumer()
+    let is_whole = is(P::ConsumerKey) && plain == self::plain(known.consumer)
         || is(P::Timestamp) && value.bytes().all(|byte| byte.is_ascii_digit())
-        || is(P::SignatureMethod) && value.len() <= 16
-        || is(P::Version) && value.len() <= 4
-        || is(P::BodyHash);
+        || is(P::SignatureMethod) && is_method()
+        || is(P::Version) && value == "1.0";
     match is_whole {
         true => value.len(),
         false if is(P::Token) || is(P::Nonce) => SHOWN_TOKEN_CHARS.min(value.len() / 2),
@@ -246,12 +285,30 @@ fn visible(name: &str, value: &str, consumer: &str) -> usize {
     }
 }
 
+/// A value without its codings, of which there may be three.
+fn plain(value: &str) -> String {
+    let mut plain = value.to_owned();
+    for _ in 0..3 {
+        plain = percent_decode_str(&plain).decode_utf8_lossy().into_owned();
+    }
+    plain
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn shown_as(text: &str, right: &str) -> String {
+        let known = Known {
+            consumer: "key@shop",
+            path: "/members/{id}/photos",
+            values: values(right),
+        };
+        hidden(text, &known)
+    }
+
     fn shown(text: &str) -> String {
-        hidden(text, "key@shop", "/members/{id}/photos")
+        shown_as(text, text)
     }
 
     #[test]
@@ -273,11 +330,11 @@ mod tests {
             // Not encoded at all.
             (
                 "POST&http://a.example/members/ada?q=secret&oauth_token=abcdefghijkl&b=secret%41",
-                "POST&http://a.example/members/xxx?q=xxxxxx&oauth_token=abcdefxxxxxx&b=xxxxxx%xx",
+                "POST&http://a.example/members/xxx?x=xxxxxx&oauth_token=xxxxxxxxxxxx&x=xxxxxx%xx",
             ),
             ("secret", "xxxxxx"),
             ("secret&secret&secret", "xxxxxx&xxxxxx&xxxxxx"),
-            ("a&b%3Dsecret", "x&b%3Dxxxxxx"),
+            ("a&b%3Dsecret", "x&x%3Dxxxxxx"),
             // Another consumer's key, and words in place of a number.
             (
                 "oauth_consumer_key=other&oauth_timestamp=secret&oauth_version=secret",
@@ -294,6 +351,42 @@ mod tests {
             ("&=&", "&=&"),
         ] {
             assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+
+    /// The right base string of a call with a value that looks like parameters, a body hash, and a text in place of a form.
+    const RIGHT: &str = "GET&http%3A%2F%2Fa%2F&hunter2%3D%26oauth_body_hash%3DAbCdEfGh%253D%26oauth_consumer_key%3Dkey%2540shop\
+        %26oauth_timestamp%3D1700000000%26oauth_token%3DaccessToken12345%26q%3Da%2526pin%253D1234%253Fcity%253Drome";
+
+    #[test]
+    fn a_value_shows_nothing_even_if_it_looks_like_parameters() {
+        assert_eq!(
+            shown(RIGHT),
+            "GET&http%3A%2F%2Fa%2F&xxxxxxx%3D%26oauth_body_hash%3Dxxxxxxxx%253D%26oauth_consumer_key%3Dkey%2540shop\
+            %26oauth_timestamp%3D1700000000%26oauth_token%3DaccessToxxxxxxxx%26q%3Dx%2526xxx%253Dxxxx%253Fxxxx%253Dxxxx"
+        );
+    }
+
+    #[test]
+    fn a_base_string_that_was_signed_shows_only_what_the_right_one_does() {
+        for (signed, expected) in [
+            // Not encoded at all: the value breaks into parameters that are none.
+            (
+                "GET&http://a/&hunter2=&oauth_token=accessToken12345&q=a&pin=1234?city=rome&oauth_timestamp=4711",
+                "GET&http://a/&xxxxxxx=&oauth_token=accessToxxxxxxxx&q=x&xxx=xxxx?xxxx=xxxx&oauth_timestamp=xxxx",
+            ),
+            // Encoded twice.
+            (
+                "GET&http%3A%2F%2Fa%2F&oauth_token%253DaccessToken12345%2526q%253Da%252526pin%25253D1234",
+                "GET&http%3A%2F%2Fa%2F&oauth_token%253DaccessToxxxxxxxx%2526q%253Dx%252526xxx%25253Dxxxx",
+            ),
+            // A query in the URL, and values without their coding.
+            (
+                "GET&http%3A%2F%2Fa%2F%3Fq%3Da%26pin%3D1234&q%3Da%26pin%3D1234%26oauth_consumer_key%3Dother",
+                "GET&http%3A%2F%2Fa%2F%3Fq%3Dx%26xxx%3Dxxxx&q%3Dx%26xxx%3Dxxxx%26oauth_consumer_key%3Dxxxxx",
+            ),
+        ] {
+            assert_eq!(shown_as(signed, RIGHT), expected);
         }
     }
 
