@@ -14,7 +14,7 @@ use std::{
     error::Error,
     fmt,
     io::{self, IsTerminal as _, Write as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitCode,
     sync::Arc,
 };
@@ -24,7 +24,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::runtime::LocalOptions;
 
-use super::output::{self, Listing};
+pub use super::config_file::ConfigArgs;
+use super::output::{self, Listing, say};
 use crate::{
     base::clock::{Clock, UnixTime},
     operator::manage::{self, Actor, ManageError, Management, RecordDefaults},
@@ -34,64 +35,10 @@ use crate::{
             StartError,
             services::{self, ServiceError},
         },
-        config::{self, Config, ConfigErrors},
+        config::{Config, ConfigErrors},
     },
     telemetry::{causes::causes, log},
 };
-
-/// The option that names the configuration file.
-#[derive(Debug, Clone, clap::Args)]
-pub struct ConfigArgs {
-    /// The configuration file [default: $COUNTERSIGN_CONFIG, else ./config.toml, else /etc/countersign/config.toml]
-    #[arg(long, value_name = "FILE", global = true, display_order = 900)]
-    config: Option<PathBuf>,
-}
-
-impl ConfigArgs {
-    /// The file: as given, else `$COUNTERSIGN_CONFIG`, else `./config.toml`, else that of the package.
-    pub fn path(&self) -> PathBuf {
-        self.named()
-            .unwrap_or_else(|| found(Path::new(HERE), Path::new(INSTALLED)).to_owned())
-    }
-
-    fn named(&self) -> Option<PathBuf> {
-        let variable = || std::env::var_os("COUNTERSIGN_CONFIG").filter(|name| !name.is_empty());
-        self.config
-            .clone()
-            .or_else(|| variable().map(PathBuf::from))
-    }
-
-    /// Which file is used, if nobody named it and another one could be meant.
-    fn choice(&self) -> Option<String> {
-        let is_open = self.named().is_none() && Path::new(HERE).exists();
-        (is_open && Path::new(INSTALLED).exists()).then(|| {
-            format!("configuration ./{HERE}, not {INSTALLED}; --config names another file")
-        })
-    }
-
-    /// Loads the file and what the environment sets.
-    ///
-    /// # Errors
-    /// All problems of the configuration.
-    pub fn load(&self) -> Result<Config, ConfigErrors> {
-        config::load(&self.path(), std::env::vars_os())
-    }
-}
-
-/// The file of the working directory.
-const HERE: &str = "config.toml";
-/// The file of the package.
-const INSTALLED: &str = "/etc/countersign/config.toml";
-
-/// The file of the working directory, unless only that of the package is there. A file that is there and cannot be read is an error:
-/// whoever made it meant it.
-fn found<'p>(here: &'p Path, installed: &'p Path) -> &'p Path {
-    let is_missing = matches!(here.try_exists(), Ok(false)) && !here.is_symlink();
-    match is_missing && installed.exists() {
-        true => installed,
-        false => here,
-    }
-}
 
 /// Options of every command over the store.
 #[derive(Debug, Clone, clap::Args)]
@@ -158,10 +105,6 @@ impl StoreArgs {
         // For a person, who may have more than one store; a script has named it.
         if io::stderr().is_terminal() && opened.is_some_and(|(_, manage)| manage.has_changed()) {
             let note = format!("countersign: store {}", context.store_location());
-            context.notes.borrow_mut().insert(0, note);
-        }
-        if let Some(choice) = self.config.choice() {
-            let note = format!("countersign: {choice}");
             context.notes.borrow_mut().insert(0, note);
         }
         Ok(Output {
@@ -339,6 +282,7 @@ impl Context {
     /// # Errors
     /// The configuration is invalid, the log cannot be started, or the store must exist and does not.
     pub fn load(args: &StoreArgs, json: bool, opening: Opening) -> Result<Self, CommandError> {
+        args.config.announce();
         let config = args.config.load()?;
         if args.log {
             log::start(config.log.format, &config.log.level)?;
@@ -521,31 +465,5 @@ pub fn finish(result: Result<Output, CommandError>) -> ExitCode {
             ExitCode::FAILURE
         }
         _ => ExitCode::from(output.code),
-    }
-}
-
-/// Writes to standard error. A failure is ignored: the exit code shows the outcome.
-pub(super) fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "{}", text.trim_end());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_file_of_the_package_is_used_if_the_working_directory_has_none() {
-        let directory = tempfile::tempdir().unwrap();
-        let [here, installed] =
-            ["config.toml", "installed.toml"].map(|name| directory.path().join(name));
-        assert_eq!(found(&here, &installed), here, "neither is there");
-        std::fs::write(&installed, "").unwrap();
-        assert_eq!(found(&here, &installed), installed);
-        // A link that leads nowhere is a mistake to report.
-        std::os::unix::fs::symlink("nowhere", &here).unwrap();
-        assert_eq!(found(&here, &installed), here);
-        std::fs::remove_file(&here).unwrap();
-        std::fs::write(&here, "").unwrap();
-        assert_eq!(found(&here, &installed), here);
     }
 }

@@ -5,6 +5,7 @@
 //! what they found, and `import --replace` and `--update` print the changes before they make them.
 
 pub mod check;
+mod config_file;
 pub mod consumer;
 pub mod context;
 pub mod demo;
@@ -33,8 +34,9 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 use self::{
-    context::{About as _, CommandError, ConfigArgs, Output, RecordArgs, finish, say},
+    context::{About as _, CommandError, ConfigArgs, Output, RecordArgs, finish},
     explain::ExplainArgs,
+    output::say,
     secrets::lookup,
     sign::SignArgs,
     transfer::{ExportArgs, ImportArgs},

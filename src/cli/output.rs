@@ -1,6 +1,9 @@
 //! Records as people and programs read them.
 
-use std::{borrow::Cow, io};
+use std::{
+    borrow::Cow,
+    io::{self, Write as _},
+};
 
 use rustix::termios::tcgetwinsize;
 use serde_json::Value;
@@ -138,6 +141,11 @@ fn plain(value: &Value) -> String {
         other => other.to_string(),
     };
     text.replace(char::is_control, "\u{fffd}")
+}
+
+/// Writes to standard error. A failure is ignored: the exit code shows the outcome.
+pub(super) fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", text.trim_end());
 }
 
 #[cfg(test)]

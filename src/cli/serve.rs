@@ -20,6 +20,7 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     // A core dump would hold keys, secrets and passwords.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(std::io::Error::from)?;
     let sockets = Sockets::passed().map_err(StartError::from)?;
+    args.config.announce();
     let config = args.config.load()?;
     let log = log::start(config.log.format, &config.log.level)?;
     for warning in config.warnings() {

@@ -72,6 +72,7 @@ pub(super) fn run(args: &Args) -> Result<Output, CommandError> {
 
 /// Asks the running process.
 fn ask(config: &ConfigArgs, key: &ConsumerKey) -> Result<Vec<Value>, CommandError> {
+    config.announce();
     let config = config.load()?;
     let (admin, failed) = (&config.admin, |text: String| CommandError::failed(text));
     let token = admin.any_token().map_err(StartError::from)?;

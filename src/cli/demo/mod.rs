@@ -27,7 +27,8 @@ use self::{
     traffic::Traffic,
 };
 use super::{
-    context::{About as _, CommandError, Output, actor, block_on, say},
+    context::{About as _, CommandError, Output, actor, block_on},
+    output::say,
     sign::quoted,
 };
 use crate::{

@@ -41,7 +41,7 @@ pub struct ConfigErrors(pub(super) Vec<String>);
 
 impl ConfigErrors {
     /// A problem of the file as a whole.
-    pub(super) fn of_file(file: &str, message: &str) -> Self {
+    pub fn of_file(file: &str, message: &str) -> Self {
         Self(vec![visible(&format!("{file}: {message}"))])
     }
 }
