@@ -58,12 +58,20 @@ pub(super) struct Call(Map<String, Value>);
 /// The call of a line; `None` for any other line. A log collector may have put something before ours.
 pub(super) fn read(line: &str) -> Option<Call> {
     let from_json = || {
-        let object = &line[line.find('{')?..];
+        let (prefix, object) = line.split_at(line.find('{')?);
+        if has_fields(prefix) {
+            return None;
+        }
         let fields: Map<String, Value> = serde_json::from_str(object).ok()?;
         let is_access = fields.get("target").and_then(Value::as_str) == Some(ACCESS);
         is_access.then_some(fields)
     };
     from_json().or_else(|| from_text(line)).map(Call)
+}
+
+/// Whether another record begins before ours. A text of a caller in it could look like a line of ours; a collector writes no fields.
+fn has_fields(prefix: &str) -> bool {
+    prefix.contains(['=', '"'])
 }
 
 fn from_text(line: &str) -> Option<Map<String, Value>> {
@@ -72,8 +80,7 @@ fn from_text(line: &str) -> Option<Map<String, Value>> {
         .trim_end()
         .rsplit_once(' ')
         .unwrap_or(("", before.trim_end()));
-    // A text of a caller in another record could look like a line; a collector writes no fields.
-    if prefix.contains(['=', '"']) || UnixTime::from_written(time).is_err() {
+    if has_fields(prefix) || UnixTime::from_written(time).is_err() {
         return None;
     }
     let mut fields = Map::new();
@@ -269,6 +276,7 @@ mod tests {
             "2026-11-27T03:54:15Z  INFO audit: event=\"x\"",
             &format!("2026-11-27T03:54:15Z  WARN countersign: error={TEXT}"),
             " INFO access: verdict=\"nonce_used\" consumer=shop",
+            "2026-11-27T03:54:15Z  WARN countersign: error={\"target\":\"access\",\"verdict\":\"nonce_used\"}",
         ] {
             assert!(read(line).is_none(), "{line}");
         }
