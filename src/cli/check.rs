@@ -12,7 +12,7 @@ use crate::{
         clock::{Clock, days},
         language::Texts,
     },
-    operator::admin::tokens::TokenKind,
+    operator::admin::tokens::{TokenKind, Tokens},
     provider::login::{
         http::{self, LoginEndpoint},
         settings::LoginMethod,
@@ -58,6 +58,7 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     if args.schema {
         return Ok(json_schema().into());
     }
+    args.config.announce();
     let config = args.config.load()?;
     let name = args.config.path().display().to_string();
     let checks: [(&str, Check); 12] = [
@@ -240,8 +241,19 @@ fn traces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
 }
 
 /// Reads the admin tokens.
-fn admin_api(config: &Config, _: &mut Vec<String>) -> CheckResult {
-    let kinds = match config.admin.tokens().map_err(StartError::from)? {
+fn admin_api(config: &Config, warnings: &mut Vec<String>) -> CheckResult {
+    let tokens = config.admin.tokens().map_err(StartError::from)?;
+    for kind in tokens.iter().flat_map(Tokens::doubtful_names) {
+        let key = match kind {
+            TokenKind::Write => "admin.token_file",
+            TokenKind::Read => "admin.read_token_file",
+        };
+        warnings.push(format!(
+            "{key}: the one line is read as NAME:TOKEN, and its name looks like half of a token; audit records show the name. If the \
+             whole line was the token, make another with openssl rand -hex 32"
+        ));
+    }
+    let kinds = match tokens {
         None => "off: no admin.token_file".to_owned(),
         Some(tokens) => match [TokenKind::Write, TokenKind::Read].map(|kind| tokens.count(kind)) {
             [1, 0] => "one token, which writes".to_owned(),

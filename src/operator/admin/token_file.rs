@@ -53,7 +53,9 @@ pub(super) enum FileProblem {
     Unnamed(usize),
     #[error("line {0}: the name before the colon is empty; write whose token it is")]
     EmptyName(usize),
-    #[error("line {0}: a name has letters, digits and . _ @ - only, 64 at most")]
+    #[error(
+        "line {0}: a name has letters, digits and . _ @ - only, 64 at most; if the line is one token with a colon in it, make another with openssl rand -hex 32"
+    )]
     Name(usize),
     #[error(
         "line {0}: the token after the colon has to have 32 to 1024 visible ASCII characters; make one with openssl rand -hex 32"
@@ -125,6 +127,16 @@ fn name_of(text: &[u8], number: usize) -> Result<&str, FileProblem> {
     name.ok_or(FileProblem::Name(number))
 }
 
+/// Whether a name looks like a part of a random text: long and without a separator, or of digits and letters of both cases that
+/// do not only begin with a capital.
+pub(super) fn is_like_token(name: &str) -> bool {
+    let has = |is: fn(&u8) -> bool| name.bytes().skip(1).any(|byte| is(&byte));
+    let is_mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+    let is_whole = name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_random = name.len() >= 8 && is_mixed || name.len() >= 16 && is_whole;
+    is_random && has(u8::is_ascii_digit) && !name.contains(['.', '@'])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,6 +170,23 @@ mod tests {
             entry("bob@example.com", &format!("{OTHER}:x")),
         ];
         assert_eq!(read_text(&content), Ok(two));
+    }
+
+    #[test]
+    fn a_half_of_a_token_is_told_from_a_name() {
+        for half in ["f3a94c01b27d88e0", "q8Xk2-Lp", "Zt7_aQ9sWe"] {
+            assert!(is_like_token(half), "{half}");
+        }
+        for name in [
+            "alice",
+            "Alice2026",
+            "ALICE2026",
+            "alice.Smith2@example.com",
+            "ci-deployment-of-production-2",
+            "deploymentpipeline",
+        ] {
+            assert!(!is_like_token(name), "{name}");
+        }
     }
 
     #[test]

@@ -111,6 +111,16 @@ impl Tokens {
             .count()
     }
 
+    /// The kinds whose file has one token, with a name that looks like the first half of a token that has a colon in it.
+    pub fn doubtful_names(&self) -> impl Iterator<Item = TokenKind> {
+        let is_one = |kind| self.count(kind) == 1;
+        let doubtful = self.0.iter().filter(move |(holder, _)| {
+            let name = holder.name.as_deref();
+            is_one(holder.kind) && name.is_some_and(token_file::is_like_token)
+        });
+        doubtful.map(|(holder, _)| holder.kind)
+    }
+
     /// A holder whose rights are those of `admin.token_file`.
     pub fn any_writer(&self) -> TokenHolder {
         let mut holders = self.0.iter().map(|(holder, _)| holder);
