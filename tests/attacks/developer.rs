@@ -2,8 +2,9 @@
 //! is shown, other sites, forms of strangers, guesses, and what the page could tell of others.
 //!
 //! Promise (Console): The link of a developer shows the rejections of one consumer for 24 hours, on every replica and after a restart,
-//! and ends when it is revoked or the consumer is disabled. Every other value gets the same response. The page shows no secret, no
-//! user, no token beyond 8 characters and nothing of other consumers, and checks no request of another consumer. Also in
+//! and ends when it is revoked, the consumer is disabled or its secret is replaced without a grace. Every other value gets the same response. The page shows no secret, no
+//! user, no token beyond 8 characters and nothing of other consumers, checks no request of another consumer, and without a proof of the secrets
+//! tells no state of a token. Also in
 //! `src/telemetry/rejections/base_strings.rs`, `tests/store_contract/consumers.rs`.
 
 use crate::support::{
@@ -132,7 +133,7 @@ fn every_link_that_is_not_valid_gets_the_same_response() {
     let short = &value[..42];
     for link in [
         ended_link,
-        disabled_link,
+        disabled_link.clone(),
         removed_link,
         replaced_link,
         path.to_owned(),
@@ -162,8 +163,9 @@ fn every_link_that_is_not_valid_gets_the_same_response() {
     service
         .open(&format!("{}&link={value}", service.link))
         .has_status(400);
-    // Enabled again, the consumer has its link again.
+    // Enabled again, the consumer has no link.
     proxy.run(&format!("consumer enable {}", disabled.key));
+    assert_eq!(refusal(&service.open(&disabled_link)), expected);
 }
 
 #[test]
@@ -586,6 +588,39 @@ fn pages_and_checks_are_limited_for_each_consumer() {
     // Another consumer's is not used up.
     let other = made(&service.proxy, &service.proxy.consumer("Other"));
     service.open(&other).has_status(200);
+}
+
+#[test]
+fn a_secret_that_is_replaced_at_once_ends_the_link_and_one_with_a_grace_does_not() {
+    let service = Service::start("");
+    let rotate = format!("consumer rotate-secret {}", service.consumer.key);
+    service.proxy.run(&format!("{rotate} --grace 1h"));
+    service.open(&service.link).has_status(200);
+    service.proxy.run(&rotate);
+    refusal(&service.open(&service.link));
+}
+
+#[test]
+fn links_that_are_not_valid_are_limited_for_each_address() {
+    let service = Service::start("");
+    let path = service.link.split_once("&link=").unwrap().0;
+    let unknown = format!("{path}&link={}", "a".repeat(43));
+    let mut tries = 0;
+    let refused = loop {
+        let answer = service.open(&unknown);
+        if answer.status == 429 {
+            break answer;
+        }
+        refusal(&answer);
+        tries += 1;
+        assert!(tries <= 60, "unknown links have no limit");
+    };
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    // A valid one looks the same then, and other pages are not limited.
+    service.open(&service.link).has_status(429);
+    let login = service.proxy.send(Call::get("/service.oauth?mode=login"));
+    assert_ne!(login.status, 429, "{login:?}");
 }
 
 #[test]

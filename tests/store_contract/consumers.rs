@@ -1,7 +1,7 @@
 //! Consumers.
 
 use countersign::{
-    base::names::ConsumerKey,
+    base::{clock::UnixTime, names::ConsumerKey},
     records::store::{
         port::{Added, Exchanged, RecordFilter, Updated},
         record::{Consumer, ConsumerUse, Dialect},
@@ -293,7 +293,35 @@ pub(crate) async fn has_one_developer_link_for_a_time<B: Backend>() {
     assert!(store.remove_developer_link(&key, later(9)).await.unwrap());
     assert!(!store.remove_developer_link(&key, later(9)).await.unwrap());
     assert_eq!(found(2, 0).await, None);
-    // It goes with its consumer.
+    // It ends with the consumer, and with a secret that is replaced at once.
+    let link = async || {
+        let put = store.put_developer_link(&key, &[3; 32], later(10));
+        put.await.unwrap();
+    };
+    let change = async |change: &(dyn Fn(&mut Consumer) + Sync)| {
+        let change = |consumer: &mut Consumer| {
+            change(consumer);
+            true
+        };
+        let updated = store.update_consumer(&key, &change).await.unwrap();
+        assert!(matches!(updated, Updated::Updated(_)), "{updated:?}");
+    };
+    let rotated = |consumer: &mut Consumer, until: UnixTime| {
+        let next = [consumer.secret.expose(), b"x"].concat().into();
+        let before = std::mem::replace(&mut consumer.secret, next);
+        consumer.previous_secret = Some((before, until));
+    };
+    link().await;
+    change(&|consumer| consumer.name = "other".to_owned()).await;
+    change(&|consumer| rotated(consumer, UnixTime(u64::from(u32::MAX)))).await;
+    assert!(found(3, 0).await.is_some(), "a grace keeps it");
+    change(&|consumer| rotated(consumer, UnixTime(1))).await;
+    assert_eq!(found(3, 0).await, None);
+    link().await;
+    for enabled in [false, true] {
+        change(&|consumer| consumer.enabled = enabled).await;
+        assert_eq!(found(3, 0).await, None, "{enabled}");
+    }
     let put = store.put_developer_link(&key, &[3; 32], later(10)).await;
     put.unwrap();
     assert!(store.remove_consumer(&key, None).await.unwrap());

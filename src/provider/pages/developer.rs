@@ -4,7 +4,7 @@
 //! consumer or a later time, it is valid at every replica, and it ends when its row is removed. Whoever has it reads the page,
 //! so the page shows no secret, no user, and nothing of other consumers. Every link that is not valid gets the same response.
 
-use std::{future::Future, net::IpAddr, num::NonZeroU32, pin::Pin, time::Duration};
+use std::{future::Future, net::IpAddr, num::NonZeroU32, pin::Pin, sync::Arc, time::Duration};
 
 use askama::Template;
 
@@ -17,13 +17,16 @@ use crate::{
         clock::UnixTime, names::ConsumerKey, random::SECRET_LENGTH, rate::Rate, secret::Secret,
     },
     oauth::compare::{Parts, marked},
-    provider::respond::{
-        Failure, OwnResponse,
-        frame::Frame,
-        mistake::{advice, mistake},
+    provider::{
+        login::throttle::{Throttle, Throttled},
+        respond::{
+            Failure, OwnResponse,
+            frame::Frame,
+            mistake::{advice, mistake},
+        },
     },
     records::store::StoreError,
-    request::policy::rate::ConsumerRates,
+    request::policy::{PolicyRejection, rate::ConsumerRates},
     telemetry::rejections::{BaseStrings, ReasonCount, RecordedRejection},
 };
 
@@ -84,12 +87,20 @@ pub enum Unchecked {
 pub struct DeveloperRates {
     pages: ConsumerRates,
     checks: ConsumerRates,
+    /// Links that are not valid, by address. Not those of failed logins: another site can make a browser open wrong links, and that
+    /// must not lock its user out.
+    unknown: Arc<Throttle>,
 }
 
 impl Default for DeveloperRates {
     fn default() -> Self {
         let [pages, checks] = [(); 2].map(|()| ConsumerRates::new(None));
-        Self { pages, checks }
+        let unknown = Throttle::new(UNKNOWN, &Secret::default());
+        Self {
+            pages,
+            checks,
+            unknown: Arc::new(unknown),
+        }
     }
 }
 
@@ -98,6 +109,9 @@ const PAGES: Rate = per_minute(60);
 
 /// Requests of one consumer that are checked: each takes as long as several thousand signatures.
 const CHECKS: Rate = per_minute(10);
+
+/// Links that are not valid, from one address. No limit is needed to make guessing hopeless: it spares the store.
+const UNKNOWN: Rate = per_minute(30);
 
 const fn per_minute(count: u32) -> Rate {
     let count = match NonZeroU32::new(count) {
@@ -187,6 +201,10 @@ impl PageRequest<'_> {
         let unknown = || Failure::from(PageError::LinkUnknown);
         let rules = &self.pages.rules;
         let check = rules.signature_check.as_ref().ok_or_else(unknown)?;
+        let rates = &self.pages.services.developer_rates;
+        let attempt = rates.unknown.begin("", self.address, self.now);
+        let too_many = |Throttled { retry_after }| PolicyRejection::TooManyRequests { retry_after };
+        let attempt = attempt.map_err(too_many)?;
         let link = self.parameter(PARAMETER)?.unwrap_or_default();
         let is_like_one = |byte: u8| byte.is_ascii_alphanumeric();
         if link.len() != SECRET_LENGTH || !link.bytes().all(is_like_one) {
@@ -199,7 +217,7 @@ impl PageRequest<'_> {
         let consumer = self.store().consumer(&key).await?;
         let consumer = consumer.filter(|consumer| consumer.enabled);
         let consumer = consumer.ok_or_else(unknown)?;
-        let rates = &self.pages.services.developer_rates;
+        rates.unknown.withdrawn(&attempt, self.now);
         rates.pages.count(&key, PAGES)?;
         let here = format!(
             "{}&{PARAMETER}={}",

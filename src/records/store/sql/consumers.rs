@@ -67,10 +67,20 @@ impl Store {
             let Some(mut consumer) = find(tx, key).await? else {
                 return Ok(Updated::Unknown);
             };
+            let secret = consumer.secret.clone();
             if !change(&mut consumer) || !consumer.can_sign() {
                 return Ok(Updated::Refused);
             }
             put(tx, &consumer).await?;
+            if consumer.secret != secret {
+                // A secret that is replaced at once may be known to others, and the link may be where they found it.
+                let previous = consumer.previous_secret.as_ref();
+                let until = previous.map_or(UnixTime(0), |(_, until)| *until);
+                let end = "DELETE FROM countersign.developer_links
+                    WHERE consumer = $1 AND $2 <= countersign.unixepoch()";
+                let params = [key.as_str().into(), until.into()];
+                tx.execute(end, &params).await?;
+            }
             Ok(Updated::Updated(Box::new(consumer)))
         })
         .await
@@ -186,6 +196,9 @@ pub(super) async fn record_imported_uses(
     Ok(())
 }
 
+/// Ends the link of a consumer.
+pub(super) const END_LINK: &str = "DELETE FROM countersign.developer_links WHERE consumer = $1";
+
 /// Removes a consumer that is registered here with all that it has; returns the number of its access tokens.
 pub(super) async fn remove(tx: &mut Tx, key: &ConsumerKey) -> Result<u64> {
     let params = [key.as_str().into()];
@@ -196,7 +209,7 @@ pub(super) async fn remove(tx: &mut Tx, key: &ConsumerKey) -> Result<u64> {
         "DELETE FROM countersign.access_tokens WHERE consumer = $1",
         "DELETE FROM countersign.request_tokens WHERE consumer = $1",
         "DELETE FROM countersign.consumer_uses WHERE consumer = $1",
-        "DELETE FROM countersign.developer_links WHERE consumer = $1",
+        END_LINK,
         "DELETE FROM countersign.consumers WHERE key = $1",
     ] {
         tx.execute(statement, &params).await?;
@@ -231,6 +244,10 @@ pub(super) async fn put(tx: &mut Tx, consumer: &Consumer) -> Result<()> {
         .collect();
     let ending = format!("ON CONFLICT (key) DO UPDATE SET {}", replaced.join(", "));
     tx.insert("consumers", columns, &ending).await?;
+    if !consumer.enabled {
+        // The link does not come back with the consumer.
+        tx.execute(END_LINK, &[key.into()]).await?;
+    }
     tx.changed(Change::Consumer(consumer.key.clone()));
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Links by which the developer of a consumer sees its rejected calls. Each is a random value, of which the store has the SHA-256.
 
-use super::{READ, Store, WRITE, rows};
+use super::{READ, Store, WRITE, consumers::END_LINK, rows};
 use crate::{
     base::{clock::UnixTime, names::ConsumerKey},
     records::store::Result,
@@ -35,11 +35,10 @@ impl Store {
     ) -> Result<bool> {
         let find =
             "SELECT 1 FROM countersign.developer_links WHERE consumer = $1 AND expires_at > $2";
-        let delete = "DELETE FROM countersign.developer_links WHERE consumer = $1";
         self.run("remove_developer_link", WRITE, async |tx| {
             let key = consumer.as_str();
             let is_open = tx.has_row(find, &[key.into(), now.into()]).await?;
-            tx.execute(delete, &[key.into()]).await?;
+            tx.execute(END_LINK, &[key.into()]).await?;
             Ok(is_open)
         })
         .await
