@@ -440,7 +440,7 @@ fn without_own(text: &str, own: &[&str]) -> String {
 #[test]
 fn without_the_secrets_a_token_that_is_there_looks_like_one_that_is_not() {
     let mut service = Service::start(
-        "[[operation]]\npath = '/narrow'\nmethods = ['POST']\ntimestamp_window = '5s'\n[[operation]]\npath = '/*'\n",
+        "[[operation]]\npath = '/narrow'\naccess = ['user']\ntimestamp_window = '60s'\n",
     );
     let store = service.proxy.directory().join("countersign.db");
     let store = rusqlite::Connection::open(store).unwrap();

@@ -236,10 +236,12 @@ fn parameters(text: &str, known: &Known<'_>) -> Vec<Range<usize>> {
     let mut begin = 0;
     while begin < text.len() {
         let rest = &text[begin..];
-        let ends = separators
-            .iter()
-            .filter_map(|end| Some((rest.find(end)?, end.len())));
-        let (end, separator) = ends.min().unwrap_or((rest.len(), 1));
+        let separator = |at: &usize| {
+            let mut known = separators.iter();
+            known.find(|mark| rest[*at..].starts_with(**mark))
+        };
+        let end = (0..rest.len()).find(|at| separator(at).is_some());
+        let end = end.unwrap_or(rest.len());
         let pair = &rest[..end];
         let name = pair.bytes().take_while(|byte| is_in_name(*byte)).count();
         let (name, value) = pair.split_at(name);
@@ -250,7 +252,7 @@ fn parameters(text: &str, known: &Known<'_>) -> Vec<Range<usize>> {
             let value_begin = begin + pair.len() - value.len();
             shown.push(value_begin..value_begin + visible(name, value, known));
         }
-        begin += end + separator;
+        begin += end + separator(&end).map_or(1, |mark| mark.len());
     }
     shown
 }
