@@ -17,7 +17,7 @@ use crate::{
     },
     oauth::{
         BaseString, LocationRule, MethodSet, Parameters, RsaPrivateKey, ShapeError,
-        SignatureMethod, SigningKey, percent, sign, sign_rsa,
+        SignatureMethod, SigningKey, body_hash, percent, sign, sign_rsa,
     },
     operator::explain::{Asked, ParsedRequest},
 };
@@ -53,6 +53,10 @@ pub struct SignArgs {
     /// oauth_verifier, for the access token call
     #[arg(long, value_name = "VERIFIER", allow_hyphen_values = true)]
     pub(super) verifier: Option<String>,
+
+    /// Add oauth_body_hash, the hash of a body that is not a form
+    #[arg(long)]
+    pub(super) body_hash: bool,
 
     /// Print the whole curl command
     #[arg(long)]
@@ -91,7 +95,9 @@ impl SignArgs {
         stdin: &mut dyn Read,
     ) -> Result<String, CommandError> {
         let request = self.request.request()?;
-        let mut header = format!("OAuth {}", self.protocol_parameters(now, nonce));
+        let hash = self.hash_of(&request)?;
+        let parameters = self.protocol_parameters(now, nonce, hash.as_deref());
+        let mut header = format!("OAuth {parameters}");
         let parameters = collected(&request, &header).about("the request cannot be signed")?;
         let base = request.base_string(&parameters);
         let signature = if self.signature_method.is_rsa() {
@@ -113,6 +119,24 @@ impl SignArgs {
             true => curl(&request, &header),
             false => format!("Authorization: {header}"),
         })
+    }
+
+    /// The hash of the body, with `--body-hash`.
+    fn hash_of(&self, request: &ParsedRequest<'_>) -> Result<Option<String>, CommandError> {
+        if !self.body_hash {
+            return Ok(None);
+        }
+        let wrong = |problem: &str| Err(CommandError::usage(format!("--body-hash: {problem}")));
+        if request.form().is_some() {
+            return wrong(
+                "a form is signed without a hash; name the type of another body with --header 'Content-Type: …'",
+            );
+        }
+        if self.signature_method == SignatureMethod::Plaintext {
+            return wrong("PLAINTEXT covers no body; use another --method");
+        }
+        let body = request.data.unwrap_or_default().as_bytes();
+        Ok(Some(body_hash(self.signature_method, body)))
     }
 
     fn rsa_signature(&self, base: &BaseString<'_>) -> Result<String, CommandError> {
@@ -137,7 +161,7 @@ impl SignArgs {
     }
 
     /// All protocol parameters but the signature, in the form of the header.
-    fn protocol_parameters(&self, now: UnixTime, nonce: &str) -> String {
+    fn protocol_parameters(&self, now: UnixTime, nonce: &str, hash: Option<&str>) -> String {
         let timestamp = now.0.to_string();
         let pairs = [
             ("oauth_consumer_key", Some(&*self.consumer_key)),
@@ -151,6 +175,7 @@ impl SignArgs {
             ("oauth_version", Some("1.0")),
             ("oauth_callback", self.callback.as_deref()),
             ("oauth_verifier", self.verifier.as_deref()),
+            ("oauth_body_hash", hash),
         ];
         let written = pairs.iter().filter_map(|(name, value)| {
             let value = percent::encode((*value)?.as_bytes());

@@ -7,6 +7,12 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::method::{MethodSet, SignatureMethod};
 
+/// The hash of `body` for a request that is signed with `method`.
+#[must_use]
+pub fn body_hash(method: SignatureMethod, body: &[u8]) -> String {
+    STANDARD.encode(method.digest(body))
+}
+
 /// Whether `sent`, `oauth_body_hash` decoded, is the hash of `body`.
 #[must_use]
 pub fn is_body_hash(method: SignatureMethod, sent: &[u8], body: &[u8]) -> bool {
@@ -26,9 +32,7 @@ pub fn is_allowed_body_hash(
         .filter(|&method| accepted.contains(method))
         .take(1);
     // The value is public, so its comparison need not take constant time.
-    let mut hashes = sha1
-        .chain([method])
-        .map(|method| STANDARD.encode(method.digest(body)));
+    let mut hashes = sha1.chain([method]).map(|method| body_hash(method, body));
     hashes.any(|hash| hash.as_bytes() == sent)
 }
 

@@ -38,6 +38,7 @@ mod request {
     mod rejections;
     mod replay;
     mod signature_advice;
+    mod timestamp_windows;
     mod two_legged_receivers;
 }
 mod provider {

@@ -294,6 +294,7 @@ guides! {
     every_command_of_the_setup_prints_what_its_page_says: "docs/setup.md",
     the_command_that_explains_a_signature_succeeds: "docs/signatures.md",
     every_command_of_a_launch_prints_what_its_page_says: "docs/lti.md",
+    every_command_of_a_signed_call_prints_what_its_page_says: "docs/receiving.md",
     the_command_about_the_log_succeeds: "docs/health.md",
     the_imports_of_another_systems_files_succeed: "docs/backup.md",
     the_commands_for_alerts_succeed: "docs/metrics.md",

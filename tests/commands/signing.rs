@@ -78,6 +78,45 @@ fn explain_reads_a_pasted_request() {
     );
 }
 
+#[test]
+fn sign_adds_the_hash_of_a_body_that_is_not_a_form() {
+    let workspace = Workspace::new();
+    workspace.consumer("c");
+    let with = |command: &[&str], rest: &[&str]| {
+        let request = ["POST", "https://api.test/outcomes", "--data", "{\"a\":1}"];
+        workspace.run(&[command, &request, rest].concat())
+    };
+    let json = ["--header", "Content-Type: application/json"];
+    let sign = ["sign", "--consumer-key", "c", "--body-hash"];
+    for (method, hash) in [
+        ("HMAC-SHA1", "n4nHQM60bXQYySSnisV5QdXpZSA%3D"),
+        (
+            "HMAC-SHA256",
+            "AVq9f1zFei3ZS3WQ8ErYCEJzkF7jPsXOvq5iJ2qX%2BGI%3D",
+        ),
+    ] {
+        let header = with(&sign, &[&json[..], &["--method", method]].concat());
+        let header = header.done().stdout;
+        let hash = format!("oauth_body_hash=\"{hash}\"");
+        has(&header, &[&hash]);
+        let header = ["--header", header.trim_end()];
+        let explained = with(&["explain"], &[json, header].concat());
+        has(&explained.done().stdout, &["the signature matches"]);
+    }
+    for (rest, reason) in [
+        (&[][..], "a form is signed without a hash"),
+        (&["--method", "PLAINTEXT"], "PLAINTEXT covers no body"),
+    ] {
+        let rest = match rest {
+            [] => Vec::new(),
+            method => [&json[..], method].concat(),
+        };
+        let ended = with(&sign, &rest);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        has(&ended.stderr, &[reason]);
+    }
+}
+
 /// The keys are those of `openssl`, and `explain` verifies with the public one alone.
 #[test]
 fn sign_uses_a_private_rsa_key() {

@@ -97,6 +97,13 @@ const OUTCOMES: &str = "
     body_hash = 'required'
 ";
 
+const NOTIFY: &str = "
+    [[operation]]
+    path = '/notify'
+    methods = ['POST']
+    access = ['application']
+";
+
 #[test]
 fn a_tool_is_launched_in_a_frame_and_a_person_sees_every_failure() {
     let (_, consumer) = in_front_of("", "");
@@ -203,20 +210,11 @@ fn a_tool_is_launched_in_a_frame_and_a_person_sees_every_failure() {
 #[test]
 fn outcome_posts_and_query_signed_json_posts_of_libraries_are_verified() {
     let platform = Script::start(python("lti_platform.py"), &json!({ "activities": {} }));
-    let notify = "
-        [[operation]]
-        path = '/notify'
-        methods = ['POST']
-        access = ['application']
-    ";
     let (builder, consumer) = in_front_of(&platform.url(), OUTCOMES);
     let outcomes = builder.start();
     register(&outcomes, &consumer);
-    // Eloqua's app is another program.
+    // Eloqua's app and the webhook's receiver are other programs.
     let app = Upstream::start();
-    let (builder, _) = in_front_of(app.url(), notify);
-    let notified = builder.start();
-    register(&notified, &consumer);
     let send = |proxy: &Proxy, what: &str| {
         let settings = json!({
             "what": what, "origin": proxy.origin(), "key": consumer.key, "secret": consumer.secret,
@@ -238,6 +236,20 @@ fn outcome_posts_and_query_signed_json_posts_of_libraries_are_verified() {
     );
     outcomes.logs(&["verdict=\"signature_invalid\""]);
 
+    // The same demand in front of the other program, which takes JSON.
+    let (builder, _) = in_front_of(app.url(), OUTCOMES);
+    let hashed = builder.start();
+    register(&hashed, &consumer);
+    assert_eq!(
+        send(&hashed, "webhook"),
+        json!({ "right": [200, 400], "wrong": [401, 401] })
+    );
+    assert_eq!(app.only_request().text(), r#"{"event": "paid"}"#);
+
+    let app = Upstream::start();
+    let (builder, _) = in_front_of(app.url(), NOTIFY);
+    let notified = builder.start();
+    register(&notified, &consumer);
     assert_eq!(
         send(&notified, "eloqua"),
         json!({ "right": [200, 401], "wrong": [401, 401] })

@@ -99,6 +99,7 @@ fn explains_the_example_of_the_rfc() {
             "diagnosis",
             "needs",
             "launch",
+            "forwarded",
             "previous_secret_until"
         ]
     );

@@ -48,6 +48,9 @@ pub(super) fn written(explanation: &Explanation) -> String {
     if let Some(launch) = &explanation.launch {
         text += &section("Launch", [launch]);
     }
+    if !explanation.forwarded.is_empty() {
+        text += &section("If it is accepted, the API gets", &explanation.forwarded);
+    }
     text
 }
 

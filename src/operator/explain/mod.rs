@@ -4,6 +4,7 @@
 mod apart;
 mod examine;
 mod find;
+mod forwarded;
 mod mask;
 pub mod pasted;
 mod request;
@@ -11,7 +12,6 @@ mod withheld;
 
 use serde::Serialize;
 
-use self::examine::examine;
 pub use self::{
     apart::{DeveloperCheck, Explained, Explainer, Unexplained},
     examine::Examined,
@@ -19,6 +19,7 @@ pub use self::{
     mask::Mask,
     request::{InvalidRequest, ParsedRequest, RequestText},
 };
+use self::{examine::examine, forwarded::forwarded};
 use crate::{
     base::{clock::UnixTime, secret::Secret},
     gateway::launch,
@@ -127,6 +128,8 @@ pub struct Explanation {
     pub nonce_used: Option<Option<bool>>,
     /// The response to a browser if the request is a launch that is rejected; `None`: it is not, or the server was not asked.
     pub launch: Option<String>,
+    /// The header fields that the API gets if the call is accepted, and whether it gets the credentials, as its operation says.
+    pub forwarded: Vec<String>,
     /// Hides secrets in what is shown.
     pub mask: Mask,
 }
@@ -214,8 +217,16 @@ impl<'r, 'a> Reading<'r, 'a> {
             (None, _) => {}
         }
         let secrets = signature.as_ref().map(|examined| &examined.secrets);
+        let mask = Mask::new(show_secrets, secrets);
+        let of_api = signature.as_ref().filter(|_| purpose == Some(Purpose::Api));
+        let forwarded = of_api.and_then(|examined| {
+            let server = examined.secrets.server.as_ref()?;
+            let operation = server.rules.operation(request)?;
+            Some(forwarded(operation, &parameters, examined, &mask))
+        });
         Explanation {
-            mask: Mask::new(show_secrets, secrets),
+            mask,
+            forwarded: forwarded.unwrap_or_default(),
             base_string: request.base_string(&parameters).to_vec(),
             parameters,
             problem,
@@ -348,6 +359,9 @@ pub struct ExplanationView {
     pub needs: Option<Deviation>,
     /// The response to a browser if this launch is rejected; null where the request is not a launch.
     pub launch: Option<String>,
+    /// The header fields that the API gets of this call if it is accepted, and whether it gets the credentials, by the rules of
+    /// its operation.
+    pub forwarded: Vec<String>,
     /// The end of the grace of the consumer's previous secret, if the request is signed with that one.
     pub previous_secret_until: Option<UnixTime>,
 }
@@ -398,6 +412,7 @@ impl Explanation {
             diagnosis: (!wrong.is_empty()).then(|| wrong.join("; ")),
             needs: self.signature.as_ref().and_then(|examined| examined.needs),
             launch: self.launch.clone(),
+            forwarded: self.forwarded.clone(),
             previous_secret_until: examined.and_then(|examined| examined.previous_secret_until),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet, time::Duration};
 
-use http::HeaderName;
+use http::{HeaderName, HeaderValue};
 
 use super::{
     PolicyRejection, UnmetRule, access::Access, caller_rules::CallerRules,
@@ -11,6 +11,9 @@ use super::{
 };
 use crate::{base::names::Permission, request::parse::caller_facts::CallerFacts};
 
+/// The longest value of a parameter that goes on as a header field, in bytes: servers limit the head of a request.
+const MAX_HEADER_BYTES: usize = 4_096;
+
 /// A header field that has the value of a signed parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParameterHeader {
@@ -18,6 +21,18 @@ pub struct ParameterHeader {
     pub name: HeaderName,
     /// The name of the parameter, decoded.
     pub parameter: String,
+}
+
+impl ParameterHeader {
+    /// The value of the field where the signature covers these values of the parameter: one, or equal copies, with bytes that a
+    /// field may have, and no white space at an end, which a recipient would take away.
+    pub fn value(&self, values: &[&[u8]]) -> Option<HeaderValue> {
+        let (first, others) = values.split_first()?;
+        let is_clear = others.iter().all(|other| other == first);
+        let fits = first.len() <= MAX_HEADER_BYTES && first.trim_ascii() == *first;
+        let value = HeaderValue::from_bytes(first).ok();
+        value.filter(|_| is_clear && fits)
+    }
 }
 
 /// One `[[operation]]`.
@@ -58,6 +73,15 @@ impl Operation {
             [] => self.path.to_string(),
             methods => format!("{} {}", methods.join(","), self.path),
         }
+    }
+
+    /// What the API gets of the credentials, where the operation itself says it.
+    pub fn credentials(&self) -> Option<&'static str> {
+        self.forward_authorization
+            .map(|is_forwarded| match is_forwarded {
+                true => "the credentials go on to the API",
+                false => "the credentials are taken out",
+            })
     }
 
     fn has_method(&self, method: &[u8]) -> bool {

@@ -74,9 +74,6 @@ impl JudgedCall<'_> {
     }
 }
 
-/// The longest value of a parameter that goes on as a header field, in bytes: servers limit the head of a request.
-const MAX_HEADER_BYTES: usize = 4_096;
-
 impl Permit {
     const fn without_headers(bearer: Bearer) -> Self {
         Self {
@@ -219,20 +216,15 @@ impl Permit {
     }
 }
 
-/// The fields of the operation that have a value here: a parameter that the signature covers once, or in equal copies, with
-/// bytes that a field may have, and no white space at an end, which a recipient would take away.
+/// The fields of the operation that have a value here.
 fn headers(
     verified: &Verified,
     parameters: &Parameters,
     named: &[ParameterHeader],
 ) -> Vec<(HeaderName, HeaderValue)> {
     let field = |header: &ParameterHeader| {
-        let values = verified.values(parameters, header.parameter.as_bytes());
-        let (first, others) = values.split_first()?;
-        let is_clear = others.iter().all(|other| other == first);
-        let fits = first.len() <= MAX_HEADER_BYTES && first.trim_ascii() == *first;
-        let value = HeaderValue::from_bytes(first).ok();
-        Some((header.name.clone(), value.filter(|_| is_clear && fits)?))
+        let value = header.value(&verified.values(parameters, header.parameter.as_bytes()))?;
+        Some((header.name.clone(), value))
     };
     named.iter().filter_map(field).collect()
 }

@@ -906,7 +906,9 @@ fn the_console_shows_the_source_of_each_setting_and_no_password() {
 
 #[test]
 fn the_console_explains_a_pasted_request_without_its_expected_signature() {
-    let (_api, proxy) = console("");
+    let (_api, proxy) = console(
+        "operation = [{ path = '/x', headers = { X-A = 'a', X-B = 'b' }, forward_authorization = false }]",
+    );
     let (consumer, _, token) = caller(&proxy, "Shop", "");
     let operator = Operator::with(&proxy, WRITE);
     let check = |call: Call| {
@@ -924,6 +926,8 @@ fn the_console_explains_a_pasted_request_without_its_expected_signature() {
             "Not checked here: the nonce",
             "Signature base string",
             "a%3Db",
+            "If it is accepted, the API gets: x-a: b; no x-b: the signature covers no b,",
+            "the credentials are taken out.",
         ],
     );
     // Signed without the query.

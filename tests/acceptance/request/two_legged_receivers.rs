@@ -1,6 +1,5 @@
 //! What programs need that receive two-legged signed calls: tools of learning platforms, outcome services, partners' webhooks.
 //!
-//! Promise (Replay): An operation can have a wider or narrower window; no reload that changes windows admits a request twice.
 //! Promise (Permissions and identity): A parameter is forwarded as a header field only if the signature covers it; a caller's own field
 //! of that name is dropped on every path.
 //! Promise (Permissions and identity): A consumer with pinned parameters cannot send other values, and no unsigned value counts.
@@ -208,6 +207,90 @@ fn signed_parameters_go_on_as_header_fields() {
     }
 }
 
+/// As Canvas posts a launch URL with a query.
+#[test]
+fn a_launch_that_signs_its_query_once_passes_for_a_consumer_that_is_allowed_it() {
+    let config = "operation = [
+        { path = '/launch', access = ['application'], forward_authorization = true, headers = { X-Course = 'course' } },
+    ]";
+    let Scene { api, proxy, caller } = Scene::with(config);
+    let canvas = proxy.consumer_with("Canvas", "--accept repeats_once");
+    let call = |consumer: &Consumer| {
+        let call = Call::post("/launch?course=a%20b&lang=en");
+        let call = call.form("user_id=7&course=a+b&lang=en").by(consumer);
+        let call = call.placed(Placement::Body).signs_target("/launch");
+        call.parameter("oauth_callback", "about:blank")
+    };
+    proxy.passes(call(&canvas));
+    let seen = api.last_request();
+    assert_eq!(seen.header("x-course"), Some("a b"));
+    let form = seen.text();
+    assert!(
+        form.starts_with("user_id=7&course=a+b&lang=en&oauth_"),
+        "{form}"
+    );
+    // Somebody on the way gets no other course to the tool.
+    let changed = Call::post("/launch?course=z&lang=en").form("course=a&lang=en");
+    let changed = changed.by(&canvas).placed(Placement::Body);
+    proxy.passes(changed.signs_target("/launch"));
+    assert_eq!(api.last_request().header("x-course"), Some("a"));
+    assert!(!api.last_request().target.contains("course=z"));
+    let count = api.count();
+    proxy.rejects(call(&caller.consumer), 401, "signature_invalid");
+    assert_eq!(api.count(), count);
+    proxy.logs(&["signature_invalid", "needs=\"repeats_once\""]);
+}
+
+#[test]
+fn explain_names_the_header_fields_and_the_credentials_that_go_on() {
+    let config = "operation = [
+        { path = '/launch', access = ['application'], forward_authorization = true,
+          headers = { X-LTI-Context = 'context_id', X-LTI-Role = 'role', X-LTI-Name = 'name' } },
+        { path = '/orders', access = ['application'] },
+    ]";
+    let Scene {
+        api: _api,
+        proxy,
+        caller,
+    } = Scene::with(config);
+    let explained = |target: &str, key: Option<&str>| {
+        let call = Call::post(target).by(&caller.consumer);
+        let call = match key {
+            Some(key) => call.key(key),
+            None => call,
+        };
+        let wire = String::from_utf8(proxy.wire(&call)).unwrap();
+        let header = wire.lines().find(|line| line.starts_with("Authorization"));
+        let url = format!("{}{target}", proxy.origin());
+        let arguments = ["explain", "POST", &url, "--header", header.unwrap()];
+        proxy.command(&arguments).stdout
+    };
+    let target = "/launch?context_id=c1&role=a&role=b&name=%20x";
+    let told = explained(target, None);
+    let (_, told) = told
+        .split_once("If it is accepted, the API gets\n")
+        .unwrap();
+    let left_out = |field: &str, parameter: &str| {
+        format!(
+            "  no {field}: the signature covers no {parameter}, or two values of it, or one that does not fit in a header field\n"
+        )
+    };
+    let expected = [
+        "  x-lti-context: c1\n",
+        &left_out("x-lti-name", "name"),
+        &left_out("x-lti-role", "role"),
+        "  the credentials go on to the API\n",
+    ];
+    assert_eq!(told, expected.concat());
+    // It depends on a right signature, and on the rules of the operation.
+    for told in [
+        explained(target, Some("wrong&")),
+        explained("/orders?context_id=c1", None),
+    ] {
+        assert!(!told.contains("the API gets"), "{told}");
+    }
+}
+
 #[test]
 fn a_parameter_that_is_not_signed_is_in_no_header_field() {
     let Scene { api, proxy, .. } = Scene::with(HEADERS);
@@ -386,110 +469,4 @@ fn observe_mode_says_that_a_body_hash_would_be_missing() {
             key,
         ]);
     }
-}
-
-const WIDE: &str = "operation = [
-    { path = '/launch', access = ['application'], timestamp_window = '90m' },
-    { path = '/orders', access = ['application'] },
-    { path = '/exact', access = ['application'], timestamp_window = '10s' },
-]";
-
-fn at(path: &str, consumer: &Consumer, ago: u64) -> Call {
-    let time = (now() - ago).to_string();
-    Call::post(path)
-        .by(consumer)
-        .parameter("oauth_timestamp", &time)
-}
-
-#[test]
-fn an_operation_can_have_its_own_timestamp_window() {
-    let Scene {
-        api: _api,
-        proxy,
-        caller,
-    } = Scene::with(WIDE);
-    let consumer = &caller.consumer;
-    let send = |path, ago| proxy.send(at(path, consumer, ago));
-    send("/launch", 5_300).has_status(200);
-    send("/launch", 5_500).is(401, "timestamp_refused");
-    send("/orders", 200).has_status(200);
-    send("/orders", 400).is(401, "timestamp_refused");
-    send("/unlisted", 400).is(401, "timestamp_refused");
-    send("/exact", 60).is(401, "timestamp_refused");
-    send("/exact", 0).has_status(200);
-    // Also where the head alone decides, before the form has arrived.
-    let form = |ago| at("/launch", consumer, ago).form("a=b");
-    proxy.passes(form(5_300));
-    let old = form(5_300).parameter("oauth_nonce", "once");
-    let wire = proxy.wire(&old);
-    for status in [200, 401] {
-        let mut connection = proxy.connect();
-        connection.send(&wire);
-        connection.answer("POST").has_status(status);
-    }
-    // The range in the answer is that of the operation, and token calls have the usual one.
-    let answer = send("/exact", 60);
-    let range = answer.form("oauth_acceptable_timestamps").unwrap();
-    let (earliest, latest) = range.split_once('-').unwrap();
-    let length = latest.parse::<u64>().unwrap() - earliest.parse::<u64>().unwrap();
-    assert_eq!(length, 20);
-    let token_call = at("/oauth/request_token", consumer, 400).parameter("oauth_callback", "oob");
-    proxy.rejects(token_call, 401, "timestamp_refused");
-    // `check` and `explain` know it.
-    let checked = proxy.command(&["check"]);
-    for part in ["10800s", "timestamp_window", "MiB"] {
-        assert!(checked.stdout.contains(part), "{checked:?}");
-    }
-    let wire = String::from_utf8(proxy.wire(&at("/launch", consumer, 5_300))).unwrap();
-    let header = wire.lines().find(|line| line.starts_with("Authorization"));
-    for (path, is_refused) in [("/launch", false), ("/orders", true)] {
-        let url = format!("{}{path}", proxy.origin());
-        let explained = proxy.command(&["explain", "POST", &url, "--header", header.unwrap()]);
-        let refused = explained.stdout.contains("timestamp_refused");
-        assert_eq!(refused, is_refused, "{explained:?}");
-    }
-}
-
-#[test]
-fn a_timestamp_window_that_a_reload_widens_and_narrows_admits_nothing_twice() {
-    let mut scene = Scene::with(WIDE);
-    let consumer = scene.caller.consumer.clone();
-    let proxy = &mut scene.proxy;
-    let send = |proxy: &Proxy, wire: &[u8]| {
-        let mut connection = proxy.connect();
-        connection.send(wire);
-        connection.answer("POST")
-    };
-    let narrow = "operation = [
-        { path = '/launch', access = ['application'] },
-        { path = '/orders', access = ['application'] },
-    ]";
-    let launched = proxy.wire(&at("/launch", &consumer, 1_000));
-    send(proxy, &launched).has_status(200);
-    send(proxy, &launched).is(401, "nonce_used");
-    proxy.reload(narrow);
-    send(proxy, &launched).is(401, "timestamp_refused");
-    proxy.reload(WIDE);
-    // Whatever has left the narrow window stays out, used or not; new calls get the wide one when its mark is written.
-    let ahead =
-        || at("/launch", &consumer, 0).parameter("oauth_timestamp", &(now() + 1_000).to_string());
-    crate::support::until("the wide window counts", || proxy.status(ahead()) == 200);
-    send(proxy, &launched).is(401, "timestamp_refused");
-    proxy.rejects(at("/launch", &consumer, 1_000), 401, "timestamp_refused");
-    // Where another operation keeps the nonces, the window of one can change, and its nonces stay known.
-    let other = |window: &str| {
-        format!(
-            "operation = [
-            {{ path = '/launch', access = ['application'], timestamp_window = '{window}' }},
-            {{ path = '/orders', access = ['application'], timestamp_window = '90m' }},
-        ]"
-        )
-    };
-    proxy.reload(&other("90m"));
-    let launched = proxy.wire(&ahead());
-    send(proxy, &launched).has_status(200);
-    proxy.reload(&other("10s"));
-    send(proxy, &launched).is(401, "timestamp_refused");
-    proxy.reload(&other("90m"));
-    send(proxy, &launched).is(401, "nonce_used");
 }

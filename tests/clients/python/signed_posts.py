@@ -1,5 +1,5 @@
 """Partners that sign their posts with a consumer key alone, by libraries: an outcome post by lti, and a JSON body whose query is
-signed, which is Oracle Eloqua's form, by requests-oauthlib. Takes a JSON object (`what`, `origin`, `key`, `secret`), and prints
+signed, which is Oracle Eloqua's form, and one with a hash, by requests-oauthlib. Takes a JSON object (`what`, `origin`, `key`, `secret`), and prints
 one: the result with the right secret and with a wrong one."""
 
 import json
@@ -38,5 +38,13 @@ def eloqua(secret):
     return [session.send(prepared).status_code for _ in range(2)]
 
 
-send = {"outcome": outcome, "eloqua": eloqua}[SETTINGS["what"]]
+def webhook(secret):
+    """The statuses of a call with the hash of its body, and of one without it."""
+    hashed = OAuth1(SETTINGS["key"], secret, signature_method="HMAC-SHA256", force_include_body=True)
+    unhashed = OAuth1(SETTINGS["key"], secret, signature_method="HMAC-SHA256")
+    url = f"{SETTINGS['origin']}/outcomes"
+    return [requests.post(url, json={"event": "paid"}, auth=auth).status_code for auth in (hashed, unhashed)]
+
+
+send = {"outcome": outcome, "eloqua": eloqua, "webhook": webhook}[SETTINGS["what"]]
 print(json.dumps({"right": send(SETTINGS["secret"]), "wrong": send("wrong")}))

@@ -223,13 +223,7 @@ fn rules(operation: &Operation) -> Vec<String> {
     let hash = hash.then(|| "a body that is not a form needs oauth_body_hash".to_owned());
     let window = operation.timestamp_window;
     let window = window.map(|it| format!("timestamps within {}s", it.as_secs()));
-    let forwarded = operation.forward_authorization.map(|is_forwarded| {
-        let text = match is_forwarded {
-            true => "the credentials go on to the API",
-            false => "the credentials are taken out",
-        };
-        text.to_owned()
-    });
+    let forwarded = operation.credentials().map(str::to_owned);
     let headers = operation.headers.iter();
     let headers = headers.map(|it| format!("{} has {}", it.name, it.parameter));
     let launch = operation

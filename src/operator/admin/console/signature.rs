@@ -126,6 +126,10 @@ fn findings(explained: Explained, signed: &str) -> Findings {
     }
     lines.extend(permission);
     lines.extend(view.launch);
+    if !view.forwarded.is_empty() {
+        let parts = view.forwarded.join("; ");
+        lines.push(format!("If it is accepted, the API gets: {parts}."));
+    }
     if let Some(until) = view.previous_secret_until {
         lines.push(format!(
             "It is signed with the consumer’s previous secret, which also verifies until {}.",
