@@ -66,6 +66,7 @@ impl Explanation {
     pub(super) fn without_states(mut self) -> Self {
         self.rejections.clear();
         self.launch = None;
+        self.forwarded.clear();
         self
     }
 }
