@@ -98,7 +98,7 @@ fn consumer_add_sets_each_option() {
     ]);
     let expected = json!({
         "key": "-k:1", "secret": "-s", "name": "Ünïcode",
-        "description": "Prints <photos>", "website": "https://a.test/",
+        "description": "Prints <photos>", "website": "https://a.test",
         "callbacks": ["https://a.test/x?y=1", "oob"], "permissions": ["b", "a"],
         "dialect": "rfc5849", "has_rsa_public_key": true, "rsa_only": true, "enforce": true, "enabled": true,
         "accept": [], "pinned": [], "body_hash": null, "rate": null, "previous_secret_until": null,
@@ -196,7 +196,7 @@ fn consumer_update_changes_only_what_is_given() {
         --dialect legacy                            | dialect            | "legacy"
         --rsa-public-key key.pem                    | has_rsa_public_key | true
         --description a                             | description        | "a"
-        --website http://a.test                     | website            | "http://a.test/"
+        --website http://a.test                     | website            | "http://a.test"
         --no-description                            | description        | null
         --no-website                                | website            | null
         --rsa-only                                  | rsa_only           | true

@@ -18,6 +18,7 @@ mod promises;
 mod schema;
 mod stand_ins;
 mod traces;
+mod web_pages;
 
 use std::{
     path::{Path, PathBuf},

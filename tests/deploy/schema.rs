@@ -31,7 +31,7 @@ fn schema() -> Value {
 }
 
 /// The problems that a validator of JSON schemas finds in each configuration.
-fn problems(
+pub(super) fn problems(
     schema: &Value,
     configurations: &BTreeMap<String, String>,
 ) -> BTreeMap<String, Vec<String>> {
