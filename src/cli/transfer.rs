@@ -10,6 +10,7 @@ mod import;
 mod index;
 mod input;
 mod line;
+mod members;
 mod rows;
 #[cfg(test)]
 mod tests;

@@ -223,7 +223,12 @@ fn wrong_csv_is_named_with_its_line_and_nothing_is_imported() {
         (
             good,
             &["--map", "key,name,secrte=secret"],
-            "2: consumer \"good\": unknown field `secrte`",
+            "1: a consumer has no member secrte, did you mean secret?",
+        ),
+        (
+            good,
+            &["--map", "client_id=key,name,secret"],
+            "1: a consumer has no member client_id; the fields are ",
         ),
         (
             good,

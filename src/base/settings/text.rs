@@ -146,11 +146,18 @@ plain_values!(IpNet, http::Method);
 
 /// A CIDR; an address alone is the network of that one address.
 impl Text for IpNet {
-    const EXPECTED: &'static str = "a network such as \"10.0.0.0/8\"";
+    const EXPECTED: &'static str = "an address or a network such as \"10.0.0.0/8\"";
 
     fn parse(text: &str) -> Result<Self, Reason> {
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(Self::from(address.to_canonical()));
+        }
+        // A name begins with a letter and has no colon.
+        if text.starts_with(|first: char| first.is_ascii_alphabetic()) && !text.contains(':') {
+            return Err(
+                "a name is not looked up here; write addresses or networks such as \"10.0.0.0/8\""
+                    .into(),
+            );
         }
         let network: Self = text.parse().map_err(|_| "")?;
         // Addresses are compared in their canonical form.
@@ -207,6 +214,13 @@ mod tests {
             network("10.0.0.1/8").unwrap_err(),
             "host bits are set; did you mean 10.0.0.0/8?"
         );
+        for name in ["nginx", "proxy.internal", "localhost"] {
+            assert!(
+                network(name)
+                    .unwrap_err()
+                    .starts_with("a name is not looked up")
+            );
+        }
         assert!(network("10.0.0.0/33").is_err());
         assert_eq!(network("::ffff:10.1.2.3").unwrap(), "10.1.2.3/32");
         assert!(network("::ffff:10.0.0.0/104").is_err());

@@ -20,11 +20,11 @@
 //! An export has version 2. A file of another system has version 1, and so have exports of older versions of this program.
 
 use base64::{DecodeError, Engine as _, engine::general_purpose::STANDARD};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
-use strsim::damerau_levenshtein;
 use thiserror::Error;
 
+use super::members as known_members;
 use crate::{
     base::{
         clock::{InvalidTime, UnixTime},
@@ -211,8 +211,15 @@ pub(super) fn record(
         false => Vec::new(),
     };
     members.retain(|_, value| !value.is_null());
-    read_times(&mut members)?;
     let kind: String = take(&mut members, "kind")?;
+    // A mistyped name is reported as unknown, which says more than that a member is missing.
+    for name in members.keys() {
+        if let Some(hint) = known_members::hint_if_unknown(&kind, name) {
+            let name = name.clone();
+            return Err(LineError::Unknown { name, hint });
+        }
+    }
+    read_times(&mut members)?;
     let now = || json!(defaults.now);
     let record = match &*kind {
         "export" => return Err(LineError::SecondExport),
@@ -280,8 +287,7 @@ fn consumer(mut members: Map<String, Value>, is_update: bool) -> Result<Consumer
         members.entry("name").or_insert(key);
     }
     check_members(CONSUMER_FIELDS, &mut members)?;
-    // A mistyped name of the secret is reported as unknown, which says more than that the secret is missing.
-    let read: Consumer = read(members)?;
+    let read: Consumer = serde_json::from_value(members.into())?;
     let empty = || (may_be_empty || is_update).then(|| Secret::from(""));
     let consumer = Consumer {
         secret: secret
@@ -299,7 +305,7 @@ fn user(mut members: Map<String, Value>) -> Result<User, LineError> {
     check_members(USER_FIELDS, &mut members)?;
     let user = User {
         password_hash: hash.map(Secret::from),
-        ..read(members)?
+        ..serde_json::from_value(members.into())?
     };
     if let Some(hash) = &user.password_hash {
         password::check_usable(hash)?;
@@ -312,7 +318,7 @@ fn token(mut members: Map<String, Value>) -> Result<AccessToken, LineError> {
     if !members.contains_key("user") {
         return Err(LineError::NoUser);
     }
-    let token: AccessToken = read(members)?;
+    let token: AccessToken = serde_json::from_value(members.into())?;
     check_items("permissions", token.permissions.len())?;
     Ok(AccessToken {
         token: checked_token(token.token)?,
@@ -324,39 +330,6 @@ fn token(mut members: Map<String, Value>) -> Result<AccessToken, LineError> {
 fn checked_token(token: String) -> Result<String, LineError> {
     registration::token(&token)?;
     Ok(token)
-}
-
-/// Reads all members as a record that has no other ones.
-fn read<T: DeserializeOwned + Serialize>(members: Map<String, Value>) -> Result<T, LineError> {
-    let names: Vec<String> = members.keys().cloned().collect();
-    let record = serde_json::from_value(Value::Object(members))?;
-    let known = view::members(&record);
-    match names.into_iter().find(|name| !known.contains_key(name)) {
-        Some(unknown) => {
-            let hint = hint(&unknown, known.keys().map(String::as_str));
-            Err(LineError::Unknown {
-                name: unknown,
-                hint,
-            })
-        }
-        None => Ok(record),
-    }
-}
-
-/// What an unknown name may have meant: a name that has it as a part, or one with a few typing mistakes; else all names.
-fn hint<'k>(unknown: &str, known: impl Iterator<Item = &'k str>) -> String {
-    /// Members that are read before the others.
-    const FIRST: [&str; 4] = ["secret", "previous_secret", "token_secret", "password_hash"];
-
-    let mut names = Vec::from_iter(known.chain(FIRST).filter(|name| *name != unknown));
-    names.sort_by_key(|name| damerau_levenshtein(unknown, name));
-    let is_near = |name: &&&str| {
-        name.ends_with(unknown) || damerau_levenshtein(unknown, name) <= name.len().div_ceil(3)
-    };
-    match names.iter().find(is_near) {
-        Some(near) => format!(", did you mean {near}?"),
-        None => format!("; the fields are {}", names.join(", ")),
-    }
 }
 
 /// Reads the one member that there is.

@@ -11,8 +11,14 @@ use std::{
 use csv::{ErrorKind, StringRecord};
 use serde_json::{Map, Value};
 
-use super::line::{LineError, name_of};
-use crate::operator::manage::{CONSUMER_FIELDS, FieldKind, USER_FIELDS, distinct_members};
+use super::{
+    line::{LineError, name_of},
+    members,
+};
+use crate::{
+    operator::manage::{CONSUMER_FIELDS, FieldKind, USER_FIELDS, distinct_members},
+    telemetry::lines::visible,
+};
 
 /// The format of an input.
 #[derive(Debug, Clone, Copy)]
@@ -53,8 +59,8 @@ impl<'a> Rows<'a> {
                 map,
                 delimiter,
                 null,
-            } => Ok(CsvRows::new(input, map, delimiter)?
-                .map(|rows| Self::Csv(CsvRows { kind, null, ..rows }))),
+            } => Ok(CsvRows::new(input, kind, map, delimiter)?
+                .map(|rows| Self::Csv(CsvRows { null, ..rows }))),
         }
     }
 
@@ -141,6 +147,7 @@ pub(super) struct CsvRows<'a> {
 impl<'a> CsvRows<'a> {
     fn new(
         input: impl Read + 'a,
+        kind: &'a str,
         map: &[Mapping],
         delimiter: u8,
     ) -> io::Result<Result<Self, String>> {
@@ -156,10 +163,10 @@ impl<'a> CsvRows<'a> {
             Ok(header) => header,
             Err(error) => return Ok(Err(error?.to_string())),
         };
-        Ok(columns(header, map).map(|columns| Self {
+        Ok(columns(header, kind, map).map(|columns| Self {
             reader,
             ends,
-            kind: "",
+            kind,
             null: "",
             columns,
             row: StringRecord::new(),
@@ -276,7 +283,11 @@ pub(super) fn mapping(text: &str) -> Result<Mapping, &'static str> {
 }
 
 /// Each member and the number of its column.
-fn columns(header: &StringRecord, map: &[Mapping]) -> Result<Vec<(String, usize)>, String> {
+fn columns(
+    header: &StringRecord,
+    kind: &str,
+    map: &[Mapping],
+) -> Result<Vec<(String, usize)>, String> {
     let all: Vec<Mapping> = match map {
         [] => header
             .iter()
@@ -284,7 +295,7 @@ fn columns(header: &StringRecord, map: &[Mapping]) -> Result<Vec<(String, usize)
             .collect(),
         map => map.to_vec(),
     };
-    let mut members: Vec<(String, usize)> = Vec::new();
+    let mut mapped: Vec<(String, usize)> = Vec::new();
     for (member, column) in all {
         let found = header
             .iter()
@@ -304,15 +315,23 @@ fn columns(header: &StringRecord, map: &[Mapping]) -> Result<Vec<(String, usize)
                     None => problem,
                 });
             }
-            [_] if members.iter().any(|(known, _)| *known == member) => {
+            [_] if mapped.iter().any(|(known, _)| *known == member) => {
                 return Err(format!("{member} is mapped twice; remove one of the two"));
             }
             [index] => index,
             _ => return Err(format!("there are two columns {column:?}; rename one")),
         };
-        members.push((member, index));
+        if let Some(hint) = members::hint_if_unknown(kind, &member) {
+            let advice = match map {
+                [] => "; say with --map which column holds which member, and leave the others out",
+                _ => "",
+            };
+            let member = visible(&member);
+            return Err(format!("a {kind} has no member {member}{hint}{advice}"));
+        }
+        mapped.push((member, index));
     }
-    Ok(members)
+    Ok(mapped)
 }
 
 /// A cell as the JSON value of its member.

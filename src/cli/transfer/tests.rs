@@ -3,7 +3,7 @@ use proptest::{collection::vec, option, prelude::*};
 use super::{
     contents::{Contents, ImportWarnings},
     input::Input,
-    line::Defaults,
+    line::{Defaults, line},
     rows::Format,
     *,
 };
@@ -15,7 +15,7 @@ use crate::{
     oauth::Deviation,
     provider::issue::callback,
     records::store::{
-        record::{AccessToken, BodyHash, Consumer, Dialect, User},
+        record::{AccessToken, BodyHash, Consumer, Dialect, TokenBeginning, User},
         transfer::Record,
     },
 };
@@ -428,5 +428,45 @@ proptest! {
         let _ = read(&text);
         let head = [&b"{\"kind\":\"export\",\"version\":1}\n"[..], &text].concat();
         let _ = read(&head);
+    }
+}
+
+#[test]
+fn the_names_are_those_that_an_export_writes() {
+    let (id, key): (UserId, _) = ("u".parse().unwrap(), "c".parse().unwrap());
+    let time = UnixTime(1);
+    let consumer = Consumer {
+        previous_secret: Some((Secret::from("p"), time)),
+        ..Consumer::for_tests("c")
+    };
+    let user = User {
+        password_hash: Some(Secret::from("h")),
+        ..User::new(id.clone(), "u".to_owned(), time)
+    };
+    let token = AccessToken {
+        token: "t".to_owned(),
+        secret: Secret::from("s"),
+        consumer: key,
+        user: id,
+        permissions: Vec::new(),
+        issued_at: time,
+        expires_at: None,
+        last_used_at: None,
+        revoked_at: None,
+        began: TokenBeginning::default(),
+    };
+    for (kind, record) in [
+        ("consumer", Record::Consumer(consumer)),
+        ("user", Record::User(user)),
+        ("token", Record::AccessToken(token)),
+    ] {
+        let mut written = line(&record);
+        assert_eq!(written.shift_remove("kind"), Some(json!(kind)));
+        let mut written = Vec::from_iter(written.keys().map(String::as_str));
+        written.sort_unstable();
+        let mut known = members::names(kind);
+        known.retain(|name| !name.ends_with("_base64"));
+        known.sort_unstable();
+        assert_eq!(known, written, "{kind}");
     }
 }

@@ -1,0 +1,66 @@
+//! The members that the lines of an import may have.
+
+use strsim::damerau_levenshtein;
+
+use crate::operator::manage::{CONSUMER_FIELDS, USER_FIELDS};
+
+/// Members of a consumer beside [`CONSUMER_FIELDS`].
+const OF_CONSUMER: [&str; 8] = [
+    "key",
+    "secret",
+    "secret_base64",
+    "previous_secret",
+    "previous_secret_base64",
+    "previous_secret_until",
+    "enabled",
+    "created_at",
+];
+
+/// Members of a user beside [`USER_FIELDS`].
+const OF_USER: [&str; 4] = ["id", "password_hash", "enabled", "created_at"];
+
+const OF_TOKEN: [&str; 11] = [
+    "token",
+    "token_secret",
+    "token_secret_base64",
+    "consumer",
+    "user",
+    "permissions",
+    "issued_at",
+    "expires_at",
+    "last_used_at",
+    "revoked_at",
+    "began",
+];
+
+/// The names of the members of a kind of record; none for a kind without a record.
+pub(super) fn names(kind: &str) -> Vec<&'static str> {
+    let (fields, others): (_, &[_]) = match kind {
+        "consumer" => (CONSUMER_FIELDS, &OF_CONSUMER),
+        "user" => (USER_FIELDS, &OF_USER),
+        "token" => (&CONSUMER_FIELDS[..0], &OF_TOKEN),
+        _ => (&CONSUMER_FIELDS[..0], &[]),
+    };
+    let fields = fields.iter().map(|field| field.name);
+    others.iter().copied().chain(fields).collect()
+}
+
+/// What `name` may have meant, if a kind of record has no such member; a kind without a record has any.
+pub(super) fn hint_if_unknown(kind: &str, name: &str) -> Option<String> {
+    let known = names(kind);
+    let is_unknown = !known.is_empty() && !known.contains(&name);
+    is_unknown.then(|| hint(name, known))
+}
+
+/// What an unknown name may have meant: a name that has it as a part, or one with a few typing mistakes; else all names.
+fn hint(unknown: &str, mut known: Vec<&str>) -> String {
+    known.retain(|name| !name.ends_with("_base64"));
+    known.sort_by_key(|name| damerau_levenshtein(unknown, name));
+    let is_near = |name: &&&str| {
+        name.ends_with(unknown) || damerau_levenshtein(unknown, name) <= name.len().div_ceil(3)
+    };
+    match known.iter().find(is_near) {
+        Some(near) => format!(", did you mean {near}?"),
+        None => format!("; the fields are {}", known.join(", ")),
+    }
+}
