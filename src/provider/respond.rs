@@ -177,8 +177,9 @@ pub fn advice_of(verdict: &str) -> Option<&'static str> {
     advice::usual(*known?)
 }
 
-/// The names of the parameters that a failure is about, percent-encoded and joined by `&`, and what is wrong with them, or with the
-/// description of a request by another proxy. Neither has anything of a value.
+/// The names of the parameters that a failure is about, percent-encoded and joined by `&`, and what the response says is wrong with
+/// them, the method, the consumer, the token, the body, or the description of a request by another proxy. Neither has anything of a
+/// value.
 pub fn parameters(failure: &Failure) -> (Option<String>, Option<Cow<'static, str>>) {
     let problem = failure.problem();
     let is_of_names = |name: &str| name.starts_with("oauth_parameters_");
@@ -188,16 +189,27 @@ pub fn parameters(failure: &Failure) -> (Option<String>, Option<Cow<'static, str
         Verdict::TimestampRefused => Some(ProtocolParameter::Timestamp.as_str().to_owned()),
         _ => names,
     };
-    let is_about_parameters = matches!(
+    // The advice about a wrong signature may have values in it; its mistake has a word.
+    let is_of_signature = matches!(
+        failure,
+        Failure::Verify(VerifyRejection::SignatureWrong { .. })
+    );
+    let is_about_credentials = matches!(
         problem.verdict,
-        Verdict::ParameterAbsent | Verdict::ParameterRejected | Verdict::TimestampRefused
+        Verdict::ParameterAbsent
+            | Verdict::ParameterRejected
+            | Verdict::TimestampRefused
+            | Verdict::SignatureMethodRejected
+            | Verdict::SignatureInvalid
+            | Verdict::ConsumerKeyRefused
+            | Verdict::TokenRejected
     );
     let is_about_description = matches!(
         failure,
         Failure::Parse(parse::ParseRejection::Description { .. })
             | Failure::Route(route::RouteRejection::NoDescription { .. })
     );
-    let is_shown = is_about_parameters || is_about_description;
+    let is_shown = is_about_credentials && !is_of_signature || is_about_description;
     (names, problem.advice.filter(|_| is_shown))
 }
 

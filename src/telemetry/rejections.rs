@@ -93,7 +93,7 @@ pub struct RecordedRejection {
     pub diagnosis: Option<&'static str>,
     /// The names of the parameters that are missing or not acceptable, percent-encoded and joined by `&`.
     pub parameters: Option<String>,
-    /// What is wrong with them.
+    /// What the response says is wrong with them, or with the method, the consumer, the token or the body.
     #[serde(rename = "problem")]
     pub parameters_problem: Option<String>,
     /// The status of the response; 0 without one.

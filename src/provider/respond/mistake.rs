@@ -29,8 +29,14 @@ pub fn mistake(rejection: &RecordedRejection) -> String {
     }
     let permission = rejection.missing_permission.as_deref();
     let text = match reason {
-        "consumer_key_refused" => "Is disabled here, still calls",
-        "signature_invalid" => "Signature wrong, mistake unknown",
+        "consumer_key_refused" => match rejection.parameters_problem {
+            Some(_) => "Lacks the pinned value of a parameter",
+            None => "Is disabled here, still calls",
+        },
+        "signature_invalid" => match rejection.parameters_problem {
+            Some(_) => "Body not as it was signed",
+            None => "Signature wrong, mistake unknown",
+        },
         "nonce_used" => "Nonce used before",
         "permission_denied" => match permission {
             Some(permission) => return format!("Permission {permission} is missing"),

@@ -274,3 +274,76 @@ fn a_checked_request_is_told_its_operation_and_which_half_of_a_permission_is_mis
         &["the consumer has it, and its token does not."],
     );
 }
+
+#[test]
+fn a_consumer_without_a_record_has_no_link() {
+    let (_api, proxy) = console();
+    let (shop, gone) = (proxy.consumer("Shop"), proxy.consumer("Gone"));
+    let made_up = Consumer::new("made-up", "s");
+    for (consumer, problem) in [
+        (&shop, "token_rejected"),
+        (&gone, "token_rejected"),
+        (&made_up, "consumer_key_unknown"),
+    ] {
+        proxy.rejects(Call::get("/photos/1").by(consumer), 401, problem);
+    }
+    proxy.run(&format!("consumer remove {} --yes", gone.key));
+    let operator = Operator::with(&proxy, WRITE);
+    let link = |key: &str| format!("\"/consumer?key={key}\"");
+    for page in ["/", "/rejections", "/audit"] {
+        let text = operator.text(page);
+        for key in [&*gone.key, "made-up"] {
+            assert!(!text.contains(&link(key)), "{key} on {page}: {text}");
+        }
+    }
+    // Those that are registered have one beside them.
+    let text = operator.text("/rejections");
+    has(&text, &[&link(&shop.key), "made-up", &gone.key]);
+    operator
+        .open("/consumer?key=made-up")
+        .answer
+        .has_status(404);
+}
+
+#[test]
+fn the_console_says_of_a_method_a_token_or_a_body_what_the_response_says() {
+    let (_api, proxy) = console();
+    let caller = proxy.somebody();
+    let photo = || Call::get("/photos/1").of(&caller);
+    let order = Call::post("/orders").of(&caller).json("{}");
+    let told = [
+        (
+            proxy.rejects(
+                photo().method("PLAINTEXT"),
+                400,
+                "signature_method_rejected",
+            ),
+            "this service accepts",
+        ),
+        (
+            proxy.rejects(
+                Call::get("/photos/1").by(&caller.consumer),
+                401,
+                "token_rejected",
+            ),
+            "no oauth_token was sent",
+        ),
+        (
+            proxy.rejects(
+                order.parameter("oauth_body_hash", "0JQeaNqPOBUf+Gph/Fn3xc+fyqI="),
+                401,
+                "signature_invalid",
+            ),
+            "is not the hash of the body",
+        ),
+    ];
+    let operator = Operator::with(&proxy, READ);
+    for (answer, expected) in told {
+        let advice = answer.form("oauth_problem_advice").unwrap();
+        assert!(advice.contains(expected), "{advice}");
+        let id = answer.header("x-request-id").unwrap();
+        let page = operator.text(&format!("/rejections?request_id={id}"));
+        has(&page, &[&advice]);
+        proxy.logs(&[&format!("request_id={id}"), "problem=", &advice]);
+    }
+}
