@@ -51,9 +51,10 @@ fn the_debian_package_installs_starts_upgrades_and_uninstalls() {
     )
     .unwrap();
     let unit = directory.path().join("package.service");
+    // As in a shell, a program whose reader has found what it looked for ends without an error.
     let text = format!(
         "[Unit]\nAfter=multi-user.target\nSuccessAction=exit\nFailureAction=exit\nFailureActionExitStatus=1\n\
-         [Service]\nType=oneshot\nStandardOutput=file:/packages/output\nStandardError=inherit\n\
+         [Service]\nType=oneshot\nIgnoreSIGPIPE=no\nStandardOutput=file:/packages/output\nStandardError=inherit\n\
          ExecStart=/bin/bash /packages/package.sh {} {}\n",
         at("1"),
         at("2")
