@@ -47,6 +47,11 @@ consent-identity-full = اسمك واسم المستخدم ومعرّفك
 consent-calls = إرسال طلبات نيابةً عنك لا تحتاج إلى إذن خاص
 consent-new = جديد
 consent-sensitive = حسّاس
+consent-sum = { $count }، منها { $sensitive ->
+    [two] اثنان حسّاسان
+    [one] واحد حسّاس
+   *[other] { $sensitive } حسّاسة
+}
 consent-sensitive-count = { $count ->
     [two] اثنان منها حسّاسان.
     [one] واحد منها حسّاس.
@@ -119,6 +124,7 @@ sessions-open = { $count ->
     [many] في { $count } متصفحًا
    *[other] في { $count } متصفح
 }
+sessions-all = كل المتصفحات ({ $count })
 sessions-others = تسجيل الخروج من كل مكان آخر
 sessions-end = تسجيل الخروج من كل مكان
 

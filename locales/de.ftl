@@ -44,6 +44,7 @@ consent-identity-full = Ihr Name, Ihr Benutzername und Ihre Kennung
 consent-calls = In Ihrem Namen Anfragen stellen, für die keine besondere Berechtigung nötig ist
 consent-new = neu
 consent-sensitive = heikel
+consent-sum = { $count }, davon { $sensitive } heikel
 consent-sensitive-count = { $count ->
     [one] { $count } davon ist heikel.
    *[other] { $count } davon sind heikel.
@@ -106,6 +107,7 @@ sessions-open = { $count ->
     [one] in { $count } Browser
    *[other] in { $count } Browsern
 }
+sessions-all = Alle { $count } Browser
 sessions-others = Überall sonst abmelden
 sessions-end = Überall abmelden
 

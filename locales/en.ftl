@@ -54,6 +54,8 @@ consent-identity-full = your name, user name and id
 consent-calls = Make requests in your name that need no particular permission
 consent-new = new
 consent-sensitive = sensitive
+# After the heading consent-permissions, where some are sensitive.
+consent-sum = { $count }, of them { $sensitive } sensitive
 consent-sensitive-count = { $count ->
     [one] { $count } of these is sensitive.
    *[other] { $count } of these are sensitive.
@@ -131,6 +133,8 @@ sessions-open = { $count ->
     [one] in { $count } browser
    *[other] in { $count } browsers
 }
+# The link to the page of all sessions.
+sessions-all = All { $count } browsers
 sessions-others = Log out everywhere else
 sessions-end = Log out everywhere
 

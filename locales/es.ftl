@@ -44,6 +44,10 @@ consent-identity-full = su nombre, su nombre de usuario y su identificador
 consent-calls = Enviar en su nombre solicitudes que no necesitan ningún permiso especial
 consent-new = nuevo
 consent-sensitive = delicado
+consent-sum = { $count }, de ellos { $sensitive ->
+    [one] { $sensitive } delicado
+   *[other] { $sensitive } delicados
+}
 consent-sensitive-count = { $count ->
     [one] { $count } de ellos es delicado.
    *[other] { $count } de ellos son delicados.
@@ -106,6 +110,7 @@ sessions-open = { $count ->
     [one] en { $count } navegador
    *[other] en { $count } navegadores
 }
+sessions-all = Los { $count } navegadores
 sessions-others = Cerrar las demás sesiones
 sessions-end = Cerrar sesión en todas partes
 

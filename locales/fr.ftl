@@ -44,6 +44,10 @@ consent-identity-full = votre nom, votre nom d’utilisateur et votre identifian
 consent-calls = Envoyer en votre nom des requêtes qui n’exigent aucune autorisation particulière
 consent-new = nouveau
 consent-sensitive = sensible
+consent-sum = { $count }, dont { $sensitive ->
+    [one] { $sensitive } sensible
+   *[other] { $sensitive } sensibles
+}
 consent-sensitive-count = { $count ->
     [one] { $count } d’entre eux est sensible.
    *[other] { $count } d’entre eux sont sensibles.
@@ -106,6 +110,7 @@ sessions-open = { $count ->
     [one] dans { $count } navigateur
    *[other] dans { $count } navigateurs
 }
+sessions-all = Les { $count } navigateurs
 sessions-others = Se déconnecter partout ailleurs
 sessions-end = Se déconnecter partout
 

@@ -28,6 +28,7 @@ consent-identity-full = 名前、ユーザー名、ID
 consent-calls = 特別な権限の要らない操作をあなたに代わって行う
 consent-new = 新規
 consent-sensitive = 注意
+consent-sum = { $count } 件、うち注意 { $sensitive } 件
 consent-sensitive-count = このうち { $count } 件は注意が必要です。
 consent-developer = 名前と説明は開発者によるもので、{ $service } は確認していません。
 consent-developer-name = 名前は開発者によるもので、{ $service } は確認していません。
@@ -78,6 +79,7 @@ sessions-unknown = 不明なブラウザー
 sessions-this = このブラウザー
 sessions-since = { $date }から
 sessions-open = { $count } 個のブラウザー
+sessions-all = { $count } 個すべてのブラウザー
 sessions-others = ほかのすべてのブラウザーからログアウト
 sessions-end = すべてのブラウザーからログアウト
 

@@ -28,6 +28,7 @@ consent-identity-full = 이름, 사용자 이름, ID
 consent-calls = 별도의 권한이 필요 없는 요청을 내 이름으로 보내기
 consent-new = 신규
 consent-sensitive = 주의
+consent-sum = { $count }개, 이 중 주의 { $sensitive }개
 consent-sensitive-count = 이 중 { $count }개는 주의가 필요합니다.
 consent-developer = 이름과 설명은 개발자가 작성했으며 { $service }에서 확인하지 않았습니다.
 consent-developer-name = 이름은 개발자가 작성했으며 { $service }에서 확인하지 않았습니다.
@@ -78,6 +79,7 @@ sessions-unknown = 알 수 없는 브라우저
 sessions-this = 현재 브라우저
 sessions-since = { $date }에 로그인
 sessions-open = 브라우저 { $count }개
+sessions-all = 브라우저 { $count }개 모두
 sessions-others = 다른 모든 브라우저에서 로그아웃
 sessions-end = 모든 브라우저에서 로그아웃
 

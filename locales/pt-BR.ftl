@@ -44,6 +44,10 @@ consent-identity-full = seu nome, seu nome de usuário e seu identificador
 consent-calls = Enviar em seu nome requisições que não exigem nenhuma permissão especial
 consent-new = novo
 consent-sensitive = delicado
+consent-sum = { $count }, dos quais { $sensitive ->
+    [one] { $sensitive } delicado
+   *[other] { $sensitive } delicados
+}
 consent-sensitive-count = { $count ->
     [one] { $count } deles é delicado.
    *[other] { $count } deles são delicados.
@@ -106,6 +110,7 @@ sessions-open = { $count ->
     [one] em { $count } navegador
    *[other] em { $count } navegadores
 }
+sessions-all = Todos os { $count } navegadores
 sessions-others = Sair de todos os outros lugares
 sessions-end = Sair de todos os lugares
 

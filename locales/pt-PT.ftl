@@ -44,6 +44,10 @@ consent-identity-full = o seu nome, o seu nome de utilizador e o seu identificad
 consent-calls = Enviar em seu nome pedidos que não exigem nenhuma permissão especial
 consent-new = novo
 consent-sensitive = sensível
+consent-sum = { $count }, dos quais { $sensitive ->
+    [one] { $sensitive } sensível
+   *[other] { $sensitive } sensíveis
+}
 consent-sensitive-count = { $count ->
     [one] { $count } destes é sensível.
    *[other] { $count } destes são sensíveis.
@@ -106,6 +110,7 @@ sessions-open = { $count ->
     [one] em { $count } navegador
    *[other] em { $count } navegadores
 }
+sessions-all = Todos os { $count } navegadores
 sessions-others = Terminar as outras sessões
 sessions-end = Terminar todas as sessões
 

@@ -28,6 +28,7 @@ consent-identity-full = 您的姓名、用户名和 ID
 consent-calls = 以您的名义发送不需要特别权限的请求
 consent-new = 新增
 consent-sensitive = 敏感
+consent-sum = { $count } 项，其中 { $sensitive } 项敏感
 consent-sensitive-count = 其中 { $count } 项较为敏感。
 consent-developer = 名称和说明由开发者提供，未经 { $service } 核实。
 consent-developer-name = 名称由开发者提供，未经 { $service } 核实。
@@ -78,6 +79,7 @@ sessions-unknown = 未知浏览器
 sessions-this = 此浏览器
 sessions-since = 登录于 { $date }
 sessions-open = { $count } 个浏览器
+sessions-all = 全部 { $count } 个浏览器
 sessions-others = 退出其他所有浏览器
 sessions-end = 退出所有浏览器
 

@@ -28,6 +28,7 @@ consent-identity-full = 您的姓名、使用者名稱和 ID
 consent-calls = 以您的名義傳送不需要特別權限的要求
 consent-new = 新增
 consent-sensitive = 敏感
+consent-sum = { $count } 項，其中 { $sensitive } 項敏感
 consent-sensitive-count = 其中 { $count } 項較為敏感。
 consent-developer = 名稱和說明由開發者提供，未經 { $service } 查證。
 consent-developer-name = 名稱由開發者提供，未經 { $service } 查證。
@@ -78,6 +79,7 @@ sessions-unknown = 不明的瀏覽器
 sessions-this = 這個瀏覽器
 sessions-since = 登入於 { $date }
 sessions-open = { $count } 個瀏覽器
+sessions-all = 全部 { $count } 個瀏覽器
 sessions-others = 登出其他所有瀏覽器
 sessions-end = 登出所有瀏覽器
 

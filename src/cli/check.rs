@@ -219,7 +219,13 @@ fn pages(config: &Config, _: &mut Vec<String>) -> CheckResult {
     let theme =
         live::theme(config, app::first(&config.listen.address)).map_err(StartError::from)?;
     let languages: Vec<_> = theme.languages.all().map(Texts::tag).collect();
-    Ok(format!("in {}", languages.join(", ")))
+    let palette = config.pages.palette();
+    let changed = palette.changed_accents().map(|(scheme, colour, shown)| {
+        let level = palette.contrast.as_str();
+        format!("; {colour} is {shown} on {scheme} pages (pages.contrast = \"{level}\")")
+    });
+    let changed = String::from_iter(changed);
+    Ok(format!("in {}{changed}", languages.join(", ")))
 }
 
 fn traces(config: &Config, warnings: &mut Vec<String>) -> CheckResult {

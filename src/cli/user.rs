@@ -54,6 +54,8 @@ pub(super) enum Command {
     Sessions(NameArg),
     /// Ends all sessions; access tokens stay valid
     EndSessions(NameArg),
+    /// Ends the pauses after failed logins, so that the user can try again
+    Unlock(NameArg),
 }
 
 #[derive(Debug, clap::Args)]
@@ -118,6 +120,13 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             let manage = context.manage()?;
             let id = manage.user(&name).await?.id;
             manage.end_sessions(actor, &id, None).await?;
+            Ok(String::new())
+        }
+        Command::Unlock(NameArg { user: name }) => {
+            let manage = context.manage()?;
+            let user = manage.user(&name).await?;
+            let report = services::throttle(&context.config)?.report_of_end(&user.name);
+            manage.end_login_pauses(actor, &user.id, report).await?;
             Ok(String::new())
         }
         Command::Passwd {

@@ -294,6 +294,7 @@ fn audit_records_are_written_when_asked_for_and_hold_no_secret() {
         ("user disable u", "user_disabled"),
         ("user enable u", "user_enabled"),
         ("user end-sessions u", "sessions_ended"),
+        ("user unlock u", "login_pauses_ended"),
         ("user update u --display-name U", "user_changed"),
         ("user passwd u --password-stdin", "password_changed"),
         ("export all.jsonl", "store_exported"),

@@ -54,6 +54,7 @@ pub(crate) async fn gives_one_access_token<B: Backend>() {
         last_used_at: None,
         revoked_at: None,
         began: TokenBeginning::Consent,
+        with_display_name: true,
     };
     assert_eq!(
         outcome(&store, exchange("r", "c")).await,

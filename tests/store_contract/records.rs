@@ -94,6 +94,7 @@ pub(crate) fn access_token(token: &str, consumer: &str, user: &str) -> AccessTok
         last_used_at: None,
         revoked_at: None,
         began: Default::default(),
+        with_display_name: false,
     }
 }
 
@@ -194,6 +195,7 @@ pub(crate) fn exchange(token: &str, consumer: &str) -> TokenExchange {
         access_token: format!("access-{token}"),
         access_secret: "access secret".into(),
         expires_at: Some(later(9999)),
+        with_display_name: true,
     }
 }
 

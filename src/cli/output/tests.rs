@@ -40,6 +40,7 @@ fn token() -> AccessToken {
         last_used_at: Some(UnixTime(60)),
         revoked_at: None,
         began: Default::default(),
+        with_display_name: false,
     }
 }
 
@@ -65,7 +66,7 @@ fn an_object_has_the_promised_names_in_their_order() {
         ),
         concat!(
             r#"{"token":"t","token_secret":"s","consumer":"shop","user":"u-1","permissions":["read","write"],"#,
-            r#""issued_at":"1970-01-01T00:00:00Z","expires_at":null,"last_used_at":"1970-01-01T00:01:00Z","revoked_at":null,"began":"imported"}"#,
+            r#""issued_at":"1970-01-01T00:00:00Z","expires_at":null,"last_used_at":"1970-01-01T00:01:00Z","revoked_at":null,"began":"imported","with_display_name":false}"#,
             "\n"
         )
     );
@@ -108,15 +109,16 @@ fn people_get_a_member_a_line() {
     let text = record(&json!(token()), false);
     assert_eq!(
         text,
-        "token         t\n\
-         consumer      shop\n\
-         user          u-1\n\
-         permissions   read write\n\
-         issued_at     1970-01-01T00:00:00Z\n\
-         expires_at    -\n\
-         last_used_at  1970-01-01T00:01:00Z\n\
-         revoked_at    -\n\
-         began         imported\n"
+        "token              t\n\
+         consumer           shop\n\
+         user               u-1\n\
+         permissions        read write\n\
+         issued_at          1970-01-01T00:00:00Z\n\
+         expires_at         -\n\
+         last_used_at       1970-01-01T00:01:00Z\n\
+         revoked_at         -\n\
+         began              imported\n\
+         with_display_name  no\n"
     );
 }
 

@@ -5,12 +5,12 @@
 //! | `export` | the first line and no other: `version`; `records`, the number of lines that follow, if that is known; in version 2 also `store`, the random name of the store, and `accepted_until`, the last timestamp of a request that it may have accepted |
 //! | `consumer` | `key`, `secret`, `name`; and `previous_secret`, and all members of [`Consumer`] |
 //! | `user` | `id`, `name`; and `password_hash` (see `import --help`), and all members of [`User`] |
-//! | `token` | an access token: `token`, `token_secret`, `consumer` (its key), `user` (its id); and `permissions`, `issued_at`, `expires_at`, `last_used_at`, `revoked_at`, `began` |
+//! | `token` | an access token: `token`, `token_secret`, `consumer` (its key), `user` (its id); and `permissions`, `issued_at`, `expires_at`, `last_used_at`, `revoked_at`, `began`, `with_display_name` |
 //! | `removed_consumer` | `key`, never to be used again |
 //! | `removed_user` | `id`, never to be used again |
 //! | `removed_token` | `token`, never to be used again |
 //!
-//! The members after "and" may be left out or null: lists are empty then, `enabled` is true, `rsa_only` and `enforce` are false,
+//! The members after "and" may be left out or null: lists are empty then, `enabled` is true, `rsa_only`, `enforce` and `with_display_name` are false,
 //! `created_at` and `issued_at` are the time of the import, everything else is absent. A secret that is not UTF-8 is
 //! written in base64 under its name with `_base64` at the end. Times are written as RFC 3339; [`UnixTime::from_written`] reads
 //! other forms too. An unknown member is an

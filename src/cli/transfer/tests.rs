@@ -99,6 +99,7 @@ fn what_is_left_out_has_its_default() {
             last_used_at: None,
             revoked_at: None,
             began: Default::default(),
+            with_display_name: false,
         }),
     ];
     assert_eq!(records, Ok(expected));
@@ -271,6 +272,7 @@ fn a_secret_that_is_no_text_is_written_as_base64() {
         last_used_at: None,
         revoked_at: None,
         began: Default::default(),
+        with_display_name: false,
     });
     let text = written(&[record]);
     assert_eq!(
@@ -279,7 +281,7 @@ fn a_secret_that_is_no_text_is_written_as_base64() {
             r#"{"kind":"export","version":2,"records":1,"store":"s","accepted_until":"2023-11-14T22:13:20Z"}"#,
             "\n",
             r#"{"kind":"token","token":"t","token_secret_base64":"/wAi","consumer":"c","user":"u","permissions":[],"#,
-            r#""issued_at":"2023-11-14T22:13:20Z","expires_at":null,"last_used_at":null,"revoked_at":null,"began":"imported"}"#,
+            r#""issued_at":"2023-11-14T22:13:20Z","expires_at":null,"last_used_at":null,"revoked_at":null,"began":"imported","with_display_name":false}"#,
             "\n"
         )
     );
@@ -386,6 +388,7 @@ prop_compose! {
         Record::AccessToken(AccessToken {
             token, secret, consumer, user, permissions, issued_at, expires_at, last_used_at, revoked_at,
             began: Default::default(),
+            with_display_name: false,
         })
     }
 }

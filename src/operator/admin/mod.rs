@@ -35,7 +35,7 @@ use crate::{
     },
     provider::{
         login::{
-            PasswordPool,
+            PasswordPool, Throttle,
             password::{self, PasswordError},
             pool::PoolError,
         },
@@ -111,6 +111,8 @@ pub struct Backend {
     pub tokens: Tokens,
     /// The use cases.
     pub manage: Management,
+    /// The failed logins.
+    pub throttle: Arc<Throttle>,
     /// The rules by which requests are explained.
     pub rules: Rules,
     /// The permissions of the configuration.

@@ -58,6 +58,7 @@ impl Management {
             last_used_at: None,
             revoked_at: None,
             began: TokenBeginning::Issued,
+            with_display_name: false,
         };
         if self.store.issue_access_token(token.clone()).await? == Added::Taken {
             return Err(ManageError::Gone);

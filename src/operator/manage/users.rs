@@ -246,6 +246,22 @@ impl Management {
         Ok(())
     }
 
+    /// Ends the pauses in which failed logins have put an account, at every address. `report` is the one of
+    /// [`Throttle::report_of_end`](crate::provider::login::Throttle::report_of_end).
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn end_login_pauses(
+        &self,
+        by: &Actor,
+        user: &UserId,
+        report: String,
+    ) -> Result<(), ManageError> {
+        self.store.record_end_of_login_pauses(report).await?;
+        self.audit_user(by, "login_pauses_ended", user).await;
+        Ok(())
+    }
+
     async fn audit_user(&self, by: &Actor, event: &str, id: &UserId) {
         let about = CommandRecord {
             event: event.to_owned(),

@@ -1,6 +1,6 @@
 //! `req_acc_token`: exchanges a request token for an access token (RFC 5849 §2.3).
 
-use super::Endpoints;
+use super::{Endpoints, user_field::UserField};
 use crate::{
     base::{random, secret::Secret},
     provider::{
@@ -51,6 +51,10 @@ pub(super) async fn respond(
             .access_ttl
             .0
             .map(|lifetime| now.after(lifetime)),
+        with_display_name: endpoints
+            .user_parameters
+            .iter()
+            .any(|(_, field)| *field == UserField::DisplayName),
     };
     let store = endpoints.verifier.store();
     let rejection = match store.exchange(exchange).await? {

@@ -17,13 +17,15 @@
 //! reported either: the other processes go on counting the failures before it. While the store is away each process
 //! counts for itself.
 //!
+//! An operator can [end the pauses of an account](Throttle::report_of_end), which all processes read in the same way.
+//!
 //! A report holds hashes under a key that all processes derive from the store's first sealing key. A reader of the store
 //! cannot guess what was typed as a name. A store that is not sealed has no such key. It then holds
 //! secrets in clear anyway, and the hash is as good as unkeyed.
 //!
 //! # Memory limit
 //!
-//! The table has 16,384 sets of 8 entries, some 4 MiB when full. A key (a keyed hash, so nobody can choose its set)
+//! The table has 16,384 sets of 8 entries, some 5 MiB when full. A key (a keyed hash, so nobody can choose its set)
 //! belongs to one set. In a set that is full of entries that still count, the new one replaces the entry with the fewest
 //! failures, and never one that is in its pause. A stranger who wants to push out nine failures has to fill their set
 //! with as many, and, not knowing which set it is, every set. If all of a set is in its pause, the attempt is rejected for
@@ -35,6 +37,7 @@
 
 use std::{
     borrow::Cow,
+    collections::HashMap,
     hash::{BuildHasher, RandomState},
     net::IpAddr,
     time::Duration,
@@ -81,10 +84,24 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// The report to other processes if the attempt fails: this process, a hash of account and address, and one of the address.
+    /// The report to other processes if the attempt fails: this process, a hash of the account, one of account and address, and
+    /// one of the address.
     pub fn report(&self) -> &str {
         &self.report
     }
+}
+
+/// The accounts that are in a pause, each from some addresses.
+#[derive(Debug, Default)]
+pub struct PausedAccounts(HashMap<u64, PausedAccount>);
+
+/// The pauses of one account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PausedAccount {
+    /// The number of addresses from which it is in a pause.
+    pub addresses: u64,
+    /// The end of the last of these pauses.
+    pub until: UnixTime,
 }
 
 impl Throttle {
@@ -118,31 +135,80 @@ impl Throttle {
     ) -> Result<Attempt, Throttled> {
         let network = network(address);
         let by_address = self.digest(&network.to_string());
-        let by_account = self.digest(&format!("{network} {}", folded(account)));
-        let (account_key, address_key) = (self.key(by_account), self.key(by_address));
+        let folded = folded(account);
+        let by_account = self.digest(&format!("{network} {folded}"));
+        let whole = self.digest(&folded);
+        let account_key = EntryKey::of(self.key(by_account), self.key(whole));
+        let address_key = EntryKey::of(self.key(by_address), NO_ACCOUNT);
         let mut table = self.table.lock();
         let failures = table.limit.count.get();
         // Both are checked before either is counted: a rejected attempt is not counted.
         let pause = table
-            .pause(account_key, now)
-            .max(table.pause(address_key, now));
+            .pause(account_key.entry, now)
+            .max(table.pause(address_key.entry, now));
         if let Some(retry_after) = pause {
             return Err(Throttled { retry_after });
         }
         Ok(Attempt {
             by_account: table.charge(account_key, failures, now),
             by_address: table.charge(address_key, failures.saturating_mul(ADDRESS_FACTOR), now),
-            report: format!("{:x} {by_account:x} {by_address:x}", self.process()),
+            report: format!(
+                "{:x} {whole:x} {by_account:x} {by_address:x}",
+                self.process()
+            ),
         })
     }
 
-    /// Counts a failure that another process has reported; also in a pause, which it lengthens.
+    /// The accounts that are in a pause now.
+    pub fn paused(&self, now: UnixTime) -> PausedAccounts {
+        let mut paused: HashMap<u64, PausedAccount> = HashMap::new();
+        let table = self.table.lock();
+        let entries = table.sets.iter().flatten();
+        for entry in entries.filter(|it| it.account != NO_ACCOUNT && it.pause(now).is_some()) {
+            let account = paused.entry(entry.account).or_insert(PausedAccount {
+                addresses: 0,
+                until: entry.paused_until,
+            });
+            account.addresses += 1;
+            account.until = account.until.max(entry.paused_until);
+        }
+        PausedAccounts(paused)
+    }
+
+    /// The pauses of `account`, if it is in one.
+    pub fn pauses_of(&self, account: &str, paused: &PausedAccounts) -> Option<PausedAccount> {
+        let key = self.key(self.digest(&folded(account)));
+        paused.0.get(&key).copied()
+    }
+
+    /// The report by which all processes forget the failures of `account`, from every address. The failures of the addresses stay:
+    /// they are those of other accounts too.
+    pub fn report_of_end(&self, account: &str) -> String {
+        let whole = self.digest(&folded(account));
+        format!("{:x} {whole:x}", self.process())
+    }
+
+    /// Counts a failure that another process has reported; also in a pause, which it lengthens. Forgets the failures of an
+    /// account whose pauses an operator has ended, here or elsewhere.
     pub fn apply_report(&self, report: &str, now: UnixTime) {
         let numbers = report.split(' ').map(|hex| u128::from_str_radix(hex, 16));
         let numbers: Result<Vec<u128>, _> = numbers.collect();
-        let Ok(&[process, by_account, by_address]) = numbers.as_deref() else {
-            tracing::warn!("the report of a failed login cannot be read");
-            return;
+        let (process, whole, by_account, by_address) = match numbers.as_deref() {
+            Ok(&[process, whole, by_account, by_address]) => {
+                (process, whole, by_account, by_address)
+            }
+            Ok(&[_, whole]) => {
+                let account = self.key(whole);
+                let mut table = self.table.lock();
+                for set in &mut table.sets {
+                    set.retain(|entry| entry.account != account);
+                }
+                return;
+            }
+            _ => {
+                tracing::warn!("the report of a failed login cannot be read");
+                return;
+            }
         };
         if process == u128::from(self.process()) {
             return;
@@ -150,9 +216,13 @@ impl Throttle {
         let mut table = self.table.lock();
         let failures = table.limit.count.get();
         let for_address = failures.saturating_mul(ADDRESS_FACTOR);
-        for (digest, limit) in [(by_account, failures), (by_address, for_address)] {
-            let key = self.key(digest);
-            table.drop_ended(key, now);
+        let account = self.key(whole);
+        for (digest, account, limit) in [
+            (by_account, account, failures),
+            (by_address, NO_ACCOUNT, for_address),
+        ] {
+            let key = EntryKey::of(self.key(digest), account);
+            table.drop_ended(key.entry, now);
             let _ = table.charge(key, limit, now);
         }
     }
@@ -163,7 +233,7 @@ impl Throttle {
     }
 
     fn key(&self, digest: u128) -> u64 {
-        self.keys.hash_one(digest)
+        self.keys.hash_one(digest).max(NO_ACCOUNT + 1)
     }
 
     /// The digest of a name, the same in all processes. It has 128 bits, so nobody finds two names with the same one.
@@ -226,6 +296,23 @@ fn without_stroke(letter: char) -> Cow<'static, str> {
     }
 }
 
+/// In place of the account of an entry that counts an address over all accounts.
+const NO_ACCOUNT: u64 = 0;
+
+/// The entry of an account from one address, or of an address.
+#[derive(Debug, Clone, Copy)]
+struct EntryKey {
+    entry: u64,
+    /// The account from all addresses, or [`NO_ACCOUNT`].
+    account: u64,
+}
+
+impl EntryKey {
+    const fn of(entry: u64, account: u64) -> Self {
+        Self { entry, account }
+    }
+}
+
 #[derive(Debug)]
 struct Table {
     limit: Rate,
@@ -235,6 +322,7 @@ struct Table {
 #[derive(Debug, Clone, Copy, Default)]
 struct Failures {
     key: u64,
+    account: u64,
     failures: u32,
     pauses: u32,
     first_failure: UnixTime,
@@ -284,9 +372,10 @@ impl Table {
     }
 
     /// Counts a failure of `key`; from `limit` on a pause begins, in place of one that it is in.
-    fn charge(&mut self, key: u64, limit: u32, now: UnixTime) -> Charge {
+    fn charge(&mut self, of: EntryKey, limit: u32, now: UnixTime) -> Charge {
         let longest = self.limit.period;
-        let Some(entry) = self.entry_or_new(key, now) else {
+        let key = of.entry;
+        let Some(entry) = self.entry_or_new(of, now) else {
             // The account's charge of this very attempt took the last entry that was in no pause: it is counted there.
             return Charge { key, pause: None };
         };
@@ -301,7 +390,8 @@ impl Table {
     }
 
     /// The entry of `key`. In a full set a new one replaces the weakest; `None` if all of the set are in their pause.
-    fn entry_or_new(&mut self, key: u64, now: UnixTime) -> Option<&mut Failures> {
+    fn entry_or_new(&mut self, of: EntryKey, now: UnixTime) -> Option<&mut Failures> {
+        let key = of.entry;
         if self.entry(key).is_none() {
             let set = self.set(key);
             if set.len() == WAYS {
@@ -312,6 +402,7 @@ impl Table {
             }
             set.push(Failures {
                 key,
+                account: of.account,
                 first_failure: now,
                 ..Failures::default()
             });

@@ -49,8 +49,8 @@ struct ApplicationsPage<'a> {
     open: u64,
     /// Whether there is a page that changes the password.
     has_password: bool,
-    /// The page of all sessions, if there are more.
-    all: Option<String>,
+    /// The page of all sessions, if there are more, and the text of the link.
+    all: Option<(String, String)>,
     notice: Option<&'a str>,
     applications: &'a [Application],
     more: Option<String>,
@@ -64,8 +64,8 @@ struct SessionsPage<'a> {
     sessions: &'a [ShownSession],
     open: u64,
     has_password: bool,
-    /// The page of further ones.
-    all: Option<String>,
+    /// The page of further ones, and the text of the link.
+    all: Option<(String, String)>,
 }
 
 /// A browser in which the user is logged in.
@@ -164,7 +164,10 @@ impl PageRequest<'_> {
                     sessions,
                     open: open.len() as u64,
                     has_password,
-                    all: is_cut.then(|| format!("{here}&sessions={next}")),
+                    all: is_cut.then(|| {
+                        let more = self.frame.texts.text("applications-more");
+                        (format!("{here}&sessions={next}"), more.into_owned())
+                    }),
                 })
             }));
         }
@@ -204,7 +207,10 @@ impl PageRequest<'_> {
         let is_first = after.is_none() && from == 0;
         let shown = if is_first { SHOWN_SESSIONS } else { 0 };
         let sessions = Vec::from_iter(sessions.take(shown));
-        let all = (sessions.len() < open.len()).then(|| format!("{here}&sessions=0"));
+        let all = (sessions.len() < open.len()).then(|| {
+            let text = texts.counted("sessions-all", open.len() as u64);
+            (format!("{here}&sessions=0"), text)
+        });
         let logout_csrf = csrf::value(&caller.id, FormPurpose::LogOut, "");
         let this = after.as_deref().map_or_else(|| here.to_owned(), of);
         Ok(fitted(&applications, |applications, is_cut| {
@@ -333,8 +339,8 @@ impl PageRequest<'_> {
                 true => "applications-given",
                 false => "applications-allowed",
             },
-            issued_at: self.wording().date_and_time(issued_at.unwrap_or_default()),
-            last_used_at: last_used_at.map(|time| self.wording().date_and_time(time)),
+            issued_at: self.wording().date(issued_at.unwrap_or_default()),
+            last_used_at: last_used_at.map(|time| self.wording().date(time)),
         }
     }
 }

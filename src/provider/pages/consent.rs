@@ -58,7 +58,7 @@ pub(super) struct ConsentPage<'a> {
     user: &'a User,
     /// The date on which the user first allowed the access that the consumer has now.
     allowed_at: Option<String>,
-    /// The number of permissions that are new.
+    /// The number of facts and permissions that are new.
     more: u64,
     /// The number of permissions that are sensitive.
     sensitive: u64,
@@ -66,6 +66,8 @@ pub(super) struct ConsentPage<'a> {
     claims: &'static str,
     /// The message about the facts that the consumer learns of the user.
     identity: &'static str,
+    /// The user allowed the consumer something earlier, and it has not learnt all of these facts.
+    identity_is_new: bool,
     permissions: Vec<AskedPermission>,
     /// The description of the consumer.
     description: Option<Worded>,
@@ -391,6 +393,9 @@ impl<'a> Asking<'a> {
             let duration = in_words(texts, duration.0?);
             Some(texts.title(message, &[("duration", duration)]))
         });
+        let identity_is_new = rules.gives_display_name
+            && !earlier.is_empty()
+            && !earlier.iter().any(|token| token.with_display_name);
         let allowed_at = earlier.iter().map(|token| token.issued_at).min();
         let page = ConsentPage {
             frame: words.frame,
@@ -399,8 +404,9 @@ impl<'a> Asking<'a> {
             hue: hue(&consumer.key),
             service: rules.theme.rules.name(),
             user: self.user,
-            allowed_at: allowed_at.map(|time| words.date_and_time(time)),
-            more: counted(&permissions, |permission| permission.is_new),
+            allowed_at: allowed_at.map(|time| words.date(time)),
+            more: counted(&permissions, |permission| permission.is_new)
+                + u64::from(identity_is_new),
             sensitive: counted(&permissions, |permission| permission.is_sensitive),
             claims: match description {
                 Some(_) => "consent-developer",
@@ -410,10 +416,11 @@ impl<'a> Asking<'a> {
                 true => "consent-identity-full",
                 false => "consent-identity-name",
             },
+            identity_is_new,
             permissions,
             description: description.map(|text| Worded { text, lang: None }),
             site: consumer.website.as_deref().and_then(callback::site),
-            since: words.date_and_time(consumer.created_at),
+            since: words.date(consumer.created_at),
             ends: ends.collect(),
             scheme: destination
                 .as_ref()

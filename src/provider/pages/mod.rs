@@ -476,8 +476,15 @@ impl Wording<'_> {
         )
     }
 
-    /// The date of a time in words, in UTC.
+    /// A time in UTC: its date in words, its hour and its minute.
     fn date_and_time(&self, time: UnixTime) -> String {
+        let text = time.to_string();
+        let clock = text.split('T').nth(1).and_then(|clock| clock.get(..5));
+        format!("{} {} UTC", self.date(time), clock.unwrap_or_default())
+    }
+
+    /// The date of a time in words, in UTC.
+    fn date(&self, time: UnixTime) -> String {
         let text = time.to_string();
         let date = text.split('T').next().unwrap_or_default();
         let numbers: Option<Vec<u64>> = date.split('-').map(|part| part.parse().ok()).collect();

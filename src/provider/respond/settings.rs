@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde_json::json;
 use unic_langid::LanguageIdentifier;
 
-use super::colour::{Colour, Palette};
+use super::colour::{Colour, Contrast, Palette};
 use crate::{
-    base::settings::{deserialize_text, section, texts},
+    base::settings::{choices, deserialize_text, section, texts},
     wire::web_page::WebUrl,
 };
 
@@ -29,6 +29,8 @@ section! {
         background: Option<Colour> [else "light grey": "#f3f4f7"], reload;
         /// The same for browsers that prefer dark pages.
         background_dark: Option<Colour> [else "nearly black": "#12151b"], reload;
+        /// The least contrast of text in these colours: "AAA" (7 to 1) keeps their hue and chooses the lightness, "AA" (4.5 to 1) leaves a colour that has it as it is. `check` says what is changed.
+        contrast: Contrast = "AAA", reload;
         /// A style sheet that comes after the built-in one, 256 KiB at most. It can load no font and no image.
         stylesheet: Option<PathBuf> [else "none": "pages.css"], reload;
         /// The terms of use; every page links to them.
@@ -65,6 +67,7 @@ impl PagesSettings {
             accent_dark: self.accent_dark,
             background: self.background,
             background_dark: self.background_dark,
+            contrast: self.contrast,
         }
     }
 }
@@ -80,6 +83,7 @@ texts! {
         text.parse::<LanguageIdentifier>().map(|id| Self(id.to_string())).map_err(|_| "");
 }
 deserialize_text!(Colour, Language);
+choices!(Contrast);
 
 /// The demand of [`is_parameter`]: the name of a response's parameter that needs no escape.
 pub const PARAMETER: &str =

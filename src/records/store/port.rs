@@ -115,6 +115,8 @@ pub struct TokenExchange {
     pub access_secret: Secret,
     /// The time from which it is expired.
     pub expires_at: Option<UnixTime>,
+    /// The response has the display name of its user.
+    pub with_display_name: bool,
 }
 
 /// The outcome of [`Store::exchange`](super::Store::exchange), checked in this order.

@@ -353,6 +353,9 @@ pub struct AccessToken {
     /// How it came to be.
     #[serde(default)]
     pub began: TokenBeginning,
+    /// The response that gave it to its consumer had the display name of its user.
+    #[serde(default)]
+    pub with_display_name: bool,
 }
 
 /// A browser session of a logged-in user. Serde leaves out the user and the cookie's hash.

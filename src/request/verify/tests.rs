@@ -54,6 +54,7 @@ pub fn token(name: &str, consumer: &str) -> AccessToken {
         last_used_at: None,
         revoked_at: None,
         began: Default::default(),
+        with_display_name: false,
     }
 }
 

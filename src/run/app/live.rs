@@ -139,6 +139,7 @@ pub(super) fn backend(
     Ok(Some(Backend {
         tokens,
         manage: Management::new(store, services.clock.clone(), settings, Some(feed)),
+        throttle: Arc::clone(&services.pages.throttle),
         rules: explain_rules(config, listener),
         permissions: config.permission.clone(),
         base_url: config.base_url(listener).to_string(),

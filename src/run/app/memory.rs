@@ -71,6 +71,7 @@ async fn put_pairs(store: &TestStore, pairs: usize) {
                 last_used_at: Some(before),
                 revoked_at: None,
                 began: Default::default(),
+                with_display_name: false,
             });
             consumers.push(consumer);
         }

@@ -326,7 +326,6 @@ pub async fn open(
     let store_itself = Arc::clone(&store);
     let verifier = Arc::new(Verifier::new(cached, store_itself, used, clock.clone()));
     let (login, passwords) = login_backend(config, &store, &clock)?;
-    let rejections = Arc::new(Rejections::new(clock.clone()));
     let pages = PageServices {
         store: Arc::clone(&store),
         feed: Arc::clone(&feed),
@@ -405,7 +404,11 @@ fn login_backend(
     Ok((Arc::new(login), None))
 }
 
-fn throttle(config: &Config) -> Result<Throttle, ServiceError> {
+/// The throttle of logins; all processes of a store read its reports.
+///
+/// # Errors
+/// The keys of the store cannot be read.
+pub fn throttle(config: &Config) -> Result<Throttle, ServiceError> {
     let keys = config.store.keys()?;
     let shared_key = keys.first().map(SealKey::for_logins);
     let shared_key = shared_key.unwrap_or_else(|| Secret::from(""));

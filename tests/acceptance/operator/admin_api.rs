@@ -912,6 +912,12 @@ fn each_change_is_an_audit_record_of_token_and_address() {
                 "sessions_ended",
             ),
             (
+                "DELETE",
+                "/v1/users/u/login-pauses",
+                Value::Null,
+                "login_pauses_ended",
+            ),
+            (
                 "POST",
                 "/v1/tokens",
                 json!({ "consumer": "shop", "user": "u" }),

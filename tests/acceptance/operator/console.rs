@@ -713,6 +713,7 @@ fn no_url_of_the_console_contains_a_whole_token() {
         let text = page.answer.has_status(200).text();
         assert!(!text.contains("imported-1"), "{text}");
         rows += text.matches(">imported…<").count();
+        assert_eq!(text.contains(">First page</a>"), rows == 150, "{text}");
         if rows == 100 || rows == 99 {
             page = click(&operator, &page, "Next page");
         }
@@ -1217,6 +1218,8 @@ fn a_search_leads_to_the_page_of_its_only_hit() {
         assert_eq!(found.target, target, "{text}");
         found.answer.has_status(200);
     }
+    let tokens = operator.text("/tokens?consumer=wall+cal&user=ad");
+    has(&tokens, &[&format!("{}…", &token.token[..8])]);
     let both = search("wall").answer.text();
     has(&both, &[&consumer.key, &other.key]);
     has(

@@ -5,6 +5,7 @@
 use crate::support::{
     Call, Consumer, Operator, Proxy, Upstream, User, Visitor, has,
     operator::{READ, WRITE},
+    until,
 };
 
 const CONFIG: &str = "
@@ -231,6 +232,105 @@ fn a_path_is_tried_as_one_consumer() {
         .open("/operations?path=/photos/7&consumer=nobody")
         .answer
         .has_status(404);
+}
+
+#[test]
+fn a_user_who_is_paused_after_failed_logins_is_marked_and_let_in_again() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("login.max_failures = '3 per 15m'")
+        .with_console()
+        .start();
+    let (user, other) = (proxy.user("ada"), proxy.user("bob"));
+    let tries = |password: &str| {
+        let mut visitor = Visitor::to(&proxy);
+        let page = visitor.open("/service.oauth?mode=applications");
+        let form = page.form_with("password");
+        let form = form.set("username", &user.name).set("password", password);
+        visitor.submit(&page, &form).answer.status
+    };
+    let operator = Operator::with(&proxy, WRITE);
+    let reader = Operator::with(&proxy, READ);
+    let at = format!("/user?id={}", user.id);
+    let end = format!("/user/end-pauses?id={}", user.id);
+    for way in ["console", "command"] {
+        assert!(!reader.text(&at).contains("is paused at"), "{way}");
+        while tries("wrong") != 429 {}
+        assert_eq!(tries(&user.password), 429, "{way}");
+        has(
+            &reader.text(&at),
+            &["After failed logins this account is paused at 1 address, the last pause ends "],
+        );
+        assert!(!reader.text(&at).contains("end-pauses"), "{way}");
+        let list = reader.text("/users");
+        assert_eq!(list.matches(">login paused</span>").count(), 1, "{list}");
+        reader.open(&end).answer.has_status(403);
+        match way {
+            "console" => {
+                let asked = operator.open(&end);
+                // A form of another session ends nothing.
+                let foreign = Operator::with(&proxy, WRITE);
+                foreign.confirm(&asked).answer.has_status(403);
+                assert_eq!(tries(&user.password), 429);
+                operator.confirm(&asked).answer.has_status(200);
+            }
+            _ => {
+                proxy.run("user unlock ada");
+                until("the process reads it", || {
+                    !reader.text("/users").contains("login paused")
+                });
+            }
+        }
+        assert!(tries(&user.password) < 400, "{way}");
+    }
+    has(
+        &operator.text("/audit"),
+        &["<code class=\"soft\">login_pauses_ended</code>"],
+    );
+    let page = operator.open(&format!("/user/end-pauses?id={}", other.id));
+    has(
+        &page.answer.text(),
+        &["End the pauses of bob?", "class=\"main\""],
+    );
+}
+
+#[test]
+fn rejections_of_a_removed_consumer_are_dropped() {
+    let (_api, proxy) = console();
+    let (consumer, user) = (printer(&proxy), proxy.user("ada"));
+    let token = proxy.token(&consumer, &user);
+    let stranger = Consumer::new(&consumer.key, "wrong");
+    proxy.rejects(
+        Call::get("/photos/7").by(&stranger).with(&token),
+        401,
+        "signature_invalid",
+    );
+    let operator = Operator::with(&proxy, READ);
+    has(
+        &operator.text("/rejections"),
+        &["The newest 1 of 1", "Photo printer"],
+    );
+    proxy.run(&format!("consumer remove {} --yes", consumer.key));
+    until("its rejections are dropped", || {
+        operator
+            .text("/rejections")
+            .contains("Nothing was rejected.")
+    });
+}
+
+#[test]
+fn the_login_names_the_file_of_the_token_only_to_a_browser_at_loopback() {
+    let api = Upstream::start();
+    let proxy = Proxy::in_front_of(&api)
+        .config("admin.hosts = ['ops.example']")
+        .with_console()
+        .start();
+    let operator = Operator::at(&proxy);
+    let named = "<code>admin.token_file</code>, <code>";
+    has(&operator.text("/login"), &[named, "admin.token</code>"]);
+    let elsewhere = operator.send(Call::get("/login").host("ops.example"));
+    let text = elsewhere.has_status(200).text();
+    assert!(!text.contains(named), "{text}");
 }
 
 #[test]

@@ -270,6 +270,21 @@ fn colours_of_the_operator_are_in_the_pages() {
 }
 
 #[test]
+fn check_says_in_which_shade_an_accent_is_shown() {
+    let said = |contrast: &str| {
+        let config = format!(
+            "pages.accent = '#0b6a43'\npages.accent_dark = '#9ab8ff'\npages.contrast = '{contrast}'"
+        );
+        let builder = with_files(&Upstream::start(), &[], &config);
+        builder.run(&["check"], "").stdout
+    };
+    let strict = said("AAA");
+    let text = "; #0b6a43 is #00522d on light pages (pages.contrast = \"AAA\")";
+    assert!(strict.contains(text), "{strict}");
+    assert!(!said("AA").contains("#0b6a43"));
+}
+
+#[test]
 fn login_and_consent_link_to_terms_and_privacy() {
     let api = Upstream::start();
     let config = "pages.terms_url = 'https://example.com/terms?a=1&b=\"2\"'\n\

@@ -62,7 +62,7 @@ fn the_consent_page_names_account_consumer_permissions_and_next_host() {
             "<bdi>Printer</bdi> asks for access to your <bdi>Example Photos</bdi> account",
             "Logged in as <bdi>ada</bdi>",
             "name=\"switch\"",
-            "If you allow it, it can",
+            "If you allow it, it can <span class=\"soft small\">(2, of them 1 sensitive)</span>",
             "See who you are",
             "your user name and id",
             "See your photos",
@@ -191,6 +191,41 @@ fn the_consent_page_shows_the_configured_lifetime_and_facts_about_the_user() {
             "It ends by itself after 90 days.",
             "after 36 hours without use.",
         ],
+    );
+}
+
+#[test]
+fn facts_about_the_user_that_a_consumer_has_not_learnt_are_new() {
+    let mut proxy = Proxy::with(&Upstream::start(), "");
+    let (consumer, user) = (proxy.consumer("Printer"), proxy.user("ada"));
+    let allows = |proxy: &Proxy| {
+        let request = proxy.request_token(&consumer, "oob");
+        let verifier = proxy.verifier(&request, &user);
+        token_of(&proxy.served(exchanges(&consumer, &request, &verifier)))
+    };
+    allows(&proxy);
+    let nothing = ["<p class=\"note good\">", "It asks for nothing new."];
+    has(&consent(&proxy, &consumer, &user, "oob"), &nothing);
+    proxy.reload("tokens.profile = ['display_name']");
+    in_order(
+        &consent(&proxy, &consumer, &user, "oob"),
+        &[
+            "<p class=\"note warn\">You already allowed it on ",
+            "It now asks for 1 more thing, marked “new”.",
+            "See who you are",
+            "your name, user name and id",
+            "<span class=\"badge\">new</span>",
+            "Make requests in your name",
+        ],
+    );
+    allows(&proxy);
+    has(&consent(&proxy, &consumer, &user, "oob"), &nothing);
+    // A restart forgets none of it.
+    let exported = proxy.run("export -").stdout;
+    assert_eq!(
+        exported.matches("\"with_display_name\":true").count(),
+        1,
+        "{exported}"
     );
 }
 

@@ -338,6 +338,16 @@ impl Call<'_> {
         Ok(no_content())
     }
 
+    pub(super) async fn end_login_pauses(&self) -> ApiResult {
+        let user = self.user().await?;
+        let report = self.backend.throttle.report_of_end(&user.name);
+        let manage = &self.backend.manage;
+        manage
+            .end_login_pauses(&self.actor, &user.id, report)
+            .await?;
+        Ok(no_content())
+    }
+
     fn token_filter(&self) -> Result<TokenFilter, ApiError> {
         Ok(TokenFilter {
             user: self.query.parsed("user")?,

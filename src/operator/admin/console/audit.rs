@@ -5,7 +5,7 @@ use askama::Template;
 use super::{
     ConsoleRequest, LISTED, Result,
     page::{ConsoleFrame, InputField, show},
-    parts::{Moment, Named, NextPage, next_page, path},
+    parts::{Moment, Named, OtherPages, path},
 };
 use crate::{
     operator::reasons::words,
@@ -29,7 +29,7 @@ struct AuditPage<'a> {
     /// The consumers and users that a part of a name fits, if there are several.
     several: Vec<Named>,
     acts: Vec<Act>,
-    next: Option<NextPage>,
+    next: Option<OtherPages>,
 }
 
 /// A row of the page.
@@ -125,7 +125,7 @@ impl ConsoleRequest<'_> {
             ],
             several,
             acts: found.iter().map(row).collect(),
-            next: next_page(&found, |entry| entry.position.to_string(), link),
+            next: self.other_pages(&found, |entry| entry.position.to_string(), link),
         };
         Ok(show(200, &page))
     }

@@ -22,7 +22,8 @@ pub(super) struct Chart {
     pub(super) height: u64,
     pub(super) bars: Vec<Bar>,
     pub(super) begin: &'static str,
-    pub(super) scale: String,
+    /// The value at the top of the highest bar.
+    pub(super) top: String,
     /// Classes of the style sheet, and the meaning of each colour.
     pub(super) legend: Vec<(&'static str, &'static str)>,
     /// The table of the same values, the newest first.
@@ -117,7 +118,7 @@ pub(super) fn requests(span: &Span, samples: &[Sample]) -> Chart {
     };
     Chart {
         description: format!("{}. Each bar is a {period}.", sums.join(", ")),
-        scale: format!("top: {}", Number(most)),
+        top: Number(most).to_string(),
         legend: OUTCOMES.map(|(_, class, name)| (class, name)).into(),
         ..Chart::new(
             span,
@@ -160,7 +161,7 @@ pub(super) fn latencies(span: &Span, samples: &[Sample]) -> Chart {
     );
     Chart {
         description: format!("{now}. Each bar is a {period}; its height is logarithmic."),
-        scale: now,
+        top: bound(REQUEST_BOUNDS.len()),
         legend: PERCENTILES.map(|(_, class, name)| (class, name)).into(),
         ..Chart::new(
             span,
@@ -214,7 +215,7 @@ impl Chart {
             height: HEIGHT,
             bars,
             begin: span.begin,
-            scale: String::new(),
+            top: String::new(),
             legend: Vec::new(),
             head,
             rows: samples.iter().rev().map(row).collect(),
@@ -223,21 +224,22 @@ impl Chart {
     }
 }
 
+/// A sample with this many calls that were served at once, and that were rejected late.
+#[cfg(test)]
+pub(super) fn sample(served: u64, rejected: u64) -> Sample {
+    let mut verdicts = vec![0; Verdict::VARIANTS.len()];
+    verdicts[Verdict::Forwarded as usize] = served;
+    verdicts[Verdict::NonceUsed as usize] = rejected;
+    let latency = vec![served, 0, rejected];
+    Sample {
+        end: crate::base::clock::UnixTime(1_000),
+        counts: crate::telemetry::charts::RequestCounts { verdicts, latency },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{base::clock::UnixTime, telemetry::charts::RequestCounts};
-
-    fn sample(served: u64, rejected: u64) -> Sample {
-        let mut verdicts = vec![0; Verdict::VARIANTS.len()];
-        verdicts[Verdict::Forwarded as usize] = served;
-        verdicts[Verdict::NonceUsed as usize] = rejected;
-        let latency = vec![served, 0, rejected];
-        Sample {
-            end: UnixTime(1_000),
-            counts: RequestCounts { verdicts, latency },
-        }
-    }
 
     #[test]
     fn bars_end_at_now_and_stay_within_the_height() {
@@ -265,8 +267,10 @@ mod tests {
             assert_eq!(chart.rows.len(), samples.len());
         }
         let chart = latencies(&HOUR, &[sample(0, 0)]);
-        assert!(chart.bars.is_empty() && chart.scale == "no calls");
+        assert!(chart.bars.is_empty() && chart.description.starts_with("no calls."));
         let chart = latencies(&HOUR, &samples);
-        assert_eq!(chart.scale, "last: half in ≤ 0.5 ms, 95 % in ≤ 2.5 ms");
+        let last = "last: half in ≤ 0.5 ms, 95 % in ≤ 2.5 ms.";
+        assert!(chart.description.starts_with(last), "{}", chart.description);
+        assert_eq!(chart.top, "> 10 s");
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{
     ConsoleRequest, LISTED, Result,
     page::{ConsoleFrame, InputField, show},
-    parts::{Moment, Named, NextPage, Number, Tag, listed, next_page, path},
+    parts::{Moment, Named, Number, OtherPages, Tag, counted, listed, path},
 };
 use crate::{
     base::{clock::UnixTime, names::ConsumerKey},
@@ -33,8 +33,9 @@ struct ConsumersPage<'a> {
     fields: [InputField; 3],
     has_filter: bool,
     may_write: bool,
+    caption: String,
     consumers: Vec<ConsumerRow>,
-    next: Option<NextPage>,
+    next: Option<OtherPages>,
 }
 
 struct ConsumerRow {
@@ -68,7 +69,11 @@ impl ConsoleRequest<'_> {
             let parameters = [&given[..], &[("cursor", cursor)]].concat();
             path("/consumers", &parameters)
         };
-        let next = next_page(&found, |last| last.key.to_string(), link);
+        let next = self.other_pages(&found, |last| last.key.to_string(), link);
+        let caption = match &next {
+            None => counted(found.len() as u64, "consumer") + ", by key",
+            Some(_) => "Consumers by key".to_owned(),
+        };
         let views = manage.views(found).await?;
         let row = |(consumer, view): &(Consumer, Map<String, Value>)| {
             let last = last_use(view);
@@ -93,6 +98,7 @@ impl ConsoleRequest<'_> {
             ],
             has_filter: given.iter().any(|(_, value)| !value.is_empty()),
             may_write: self.may_write(),
+            caption,
             consumers: views.iter().map(row).collect(),
             next,
         };

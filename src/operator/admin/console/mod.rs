@@ -343,7 +343,9 @@ impl ConsoleRequest<'_> {
             | "/consumer/link"
             | "/consumer/end-link"
             | "/consumer/remove" => self.change_consumer().await,
-            "/user/disable" | "/user/enable" | "/user/end-sessions" => self.change_user().await,
+            "/user/disable" | "/user/enable" | "/user/end-sessions" | "/user/end-pauses" => {
+                self.change_user().await
+            }
             "/user/add" => self.add_user().await,
             "/user/password" => self.set_password().await,
             "/token/revoke" | "/tokens/revoke" => self.revoke_tokens().await,

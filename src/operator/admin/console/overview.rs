@@ -349,20 +349,7 @@ fn verdicts(samples: &[Sample]) -> Vec<VerdictCount> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::charts::RequestCounts;
-
-    fn minute(served: u64, rejected: u64) -> Sample {
-        let mut verdicts = vec![0; Verdict::VARIANTS.len()];
-        verdicts[Verdict::Forwarded as usize] = served;
-        verdicts[Verdict::NonceUsed as usize] = rejected;
-        Sample {
-            end: UnixTime(1),
-            counts: RequestCounts {
-                verdicts,
-                latency: Vec::new(),
-            },
-        }
-    }
+    use crate::operator::admin::console::chart::sample as minute;
 
     #[test]
     fn warns_above_a_twentieth_or_twice_the_share_of_the_hour() {

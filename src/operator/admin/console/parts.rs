@@ -164,6 +164,20 @@ impl ConsoleRequest<'_> {
         })
     }
 
+    /// The links below the records of a page; `link` has the parameters of a page that begins after a cursor.
+    pub(super) fn other_pages<T>(
+        &self,
+        found: &[T],
+        cursor: impl Fn(&T) -> String,
+        link: impl Fn(&str) -> String,
+    ) -> Option<OtherPages> {
+        let is_full = found.len() >= super::LISTED as usize;
+        let last = found.last().filter(|_| is_full);
+        let first = (!self.field("cursor").is_empty()).then(|| link(""));
+        let next = last.map(|last| link(&cursor(last)));
+        (first.is_some() || next.is_some()).then_some(OtherPages { first, next })
+    }
+
     pub(super) const fn moment(&self, time: UnixTime) -> Moment {
         Moment {
             time,
@@ -217,24 +231,12 @@ pub(super) fn field_text(field: &RecordField, members: &Map<String, Value>) -> S
     }
 }
 
-/// The links below a full page of a list.
-pub(super) struct NextPage {
-    pub(super) first: String,
-    pub(super) next: String,
-}
-
-/// The links after the last record of a full page; `link` has the parameters of a page that begins after a cursor.
-pub(super) fn next_page<T>(
-    found: &[T],
-    cursor: impl Fn(&T) -> String,
-    link: impl Fn(&str) -> String,
-) -> Option<NextPage> {
-    let is_full = found.len() >= super::LISTED as usize;
-    let last = found.last().filter(|_| is_full)?;
-    Some(NextPage {
-        first: link(""),
-        next: link(&cursor(last)),
-    })
+/// The links below a page of a list that has several.
+pub(super) struct OtherPages {
+    /// `None`: this is the first.
+    pub(super) first: Option<String>,
+    /// `None`: this is the last.
+    pub(super) next: Option<String>,
 }
 
 #[cfg(test)]

@@ -81,15 +81,15 @@ impl ConsoleRequest<'_> {
         if start.chars().count() == SHOWN_TOKEN_CHARS
             && let Ok(token) = manage.token(start, false).await
         {
-            let key = token.consumer.as_str();
+            let (key, id) = (token.consumer.as_str(), token.user.as_str());
+            let names = self.names(std::iter::once(key), std::iter::once(id));
+            let names = names.await?;
+            let (consumer, user) = (names.consumer(key).name, names.user(id).name);
             hits.push(Hit {
                 kind: "access token",
                 id: start.to_owned(),
-                text: format!("{start}… of {key} for {}", token.user),
-                href: path(
-                    "/tokens",
-                    &[("consumer", key), ("user", token.user.as_str())],
-                ),
+                text: format!("{start}… of {consumer} for {user}"),
+                href: path("/tokens", &[("consumer", key), ("user", id)]),
             });
         }
         let mut rejections = self.admin.shared.rejections.newest().into_iter();

@@ -9,7 +9,7 @@ use super::{
     change::PlannedChange,
     consumers::UNUSED,
     page::{ConsoleFrame, InputField, show},
-    parts::{Moment, Named, NextPage, Number, counted, listed, next_page, path},
+    parts::{Moment, Named, Number, OtherPages, counted, listed, path},
 };
 use crate::{
     base::clock::UnixTime,
@@ -36,7 +36,7 @@ struct TokensPage<'a> {
     revoke_all: Option<String>,
     tokens: Vec<TokenRow>,
     tokens_of: &'static str,
-    next: Option<NextPage>,
+    next: Option<OtherPages>,
 }
 
 /// A row of a table of tokens.
@@ -57,8 +57,8 @@ pub(super) struct TokenRow {
 }
 
 impl ConsoleRequest<'_> {
-    /// The filter of the query or the form. A consumer is its key, or a name or a part of either that no other one has; a
-    /// user is the id or the login name.
+    /// The filter of the query or the form. A consumer is its key, or a name or a part of either that no other one has, and a
+    /// user likewise.
     async fn filter(&self) -> Result<TokenFilter> {
         let manage = &self.backend.manage;
         let mut filter = TokenFilter::default();
@@ -92,10 +92,22 @@ impl ConsoleRequest<'_> {
             filter.user = match manage.user(user).await {
                 Ok(user) => Some(user.id),
                 Err(error) if error.status() >= 500 => return Err(error.into()),
-                Err(error) => match user.parse() {
-                    Ok(id) => Some(id),
-                    Err(_) => return Err(Rejected::Invalid(error.to_string())),
-                },
+                Err(error) => {
+                    let part = RecordFilter {
+                        q: Some(user.to_owned()),
+                        ..RecordFilter::default()
+                    };
+                    match (&manage.users(&part, None, 2).await?[..], user.parse()) {
+                        ([one], _) => Some(one.id.clone()),
+                        // One that was removed may have been typed.
+                        ([], Ok(id)) => Some(id),
+                        ([], Err(_)) => return Err(Rejected::Invalid(error.to_string())),
+                        _ => return Err(Rejected::Invalid(
+                            "Several users have this in name or id: write more of it, or the id."
+                                .to_owned(),
+                        )),
+                    }
+                }
             };
         }
         Ok(filter)
@@ -158,14 +170,14 @@ impl ConsoleRequest<'_> {
             problem,
             fields: [
                 InputField::line("consumer", "Consumer: key, or part of its name", consumer.1),
-                InputField::line("user", "User: login name or id", user.1),
+                InputField::line("user", "User: id, or part of its name", user.1),
                 InputField::choice("unused_for", "Unused for", UNUSED, unused.1),
             ],
             unused: path("/tokens", &[consumer, user, ("unused_for", "90d")]),
             revoke_all: may_revoke.then(|| path("/tokens/revoke", &filtered)),
             tokens: self.token_rows(&found).await?,
             tokens_of: "",
-            next: next_page(&found, cursor, link),
+            next: self.other_pages(&found, cursor, link),
         };
         Ok(show(200, &page))
     }

@@ -6,7 +6,7 @@ use super::{
     ConsoleRequest, LISTED, Rejected, Result,
     change::{PlannedChange, state_of_user},
     page::{ConsoleFrame, InputField, show},
-    parts::{Moment, Named, NextPage, Tag, counted, next_page, path},
+    parts::{Moment, Named, Number, OtherPages, Tag, counted, path},
     tokens::TokenRow,
 };
 use crate::{
@@ -30,13 +30,13 @@ struct UsersPage<'a> {
     fields: [InputField; 1],
     has_filter: bool,
     users: Vec<UserRow>,
-    next: Option<NextPage>,
+    next: Option<OtherPages>,
 }
 
 struct UserRow {
     user: Named,
     shown_as: String,
-    state: Tag,
+    state: Vec<Tag>,
     made: Moment,
 }
 
@@ -54,6 +54,8 @@ struct UserPage<'a> {
     facts: Vec<(&'static str, String)>,
     may_write: bool,
     is_enabled: bool,
+    /// The pauses after failed logins: the number of addresses, and the end of the last one.
+    pauses: Option<(String, Moment)>,
     /// `?id=` of this user.
     query: String,
     sessions_text: String,
@@ -81,11 +83,21 @@ impl ConsoleRequest<'_> {
         let after: Option<UserId> = self.field("cursor").parse().ok();
         let manage = &self.backend.manage;
         let found = manage.users(&filter, after.as_ref(), LISTED).await?;
-        let row = |user: &User| UserRow {
-            user: Named::user(user.id.as_str(), &user.name),
-            shown_as: user.display_name.as_deref().unwrap_or("–").to_owned(),
-            state: Tag::enabled(user.enabled),
-            made: self.moment(user.created_at),
+        let (throttle, paused) = (
+            &self.backend.throttle,
+            self.backend.throttle.paused(self.now),
+        );
+        let row = |user: &User| {
+            let mut state = vec![Tag::enabled(user.enabled)];
+            if throttle.pauses_of(&user.name, &paused).is_some() {
+                state.push(Tag::new("login paused", "warn"));
+            }
+            UserRow {
+                user: Named::user(user.id.as_str(), &user.name),
+                shown_as: user.display_name.as_deref().unwrap_or("–").to_owned(),
+                state,
+                made: self.moment(user.created_at),
+            }
         };
         let page = UsersPage {
             frame: self.shell.frame("Users"),
@@ -93,7 +105,7 @@ impl ConsoleRequest<'_> {
             fields: [InputField::line("q", "Part of name or id", q)],
             has_filter: !q.is_empty(),
             users: found.iter().map(row).collect(),
-            next: next_page(
+            next: self.other_pages(
                 &found,
                 |last| last.id.to_string(),
                 |cursor| path("/users", &[("q", q), ("cursor", cursor)]),
@@ -127,6 +139,8 @@ impl ConsoleRequest<'_> {
             }
         };
         let open = self.backend.manage.sessions(&user.id).await?;
+        let throttle = &self.backend.throttle;
+        let pauses = throttle.pauses_of(&user.name, &throttle.paused(self.now));
         let filter = TokenFilter {
             user: Some(user.id.clone()),
             ..TokenFilter::default()
@@ -147,6 +161,13 @@ impl ConsoleRequest<'_> {
             facts: facts.collect(),
             may_write: self.may_write(),
             is_enabled: user.enabled,
+            pauses: pauses.map(|it| {
+                let addresses = match it.addresses {
+                    1 => "1 address".to_owned(),
+                    more => format!("{} addresses", Number(more)),
+                };
+                (addresses, self.moment(it.until))
+            }),
             query: path("", &[("id", id)]),
             sessions_text: format!(
                 "{}, the newest first",
@@ -173,6 +194,10 @@ impl ConsoleRequest<'_> {
         if self.is_confirmed(&state)? {
             match self.path {
                 "/user/end-sessions" => manage.end_sessions(&by, &user.id, guard).await?,
+                "/user/end-pauses" => {
+                    let report = self.backend.throttle.report_of_end(&user.name);
+                    manage.end_login_pauses(&by, &user.id, report).await?;
+                }
                 _ => drop(
                     manage
                         .set_user_enabled(&by, &user.id, guard, is_enabled)
@@ -202,6 +227,21 @@ impl ConsoleRequest<'_> {
                 let effects = vec![effect.to_owned()];
                 (format!("Enable {name}?"), effects, "Enable")
             }
+            "/user/end-pauses" => {
+                let effects = vec![
+                    "The failed logins of this account are forgotten, at every address and on every replica: the user, and \
+                     whoever guessed the password, can try again at once."
+                        .to_owned(),
+                    "Who sent the failures is in the audit log: login_failed, with the address. The pause of an address that \
+                     failed with many accounts stays."
+                        .to_owned(),
+                ];
+                (
+                    format!("End the pauses of {name}?"),
+                    effects,
+                    "End the pauses",
+                )
+            }
             _ => {
                 let effects = vec![format!(
                     "It ends {open}: the user has to log in again. Access tokens stay valid."
@@ -215,7 +255,7 @@ impl ConsoleRequest<'_> {
             effects,
             fields: vec![("id", user.id.to_string())],
             button,
-            is_destructive: !is_enabled,
+            is_destructive: matches!(self.path, "/user/disable" | "/user/end-sessions"),
             state,
             back: at,
             ..PlannedChange::default()

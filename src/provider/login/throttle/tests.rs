@@ -180,7 +180,7 @@ fn a_set_full_of_pauses_fails_closed() {
     for number in 0..8 {
         for _ in 0..10 {
             assert_eq!(table.pause(key(number), now), None);
-            let _ = table.charge(key(number), 10, now);
+            let _ = table.charge(EntryKey::of(key(number), NO_ACCOUNT), 10, now);
         }
     }
     assert_eq!(table.pause(key(8), now), Some(FIRST_PAUSE));
@@ -207,10 +207,10 @@ fn a_full_set_gives_up_the_fewest_failures_and_never_a_pause() {
         for _ in 0..failures {
             // Only the first has the limit of an account, and is in its pause.
             let limit = if number == 0 { 10 } else { 100 };
-            let _ = table.charge(key(number), limit, now);
+            let _ = table.charge(EntryKey::of(key(number), NO_ACCOUNT), limit, now);
         }
     }
-    let _ = table.charge(key(8), 10, now);
+    let _ = table.charge(EntryKey::of(key(8), NO_ACCOUNT), 10, now);
     let mut kept: Vec<_> = table
         .set(0)
         .iter()
@@ -396,7 +396,7 @@ fn a_report_names_nobody_and_one_that_cannot_be_read_counts_nothing() {
             .iter()
             .all(|hash| !hashes(&theirs).contains(hash))
     );
-    assert_eq!(hashes(&ours).len(), 2);
+    assert_eq!(hashes(&ours).len(), 3);
     let other = Throttle::new(rate(10, 900), &Secret::from("shared"));
     for wrong in ["", "1 2", "1 2 x", &format!("{ours} 1"), &theirs] {
         for _ in 0..10 {
@@ -404,6 +404,42 @@ fn a_report_names_nobody_and_one_that_cannot_be_read_counts_nothing() {
         }
     }
     assert_eq!(pause(&other, &clock, "ada", HOME), None);
+}
+
+#[test]
+fn pauses_of_an_account_are_known_and_end_at_every_process() {
+    let ((one, clock), (other, _)) = (throttle(), throttle());
+    for from in [HOME, "2001:db8::1"] {
+        fail(&one, &clock, "ada", from, 9);
+        let tenth = one.begin("ada", address(from), clock.now()).unwrap();
+        for _ in 0..10 {
+            other.apply_report(tenth.report(), clock.now());
+        }
+    }
+    fail(&one, &clock, "bob", HOME, 9);
+    let pauses = |throttle: &Throttle, account: &str| {
+        throttle.pauses_of(account, &throttle.paused(clock.now()))
+    };
+    let both = Some(PausedAccount {
+        addresses: 2,
+        until: clock.now().after(FIRST_PAUSE),
+    });
+    for throttle in [&one, &other] {
+        assert_eq!(pauses(throttle, "ADA"), both);
+        assert_eq!(pauses(throttle, "bob"), None);
+    }
+    // The process that an operator speaks to reads its own report too.
+    let report = one.report_of_end("ada");
+    for throttle in [&one, &other] {
+        throttle.apply_report(&report, clock.now());
+        assert_eq!(pauses(throttle, "ada"), None);
+        fail(throttle, &clock, "ada", HOME, 1);
+    }
+    // The failures of others stay.
+    fail(&one, &clock, "bob", HOME, 1);
+    assert!(pauses(&one, "bob").is_some());
+    clock.advance(FIRST_PAUSE);
+    assert_eq!(pauses(&one, "bob"), None);
 }
 
 /// Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 17.

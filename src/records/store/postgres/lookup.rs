@@ -352,6 +352,7 @@ impl Lookup {
                 last_used_at: None,
                 revoked_at: row.revoked.then_some(now),
                 began: TokenBeginning::Imported,
+                with_display_name: false,
             })
         };
         let found = self.find(query, token).await?;

@@ -90,7 +90,9 @@ CREATE TABLE countersign.access_tokens (
     expires_at bigint,
     last_used_at bigint,
     revoked_at bigint,
-    began text COLLATE "C" NOT NULL DEFAULT 'imported'
+    began text COLLATE "C" NOT NULL DEFAULT 'imported',
+    -- The response that gave it out had the user's display name.
+    with_display_name boolean NOT NULL DEFAULT false
 );
 CREATE INDEX access_tokens_of_consumer ON countersign.access_tokens (consumer, token);
 CREATE INDEX access_tokens_of_user ON countersign.access_tokens ("user", token);

@@ -55,7 +55,18 @@ impl Store {
         if !self.is_shared() {
             return Ok(());
         }
-        self.run("record_failed_login", WRITE, async |tx| {
+        self.record_login_report("record_failed_login", report)
+            .await
+    }
+
+    /// Reports to every process that follows the feed that an operator has ended the pauses of an account.
+    pub async fn record_end_of_login_pauses(&self, report: String) -> Result<()> {
+        self.record_login_report("record_end_of_login_pauses", report)
+            .await
+    }
+
+    async fn record_login_report(&self, operation: &'static str, report: String) -> Result<()> {
+        self.run(operation, WRITE, async |tx| {
             tx.changed(Change::FailedLogin(report));
             Ok(())
         })

@@ -205,6 +205,7 @@ pub(super) async fn exchange(tx: &mut Tx, exchange: &TokenExchange) -> Result<Ex
         last_used_at: None,
         revoked_at: None,
         began: TokenBeginning::Consent,
+        with_display_name: exchange.with_display_name,
     };
     if !tokens::insert(tx, std::slice::from_ref(&access_token)).await? {
         return Err(StoreError::Broken(

@@ -76,6 +76,7 @@ pub(super) fn access_token(row: &Row, seal: &Seal) -> Result<AccessToken> {
         last_used_at: row.get("last_used_at")?,
         revoked_at: row.get("revoked_at")?,
         began: row.get("began")?,
+        with_display_name: row.get("with_display_name")?,
     })
 }
 

@@ -294,13 +294,15 @@ pub(super) async fn insert(tx: &mut Tx, tokens: &[AccessToken]) -> Result<bool> 
             token.last_used_at.map(seconds),
             token.revoked_at.map(seconds),
             token.began,
+            u8::from(token.with_display_name),
         ))
     });
     let columns: Vec<_> = columns.collect::<Result<_>>()?;
     let insert = r#"INSERT INTO countersign.access_tokens (token, secret, consumer, "user", permissions,
-             issued_at, expires_at, last_used_at, revoked_at, began)
+             issued_at, expires_at, last_used_at, revoked_at, began, with_display_name)
          SELECT value ->> 0, countersign.unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4, CAST(value ->> 5 AS bigint),
-             CAST(value ->> 6 AS bigint), CAST(value ->> 7 AS bigint), CAST(value ->> 8 AS bigint), value ->> 9
+             CAST(value ->> 6 AS bigint), CAST(value ->> 7 AS bigint), CAST(value ->> 8 AS bigint), value ->> 9,
+             CAST(value ->> 10 AS bigint) = 1
          FROM countersign.json_each($1)
          WHERE NOT EXISTS (SELECT 1 FROM countersign.removed WHERE removed.kind = 'token' AND removed.key = value ->> 0)
          ON CONFLICT (token) DO NOTHING"#;

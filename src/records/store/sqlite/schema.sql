@@ -93,7 +93,9 @@ CREATE TABLE access_tokens (
     expires_at INTEGER,
     last_used_at INTEGER,
     revoked_at INTEGER,
-    began TEXT NOT NULL DEFAULT 'imported'
+    began TEXT NOT NULL DEFAULT 'imported',
+    -- The response that gave it out had the user's display name.
+    with_display_name INT NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX access_tokens_of_consumer ON access_tokens (consumer, token);
 CREATE INDEX access_tokens_of_user ON access_tokens ("user", token);

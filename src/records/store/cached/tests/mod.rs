@@ -44,6 +44,7 @@ fn token(token: &str, consumer: &str) -> AccessToken {
         last_used_at: None,
         revoked_at: None,
         began: Default::default(),
+        with_display_name: false,
     }
 }
 

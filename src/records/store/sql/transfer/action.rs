@@ -213,6 +213,7 @@ async fn after(
                 last_used_at: found.last_used_at,
                 revoked_at: found.revoked_at,
                 began: found.began,
+                with_display_name: found.with_display_name,
                 ..token
             })
         }
