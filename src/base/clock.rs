@@ -87,6 +87,12 @@ pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     Ok(Duration::from_millis(total))
 }
 
+/// How far a clock is off that shows this many seconds more than the right one: `742 s behind`.
+pub fn offset(ahead: i128) -> String {
+    let side = if ahead < 0 { "behind" } else { "ahead" };
+    format!("{} s {side}", ahead.unsigned_abs())
+}
+
 /// A number of days as people read it.
 pub fn days(count: u64) -> String {
     match count {

@@ -16,7 +16,6 @@ use crate::{
     operator::manage::{ManageError, check_secret, view},
     provider::issue::callback,
     records::store::{port::RecordFilter, record::Consumer},
-    request::route::FlowPaths,
     run::app,
 };
 
@@ -180,7 +179,7 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
             let link = context.manage()?.make_developer_link(actor, &key).await?;
             let config = &context.config;
             let base = config.base_url(app::first(&config.listen.address));
-            let url = link.url(&base.to_string(), &FlowPaths::new(&config.flow));
+            let url = link.url(&base.to_string(), &config.flow_paths());
             let view = json!({ "url": url, "expires_at": link.until });
             Ok(context.show(view.as_object().unwrap_or(&Map::new())))
         }

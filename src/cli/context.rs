@@ -28,7 +28,8 @@ pub use super::config_file::ConfigArgs;
 use super::output::{self, Listing, say};
 use crate::{
     base::clock::{Clock, UnixTime},
-    operator::manage::{self, Actor, ManageError, Management, RecordDefaults},
+    operator::manage::{self, Actor, ManageError, Management, RecordDefaults, Tool},
+    provider::pages::settings::PermissionSettings,
     records::store::{Opening, Store, StoreError, port::RecordFilter},
     run::{
         app::{
@@ -370,10 +371,8 @@ impl Context {
     ) {
         let declared = &self.config.permission;
         for permission in permissions {
-            if !declared.is_empty() && !declared.iter().any(|entry| entry.name == *permission) {
-                self.warn(&format!(
-                    "{prefix} {permission}: the configuration has no [[permission]] of that name"
-                ));
+            if let Some(warning) = PermissionSettings::undeclared(declared, permission) {
+                self.warn(&format!("{prefix} {warning}"));
             }
         }
     }
@@ -414,7 +413,7 @@ impl Context {
 pub(super) fn actor() -> Actor {
     Actor {
         os_user: Some(os_user()),
-        ..manage::actor("command")
+        ..manage::actor(Tool::Command)
     }
 }
 

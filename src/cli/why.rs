@@ -1,7 +1,5 @@
 //! `why`: what the console knows of a consumer's rejections, from the running process or from its log.
 
-mod access_line;
-
 use std::{
     fmt::Write as _,
     fs::File,
@@ -19,9 +17,10 @@ use super::{
 use crate::{
     base::{clock::UnixTime, names::ConsumerKey},
     oauth::percent,
-    operator::reasons,
+    operator::reasons::{self, access_line},
+    records::rejections::sort,
     run::app::StartError,
-    telemetry::{lines::visible, rejections::sort},
+    telemetry::lines::visible,
 };
 
 pub(super) const HELP: &str = "\

@@ -1,6 +1,8 @@
 //! Why calls are rejected, as the console, the admin API and `why` say it: the mistake in words, the advice, and what the calls
 //! prove of their sender.
 
+pub mod access_line;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -8,7 +10,7 @@ use serde_json::{Value, json};
 pub use crate::provider::respond::mistake::{mistake, words};
 use crate::{
     provider::respond,
-    telemetry::rejections::{ReasonCount, RecordedRejection, Rejections, sort},
+    records::rejections::{ReasonCount, RecordedRejection, Rejections, sort},
 };
 
 /// Groups rejections, the newest first, by consumer and reason.
@@ -67,7 +69,7 @@ pub fn proof(group: &ReasonCount) -> String {
 }
 
 /// What calls prove about the consumer that they name, by the number of calls with each proof, in the order of
-/// [`SenderProof`](crate::telemetry::rejections::SenderProof).
+/// [`SenderProof`](crate::records::rejections::SenderProof).
 pub fn proof_of([verified, secrets, none]: [u64; 3]) -> String {
     let all = verified + secrets + none;
     let some = |count: u64, text: &str| match count == all {
@@ -96,7 +98,7 @@ pub fn advice(rejection: &RecordedRejection) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{base::clock::UnixTime, telemetry::rejections::SenderProof};
+    use crate::{base::clock::UnixTime, records::rejections::SenderProof};
 
     #[test]
     fn groups_are_of_one_consumer_and_reason_and_begin_with_the_oldest() {

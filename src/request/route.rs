@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use http::{Method, header};
 use thiserror::Error;
 
-use self::service::{JWK_SET, SERVICE, modes};
+use self::service::{JWK_SET, modes};
 pub use self::{
     flow_path::{FlowPath, InvalidFlowPath},
     flow_paths::FlowPaths,
@@ -203,10 +203,9 @@ impl RouteRules {
             http_fields::parameter(pairs, "mode").map_err(|_| RouteRejection::ModeNotOnce)?;
         let exchange = ServiceCall::Token(TokenCall::Exchange);
         let known = |mode: Cow<'_, str>| {
-            let mut entries = SERVICE.into_iter();
-            let named = entries.find(|it| it.mode == Some(&*mode));
-            let named = named.filter(|it| self.exchange || it.call != exchange);
-            named.map(|it| it.call).ok_or(RouteRejection::ModeUnknown)
+            let named = service::of_mode(&mode);
+            let named = named.filter(|call| self.exchange || *call != exchange);
+            named.ok_or(RouteRejection::ModeUnknown)
         };
         mode.map(known).transpose()
     }

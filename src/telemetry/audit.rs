@@ -35,7 +35,7 @@ pub struct CommandRecord {
 /// The actor and the tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actor {
-    /// `command`, `api` or `console`; `serve` for what upkeep did.
+    /// The tool: the name of a `Tool` of `operator/manage/audit.rs`.
     pub by: String,
     /// The account that ran the command.
     #[serde(skip_serializing_if = "Option::is_none")]

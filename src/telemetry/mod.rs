@@ -11,7 +11,6 @@ pub mod metrics;
 pub mod previous_secrets;
 mod queue;
 pub mod redact;
-pub mod rejections;
 pub mod request_id;
 pub mod stopwatch;
 #[cfg(test)]

@@ -299,7 +299,7 @@ pub(crate) async fn decide_as(
     let id_hash = session.id_hash;
     let verified = verified(store, user.as_str()).await;
     store.open_session(session, verified, MOST_SESSIONS).await?;
-    store.decide(token, &id_hash, decision, now).await
+    store.record_decision(token, &id_hash, decision, now).await
 }
 
 /// An import of records in any order, whose lines are their places in the list. No password hash has a cost.

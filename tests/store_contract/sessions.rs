@@ -296,7 +296,7 @@ pub(crate) async fn a_decision_ends_with_its_session<B: Backend>() {
     }
     let decide = async |token, byte, now| {
         let session = [byte; 32];
-        let decided = store.decide(token, &session, allow(), now);
+        let decided = store.record_decision(token, &session, allow(), now);
         decided.await.unwrap()
     };
     assert_eq!(decide("r", 1, NOW).await, Decided::Unknown);

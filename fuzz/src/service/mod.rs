@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use countersign::{operator::admin::readiness::Readiness, run::{app::{live, services::Services}, config}, base::{clock::{Clock, UnixTime}, peer::Peer, rate::Rate, secret::Secret}, request::{forward::pool, verify::{Verifier, nonces::Nonces}}, gateway::{forward_auth::ForwardAuthHandler, proxy::{Phase, Shared, Worker}}, provider::{login::{LoginBackend, LoginError, LoginFuture, Throttle}, pages}, records::{nonce::{LocalWindow, OnLost, WindowParams}, store::{
+use countersign::{operator::admin::readiness::Readiness, run::{app::{live, services::Services}, config}, base::{clock::{Clock, UnixTime}, peer::Peer, rate::Rate, secret::Secret}, request::{forward::pool, verify::{Verifier, nonces::Nonces}}, gateway::{forward_auth::ForwardAuthHandler, proxy::{Phase, Shared, Worker}}, provider::{login::{LoginBackend, LoginError, LoginFuture, Throttle}, pages}, records::{nonce::{LocalWindow, OnLost, WindowParams}, rejections::Rejections, store::{
         cached::{self, Cached},
         feed::ChangeHub,
         record::{AccessToken, Consumer, Session, User},
@@ -24,7 +24,7 @@ use countersign::{operator::admin::readiness::Readiness, run::{app::{live, servi
         buffered::{API_FORMS, FormMemory, PAGE_FORMS, Shares},
         connection_table::ConnectionEntry,
     }, stream::Stream, watched::WatchedStream}, telemetry::{
-        conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics, previous_secrets::PreviousSecrets, rejections::Rejections,
+        conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics, previous_secrets::PreviousSecrets,
     }};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf},

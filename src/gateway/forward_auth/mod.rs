@@ -74,7 +74,7 @@ fn limits_of_descriptions(limits: &Limits) -> Limits {
 
 /// Decides on a described request; `parts` are its head. Returns the fields of the response too: every identity header,
 /// empty if it does not apply, so that the proxy in front overwrites what the caller sent.
-async fn decide(
+async fn permit_described(
     live: &Live,
     parts: &Parts,
     described: &Described,
@@ -224,7 +224,7 @@ impl Handler for ForwardAuthHandler {
         let outcome = match (admitted, described) {
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
             (Ok(()), Ok(described)) => {
-                decide(live, &parts, &described, &mut body, &mut record).await
+                permit_described(live, &parts, &described, &mut body, &mut record).await
             }
         };
         // The proxy in front sends all of it at once; with a rest left unread the connection would have to end.

@@ -26,6 +26,7 @@ use http_body::Body as _;
 use crate::{
     base::{cold, peer::Peer, random},
     provider::respond::Failure,
+    records::rejections::RecordedRejection,
     request::{
         forward::{ForwardRejection, request},
         parse::{
@@ -38,7 +39,6 @@ use crate::{
     telemetry::{
         lines::ACCESS,
         metrics::{HandshakeFailure, Metrics, Verdict},
-        rejections::RecordedRejection,
         request_id::{self, RequestId, RequestIds},
         traces::Traces,
     },

@@ -11,6 +11,7 @@ use crate::{
     oauth::{Deviation, ProtocolParameter, ShapeError},
     provider::respond::facts::Facts,
     provider::respond::{self, Failure},
+    records::rejections::{BaseStrings, RecordedRejection, SenderProof},
     request::{
         forward::ForwardFault,
         policy::{
@@ -27,7 +28,6 @@ use crate::{
         lines::ACCESS,
         metrics::{Outcome, Verdict},
         redact::RedactedToken,
-        rejections::{BaseStrings, RecordedRejection, SenderProof},
         request_id::RequestId,
         stopwatch::Stopwatch,
         traces::{Ended, Trace},

@@ -10,10 +10,10 @@ use tokio::sync::watch;
 
 use super::{Live, Places};
 use crate::{
+    records::rejections::Rejections,
     request::verify::Verifier,
     telemetry::{
-        conditions::Conditions, metrics::Metrics, previous_secrets::PreviousSecrets,
-        rejections::Rejections, traces::Traces,
+        conditions::Conditions, metrics::Metrics, previous_secrets::PreviousSecrets, traces::Traces,
     },
 };
 

@@ -22,7 +22,7 @@ use crate::{
         http_fields::{all, list},
     },
     oauth::percent,
-    operator::manage::Actor,
+    operator::manage::{Actor, Tool},
     provider::respond::OwnResponse,
     telemetry::metrics::Verdict,
     wire::server::request::RequestBody,
@@ -70,7 +70,7 @@ async fn answer(admin: &Admin, backend: &Backend, request: &mut Request<RequestB
     let mut call = Call {
         admin,
         backend,
-        actor: admin_actor("api", &holder, peer.address),
+        actor: admin_actor(Tool::Api, &holder, peer.address),
         segment,
         query,
         body,

@@ -31,7 +31,7 @@ use crate::{
     oauth::Authority,
     operator::{
         explain::{Explainer, Rules},
-        manage::{self, Actor, Management},
+        manage::{self, Actor, Management, Tool},
     },
     provider::{
         login::{
@@ -252,7 +252,7 @@ fn host_of(request: &Request<RequestBody>) -> &[u8] {
 }
 
 /// The operator who sent a request, for the audit record.
-fn admin_actor(by: &str, holder: &TokenHolder, address: Option<IpAddr>) -> Actor {
+fn admin_actor(by: Tool, holder: &TokenHolder, address: Option<IpAddr>) -> Actor {
     Actor {
         admin_token: Some(<&str>::from(holder.kind).to_owned()),
         admin_name: holder.name.as_deref().map(str::to_owned),

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The rights that a token gives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum TokenKind {
     /// To read and to change everything.

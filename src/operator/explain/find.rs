@@ -48,7 +48,9 @@ impl Rules {
     /// The purpose of a call, from what its path, its query, its form and its parameters say.
     pub(super) fn purpose(&self, request: &ParsedRequest<'_>, parameters: &Parameters) -> Purpose {
         let (uri, form) = (&request.uri, request.form().unwrap_or_default());
-        let call = self.flow.token_call(uri.path, uri.query, form, parameters);
+        let call = self
+            .flow
+            .shown_token_call(uri.path, uri.query, form, parameters);
         call.map_or(Purpose::Api, Purpose::of)
     }
 

@@ -29,6 +29,7 @@ impl KnownSecrets {
                 last_used_at: None,
                 revoked_at: None,
                 began: TokenBeginning::Imported,
+                with_display_name: false,
             }));
             server.state = Some(("token_rejected", "the consumer has no such token"));
         }

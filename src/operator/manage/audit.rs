@@ -17,10 +17,41 @@ use crate::{
     },
 };
 
-/// An actor of this process and machine; `by` names the tool.
-pub fn actor(by: &str) -> Actor {
+/// What an operator acts by.
+#[derive(Debug, Clone, Copy, strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
+pub enum Tool {
+    /// A command.
+    Command,
+    /// The admin API.
+    Api,
+    /// The console.
+    Console,
+    /// The process itself, for its upkeep.
+    Serve,
+}
+
+impl Tool {
+    /// Its name in audit records.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Its name for people.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Command => "a command",
+            Self::Api => "the admin API",
+            Self::Console => "the console",
+            Self::Serve => "countersign itself",
+        }
+    }
+}
+
+/// An actor of this process and machine.
+pub fn actor(by: Tool) -> Actor {
     Actor {
-        by: by.to_owned(),
+        by: by.name().to_owned(),
         host: uname().nodename().to_string_lossy().into_owned(),
         pid: std::process::id(),
         ..Actor::default()

@@ -26,7 +26,7 @@ use std::{
 use parking_lot::Mutex;
 
 pub use self::{
-    audit::actor,
+    audit::{Tool, actor},
     consumers::{check_secret, patched},
     error::ManageError,
     input::{InvalidInput, distinct_members, members, read},

@@ -127,8 +127,11 @@ impl PageRequest<'_> {
         let caller = self.sender(FormPurpose::Decide, &token, &here).await?;
         match decision {
             _ if switch.is_some() => self.log_out(&caller, here).await,
-            Some("allow") => self.decide(&here, &caller, &token, true).await,
-            Some("deny") => self.decide(&here, &caller, &token, false).await,
+            Some("allow") => self.respond_to_decision(&here, &caller, &token, true).await,
+            Some("deny") => {
+                self.respond_to_decision(&here, &caller, &token, false)
+                    .await
+            }
             _ => Err(PageError::Malformed("error-malformed-decision").into()),
         }
     }
@@ -232,7 +235,7 @@ impl PageRequest<'_> {
     }
 
     /// Records the decision and sends the user on. The same decision sent again gets the same response.
-    async fn decide(
+    async fn respond_to_decision(
         &self,
         here: &str,
         caller: &LoggedIn,
@@ -285,7 +288,9 @@ impl PageRequest<'_> {
             ("consent_denied", ConsentDecision::Deny)
         };
         let (token, session) = (&asked.token.token, cookies::id_hash(&caller.id));
-        let deciding = self.store().decide(token, &session, decision, self.now);
+        let deciding = self
+            .store()
+            .record_decision(token, &session, decision, self.now);
         match deciding.await? {
             Decided::Recorded => {}
             Decided::AlreadyDecided => return Ok(()),

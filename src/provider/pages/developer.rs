@@ -25,9 +25,9 @@ use crate::{
             mistake::{advice, mistake},
         },
     },
+    records::rejections::{BaseStrings, ReasonCount, RecordedRejection},
     records::store::StoreError,
     request::policy::{PolicyRejection, rate::ConsumerRates},
-    telemetry::rejections::{BaseStrings, ReasonCount, RecordedRejection},
 };
 
 /// The parameter of the link.

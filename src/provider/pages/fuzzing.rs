@@ -21,6 +21,6 @@ pub fn cookie(headers: &HeaderMap, name: &str) -> Option<Vec<u8>> {
 }
 
 /// The target of a direct login.
-pub fn local_path(wanted: &str, origin: &str) -> Option<String> {
-    return_to::local_path(wanted, origin)
+pub fn local_path(wanted: &str) -> Option<String> {
+    return_to::local_path(wanted)
 }

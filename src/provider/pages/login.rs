@@ -102,9 +102,8 @@ impl PageRequest<'_> {
     /// Responds to `mode=login`: a direct login, which leads to `return_to`, a path of our own origin, else to the user's
     /// applications.
     pub(super) async fn login(&self) -> Result<OwnResponse, Failure> {
-        let origin = self.pages.origin(self.head).to_string();
         let wanted = self.parameter("return_to")?;
-        let wanted = wanted.and_then(|path| return_to::local_path(&path, &origin));
+        let wanted = wanted.and_then(|path| return_to::local_path(&path));
         let mut url = self.frame.link("login");
         if let Some(path) = &wanted {
             url.push_str("&return_to=");

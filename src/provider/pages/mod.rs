@@ -37,17 +37,19 @@ use crate::{
         },
         respond::{Failure, OwnResponse, frame::Frame, theme::Theme},
     },
-    records::store::{
-        Store, StoreError,
-        feed::ChangeHub,
-        record::{Dialect, OutsideUser, User},
+    records::{
+        rejections::Rejections,
+        store::{
+            Store, StoreError,
+            feed::ChangeHub,
+            record::{Dialect, OutsideUser, User},
+        },
     },
     request::{
         parse::{ParseRejection, head::Head, origin::Origins, signed::is_form},
         route::{self, FlowPath, Page},
         verify::settings::TokenSettings,
     },
-    telemetry::rejections::Rejections,
     wire::{origin::Origin, server::request::RequestBody},
 };
 
@@ -64,7 +66,7 @@ pub mod fuzzing;
 mod login;
 mod password;
 mod preview;
-mod return_to;
+pub(crate) mod return_to;
 pub mod settings;
 
 pub use cookies::{CookieNames, cookie_names};

@@ -55,6 +55,18 @@ impl AuthorizePageSettings {
     }
 }
 
+impl PermissionSettings {
+    /// The warning of a consumer's permission that is none of the `declared` ones. A service that declares none has nothing
+    /// to warn of.
+    pub fn undeclared(declared: &[Self], permission: &Permission) -> Option<String> {
+        let is_undeclared =
+            !declared.is_empty() && declared.iter().all(|entry| entry.name != *permission);
+        is_undeclared.then(|| {
+            format!("{permission}: the configuration has no [[permission]] of that name, so no operation can need it")
+        })
+    }
+}
+
 /// Other names of parameters in the address of the authorization page, each with the parameter that it stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PageParameters(pub Vec<(String, ProtocolParameter)>);

@@ -2,12 +2,11 @@
 
 use super::advice_of;
 use crate::{
+    base::clock,
     oauth::diagnosis::TABLE,
+    records::rejections::{RecordedRejection, SKIPPED},
     request::policy::{ACCESS_KEY, caller_rules::CALLER_RULES},
-    telemetry::{
-        metrics::Verdict,
-        rejections::{RecordedRejection, SKIPPED},
-    },
+    telemetry::metrics::Verdict,
 };
 
 /// A fixed word as text: `query_unsigned` is `Query unsigned`.
@@ -25,7 +24,7 @@ pub fn mistake(rejection: &RecordedRejection) -> String {
         return words(rejection.mistake());
     }
     if let Some(skew) = rejection.skew_seconds {
-        return clock(skew);
+        return format!("Clock {}", clock::offset(skew.into()));
     }
     let permission = rejection.missing_permission.as_deref();
     let text = match reason {
@@ -52,11 +51,6 @@ pub fn mistake(rejection: &RecordedRejection) -> String {
     text.to_owned()
 }
 
-fn clock(skew: i64) -> String {
-    let side = if skew < 0 { "behind" } else { "ahead" };
-    format!("Clock {} s {side}", skew.unsigned_abs())
-}
-
 /// The advice for the developer of the consumer.
 ///
 /// # Errors
@@ -73,10 +67,9 @@ pub fn advice(rejection: &RecordedRejection) -> Result<String, &'static str> {
         return Ok(problem.clone());
     }
     if let Some(skew) = rejection.skew_seconds {
-        let side = if skew < 0 { "behind" } else { "ahead" };
-        let seconds = skew.unsigned_abs();
+        let offset = clock::offset(skew.into());
         return Ok(format!(
-            "set the clock of your machine (NTP): it is {seconds} s {side}"
+            "set the clock of your machine (NTP): it is {offset}"
         ));
     }
     if let Some(permission) = &rejection.missing_permission {

@@ -8,7 +8,8 @@ use tokio::sync::Mutex;
 use super::{Result, Store, cached::Cached, port::Change};
 use crate::{
     base::{clock::Clock, names::ConsumerKey},
-    telemetry::{audit::CommandRecord, rejections::Rejections},
+    records::rejections::Rejections,
+    telemetry::audit::CommandRecord,
 };
 
 /// The most answers of the feed in one call; further ones wait for the next call.

@@ -2,7 +2,7 @@
 
 use super::{
     flow_path::FlowPath,
-    service::{Page, SERVICE, ServiceCall, TokenCall, aliases, mode_of},
+    service::{self, Page, ServiceCall, TokenCall, aliases, mode_of},
     settings::FlowSettings,
 };
 use crate::{base::http_fields, oauth::Parameters, request::parse::target};
@@ -60,9 +60,10 @@ impl FlowPaths {
                 .any(|(known, call)| matches!(call, ServiceCall::Token(_)) && known.path() == path)
     }
 
-    /// The token call that a request is for, as [`RouteRules::token_call`](super::RouteRules::token_call) decides about one that
-    /// arrives; `None`: it is for none, or does not say for which.
-    pub fn token_call(
+    /// The token call for which a request was made that is only shown, and may lack its query or its form; `None`: it is for
+    /// none, or does not say for which. A request that arrives has to name one exactly:
+    /// [`RouteRules::token_call`](super::RouteRules::token_call).
+    pub fn shown_token_call(
         &self,
         path: &str,
         query: Option<&str>,
@@ -84,13 +85,10 @@ impl FlowPaths {
         let mut modes =
             modes.filter_map(|pairs| http_fields::parameter(pairs.as_bytes(), "mode").ok()?);
         match modes.find(|_| path == self.endpoint) {
-            Some(mode) => {
-                let mut entries = SERVICE.into_iter();
-                match entries.find(|entry| entry.mode == Some(&*mode))?.call {
-                    ServiceCall::Token(call) => Some(call),
-                    ServiceCall::Page(_) | ServiceCall::JwkSet => None,
-                }
-            }
+            Some(mode) => match service::of_mode(&mode)? {
+                ServiceCall::Token(call) => Some(call),
+                ServiceCall::Page(_) | ServiceCall::JwkSet => None,
+            },
             None => TokenCall::by_parameters(parameters),
         }
     }

@@ -65,20 +65,20 @@ pub enum ServiceCall {
 }
 
 /// An entry of [`SERVICE`].
-pub(super) struct Entry {
+struct Entry {
     /// The value of `mode`, under `service.path`.
-    pub(super) mode: Option<&'static str>,
+    mode: Option<&'static str>,
     /// Paths of its own; of a call with a `mode` they are those that many client libraries expect (`service.aliases`).
     paths: &'static [&'static str],
     /// What it is.
-    pub(super) call: ServiceCall,
+    call: ServiceCall,
     methods: AllowedMethods,
 }
 
 /// Every call and page. Further paths of some are `service.request_token_paths`, `service.authorize_paths` and
 /// `service.access_token_paths`.
 #[rustfmt::skip]
-pub(super) const SERVICE: [Entry; 13] = {
+const SERVICE: [Entry; 13] = {
     use ServiceCall::{JwkSet, Page, Token};
     // The last one is the best known, as FlowPaths::best_of wants it.
     const AUTHORIZE: &[&str] = &["/oauth/authenticate", "/oauth/authorize"];
@@ -151,6 +151,13 @@ impl ServiceCall {
 /// Every value of `mode`.
 pub(super) fn modes() -> impl Iterator<Item = &'static str> {
     SERVICE.into_iter().filter_map(|entry| entry.mode)
+}
+
+/// The call or the page that this `mode` names.
+pub(super) fn of_mode(mode: &str) -> Option<ServiceCall> {
+    let mut entries = SERVICE.into_iter();
+    let named = entries.find(|entry| entry.mode == Some(mode));
+    named.map(|entry| entry.call)
 }
 
 /// The value of `mode` that names a call or a page, if one does.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::base::clock::offset;
+
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
 
@@ -28,9 +30,9 @@ pub fn advice(sent: u64, now: u64, accepted: Duration) -> String {
         }
     }
     let off = sent.abs_diff(now);
-    let side = if sent < now { "behind" } else { "ahead" };
-    let accepted = accepted.as_secs();
-    let clock = format!("your clock is {off} s {side}, and {accepted} s are accepted");
+    let ahead = i128::from(sent) - i128::from(now);
+    let (offset, accepted) = (offset(ahead), accepted.as_secs());
+    let clock = format!("your clock is {offset}, and {accepted} s are accepted");
     match zone(off) {
         Some(zone) => {
             format!("{clock}: this is {zone}, as with a time zone: count oauth_timestamp in UTC")

@@ -10,13 +10,11 @@ use crate::{
     oauth::{Deviation, diagnosis::Mistake},
     records::{
         nonce,
+        rejections::{SKIPPED, SenderProof},
         store::{StoreError, is_of_logged_outage},
     },
     request::parse::unseen_body::UnseenBody,
-    telemetry::{
-        metrics::Verdict,
-        rejections::{SKIPPED, SenderProof},
-    },
+    telemetry::metrics::Verdict,
     wire::problem::{self, Problem},
 };
 

@@ -10,6 +10,7 @@ use crate::{
         BaseString, Deviation, DeviationSet, LocationRule, MethodSet, Parameters, Selection,
         SignatureMethod, SigningKey, signature,
     },
+    records::rejections::SenderProof,
     records::{
         nonce::{self, LocalWindow, OnLost},
         store::{
@@ -19,7 +20,6 @@ use crate::{
         },
     },
     request::parse::origin::PublicUrl,
-    telemetry::rejections::SenderProof,
     wire::origin::HttpUrl,
 };
 

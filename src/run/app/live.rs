@@ -26,7 +26,7 @@ use crate::{
         identity::keys::Keys,
         parse::origin::Origins,
         policy::rate::ConsumerRates,
-        route::{self, FlowPaths},
+        route,
         verify::{Advice, VerifyRules},
     },
     run::config::Config,
@@ -42,7 +42,7 @@ pub fn live(
     listener: SocketAddr,
     services: &Services,
 ) -> Result<Live, StartError> {
-    let flow = FlowPaths::new(&config.flow);
+    let flow = config.flow_paths();
     let base = config.base_url(listener);
     let public = config.public_api_urls(listener);
     let origins = config.service.origins(base, public, &config.proxies);
@@ -160,7 +160,7 @@ pub fn verify_rules(config: &Config, listener: SocketAddr) -> VerifyRules {
         config.tokens,
         public,
         config.internal_urls(listener),
-        FlowPaths::new(&config.flow).token_paths(),
+        config.flow_paths().token_paths(),
     )
 }
 
@@ -168,7 +168,7 @@ pub fn verify_rules(config: &Config, listener: SocketAddr) -> VerifyRules {
 pub fn explain_rules(config: &Config, listener: SocketAddr) -> explain::Rules {
     explain::Rules {
         verify: verify_rules(config, listener),
-        flow: FlowPaths::new(&config.flow),
+        flow: config.flow_paths(),
         operations: Arc::new(
             config
                 .operations
@@ -182,7 +182,7 @@ pub fn explain_rules(config: &Config, listener: SocketAddr) -> explain::Rules {
 /// # Errors
 /// A file of it that cannot be used.
 pub fn theme(config: &Config, listener: SocketAddr) -> Result<Theme, PageFileError> {
-    let flow = FlowPaths::new(&config.flow);
+    let flow = config.flow_paths();
     let paths = flow.authorization_pages();
     Theme::read(ThemeRules {
         pages: config.pages.clone(),

@@ -10,14 +10,16 @@ mod error;
 pub mod inspect;
 pub mod live;
 mod manager;
-#[cfg(test)]
-mod memory;
 pub mod paths;
 mod reload;
 pub mod services;
 mod signals;
 pub mod sockets;
 mod start;
+#[cfg(test)]
+mod tests {
+    mod memory;
+}
 pub mod traces;
 mod upkeep;
 mod watch;

@@ -29,6 +29,7 @@ use crate::{
     },
     records::{
         nonce::{self, LocalWindow, Opened, SharedWindow, settings::NonceScope},
+        rejections::Rejections,
         store::{
             self, OpenProblem, Opening, Store, StoreError, StoreOpenError,
             cached::Cached,
@@ -41,10 +42,7 @@ use crate::{
     },
     request::verify::{Verifier, nonces::Nonces},
     run::config::Config,
-    telemetry::{
-        charts::Charts, conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics,
-        rejections::Rejections,
-    },
+    telemetry::{charts::Charts, conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics},
     wire::server::tls::TlsError,
 };
 

@@ -10,7 +10,7 @@ use tokio::{
 use super::{services, services::Services};
 use crate::{
     base::{memory, random},
-    operator::manage::actor,
+    operator::manage::{Tool, actor},
     records::{
         nonce::MARK_EVERY,
         store::{
@@ -145,7 +145,7 @@ async fn remove_ended(services: &Services) -> Result<(), TaskError> {
         ];
         let record = CommandRecord {
             id: random::identifier()?,
-            actor: actor("serve"),
+            actor: actor(Tool::Serve),
             ..CommandRecord::counting("ended_removed", counts)
         };
         services.store.record_command(now, &record).await?;

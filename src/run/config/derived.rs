@@ -12,6 +12,7 @@ use super::Config;
 use crate::{
     base::settings::DataPath,
     records::nonce::settings::NonceScope,
+    request::route::FlowPaths,
     wire::{
         address::ListenAddress,
         origin::{HttpUrl, Origin},
@@ -58,6 +59,11 @@ impl Config {
     pub fn assertion_audience(&self) -> Option<String> {
         let of_api = || Some(self.api_on_network()?.origin.to_string());
         self.assertion.audience.clone().or_else(of_api)
+    }
+
+    /// The paths of the calls of the flow.
+    pub fn flow_paths(&self) -> FlowPaths {
+        FlowPaths::new(&self.flow)
     }
 
     /// Every listener and its key; those on port 0 have no address yet.

@@ -1,6 +1,7 @@
 //! What operators did.
 
 use askama::Template;
+use strum::VariantArray as _;
 
 use super::{
     ConsoleRequest, LISTED, Result,
@@ -8,18 +9,10 @@ use super::{
     parts::{Moment, Named, OtherPages, path},
 };
 use crate::{
-    operator::reasons::words,
+    operator::{manage::Tool, reasons::words},
     provider::respond::OwnResponse,
     records::store::port::{AuditEntry, AuditFilter, RecordFilter},
 };
-
-const ACTORS: &[(&str, &str)] = &[
-    ("", "any"),
-    ("command", "commands"),
-    ("api", "the admin API"),
-    ("console", "the console"),
-    ("serve", "countersign itself"),
-];
 
 #[derive(Template)]
 #[template(path = "console/audit.html")]
@@ -78,12 +71,9 @@ impl ConsoleRequest<'_> {
                 .iter()
                 .map(|(name, count)| format!("{count} {name}"));
             let details = token.into_iter().chain(act.members.clone()).chain(counts);
-            let tool = match &*actor.by {
-                "command" => "a command",
-                "api" => "the admin API",
-                "console" => "the console",
-                "serve" => "countersign itself",
-                other => other,
+            let tool = match actor.by.parse::<Tool>() {
+                Ok(tool) => tool.title(),
+                Err(_) => &*actor.by,
             };
             let who = actor
                 .os_user
@@ -115,12 +105,14 @@ impl ConsoleRequest<'_> {
             path("/audit", &parameters)
         };
         let [consumer, user, actor, kind] = given.map(|(_, value)| value);
+        let tools = Tool::VARIANTS.iter().map(|it| (it.name(), it.title()));
+        let tools = Vec::from_iter(std::iter::once(("", "any")).chain(tools));
         let page = AuditPage {
             frame: self.shell.frame("Audit"),
             fields: [
                 InputField::line("consumer", "Consumer’s key or part of its name", consumer),
                 InputField::line("user", "User’s id or part of the name", user),
-                InputField::choice("actor", "By", ACTORS, actor),
+                InputField::choice("actor", "By", &tools, actor),
                 InputField::line("kind", "Kind, such as consumer_changed", kind),
             ],
             several,

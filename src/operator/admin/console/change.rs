@@ -9,11 +9,15 @@ use serde_json::json;
 use super::{
     ConsoleRequest, Rejected, Result,
     page::{ConsoleFrame, show},
+    parts::path,
 };
 use crate::{
     base::secret::Secret,
     provider::respond::OwnResponse,
-    records::store::record::{Consumer, User},
+    records::store::{
+        port::Guard,
+        record::{Consumer, User},
+    },
 };
 
 /// A change before it is made.
@@ -51,7 +55,95 @@ struct ConfirmPage<'a> {
     is_mistyped: bool,
 }
 
+/// A change of a record that is asked for, and made when it is confirmed.
+pub(super) struct AskedChange<T> {
+    pub(super) record: T,
+    pub(super) is_confirmed: bool,
+    /// The record as it was shown.
+    state: String,
+    is_same: Box<dyn Fn(&T) -> bool + Sync>,
+    /// The parameter that names the record, and its page.
+    id: (&'static str, String),
+    page: String,
+}
+
+impl<T> AskedChange<T> {
+    /// Lets the change be made to the record as it was shown, and to no other.
+    pub(super) fn guard(&self) -> Guard<'_, T> {
+        Some(&*self.is_same)
+    }
+
+    /// The question whether to make it.
+    pub(super) fn planned(
+        self,
+        title: String,
+        effects: Vec<String>,
+        button: &'static str,
+    ) -> PlannedChange {
+        PlannedChange {
+            title,
+            effects,
+            fields: vec![self.id],
+            button,
+            state: self.state,
+            back: self.page,
+            ..PlannedChange::default()
+        }
+    }
+
+    /// The question whether to make it, if it ends something.
+    pub(super) fn destructive(
+        self,
+        title: String,
+        effects: Vec<String>,
+        button: &'static str,
+    ) -> PlannedChange {
+        PlannedChange {
+            is_destructive: true,
+            ..self.planned(title, effects, button)
+        }
+    }
+
+    /// Leads to the page of the record, when it is made.
+    pub(super) fn done(&self) -> OwnResponse {
+        OwnResponse::see_other(format!("{}&done=1", self.page))
+    }
+}
+
 impl ConsoleRequest<'_> {
+    /// The change of the consumer that the request names.
+    pub(super) async fn change_of_consumer(&self) -> Result<AskedChange<Consumer>> {
+        let consumer = self.named_consumer().await?;
+        let id = ("key", consumer.key.to_string());
+        self.asked(consumer, state_of, "/consumer", id)
+    }
+
+    /// The change of the user that the request names.
+    pub(super) async fn change_of_user(&self) -> Result<AskedChange<User>> {
+        let user = self.named_user().await?;
+        let id = ("id", user.id.to_string());
+        self.asked(user, state_of_user, "/user", id)
+    }
+
+    fn asked<T: 'static>(
+        &self,
+        record: T,
+        state_of: fn(&T) -> String,
+        page: &str,
+        id: (&'static str, String),
+    ) -> Result<AskedChange<T>> {
+        let state = state_of(&record);
+        let shown = state.clone();
+        Ok(AskedChange {
+            record,
+            is_confirmed: self.is_confirmed(&state)?,
+            state,
+            is_same: Box::new(move |now| state_of(now) == shown),
+            page: path(page, &[(id.0, &*id.1)]),
+            id,
+        })
+    }
+
     /// Checks that the session may change something.
     pub(super) const fn check_write(&self) -> Result<()> {
         if self.may_write() {

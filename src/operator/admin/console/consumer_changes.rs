@@ -1,4 +1,4 @@
-//! Changes of a consumer.
+//! The fields and the secret of a consumer: registering, changing, rotating.
 
 use std::time::Duration;
 
@@ -7,19 +7,16 @@ use serde_json::{Map, Value};
 
 use super::{
     ConsoleRequest, Rejected, Result,
-    change::{PlannedChange, state_of},
+    change::PlannedChange,
     handover::HandedOver,
     page::{ConsoleFrame, InputField, show},
-    parts::{counted, field_text, listed, path, time},
+    parts::{field_text, listed, path, time},
 };
 use crate::{
-    base::clock::parse_duration,
+    base::{clock::parse_duration, names::Permission},
     operator::manage::{CONSUMER_FIELDS, ManageError, RecordField, patched, view},
-    provider::{issue::callback, respond::OwnResponse},
-    records::store::{
-        port::{Guard, TokenFilter},
-        record::Consumer,
-    },
+    provider::{issue::callback, pages::settings::PermissionSettings, respond::OwnResponse},
+    records::store::record::Consumer,
 };
 
 /// The times of a grace; the first one is preselected, and the last one is an outage by design.
@@ -72,230 +69,50 @@ struct RotatePage<'a> {
 }
 
 impl ConsoleRequest<'_> {
-    pub(super) async fn change_consumer(&self) -> Result<OwnResponse> {
-        self.check_write()?;
-        if self.path == "/consumer/add" {
-            return self.add_consumer().await;
-        }
-        let consumer = self.named_consumer().await?;
-        match self.path {
-            "/consumer/edit" => self.edit_consumer(&consumer).await,
-            "/consumer/rotate" => self.rotate(&consumer).await,
-            "/consumer/link" => self.make_link(&consumer).await,
-            _ => self.change_state(&consumer).await,
-        }
-    }
-
-    /// Changes that need no more than the confirmation.
-    async fn change_state(&self, consumer: &Consumer) -> Result<OwnResponse> {
-        let (manage, by, key) = (&self.backend.manage, self.actor(), &consumer.key);
-        let state = state_of(consumer);
-        let is_same = |now: &Consumer| state_of(now) == state;
-        let guard: Guard<'_, Consumer> = Some(&is_same);
-        let is_confirmed = self.is_confirmed(&state)?;
-        let tokens = match is_confirmed {
-            true => String::new(),
-            false => self.live_tokens(consumer).await?,
-        };
-        let name = &consumer.name;
-        let (title, effects, button) = match self.path {
-            "/consumer/disable" => {
-                if is_confirmed {
-                    manage.set_consumer_enabled(&by, key, guard, false).await?;
-                }
-                let effects = vec![
-                    "All its calls get 401 within a second, on every replica.".to_owned(),
-                    format!("It keeps {tokens} for the time when it is enabled again."),
-                ];
-                (format!("Disable {name}?"), effects, "Disable")
-            }
-            "/consumer/enable" => {
-                if is_confirmed {
-                    manage.set_consumer_enabled(&by, key, guard, true).await?;
-                }
-                let effects = vec![format!("Its calls are accepted again, with its {tokens}.")];
-                (format!("Enable {name}?"), effects, "Enable")
-            }
-            "/consumer/end-grace" => {
-                if is_confirmed {
-                    manage.end_grace(&by, key, guard).await?;
-                }
-                let used = match self.admin.shared.previous_secrets.uses_by(key.as_str()) {
-                    None => "This process has not seen it used.".to_owned(),
-                    Some((count, last)) => format!(
-                        "This process has seen {} with it, the last at {}.",
-                        counted(count, "call"),
-                        time(last)
-                    ),
-                };
-                let effects = vec![
-                    "The previous secret ends at once: calls that are signed with it get 401."
-                        .to_owned(),
-                    used,
-                ];
-                (
-                    format!("End the grace of {name}?"),
-                    effects,
-                    "End the grace",
-                )
-            }
-            "/consumer/end-link" => {
-                if is_confirmed {
-                    manage.revoke_developer_link(&by, key).await?;
-                }
-                let effects =
-                    vec!["The page of its developer ends at once, on every replica.".to_owned()];
-                (
-                    format!("End the developer’s link of {name}?"),
-                    effects,
-                    "End the link",
-                )
-            }
-            "/consumer/remove" => return self.remove_consumer(consumer).await,
-            _ => return Err(Rejected::NotFound),
-        };
-        if is_confirmed {
-            return Ok(Self::done(consumer));
-        }
-        Ok(self.confirm(&PlannedChange {
-            title,
-            effects,
-            fields: vec![("key", key.to_string())],
-            button,
-            is_destructive: self.path != "/consumer/enable",
-            state,
-            back: path("/consumer", &[("key", key.as_str())]),
-            ..PlannedChange::default()
-        }))
-    }
-
-    /// Removes a consumer. If it has live tokens, its key has to be typed.
-    async fn remove_consumer(&self, consumer: &Consumer) -> Result<OwnResponse> {
-        let (manage, key, state) = (&self.backend.manage, &consumer.key, state_of(consumer));
-        let is_same = |now: &Consumer| state_of(now) == state;
-        let filter = TokenFilter {
-            consumer: Some(key.clone()),
-            ..TokenFilter::default()
-        };
-        let has_tokens = manage.count_tokens(filter, None, 1).await? > 0;
-        let is_typed = !has_tokens || self.field("typed") == key.as_str();
-        if self.is_confirmed(&state)? && is_typed {
-            let by = self.actor();
-            manage.remove_consumer(&by, key, Some(&is_same)).await?;
-            return Ok(OwnResponse::see_other("/consumers".to_owned()));
-        }
-        let tokens = self.live_tokens(consumer).await?;
-        Ok(self.confirm(&PlannedChange {
-            title: format!("Remove {}?", consumer.name),
-            effects: vec![
-                format!("It ends {tokens}, and every authorization that has begun."),
-                "Nothing brings it back: its key is never used again. To stop it for a while, disable it.".to_owned(),
-            ],
-            fields: vec![("key", key.to_string())],
-            button: "Remove for good",
-            is_destructive: true,
-            typed: has_tokens.then(|| key.to_string()),
-            state,
-            back: path("/consumer", &[("key", key.as_str())]),
-            ..PlannedChange::default()
-        }))
-    }
-
-    /// Makes the link of its developer, and shows it this once.
-    async fn make_link(&self, consumer: &Consumer) -> Result<OwnResponse> {
-        let (backend, state) = (self.backend, state_of(consumer));
-        let (key, name) = (&consumer.key, &consumer.name);
-        if self.is_confirmed(&state)? {
-            let by = self.actor();
-            let link = backend.manage.make_developer_link(&by, key).await?;
-            let url = link.url(&backend.base_url, &backend.rules.flow);
-            return Ok(self.hand_over_link(consumer, url, link.until));
-        }
-        Ok(self.confirm(&PlannedChange {
-            title: format!("A link for the developer of {name}?"),
-            effects: vec![
-                "Whoever has the link sees, for 24 hours, which calls of this consumer were rejected and why, and can have a request \
-                 checked. It shows no secret, no user and nothing of other consumers."
-                    .to_owned(),
-                "A link that was made before ends.".to_owned(),
-            ],
-            fields: vec![("key", key.to_string())],
-            button: "Make the link",
-            state,
-            back: path("/consumer", &[("key", key.as_str())]),
-            ..PlannedChange::default()
-        }))
-    }
-
-    fn done(consumer: &Consumer) -> OwnResponse {
-        let parameters = [("key", consumer.key.as_str()), ("done", "1")];
-        OwnResponse::see_other(path("/consumer", &parameters))
-    }
-
-    async fn live_tokens(&self, consumer: &Consumer) -> Result<String> {
-        let filter = TokenFilter {
-            consumer: Some(consumer.key.clone()),
-            ..TokenFilter::default()
-        };
-        self.counted_tokens(filter, None).await
-    }
-
-    async fn rotate(&self, consumer: &Consumer) -> Result<OwnResponse> {
-        let (state, key, name) = (state_of(consumer), consumer.key.as_str(), &consumer.name);
-        let is_same = |now: &Consumer| state_of(now) == state;
-        let guard: Guard<'_, Consumer> = Some(&is_same);
+    /// Gives a consumer another secret.
+    pub(super) async fn rotate_secret(&self) -> Result<OwnResponse> {
+        let asked = self.change_of_consumer().await?;
+        let Consumer { key, name, .. } = &asked.record;
         let grace = self.duration("grace")?;
-        let back = path("/consumer", &[("key", key)]);
         if self.form.is_none() {
             let page = RotatePage {
                 frame: self.shell.frame(format!("Rotate the secret of {name}")),
                 csrf: self.csrf(""),
-                key,
+                key: key.as_str(),
                 grace: InputField::choice("grace", "Grace of the previous secret", GRACES, "7d"),
-                back,
+                back: path("/consumer", &[("key", key.as_str())]),
             };
             return Ok(show(200, &page));
         }
-        if !self.is_confirmed(&state)? {
-            let mut effects = vec![match grace {
-                None => "The current secret ends at once: calls that are signed with it get 401 until the consumer has the new one.".to_owned(),
-                Some(grace) => {
-                    let until = time(self.now.after(grace));
-                    format!("The current secret also verifies until {until}, then it ends.")
-                }
-            }];
-            if consumer.graced_secret(self.now).is_some() {
-                effects
-                    .push("The previous secret, which is in its grace, ends at once.".to_owned());
-            }
-            effects.push(
-                "Access tokens stay valid. The new secret is shown once, on the next page."
-                    .to_owned(),
-            );
-            return Ok(self.confirm(&PlannedChange {
-                title: format!("Rotate the secret of {name}?"),
-                effects,
-                fields: vec![
-                    ("key", key.to_owned()),
-                    ("grace", self.field("grace").to_owned()),
-                ],
-                button: "Rotate",
-                is_destructive: grace.is_none(),
-                state,
-                back,
-                ..PlannedChange::default()
-            }));
+        if asked.is_confirmed {
+            let (manage, by) = (&self.backend.manage, self.actor());
+            let rotated = manage.rotate_secret(&by, key, asked.guard(), None, grace);
+            let title = format!("New secret of {name}");
+            return Ok(self.hand_over(HandedOver::Rotated, title, &rotated.await?));
         }
-        let by = self.actor();
-        let rotated = self
-            .backend
-            .manage
-            .rotate_secret(&by, &consumer.key, guard, None, grace);
-        let title = format!("New secret of {name}");
-        Ok(self.hand_over(HandedOver::Rotated, title, &rotated.await?))
+        let mut effects = vec![match grace {
+            None => "The current secret ends at once: calls that are signed with it get 401 until the consumer has the new one.".to_owned(),
+            Some(grace) => {
+                let until = time(self.now.after(grace));
+                format!("The current secret also verifies until {until}, then it ends.")
+            }
+        }];
+        if asked.record.graced_secret(self.now).is_some() {
+            let ended = "The previous secret, which is in its grace, ends at once.";
+            effects.push(ended.to_owned());
+        }
+        let stays = "Access tokens stay valid. The new secret is shown once, on the next page.";
+        effects.push(stays.to_owned());
+        let title = format!("Rotate the secret of {name}?");
+        let mut change = asked.planned(title, effects, "Rotate");
+        change.is_destructive = grace.is_none();
+        let grace = self.field("grace").to_owned();
+        change.fields.push(("grace", grace));
+        Ok(self.confirm(&change))
     }
 
-    async fn add_consumer(&self) -> Result<OwnResponse> {
+    /// Registers a consumer.
+    pub(super) async fn add_consumer(&self) -> Result<OwnResponse> {
         if self.form.is_none() {
             return Ok(self.ask(None, None));
         }
@@ -329,8 +146,10 @@ impl ConsoleRequest<'_> {
         Ok(self.hand_over(HandedOver::Registered, title, &added))
     }
 
-    async fn edit_consumer(&self, consumer: &Consumer) -> Result<OwnResponse> {
-        let (name, state) = (&consumer.name, state_of(consumer));
+    /// Changes the fields of a consumer.
+    pub(super) async fn edit_consumer(&self) -> Result<OwnResponse> {
+        let asked = self.change_of_consumer().await?;
+        let consumer = &asked.record;
         let ask = |problem| Ok(self.ask(Some(consumer), problem));
         if self.form.is_none() {
             return ask(None);
@@ -340,12 +159,11 @@ impl ConsoleRequest<'_> {
             Ok(changed) => changed,
             Err(error) => return ask(Some(problem(error)?)),
         };
-        if self.is_confirmed(&state)? {
-            let is_same = |now: &Consumer| state_of(now) == state;
+        if asked.is_confirmed {
             let (manage, by) = (&self.backend.manage, self.actor());
-            let patch = manage.patch_consumer(&by, &consumer.key, Some(&is_same), &members);
+            let patch = manage.patch_consumer(&by, &consumer.key, asked.guard(), &members);
             patch.await?;
-            return Ok(Self::done(consumer));
+            return Ok(asked.done());
         }
         if changed == *consumer {
             return ask(Some("Nothing is changed.".to_owned()));
@@ -369,17 +187,14 @@ impl ConsoleRequest<'_> {
                     .to_owned(),
             );
         }
+        let is_destructive = !effects.is_empty();
+        let title = format!("Change {}?", consumer.name);
         Ok(self.confirm(&PlannedChange {
-            title: format!("Change {name}?"),
             warnings,
-            is_destructive: !effects.is_empty(),
-            effects,
+            is_destructive,
             facts,
             fields: hidden(&changed),
-            button: "Change",
-            state,
-            back: path("/consumer", &[("key", consumer.key.as_str())]),
-            ..PlannedChange::default()
+            ..asked.planned(title, effects, "Change")
         }))
     }
 
@@ -440,7 +255,8 @@ impl ConsoleRequest<'_> {
             is_sensitive: it.sensitive,
             is_ticked: is_ticked(it.name.as_str()),
         });
-        let others = own.iter().filter(|name| !self.is_declared(name.as_str()));
+        let is_declared = |name: &Permission| declared.iter().any(|it| it.name == *name);
+        let others = own.iter().filter(|name| !is_declared(name));
         let others = others.map(|name| PermissionBox {
             name: name.to_string(),
             title: "the configuration does not have it".to_owned(),
@@ -449,11 +265,6 @@ impl ConsoleRequest<'_> {
             is_ticked: is_ticked(name.as_str()),
         });
         boxes.chain(others).collect()
-    }
-
-    fn is_declared(&self, permission: &str) -> bool {
-        let mut declared = self.backend.permissions.iter();
-        declared.any(|it| it.name.as_str() == permission)
     }
 
     /// The members that a form has.
@@ -474,12 +285,10 @@ impl ConsoleRequest<'_> {
 
     /// What deserves a second look before a consumer is registered or changed.
     fn warnings(&self, consumer: &Consumer) -> Vec<String> {
-        let undeclared = consumer
-            .permissions
-            .iter()
-            .filter(|it| !self.is_declared(it.as_str()));
-        let undeclared = undeclared.map(|name| {
-            format!("Permission {name}: the configuration has no [[permission]] of that name, so no operation can need it.")
+        let declared = &self.backend.permissions;
+        let undeclared = consumer.permissions.iter().filter_map(|name| {
+            let warning = PermissionSettings::undeclared(declared, name)?;
+            Some(format!("Permission {warning}."))
         });
         let callbacks = consumer.callbacks.iter().filter_map(|callback| {
             let warning = callback::check_registration(callback).ok()??;

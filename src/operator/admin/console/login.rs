@@ -16,7 +16,10 @@ use crate::{
         Admin, Backend,
         tokens::{Denied, TokenHolder},
     },
-    provider::respond::OwnResponse,
+    provider::{
+        pages::{form::Form, return_to::local_path},
+        respond::OwnResponse,
+    },
 };
 
 /// A request without a session.
@@ -56,11 +59,9 @@ impl LoginRequest<'_> {
             let to = if here == "/" { "" } else { here };
             return OwnResponse::see_other(path("/login", &[("to", to)]));
         }
-        let to = |form: &crate::provider::pages::form::Form| {
-            form.field("to")
-                .filter(|to| is_local(to))
-                .unwrap_or("/")
-                .to_owned()
+        let to = |form: &Form| {
+            let to = form.field("to").and_then(local_path);
+            to.unwrap_or_else(|| "/".to_owned())
         };
         let Some(form_sent) = &sent.form else {
             let to = to(&sent.query);
@@ -145,12 +146,4 @@ impl LoginRequest<'_> {
         let setting = settings.find(|setting| setting.key == "admin.token_file")?;
         Some(setting.value.trim_matches('"').to_owned())
     }
-}
-
-/// Whether this is a path of the console itself.
-fn is_local(to: &str) -> bool {
-    let bytes = to.as_bytes();
-    bytes.first() == Some(&b'/')
-        && !matches!(bytes.get(1), Some(b'/' | b'\\'))
-        && bytes.iter().all(u8::is_ascii_graphic)
 }

@@ -10,6 +10,7 @@ mod chart;
 mod configuration;
 mod consumer;
 mod consumer_changes;
+mod consumer_state;
 mod consumers;
 mod handover;
 mod invitation;
@@ -22,6 +23,7 @@ mod preview;
 mod reasons;
 mod rejected;
 mod rejections;
+mod routes;
 mod search;
 mod session;
 mod signature;
@@ -57,7 +59,7 @@ use crate::{
         secret::Secret,
     },
     oauth::Authority,
-    operator::manage::{Actor, setting::EffectiveSetting},
+    operator::manage::{Actor, Tool, setting::EffectiveSetting},
     provider::{
         pages::{
             csrf::{self, FormPurpose},
@@ -72,19 +74,6 @@ use crate::{
         server::request::RequestBody,
     },
 };
-
-/// The pages of the menu.
-const PAGES: [(&str, &str); 9] = [
-    ("/", "Overview"),
-    ("/consumers", "Consumers"),
-    ("/users", "Users"),
-    ("/tokens", "Tokens"),
-    ("/rejections", "Rejections"),
-    ("/operations", "Operations"),
-    ("/signature", "Check a signature"),
-    ("/audit", "Audit"),
-    ("/configuration", "Configuration"),
-];
 
 /// The console's own host name on this machine. A cookie belongs to a host name with all its ports.
 const OWN_HOST: &str = "countersign.localhost";
@@ -173,7 +162,7 @@ pub(super) async fn respond(
     let session = id.and_then(|id| console.sessions.find(&backend.tokens, id, now));
     let person = session.as_ref().map(|session| Person {
         name: session.holder.name.clone(),
-        kind: session.holder.kind.into(),
+        kind: session.holder.kind,
         logout_csrf: csrf::value(&session.id, FormPurpose::Console, "/logout"),
     });
     let shell = Shell {
@@ -324,49 +313,13 @@ struct ConsoleRequest<'a> {
 }
 
 impl ConsoleRequest<'_> {
-    async fn respond(&self) -> Result<OwnResponse> {
-        match self.path {
-            "/logout" => self.log_out(),
-            "/login" => {
-                // Who is logged in already has no use for an invitation, and the history of the browser keeps its address.
-                let token = self.query.field(invitation::PARAMETER);
-                let invitation = &self.admin.control.console.invitation;
-                token.map(|token| invitation.take(token, self.now));
-                Ok(OwnResponse::see_other("/".to_owned()))
-            }
-            "/consumer/add"
-            | "/consumer/edit"
-            | "/consumer/rotate"
-            | "/consumer/end-grace"
-            | "/consumer/disable"
-            | "/consumer/enable"
-            | "/consumer/link"
-            | "/consumer/end-link"
-            | "/consumer/remove" => self.change_consumer().await,
-            "/user/disable" | "/user/enable" | "/user/end-sessions" | "/user/end-pauses" => {
-                self.change_user().await
-            }
-            "/user/add" => self.add_user().await,
-            "/user/password" => self.set_password().await,
-            "/token/revoke" | "/tokens/revoke" => self.revoke_tokens().await,
-            "/signature" => self.signature().await,
-            // By POST, because somebody may search for a whole token, which no address should have.
-            "/search" => self.search().await,
-            _ if self.form.is_some() => Err(Rejected::OtherMethod),
-            "/" => self.overview().await,
-            "/consumers" => self.consumers().await,
-            "/consumer" => self.consumer().await,
-            "/consumer/consent" => self.consent().await,
-            "/consumer/consent-page" => self.consent_page().await,
-            "/users" => self.users().await,
-            "/user" => self.user().await,
-            "/tokens" => self.tokens().await,
-            "/rejections" => self.rejections().await,
-            "/audit" => self.audit_page().await,
-            "/operations" => self.operations().await,
-            "/configuration" => Ok(self.configuration()),
-            _ => Err(Rejected::NotFound),
-        }
+    /// Responds to a request for the login of an operator who is logged in: an invitation is used up, since the history of the
+    /// browser keeps its address.
+    fn is_logged_in(&self) -> OwnResponse {
+        let token = self.query.field(invitation::PARAMETER);
+        let invitation = &self.admin.control.console.invitation;
+        token.map(|token| invitation.take(token, self.now));
+        OwnResponse::see_other("/".to_owned())
     }
 
     fn log_out(&self) -> Result<OwnResponse> {
@@ -423,7 +376,7 @@ impl ConsoleRequest<'_> {
     }
 
     fn actor(&self) -> Actor {
-        admin_actor("console", &self.session.holder, self.peer)
+        admin_actor(Tool::Console, &self.session.holder, self.peer)
     }
 }
 

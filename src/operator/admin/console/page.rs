@@ -4,9 +4,12 @@ use std::sync::{Arc, LazyLock};
 
 use askama::Template;
 
-use super::PAGES;
+use super::routes;
 use crate::{
-    operator::manage::{FieldKind, RecordField},
+    operator::{
+        admin::tokens::TokenKind,
+        manage::{FieldKind, RecordField},
+    },
     provider::respond::{OwnResponse, frame::Frame, theme::Theme},
 };
 
@@ -48,7 +51,7 @@ pub(super) struct Person {
     /// The name of the admin token.
     pub(super) name: Option<Arc<str>>,
     /// The kind of the admin token.
-    pub(super) kind: &'static str,
+    pub(super) kind: TokenKind,
     pub(super) logout_csrf: String,
 }
 
@@ -59,10 +62,8 @@ impl Person {
         &self,
         path: &str,
     ) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
-        let may_open = |(path, _): &(&str, &str)| self.kind == "write" || *path != "/signature";
         let section = path.split('/').nth(1).unwrap_or_default().to_owned();
-        let pages = PAGES.into_iter().filter(may_open);
-        pages.map(move |(path, name)| {
+        routes::menu(self.kind == TokenKind::Write).map(move |(path, name)| {
             let is_current = path[1..] == *section || path[1..].strip_suffix('s') == Some(&section);
             (path, name, is_current)
         })

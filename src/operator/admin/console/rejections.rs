@@ -13,7 +13,7 @@ use super::{
 use crate::{
     operator::reasons::grouped,
     provider::respond::OwnResponse,
-    telemetry::rejections::{ReasonCount, RecordedRejection, SenderProof},
+    records::rejections::{ReasonCount, RecordedRejection, SenderProof},
 };
 
 /// Rejections on the page.

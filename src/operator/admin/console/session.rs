@@ -20,7 +20,10 @@ use crate::{
         random::{self, NoRandomness},
         secret::Secret,
     },
-    operator::admin::tokens::{TokenHolder, Tokens},
+    operator::{
+        admin::tokens::{TokenHolder, Tokens},
+        manage::Tool,
+    },
     provider::pages::cookies::{self, id_hash},
 };
 
@@ -74,7 +77,7 @@ impl OperatorSession {
             self.holder.name.as_deref(),
             peer.map(tracing::field::display),
         );
-        tracing::info!(target: "audit", event, by = "console", admin_token = token, admin_name = name, address);
+        tracing::info!(target: "audit", event, by = Tool::Console.name(), admin_token = token, admin_name = name, address);
     }
 
     fn key(&self) -> Option<RandomizedNonceKey> {

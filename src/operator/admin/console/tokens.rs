@@ -18,7 +18,7 @@ use crate::{
         port::{RecordFilter, TokenFilter},
         record::{AccessToken, TokenBeginning},
     },
-    telemetry::redact::SHOWN_TOKEN_CHARS,
+    telemetry::redact::RedactedToken,
 };
 
 /// The fields of the filter.
@@ -199,7 +199,7 @@ impl ConsoleRequest<'_> {
                 path("/token/revoke", &[("token", &sealed)])
             };
             TokenRow {
-                token: redacted(token),
+                token: RedactedToken(&token.token).to_string(),
                 consumer: names.consumer(token.consumer.as_str()),
                 user: names.user(token.user.as_str()),
                 permissions: listed(&token.permissions),
@@ -242,36 +242,38 @@ impl ConsoleRequest<'_> {
         })
     }
 
-    /// Revokes one token, or all of a filter.
-    pub(super) async fn revoke_tokens(&self) -> Result<OwnResponse> {
-        self.check_write()?;
+    /// Revokes one token.
+    pub(super) async fn revoke_token(&self) -> Result<OwnResponse> {
         let (manage, by) = (&self.backend.manage, self.actor());
-        if self.path == "/token/revoke" {
-            let token = manage.token(&self.named_token(), true).await?;
-            let state = token.token.clone();
-            if self.is_confirmed(&state)? {
-                manage.revoke_token(&by, &token, None).await?;
-                return Ok(OwnResponse::see_other("/tokens?revoked=1".to_owned()));
-            }
-            let consumers = std::iter::once(token.consumer.as_str());
-            let users = std::iter::once(token.user.as_str());
-            let names = self.names(consumers, users).await?;
-            let consumer = names.consumer(token.consumer.as_str()).name;
-            let user = names.user(token.user.as_str()).name;
-            let effects = vec![format!(
-                "It ends the access of {consumer} to {user} by this token within a second, for good. The user has to agree again."
-            )];
-            return Ok(self.confirm(&PlannedChange {
-                title: format!("Revoke the token {}?", redacted(&token)),
-                effects,
-                fields: vec![("token", token.token.clone())],
-                button: "Revoke",
-                is_destructive: true,
-                state,
-                back: "/tokens".to_owned(),
-                ..PlannedChange::default()
-            }));
+        let token = manage.token(&self.named_token(), true).await?;
+        let state = token.token.clone();
+        if self.is_confirmed(&state)? {
+            manage.revoke_token(&by, &token, None).await?;
+            return Ok(OwnResponse::see_other("/tokens?revoked=1".to_owned()));
         }
+        let consumers = std::iter::once(token.consumer.as_str());
+        let users = std::iter::once(token.user.as_str());
+        let names = self.names(consumers, users).await?;
+        let consumer = names.consumer(token.consumer.as_str()).name;
+        let user = names.user(token.user.as_str()).name;
+        let effects = vec![format!(
+            "It ends the access of {consumer} to {user} by this token within a second, for good. The user has to agree again."
+        )];
+        Ok(self.confirm(&PlannedChange {
+            title: format!("Revoke the token {}?", RedactedToken(&token.token)),
+            effects,
+            fields: vec![("token", token.token.clone())],
+            button: "Revoke",
+            is_destructive: true,
+            state,
+            back: "/tokens".to_owned(),
+            ..PlannedChange::default()
+        }))
+    }
+
+    /// Revokes all tokens of a filter.
+    pub(super) async fn revoke_tokens(&self) -> Result<OwnResponse> {
+        let (manage, by) = (&self.backend.manage, self.actor());
         let (filter, unused_for) = (self.filter().await?, self.duration("unused_for")?);
         // What was typed may be a part of a name: the change is about the consumer and the user that it names now.
         let consumer = filter.consumer.as_ref().map(ToString::to_string);
@@ -324,14 +326,4 @@ impl ConsoleRequest<'_> {
             ..PlannedChange::default()
         }))
     }
-}
-
-/// The beginning of a token, as the log shows it.
-fn redacted(token: &AccessToken) -> String {
-    token
-        .token
-        .chars()
-        .take(SHOWN_TOKEN_CHARS)
-        .collect::<String>()
-        + "…"
 }

@@ -1,11 +1,11 @@
-//! New accounts, and new passwords. The form itself says what it ends: a password is not repeated on a further page.
+//! Changes of accounts. The form itself says what it ends: a password is not repeated on a further page.
 
 use askama::Template;
 use serde_json::{Map, Value};
 
 use super::{
     ConsoleRequest, Rejected, Result,
-    change::state_of_user,
+    change::{AskedChange, state_of_user},
     page::{ConsoleFrame, InputField, InputKind, show},
     parts::{counted, path},
 };
@@ -13,7 +13,7 @@ use crate::{
     base::secret::Secret,
     operator::manage::{ManageError, USER_FIELDS, new_user},
     provider::respond::OwnResponse,
-    records::store::record::User,
+    records::store::{port::TokenFilter, record::User},
 };
 
 #[derive(Template)]
@@ -33,7 +33,6 @@ struct UserForm<'a> {
 impl ConsoleRequest<'_> {
     /// Makes an account.
     pub(super) async fn add_user(&self) -> Result<OwnResponse> {
-        self.check_write()?;
         let problem = match self.form {
             None => None,
             Some(_) => {
@@ -94,7 +93,6 @@ impl ConsoleRequest<'_> {
 
     /// Sets the password of a user.
     pub(super) async fn set_password(&self) -> Result<OwnResponse> {
-        self.check_write()?;
         let user = self.named_user().await?;
         let state = state_of_user(&user);
         let mut problem = None;
@@ -113,23 +111,105 @@ impl ConsoleRequest<'_> {
                 Err(found) => problem = Some(found),
             }
         }
-        let open = self.backend.manage.sessions(&user.id).await?.len() as u64;
+        let open = self.open_sessions(&user).await?;
         let page = UserForm {
             frame: self
                 .shell
                 .frame(format!("Set the password of {}", user.name)),
             csrf: self.csrf(&state),
             problem,
-            effect: format!(
-                "It ends the old password and {}. Access tokens stay valid.",
-                counted(open, "open session")
-            ),
+            effect: format!("It ends the old password and {open}. Access tokens stay valid."),
             id: Some(user.id.as_str()),
             fields: passwords().into(),
             button: "Set the password",
             back: path("/user", &[("id", user.id.as_str())]),
         };
         Ok(show(200, &page))
+    }
+
+    /// The open sessions of a user, in words.
+    async fn open_sessions(&self, user: &User) -> Result<String> {
+        let open = self.backend.manage.sessions(&user.id).await?.len() as u64;
+        Ok(counted(open, "open session"))
+    }
+
+    /// Disables or enables an account.
+    async fn set_enabled(&self, asked: &AskedChange<User>, enabled: bool) -> Result<OwnResponse> {
+        let (manage, by) = (&self.backend.manage, self.actor());
+        let user = &asked.record.id;
+        manage
+            .set_user_enabled(&by, user, asked.guard(), enabled)
+            .await?;
+        Ok(asked.done())
+    }
+
+    pub(super) async fn disable_user(&self) -> Result<OwnResponse> {
+        let asked = self.change_of_user().await?;
+        if asked.is_confirmed {
+            return self.set_enabled(&asked, false).await;
+        }
+        let filter = TokenFilter {
+            user: Some(asked.record.id.clone()),
+            ..TokenFilter::default()
+        };
+        let open = self.open_sessions(&asked.record).await?;
+        let tokens = self.counted_tokens(filter, None).await?;
+        let effects = vec![
+            format!("It ends {open} and revokes {tokens}; they stay ended."),
+            "The user cannot log in until the account is enabled.".to_owned(),
+        ];
+        let title = format!("Disable {}?", asked.record.name);
+        Ok(self.confirm(&asked.destructive(title, effects, "Disable")))
+    }
+
+    pub(super) async fn enable_user(&self) -> Result<OwnResponse> {
+        let asked = self.change_of_user().await?;
+        if asked.is_confirmed {
+            return self.set_enabled(&asked, true).await;
+        }
+        let effect = "The user can log in again. Tokens and sessions that were ended stay ended.";
+        let title = format!("Enable {}?", asked.record.name);
+        Ok(self.confirm(&asked.planned(title, vec![effect.to_owned()], "Enable")))
+    }
+
+    /// Ends all sessions of a user.
+    pub(super) async fn end_sessions(&self) -> Result<OwnResponse> {
+        let asked = self.change_of_user().await?;
+        if asked.is_confirmed {
+            let (manage, by) = (&self.backend.manage, self.actor());
+            manage
+                .end_sessions(&by, &asked.record.id, asked.guard())
+                .await?;
+            return Ok(asked.done());
+        }
+        let open = self.open_sessions(&asked.record).await?;
+        let effects = vec![format!(
+            "It ends {open}: the user has to log in again. Access tokens stay valid."
+        )];
+        let title = format!("End all sessions of {}?", asked.record.name);
+        Ok(self.confirm(&asked.destructive(title, effects, "End sessions")))
+    }
+
+    /// Ends the pauses of logins after failed ones of a user.
+    pub(super) async fn end_pauses(&self) -> Result<OwnResponse> {
+        let asked = self.change_of_user().await?;
+        let user = &asked.record;
+        if asked.is_confirmed {
+            let (manage, by) = (&self.backend.manage, self.actor());
+            let report = self.backend.throttle.report_of_end(&user.name);
+            manage.end_login_pauses(&by, &user.id, report).await?;
+            return Ok(asked.done());
+        }
+        let effects = vec![
+            "The failed logins of this account are forgotten, at every address and on every replica: the user, and \
+             whoever guessed the password, can try again at once."
+                .to_owned(),
+            "Who sent the failures is in the audit log: login_failed, with the address. The pause of an address that \
+             failed with many accounts stays."
+                .to_owned(),
+        ];
+        let title = format!("End the pauses of {}?", user.name);
+        Ok(self.confirm(&asked.planned(title, effects, "End the pauses")))
     }
 
     /// A field as it was typed, with its white space.

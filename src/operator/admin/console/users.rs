@@ -4,7 +4,6 @@ use askama::Template;
 
 use super::{
     ConsoleRequest, LISTED, Rejected, Result,
-    change::{PlannedChange, state_of_user},
     page::{ConsoleFrame, InputField, show},
     parts::{Moment, Named, Number, OtherPages, Tag, counted, path},
     tokens::TokenRow,
@@ -14,7 +13,7 @@ use crate::{
     operator::manage::{USER_FIELDS, view},
     provider::respond::OwnResponse,
     records::store::{
-        port::{AuditFilter, Guard, RecordFilter, TokenFilter},
+        port::{AuditFilter, RecordFilter, TokenFilter},
         record::{Session, User},
     },
 };
@@ -180,85 +179,5 @@ impl ConsoleRequest<'_> {
             revoke_all: path("/tokens/revoke", &[("user", id)]),
         };
         Ok(show(200, &page))
-    }
-
-    pub(super) async fn change_user(&self) -> Result<OwnResponse> {
-        self.check_write()?;
-        let user = self.named_user().await?;
-        let (manage, by, name) = (&self.backend.manage, self.actor(), user.name.clone());
-        let state = state_of_user(&user);
-        let is_same = |now: &User| state_of_user(now) == state;
-        let guard: Guard<'_, User> = Some(&is_same);
-        let at = path("/user", &[("id", user.id.as_str())]);
-        let is_enabled = self.path == "/user/enable";
-        if self.is_confirmed(&state)? {
-            match self.path {
-                "/user/end-sessions" => manage.end_sessions(&by, &user.id, guard).await?,
-                "/user/end-pauses" => {
-                    let report = self.backend.throttle.report_of_end(&user.name);
-                    manage.end_login_pauses(&by, &user.id, report).await?;
-                }
-                _ => drop(
-                    manage
-                        .set_user_enabled(&by, &user.id, guard, is_enabled)
-                        .await?,
-                ),
-            }
-            return Ok(OwnResponse::see_other(format!("{at}&done=1")));
-        }
-        let open = manage.sessions(&user.id).await?.len() as u64;
-        let open = counted(open, "open session");
-        let (title, effects, button) = match self.path {
-            "/user/disable" => {
-                let filter = TokenFilter {
-                    user: Some(user.id.clone()),
-                    ..TokenFilter::default()
-                };
-                let tokens = self.counted_tokens(filter, None).await?;
-                let effects = vec![
-                    format!("It ends {open} and revokes {tokens}; they stay ended."),
-                    "The user cannot log in until the account is enabled.".to_owned(),
-                ];
-                (format!("Disable {name}?"), effects, "Disable")
-            }
-            "/user/enable" => {
-                let effect =
-                    "The user can log in again. Tokens and sessions that were ended stay ended.";
-                let effects = vec![effect.to_owned()];
-                (format!("Enable {name}?"), effects, "Enable")
-            }
-            "/user/end-pauses" => {
-                let effects = vec![
-                    "The failed logins of this account are forgotten, at every address and on every replica: the user, and \
-                     whoever guessed the password, can try again at once."
-                        .to_owned(),
-                    "Who sent the failures is in the audit log: login_failed, with the address. The pause of an address that \
-                     failed with many accounts stays."
-                        .to_owned(),
-                ];
-                (
-                    format!("End the pauses of {name}?"),
-                    effects,
-                    "End the pauses",
-                )
-            }
-            _ => {
-                let effects = vec![format!(
-                    "It ends {open}: the user has to log in again. Access tokens stay valid."
-                )];
-                let title = format!("End all sessions of {name}?");
-                (title, effects, "End sessions")
-            }
-        };
-        Ok(self.confirm(&PlannedChange {
-            title,
-            effects,
-            fields: vec![("id", user.id.to_string())],
-            button,
-            is_destructive: matches!(self.path, "/user/disable" | "/user/end-sessions"),
-            state,
-            back: at,
-            ..PlannedChange::default()
-        }))
     }
 }

@@ -40,7 +40,7 @@ impl Store {
 
     /// Records the decision of the user of a session; of two racing decisions one is recorded. `Unknown` if the session
     /// has ended: otherwise a decision under way while the password changes would outlive it.
-    pub async fn decide(
+    pub async fn record_decision(
         &self,
         token: &str,
         session: &[u8; 32],
@@ -48,7 +48,7 @@ impl Store {
         now: UnixTime,
     ) -> Result<Decided> {
         self.run("decide", WRITE, async |tx| {
-            decide(tx, token, session, &decision, now).await
+            record_decision(tx, token, session, &decision, now).await
         })
         .await
     }
@@ -111,7 +111,7 @@ pub(super) async fn issue(tx: &mut Tx, token: &RequestToken) -> Result<bool> {
     Ok(tx.insert("request_tokens", columns, "").await? > 0)
 }
 
-pub(super) async fn decide(
+pub(super) async fn record_decision(
     tx: &mut Tx,
     token: &str,
     session: &[u8; 32],

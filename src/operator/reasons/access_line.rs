@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 use crate::{
     base::clock::UnixTime,
     oauth::diagnosis::TABLE,
+    records::rejections::{RecordedRejection, SKIPPED, SenderProof},
     request::policy::{ACCESS_KEY, caller_rules::CALLER_RULES},
     telemetry::{
         lines::ACCESS,
         metrics::{Outcome, Verdict},
-        rejections::{RecordedRejection, SKIPPED, SenderProof},
     },
 };
 use strum::VariantArray as _;
@@ -53,10 +53,10 @@ const FIELDS: [&str; 31] = [
 ];
 
 /// A call.
-pub(super) struct Call(Map<String, Value>);
+pub struct Call(Map<String, Value>);
 
 /// The call of a line; `None` for any other line. A log collector may have put something before ours.
-pub(super) fn read(line: &str) -> Option<Call> {
+pub fn read(line: &str) -> Option<Call> {
     let from_json = || {
         let (prefix, object) = line.split_at(line.find('{')?);
         if has_fields(prefix) {
@@ -142,7 +142,7 @@ impl Call {
     }
 
     /// What the process has kept of the call, if it was rejected, has failed, or would have been rejected.
-    pub(super) fn rejection(&self) -> Option<RecordedRejection> {
+    pub fn rejection(&self) -> Option<RecordedRejection> {
         let verdict = verdict(&self.text("verdict")?)?;
         let observed = self
             .text("reason")

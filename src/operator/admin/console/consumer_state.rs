@@ -1,0 +1,143 @@
+//! The state of a consumer: whether it is enabled, its grace, the link of its developer, and its removal.
+
+use super::{
+    ConsoleRequest, Result,
+    change::PlannedChange,
+    parts::{counted, time},
+};
+use crate::{
+    provider::respond::OwnResponse,
+    records::store::{port::TokenFilter, record::Consumer},
+};
+
+impl ConsoleRequest<'_> {
+    pub(super) async fn disable_consumer(&self) -> Result<OwnResponse> {
+        let asked = self.change_of_consumer().await?;
+        let Consumer { key, name, .. } = &asked.record;
+        if asked.is_confirmed {
+            let (manage, by) = (&self.backend.manage, self.actor());
+            manage
+                .set_consumer_enabled(&by, key, asked.guard(), false)
+                .await?;
+            return Ok(asked.done());
+        }
+        let tokens = self.live_tokens(&asked.record).await?;
+        let effects = vec![
+            "All its calls get 401 within a second, on every replica.".to_owned(),
+            format!("It keeps {tokens} for the time when it is enabled again."),
+        ];
+        let title = format!("Disable {name}?");
+        Ok(self.confirm(&asked.destructive(title, effects, "Disable")))
+    }
+
+    pub(super) async fn enable_consumer(&self) -> Result<OwnResponse> {
+        let asked = self.change_of_consumer().await?;
+        let Consumer { key, name, .. } = &asked.record;
+        if asked.is_confirmed {
+            let (manage, by) = (&self.backend.manage, self.actor());
+            manage
+                .set_consumer_enabled(&by, key, asked.guard(), true)
+                .await?;
+            return Ok(asked.done());
+        }
+        let tokens = self.live_tokens(&asked.record).await?;
+        let effects = vec![format!("Its calls are accepted again, with its {tokens}.")];
+        let title = format!("Enable {name}?");
+        Ok(self.confirm(&asked.planned(title, effects, "Enable")))
+    }
+
+    /// Ends the grace of the previous secret.
+    pub(super) async fn end_grace(&self) -> Result<OwnResponse> {
+        let asked = self.change_of_consumer().await?;
+        let Consumer { key, name, .. } = &asked.record;
+        if asked.is_confirmed {
+            let (manage, by) = (&self.backend.manage, self.actor());
+            manage.end_grace(&by, key, asked.guard()).await?;
+            return Ok(asked.done());
+        }
+        let used = match self.admin.shared.previous_secrets.uses_by(key.as_str()) {
+            None => "This process has not seen it used.".to_owned(),
+            Some((count, last)) => format!(
+                "This process has seen {} with it, the last at {}.",
+                counted(count, "call"),
+                time(last)
+            ),
+        };
+        let effects = vec![
+            "The previous secret ends at once: calls that are signed with it get 401.".to_owned(),
+            used,
+        ];
+        let title = format!("End the grace of {name}?");
+        Ok(self.confirm(&asked.destructive(title, effects, "End the grace")))
+    }
+
+    /// Makes the link of its developer, and shows it this once.
+    pub(super) async fn make_developer_link(&self) -> Result<OwnResponse> {
+        let asked = self.change_of_consumer().await?;
+        let Consumer { key, name, .. } = &asked.record;
+        if asked.is_confirmed {
+            let (backend, by) = (self.backend, self.actor());
+            let link = backend.manage.make_developer_link(&by, key).await?;
+            let url = link.url(&backend.base_url, &backend.rules.flow);
+            return Ok(self.hand_over_link(&asked.record, url, link.until));
+        }
+        let effects = vec![
+            "Whoever has the link sees, for 24 hours, which calls of this consumer were rejected and why, and can have a request \
+             checked. It shows no secret, no user and nothing of other consumers."
+                .to_owned(),
+            "A link that was made before ends.".to_owned(),
+        ];
+        let title = format!("A link for the developer of {name}?");
+        Ok(self.confirm(&asked.planned(title, effects, "Make the link")))
+    }
+
+    /// Ends the link of its developer.
+    pub(super) async fn end_developer_link(&self) -> Result<OwnResponse> {
+        let asked = self.change_of_consumer().await?;
+        let Consumer { key, name, .. } = &asked.record;
+        if asked.is_confirmed {
+            let (manage, by) = (&self.backend.manage, self.actor());
+            manage.revoke_developer_link(&by, key).await?;
+            return Ok(asked.done());
+        }
+        let effects = vec!["The page of its developer ends at once, on every replica.".to_owned()];
+        let title = format!("End the developer’s link of {name}?");
+        Ok(self.confirm(&asked.destructive(title, effects, "End the link")))
+    }
+
+    /// Removes a consumer. If it has live tokens, its key has to be typed.
+    pub(super) async fn remove_consumer(&self) -> Result<OwnResponse> {
+        let asked = self.change_of_consumer().await?;
+        let Consumer { key, name, .. } = &asked.record;
+        let manage = &self.backend.manage;
+        let filter = TokenFilter {
+            consumer: Some(key.clone()),
+            ..TokenFilter::default()
+        };
+        let has_tokens = manage.count_tokens(filter, None, 1).await? > 0;
+        let is_typed = !has_tokens || self.field("typed") == key.as_str();
+        if asked.is_confirmed && is_typed {
+            let by = self.actor();
+            manage.remove_consumer(&by, key, asked.guard()).await?;
+            return Ok(OwnResponse::see_other("/consumers".to_owned()));
+        }
+        let tokens = self.live_tokens(&asked.record).await?;
+        let effects = vec![
+            format!("It ends {tokens}, and every authorization that has begun."),
+            "Nothing brings it back: its key is never used again. To stop it for a while, disable it.".to_owned(),
+        ];
+        let (title, typed) = (format!("Remove {name}?"), key.to_string());
+        Ok(self.confirm(&PlannedChange {
+            typed: has_tokens.then_some(typed),
+            ..asked.destructive(title, effects, "Remove for good")
+        }))
+    }
+
+    pub(super) async fn live_tokens(&self, consumer: &Consumer) -> Result<String> {
+        let filter = TokenFilter {
+            consumer: Some(consumer.key.clone()),
+            ..TokenFilter::default()
+        };
+        self.counted_tokens(filter, None).await
+    }
+}
