@@ -20,8 +20,8 @@
 //! | `oauth` | base string, parameters, signatures, diagnosis | RFC 5849 as pure functions |
 //! | `telemetry` | log, metrics, traces, audit | what the process says about itself |
 //! | `wire` | `server`, `outbound`, `origin`, `problem` | connections |
-//! | `records` | `store`, `nonce`, `rejections` | what is kept |
-//! | `request` | `route`, `parse`, `verify`, `policy`, `identity`, `forward` | the steps of a request |
+//! | `records` | `store`, `nonce` | what is kept |
+//! | `request` | `route`, `parse`, `verify`, `policy`, `identity`, `forward`, `rejections` | the steps of a request |
 //! | `provider` | `issue`, `login`, `respond`, `pages`, `endpoints` | the three-legged flow |
 //! | `gateway` | `authorize`, `proxy`, `forward_auth` | decides, forwards, answers other gateways |
 //! | `operator` | `manage`, `explain`, `admin` | what operators do |

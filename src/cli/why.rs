@@ -18,7 +18,6 @@ use crate::{
     base::{clock::UnixTime, names::ConsumerKey},
     oauth::percent,
     operator::reasons::{self, access_line},
-    records::rejections::sort,
     run::app::StartError,
     telemetry::lines::visible,
 };
@@ -143,8 +142,7 @@ fn read(log: &Path, key: &ConsumerKey) -> Result<Vec<Value>, CommandError> {
         ))
         .about(log.display());
     }
-    sort(&mut groups);
-    Ok(groups.iter().map(reasons::view).collect())
+    Ok(reasons::views(groups))
 }
 
 /// The lines of an input of any length.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub use crate::provider::respond::mistake::{mistake, words};
 use crate::{
     provider::respond,
-    records::rejections::{ReasonCount, RecordedRejection, Rejections, sort},
+    request::rejections::{ReasonCount, RecordedRejection, Rejections, sort},
 };
 
 /// Groups rejections, the newest first, by consumer and reason.
@@ -51,6 +51,12 @@ pub fn of_consumer(rejections: &Rejections, key: &str) -> Vec<ReasonCount> {
     groups
 }
 
+/// Reasons as [`view`] shows each, the most frequent first.
+pub fn views(mut groups: Vec<ReasonCount>) -> Vec<Value> {
+    sort(&mut groups);
+    groups.iter().map(view).collect()
+}
+
 /// A reason as `/v1/rejections/summary` and `why --json` show it.
 pub fn view(group: &ReasonCount) -> Value {
     let mut members = json!(group);
@@ -69,7 +75,7 @@ pub fn proof(group: &ReasonCount) -> String {
 }
 
 /// What calls prove about the consumer that they name, by the number of calls with each proof, in the order of
-/// [`SenderProof`](crate::records::rejections::SenderProof).
+/// [`SenderProof`](crate::request::rejections::SenderProof).
 pub fn proof_of([verified, secrets, none]: [u64; 3]) -> String {
     let all = verified + secrets + none;
     let some = |count: u64, text: &str| match count == all {
@@ -98,7 +104,7 @@ pub fn advice(rejection: &RecordedRejection) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{base::clock::UnixTime, records::rejections::SenderProof};
+    use crate::{base::clock::UnixTime, request::rejections::SenderProof};
 
     #[test]
     fn groups_are_of_one_consumer_and_reason_and_begin_with_the_oldest() {

@@ -5,7 +5,7 @@
 //! and ends when it is revoked, the consumer is disabled or its secret is replaced without a grace. Every other value gets the same response. The page shows no secret, no
 //! user, no token beyond 8 characters and nothing of other consumers, checks no request of another consumer, and without a proof of the secrets
 //! tells no state of a token. Also in
-//! `src/records/rejections/base_strings.rs`, `tests/store_contract/consumers.rs`.
+//! `src/request/rejections/base_strings.rs`, `tests/store_contract/consumers.rs`.
 
 use crate::support::{
     Answer, Call, Consumer, Operator, Proxy, Token, Upstream, User,

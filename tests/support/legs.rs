@@ -17,6 +17,26 @@ pub const REQUEST_TOKEN: &str = "/service.oauth?mode=req_req_token";
 pub const ACCESS_TOKEN: &str = "/service.oauth?mode=req_acc_token";
 pub const REVOKE_TOKEN: &str = "/service.oauth?mode=revoke_token";
 
+/// The pages for users that none of these addresses is of, by the `mode` that names them. A test of every page names those
+/// that it leaves out, so that it cannot forget a new one.
+pub fn pages_not_among(proxy: &Proxy, targets: &[String]) -> Vec<String> {
+    let answer = proxy.served(Call::get("/service.oauth?mode=none"));
+    let advice = answer.form("oauth_problem_advice").expect("advice");
+    let (_, modes) = advice.split_once(" is one of ").expect("every mode");
+    let is_page = |mode: &&str| {
+        let answer = proxy.served(Call::new("HEAD", &format!("/service.oauth?mode={mode}")));
+        let kind = answer.fields.all("content-type").next();
+        kind.is_some_and(|kind| kind.starts_with("text/html"))
+    };
+    let pages = modes.split(", ").filter(is_page);
+    let is_left_out = |mode: &&str| {
+        let named = format!("mode={mode}");
+        let mut targets = targets.iter();
+        !targets.any(|target| target.split(['?', '&']).any(|part| part == named))
+    };
+    pages.filter(is_left_out).map(str::to_owned).collect()
+}
+
 /// A token response: the pair that it brings.
 #[track_caller]
 pub fn token_of(answer: &Answer) -> Token {

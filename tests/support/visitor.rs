@@ -18,6 +18,8 @@ pub struct Visitor<'a> {
     /// The origin that it visits, if it is not the proxy's own.
     origin: Option<String>,
     pub cookies: BTreeMap<String, String>,
+    /// The addresses that were typed.
+    pub opened: Vec<String>,
 }
 
 /// The page on the screen: the last answer, and its address.
@@ -42,6 +44,7 @@ impl<'a> Visitor<'a> {
             proxy,
             origin: None,
             cookies: BTreeMap::new(),
+            opened: Vec::new(),
         }
     }
 
@@ -77,6 +80,7 @@ impl<'a> Visitor<'a> {
     /// Opens a page as if its address were typed.
     #[track_caller]
     pub fn open(&mut self, target: &str) -> Page {
+        self.opened.push(target.to_owned());
         let answer = self.send(Call::get(target).header("Sec-Fetch-Site", "none"));
         self.follow(target, answer)
     }

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use countersign::{operator::admin::readiness::Readiness, run::{app::{live, services::Services}, config}, base::{clock::{Clock, UnixTime}, peer::Peer, rate::Rate, secret::Secret}, request::{forward::pool, verify::{Verifier, nonces::Nonces}}, gateway::{forward_auth::ForwardAuthHandler, proxy::{Phase, Shared, Worker}}, provider::{login::{LoginBackend, LoginError, LoginFuture, Throttle}, pages}, records::{nonce::{LocalWindow, OnLost, WindowParams}, rejections::Rejections, store::{
+use countersign::{operator::admin::readiness::Readiness, run::{app::{live, services::Services}, config}, base::{clock::{Clock, UnixTime}, peer::Peer, rate::Rate, secret::Secret}, request::{forward::pool, rejections::Rejections, verify::{Verifier, nonces::Nonces}}, gateway::{forward_auth::ForwardAuthHandler, proxy::{Phase, Shared, Worker}}, provider::{login::{LoginBackend, LoginError, LoginFuture, Throttle}, pages}, records::{nonce::{LocalWindow, OnLost, WindowParams}, store::{
         cached::{self, Cached},
         feed::ChangeHub,
         record::{AccessToken, Consumer, Session, User},
@@ -195,8 +195,8 @@ impl World {
             heartbeats: Arc::new(Heartbeats::new(1)),
             conditions: Arc::clone(&conditions),
         });
-        let feed = Arc::new(ChangeHub::new(Arc::clone(&store), clock.clone(), Arc::clone(&credentials), |_| ()));
         let rejections = Arc::new(Rejections::new(clock.clone()));
+        let feed = Arc::new(ChangeHub::new(Arc::clone(&store), clock.clone(), Arc::clone(&credentials), Arc::clone(&rejections), |_| ()));
         let previous_secrets = PreviousSecrets::new(clock.clone());
         let services = Services {
             keep_audit: DAY,

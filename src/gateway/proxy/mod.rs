@@ -26,7 +26,6 @@ use http_body::Body as _;
 use crate::{
     base::{cold, peer::Peer, random},
     provider::respond::Failure,
-    records::rejections::RecordedRejection,
     request::{
         forward::{ForwardRejection, request},
         parse::{
@@ -34,6 +33,7 @@ use crate::{
             head::{self, FieldNames, Head},
             origin::RequestOrigin,
         },
+        rejections::RecordedRejection,
         route::{self, ApiCall, Route},
     },
     telemetry::{

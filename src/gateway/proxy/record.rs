@@ -11,7 +11,6 @@ use crate::{
     oauth::{Deviation, ProtocolParameter, ShapeError},
     provider::respond::facts::Facts,
     provider::respond::{self, Failure},
-    records::rejections::{BaseStrings, RecordedRejection, SenderProof},
     request::{
         forward::ForwardFault,
         policy::{
@@ -20,6 +19,7 @@ use crate::{
             operations::{Found, Operation, Operations},
             permit::Permit,
         },
+        rejections::{BaseStrings, RecordedRejection, SenderProof},
         route::{self, TokenCall},
         verify::{ComparedTexts, VerifyRejection},
     },

@@ -10,8 +10,7 @@ use tokio::sync::watch;
 
 use super::{Live, Places};
 use crate::{
-    records::rejections::Rejections,
-    request::verify::Verifier,
+    request::{rejections::Rejections, verify::Verifier},
     telemetry::{
         conditions::Conditions, metrics::Metrics, previous_secrets::PreviousSecrets, traces::Traces,
     },

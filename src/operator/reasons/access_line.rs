@@ -8,8 +8,10 @@ use serde_json::{Map, Value};
 use crate::{
     base::clock::UnixTime,
     oauth::diagnosis::TABLE,
-    records::rejections::{RecordedRejection, SKIPPED, SenderProof},
-    request::policy::{ACCESS_KEY, caller_rules::CALLER_RULES},
+    request::{
+        policy::{ACCESS_KEY, caller_rules::CALLER_RULES},
+        rejections::{RecordedRejection, SKIPPED, SenderProof},
+    },
     telemetry::{
         lines::ACCESS,
         metrics::{Outcome, Verdict},

@@ -25,9 +25,11 @@ use crate::{
             mistake::{advice, mistake},
         },
     },
-    records::rejections::{BaseStrings, ReasonCount, RecordedRejection},
     records::store::StoreError,
-    request::policy::{PolicyRejection, rate::ConsumerRates},
+    request::{
+        policy::{PolicyRejection, rate::ConsumerRates},
+        rejections::{BaseStrings, ReasonCount, RecordedRejection},
+    },
 };
 
 /// The parameter of the link.

@@ -37,16 +37,14 @@ use crate::{
         },
         respond::{Failure, OwnResponse, frame::Frame, theme::Theme},
     },
-    records::{
-        rejections::Rejections,
-        store::{
-            Store, StoreError,
-            feed::ChangeHub,
-            record::{Dialect, OutsideUser, User},
-        },
+    records::store::{
+        Store, StoreError,
+        feed::ChangeHub,
+        record::{Dialect, OutsideUser, User},
     },
     request::{
         parse::{ParseRejection, head::Head, origin::Origins, signed::is_form},
+        rejections::Rejections,
         route::{self, FlowPath, Page},
         verify::settings::TokenSettings,
     },

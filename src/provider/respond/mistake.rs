@@ -4,8 +4,10 @@ use super::advice_of;
 use crate::{
     base::clock,
     oauth::diagnosis::TABLE,
-    records::rejections::{RecordedRejection, SKIPPED},
-    request::policy::{ACCESS_KEY, caller_rules::CALLER_RULES},
+    request::{
+        policy::{ACCESS_KEY, caller_rules::CALLER_RULES},
+        rejections::{RecordedRejection, SKIPPED},
+    },
     telemetry::metrics::Verdict,
 };
 

@@ -8,7 +8,6 @@ use tokio::sync::Mutex;
 use super::{Result, Store, cached::Cached, port::Change};
 use crate::{
     base::{clock::Clock, names::ConsumerKey},
-    records::rejections::Rejections,
     telemetry::audit::CommandRecord,
 };
 
@@ -20,27 +19,36 @@ pub struct ChangeHub {
     store: Arc<Store>,
     clock: Clock,
     credentials: Arc<Cached>,
-    rejections: Arc<Rejections>,
+    remembered: Arc<dyn RemembersConsumers>,
     on_failed_login: Box<dyn Fn(&str) + Send + Sync>,
     /// The position after the last change that was read; 0: the feed was not read yet.
     position: Mutex<u64>,
 }
 
+/// Things that are remembered of consumers while they are registered.
+pub trait RemembersConsumers: Send + Sync {
+    /// Whether anything is remembered of a consumer.
+    fn has(&self, consumer: &str) -> bool;
+
+    /// Forgets a consumer that was removed.
+    fn forget(&self, consumer: &str);
+}
+
 impl ChangeHub {
-    /// Reports changes to `credentials`, commands to the audit log, removed consumers to `rejections`, and failed logins to
+    /// Reports changes to `credentials`, commands to the audit log, removed consumers to `remembered`, and failed logins to
     /// `on_failed_login`, each once.
     pub fn new(
         store: Arc<Store>,
         clock: Clock,
         credentials: Arc<Cached>,
-        rejections: Arc<Rejections>,
+        remembered: Arc<impl RemembersConsumers + 'static>,
         on_failed_login: impl Fn(&str) + Send + Sync + 'static,
     ) -> Self {
         Self {
             store,
             clock,
             credentials,
-            rejections,
+            remembered,
             on_failed_login: Box::new(on_failed_login),
             position: Mutex::new(0),
         }
@@ -89,9 +97,9 @@ impl ChangeHub {
 
     /// The rejections of a consumer that is registered no more are of no use, and no later call brings them down.
     async fn forget_removed(&self, key: &ConsumerKey) {
-        let is_kept = self.rejections.has(key.as_str());
-        if is_kept && matches!(self.store.consumer(key).await, Ok(None)) {
-            self.rejections.forget(key.as_str());
+        let is_remembered = self.remembered.has(key.as_str());
+        if is_remembered && matches!(self.store.consumer(key).await, Ok(None)) {
+            self.remembered.forget(key.as_str());
         }
     }
 }

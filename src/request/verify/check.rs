@@ -16,9 +16,9 @@ use super::{
 use crate::{
     base::{clock::UnixTime, cold},
     oauth::{Credentials, Deviation, Pinned, diagnosis::Mistake, is_allowed_body_hash},
-    records::rejections::SenderProof,
     records::{nonce::NonceUse, store::cached::Moment},
     request::parse::signed::SignedRequest,
+    request::rejections::SenderProof,
 };
 
 /// The result of a verification, or the future that brings it.

@@ -10,10 +10,12 @@ use crate::{
     oauth::{Deviation, diagnosis::Mistake},
     records::{
         nonce,
-        rejections::{SKIPPED, SenderProof},
         store::{StoreError, is_of_logged_outage},
     },
-    request::parse::unseen_body::UnseenBody,
+    request::{
+        parse::unseen_body::UnseenBody,
+        rejections::{SKIPPED, SenderProof},
+    },
     telemetry::metrics::Verdict,
     wire::problem::{self, Problem},
 };

@@ -9,9 +9,9 @@ use crate::{
         BaseString, Credentials, Deviation, DeviationSet, Key, Parameters, RsaPublicKey, Selection,
         SignatureHolds, SignatureMethod, SigningKey, signature,
     },
-    records::rejections::SenderProof,
     records::store::{cached::SecretAge, record::Dialect},
     request::parse::signed::SignedRequest,
+    request::rejections::SenderProof,
 };
 
 /// The proof that a signature holds, and which parameters it covers.

@@ -10,7 +10,6 @@ use crate::{
         BaseString, Deviation, DeviationSet, LocationRule, MethodSet, Parameters, Selection,
         SignatureMethod, SigningKey, signature,
     },
-    records::rejections::SenderProof,
     records::{
         nonce::{self, LocalWindow, OnLost},
         store::{
@@ -20,6 +19,7 @@ use crate::{
         },
     },
     request::parse::origin::PublicUrl,
+    request::rejections::SenderProof,
     wire::origin::HttpUrl,
 };
 

@@ -29,7 +29,6 @@ use crate::{
     },
     records::{
         nonce::{self, LocalWindow, Opened, SharedWindow, settings::NonceScope},
-        rejections::Rejections,
         store::{
             self, OpenProblem, Opening, Store, StoreError, StoreOpenError,
             cached::Cached,
@@ -40,7 +39,10 @@ use crate::{
             settings::StoreSettingError,
         },
     },
-    request::verify::{Verifier, nonces::Nonces},
+    request::{
+        rejections::Rejections,
+        verify::{Verifier, nonces::Nonces},
+    },
     run::config::Config,
     telemetry::{charts::Charts, conditions::Conditions, heartbeats::Heartbeats, metrics::Metrics},
     wire::server::tls::TlsError,

@@ -13,7 +13,7 @@
 //! Promise (Console): A secret is shown once; no page shows a password of the configuration or an expected signature. Also in
 //! `src/base/settings/value.rs`.
 //! Promise (Console): Rejections of strangers and of other consumers do not replace the last rejections of a registered consumer; each
-//! one says whether a right signature proves its consumer. Also in `src/records/rejections/tests.rs`.
+//! one says whether a right signature proves its consumer. Also in `src/request/rejections/tests.rs`.
 //! Promise (Console): While the grace of a previous secret lasts, wrong signatures are diagnosed under both secrets, and no page says
 //! that it is not accepted.
 

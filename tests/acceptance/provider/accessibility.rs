@@ -7,19 +7,14 @@
 //! light or dark, at 320 to 1280 pixels, from left to right or from right to left, and the keyboard suffices, with and without
 //! JavaScript. With forced colours the main button has a different border; in print links show their addresses.
 
-use std::process::Stdio;
+use std::{cell::RefCell, process::Stdio};
 
 use serde_json::{Value, json};
 
 use crate::support::{
     Call, Proxy, Upstream,
     browser::{Browser, ENTER, SPACE, TAB},
-    legs::APPLICATIONS,
-    legs::LOGIN,
-    legs::LOGOUT,
-    legs::PASSWORD,
-    legs::REVOKE_TOKEN,
-    legs::authorization,
+    legs::{APPLICATIONS, LOGIN, LOGOUT, PASSWORD, REVOKE_TOKEN, authorization, pages_not_among},
     program::{Log, program},
     proxy::{Consumer, User},
     until,
@@ -67,6 +62,7 @@ struct Audit {
     language: &'static str,
     /// The most bytes of a page.
     most: u64,
+    opened: RefCell<Vec<String>>,
 }
 
 impl Audit {
@@ -78,6 +74,7 @@ impl Audit {
             axe,
             language,
             most: MAX_PAGE,
+            opened: RefCell::default(),
         }
     }
 
@@ -126,6 +123,7 @@ impl Audit {
     }
 
     fn open(&self, proxy: &Proxy, target: &str) {
+        self.opened.borrow_mut().push(target.to_owned());
         self.browser.open(&format!("{}{target}", proxy.origin()));
     }
 
@@ -247,6 +245,8 @@ impl Audit {
             .unwrap();
         self.open(proxy, APPLICATIONS);
         self.at("#request-id", "error-fault");
+        // The page of a developer has a test of its own.
+        assert_eq!(pages_not_among(proxy, &self.opened.borrow()), ["developer"]);
     }
 
     /// Sends the form that is shown, and waits for the page that comes.

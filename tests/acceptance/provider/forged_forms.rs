@@ -10,10 +10,7 @@ use crate::support::{
     Call, Caller, Proxy, Token, Upstream, User, Visitor,
     call::form as encoded,
     has,
-    legs::APPLICATIONS,
-    legs::PASSWORD,
-    legs::{LOGIN, LOGOUT},
-    legs::{authorization, exchanges},
+    legs::{APPLICATIONS, LOGIN, LOGOUT, PASSWORD, authorization, exchanges, pages_not_among},
     visitor::{Form, Page},
 };
 
@@ -142,6 +139,9 @@ fn a_form_is_valid_only_for_its_browser_its_purpose_and_its_subject() {
             .chain(&foreign_logins)
     };
     let values = || every().map(csrf).chain([csrf(&another)]);
+    let actions = Vec::from_iter(every().map(|form| form.action.clone()));
+    // The form of a developer changes nothing.
+    assert_eq!(pages_not_among(&site.proxy, &actions), ["developer"]);
     for (browser, own) in [(&mut visitor, &forms), (&mut newcomer, &logins)] {
         for form in own {
             let right = csrf(form);

@@ -11,7 +11,7 @@ use crate::{
     provider::accessibility::MAX_PAGE,
     support::{
         Call, Proxy, Upstream, Visitor, fresh,
-        legs::{APPLICATIONS, LOGIN, PASSWORD, authorization},
+        legs::{APPLICATIONS, LOGIN, LOGOUT, PASSWORD, authorization, pages_not_among},
         visitor::Page,
     },
 };
@@ -158,6 +158,7 @@ fn full_pages_are_no_larger_than_others_and_lead_to_the_rest() {
         let withdraw = format!("{APPLICATIONS}&withdraw={}", key(0).replace('{', "%7B"));
         fits(&visitor.open(&at(&withdraw)), &place("withdraw"));
         fits(&visitor.open(&at(PASSWORD)), &place("password"));
+        fits(&visitor.open(&at(LOGOUT)), &place("logout"));
         let callback = "oob";
         let token = proxy.request_token(&consumer, callback);
         let asked = at(&authorization(&token));
@@ -193,7 +194,10 @@ fn full_pages_are_no_larger_than_others_and_lead_to_the_rest() {
         let lost = Call::get(&format!("/lost?{}", "&".repeat(1500)));
         let answer = stranger.send(lost.header("Accept-Language", language));
         assert!(answer.body.len() as u64 <= MAX_PAGE, "{answer:?}");
+        visitor.opened.extend(stranger.opened);
     }
+    // The page of a developer shows requests: `accessibility.rs` has its limit.
+    assert_eq!(pages_not_among(&proxy, &visitor.opened), ["developer"]);
 }
 
 #[test]

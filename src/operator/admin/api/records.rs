@@ -24,11 +24,11 @@ use crate::{
         reasons,
     },
     provider::respond::OwnResponse,
-    records::rejections::{ReasonCount, RecordedRejection},
     records::store::{
         port::{AuditEntry, AuditFilter, RecordFilter, TokenFilter},
         record::{AccessToken, Consumer, Session, User},
     },
+    request::rejections::{ReasonCount, RecordedRejection},
 };
 
 const NO_CURSOR: &str = "this is not a cursor of this list";

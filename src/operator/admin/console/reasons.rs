@@ -4,7 +4,7 @@ use super::{
     ConsoleRequest, Result,
     parts::{Moment, Named, Number, Tag, path},
 };
-use crate::{operator::reasons, records::rejections::ReasonCount};
+use crate::{operator::reasons, request::rejections::ReasonCount};
 
 /// The calls of one consumer that were rejected for one reason, as a row shows them.
 pub(super) struct Reason {

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     operator::reasons::grouped,
     provider::respond::OwnResponse,
-    records::rejections::{ReasonCount, RecordedRejection, SenderProof},
+    request::rejections::{ReasonCount, RecordedRejection, SenderProof},
 };
 
 /// Rejections on the page.

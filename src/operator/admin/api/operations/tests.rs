@@ -13,8 +13,8 @@ use crate::{
     oauth::Deviation,
     operator::manage::{CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, view},
     operator::reasons,
-    records::rejections::{ReasonCount, RecordedRejection, SenderProof},
     records::store::record::{Consumer, Dialect},
+    request::rejections::{ReasonCount, RecordedRejection, SenderProof},
 };
 
 /// `paths`, and the properties of consumers and users that are rows, are written from the tables; the rest of the file is

@@ -13,9 +13,9 @@ use std::{
 };
 
 use super::*;
-use crate::records::rejections::{RecordedRejection, Rejections};
 use crate::records::store::record::{AccessToken, Consumer};
 use crate::records::store::{StoreError, double::TestStore, feed::ChangeHub};
+use crate::request::rejections::{RecordedRejection, Rejections};
 
 const START: UnixTime = UnixTime(1_000_000);
 

@@ -16,7 +16,10 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 pub use self::base_strings::{BaseStrings, MarkedText};
-use crate::base::clock::{Clock, UnixTime};
+use crate::{
+    base::clock::{Clock, UnixTime},
+    records::store::feed::RemembersConsumers,
+};
 
 /// The last calls that are kept of each registered consumer.
 const OF_CONSUMER: usize = 20;
@@ -385,18 +388,6 @@ impl Rejections {
         drop((oldest, forgotten));
     }
 
-    /// Whether calls of a registered consumer are kept.
-    pub fn has(&self, consumer: &str) -> bool {
-        self.kept.lock().consumers.contains_key(consumer)
-    }
-
-    /// Drops the calls of a consumer, which was removed.
-    pub fn forget(&self, consumer: &str) {
-        let forgotten = self.kept.lock().consumers.remove(consumer);
-        // Freed without the lock.
-        drop(forgotten);
-    }
-
     /// Those that are kept, the newest first.
     pub fn newest(&self) -> Vec<Arc<RecordedRejection>> {
         let kept = self.kept.lock();
@@ -433,6 +424,18 @@ impl Rejections {
         drop(kept);
         sort(&mut reasons);
         reasons
+    }
+}
+
+impl RemembersConsumers for Rejections {
+    fn has(&self, consumer: &str) -> bool {
+        self.kept.lock().consumers.contains_key(consumer)
+    }
+
+    fn forget(&self, consumer: &str) {
+        let forgotten = self.kept.lock().consumers.remove(consumer);
+        // Freed without the lock.
+        drop(forgotten);
     }
 }
 
