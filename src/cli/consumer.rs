@@ -99,22 +99,7 @@ pub(super) struct KeyArg {
 pub(super) async fn execute(command: Command, context: &Context) -> Result<String, CommandError> {
     let actor = &context.actor;
     match command {
-        Command::Add(AddArgs {
-            key,
-            secret,
-            fields,
-        }) => {
-            let mut members = fields.members()?;
-            warn(context, &members);
-            members.extend(key.map(|key| ("key".to_owned(), json!(key))));
-            let empty = Deviation::EmptySecret.as_str();
-            let accepted = members.get("accept").and_then(Value::as_array);
-            let may_be_empty = accepted.is_some_and(|accepted| accepted.contains(&json!(empty)));
-            let secret = read_secret(secret, may_be_empty)?;
-            let manage = context.manage()?;
-            let consumer = manage.register_consumer(actor, members, secret).await?;
-            issued(context, &consumer)
-        }
+        Command::Add(arguments) => add(context, arguments).await,
         Command::List { filter, unused_for } => {
             let (manage, filter) = (context.manage()?, RecordFilter::from(filter));
             let page = async |last: Option<&(Consumer, _)>, limit| {
@@ -175,31 +160,59 @@ pub(super) async fn execute(command: Command, context: &Context) -> Result<Strin
         Command::Link {
             key: KeyArg { key },
             ..
-        } => {
-            let link = context.manage()?.make_developer_link(actor, &key).await?;
-            let config = &context.config;
-            let base = config.base_url(app::first(&config.listen.address));
-            let url = link.url(&base.to_string(), &config.flow_paths());
-            let view = json!({ "url": url, "expires_at": link.until });
-            Ok(context.show(view.as_object().unwrap_or(&Map::new())))
-        }
+        } => make_link(context, &key).await,
         Command::Remove {
             key: KeyArg { key },
             confirmation,
-        } => {
-            let manage = context.manage()?;
-            manage.consumer(&key).await?;
-            let question = format!("Remove the consumer {key:?} with all its tokens?");
-            confirmation.ask(&question)?;
-            manage.remove_consumer(actor, &key, None).await?;
-            if context.config.lookup.consumer_sql.is_some() {
-                context.note(&format!(
-                    "the key {key:?} is unknown from now on, also where store.lookup.consumer_sql finds it"
-                ));
-            }
-            Ok(String::new())
-        }
+        } => remove(context, &key, &confirmation).await,
     }
+}
+
+async fn add(context: &Context, arguments: AddArgs) -> Result<String, CommandError> {
+    let AddArgs {
+        key,
+        secret,
+        fields,
+    } = arguments;
+    let mut members = fields.members()?;
+    warn(context, &members);
+    members.extend(key.map(|key| ("key".to_owned(), json!(key))));
+    let empty = Deviation::EmptySecret.as_str();
+    let accepted = members.get("accept").and_then(Value::as_array);
+    let may_be_empty = accepted.is_some_and(|accepted| accepted.contains(&json!(empty)));
+    let secret = read_secret(secret, may_be_empty)?;
+    let registered = context
+        .manage()?
+        .register_consumer(&context.actor, members, secret);
+    issued(context, &registered.await?)
+}
+
+/// Makes the link of a developer, and prints its address.
+async fn make_link(context: &Context, key: &ConsumerKey) -> Result<String, CommandError> {
+    let made = context.manage()?.make_developer_link(&context.actor, key);
+    let (link, config) = (made.await?, &context.config);
+    let base = config.base_url(app::first(&config.listen.address));
+    let url = link.url(&base.to_string(), &config.flow_paths());
+    let view = json!({ "url": url, "expires_at": link.until });
+    Ok(context.show(view.as_object().unwrap_or(&Map::new())))
+}
+
+async fn remove(
+    context: &Context,
+    key: &ConsumerKey,
+    confirmation: &Confirmation,
+) -> Result<String, CommandError> {
+    let manage = context.manage()?;
+    manage.consumer(key).await?;
+    let question = format!("Remove the consumer {key:?} with all its tokens?");
+    confirmation.ask(&question)?;
+    manage.remove_consumer(&context.actor, key, None).await?;
+    if context.config.lookup.consumer_sql.is_some() {
+        context.note(&format!(
+            "the key {key:?} is unknown from now on, also where store.lookup.consumer_sql finds it"
+        ));
+    }
+    Ok(String::new())
 }
 
 /// Warns of what is valid and unwise.

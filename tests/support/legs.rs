@@ -25,8 +25,8 @@ pub fn pages_not_among(proxy: &Proxy, targets: &[String]) -> Vec<String> {
     let (_, modes) = advice.split_once(" is one of ").expect("every mode");
     let is_page = |mode: &&str| {
         let answer = proxy.served(Call::new("HEAD", &format!("/service.oauth?mode={mode}")));
-        let kind = answer.fields.all("content-type").next();
-        kind.is_some_and(|kind| kind.starts_with("text/html"))
+        let kinds = answer.fields.all("content-type");
+        kinds.iter().any(|kind| kind.starts_with("text/html"))
     };
     let pages = modes.split(", ").filter(is_page);
     let is_left_out = |mode: &&str| {

@@ -457,6 +457,7 @@ fn the_names_are_those_that_an_export_writes() {
         last_used_at: None,
         revoked_at: None,
         began: TokenBeginning::default(),
+        with_display_name: false,
     };
     for (kind, record) in [
         ("consumer", Record::Consumer(consumer)),

@@ -96,6 +96,14 @@ impl Management {
         }
     }
 
+    /// The filter, for tokens alone that are unused for this long.
+    fn narrowed(&self, filter: TokenFilter, unused_for: Option<Duration>) -> TokenFilter {
+        TokenFilter {
+            unused_since: self.unused_since(unused_for),
+            ..filter
+        }
+    }
+
     /// Lists access tokens by their identifiers, from after `after`, at most `limit`; with `unused_for` only those that were
     /// last used, or issued, at least that long ago.
     ///
@@ -108,11 +116,7 @@ impl Management {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<AccessToken>, ManageError> {
-        let unused_since = self.unused_since(unused_for);
-        let filter = TokenFilter {
-            unused_since,
-            ..filter
-        };
+        let filter = self.narrowed(filter, unused_for);
         Ok(self.store.access_tokens(&filter, after, limit).await?)
     }
 
@@ -128,11 +132,7 @@ impl Management {
         after: (UnixTime, &str),
         limit: u32,
     ) -> Result<Vec<AccessToken>, ManageError> {
-        let unused_since = self.unused_since(unused_for);
-        let filter = TokenFilter {
-            unused_since,
-            ..filter
-        };
+        let filter = self.narrowed(filter, unused_for);
         Ok(self.store.idle_access_tokens(&filter, after, limit).await?)
     }
 
@@ -146,11 +146,7 @@ impl Management {
         unused_for: Option<Duration>,
         limit: u32,
     ) -> Result<u64, ManageError> {
-        let unused_since = self.unused_since(unused_for);
-        let filter = TokenFilter {
-            unused_since,
-            ..filter
-        };
+        let filter = self.narrowed(filter, unused_for);
         Ok(self.store.count_access_tokens(&filter, limit).await?)
     }
 
@@ -204,10 +200,7 @@ impl Management {
         let mut about = CommandRecord::counting("tokens_revoked", []);
         about.user = filter.user.as_ref().map(ToString::to_string);
         about.consumer = filter.consumer.as_ref().map(ToString::to_string);
-        let filter = TokenFilter {
-            unused_since: self.unused_since(unused_for),
-            ..filter
-        };
+        let filter = self.narrowed(filter, unused_for);
         let (mut all, now) = (0, self.clock.now());
         let last = loop {
             let revoked = self.store.revoke_access_tokens(&filter, now, AT_ONCE);

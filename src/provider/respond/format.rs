@@ -165,72 +165,9 @@ pub(super) fn render(
             };
             OwnResponse::page(frame, status, &page, "")
         }
-        (Format::Html, _) => {
-            let is_explained = problem.page.is_some();
-            // A program's request, which its developer opened in a browser.
-            let is_signature = code == Some(Verdict::SignatureInvalid.as_str()) && !is_explained;
-            let title = match is_signature {
-                true => "error-signature",
-                false => explained(status),
-            };
-            let (title, text) = problem.page.unwrap_or((title, None));
-            let wait = problem
-                .field
-                .as_ref()
-                .filter(|(name, _)| *name == "Retry-After");
-            let wait = wait.and_then(|(_, seconds)| seconds.parse().ok());
-            // A few seconds are what the usual text says.
-            let wait = wait.filter(|seconds| (10..86_400).contains(seconds) && text.is_none());
-            let text = match wait {
-                Some(seconds) => {
-                    let wait = in_words(frame.texts, rounded(seconds));
-                    frame.texts.title("error-wait", &[("wait", wait)])
-                }
-                None => {
-                    let text = text.map_or_else(|| format!("{title}-text"), str::to_owned);
-                    frame.texts.text(&text).into_owned()
-                }
-            };
-            let origin = &frame.theme.rules.origin;
-            let (label, retry) = match status {
-                // The public address of the service.
-                421 => (
-                    None,
-                    Some(origin.as_str()).filter(|origin| !origin.is_empty()),
-                ),
-                408 | 429 | 500.. => (Some("error-try-again"), frame.reload_link()),
-                _ => (Some("error-again"), problem.retry_path.as_deref()),
-            };
-            let page = ErrorPage {
-                frame,
-                title,
-                text: &text,
-                is_open: is_signature,
-                application: problem.application.as_ref(),
-                advice: advice.filter(|_| code.is_none() && !is_explained),
-                members: if is_explained { &[] } else { &members },
-                docs: docs.filter(|_| !is_explained),
-                label,
-                retry,
-                request_id,
-            };
-            OwnResponse::page(frame, status, &page, "")
-        }
+        (Format::Html, _) => error_page(&problem, frame, &members, docs, request_id),
         (Format::Json, _) => {
-            let mut object = Map::new();
-            if let Some(docs) = docs {
-                object.insert("type".to_owned(), docs.into());
-            }
-            object.insert("title".to_owned(), reason(status).into());
-            object.insert("status".to_owned(), status.into());
-            let advice = advice.filter(|_| code.is_none());
-            let members = members.into_iter();
-            let members = members.chain(advice.map(|advice| ("detail", advice)));
-            object.extend(members.map(|(name, value)| (name.to_owned(), value.into())));
-            if !request_id.is_empty() {
-                object.insert("request_id".to_owned(), request_id.into());
-            }
-            let body = Value::Object(object).to_string();
+            let body = problem_details(&problem, &members, docs, request_id);
             OwnResponse::new(status, "application/problem+json", body, problem.verdict)
                 .never_stored()
         }
@@ -267,6 +204,90 @@ pub(super) fn render(
         .fields
         .extend([challenge, problem.field, link, id].into_iter().flatten());
     response
+}
+
+/// A problem as a page for a person.
+fn error_page(
+    problem: &Problem,
+    frame: Frame<'_>,
+    members: &[(&str, &str)],
+    docs: Option<String>,
+    request_id: &str,
+) -> OwnResponse {
+    let (status, code) = (problem.status, problem.code);
+    let advice = problem.advice.as_deref();
+    let is_explained = problem.page.is_some();
+    // A program's request, which its developer opened in a browser.
+    let is_signature = code == Some(Verdict::SignatureInvalid.as_str()) && !is_explained;
+    let title = match is_signature {
+        true => "error-signature",
+        false => explained(status),
+    };
+    let (title, text) = problem.page.unwrap_or((title, None));
+    let wait = problem
+        .field
+        .as_ref()
+        .filter(|(name, _)| *name == "Retry-After");
+    let wait = wait.and_then(|(_, seconds)| seconds.parse().ok());
+    // A few seconds are what the usual text says.
+    let wait = wait.filter(|seconds| (10..86_400).contains(seconds) && text.is_none());
+    let text = match wait {
+        Some(seconds) => {
+            let wait = in_words(frame.texts, rounded(seconds));
+            frame.texts.title("error-wait", &[("wait", wait)])
+        }
+        None => {
+            let text = text.map_or_else(|| format!("{title}-text"), str::to_owned);
+            frame.texts.text(&text).into_owned()
+        }
+    };
+    let origin = &frame.theme.rules.origin;
+    let (label, retry) = match status {
+        // The public address of the service.
+        421 => (
+            None,
+            Some(origin.as_str()).filter(|origin| !origin.is_empty()),
+        ),
+        408 | 429 | 500.. => (Some("error-try-again"), frame.reload_link()),
+        _ => (Some("error-again"), problem.retry_path.as_deref()),
+    };
+    let page = ErrorPage {
+        frame,
+        title,
+        text: &text,
+        is_open: is_signature,
+        application: problem.application.as_ref(),
+        advice: advice.filter(|_| code.is_none() && !is_explained),
+        members: if is_explained { &[] } else { members },
+        docs: docs.filter(|_| !is_explained),
+        label,
+        retry,
+        request_id,
+    };
+    OwnResponse::page(frame, status, &page, "")
+}
+
+/// A problem as JSON (RFC 9457).
+fn problem_details(
+    problem: &Problem,
+    members: &[(&str, &str)],
+    docs: Option<String>,
+    request_id: &str,
+) -> String {
+    let mut object = Map::new();
+    if let Some(docs) = docs {
+        object.insert("type".to_owned(), docs.into());
+    }
+    object.insert("title".to_owned(), reason(problem.status).into());
+    object.insert("status".to_owned(), problem.status.into());
+    let advice = problem.advice.as_deref().filter(|_| problem.code.is_none());
+    let members = members.iter().copied();
+    let members = members.chain(advice.map(|advice| ("detail", advice)));
+    object.extend(members.map(|(name, value)| (name.to_owned(), value.into())));
+    if !request_id.is_empty() {
+        object.insert("request_id".to_owned(), request_id.into());
+    }
+    Value::Object(object).to_string()
 }
 
 /// A time to wait as a person reads it: whole minutes if it is longer than one.

@@ -1,0 +1,83 @@
+//! Access tokens: found, revoked, and in no address.
+//!
+//! Promise (Console): No address of the console contains a whole access token, and the encrypted value of one session is invalid in
+//! another one. Also in `src/operator/admin/console/session.rs`.
+
+use super::*;
+
+#[test]
+fn two_clicks_lead_to_unused_tokens_and_revoke_them() {
+    let (_api, proxy) = console("");
+    let (consumer, user, token) = caller(&proxy, "Shop", "");
+    proxy.token(&consumer, &user);
+    let store = rusqlite::Connection::open(proxy.directory().join("countersign.db")).unwrap();
+    let old = "UPDATE access_tokens SET issued_at = issued_at - 91 * 86400 WHERE token = ?1";
+    store.execute(old, [&token.token]).unwrap();
+    let operator = Operator::with(&proxy, WRITE);
+    let unused = click(&operator, &operator.open("/"), "Tokens unused for 90 days");
+    has(&unused.answer.text(), &[&token.token[..8]]);
+    let asked = click(&operator, &unused, "Revoke all of these");
+    has(
+        &asked.answer.text(),
+        &["It revokes 1 access token unused for 90d"],
+    );
+    let done = operator.confirm(&asked);
+    has(&done.answer.text(), &["Revoked: 1 access token."]);
+    proxy.rejects(
+        Call::get("/x").by(&consumer).with(&token),
+        401,
+        "token_revoked",
+    );
+    proxy.logs(&[
+        "event=\"tokens_revoked\"",
+        "by=\"console\"",
+        "admin_token=\"write\"",
+        "revoked=1",
+    ]);
+}
+
+#[test]
+fn no_url_of_the_console_contains_a_whole_token() {
+    let (_api, proxy) = console("");
+    let (consumer, user, _) = caller(&proxy, "Shop", "");
+    let mut lines = "{\"kind\":\"export\",\"version\":1}\n".to_owned();
+    for number in 100..250 {
+        lines += &format!(
+            "{{\"kind\":\"token\",\"token\":\"imported-{number}\",\"token_secret\":\"s\",\"consumer\":\"{}\",\"user\":\"{}\"}}\n",
+            consumer.key, user.id
+        );
+    }
+    std::fs::write(proxy.directory().join("tokens"), lines).unwrap();
+    let file = proxy.directory().join("tokens").display().to_string();
+    proxy.command(&["import", &file]).done();
+    let operator = Operator::with(&proxy, WRITE);
+    let mut page = operator.open("/tokens");
+    let first = operator.open("/tokens");
+    let mut rows = 0;
+    for _ in 0..2 {
+        let text = page.answer.has_status(200).text();
+        assert!(!text.contains("imported-1"), "{text}");
+        rows += text.matches(">imported…<").count();
+        assert_eq!(text.contains(">First page</a>"), rows == 150, "{text}");
+        if rows == 100 || rows == 99 {
+            page = click(&operator, &page, "Next page");
+        }
+    }
+    assert_eq!(rows, 150);
+    // The link of one session is not valid in another.
+    let other = Operator::with(&proxy, WRITE);
+    let html = first.answer.text();
+    let revoke = html
+        .split("href=\"")
+        .find(|rest| rest.contains("/token/revoke"));
+    let revoke = revoke.unwrap().split('"').next().unwrap();
+    other.open(revoke).answer.has_status(404);
+    let asked = operator.open(revoke);
+    // The link back from a form that is no longer valid leads to the same token.
+    let forged = asked.form_with("confirmed").set("csrf", "x");
+    let stale = operator.submit(&asked, &forged);
+    assert!(!stale.answer.has_status(403).text().contains("imported-1"));
+    let asked = click(&operator, &stale, "Begin again");
+    let done = operator.confirm(&asked);
+    assert!(done.answer.has_status(200).text().contains("Revoked: 1"));
+}

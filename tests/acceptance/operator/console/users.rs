@@ -1,0 +1,57 @@
+//! Users: disabled, their sessions ended, their forms.
+
+use super::*;
+
+#[test]
+fn users_are_disabled_and_their_sessions_ended_in_the_console() {
+    let (_api, proxy) = console("");
+    let (consumer, user, token) = caller(&proxy, "Shop", "");
+    let mut visitor = crate::support::Visitor::logged_in(&proxy, &user);
+    let operator = Operator::with(&proxy, WRITE);
+    let page = click(&operator, &operator.open("/users"), &user.name);
+    has(&page.answer.text(), &["1 open session, the newest first"]);
+    let session = proxy
+        .run(&format!("user sessions {} --json", user.id))
+        .json();
+    let members = Vec::from_iter(session.as_object().unwrap().keys());
+    assert_eq!(members, ["created_at", "expires_at", "browser", "system"]);
+    let asked = click(&operator, &page, "End all sessions");
+    has(&asked.answer.text(), &["It ends 1 open session:"]);
+    operator.confirm(&asked).answer.has_status(200);
+    let applications = visitor.open("/service.oauth?mode=applications");
+    applications.form_with("password");
+    let asked = click(&operator, &page, "Disable");
+    has(&asked.answer.text(), &["revokes 1 access token;"]);
+    operator.confirm(&asked).answer.has_status(200);
+    proxy.rejects(
+        Call::get("/x").by(&consumer).with(&token),
+        401,
+        "token_revoked",
+    );
+}
+
+#[test]
+fn a_form_about_a_user_who_changed_since_changes_nothing_and_links_to_that_user() {
+    let (_api, proxy) = console("");
+    let user = proxy.user("ada");
+    let operator = Operator::with(&proxy, WRITE);
+    for page in ["/user/disable", "/user/end-sessions"] {
+        let asked = operator.open(&format!("{page}?id={}", user.id));
+        let name = page.replace('/', " ");
+        let update = ["user", "update", "ada", "--display-name", name.trim()];
+        proxy.command(&update).done();
+        let stale = operator.confirm(&asked);
+        stale.answer.has_status(403);
+        let again = click(&operator, &stale, "Begin again");
+        assert_eq!(again.target, format!("{page}?id={}", user.id));
+        again.answer.has_status(200);
+    }
+    // A login may replace the hash of the password, which must not prevent disabling the account.
+    let asked = operator.open(&format!("/user/disable?id={}", user.id));
+    let passwd = ["user", "passwd", "ada", "--password-stdin"];
+    proxy
+        .command_with(&passwd, "another long pass phrase\n")
+        .done();
+    operator.confirm(&asked).answer.has_status(200);
+    assert!(operator.text("/users").contains(">disabled</span>"));
+}
