@@ -210,7 +210,7 @@ pub(super) fn render(
 fn error_page(
     problem: &Problem,
     frame: Frame<'_>,
-    members: &[(&str, &str)],
+    members: &[(&'static str, &str)],
     docs: Option<String>,
     request_id: &str,
 ) -> OwnResponse {
@@ -270,7 +270,7 @@ fn error_page(
 /// A problem as JSON (RFC 9457).
 fn problem_details(
     problem: &Problem,
-    members: &[(&str, &str)],
+    members: &[(&'static str, &str)],
     docs: Option<String>,
     request_id: &str,
 ) -> String {
