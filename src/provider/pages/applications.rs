@@ -206,31 +206,37 @@ impl PageRequest<'_> {
         };
         let is_first = after.is_none() && from == 0;
         let shown = if is_first { SHOWN_SESSIONS } else { 0 };
-        let sessions = Vec::from_iter(sessions.take(shown));
-        let all = (sessions.len() < open.len()).then(|| {
-            let text = texts.counted("sessions-all", open.len() as u64);
-            (format!("{here}&sessions=0"), text)
-        });
+        let mut sessions = Vec::from_iter(sessions.take(shown));
         let logout_csrf = csrf::value(&caller.id, FormPurpose::LogOut, "");
         let this = after.as_deref().map_or_else(|| here.to_owned(), of);
-        Ok(fitted(&applications, |applications, is_cut| {
-            let next = from + applications.len();
-            self.page(&ApplicationsPage {
-                frame: self.frame,
-                user: &caller.user,
-                logout_csrf: &logout_csrf,
-                sessions: &sessions,
-                open: open.len() as u64,
-                has_password,
-                all: all.clone(),
-                notice: notice.as_deref(),
-                applications,
-                more: match is_cut {
-                    true => Some(format!("{this}&from={next}")),
-                    false => rest.clone(),
-                },
-            })
-        }))
+        loop {
+            let all = (sessions.len() < open.len()).then(|| {
+                let text = texts.counted("sessions-all", open.len() as u64);
+                (format!("{here}&sessions=0"), text)
+            });
+            let page = fitted(&applications, |applications, is_cut| {
+                let next = from + applications.len();
+                self.page(&ApplicationsPage {
+                    frame: self.frame,
+                    user: &caller.user,
+                    logout_csrf: &logout_csrf,
+                    sessions: &sessions,
+                    open: open.len() as u64,
+                    has_password,
+                    all: all.clone(),
+                    notice: notice.as_deref(),
+                    applications,
+                    more: match is_cut {
+                        true => Some(format!("{this}&from={next}")),
+                        false => rest.clone(),
+                    },
+                })
+            });
+            // Names may be so long that there is room for fewer sessions.
+            if page.body.len() <= MAX_PAGE || sessions.pop().is_none() {
+                return Ok(page);
+            }
+        }
     }
 
     fn session(&self, session: &Session, caller: &LoggedIn, current: &[u8; 32]) -> ShownSession {

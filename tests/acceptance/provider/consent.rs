@@ -165,7 +165,7 @@ fn the_consent_page_names_the_scheme_of_an_application_on_the_device() {
     in_order(
         &text,
         &[
-            "If you allow it, it can <span class=\"soft small\">(2)</span>",
+            "If you allow it, it can <span class=\"soft small\">(2, of them 1 sensitive)</span>",
             "Its name comes from its developer",
             "1 of these is sensitive.",
             "an app on this device that opens <bdi>com.pocket.album:</bdi> links.",

@@ -108,7 +108,7 @@ fn each_change_is_an_audit_record_of_token_and_address() {
                 (&json!("api"), &json!("write"), &json!("127.0.0.1")),
                 "{record}"
             );
-            let of_user = ["user", "password", "sessions"]
+            let of_user = ["user", "password", "sessions", "login"]
                 .iter()
                 .any(|word| event.starts_with(word));
             let subject = if of_user {
@@ -120,7 +120,7 @@ fn each_change_is_an_audit_record_of_token_and_address() {
                 assert_eq!(record[subject.0], subject.1, "{record}");
             }
         }
-        assert_eq!(proxy.logged(&["\"audit_id\""]), 15, "each once");
+        assert_eq!(proxy.logged(&["\"audit_id\""]), 16, "each once");
     });
 }
 
