@@ -1,5 +1,7 @@
 //! The pattern of web pages in the OpenAPI document, as a validator of JSON schemas reads it: it accepts and rejects what the program
 //! accepts and rejects.
+//!
+//! Promise (Admin API): A validator of the OpenAPI document accepts and rejects the same addresses of web pages as the program.
 
 use std::collections::BTreeMap;
 
