@@ -136,7 +136,7 @@ def raise_descriptor_limit():
 
 def most_connections():
     """The number of connections to try: countersign accepts only as many as it can serve at once, with two descriptors each."""
-    return min(10_000, (raise_descriptor_limit() - 200) // 2)
+    return min(20_000, (raise_descriptor_limit() - 200) // 2)
 
 
 def certificate(directory, kind):

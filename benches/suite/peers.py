@@ -49,9 +49,9 @@ class Nginx(Peer):
         )
         (directory / "nginx.conf").write_text(
             # The connection limit is given again: nginx keeps the soft one that it inherits.
-            f"{main}\nuser root; worker_processes {workers}; daemon off; worker_rlimit_nofile 20000;\n"
+            f"{main}\nuser root; worker_processes {workers}; daemon off; worker_rlimit_nofile {machine.raise_descriptor_limit()};\n"
             f"pid {directory}/pid; error_log {directory}/error.log;\n"
-            "events { worker_connections 18000; }\n"
+            "events { worker_connections 40000; }\n"
             f"http {{ {temporary} {log} keepalive_requests 1000000000; keepalive_timeout 600s; {http}\n"
             + server.replace("PORT", str(self.port))
             + "}\n"
@@ -195,7 +195,7 @@ class Countersign(Peer):
             ttl = "1h"
             max_entries = {cached}
             [limits]
-            connections = 18_000
+            connections = 30_000
             form_bytes = "2MiB"
             form_fields = 40_000
             form_memory = "256MiB"

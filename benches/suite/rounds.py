@@ -34,7 +34,7 @@ class Load:
         return peer.credentials_file
 
     def drive(self, peer, requests, **flags):
-        """One run on one peer: its cost and its time."""
+        """One run on one peer: its cost and its time. With `rejected` every request has to be rejected."""
         with self.connected(peer, requests, **flags) as run:
             before = machine.cpu_nanoseconds(peer.pids())
             told = run()
@@ -45,8 +45,10 @@ class Load:
         return told
 
     @contextlib.contextmanager
-    def connected(self, peer, requests, **flags):
+    def connected(self, peer, requests, *, rejected=False, **flags):
         """Connections that are open and had an answer each; calling it sends the requests and returns the result."""
+        # The first request on each connection counts too.
+        expected = requests + flags["connections"] if rejected else 0
         command = self.command(peer, requests, **flags)
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as load:
 
@@ -57,8 +59,10 @@ class Load:
 
             def run():
                 told = json.loads(line("run\n"))
-                if told["failures"]:
-                    sys.exit(f"{peer.name}: {told['failures']} requests failed; the first answer:\n{told['first_failure']}")
+                if told["failures"] != expected:
+                    sys.exit(
+                        f"{peer.name}: {told['failures']} requests failed, not {expected}; the first answer:\n{told['first_failure']}"
+                    )
                 return told
 
             line()

@@ -7,39 +7,45 @@ import signal
 import socket
 import statistics
 import threading
+import time
 from pathlib import Path
 
 ATTACH, DETACH, STEP, PEEK_USER = 16, 17, 9, 3
 RIP = 16 * 8
 WALL = 0x40000000
+# Seconds of stepping after which the count is given up: beside much other load each step waits for a turn of the core.
+LONGEST = 60
 
 
-def per_request(suite, peer):
-    """Instructions of one request on kept connections; None where stepping is not possible."""
+def per_request(suite, peer, **flags):
+    """Instructions of one request on kept connections; None where stepping is not possible or takes too long. `flags` are those of the load generator."""
+    # Several requests wait whenever the thread looks for events, as under callgrind.
+    flags = {"connections": 16, **flags}
     if platform.machine() != "x86_64":
         return None
     # On the core of the traced thread: handing over from core to core takes several times as long.
     everywhere = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {suite.options.proxy_core})
-    task = worker(peer, lambda: suite.load.drive(peer, 2000, connections=16))
+    task = worker(peer, lambda: suite.load.drive(peer, max(2000, flags["connections"]), **flags))
     try:
         # The median of three leaves out a timer that fired.
-        return statistics.median(count(suite, peer, task, 64) / 64 for _ in range(1 if suite.options.quick else 3))
+        counts = [count(suite, peer, task, 64, flags) for _ in range(1 if suite.options.quick else 3)]
+        return None if None in counts else statistics.median(counts) / 64
     except PermissionError:
         return None
     finally:
         os.sched_setaffinity(0, everywhere)
 
 
-def count(suite, peer, task, requests):
+def count(suite, peer, task, requests, flags):
+    """The instructions of these requests together; None if it took too long."""
     libc = ctypes.CDLL(None, use_errno=True)
     ptrace = libc.ptrace
     ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
     ptrace.restype = ctypes.c_long
     waitpid = libc.waitpid
     waitpid.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.c_int]
-    # As many connections as under callgrind: several requests wait whenever the thread looks for events.
-    with suite.load.connected(peer, requests, connections=16) as run:
+    with suite.load.connected(peer, requests, **flags) as run:
         if ptrace(ATTACH, task, None, None) != 0:
             raise PermissionError(ctypes.get_errno())
         status = ctypes.c_int()
@@ -55,7 +61,8 @@ def count(suite, peer, task, requests):
         sender = threading.Thread(target=send)
         sender.start()
         steps, last, deliver = 0, None, None
-        while not over.is_set():
+        end = time.monotonic() + LONGEST
+        while not over.is_set() and time.monotonic() < end:
             if ptrace(STEP, task, None, deliver) != 0:
                 break
             waitpid(task, ctypes.byref(status), WALL)
@@ -66,9 +73,10 @@ def count(suite, peer, task, requests):
             if place != last:
                 steps += 1
             last = place
+        is_whole = over.is_set()
         ptrace(DETACH, task, None, None)
         sender.join()
-    return steps
+    return steps if is_whole else None
 
 
 def worker(peer, work):
