@@ -4,6 +4,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use super::context::{CommandError, ConfigArgs, Output, block_on};
 use crate::{
+    base::memory,
     run::app::{App, Reload, StartError, sockets::Sockets},
     telemetry::log,
 };
@@ -22,6 +23,7 @@ pub fn run(args: &Args) -> Result<Output, CommandError> {
     let sockets = Sockets::passed().map_err(StartError::from)?;
     args.config.announce();
     let config = args.config.load()?;
+    memory::limit_heaps(config.workers());
     let log = log::start(config.log.format, &config.log.level)?;
     for warning in config.warnings() {
         tracing::warn!("{warning}");

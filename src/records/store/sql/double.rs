@@ -7,6 +7,7 @@
 )]
 
 use std::{
+    path::Path,
     pin::pin,
     sync::atomic::Ordering::SeqCst,
     task::{Context, Poll, Waker},
@@ -24,7 +25,10 @@ use crate::{
         Opening,
         port::Change,
         record::{AccessToken, Consumer, Session, User},
-        sqlite::double::{Held, Memory},
+        sqlite::{
+            SqliteStore,
+            double::{Held, Memory},
+        },
     },
 };
 
@@ -76,6 +80,18 @@ fn now<T>(work: impl Future<Output = T>) -> T {
 }
 
 impl TestStore {
+    /// A store in a file that the program would open, with threads of its own, instead of one in memory. It never fails and never waits.
+    pub fn in_file(path: &Path) -> Self {
+        let open = || Store::new(SqliteStore::open(path, false).unwrap(), Seal::plain(), None);
+        let quiet = open();
+        now(quiet.prepare(Opening::Serve)).unwrap();
+        Self {
+            store: Arc::new(open()),
+            held: Arc::default(),
+            quiet,
+        }
+    }
+
     /// The store as the program has it.
     pub fn store(&self) -> Arc<Store> {
         Arc::clone(&self.store)

@@ -1,6 +1,6 @@
 //! The memory that a consumer with a token takes in the whole process, once it is in use.
 
-use std::{process::Command, sync::Arc, time::Duration};
+use std::{num::NonZeroUsize, process::Command, sync::Arc, time::Duration};
 
 use crate::{
     base::{
@@ -13,7 +13,7 @@ use crate::{
         nonce::{Insertion, LocalWindow, NonceUse, OnLost, WindowParams},
         store::{
             cached::{CacheSettings, Cached, LocalAccess},
-            double::TestStore,
+            double::{TestStore, user},
             record::{AccessToken, Consumer, ConsumerUse, Dialect},
         },
     },
@@ -27,7 +27,7 @@ const USUAL: usize = 40_000;
 const PAIRS: &str = "COUNTERSIGN_TEST_PAIRS";
 /// The pairs that are put into the store at once.
 const BATCH: usize = 10_000;
-/// The most bytes of a pair, with what the indexes of the store in memory grow by when last uses are written.
+/// The most bytes of a pair, as the process of the program takes them: with the threads of a store in a file, whose own memory is limited.
 const MOST_BYTES: u64 = 1_700;
 /// Set in the process whose memory is counted.
 const FILLS: &str = "COUNTERSIGN_TEST_FILLS_PROCESS";
@@ -51,9 +51,16 @@ fn name(what: &str, number: usize) -> String {
     format!("{what}{number:07}{}", "x".repeat(19))
 }
 
+/// Returns what is free to the system, as after enough parked connections.
+fn return_free_pages() {
+    (0..256).for_each(|_| memory::connection_parked());
+    memory::return_free_pages();
+}
+
 /// Puts the pairs into the store, each used before: so that their next use takes no room there.
 async fn put_pairs(store: &TestStore, pairs: usize) {
     let before = UnixTime(NOW.0 - 1);
+    store.put_user(user("user"));
     for first in (0..pairs).step_by(BATCH) {
         let (mut consumers, mut tokens) = (Vec::new(), Vec::new());
         for number in first..first + BATCH {
@@ -64,7 +71,7 @@ async fn put_pairs(store: &TestStore, pairs: usize) {
                 token: name("token", number),
                 secret: Secret::from(name("secret", number)),
                 consumer: consumer.key.clone(),
-                user: "user".parse().unwrap(),
+                user: "id-user".parse().unwrap(),
                 permissions: consumer.permissions.clone(),
                 issued_at: NOW,
                 expires_at: None,
@@ -89,11 +96,15 @@ async fn put_pairs(store: &TestStore, pairs: usize) {
 
 /// Uses each pair once, with all that a request does with it, and prints the bytes that a pair takes.
 async fn fill() {
-    let (store, pairs) = (TestStore::default(), pairs());
+    memory::limit_heaps(NonZeroUsize::MIN);
+    let directory = tempfile::tempdir().unwrap();
+    let (store, pairs) = (
+        TestStore::in_file(&directory.path().join("store.db")),
+        pairs(),
+    );
     put_pairs(&store, pairs).await;
     // Memory that is free now would be used again, and not be counted.
-    (0..256).for_each(|_| memory::connection_parked());
-    memory::return_free_pages();
+    return_free_pages();
     let settings = CacheSettings {
         max_entries: pairs as u64,
         ttl: Duration::from_secs(60),
@@ -142,6 +153,8 @@ async fn fill() {
             cached.flush_uses().await.unwrap();
         }
         if (number + 1) % (pairs / 2) == 0 {
+            // As the process does while connections come and go.
+            return_free_pages();
             counted.push(resident());
         }
     }
