@@ -11,15 +11,18 @@ use std::{
 
 use crate::telemetry::metrics::per_thread::Counter;
 
-/// A worker borrows this part of all places at once, so that it rarely writes what others read. With fewer places than this,
-/// it borrows and returns each one.
+/// A worker borrows one of at least this many parts of all places at once, so that it rarely writes what others read. With
+/// fewer places than parts, it borrows and returns each one.
 const BLOCKS: usize = 512;
+/// The fewest parts for each worker: all workers together keep at most a quarter of the places unused.
+const BLOCKS_PER_WORKER: usize = 8;
 
 /// The places of all workers.
 #[derive(Debug, Default)]
 pub struct Places {
     /// Those that workers have borrowed, at most as many as there are.
     borrowed: AtomicUsize,
+    workers: AtomicUsize,
     serving: Counter,
 }
 
@@ -38,6 +41,11 @@ impl Places {
     fn give_back(&self, count: usize) {
         self.borrowed.fetch_sub(count, Relaxed);
     }
+
+    /// The number of places that a worker borrows at once.
+    fn block(&self, limit: usize) -> usize {
+        limit / BLOCKS.max(BLOCKS_PER_WORKER * self.workers.load(Relaxed))
+    }
 }
 
 /// The places that a worker has borrowed.
@@ -45,21 +53,28 @@ impl Places {
 pub(super) struct WorkerPlaces {
     all: Arc<Places>,
     unused: Cell<usize>,
+    /// The limit under which the unused places were borrowed.
+    limit: Cell<usize>,
 }
 
 impl WorkerPlaces {
     /// None of the places yet.
     pub(super) fn new(all: Arc<Places>) -> Rc<Self> {
-        let unused = Cell::new(0);
-        Rc::new(Self { all, unused })
+        all.workers.fetch_add(1, Relaxed);
+        let (unused, limit) = (Cell::new(0), Cell::new(0));
+        Rc::new(Self { all, unused, limit })
     }
 
     /// A place for one more request, if fewer than `limit` are served by all workers together. A few places may be unused at
     /// other workers.
     pub(super) fn take(self: &Rc<Self>, limit: usize) -> Option<InFlight> {
+        if self.limit.replace(limit) != limit {
+            // More places may be borrowed than there are now.
+            self.give_back_unused();
+        }
+        let block = self.all.block(limit);
         let unused = match self.unused.get() {
             0 => {
-                let block = limit / BLOCKS;
                 let borrow = |count| (count > 0 && self.all.borrow(count, limit)).then_some(count);
                 borrow(block).or_else(|| borrow(1))?
             }
@@ -69,14 +84,23 @@ impl WorkerPlaces {
         self.all.serving.inc();
         Some(InFlight {
             places: Rc::clone(self),
-            most_unused: 2 * (limit / BLOCKS),
+            most_unused: 2 * block,
         })
+    }
+
+    /// Returns the places that no request has, for the other workers. To be called now and then: an idle worker needs none.
+    pub(super) fn give_back_unused(&self) {
+        match self.unused.take() {
+            0 => {}
+            unused => self.all.give_back(unused),
+        }
     }
 }
 
 impl Drop for WorkerPlaces {
     fn drop(&mut self) {
-        self.all.give_back(self.unused.get());
+        self.give_back_unused();
+        self.all.workers.fetch_sub(1, Relaxed);
     }
 }
 
@@ -90,7 +114,7 @@ pub(super) struct InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let WorkerPlaces { all, unused } = &*self.places;
+        let WorkerPlaces { all, unused, .. } = &*self.places;
         let (left, half) = (unused.get() + 1, self.most_unused / 2);
         let kept = if left > self.most_unused { half } else { left };
         if left > kept {
@@ -158,10 +182,41 @@ mod tests {
 
     #[test]
     fn a_lower_limit_counts_at_once() {
-        let (_, workers) = workers(1);
-        let served = Vec::from_iter((0..5).map_while(|_| workers[0].take(10)));
-        assert_eq!(served.len(), 5);
-        assert!(workers[0].take(5).is_none());
+        for (limit, lower) in [(10, 5), (10_000, 64)] {
+            let (places, workers) = workers(1);
+            let served = Vec::from_iter((0..lower).map_while(|_| workers[0].take(limit)));
+            assert_eq!(served.len(), lower);
+            assert!(workers[0].take(lower).is_none());
+            drop(served);
+            assert!(workers[0].take(lower).is_some());
+            assert!(places.borrowed.load(Relaxed) <= lower);
+        }
+    }
+
+    #[test]
+    fn an_idle_worker_returns_its_places_so_that_a_lower_limit_rejects_nothing() {
+        let (places, workers) = workers(3);
+        for worker in &workers {
+            drop(worker.take(100_000));
+        }
+        assert!(places.borrowed.load(Relaxed) > 64);
+        workers.iter().for_each(|worker| worker.give_back_unused());
+        assert_eq!(places.borrowed.load(Relaxed), 0);
+        let served = Vec::from_iter((0..64).map_while(|_| workers[0].take(64)));
+        assert_eq!(served.len(), 64);
+    }
+
+    #[test]
+    fn many_workers_leave_three_quarters_of_the_places_to_one() {
+        let limit = 4_000;
+        let (_, workers) = workers(100);
+        // Each keeps as many as it may.
+        for worker in &workers {
+            let block = Vec::from_iter((0..20).map_while(|_| worker.take(limit)));
+            drop(block);
+        }
+        let served = Vec::from_iter((0..limit).map_while(|_| workers[0].take(limit)));
+        assert!(served.len() >= limit * 3 / 4, "{}", served.len());
     }
 
     #[test]

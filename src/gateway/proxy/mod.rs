@@ -89,8 +89,9 @@ impl Worker {
         }
     }
 
-    /// Closes connections to the API that are no longer usable, and drops old credentials of this worker.
+    /// Closes connections to the API that are no longer usable, and drops old credentials and unused places of this worker.
     pub fn evict_idle(&self) {
+        self.places.give_back_unused();
         self.shared.verifier.credentials().drop_old_at_hand();
         if let Some(pool) = &self.current().pool {
             pool.evict_idle();

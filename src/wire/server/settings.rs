@@ -69,7 +69,7 @@ section! {
         connections: NonZeroU32 = 10_000, reload;
         /// Connections at once from one address (an IPv6 /64); set it only without a proxy in front.
         connections_per_address: Option<NonZeroU32> [else "no limit": 100], reload;
-        /// Requests being served at once; 503 past it.
+        /// Requests being served at once; 503 past it. From 512 on a 503 may come a little earlier: each worker keeps a few places for itself.
         concurrent_requests: NonZeroU32 = 10_000, reload;
         /// Streams of one HTTP/2 connection; further requests wait at the caller.
         #[serde(deserialize_with = "count::<10_000, _>")] http2_streams: NonZeroU32 = 100, reload;
