@@ -1,37 +1,39 @@
 //! The window of one process: insertions, expiry, and the state that a start finds.
 
+mod opened;
+
 use std::{
-    collections::HashSet,
     io,
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering, fence},
+        atomic::{AtomicU64, Ordering, fence},
     },
     time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwapOption;
 use moka::sync::Cache;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
+pub use self::opened::Opened;
 use super::{
-    Insertion, NonceFiles, NonceUse, OnLost, WindowOpenError,
+    Insertion, NonceFiles, NonceUse, WindowOpenError,
+    bucket::{Bucket, SHARDS},
     journal::{Continuity, Journal},
     key::MAX_SECOND,
     state::{State, current_boot},
 };
-use crate::base::{clock::UnixTime, hashed::Hashed};
+use crate::base::clock::UnixTime;
 
-/// Shards of a second: enough that a few dozen workers rarely wait for each other.
-const SHARDS: usize = 16;
 /// The most seconds that one call of [`LocalWindow::maintain`] drops.
 const MAX_DROPPED: usize = 64;
-/// The store's high-water mark may be this many seconds above the highest one that the file knows, and the file still counts
-/// as complete: another process on the same store, with files of its own, may have written the mark a little later.
-const MARK_SLACK: u64 = 60;
 /// Buckets that are found without moka: those of the default window back and ahead, and more.
 const RECENT: usize = 1024;
+/// The most room that a shard takes at once.
+const MAX_ROOM: u64 = 16;
+/// All shards of the recent seconds together keep at most the inverse of this part of the window unused.
+const MIN_BLOCKS: u64 = (8 * SHARDS * RECENT) as u64;
 /// The value of `not_before` once the window is closed.
 const CLOSED: u64 = u64::MAX;
 
@@ -78,7 +80,8 @@ pub struct LocalWindow {
     /// The bucket used last of each second modulo [`RECENT`]: looking it up in moka would take longer than the insertion.
     recent: Box<[ArcSwapOption<Bucket>]>,
     journal: Journal,
-    entries: AtomicU64,
+    /// The nonces that are held, and those for which shards have taken room.
+    reserved: AtomicU64,
     max_entries: u64,
     /// The oldest second that has a bucket; [`u64::MAX`] if none has.
     oldest: AtomicU64,
@@ -87,100 +90,6 @@ pub struct LocalWindow {
     length: AtomicU64,
     maintenance: Mutex<()>,
     opened: Instant,
-}
-
-/// The nonces of one second.
-struct Bucket {
-    second: u64,
-    shards: [Shard; SHARDS],
-    /// There was an insertion since the last [`LocalWindow::maintain`].
-    is_used: AtomicBool,
-    /// The time when `maintain` last found an insertion, in seconds since the open.
-    idle_since: AtomicU64,
-}
-
-/// Fingerprints with the same bits in one place. The alignment keeps shards off each other's cache lines.
-#[derive(Default)]
-#[repr(align(64))]
-struct Shard(Mutex<HashSet<u64, Hashed>>);
-
-/// A window that is open and does not serve yet: it first needs the high-water mark of the store.
-pub struct Opened {
-    window: LocalWindow,
-    /// The latest version of the files that the store knows.
-    known_version: u64,
-    pub(super) continuity: Continuity,
-    boot: String,
-}
-
-impl Opened {
-    /// The files as they were found; `None`: the window is in memory.
-    pub fn files(&self) -> Option<NonceFiles> {
-        self.window.journal.files()
-    }
-
-    /// Notes the latest version of the files that the store knows; older files are an old copy.
-    #[must_use]
-    pub fn after_version(mut self, known: Option<u64>) -> Self {
-        self.known_version = known.unwrap_or(0);
-        self
-    }
-
-    /// Starts to serve at `now`. `high_water_mark` is the one in the store: it shows whether an earlier run has accepted
-    /// nonces that are not here.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written.
-    pub fn start(
-        self,
-        now: UnixTime,
-        high_water_mark: Option<UnixTime>,
-        on_lost: OnLost,
-    ) -> Result<LocalWindow, WindowOpenError> {
-        let (window, mark) = (self.window, high_water_mark.unwrap_or_default().0);
-        let length = window.length();
-        let is_continued = self.continuity == Continuity::Continued;
-        window.journal.start(is_continued, |state| {
-            let is_old = state.version < self.known_version;
-            let lost_until = match self.continuity {
-                Continuity::New => mark,
-                Continuity::Continued => {
-                    if is_old {
-                        tracing::warn!(
-                            "the files of the nonce window are an old copy: later nonces are lost"
-                        );
-                    }
-                    let known = state.high_water_mark.saturating_add(MARK_SLACK);
-                    mark * u64::from(is_old || mark > known)
-                }
-                Continuity::Lost { accepted_until: 0 } if mark == 0 => now.after(length).0,
-                Continuity::Lost { accepted_until } => mark.max(accepted_until),
-            };
-            if on_lost == OnLost::Accept {
-                (state.lost_until, state.closed_until) = (0, 0);
-            } else if lost_until > 0 {
-                state.lost_until = state.lost_until.max(lost_until);
-                state.closed_until = UnixTime(lost_until).after(length).0;
-            }
-            state.version = state.version.max(self.known_version) + 1;
-            // The mark is accounted for: it does not make a later start wait again.
-            state.high_water_mark = state.high_water_mark.max(mark);
-            let earlier = Duration::from_secs(state.window);
-            if !is_continued {
-                state.dropped_until = 0;
-            } else if earlier < length {
-                state.dropped_until = state.dropped_until.max(last_to_leave(now, earlier));
-            }
-            state.window = length.as_secs();
-            state.boot = self.boot;
-        })?;
-        window.not_before.store(0, Ordering::Relaxed);
-        window.raise_not_before();
-        let closed_until = window.journal.state(|state| state.closed_until);
-        window.closed_until.store(closed_until, Ordering::Relaxed);
-        Ok(window)
-    }
 }
 
 impl LocalWindow {
@@ -201,7 +110,7 @@ impl LocalWindow {
             buckets: Cache::builder().build(),
             recent: [const { ArcSwapOption::const_empty() }; RECENT].into(),
             journal,
-            entries: AtomicU64::new(0),
+            reserved: AtomicU64::new(0),
             max_entries: params.max_entries,
             oldest: AtomicU64::new(u64::MAX),
             length: AtomicU64::new(params.window.as_secs()),
@@ -213,16 +122,17 @@ impl LocalWindow {
             let replayed = window.journal.replay(|second, fingerprint| {
                 if second > dropped_until {
                     let is_new = window.in_bucket(second, |bucket| {
-                        bucket.shard(fingerprint).insert(fingerprint)
+                        let mut held = bucket.shard(fingerprint);
+                        held.fingerprints.insert(fingerprint)
                     });
-                    window.entries.fetch_add(is_new.into(), Ordering::Relaxed);
+                    window.reserved.fetch_add(is_new.into(), Ordering::Relaxed);
                 }
             });
             if let Err(error) = replayed {
                 continuity = window.journal.lost(&error);
                 window.buckets = Cache::builder().build();
                 window.recent = [const { ArcSwapOption::const_empty() }; RECENT].into();
-                window.entries = AtomicU64::new(0);
+                window.reserved = AtomicU64::new(0);
             }
         }
         Ok(Opened {
@@ -248,26 +158,40 @@ impl LocalWindow {
     }
 
     fn insert_into(&self, bucket: &Bucket, fingerprint: u64) -> Insertion {
-        let mut shard = bucket.shard(fingerprint);
+        let mut held = bucket.shard(fingerprint);
         // Again, under the lock: `maintain` raises `not_before` before it takes this lock and empties the shard.
         if let Some(rejection) = self.rejection(bucket.second) {
             return rejection;
         }
-        if !shard.insert(fingerprint) {
+        if !held.fingerprints.insert(fingerprint) {
             return Insertion::Used;
         }
-        // Added first and taken back: the limit is never passed, also when many reach it at once.
-        if self.entries.fetch_add(1, Ordering::Relaxed) >= self.max_entries
-            || !self.journal.append(bucket.second, fingerprint)
-        {
-            self.entries.fetch_sub(1, Ordering::Relaxed);
-            shard.remove(&fingerprint);
-            return Insertion::Full;
+        if held.room == 0 {
+            held.room = self.reserve();
         }
-        if !bucket.is_used.load(Ordering::Relaxed) {
+        let has_room = held.room > 0;
+        if has_room && !bucket.is_used.load(Ordering::Relaxed) {
             bucket.is_used.store(true, Ordering::Relaxed);
         }
+        if !has_room || !self.journal.append(bucket.second, fingerprint) {
+            held.fingerprints.remove(&fingerprint);
+            return Insertion::Full;
+        }
+        held.room -= 1;
         Insertion::Fresh
+    }
+
+    /// Takes room for some insertions into one shard; 0: there is none. The limit is never passed, also when many reach it at
+    /// once.
+    fn reserve(&self) -> u64 {
+        let block = (self.max_entries / MIN_BLOCKS).clamp(1, MAX_ROOM);
+        let take = |count| {
+            let counted =
+                |reserved: u64| Some(reserved + count).filter(|all| *all <= self.max_entries);
+            let taken = (self.reserved).fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted);
+            taken.map(|_| count)
+        };
+        take(block).or_else(|_| take(1)).unwrap_or(0)
     }
 
     /// Why a timestamp is not accepted, if it is not.
@@ -297,12 +221,7 @@ impl LocalWindow {
         }
         let bucket = self.buckets.get_with(second, || {
             self.oldest.fetch_min(second, Ordering::Relaxed);
-            Arc::new(Bucket {
-                second,
-                shards: Default::default(),
-                is_used: AtomicBool::new(true),
-                idle_since: AtomicU64::new(0),
-            })
+            Arc::new(Bucket::new(second))
         });
         // Pairs with the fence in `close`: either the close sees this bucket, or no insertion into it misses the close.
         fence(Ordering::SeqCst);
@@ -336,6 +255,8 @@ impl LocalWindow {
         for bucket in &buckets {
             if bucket.is_used.swap(false, Ordering::Relaxed) {
                 bucket.idle_since.store(steady, Ordering::Relaxed);
+                let unused = bucket.sum(|held| std::mem::take(&mut held.room));
+                self.reserved.fetch_sub(unused, Ordering::Relaxed);
             }
         }
         let dropped_until = self.journal.state(|state| state.dropped_until);
@@ -353,11 +274,11 @@ impl LocalWindow {
         }
         for bucket in &dropped {
             self.buckets.invalidate(&bucket.second);
-            for shard in &bucket.shards {
-                let forgotten = std::mem::take(&mut *shard.0.lock());
-                let count = forgotten.len() as u64;
-                self.entries.fetch_sub(count, Ordering::Relaxed);
-            }
+            let forgotten = bucket.sum(|held| {
+                let held = std::mem::take(held);
+                held.fingerprints.len() as u64 + held.room
+            });
+            self.reserved.fetch_sub(forgotten, Ordering::Relaxed);
         }
         let oldest = buckets.get(dropped.len());
         let oldest = oldest.map_or(u64::MAX, |bucket| bucket.second);
@@ -489,17 +410,19 @@ impl LocalWindow {
 
     /// Nonces held.
     pub fn entries(&self) -> u64 {
-        self.entries.load(Ordering::Relaxed)
+        // Only a bucket that was used since `maintain` has room.
+        let used = self.buckets.iter().map(|(_, bucket)| bucket);
+        let used = used.filter(|bucket| bucket.is_used.load(Ordering::Relaxed));
+        let room = |bucket: Arc<Bucket>| bucket.sum(|held| held.room);
+        let room = used.map(room).sum();
+        self.reserved.load(Ordering::Relaxed).saturating_sub(room)
     }
 
     /// Bytes of memory that the nonces take, without the overhead of the allocator.
     pub fn bytes(&self) -> u64 {
-        let shard = |shard: &Shard| {
-            // Each fingerprint takes one more byte, and one place in eight is free.
-            shard.0.lock().capacity() * 9 / 7 * 8 + size_of::<Shard>()
-        };
-        let bucket = |(_, bucket): (_, Arc<Bucket>)| bucket.shards.iter().map(shard).sum::<usize>();
-        self.buckets.iter().map(bucket).sum::<usize>() as u64
+        let buckets = self.buckets.iter();
+        let bytes = buckets.map(|(_, bucket)| bucket.sum(|held| held.bytes()));
+        bytes.sum()
     }
 
     /// Ends the window: writes everything to the disk, so that it survives a power loss as well, and releases the lock
@@ -517,17 +440,9 @@ impl LocalWindow {
         fence(Ordering::SeqCst);
         // An insertion that did not see it has ended once this thread has had the lock of its shard.
         for (_, bucket) in &self.buckets {
-            bucket.shards.iter().for_each(|shard| drop(shard.0.lock()));
+            bucket.wait_for_insertions();
         }
         self.journal.close()
-    }
-}
-
-impl Bucket {
-    fn shard(&self, fingerprint: u64) -> MutexGuard<'_, HashSet<u64, Hashed>> {
-        // The set uses the lowest and the highest bits.
-        let number = (fingerprint >> 32) as usize % SHARDS;
-        self.shards[number].0.lock()
     }
 }
 

@@ -2,7 +2,8 @@
 //! timestamp, client credentials, and token combinations."
 //!
 //! ```text
-//! local     the window of one process: a set of fingerprints for each second, found by moka
+//! local     the window of one process: a bucket for each second, found by moka
+//! bucket    the nonces of one second: fingerprints, in shards
 //! journal   its files: the state, and the log of nonces from which a start fills the sets
 //! segment   one memory-mapped file of the log
 //! state     the other facts that a start needs
@@ -19,6 +20,7 @@
 //! with each mark. Only a copy that was taken while a process ran, less than [`MARK_EVERY`] before that process was
 //! killed, has the same version as the files that it replaces.
 
+mod bucket;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod journal;
