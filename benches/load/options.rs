@@ -39,6 +39,9 @@ pub(crate) struct Options {
     /// POST a signed form of about this many bytes.
     #[arg(long, conflicts_with = "upload")]
     pub(crate) form: Option<usize>,
+    /// The value of Cookie. Default: there is no such field.
+    #[arg(long)]
+    pub(crate) cookie: Option<String>,
     /// TLS 1.3 with any certificate, only X25519 and TLS_AES_128_GCM_SHA256, no resumption.
     #[arg(long)]
     pub(crate) tls: bool,

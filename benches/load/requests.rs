@@ -122,6 +122,9 @@ impl<'a> Signer<'a> {
         if has_body {
             _ = write!(fields, "Content-Length: {}\r\n", body.len());
         }
+        if let Some(cookie) = &options.cookie {
+            _ = write!(fields, "Cookie: {cookie}\r\n");
+        }
         Self {
             consumers: consumers(options),
             options,

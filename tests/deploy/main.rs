@@ -8,6 +8,7 @@ mod support;
 mod documents;
 mod forward_auth;
 mod gateways;
+mod guided;
 mod logins;
 mod lti;
 mod manifests;
