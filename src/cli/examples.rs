@@ -3,7 +3,7 @@
 use clap::Command;
 
 /// A line that somebody would type, for each command.
-const EXAMPLES: [&str; 35] = [
+const EXAMPLES: [&str; 36] = [
     "countersign demo",
     "countersign serve --config /etc/countersign/config.toml",
     "countersign check --config /etc/countersign/config.toml",
@@ -28,6 +28,7 @@ const EXAMPLES: [&str; 35] = [
     "countersign user remove alice --yes",
     "countersign user sessions alice",
     "countersign user end-sessions alice",
+    "countersign user unlock alice",
     "countersign token issue --consumer printer --user alice --permission members.read",
     "countersign token list --user alice",
     "countersign token show uDJRj4qK",

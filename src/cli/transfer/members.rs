@@ -19,7 +19,7 @@ const OF_CONSUMER: [&str; 8] = [
 /// Members of a user beside [`USER_FIELDS`].
 const OF_USER: [&str; 4] = ["id", "password_hash", "enabled", "created_at"];
 
-const OF_TOKEN: [&str; 11] = [
+const OF_TOKEN: [&str; 12] = [
     "token",
     "token_secret",
     "token_secret_base64",
@@ -31,6 +31,7 @@ const OF_TOKEN: [&str; 11] = [
     "last_used_at",
     "revoked_at",
     "began",
+    "with_display_name",
 ];
 
 /// The names of the members of a kind of record; none for a kind without a record.

@@ -384,11 +384,12 @@ prop_compose! {
         expires_at in option::of(time()),
         last_used_at in option::of(time()),
         revoked_at in option::of(time()),
+        with_display_name: bool,
     ) -> Record {
         Record::AccessToken(AccessToken {
             token, secret, consumer, user, permissions, issued_at, expires_at, last_used_at, revoked_at,
             began: Default::default(),
-            with_display_name: false,
+            with_display_name,
         })
     }
 }

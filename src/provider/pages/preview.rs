@@ -40,14 +40,7 @@ impl Pages {
         let frame = Frame::in_english(&rules.theme).preferring(language);
         let frame = frame.framed_by(Some("'self'"));
         let id: UserId = USER.parse().ok()?;
-        let user = User {
-            id,
-            name: USER.to_owned(),
-            display_name: None,
-            password_hash: None,
-            enabled: true,
-            created_at: UnixTime(0),
-        };
+        let user = User::new(id, USER.to_owned(), UnixTime(0));
         let callback = match consumer.callbacks.first()?.as_str() {
             OOB => Callback::Oob,
             uri => Callback::Uri(uri.to_owned()),

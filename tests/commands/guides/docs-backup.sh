@@ -10,4 +10,4 @@ cat > people.csv <<'END'
 id,login,password
 4712,grace,$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW
 END
-printf 'token\ttoken_secret\tconsumer\tlast\nnnch734d00sl2jdk\tpfkkdhi9sl3r4s00\tdpf43f3p2l4k3l03\t\\N\n' > tokens.tsv
+printf 'token\ttoken_secret\tconsumer\tlast_used_at\nnnch734d00sl2jdk\tpfkkdhi9sl3r4s00\tdpf43f3p2l4k3l03\t\\N\n' > tokens.tsv

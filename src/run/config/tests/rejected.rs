@@ -37,7 +37,7 @@ fn names_key_and_what_is_expected() {
         listen.workers = 0                               | listen.workers: expected a whole number above 0
         listen.workers = "4"                             | listen.workers: expected a whole number above 0
         listen.address = []                              | listen.address: the list is empty; name one at least, or leave the key out
-        listen.trusted_proxies = ["10.0.0.1/8"]          | listen.trusted_proxies: expected a network such as "10.0.0.0/8": host bits are set; did you mean 10.0.0.0/8?
+        listen.trusted_proxies = ["10.0.0.1/8"]          | listen.trusted_proxies: expected an address or a network such as "10.0.0.0/8": host bits are set; did you mean 10.0.0.0/8?
         service.allow_http = "true"                      | service.allow_http: expected true or false
         service.realm = "é"                              | service.realm: expected visible ASCII and spaces
         service.path = "/"                               | service.path: expected a path such as "/service.oauth": it has an empty segment
@@ -47,9 +47,9 @@ fn names_key_and_what_is_expected() {
         signature.timestamp_window = "1500ms"            | signature.timestamp_window: expected whole seconds
         signature.methods = ["HMAC-SHA1", "hmac_sha1"]   | signature.methods: two items of the list are the same; leave one out
         [[operation]]\npath = "/a"\ntimestamp_window = "1500ms" | operation[1].timestamp_window: expected whole seconds
-        [[operation]]\npath = "/a"\nfrom = "10.0.0.1/8" | operation[1].from: expected a network such as "10.0.0.0/8": host bits are set; did you mean 10.0.0.0/8?
-        [[operation]]\npath = "/a"\nfrom = "office"     | operation[1].from: expected a network such as "10.0.0.0/8"
-        [[operation]]\npath = "/a"\nfrom = "::ffff:10.0.0.0/104" | operation[1].from: expected a network such as "10.0.0.0/8": an IPv4 network is written as one, such as "10.0.0.0/8"
+        [[operation]]\npath = "/a"\nfrom = "10.0.0.1/8" | operation[1].from: expected an address or a network such as "10.0.0.0/8": host bits are set; did you mean 10.0.0.0/8?
+        [[operation]]\npath = "/a"\nfrom = "office"     | operation[1].from: expected an address or a network such as "10.0.0.0/8": a name is not looked up here; write addresses or networks such as "10.0.0.0/8"
+        [[operation]]\npath = "/a"\nfrom = "::ffff:10.0.0.0/104" | operation[1].from: expected an address or a network such as "10.0.0.0/8": an IPv4 network is written as one, such as "10.0.0.0/8"
         [[operation]]\npath = "/a"\nfrom = []           | operation[1].from: the list is empty; name one at least, or leave the key out
         [[operation]]\npath = "/a"\nbody_hash = "always" | operation[1].body_hash: expected `optional` or `required`
         [[operation]]\npath = "/a"\nheaders = "X-A"     | operation[1].headers: expected a table of names, such as { X-LTI-Context = "context_id" }
