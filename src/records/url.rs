@@ -27,6 +27,33 @@ pub(super) fn unescaped_login(url: &str) -> Option<&'static str> {
     )
 }
 
+/// Why a text is the address of another engine than SQLite, if it is.
+fn of_other_engine(url: &str) -> Option<&'static str> {
+    const LIBPQ: [&str; 5] = ["host=", "hostaddr=", "user=", "dbname=", "service="];
+
+    let is_libpq = |word: &str| LIBPQ.iter().any(|key| word.starts_with(key));
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+    Some(match scheme {
+        _ if url.starts_with(['"', '\'']) => {
+            "it begins with a quotation mark; write it without those that are a part of the text"
+        }
+        _ if url.starts_with("jdbc:") => {
+            "this is a URL of Java; write postgres://USER:PASSWORD@HOST/DATABASE and set store.backend = \"postgres\", or write the path of a file"
+        }
+        Some("sqlite" | "sqlite3") => "write the path of the file, without sqlite://",
+        Some("postgres" | "postgresql") => {
+            "this is the URL of a server; set store.backend = \"postgres\", or write the path of a file"
+        }
+        Some(_) => {
+            "store.backend = \"sqlite\" takes the path of a file, and store.backend = \"postgres\" a URL that begins with postgres://; records live in no other server"
+        }
+        None if url.split_whitespace().any(is_libpq) => {
+            "this is a connection string of libpq; write postgres://USER:PASSWORD@HOST/DATABASE and set store.backend = \"postgres\""
+        }
+        None => return None,
+    })
+}
+
 /// The place of the store. Does not print.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreUrl(String);
@@ -46,8 +73,8 @@ impl StoreUrl {
     #[must_use]
     pub fn sqlite_problem(&self) -> Option<&'static str> {
         let path = self.0.strip_prefix("sqlite:").unwrap_or(&self.0);
-        if self.0.contains("://") {
-            Some("with backend \"sqlite\" this is the path of a file, not the URL of a server")
+        if let Some(problem) = of_other_engine(&self.0) {
+            Some(problem)
         } else if path.starts_with("file:") {
             Some("write the path of the file, without file:")
         } else if path.starts_with(':') {
@@ -156,11 +183,26 @@ mod tests {
             assert_eq!(url(text).sqlite_problem(), None, "{text}");
         }
         assert_eq!(url("sqlite:/a.db").sqlite_path(), Path::new("/a.db"));
-        for text in words(
-            "postgres://h/db sqlite://a.db sqlite: file:a.db?mode=ro :memory: sqlite::memory:
-             data/",
-        ) {
+        for text in words("sqlite: file:a.db?mode=ro :memory: sqlite::memory: data/") {
             assert!(url(text).sqlite_problem().is_some(), "{text}");
+        }
+        for (text, fix) in [
+            ("postgres://h/db", "set store.backend = \"postgres\""),
+            ("mysql://h/db", "store.backend = \"postgres\""),
+            ("redis://h", "store.backend = \"postgres\""),
+            ("jdbc:postgresql://h/db", "write postgres://"),
+            ("host=h user=u dbname=d", "write postgres://"),
+            ("sqlite:///a.db", "without sqlite://"),
+            ("'a.db'", "quotation mark"),
+            ("\"postgres://h/db\"", "quotation mark"),
+        ] {
+            let problem = url(text).sqlite_problem();
+            assert!(
+                problem.is_some_and(|it| it.contains(fix)),
+                "{text}: {problem:?}"
+            );
+            // It is no file that is resolved.
+            assert_eq!(url(text).absolute(Path::new("/d"), Path::new("/e")), text);
         }
         assert_eq!(format!("{:?}", url("postgres://u:p@h/db")), "<redacted>");
     }

@@ -13,6 +13,18 @@ pub(super) fn line(text: &str, place: usize) -> usize {
     before.filter(|byte| *byte == b'\n').count() + 1
 }
 
+/// The hint for a line that is not TOML: it has quotation marks of a word processor, or the form of another program's configuration.
+pub(super) fn other_form(line: &str) -> &'static str {
+    let line = line.trim();
+    if line.contains(['“', '”', '„', '‘', '’', '«', '»']) {
+        "; write texts in straight quotation marks, \"like this\""
+    } else if line.ends_with(';') || !line.contains('=') && !line.starts_with('[') {
+        "; the file is TOML, as config.example.toml: key = \"value\", below a line with the [section] of the key"
+    } else {
+        ""
+    }
+}
+
 /// The line of each key, `listen.tls.key`, and of each item of a list of tables, `operation[2]`. A text that is not TOML has none.
 pub(super) fn of_keys(text: &str) -> BTreeMap<String, usize> {
     let mut lines = BTreeMap::new();

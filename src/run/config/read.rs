@@ -78,7 +78,8 @@ impl<'f> Written<'f> {
         let table = text.parse().map_err(|error: toml::de::Error| {
             let line = lines::line(text, error.span().map_or(0, |span| span.start));
             let words: Vec<_> = error.message().split_whitespace().collect();
-            let message = format!("not valid TOML: {}", words.join(" "));
+            let other = lines::other_form(text.lines().nth(line - 1).unwrap_or_default());
+            let message = format!("not valid TOML: {}{other}", words.join(" "));
             ConfigErrors::of_file(&format!("{file}:{line}"), &message)
         })?;
         let mut written = Self {
@@ -401,11 +402,15 @@ fn keys() -> impl Iterator<Item = String> {
     SECTIONS.iter().flat_map(|section| section.full_keys())
 }
 
-/// The known key that was most likely meant: one of the same name in another section, or one with a few typing mistakes.
+/// The known key that was most likely meant: one of its section that others call so, one of the same name in another section, or
+/// one with a few typing mistakes.
 fn nearest(key: &str, known: impl Iterator<Item = String>) -> Option<String> {
     let name = |key: &str| key.rsplit('.').next().map(str::to_owned);
     let distance = |known: &String| damerau_levenshtein(key, known);
     let known: Vec<_> = known.collect();
+    if let Some(called) = called_otherwise(key, &known) {
+        return Some(called);
+    }
     let same_name = known.iter().filter(|other| name(other) == name(key));
     let near = known
         .iter()
@@ -414,6 +419,46 @@ fn nearest(key: &str, known: impl Iterator<Item = String>) -> Option<String> {
     nearest
         .or(near.min_by_key(|other| distance(other)))
         .cloned()
+}
+
+/// Names that other programs have for one key.
+const OTHER_NAMES: [&[&str]; 2] = [
+    &[
+        "address",
+        "listen",
+        "bind",
+        "host",
+        "port",
+        "listen_address",
+    ],
+    &[
+        "url", "path", "file", "dsn", "uri", "database", "address", "host",
+    ],
+];
+
+/// The key of the same section with another name for the same thing: the name is a word of it, or in one row of [`OTHER_NAMES`]
+/// with it. `listen.admin` is the address of the section `admin`.
+fn called_otherwise(key: &str, known: &[String]) -> Option<String> {
+    let (section, name) = key.rsplit_once('.')?;
+    let of_section = known
+        .iter()
+        .filter_map(|key| Some((key, key.strip_prefix(section)?.strip_prefix('.')?)))
+        .filter(|(_, other)| !other.contains('.'));
+    let with_word = of_section
+        .clone()
+        .filter(|(_, other)| other.split('_').any(|word| word == name))
+        .min_by_key(|(_, other)| other.len());
+    let rows = OTHER_NAMES.iter().filter(|row| row.contains(&name));
+    let same = || rows.flat_map(|row| of_section.clone().find(|(_, other)| row.contains(other)));
+    if let Some((key, _)) = with_word.or_else(|| same().next()) {
+        return Some(key.clone());
+    }
+    let listener = name
+        .split(['_', '-'])
+        .next()
+        .filter(|_| section == "listen")?;
+    let listener = format!("{listener}.listen");
+    known.contains(&listener).then_some(listener)
 }
 
 /// serde's own messages repeat the value, so only what they expected is taken from them.

@@ -45,6 +45,9 @@ pub enum PostgresUrlError {
     /// A character of the login ends the login or the host.
     #[error("{0}")]
     Unescaped(&'static str),
+    /// A parameter that other drivers have.
+    #[error("{0}")]
+    OtherDriver(&'static str),
     /// `sslmode` has another value.
     #[error(
         "sslmode is disable, or verify-full to encrypt and to check the server's certificate and name (require and verify-ca do the same); allow and prefer protect nothing and are not supported"
@@ -74,7 +77,10 @@ impl PostgresUrl {
         let syntax = |error: tokio_postgres::Error| {
             PostgresUrlError::Syntax(match url.contains("password=") {
                 true => "a parameter of it is unknown or has a wrong value".into(),
-                false => error.into(),
+                // Its own text is only that the connection string is not valid.
+                false => error
+                    .into_source()
+                    .unwrap_or_else(|| "it is not valid".into()),
             })
         };
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
@@ -105,6 +111,14 @@ impl PostgresUrl {
                 "sslrootcert" => ca = Some(PathBuf::from(value())),
                 "sslcert" => certificate = Some(PathBuf::from(value())),
                 "sslkey" => key = Some(PathBuf::from(value())),
+                "ssl" | "tls" | "useSSL" => {
+                    let problem = "ssl is a parameter of other drivers; write sslmode=verify-full, or sslmode=disable";
+                    return Err(PostgresUrlError::OtherDriver(problem));
+                }
+                "currentSchema" | "schema" | "search_path" => {
+                    let problem = "a schema is no parameter of it; leave it out: the tables are in the schema countersign";
+                    return Err(PostgresUrlError::OtherDriver(problem));
+                }
                 _ => rest.push(pair),
             }
         }
@@ -371,6 +385,12 @@ mod tests {
             ("postgres://u:hunter2?hunter2=hunter2@h/c", "%3F"),
             ("postgres://u:hunter2#hunter2@h/c", "%23"),
             ("postgres://u@h/c?password=hunter2&hunter2=1", "a parameter"),
+            (
+                "postgres://u:hunter2@h/c?ssl=true&currentSchema=a",
+                "sslmode=verify-full",
+            ),
+            ("postgres://u:hunter2@h/c?currentSchema=a", "leave it out"),
+            ("postgres://u:hunter2@h/c?pool=5", "unknown option `pool`"),
         ] {
             let Err(wrong) = PostgresUrl::parse(url) else {
                 panic!("{url}");

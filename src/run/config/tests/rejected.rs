@@ -22,6 +22,12 @@ fn names_unknown_keys_and_the_nearest_known_one() {
         [log]\n\n# é\nbanana = 2                   | 5: log.banana: unknown key; see config.example.toml
         [[operation]]\npermission = "b"            | 2: operation[1].path: missing; write path = "/members/{id}", or what it is for you
         [banana]                                   | 2: banana: unknown key; see config.example.toml
+        listen.admin = "127.0.0.1:1"               | 2: listen.admin: unknown key, did you mean admin.listen?
+        listen.admin_address = "127.0.0.1:1"       | 2: listen.admin_address: unknown key, did you mean admin.listen?
+        admin.address = "127.0.0.1:1"              | 2: admin.address: unknown key, did you mean admin.listen?
+        listen.port = 8080                         | 2: listen.port: unknown key, did you mean listen.address?
+        upstream.url = "http://h"                  | 2: upstream.url: unknown key, did you mean upstream.api_url?
+        store.path = "a.db"                        | 2: store.path: unknown key, did you mean store.url?
     "#,
     ) {
         let lines = line.split('$').map(|line| format!("config.toml:{line}"));
@@ -138,6 +144,18 @@ fn reports_syntax_errors_on_one_line() {
         assert_eq!(lines.len(), 1, "{text:?}: {lines:?}");
         assert!(lines[0].contains(": not valid TOML: "), "{lines:?}");
     }
+    let toml = "the file is TOML";
+    for (text, hint) in [
+        ("upstream {\n  api_url http://h;\n}", toml),
+        ("listen = 8080;", toml),
+        ("upstream:\n  api_url: http://h", toml),
+        ("{\"upstream\": 1}", toml),
+        ("[log]\nlevel = “debug”", "straight quotation marks"),
+    ] {
+        let lines = errors(text);
+        assert!(lines.len() == 1 && lines[0].contains(hint), "{lines:?}");
+    }
+    assert!(!errors("a = 1\na = 2")[0].contains(toml));
     let lines = errors("[a]\nb = \n");
     assert!(lines[0].starts_with("config.toml:3: "), "{lines:?}");
 }
