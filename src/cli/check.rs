@@ -374,10 +374,18 @@ fn missing(key: &str, path: &Path) -> CheckResult {
     let file = path.display();
     match paths::can_create(path) {
         Ok(()) => Ok(format!("{file} is not there yet; serve makes it")),
-        Err(error) => Err(CommandError::failed(format!(
-            "{key}: {file}: serve cannot make it: {error}; make its directory if it is missing, writable {}",
-            grant(path)
-        ))),
+        Err(error) => {
+            let fix = match error.kind() {
+                io::ErrorKind::ReadOnlyFilesystem => "mount its file system for writing".to_owned(),
+                _ => format!(
+                    "make its directory if it is missing, writable {}",
+                    grant(path)
+                ),
+            };
+            Err(CommandError::failed(format!(
+                "{key}: {file}: serve cannot make it: {error}; {fix}"
+            )))
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::{ClientConfig, pki_types::ServerName};
+use thiserror::Error;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpStream, UnixStream},
@@ -56,6 +57,24 @@ macro_rules! each {
     };
 }
 
+/// A server that does not answer in TLS.
+#[derive(Debug, Error)]
+#[error(
+    "the server does not speak TLS there; write http:// or redis:// if it has none, or the port that has"
+)]
+pub struct PlainServer(#[source] io::Error);
+
+impl PlainServer {
+    /// Names the error of a handshake if it was this; any other is returned as it is.
+    pub fn named(error: io::Error) -> io::Error {
+        let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+        match cause {
+            Some(rustls::Error::InvalidMessage(_)) => io::Error::new(error.kind(), Self(error)),
+            _ => error,
+        }
+    }
+}
+
 impl Stream {
     /// Performs the TLS handshake with a server whose certificate must have `name`.
     ///
@@ -67,7 +86,8 @@ impl Stream {
         name: &ServerName<'static>,
     ) -> io::Result<Self> {
         let connector = TlsConnector::from(Arc::clone(config));
-        let stream = connector.connect(name.clone(), stream).await?;
+        let stream = connector.connect(name.clone(), stream).await;
+        let stream = stream.map_err(PlainServer::named)?;
         Ok(Self::Tls(Box::new(stream.into())))
     }
 

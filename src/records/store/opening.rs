@@ -2,6 +2,7 @@
 
 use std::{error::Error, io, path::Path};
 
+use rustix::fs::StatVfsMountFlags;
 use thiserror::Error;
 
 use super::{StoreError, error::is_denied};
@@ -54,10 +55,17 @@ impl std::fmt::Display for StoreOpenError {
     }
 }
 
-/// How to let this process write a file and its directory, which may belong to another user: `by user 1; run chown 1 /a`.
+/// How to let this process write a file and its directory, which may belong to another user: `by user 1; run chown 1 /a`. No owner
+/// may write to a file system that is read-only.
 pub fn grant(file: &Path) -> String {
     let user = rustix::process::geteuid().as_raw();
-    let directory = file.parent().unwrap_or(file).display();
+    let directory = file.parent().unwrap_or(file);
+    let mount = rustix::fs::statvfs(directory);
+    if mount.is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY)) {
+        let directory = directory.display();
+        return format!("while the file system of {directory} is read-only; mount it for writing");
+    }
+    let directory = directory.display();
     let mut text = format!("by user {user}; run chown {user} {directory}");
     if file.exists() {
         text += &format!(" {}", file.display());

@@ -102,6 +102,8 @@ enum PostgresFault {
     Overloaded,
     #[error(transparent)]
     Migrated(#[from] Migrated),
+    #[error("no PostgreSQL answered in time at that host and port")]
+    Silent,
     #[error("the connection was put back")]
     PutBack,
     #[error("there are no connections for this purpose")]

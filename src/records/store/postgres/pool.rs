@@ -278,7 +278,7 @@ impl PostgresPool {
     /// The last failure.
     pub(super) async fn reach(&self) -> Result<()> {
         let reached = timeout(REACH, self.probe()).await;
-        reached.unwrap_or_else(|_| Err(TimedOut.into()))
+        reached.unwrap_or_else(|_| Err(PostgresFault::Silent.into()))
     }
 
     /// Examines an error; begins an outage if the server cannot be reached or cannot serve.

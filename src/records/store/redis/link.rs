@@ -38,7 +38,7 @@ use crate::{
         io_thread::{IoThread, before},
         outage::{Outage, jittered},
     },
-    wire::outbound::Dialer,
+    wire::{outbound::Dialer, stream::PlainServer},
 };
 
 /// The time that a call may take: callers are to get a response within a second.
@@ -60,6 +60,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) enum RedisFault {
     #[error("Redis did not answer in time")]
     TimedOut,
+    #[error("Redis did not answer in time; write redis:// if it has no TLS on that port")]
+    TlsTimedOut,
     #[error("{0} is a replica, not the primary")]
     Replica(String),
     #[error("the Sentinels know no primary of {0}")]
@@ -308,7 +310,10 @@ impl LinkState {
         };
         // A node that hangs must not keep the others from being asked.
         let share = time / u32::try_from(nodes.len()).unwrap_or(1).max(1);
-        let mut fault = RedisFault::TimedOut;
+        let mut fault = match self.tls {
+            Some(_) => RedisFault::TlsTimedOut,
+            None => RedisFault::TimedOut,
+        };
         for node in nodes {
             let attempt = async {
                 let connected = self.connect_to_primary(&node).await;
@@ -412,7 +417,8 @@ impl LinkState {
             Some(tls) => {
                 let name = ServerName::try_from(host.clone())
                     .map_err(|_| RedisFault::Name(host.clone()))?;
-                Box::new(tls.connect(name, tcp).await?)
+                let tls = tls.connect(name, tcp).await;
+                Box::new(tls.map_err(PlainServer::named)?)
             }
         };
         let mut info = RedisConnectionInfo::default()
