@@ -263,6 +263,27 @@ fn wrong_csv_is_named_with_its_line_and_nothing_is_imported() {
         line.contains("f.csv:1: there are two columns \"key\""),
         "{line}"
     );
+    for (header, option) in [("key;name;secret", ";"), ("key\tname\tsecret", "\\t")] {
+        fs::write(workspace.path("f.csv"), format!("{header}\na\n")).unwrap();
+        let line = import();
+        let hint = format!("did you mean --delimiter '{option}'?");
+        assert!(line.contains("f.csv:1: ") && line.contains(&hint), "{line}");
+    }
+    // A header alone is a file that was cut, or of an empty table.
+    fs::write(workspace.path("f.csv"), "key,name,secret\n").unwrap();
+    let empty = workspace.run("import f.csv --csv consumer");
+    assert!(
+        empty.stderr.contains("f.csv has no record in it"),
+        "{}",
+        empty.stderr
+    );
+    // One problem, not one for each of its lines.
+    let pretty =
+        "{\"kind\":\"export\",\"version\":1}\n{\n  \"kind\": \"user\",\n  \"id\": \"u\"\n}\n";
+    fs::write(workspace.path("f.jsonl"), pretty).unwrap();
+    let line = workspace.run("import f.jsonl").failed(1);
+    let one = "f.jsonl:2: the record continues on other lines; write each record on one line";
+    assert!(line.contains(one) && !line.contains("problems"), "{line}");
     for usage in [
         &["import"][..],
         &["import", "f", "--csv", "f.csv"],

@@ -155,6 +155,11 @@ impl Contents {
         Ok(contents)
     }
 
+    /// Whether the input has no record.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ranks.is_empty()
+    }
+
     /// Whether the input has a consumer.
     pub(super) fn has_consumers(&self) -> bool {
         self.counts
@@ -188,6 +193,14 @@ impl Contents {
         while let Some(line) = rows.next()? {
             last = line;
             progress.at(self.ranks.len() as u64, rows.bytes());
+            // Each of its lines would be a problem.
+            if let Rows::Lines(lines) = &rows
+                && matches!(lines.text(), b"{" | b"[")
+            {
+                self.problems
+                    .add_unread(line, None, &LineError::SeveralLines);
+                return Ok(());
+            }
             self.add(line, &rows);
         }
         let found = self.ranks.len();
@@ -200,6 +213,7 @@ impl Contents {
 
     fn read_head(&mut self, text: &[u8]) -> Result<Head, LineError> {
         let not_an_export = || match text.trim_ascii_start().first() {
+            Some(b'{') if text.len() == 1 => LineError::SeveralLines,
             Some(b'{') => LineError::NotAnExport,
             Some(b'[') => LineError::Array,
             _ => LineError::NotJson,

@@ -191,6 +191,9 @@ impl Plan<'_> {
 
     fn warn(&self) {
         let (warnings, context) = (&self.contents.warnings, self.context);
+        if self.contents.is_empty() {
+            context.warn(&format!("{} has no record in it", self.input.name));
+        }
         context.warn_of_undeclared("permission", &warnings.permissions);
         if warnings.unprotected > 0 {
             context.warn(&format!(

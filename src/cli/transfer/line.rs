@@ -67,6 +67,8 @@ pub(super) enum LineError {
     Unquoted,
     #[error("is not a JSON object")]
     NotAnObject,
+    #[error("the record continues on other lines; write each record on one line, as jq -c does")]
+    SeveralLines,
     #[error("the first line of an export is {{\"kind\":\"export\",\"version\":1}}; add it")]
     NotAnExport,
     #[error("the file is empty; take a complete one")]
@@ -403,7 +405,7 @@ pub(super) fn name_of(members: &Map<String, Value>) -> Option<String> {
 impl From<serde_json::Error> for LineError {
     /// Serde's message, on one line whatever it quotes. Its line number is always 1, so only the column is kept.
     fn from(error: serde_json::Error) -> Self {
-        let text = visible(&error.to_string());
+        let text = visible(&error.to_string()).replace("expected a sequence", "expected a list");
         let position = format!(" at line {} column {}", error.line(), error.column());
         Self::Json(match text.strip_suffix(&position) {
             Some(text) if error.column() > 0 => format!("{text}, column {}", error.column()),

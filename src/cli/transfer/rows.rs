@@ -304,16 +304,10 @@ fn columns(
         let index = match found.map(|(index, _)| index).collect::<Vec<_>>()[..] {
             [] => {
                 let columns = header.iter().collect::<Vec<_>>().join(", ");
-                let problem = format!("there is no column {column:?}; the columns are {columns}");
-                // A header of one column that has the character of another form in it.
-                let other = [(';', ";"), ('\t', "\\t"), ('|', "|"), (',', ",")];
-                let mut other = other
-                    .iter()
-                    .filter(|(it, _)| header.len() == 1 && columns.contains(*it));
-                return Err(match other.next() {
-                    Some((_, option)) => format!("{problem}; did you mean --delimiter '{option}'?"),
-                    None => problem,
-                });
+                let delimiter = delimiter_hint(header);
+                return Err(format!(
+                    "there is no column {column:?}; the columns are {columns}{delimiter}"
+                ));
             }
             [_] if mapped.iter().any(|(known, _)| *known == member) => {
                 return Err(format!("{member} is mapped twice; remove one of the two"));
@@ -322,6 +316,10 @@ fn columns(
             _ => return Err(format!("there are two columns {column:?}; rename one")),
         };
         if let Some(hint) = members::hint_if_unknown(kind, &member) {
+            let delimiter = delimiter_hint(header);
+            if !delimiter.is_empty() {
+                return Err(format!("the header has one column, {member:?}{delimiter}"));
+            }
             let advice = match map {
                 [] => "; say with --map which column holds which member, and leave the others out",
                 _ => "",
@@ -332,6 +330,18 @@ fn columns(
         mapped.push((member, index));
     }
     Ok(mapped)
+}
+
+/// The option for a header of one column that has the delimiter of another form in it; else empty.
+fn delimiter_hint(header: &StringRecord) -> String {
+    let known = [(';', ";"), ('\t', "\\t"), ('|', "|"), (',', ",")];
+    let only = header.get(0).filter(|_| header.len() == 1);
+    let found = known
+        .iter()
+        .find(|(it, _)| only.is_some_and(|only| only.contains(*it)));
+    found.map_or_else(String::new, |(_, option)| {
+        format!("; did you mean --delimiter '{option}'?")
+    })
 }
 
 /// A cell as the JSON value of its member.

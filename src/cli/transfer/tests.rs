@@ -163,6 +163,7 @@ fn a_line_that_is_wrong_is_named_with_its_record_and_the_reason() {
         {"kind":"consumer","key":"k","name":"K","secret":"s","previous_secret_until":"2026-01-01T00:00:00Z"} | 3: consumer "k": previous_secret and previous_secret_until need each other
         {"kind":"consumer","key":"k","name":"K","secret":"s","callbacks":["javascript:x"]} | 3: consumer "k": callback "javascript:x": the callback's scheme is forbidden
         {"kind":"consumer","key":"k","name":"K","secret":"s","permissions":["a b"]} | 3: consumer "k": permission "a b": a name has only
+        {"kind":"consumer","key":"k","name":"K","secret":"s","callbacks":"https://a/b"} | 3: consumer "k": callbacks: expected a list of texts
         {"kind":"consumer","key":"k","name":"K","secret":"s","dialect":"rfc"} | 3: consumer "k": unknown variant `rfc`
         {"kind":"consumer","key":"k","name":"K","secret":"s","rsa_public_key":"-----BEGIN PRIVATE KEY-----\\nAAAA\\n-----END PRIVATE KEY-----"} | 3: consumer "k": rsa_public_key: this is a private key
         {"kind":"consumer","key":"a,b","secret":"s","name":"x"} | 3: consumer "a,b": a key or an id has only

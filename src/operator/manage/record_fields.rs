@@ -278,6 +278,10 @@ pub fn check_members(
                     })?;
                 }
             }
+            (Some(value), FieldKind::List(_)) if !value.is_null() => {
+                let detail = format!("{name}: expected a list of texts, such as [\"a\", \"b\"]");
+                return Err(InvalidInput::member(name, detail));
+            }
             // Reading the members into their type rejects a value of another type.
             _ => {}
         }
