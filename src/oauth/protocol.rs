@@ -127,8 +127,7 @@ impl Parameters {
             method.ok_or(ShapeError::MethodRejected { accepted: methods })
         };
         let timestamp = |value| {
-            let reason = "not a positive number of seconds";
-            let rejected = || rejected(ProtocolParameter::Timestamp, reason);
+            let rejected = || rejected(ProtocolParameter::Timestamp, not_a_timestamp(value));
             Timestamp::from_wire(value).ok_or_else(rejected)
         };
         let nonce = |value| {
@@ -146,6 +145,22 @@ impl Parameters {
                 .transpose()?,
             nonce: sent(ProtocolParameter::Nonce).map(nonce).transpose()?,
         })
+    }
+}
+
+/// Why a value is not a timestamp.
+#[cold]
+fn not_a_timestamp(value: &[u8]) -> &'static str {
+    let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    let first = |byte| value.iter().position(|it| *it == byte);
+    match (first(b'.'), first(b'-')) {
+        (Some(at), _) if is_number(&value[..at]) => {
+            "not a whole number of seconds: send it without the fraction"
+        }
+        (_, Some(at @ 1..)) if is_number(&value[..at]) => {
+            "a date, not a number of seconds: send the seconds since 1970-01-01 00:00:00 UTC"
+        }
+        _ => "not a positive number of seconds",
     }
 }
 

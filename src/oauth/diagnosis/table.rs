@@ -422,6 +422,13 @@ table! {
             r.one(|r| r.path.insert(0, b'/')),
         ]
         .concat();
+    // A gateway that decodes the path before it forwards the request.
+    "slash_decoded": "the path was signed with %2F and arrives with '/': let the gateway in front forward the path as it is sent"
+        => |r| {
+            let slashes = r.path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+            let escaped = |at: usize, escape: &[u8]| [&r.path[..at], escape, &r.path[at + 1..]].concat();
+            r.paths(slashes.take(8).flat_map(|at| [escaped(at, b"%2F"), escaped(at, b"%2f")]))
+        };
     // AFNetworking/AFOAuth1Client#91, jaredhanson/passport-http-oauth#17: a gateway has removed the prefix.
     "path_prefix_missing": "sign the whole path, with what precedes the API's own path"
         => |r| {

@@ -120,6 +120,25 @@ fn only_methods_of_the_set_are_taken() {
 }
 
 #[test]
+fn what_is_not_a_timestamp_is_told_apart() {
+    for (sent, expected) in [
+        ("1371312.25", "without the fraction"),
+        ("2026-01-31T12%3A00%3A00Z", "a date"),
+        ("-1371312", "not a positive number"),
+        ("0", "not a positive number"),
+        (".5", "not a positive number"),
+        ("now", "not a positive number"),
+    ] {
+        match shape(&COMPLETE.replace("137131200", sent)) {
+            Err(ShapeError::Rejected { reason, .. }) => {
+                assert!(reason.contains(expected), "{sent}: {reason}")
+            }
+            other => panic!("{sent}: {other:?}"),
+        }
+    }
+}
+
+#[test]
 fn debug_prints_neither_signature_nor_verifier() {
     let parameters =
         read(&format!("{COMPLETE}, oauth_verifier=\"hunter2\"").replace("s%3D", "hunter3"));

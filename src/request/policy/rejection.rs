@@ -115,7 +115,7 @@ impl PolicyRejection {
             Self::Path(what) => Problem::malformed(what),
             Self::Convention(rule) => Problem::rejected("", *rule),
             Self::NoCredentials => Problem::coded(401, Verdict::ParameterAbsent)
-                .advise("this needs a request signed with OAuth 1.0a"),
+                .advise("this needs a request signed with OAuth 1.0a: its Authorization field begins with OAuth, not with Bearer, Basic or another scheme"),
             Self::CredentialsNotSeen(unseen) => {
                 Problem::coded(401, Verdict::ParameterAbsent).advise(format!(
                     "{unseen}, so credentials in a form are not found: send the OAuth credentials in the Authorization \
@@ -135,7 +135,7 @@ impl PolicyRejection {
                 problem.field("Location", location)
             }
             Self::TokenMissing => Problem::coded(401, Verdict::TokenRejected).advise(
-                "no oauth_token was sent: this call needs the access token of a user, from the authorization flow",
+                "no oauth_token was sent, or an empty one: this call needs the access token of a user, from the authorization flow",
             ),
             Self::TokenCallElsewhere { urls } => Problem::coded(401, Verdict::TokenRejected)
                 .advise(format!("this is no path of a token call; those of this service are {urls}")),

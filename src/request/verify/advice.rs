@@ -256,8 +256,14 @@ fn general(request: &SignedRequest<'_>, reason: &str) -> String {
         0..=MAX_BEGINNING_BYTES => format!(" begin with {beginning} and"),
         _ => String::new(),
     };
+    let no_token = match request.credentials.token {
+        Some(_) => "",
+        None => {
+            "; no oauth_token was sent, or an empty one, so the token secret of the key has to be empty"
+        }
+    };
     format!(
-        "{reason}; print the base string that your library signs: it has to{beginning} contain every parameter of the query, \
+        "{reason}{no_token}; print the base string that your library signs: it has to{beginning} contain every parameter of the query, \
          of a form body and of the Authorization header but realm and oauth_signature, sorted, as RFC 5849 section 3.4.1 says; \
          and compare the consumer secret and the token secret byte by byte with those that were issued"
     )

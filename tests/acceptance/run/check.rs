@@ -351,6 +351,9 @@ fn check_beside_a_running_serve_finds_nothing_wrong_and_changes_nothing() {
     let builder = Proxy::in_front_of(&api).config(&format!("listen.address = '127.0.0.1:{port}'"));
     let ended = builder.check().done();
     assert!(ended.stdout.contains("serve makes it"), "{ended:?}");
+    let mut lines = ended.stdout.lines();
+    let keys = lines.find_map(|line| line.strip_prefix("assertion keys"));
+    assert_eq!(keys.map(str::trim), Some("none: nothing is signed"));
     assert_eq!(files(&builder), ["config.toml"]);
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
     drop(TcpListener::bind(("127.0.0.1", port)).unwrap());

@@ -171,6 +171,8 @@ pub(super) fn made() -> Vec<(&'static str, String, Sent)> {
         ("path_lowered", at("/members/a"), path("/Members/a")),
         ("slashes_merged", at("//photos/a%20b"), SENT),
         ("slashes_merged", at("/photos/a"), path("/photos//a")),
+        ("slash_decoded", at("/photos/a%2Fb"), path("/photos/a/b")),
+        ("slash_decoded", at("/a%2fb"), path("/a/b")),
         ("trailing_slash", at("/photos/a%20b/"), SENT),
         ("trailing_slash", at("/photos"), path("/photos/")),
         (
