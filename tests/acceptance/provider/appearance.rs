@@ -287,7 +287,7 @@ fn check_says_in_which_shade_an_accent_is_shown() {
 #[test]
 fn login_and_consent_link_to_terms_and_privacy() {
     let api = Upstream::start();
-    let config = "pages.terms_url = 'https://example.com/terms?a=1&b=\"2\"'\n\
+    let config = "pages.terms_url = 'https://example.com/terms?a=1&b=%222%22'\n\
         pages.privacy_url = 'https://example.com/privacy'\npages.recovery_url = 'https://example.com/forgot?a&b'\n\
         pages.name = 'Photos & More'";
     let proxy = with_files(&api, &[], config).start();

@@ -335,7 +335,10 @@ fn advice_shows_the_start_of_the_expected_base_string_if_no_mistake_is_known() {
     assert!(!advice.contains("countersign"), "{advice}");
     // The key has a token secret, and the call no token.
     let empty = service.get("/v2/x").parameter("oauth_token", "");
-    has(&service.advice(empty), &["or an empty one, so the token secret of the key has to be empty"]);
+    has(
+        &service.advice(empty),
+        &["or an empty one, so the token secret of the key has to be empty"],
+    );
 }
 
 /// Any caller that knows a consumer's key can send wrong signatures.
