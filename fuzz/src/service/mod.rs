@@ -9,11 +9,11 @@ use std::{
     net::{IpAddr, SocketAddr},
     num::NonZeroU32,
     rc::Rc,
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     time::Duration,
 };
 
-use countersign::{operator::admin::readiness::Readiness, run::{app::{live, services::Services}, config}, base::{clock::{Clock, UnixTime}, peer::Peer, rate::Rate, secret::Secret}, request::{forward::pool, rejections::Rejections, verify::{Verifier, nonces::Nonces}}, gateway::{forward_auth::ForwardAuthHandler, proxy::{Phase, Shared, Worker}}, provider::{login::{LoginBackend, LoginError, LoginFuture, Throttle}, pages}, records::{nonce::{LocalWindow, OnLost, WindowParams}, store::{
+use countersign::{operator::admin::readiness::Readiness, run::{app::{live, services::Services}, config}, base::{clock::{Clock, UnixTime}, peer::Peer, rate::Rate, secret::Secret}, request::{forward::pool, rejections::Rejections, verify::{Verifier, nonces::Nonces}}, gateway::{forward_auth::ForwardAuthHandler, proxy::{Phase, Shared, Worker}}, provider::{login::{LoginBackend, LoginError, LoginFuture, PasswordPool, Throttle}, pages}, records::{nonce::{LocalWindow, OnLost, WindowParams}, store::{
         cached::{self, Cached},
         feed::ChangeHub,
         record::{AccessToken, Consumer, Session, User},
@@ -143,6 +143,7 @@ fn records() -> TestStore {
         last_used_at: None,
         revoked_at,
         began: Default::default(),
+        with_display_name: false,
     };
     let session = Session {
         id_hash: template::session_hash(),
@@ -200,6 +201,8 @@ impl World {
         let previous_secrets = PreviousSecrets::new(clock.clone());
         let services = Services {
             keep_audit: DAY,
+            keep_expired: DAY,
+            developer_checks: Arc::new(PasswordPool::start(1, 4).expect("a thread")),
             clock: clock.clone(),
             instance_id: "instance".into(),
             store: Arc::clone(&store),
@@ -217,6 +220,8 @@ impl World {
                     count: NonZeroU32::new(1000).expect("above zero"),
                     period: DAY,
                 }, &Secret::from(""))),
+                rejections: Arc::clone(&rejections),
+                developer_rates: Default::default(),
             },
             metrics: Arc::clone(&metrics),
             conditions: Arc::clone(&conditions),
@@ -234,7 +239,7 @@ impl World {
             live: Arc::new(live).into(),
             generation: 0.into(),
             verifier,
-            in_flight: 0.into(),
+            places: Arc::default(),
             metrics,
             phase: phase.subscribe(),
             conditions,
@@ -531,7 +536,7 @@ async fn act(
     api.judge_permitted(described);
     // Work that a connection leaves unfinished ends as well.
     let quiet = async {
-        while shared.in_flight.load(Ordering::Relaxed) > 0 {
+        while shared.places.in_flight() > 0 {
             sleep(Duration::from_secs(10)).await;
         }
     };

@@ -85,7 +85,7 @@ pub enum ConsentDecision {
     Deny,
 }
 
-/// The outcome of [`Store::decide`](super::Store::decide).
+/// The outcome of [`Store::record_decision`](super::Store::record_decision).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decided {
     /// The decision is recorded.
