@@ -60,7 +60,7 @@ macro_rules! each {
 /// A server that does not answer in TLS.
 #[derive(Debug, Error)]
 #[error(
-    "the server does not speak TLS there; write http:// or redis:// if it has none, or the port that has"
+    "the server does not speak TLS on that port: write http:// (redis:// for Redis), or the port of TLS"
 )]
 pub struct PlainServer(#[source] io::Error);
 
@@ -158,5 +158,38 @@ impl AsyncWrite for Stream {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         each!(self.get_mut(), stream => Pin::new(stream).poll_shutdown(context))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::RootCertStore;
+    use tokio::{io::AsyncWriteExt as _, net::TcpListener};
+
+    use super::*;
+    use crate::base::tls::client_config;
+
+    #[tokio::test]
+    async fn a_server_without_tls_is_told_from_one_that_closes() {
+        for (answer, is_plain) in [
+            (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], true),
+            (b"", false),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let server = tokio::spawn(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                stream.write_all(answer).await.unwrap();
+            });
+            let (config, _) = client_config(RootCertStore::empty(), None).unwrap();
+            let name = ServerName::try_from("localhost").unwrap();
+            let stream = TcpStream::connect(address).await.unwrap();
+            let error = Stream::secure(stream, &Arc::new(config), &name)
+                .await
+                .unwrap_err();
+            let told = error.to_string();
+            assert_eq!(told.contains("does not speak TLS"), is_plain, "{told}");
+            server.await.unwrap();
+        }
     }
 }

@@ -148,6 +148,22 @@ mod tests {
                 .unwrap()
                 .contains("consumer secret before the '&'")
         );
+        for (reason, problem, expected) in [
+            ("parameter_absent", None, "send oauth_nonce"),
+            (
+                "parameter_rejected",
+                Some("too long"),
+                "correct oauth_nonce: too long",
+            ),
+        ] {
+            let named = RecordedRejection {
+                reason,
+                parameters: Some("oauth_nonce".to_owned()),
+                parameters_problem: problem.map(str::to_owned),
+                ..RecordedRejection::default()
+            };
+            assert_eq!(advice(&named).as_deref(), Ok(expected));
+        }
         for verdict in Verdict::VARIANTS {
             let rejection = RecordedRejection {
                 reason: verdict.as_str(),

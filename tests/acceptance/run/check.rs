@@ -499,4 +499,12 @@ fn check_does_not_say_that_shared_nonces_are_kept_in_memory() {
     let ended = builder.check();
     let place = format!("127.0.0.1:{port}: cannot be reached");
     has(&ended.stderr, &["nonce.url", &place]);
+    // A server without TLS waits for the rest of what it takes for a command.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    builder.set("nonce.url", format!("rediss://127.0.0.1:{port}").into());
+    has(
+        &builder.check().stderr,
+        &["write redis:// if it has no TLS"],
+    );
 }
