@@ -102,7 +102,7 @@ enum PostgresFault {
     Overloaded,
     #[error(transparent)]
     Migrated(#[from] Migrated),
-    #[error("no PostgreSQL answered in time at that host and port")]
+    #[error("PostgreSQL did not answer in time; make sure that it listens at that host and port")]
     Silent,
     #[error("the connection was put back")]
     PutBack,

@@ -60,7 +60,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) enum RedisFault {
     #[error("Redis did not answer in time")]
     TimedOut,
-    #[error("Redis did not answer in time; write redis:// if it has no TLS on that port")]
+    #[error("Redis made no TLS connection in time; write redis:// if it has no TLS on that port")]
     TlsTimedOut,
     #[error("{0} is a replica, not the primary")]
     Replica(String),
