@@ -1,12 +1,13 @@
 //! The configuration file of a command: the one that is named, else one of two places.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
-use rustix::process::geteuid;
+use rustix::process::{getegid, geteuid};
 
 use super::output::say;
 use crate::run::config::{self, Config, ConfigErrors};
@@ -47,20 +48,25 @@ impl ConfigArgs {
     /// Loads the file and what the environment sets.
     ///
     /// # Errors
-    /// All problems of the configuration; for root also that it would use a file that others can have written.
+    /// All problems of the configuration; of a file that nobody named also that another account can have written it, since the
+    /// file tells what to read and whom to send a token.
     pub fn load(&self) -> Result<Config, ConfigErrors> {
         let path = self.path();
-        let is_found_here = self.named().is_none() && path == Path::new(HERE);
-        if is_found_here
-            && geteuid().is_root()
-            && let Ok(Some(reason)) = distrusted(&path, Path::new("."))
+        let opened = File::open(&path);
+        if self.named().is_none()
+            && path == Path::new(HERE)
+            && let Ok(file) = &opened
         {
-            let text = format!(
-                "{reason}, so root does not use it unasked; name it with --config ./{HERE}, or another file"
-            );
-            return Err(ConfigErrors::of_file(HERE, &text));
+            let found = distrusted(file, &path, Path::new("."));
+            let found = found.unwrap_or_else(|_| Some("the file changes while it is read".into()));
+            if let Some(reason) = found {
+                let text = format!(
+                    "{reason}, so it is not used unasked; name it with --config ./{HERE}, or another file"
+                );
+                return Err(ConfigErrors::of_file(HERE, &text));
+            }
         }
-        config::load(&path, std::env::vars_os())
+        config::load(opened, &path, std::env::vars_os())
     }
 }
 
@@ -79,18 +85,20 @@ fn found<'p>(here: &'p Path, installed: &'p Path) -> &'p Path {
     }
 }
 
-/// Why another account than root can have written the file, or can replace it before it is read.
+/// Why another account than root and that of this process can have written the file, or have put it there.
 ///
 /// # Errors
-/// The file is not there.
-fn distrusted(file: &Path, directory: &Path) -> io::Result<Option<String>> {
+/// The file is not there any more.
+fn distrusted(file: &File, path: &Path, directory: &Path) -> io::Result<Option<String>> {
     const STICKY: u32 = 0o1000;
 
-    let (link, target) = (fs::symlink_metadata(file)?, fs::metadata(file)?);
+    let (link, target) = (fs::symlink_metadata(path)?, file.metadata()?);
     let place = fs::metadata(directory)?;
-    let owner = |found: &fs::Metadata| (found.uid() != 0).then_some(found.uid());
+    let owners = [0, geteuid().as_raw()];
+    let groups = [0, getegid().as_raw()];
+    let owner = |found: &fs::Metadata| Some(found.uid()).filter(|it| !owners.contains(it));
     let is_open = |found: &fs::Metadata| {
-        found.mode() & 0o002 != 0 || found.mode() & 0o020 != 0 && found.gid() != 0
+        found.mode() & 0o002 != 0 || found.mode() & 0o020 != 0 && !groups.contains(&found.gid())
     };
     if let Some(owner) = owner(&link).or(owner(&target)) {
         return Ok(Some(format!("the file belongs to the account {owner}")));
@@ -117,18 +125,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_trusts_only_a_file_that_no_other_account_can_have_written() {
+    fn a_file_that_nobody_named_is_used_only_if_no_other_account_can_have_written_it() {
+        let reason = |file: &Path, directory: &Path| {
+            distrusted(&File::open(file).unwrap(), file, directory).unwrap()
+        };
         if !geteuid().is_root() {
-            // Only root can give a file away; what another account makes is not root's.
+            // Only root can give a file away.
             let directory = tempfile::tempdir().unwrap();
             let file = directory.path().join(HERE);
             fs::write(&file, "").unwrap();
-            assert!(distrusted(&file, directory.path()).unwrap().is_some());
+            assert_eq!(reason(&file, directory.path()), None);
+            fs::set_permissions(&file, Permissions::from_mode(0o646)).unwrap();
+            assert!(reason(&file, directory.path()).is_some());
             return;
         }
         let [own, other] = [None, Some(4242)];
         // The file's owner and mode, the directory's owner and mode.
-        for (file_owner, file_mode, owner, mode, reason) in [
+        for (file_owner, file_mode, owner, mode, expected) in [
             (own, 0o644, own, 0o755, None),
             (own, 0o664, own, 0o755, None),
             (own, 0o600, own, 0o1777, None),
@@ -144,21 +157,28 @@ mod tests {
             fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
             chown(&file, file_owner, None).unwrap();
             chown(directory.path(), owner, None).unwrap();
-            let found = distrusted(&file, directory.path()).unwrap();
-            let is_expected = match reason {
+            let found = reason(&file, directory.path());
+            let is_expected = match expected {
                 None => found.is_none(),
-                Some(reason) => found.as_deref().is_some_and(|it| it.contains(reason)),
+                Some(expected) => found.as_deref().is_some_and(|it| it.contains(expected)),
             };
-            assert!(is_expected, "{file_mode:o} {mode:o} {reason:?}: {found:?}");
+            assert!(
+                is_expected,
+                "{file_mode:o} {mode:o} {expected:?}: {found:?}"
+            );
         }
         // A link of another account to a file of root.
         let directory = tempfile::tempdir().unwrap();
         let [file, target] = [HERE, "target"].map(|name| directory.path().join(name));
         fs::write(&target, "").unwrap();
         symlink(&target, &file).unwrap();
-        assert_eq!(distrusted(&file, directory.path()).unwrap(), None);
+        assert_eq!(reason(&file, directory.path()), None);
         lchown(&file, other, None).unwrap();
-        assert!(distrusted(&file, directory.path()).unwrap().is_some());
+        assert!(reason(&file, directory.path()).is_some());
+        // It was opened, and then taken away.
+        let opened = File::open(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        assert!(distrusted(&opened, &file, directory.path()).is_err());
     }
 
     #[test]

@@ -38,7 +38,7 @@ use crate::{
         },
         config::{Config, ConfigErrors},
     },
-    telemetry::{causes::causes, log},
+    telemetry::{causes::causes, lines::visible, log},
 };
 
 /// Options of every command over the store.
@@ -211,7 +211,11 @@ impl CommandError {
             return self.error.to_string();
         }
         match self.has_lines {
-            true => format!("countersign: {}", self.error),
+            true => {
+                let text = self.error.to_string();
+                let lines = text.lines().map(visible);
+                format!("countersign: {}", Vec::from_iter(lines).join("\n"))
+            }
             false => format!("countersign: {self}"),
         }
     }
@@ -220,7 +224,7 @@ impl CommandError {
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = [&self.about, &*causes(&*self.error)].concat();
-        f.write_str(&text.replace('\n', " "))
+        f.write_str(&visible(&text.replace('\n', " ")))
     }
 }
 

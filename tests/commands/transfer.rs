@@ -196,7 +196,7 @@ fn wrong_csv_is_named_with_its_line_and_nothing_is_imported() {
         (
             good,
             &["--map", "key=k"][..],
-            "1: there is no column \"k\"; the columns are key, name, secret",
+            "1: there is no column \"k\" in the header, which has 3",
         ),
         (good, &["--map", "key,key=name"], "1: key is mapped twice"),
         (

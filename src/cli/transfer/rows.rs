@@ -303,10 +303,10 @@ fn columns(
             .filter(|(_, name)| *name == column);
         let index = match found.map(|(index, _)| index).collect::<Vec<_>>()[..] {
             [] => {
-                let columns = header.iter().collect::<Vec<_>>().join(", ");
-                let delimiter = delimiter_hint(header);
+                // Its cells are not shown: without a header they are those of a record, with its secret.
+                let (count, delimiter) = (header.len(), delimiter_hint(header));
                 return Err(format!(
-                    "there is no column {column:?}; the columns are {columns}{delimiter}"
+                    "there is no column {column:?} in the header, which has {count}{delimiter}"
                 ));
             }
             [_] if mapped.iter().any(|(known, _)| *known == member) => {
@@ -318,14 +318,16 @@ fn columns(
         if let Some(hint) = members::hint_if_unknown(kind, &member) {
             let delimiter = delimiter_hint(header);
             if !delimiter.is_empty() {
-                return Err(format!("the header has one column, {member:?}{delimiter}"));
+                return Err(format!("the header has one column{delimiter}"));
             }
-            let advice = match map {
-                [] => "; say with --map which column holds which member, and leave the others out",
-                _ => "",
-            };
-            let member = visible(&member);
-            return Err(format!("a {kind} has no member {member}{hint}{advice}"));
+            return Err(match map {
+                [] => format!(
+                    "column {} of the header is no member of a {kind}{hint}; say with --map which column holds which member, and leave \
+                     the others out",
+                    index + 1
+                ),
+                _ => format!("a {kind} has no member {}{hint}", visible(&member)),
+            });
         }
         mapped.push((member, index));
     }

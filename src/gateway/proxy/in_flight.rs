@@ -84,6 +84,7 @@ impl WorkerPlaces {
         self.all.serving.inc();
         Some(InFlight {
             places: Rc::clone(self),
+            limit,
             most_unused: 2 * block,
         })
     }
@@ -108,15 +109,22 @@ impl Drop for WorkerPlaces {
 #[derive(Debug)]
 pub(super) struct InFlight {
     places: Rc<WorkerPlaces>,
-    /// The number of unused places that its worker keeps.
+    /// The limit when it began.
+    limit: usize,
+    /// The number of unused places that its worker keeps while the limit is the same.
     most_unused: usize,
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let WorkerPlaces { all, unused, .. } = &*self.places;
+        let WorkerPlaces { all, unused, limit } = &*self.places;
         let (left, half) = (unused.get() + 1, self.most_unused / 2);
-        let kept = if left > self.most_unused { half } else { left };
+        let kept = match limit.get() == self.limit {
+            true if left > self.most_unused => half,
+            true => left,
+            // More places may be borrowed than there are now.
+            false => unused.get(),
+        };
         if left > kept {
             all.give_back(left - kept);
         }

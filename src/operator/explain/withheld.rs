@@ -1,5 +1,6 @@
 //! What the developer of a consumer is not told. The link to the page proves no secret, so an explanation says nothing of a token unless
 //! the signature proves its secret: a token that does not exist, one of another consumer, and one that is revoked or pinned look the same.
+//! (The API itself answers `token_rejected` for a token that it does not know, whoever asks.)
 //!
 //! A request is therefore explained twice, once with a token secret that nobody has. What both find is found without the token.
 

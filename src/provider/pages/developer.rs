@@ -89,8 +89,8 @@ pub enum Unchecked {
 pub struct DeveloperRates {
     pages: ConsumerRates,
     checks: ConsumerRates,
-    /// Links that are not valid, by address. Not those of failed logins: another site can make a browser open wrong links, and that
-    /// must not lock its user out.
+    /// Links that are not valid, by address. Not those of failed logins: another site can make a browser open wrong links, which
+    /// then pauses this page for its user and no login.
     unknown: Arc<Throttle>,
 }
 
@@ -204,14 +204,14 @@ impl PageRequest<'_> {
         let rules = &self.pages.rules;
         let check = rules.signature_check.as_ref().ok_or_else(unknown)?;
         let rates = &self.pages.services.developer_rates;
-        let attempt = rates.unknown.begin("", self.address, self.now);
-        let too_many = |Throttled { retry_after }| PolicyRejection::TooManyRequests { retry_after };
-        let attempt = attempt.map_err(too_many)?;
         let link = self.parameter(PARAMETER)?.unwrap_or_default();
         let is_like_one = |byte: u8| byte.is_ascii_alphanumeric();
         if link.len() != SECRET_LENGTH || !link.bytes().all(is_like_one) {
             return Err(unknown());
         }
+        let attempt = rates.unknown.begin("", self.address, self.now);
+        let too_many = |Throttled { retry_after }| PolicyRejection::TooManyRequests { retry_after };
+        let attempt = attempt.map_err(too_many)?;
         let link = Secret::from(link);
         let hash = cookies::id_hash(&link);
         let found = self.store().developer_link(&hash, self.now).await?;

@@ -21,7 +21,7 @@ mod schema;
 mod stray;
 mod warnings;
 
-use std::{ffi::OsString, fs, io, path::Path};
+use std::{ffi::OsString, fs::File, io, path::Path};
 
 use self::read::Written;
 pub use self::{
@@ -160,18 +160,20 @@ config! {
     log: LogSettings,
 }
 
-/// Reads a configuration from a file and the environment, the latter over the former. Relative paths are resolved against
+/// Reads a configuration from the file at this path, as it was opened, and the environment, the latter over the former. Relative paths are resolved against
 /// the directory of the file.
 ///
 /// # Errors
 /// Every unknown key, the first problem of each section, and every rule that is broken: each on one line with file, key
 /// and fix. A missing file is a problem too.
 pub fn load(
+    file: io::Result<File>,
     path: &Path,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Config, ConfigErrors> {
     let name = path.display().to_string();
-    let text = fs::read_to_string(path)
+    let text = file
+        .and_then(io::read_to_string)
         .map_err(|error| ConfigErrors::of_file(&name, &unreadable(&error)))?;
     parse(&text, &name, environment)
 }

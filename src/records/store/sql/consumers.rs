@@ -67,20 +67,11 @@ impl Store {
             let Some(mut consumer) = find(tx, key).await? else {
                 return Ok(Updated::Unknown);
             };
-            let secret = consumer.secret.clone();
+            let before = consumer.clone();
             if !change(&mut consumer) || !consumer.can_sign() {
                 return Ok(Updated::Refused);
             }
-            put(tx, &consumer).await?;
-            if consumer.secret != secret {
-                // A secret that is replaced at once may be known to others, and the link may be where they found it.
-                let previous = consumer.previous_secret.as_ref();
-                let until = previous.map_or(UnixTime(0), |(_, until)| *until);
-                let end = "DELETE FROM countersign.developer_links
-                    WHERE consumer = $1 AND $2 <= countersign.unixepoch()";
-                let params = [key.as_str().into(), until.into()];
-                tx.execute(end, &params).await?;
-            }
+            replace(tx, &before, &consumer).await?;
             Ok(Updated::Updated(Box::new(consumer)))
         })
         .await
@@ -223,6 +214,24 @@ pub(super) async fn remove(tx: &mut Tx, key: &ConsumerKey) -> Result<u64> {
 pub(super) async fn find(tx: &mut Tx, key: &ConsumerKey) -> Result<Option<Consumer>> {
     let find = "SELECT * FROM countersign.consumers WHERE key = $1";
     tx.row(find, &[key.as_str().into()], rows::consumer).await
+}
+
+/// Changes a consumer. Its developer's link ends with a secret or key that is replaced at once, and with a grace that is ended: others
+/// may know the secret, and the link may be where they found it.
+pub(super) async fn replace(tx: &mut Tx, before: &Consumer, after: &Consumer) -> Result<()> {
+    put(tx, after).await?;
+    let is_replaced =
+        before.secret != after.secret || before.rsa_public_key != after.rsa_public_key;
+    let is_cut = before.previous_secret.is_some() && after.previous_secret.is_none();
+    if is_replaced || is_cut {
+        let previous = after.previous_secret.as_ref();
+        let until = previous.map_or(UnixTime(0), |(_, until)| *until);
+        let end = "DELETE FROM countersign.developer_links
+            WHERE consumer = $1 AND $2 <= countersign.unixepoch()";
+        let params = [after.key.as_str().into(), until.into()];
+        tx.execute(end, &params).await?;
+    }
+    Ok(())
 }
 
 /// Inserts or replaces a consumer.

@@ -205,6 +205,9 @@ async fn perform(
                 (state.list.differences)(Difference::Changed(before, &after));
             }
             match (&*after, found) {
+                (Record::Consumer(consumer), Some(Record::Consumer(before))) => {
+                    consumers::replace(tx, before, consumer).await?;
+                }
                 (Record::Consumer(consumer), _) => consumers::put(tx, consumer).await?,
                 (Record::User(user), Some(Record::User(before))) => {
                     users::replace(tx, before, user, state.list.now).await?;
