@@ -97,7 +97,7 @@ fn import_help() -> String {
     let (consumer, user, token) = (
         "enabled, created_at, previous_secret with previous_secret_until",
         "password_hash, enabled, created_at",
-        "permissions, issued_at, expires_at, last_used_at, revoked_at, began, with_display_name",
+        "permissions, issued_at, expires_at, last_used_at, last_used_from, revoked_at, began, with_display_name",
     );
     let members = [
         ("consumer", CONSUMER_FIELDS, consumer),

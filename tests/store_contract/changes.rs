@@ -7,6 +7,7 @@ use countersign::{
     records::store::{
         Store,
         port::{AuditFilter, Change, Exchanged},
+        record::TokenUse,
         transfer::Record,
     },
     telemetry::audit::{Actor, CommandRecord},
@@ -164,7 +165,11 @@ pub(crate) async fn says_nothing_of_what_did_not_change<B: Backend>() {
         .unwrap();
     // Not a change: uses happen all the time and are not reported.
     store
-        .record_uses(vec![("a".to_owned(), NOW)])
+        .record_uses(vec![TokenUse {
+            token: "a".to_owned(),
+            last_used_at: NOW,
+            last_used_from: None,
+        }])
         .await
         .unwrap();
     open_session(&store, 1, "u").await;

@@ -52,6 +52,7 @@ pub(crate) async fn gives_one_access_token<B: Backend>() {
         issued_at: later(10),
         expires_at: Some(later(9999)),
         last_used_at: None,
+        last_used_from: None,
         revoked_at: None,
         began: TokenBeginning::Consent,
         with_display_name: true,

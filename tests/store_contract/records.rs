@@ -92,6 +92,7 @@ pub(crate) fn access_token(token: &str, consumer: &str, user: &str) -> AccessTok
         issued_at: NOW,
         expires_at: Some(later(3600)),
         last_used_at: None,
+        last_used_from: None,
         revoked_at: None,
         began: Default::default(),
         with_display_name: false,

@@ -1,10 +1,12 @@
 //! Access tokens outside the flow.
 
+use std::net::IpAddr;
+
 use countersign::{
     base::clock::UnixTime,
     records::store::{
         port::{Added, Change, RecordFilter, TokenFilter},
-        record::{AccessToken, Consumer, ConsumerUse},
+        record::{AccessToken, Consumer, ConsumerUse, TokenUse},
     },
 };
 
@@ -19,6 +21,7 @@ pub(crate) async fn keeps_every_field<B: Backend>() {
         permissions: vec![id("a"), "b:c".parse().unwrap()],
         secret: vec![0u8, 1, 255].into(),
         last_used_at: Some(later(3)),
+        last_used_from: Some("2001:db8::7".parse().unwrap()),
         revoked_at: Some(later(4)),
         ..access_token("Rich \"token\"/é", "c", "u")
     };
@@ -185,38 +188,48 @@ pub(crate) async fn lists_the_longest_unused_first<B: Backend>() {
     assert_eq!(list("", "", Some(4), start, 9).await, "");
 }
 
+/// A use at a time, by a caller with an address of its own.
+fn used(token: &str, at: u64) -> TokenUse {
+    TokenUse {
+        token: token.to_owned(),
+        last_used_at: later(at),
+        last_used_from: Some(IpAddr::from([192, 0, 2, at as u8])),
+    }
+}
+
 pub(crate) async fn keeps_the_latest_use<B: Backend>() {
     let (_backend, store) = populated::<B>().await;
     for token in ["a", "b"] {
         issue(&store, token).await;
     }
-    let uses = |list: &[(&str, u64)]| {
-        list.iter()
-            .map(|(token, at)| ((*token).to_owned(), later(*at)))
-            .collect::<Vec<_>>()
+    let uses =
+        |list: &[(&str, u64)]| Vec::from_iter(list.iter().map(|(token, at)| used(token, *at)));
+    let last = async |token| {
+        let token = store.access_token(token).await.unwrap().unwrap();
+        (token.last_used_at, token.last_used_from)
     };
-    let last_used = async |token| {
-        store
-            .access_token(token)
-            .await
-            .unwrap()
-            .unwrap()
-            .last_used_at
-    };
+    let by = |at| (Some(later(at)), used("", at).last_used_from);
     store.record_uses(uses(&[])).await.unwrap();
-    assert_eq!(last_used("a").await, None);
+    assert_eq!(last("a").await, (None, None));
     store
         .record_uses(uses(&[("a", 5), ("gone", 6), ("b", 7), ("b", 6)]))
         .await
         .unwrap();
-    assert_eq!(last_used("a").await, Some(later(5)));
-    assert_eq!(last_used("b").await, Some(later(7)));
+    assert_eq!(last("a").await, by(5));
+    assert_eq!(last("b").await, by(7));
     store
         .record_uses(uses(&[("a", 4), ("b", 8)]))
         .await
         .unwrap();
-    assert_eq!(last_used("a").await, Some(later(5)));
-    assert_eq!(last_used("b").await, Some(later(8)));
+    assert_eq!(last("a").await, by(5));
+    assert_eq!(last("b").await, by(8));
+    // The address of the last caller is not known: that of the one before is not its own.
+    let unknown = TokenUse {
+        last_used_from: None,
+        ..used("a", 9)
+    };
+    store.record_uses(vec![unknown]).await.unwrap();
+    assert_eq!(last("a").await, (Some(later(9)), None));
     assert_eq!(store.access_token("gone").await.unwrap(), None);
 }
 
@@ -226,13 +239,14 @@ pub(crate) async fn keeps_many_uses<B: Backend>() {
     for token in ["first", "last"] {
         issue(&store, token).await;
     }
-    let mut uses = vec![("first".to_owned(), later(1))];
-    uses.extend((0..12_000).map(|number| (format!("unknown {number}"), NOW)));
-    uses.push(("last".to_owned(), later(2)));
+    let mut uses = vec![used("first", 1)];
+    uses.extend((0..12_000).map(|number| used(&format!("unknown {number}"), 0)));
+    uses.push(used("last", 2));
     store.record_uses(uses).await.unwrap();
-    for (token, at) in [("first", later(1)), ("last", later(2))] {
-        let kept = store.access_token(token).await.unwrap().unwrap();
-        assert_eq!(kept.last_used_at, Some(at));
+    for expected in [used("first", 1), used("last", 2)] {
+        let kept = store.access_token(&expected.token).await.unwrap().unwrap();
+        assert_eq!(kept.last_used_at, Some(expected.last_used_at));
+        assert_eq!(kept.last_used_from, expected.last_used_from);
     }
 }
 

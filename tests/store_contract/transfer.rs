@@ -16,7 +16,7 @@ use countersign::{
     records::store::{
         Store,
         port::Added,
-        record::{AccessToken, Consumer, ConsumerUse, User},
+        record::{AccessToken, Consumer, ConsumerUse, TokenUse, User},
         transfer::{
             BATCH, Conflict, Difference, Existing, Import, ImportList, Imported, MAX_PROBLEMS,
             Numbered, Origin, Record,
@@ -55,7 +55,11 @@ async fn fill(store: &Arc<Store>) {
         assert_eq!(store.issue_access_token(token).await.unwrap(), Added::Added);
     }
     store
-        .record_uses(vec![("active".to_owned(), later(7))])
+        .record_uses(vec![TokenUse {
+            token: "active".to_owned(),
+            last_used_at: later(7),
+            last_used_from: Some("192.0.2.7".parse().unwrap()),
+        }])
         .await
         .unwrap();
     store
@@ -136,6 +140,7 @@ pub(crate) async fn round_trip_gives_the_same_records<B: Backend>() {
     };
     let used = AccessToken {
         last_used_at: Some(later(7)),
+        last_used_from: Some("192.0.2.7".parse().unwrap()),
         ..access_token("active", "c", "u")
     };
     let expected = vec![
@@ -207,6 +212,7 @@ pub(crate) async fn is_idempotent<B: Backend>() {
             Record::AccessToken(token) => Record::AccessToken(AccessToken {
                 issued_at: later(99),
                 last_used_at: Some(later(99)),
+                last_used_from: None,
                 revoked_at: token.revoked_at.map(|_| later(99)),
                 ..token
             }),

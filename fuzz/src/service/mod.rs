@@ -141,6 +141,7 @@ fn records() -> TestStore {
         issued_at: UnixTime(0),
         expires_at: None,
         last_used_at: None,
+        last_used_from: None,
         revoked_at,
         began: Default::default(),
         with_display_name: false,

@@ -38,6 +38,7 @@ fn token() -> AccessToken {
         issued_at: UnixTime(0),
         expires_at: None,
         last_used_at: Some(UnixTime(60)),
+        last_used_from: Some("192.0.2.7".parse().unwrap()),
         revoked_at: None,
         began: Default::default(),
         with_display_name: false,
@@ -66,7 +67,7 @@ fn an_object_has_the_promised_names_in_their_order() {
         ),
         concat!(
             r#"{"token":"t","token_secret":"s","consumer":"shop","user":"u-1","permissions":["read","write"],"#,
-            r#""issued_at":"1970-01-01T00:00:00Z","expires_at":null,"last_used_at":"1970-01-01T00:01:00Z","revoked_at":null,"began":"imported","with_display_name":false}"#,
+            r#""issued_at":"1970-01-01T00:00:00Z","expires_at":null,"last_used_at":"1970-01-01T00:01:00Z","last_used_from":"192.0.2.7","revoked_at":null,"began":"imported","with_display_name":false}"#,
             "\n"
         )
     );
@@ -116,6 +117,7 @@ fn people_get_a_member_a_line() {
          issued_at          1970-01-01T00:00:00Z\n\
          expires_at         -\n\
          last_used_at       1970-01-01T00:01:00Z\n\
+         last_used_from     192.0.2.7\n\
          revoked_at         -\n\
          began              imported\n\
          with_display_name  no\n"

@@ -5,7 +5,7 @@
 //! | `export` | the first line and no other: `version`; `records`, the number of lines that follow, if that is known; in version 2 also `store`, the random name of the store, and `accepted_until`, the last timestamp of a request that it may have accepted |
 //! | `consumer` | `key`, `secret`, `name`; and `previous_secret`, and all members of [`Consumer`] |
 //! | `user` | `id`, `name`; and `password_hash` (see `import --help`), and all members of [`User`] |
-//! | `token` | an access token: `token`, `token_secret`, `consumer` (its key), `user` (its id); and `permissions`, `issued_at`, `expires_at`, `last_used_at`, `revoked_at`, `began`, `with_display_name` |
+//! | `token` | an access token: `token`, `token_secret`, `consumer` (its key), `user` (its id); and `permissions`, `issued_at`, `expires_at`, `last_used_at`, `last_used_from`, `revoked_at`, `began`, `with_display_name` |
 //! | `removed_consumer` | `key`, never to be used again |
 //! | `removed_user` | `id`, never to be used again |
 //! | `removed_token` | `token`, never to be used again |
@@ -18,6 +18,8 @@
 //! lines are ignored. The order of the lines has no meaning, but for the first.
 //!
 //! An export has version 2. A file of another system has version 1, and so have exports of older versions of this program.
+
+use std::net::IpAddr;
 
 use base64::{DecodeError, Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -128,6 +130,10 @@ pub(super) enum LineError {
     PasswordHash(#[from] UnusableHash),
     #[error("{0}: {1}")]
     Time(String, InvalidTime),
+    #[error(
+        "{0}: {1} is not an IP address such as 192.0.2.7 or 2001:db8::7; correct it or leave it out"
+    )]
+    Address(&'static str, String),
     #[error("{0}: {1:?} is neither true nor false")]
     Flag(String, String),
     #[error("has {found} cells and the header {expected}")]
@@ -319,6 +325,12 @@ fn token(mut members: Map<String, Value>) -> Result<AccessToken, LineError> {
     let secret = take_secret(&mut members, "token_secret")?;
     if !members.contains_key("user") {
         return Err(LineError::NoUser);
+    }
+    if let Some(address) = members.get("last_used_from") {
+        let parsed = address.as_str().map(str::parse::<IpAddr>);
+        if !matches!(parsed, Some(Ok(_))) {
+            return Err(LineError::Address("last_used_from", address.to_string()));
+        }
     }
     let token: AccessToken = serde_json::from_value(members.into())?;
     check_items("permissions", token.permissions.len())?;

@@ -19,7 +19,7 @@ const OF_CONSUMER: [&str; 8] = [
 /// Members of a user beside [`USER_FIELDS`].
 const OF_USER: [&str; 4] = ["id", "password_hash", "enabled", "created_at"];
 
-const OF_TOKEN: [&str; 12] = [
+const OF_TOKEN: [&str; 13] = [
     "token",
     "token_secret",
     "token_secret_base64",
@@ -29,6 +29,7 @@ const OF_TOKEN: [&str; 12] = [
     "issued_at",
     "expires_at",
     "last_used_at",
+    "last_used_from",
     "revoked_at",
     "began",
     "with_display_name",

@@ -1,3 +1,5 @@
+use std::net::IpAddr;
+
 use proptest::{collection::vec, option, prelude::*};
 
 use super::{
@@ -97,6 +99,7 @@ fn what_is_left_out_has_its_default() {
             issued_at: NOW,
             expires_at: None,
             last_used_at: None,
+            last_used_from: None,
             revoked_at: None,
             began: Default::default(),
             with_display_name: false,
@@ -261,6 +264,22 @@ fn the_first_line_tells_version_and_count() {
 }
 
 #[test]
+fn the_address_of_a_last_use_is_an_ip_address() {
+    let line = |address: &str| {
+        let members = r#""kind":"token","token":"t","token_secret":"s","consumer":"c","user":"u""#;
+        records(&[&format!(r#"{{{members},"last_used_from":{address}}}"#)])
+    };
+    for address in ["\"192.0.2.7\"", "\"2001:db8::7\"", "null"] {
+        assert!(line(address).is_ok(), "{address}");
+    }
+    for address in ["\"printer.example\"", "\"192.0.2.7:443\"", "\"\"", "7"] {
+        let problem = line(address).unwrap_err();
+        let expected = format!("last_used_from: {address} is not an IP address such as 192.0.2.7");
+        assert!(problem.contains(&expected), "{problem}");
+    }
+}
+
+#[test]
 fn a_secret_that_is_no_text_is_written_as_base64() {
     let record = Record::AccessToken(AccessToken {
         token: "t".to_owned(),
@@ -271,6 +290,7 @@ fn a_secret_that_is_no_text_is_written_as_base64() {
         issued_at: NOW,
         expires_at: None,
         last_used_at: None,
+        last_used_from: None,
         revoked_at: None,
         began: Default::default(),
         with_display_name: false,
@@ -282,7 +302,7 @@ fn a_secret_that_is_no_text_is_written_as_base64() {
             r#"{"kind":"export","version":2,"records":1,"store":"s","accepted_until":"2023-11-14T22:13:20Z"}"#,
             "\n",
             r#"{"kind":"token","token":"t","token_secret_base64":"/wAi","consumer":"c","user":"u","permissions":[],"#,
-            r#""issued_at":"2023-11-14T22:13:20Z","expires_at":null,"last_used_at":null,"revoked_at":null,"began":"imported","with_display_name":false}"#,
+            r#""issued_at":"2023-11-14T22:13:20Z","expires_at":null,"last_used_at":null,"last_used_from":null,"revoked_at":null,"began":"imported","with_display_name":false}"#,
             "\n"
         )
     );
@@ -384,11 +404,13 @@ prop_compose! {
         issued_at in time(),
         expires_at in option::of(time()),
         last_used_at in option::of(time()),
+        last_used_from in option::of(any::<IpAddr>()),
         revoked_at in option::of(time()),
         with_display_name: bool,
     ) -> Record {
         Record::AccessToken(AccessToken {
-            token, secret, consumer, user, permissions, issued_at, expires_at, last_used_at, revoked_at,
+            token, secret, consumer, user, permissions, issued_at, expires_at, last_used_at, last_used_from,
+            revoked_at,
             began: Default::default(),
             with_display_name,
         })
@@ -457,6 +479,7 @@ fn the_names_are_those_that_an_export_writes() {
         issued_at: time,
         expires_at: None,
         last_used_at: None,
+        last_used_from: None,
         revoked_at: None,
         began: TokenBeginning::default(),
         with_display_name: false,

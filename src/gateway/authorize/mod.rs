@@ -116,6 +116,7 @@ impl Authorizer {
             parameters,
             credentials,
             body: collected.held.as_deref(),
+            caller: subject.head.received.nearest_address,
             secure: subject.head.received.secure,
             is_described: subject.is_described,
             window: operation.and_then(|it| it.timestamp_window),

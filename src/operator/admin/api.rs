@@ -117,7 +117,9 @@ impl Call<'_> {
 fn tag(record: &impl Serialize) -> String {
     let mut members = json!(record);
     if let Some(members) = members.as_object_mut() {
-        members.remove("last_used_at");
+        for name in ["last_used_at", "last_used_from"] {
+            members.remove(name);
+        }
     }
     let hash = digest(&SHA256, members.to_string().as_bytes());
     format!("\"{}\"", hexadecimal(&hash.as_ref()[..16]))

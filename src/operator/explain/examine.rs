@@ -182,6 +182,7 @@ fn signed<'r>(
             body_hash: None,
         },
         body: None,
+        caller: None,
         secure: true,
         is_described: false,
         window: None,

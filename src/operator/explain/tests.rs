@@ -185,6 +185,7 @@ impl Stage {
             parameters: &parameters,
             credentials: protocol.unwrap().demand(purpose.needed()).unwrap(),
             body: None,
+            caller: None,
             secure: true,
             is_described: false,
             window: None,

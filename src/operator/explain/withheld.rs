@@ -28,6 +28,7 @@ impl KnownSecrets {
                 issued_at: server.now,
                 expires_at: None,
                 last_used_at: None,
+                last_used_from: None,
                 revoked_at: None,
                 began: TokenBeginning::Imported,
                 with_display_name: false,

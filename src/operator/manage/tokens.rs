@@ -56,6 +56,7 @@ impl Management {
             issued_at: now,
             expires_at: self.settings.access_ttl.map(|lifetime| now.after(lifetime)),
             last_used_at: None,
+            last_used_from: None,
             revoked_at: None,
             began: TokenBeginning::Issued,
             with_display_name: false,

@@ -140,6 +140,7 @@ impl Endpoints {
             parameters: &collected.parameters,
             credentials,
             body: collected.held.as_deref(),
+            caller: head.received.nearest_address,
             secure: head.received.secure,
             is_described: false,
             window: None,

@@ -1,5 +1,7 @@
 //! The records of the store, as plain data, and which of their fields are columns.
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{
@@ -348,6 +350,9 @@ pub struct AccessToken {
     pub expires_at: Option<UnixTime>,
     /// The last use that has reached the store; uses are written in batches.
     pub last_used_at: Option<UnixTime>,
+    /// The address of the caller then, as trusted proxies name it.
+    #[serde(default)]
+    pub last_used_from: Option<IpAddr>,
     /// The revocation time.
     pub revoked_at: Option<UnixTime>,
     /// How it came to be.
@@ -356,6 +361,17 @@ pub struct AccessToken {
     /// The response that gave it to its consumer had the display name of its user.
     #[serde(default)]
     pub with_display_name: bool,
+}
+
+/// The last verified call with an access token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenUse {
+    /// [`AccessToken::token`]
+    pub token: String,
+    /// [`AccessToken::last_used_at`]
+    pub last_used_at: UnixTime,
+    /// [`AccessToken::last_used_from`]
+    pub last_used_from: Option<IpAddr>,
 }
 
 /// A browser session of a logged-in user. Serde leaves out the user and the cookie's hash.

@@ -13,6 +13,9 @@ use crate::base::{
     names::{ConsumerKey, UserId},
 };
 
+/// The members that are of the time since a record was made.
+const NOT_COMPARED: [&str; 4] = ["created_at", "issued_at", "last_used_at", "last_used_from"];
+
 /// The most records that an export or an import handles in one step.
 pub const BATCH: usize = 500;
 
@@ -80,7 +83,7 @@ impl Record {
         let Value::Object(mut members) = record else {
             return Map::new();
         };
-        members.retain(|name, _| !["created_at", "issued_at", "last_used_at"].contains(&&**name));
+        members.retain(|name, _| !NOT_COMPARED.contains(&&**name));
         members
     }
 

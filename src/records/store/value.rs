@@ -1,7 +1,7 @@
 //! Values of columns and of parameters, and the Rust types that they are read as: times are seconds since 1970, and lists
 //! are JSON.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, net::IpAddr, sync::Arc};
 
 use serde::{
     Serialize,
@@ -214,7 +214,7 @@ macro_rules! words {
 }
 pub(super) use words;
 
-words! { ConsumerKey UserId Rate }
+words! { ConsumerKey UserId Rate IpAddr }
 
 /// The name or word that a column holds.
 pub(super) fn word<T: DeserializeOwned>(value: &Value) -> Option<T> {

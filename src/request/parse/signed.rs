@@ -5,6 +5,7 @@
 
 use std::{
     cell::RefCell,
+    net::IpAddr,
     ops::{Deref, DerefMut},
     time::Duration,
 };
@@ -43,6 +44,8 @@ pub struct SignedRequest<'r> {
     pub credentials: Credentials<'r>,
     /// The body, where it was read: a form, or one with a hash.
     pub body: Option<&'r [u8]>,
+    /// The nearest address to the caller that is known.
+    pub caller: Option<IpAddr>,
     /// The request came under TLS, here or at a trusted proxy.
     pub secure: bool,
     /// Another proxy forwards it as it is: nothing that is left unsigned can be taken out of it here.

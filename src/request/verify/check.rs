@@ -225,7 +225,7 @@ impl<'v> Check<'v> {
             }
         }
         if let Credential::AccessToken(access) = &credential {
-            verifier.credentials.touch(access, now);
+            verifier.credentials.touch(access, now, request.caller);
         }
         let method = request.credentials.signature_method;
         let (consumer, dialect) = (credential.consumer(), signature.dialect());

@@ -1,6 +1,6 @@
 //! Access tokens: the list with its filters, and revocation.
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use askama::Template;
 
@@ -48,6 +48,7 @@ pub(super) struct TokenRow {
     pub(super) issued: Moment,
     pub(super) began: &'static str,
     pub(super) last_used: Option<Moment>,
+    pub(super) last_used_from: Option<IpAddr>,
     pub(super) state: &'static str,
     pub(super) class: &'static str,
     /// The time of its end.
@@ -210,6 +211,7 @@ impl ConsoleRequest<'_> {
                     TokenBeginning::Imported => "imported",
                 },
                 last_used: token.last_used_at.map(|last| self.moment(last)),
+                last_used_from: token.last_used_from,
                 state,
                 class,
                 end: end.map(|end| self.moment(end)),

@@ -4,6 +4,7 @@
 //! cache and all else that their use leaves in memory, a consumer and a token together stay below 1,700 bytes.
 
 use std::{
+    net::IpAddr,
     ops::Range,
     sync::{Arc, OnceLock},
 };
@@ -24,7 +25,7 @@ use crate::{
         secret::Secret,
     },
     oauth::{DeviationSet, Key, KeyStates, Pinned, RsaPublicKey, SignatureMethod},
-    records::store::record::{AccessToken, BodyHash, Consumer, ConsumerUse, Dialect},
+    records::store::record::{AccessToken, BodyHash, Consumer, ConsumerUse, Dialect, TokenUse},
 };
 
 /// The values of the identity headers of a call, which every request clones.
@@ -257,12 +258,13 @@ impl ConsumerCredentials {
 
     /// Notes a use; `true` if it has to be put on the list of those to write.
     pub(super) fn touch(&self, now: UnixTime, method: SignatureMethod, dialect: Dialect) -> bool {
-        self.last_use.note(now, (method as u8) << 1 | dialect as u8)
+        self.last_use
+            .note(now, (method as u8) << 1 | dialect as u8, None)
     }
 
     /// Takes the use for writing.
     pub(super) fn take_use(&self) -> Option<ConsumerUse> {
-        let (last_used_at, how) = self.last_use.take()?;
+        let (last_used_at, how, _) = self.last_use.take()?;
         let method = SignatureMethod::ALL.get(usize::from(how >> 1))?;
         Some(ConsumerUse {
             consumer: self.key.clone(),
@@ -388,7 +390,7 @@ impl AccessCredentials {
             states: KeyStates::default(),
             field_values: OnceLock::new(),
             previous_states: OnceLock::new(),
-            last_use: LastUse::written(token.last_used_at),
+            last_use: LastUse::written(token.last_used_at, token.last_used_from),
             stamp,
         }
     }
@@ -446,18 +448,28 @@ impl AccessCredentials {
 
     /// The last use known here, written or not.
     pub fn last_used(&self) -> Option<UnixTime> {
-        self.last_use.get().map(|(at, _)| at)
+        self.last_use.at()
     }
 
     /// Notes a use; `true` if it has to be put on the list of those to write.
-    pub(super) fn touch(&self, now: UnixTime) -> bool {
-        self.last_use.note(now, 0)
+    pub(super) fn touch(&self, now: UnixTime, from: Option<IpAddr>) -> bool {
+        self.last_use.note(now, 0, from)
+    }
+
+    /// Notes the last use that a former entry knows, in the same way.
+    pub(super) fn touch_as(&self, former: &Self) -> bool {
+        let used = former.last_use.get();
+        used.is_some_and(|(at, _, from)| self.touch(at, from))
     }
 
     /// Takes the use for writing.
-    pub(super) fn take_use(&self) -> Option<(String, UnixTime)> {
-        let (at, _) = self.last_use.take()?;
-        Some((self.token().to_owned(), at))
+    pub(super) fn take_use(&self) -> Option<TokenUse> {
+        let (last_used_at, _, last_used_from) = self.last_use.take()?;
+        Some(TokenUse {
+            token: self.token().to_owned(),
+            last_used_at,
+            last_used_from,
+        })
     }
 }
 

@@ -13,7 +13,7 @@ mod records;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 
@@ -198,17 +198,16 @@ impl Cached {
         self.access.remove(token).await;
         let found = self.access(token).await?;
         if let (Some(known), Some(found)) = (known, &found)
-            && let Some(used) = known.last_used()
-            && found.touch(used)
+            && found.touch_as(&known)
         {
             self.uses.push(found);
         }
         Ok(found)
     }
 
-    /// Notes a use of a token; it is written with the next [`Self::flush_uses`].
-    pub fn touch(&self, access: &Arc<AccessCredentials>, now: UnixTime) {
-        if access.touch(now) {
+    /// Notes a use of a token by a caller at an address; it is written with the next [`Self::flush_uses`].
+    pub fn touch(&self, access: &Arc<AccessCredentials>, now: UnixTime, from: Option<IpAddr>) {
+        if access.touch(now, from) {
             self.uses.push(access);
         }
     }

@@ -350,6 +350,7 @@ impl Lookup {
                 issued_at: now,
                 expires_at: row.expires_at.map(time).transpose()?,
                 last_used_at: None,
+                last_used_from: None,
                 revoked_at: row.revoked.then_some(now),
                 began: TokenBeginning::Imported,
                 with_display_name: false,

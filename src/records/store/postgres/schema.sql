@@ -89,6 +89,8 @@ CREATE TABLE countersign.access_tokens (
     issued_at bigint NOT NULL,
     expires_at bigint,
     last_used_at bigint,
+    -- The address of the caller then.
+    last_used_from text,
     revoked_at bigint,
     began text COLLATE "C" NOT NULL DEFAULT 'imported',
     -- The response that gave it out had the user's display name.

@@ -203,6 +203,7 @@ pub(super) async fn exchange(tx: &mut Tx, exchange: &TokenExchange) -> Result<Ex
         issued_at: exchange.now,
         expires_at: exchange.expires_at,
         last_used_at: None,
+        last_used_from: None,
         revoked_at: None,
         began: TokenBeginning::Consent,
         with_display_name: exchange.with_display_name,

@@ -74,6 +74,7 @@ pub(super) fn access_token(row: &Row, seal: &Seal) -> Result<AccessToken> {
         issued_at: row.get("issued_at")?,
         expires_at: row.get("expires_at")?,
         last_used_at: row.get("last_used_at")?,
+        last_used_from: row.get("last_used_from")?,
         revoked_at: row.get("revoked_at")?,
         began: row.get("began")?,
         with_display_name: row.get("with_display_name")?,

@@ -1,5 +1,7 @@
 //! Tokens: the flow in [`super::flow`], and access tokens outside it.
 
+use std::collections::BTreeMap;
+
 use super::{EXCLUSIVE, LIST, READ, Store, WRITE, passes, retire, rows, tx::Tx};
 use crate::{
     base::{
@@ -11,7 +13,7 @@ use crate::{
         Result,
         engine::Statements,
         port::{Added, Change, Guard, Source, TokenFilter},
-        record::AccessToken,
+        record::{AccessToken, TokenUse},
         seal::field,
         value::{Value, json, seconds},
     },
@@ -187,23 +189,35 @@ impl Store {
 
     /// Writes last uses; an earlier time never replaces a later one. Not reported by the feed. Many uses are written in
     /// several transactions: each is written or not, and all can be written again.
-    pub async fn record_uses(&self, uses: Vec<(String, UnixTime)>) -> Result<()> {
-        let uses = uses.iter().map(|(token, at)| (token, seconds(*at)));
+    pub async fn record_uses(&self, mut uses: Vec<TokenUse>) -> Result<()> {
+        uses.sort_by_key(|used| used.last_used_at);
+        // The last use of each.
+        let last: BTreeMap<_, _> = uses
+            .iter()
+            .map(|used| {
+                (
+                    &used.token,
+                    (seconds(used.last_used_at), used.last_used_from),
+                )
+            })
+            .collect();
         // Rows are locked in one order: otherwise two processes could wait for each other.
         let record = |Statements { lock, .. }: &Statements| {
             format!(
                 "WITH used AS (
-                     SELECT value ->> 0 AS token, max(CAST(value ->> 1 AS bigint)) AS at FROM countersign.json_each($1) GROUP BY 1
+                     SELECT value ->> 0 AS token, CAST(value -> 1 ->> 0 AS bigint) AS at, value -> 1 ->> 1 AS address
+                     FROM countersign.json_each($1)
                  ), locked AS (
                      SELECT token FROM countersign.access_tokens WHERE token IN (SELECT token FROM used)
                      ORDER BY token {lock}
                  )
-                 UPDATE countersign.access_tokens SET last_used_at = used.at FROM locked, used
+                 UPDATE countersign.access_tokens SET last_used_at = used.at, last_used_from = used.address
+                 FROM locked, used
                  WHERE access_tokens.token = locked.token AND used.token = locked.token
                      AND (last_used_at IS NULL OR last_used_at < used.at)"
             )
         };
-        self.record_in_parts("record_uses", uses.collect(), record)
+        self.record_in_parts("record_uses", last.into_iter().collect(), record)
             .await
     }
 }
@@ -295,14 +309,15 @@ pub(super) async fn insert(tx: &mut Tx, tokens: &[AccessToken]) -> Result<bool> 
             token.revoked_at.map(seconds),
             token.began,
             u8::from(token.with_display_name),
+            token.last_used_from,
         ))
     });
     let columns: Vec<_> = columns.collect::<Result<_>>()?;
     let insert = r#"INSERT INTO countersign.access_tokens (token, secret, consumer, "user", permissions,
-             issued_at, expires_at, last_used_at, revoked_at, began, with_display_name)
+             issued_at, expires_at, last_used_at, revoked_at, began, with_display_name, last_used_from)
          SELECT value ->> 0, countersign.unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4, CAST(value ->> 5 AS bigint),
              CAST(value ->> 6 AS bigint), CAST(value ->> 7 AS bigint), CAST(value ->> 8 AS bigint), value ->> 9,
-             CAST(value ->> 10 AS bigint) = 1
+             CAST(value ->> 10 AS bigint) = 1, value ->> 11
          FROM countersign.json_each($1)
          WHERE NOT EXISTS (SELECT 1 FROM countersign.removed WHERE removed.kind = 'token' AND removed.key = value ->> 0)
          ON CONFLICT (token) DO NOTHING"#;

@@ -92,6 +92,8 @@ CREATE TABLE access_tokens (
     issued_at INTEGER NOT NULL,
     expires_at INTEGER,
     last_used_at INTEGER,
+    -- The address of the caller then.
+    last_used_from TEXT,
     revoked_at INTEGER,
     began TEXT NOT NULL DEFAULT 'imported',
     -- The response that gave it out had the user's display name.

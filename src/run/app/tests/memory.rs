@@ -1,6 +1,6 @@
 //! The memory that a consumer with a token takes in the whole process, once it is in use.
 
-use std::{num::NonZeroUsize, process::Command, sync::Arc, time::Duration};
+use std::{net::IpAddr, num::NonZeroUsize, process::Command, sync::Arc, time::Duration};
 
 use crate::{
     base::{
@@ -76,6 +76,7 @@ async fn put_pairs(store: &TestStore, pairs: usize) {
                 issued_at: NOW,
                 expires_at: None,
                 last_used_at: Some(before),
+                last_used_from: Some(IpAddr::from([192, 0, 2, 7])),
                 revoked_at: None,
                 began: Default::default(),
                 with_display_name: false,
@@ -134,7 +135,7 @@ async fn fill() {
             nonce: b"nonce",
         });
         assert_eq!(insertion, Insertion::Fresh);
-        cached.touch(&found, NOW);
+        cached.touch(&found, NOW, Some(IpAddr::from([192, 0, 2, 8])));
         cached.touch_consumer(
             &found.consumer,
             NOW,

@@ -37,6 +37,38 @@ fn two_clicks_lead_to_unused_tokens_and_revoke_them() {
 }
 
 #[test]
+fn the_last_use_of_a_token_is_shown_with_the_address_of_its_caller() {
+    let (_api, proxy) = console("listen.trusted_proxies = ['127.0.0.1/32']");
+    let (consumer, user, token) = caller(&proxy, "Shop", "");
+    // The caller can write what it likes before the address that the trusted proxy adds.
+    let from = |address: &str| {
+        let call = Call::get("/x").by(&consumer).with(&token);
+        call.header("X-Forwarded-For", &format!("192.0.2.1, {address}"))
+    };
+    proxy.send(from("203.0.113.9")).has_status(200);
+    // A call whose signature is wrong is no use.
+    let stolen = Token::new(token.token.clone(), "guessed");
+    let wrong = Call::get("/x").by(&consumer).with(&stolen);
+    let wrong = wrong.header("X-Forwarded-For", "203.0.113.66");
+    proxy.rejects(wrong, 401, "signature_invalid");
+    let last = within(PATIENCE, "the use is written", || {
+        let shown = proxy.run("token list --json").json_lines().remove(0);
+        (!shown["last_used_at"].is_null()).then_some(shown)
+    });
+    assert_eq!(last["last_used_from"], "203.0.113.9");
+    let operator = Operator::with(&proxy, WRITE);
+    for page in [
+        "/tokens".to_owned(),
+        format!("/consumer?key={}", consumer.key),
+        format!("/user?id={}", user.id),
+    ] {
+        has(&operator.text(&page), &["from <code>203.0.113.9</code>"]);
+    }
+    let exported = proxy.run("export -").stdout;
+    has(&exported, &["\"last_used_from\":\"203.0.113.9\""]);
+}
+
+#[test]
 fn no_url_of_the_console_contains_a_whole_token() {
     let (_api, proxy) = console("");
     let (consumer, user, _) = caller(&proxy, "Shop", "");

@@ -42,6 +42,7 @@ fn token(token: &str, consumer: &str) -> AccessToken {
         issued_at: START,
         expires_at: None,
         last_used_at: None,
+        last_used_from: None,
         revoked_at: None,
         began: Default::default(),
         with_display_name: false,

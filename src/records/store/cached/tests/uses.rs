@@ -1,5 +1,7 @@
 //! Last uses.
 
+use std::net::{IpAddr, Ipv6Addr};
+
 use super::*;
 use crate::{
     oauth::SignatureMethod,
@@ -9,8 +11,20 @@ use crate::{
 const RECORD_USES: &str = "UPDATE countersign.access_tokens SET last_used_at";
 const RECORD_CONSUMER_USES: &str = "INSERT INTO countersign.consumer_uses";
 
-fn written(setup: &Setup) -> Option<UnixTime> {
-    setup.store.access_token_of("t").unwrap().last_used_at
+fn written(setup: &Setup) -> (Option<UnixTime>, Option<IpAddr>) {
+    let token = setup.store.access_token_of("t").unwrap();
+    (token.last_used_at, token.last_used_from)
+}
+
+/// The caller of a use at that time has an address of its own.
+fn from(later: u64) -> Option<IpAddr> {
+    Some(IpAddr::from(Ipv6Addr::from(
+        0x2001 << 112 | u128::from(later),
+    )))
+}
+
+fn used(later: u64) -> (Option<UnixTime>, Option<IpAddr>) {
+    (Some(at(later)), from(later))
 }
 
 fn at(later: u64) -> UnixTime {
@@ -22,16 +36,16 @@ async fn uses_are_written_once_with_the_latest_time() {
     let setup = setup();
     let found = setup.access().await.unwrap();
     for later in [1, 3, 2, 3] {
-        setup.cached.touch(&found, at(later));
+        setup.cached.touch(&found, at(later), from(later));
     }
     assert_eq!(found.last_used(), Some(at(3)));
     setup.cached.flush_uses().await.unwrap();
     setup.cached.flush_uses().await.unwrap();
-    setup.cached.touch(&found, at(3));
+    setup.cached.touch(&found, at(3), from(3));
     setup.cached.flush_uses().await.unwrap();
-    setup.cached.touch(&found, at(4));
+    setup.cached.touch(&found, at(4), from(4));
     setup.cached.flush_uses().await.unwrap();
-    assert_eq!(written(&setup), Some(at(4)));
+    assert_eq!(written(&setup), used(4));
     assert_eq!(setup.store.statements_with(RECORD_USES), 2);
 }
 
@@ -39,22 +53,22 @@ async fn uses_are_written_once_with_the_latest_time() {
 async fn uses_that_could_not_be_written_are_kept() {
     let setup = setup();
     let found = setup.access().await.unwrap();
-    setup.cached.touch(&found, at(1));
+    setup.cached.touch(&found, at(1), from(1));
     setup.store.fail(true);
     assert!(setup.cached.flush_uses().await.is_err());
-    setup.cached.touch(&found, at(2));
+    setup.cached.touch(&found, at(2), from(2));
     assert!(setup.cached.flush_uses().await.is_err());
     setup.store.fail(false);
     setup.cached.flush_uses().await.unwrap();
     setup.cached.flush_uses().await.unwrap();
-    assert_eq!(written(&setup), Some(at(2)));
+    assert_eq!(written(&setup), used(2));
 }
 
 #[tokio::test]
 async fn uses_are_kept_when_writing_is_given_up() {
     let setup = setup();
     let found = setup.access().await.unwrap();
-    setup.cached.touch(&found, at(1));
+    setup.cached.touch(&found, at(1), from(1));
     setup.store.hold();
     let cached = Arc::clone(&setup.cached);
     let flush = tokio::spawn(async move { cached.flush_uses().await });
@@ -63,7 +77,7 @@ async fn uses_are_kept_when_writing_is_given_up() {
     assert!(flush.await.is_err());
     setup.store.release();
     setup.cached.flush_uses().await.unwrap();
-    assert_eq!(written(&setup), Some(at(1)));
+    assert_eq!(written(&setup), used(1));
 }
 
 #[tokio::test]
@@ -76,7 +90,7 @@ async fn many_uses_are_written_in_parts_and_all_of_them() {
         let name = format!("t{number}");
         setup.store.put_access_token(&token(&name, "c"));
         let found = setup.cached.access(name.as_bytes()).await.unwrap().unwrap();
-        setup.cached.touch(&found, at(1));
+        setup.cached.touch(&found, at(1), from(1));
     }
     setup.cached.flush_uses().await.unwrap();
     assert_eq!(setup.store.statements_with(RECORD_USES), 3);
@@ -89,7 +103,9 @@ async fn many_uses_are_written_in_parts_and_all_of_them() {
 #[tokio::test]
 async fn a_use_that_is_not_written_yet_outlives_the_entry() {
     let setup = setup();
-    setup.cached.touch(&setup.access().await.unwrap(), at(50));
+    setup
+        .cached
+        .touch(&setup.access().await.unwrap(), at(50), from(50));
     setup
         .store
         .change_access_token("t", |token| token.permissions = vec!["p".parse().unwrap()]);
@@ -97,13 +113,15 @@ async fn a_use_that_is_not_written_yet_outlives_the_entry() {
     let found = setup.access().await.unwrap();
     assert_eq!(found.permissions.len(), 1);
     assert_eq!(found.last_used(), Some(at(50)));
+    setup.cached.flush_uses().await.unwrap();
+    assert_eq!(written(&setup), used(50));
 }
 
 #[tokio::test]
 async fn a_later_use_in_the_store_is_seen() {
     let setup = setup();
     let found = setup.access().await.unwrap();
-    setup.cached.touch(&found, at(10));
+    setup.cached.touch(&found, at(10), from(10));
     // Another process was used later.
     setup
         .store
@@ -130,9 +148,34 @@ async fn a_later_use_in_the_store_is_seen() {
 #[tokio::test]
 async fn reloading_loses_no_use() {
     let setup = setup();
-    setup.cached.touch(&setup.access().await.unwrap(), at(10));
+    setup
+        .cached
+        .touch(&setup.access().await.unwrap(), at(10), from(10));
     let found = setup.cached.access_reloaded(b"t").await.unwrap().unwrap();
     assert_eq!(found.last_used(), Some(at(10)));
+    setup.cached.flush_uses().await.unwrap();
+    assert_eq!(written(&setup), used(10));
+}
+
+#[tokio::test]
+async fn time_and_address_of_a_use_are_of_one_call() {
+    let setup = setup();
+    let found = setup.access().await.unwrap();
+    std::thread::scope(|scope| {
+        for first in 0..4 {
+            let (setup, found) = (&setup, &found);
+            scope.spawn(move || {
+                for later in (1..2_000).filter(|later| later % 4 == first) {
+                    setup.cached.touch(found, at(later), from(later));
+                }
+            });
+        }
+    });
+    // A later call in the same second does not count, nor does an earlier one.
+    setup.cached.touch(&found, at(1_999), from(1));
+    setup.cached.touch(&found, at(1_998), from(1));
+    setup.cached.flush_uses().await.unwrap();
+    assert_eq!(written(&setup), used(1_999));
 }
 
 #[tokio::test]

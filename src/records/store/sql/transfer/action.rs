@@ -211,6 +211,7 @@ async fn after(
             Record::AccessToken(AccessToken {
                 issued_at: found.issued_at,
                 last_used_at: found.last_used_at,
+                last_used_from: found.last_used_from,
                 revoked_at: found.revoked_at,
                 began: found.began,
                 with_display_name: found.with_display_name,
