@@ -67,8 +67,8 @@ consent-allow = سماح
 consent-deny = رفض
 consent-password = لا يرى التطبيق كلمة مرورك أبدًا.
 consent-holds = يبقى الإذن ساريًا إلى أن تسحبه في { $page }.
-consent-ends = ينتهي الإذن تلقائيًا بعد { $duration }.
-consent-ends-unused = ينتهي الإذن تلقائيًا بعد { $duration } دون استخدام.
+consent-holds-for = يبقى الإذن ساريًا لمدة { $duration }، أو إلى أن تسحبه في { $page }.
+consent-ends-unused = وينتهي قبل ذلك بعد { $duration } دون استخدام.
 consent-continue = متابعة
 consent-continue-to = المتابعة إلى { $site }
 

@@ -59,8 +59,8 @@ consent-allow = Erlauben
 consent-deny = Ablehnen
 consent-password = Die Anwendung erfährt Ihr Passwort nie.
 consent-holds = Ihre Erlaubnis gilt, bis Sie sie unter { $page } widerrufen.
-consent-ends = Sie gilt höchstens { $duration } lang.
-consent-ends-unused = Wird sie { $duration } lang nicht genutzt, endet sie von selbst.
+consent-holds-for = Ihre Erlaubnis gilt { $duration } lang, oder bis Sie sie unter { $page } widerrufen.
+consent-ends-unused = Wird sie { $duration } lang nicht genutzt, endet sie früher.
 consent-continue = Weiter
 consent-continue-to = Weiter zu { $site }
 

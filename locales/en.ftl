@@ -74,8 +74,8 @@ consent-password = The application never sees your password.
 # $page is the link to the page of applications.
 consent-holds = The access that you allow lasts until you end it under { $page }.
 # $duration is one of the duration messages.
-consent-ends = It ends by itself after { $duration }.
-consent-ends-unused = It ends by itself after { $duration } without use.
+consent-holds-for = The access that you allow lasts { $duration }, or until you end it under { $page }.
+consent-ends-unused = It ends earlier after { $duration } without use.
 # The link to the application, where a redirect is not followed.
 consent-continue = Continue
 # $site is a host name, sometimes with a port.

@@ -62,8 +62,8 @@ consent-allow = Permitir
 consent-deny = Denegar
 consent-password = La aplicación nunca ve su contraseña.
 consent-holds = Lo que permita vale hasta que retire el acceso en { $page }.
-consent-ends = Termina por sí solo después de { $duration }.
-consent-ends-unused = Termina por sí solo después de { $duration } sin uso.
+consent-holds-for = Lo que permita vale durante { $duration }, o hasta que retire el acceso en { $page }.
+consent-ends-unused = Termina antes tras { $duration } sin uso.
 consent-continue = Continuar
 consent-continue-to = Continuar a { $site }
 

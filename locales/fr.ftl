@@ -62,8 +62,8 @@ consent-allow = Autoriser
 consent-deny = Refuser
 consent-password = L’application ne voit jamais votre mot de passe.
 consent-holds = Votre autorisation vaut jusqu’à ce que vous la révoquiez sous { $page }.
-consent-ends = Elle prend fin d’elle-même après { $duration }.
-consent-ends-unused = Elle prend fin d’elle-même après { $duration } sans utilisation.
+consent-holds-for = Votre autorisation vaut pendant { $duration }, ou jusqu’à ce que vous la révoquiez sous { $page }.
+consent-ends-unused = Elle prend fin plus tôt après { $duration } sans utilisation.
 consent-continue = Continuer
 consent-continue-to = Continuer vers { $site }
 

@@ -40,8 +40,8 @@ consent-allow = 許可する
 consent-deny = 拒否する
 consent-password = アプリケーションにパスワードが渡ることはありません。
 consent-holds = この許可は、{ $page }で連携を解除するまで有効です。
-consent-ends = { $duration }後に自動的に終了します。
-consent-ends-unused = { $duration }使われないと、自動的に終了します。
+consent-holds-for = この許可は、{ $duration }が過ぎるか、{ $page }で連携を解除するまで有効です。
+consent-ends-unused = { $duration }使われないと、それより早く終了します。
 consent-continue = 続ける
 consent-continue-to = { $site } に進む
 

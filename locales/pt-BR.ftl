@@ -62,8 +62,8 @@ consent-allow = Permitir
 consent-deny = Negar
 consent-password = O aplicativo nunca vê sua senha.
 consent-holds = O que você permitir vale até que remova o acesso em { $page }.
-consent-ends = Termina por si só depois de { $duration }.
-consent-ends-unused = Termina por si só depois de { $duration } sem uso.
+consent-holds-for = O que você permitir vale por { $duration }, ou até que remova o acesso em { $page }.
+consent-ends-unused = Termina antes após { $duration } sem uso.
 consent-continue = Continuar
 consent-continue-to = Continuar para { $site }
 

@@ -62,8 +62,8 @@ consent-allow = Permitir
 consent-deny = Recusar
 consent-password = A aplicação nunca vê a sua palavra-passe.
 consent-holds = O que permitir é válido até remover o acesso em { $page }.
-consent-ends = Termina por si só ao fim de { $duration }.
-consent-ends-unused = Termina por si só ao fim de { $duration } sem utilização.
+consent-holds-for = O que permitir é válido durante { $duration }, ou até remover o acesso em { $page }.
+consent-ends-unused = Termina antes após { $duration } sem utilização.
 consent-continue = Continuar
 consent-continue-to = Continuar para { $site }
 

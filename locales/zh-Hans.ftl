@@ -40,8 +40,8 @@ consent-allow = 允许
 consent-deny = 拒绝
 consent-password = 该应用不会看到您的密码。
 consent-holds = 授权一直有效，直到您在“{ $page }”中取消。
-consent-ends = 授权在 { $duration }后自动结束。
-consent-ends-unused = 如果 { $duration }未使用，授权会自动结束。
+consent-holds-for = 授权有效期为 { $duration }，或直到您在“{ $page }”中取消。
+consent-ends-unused = 如果 { $duration }未使用，授权会提前结束。
 consent-continue = 继续
 consent-continue-to = 继续前往 { $site }
 

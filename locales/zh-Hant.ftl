@@ -40,8 +40,8 @@ consent-allow = 允許
 consent-deny = 拒絕
 consent-password = 應用程式不會看到您的密碼。
 consent-holds = 授權一直有效，直到您在「{ $page }」中取消。
-consent-ends = 授權在 { $duration }後自動結束。
-consent-ends-unused = 如果 { $duration }未使用，授權會自動結束。
+consent-holds-for = 授權有效期為 { $duration }，或直到您在「{ $page }」中取消。
+consent-ends-unused = 如果 { $duration }未使用，授權會提前結束。
 consent-continue = 繼續
 consent-continue-to = 繼續前往 { $site }
 

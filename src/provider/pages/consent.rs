@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     base::{
-        language, longest,
+        language::{self, MessagePart},
+        longest,
         names::{ConsumerKey, Permission},
         random,
     },
@@ -75,8 +76,10 @@ pub(super) struct ConsentPage<'a> {
     site: Option<String>,
     /// The date of its registration.
     since: String,
-    /// Sentences about the time at which access ends by itself.
-    ends: Vec<String>,
+    /// The sentence about the end of access.
+    holds: Vec<MessagePart>,
+    /// The sentence about its end without use.
+    ends_unused: Option<String>,
     /// The target of the decision: a web site or an application on the user's device; `None`: a page with the verifier.
     destination: Option<Destination>,
     /// Its scheme, with the colon.
@@ -390,13 +393,20 @@ impl<'a> Asking<'a> {
         let description = translated
             .map(Cow::into_owned)
             .or(consumer.description.clone());
-        let ends = [
-            ("consent-ends", rules.tokens.access_ttl),
-            ("consent-ends-unused", rules.tokens.access_idle),
-        ];
-        let ends = ends.into_iter().filter_map(|(message, duration)| {
-            let duration = in_words(texts, duration.0?);
-            Some(texts.title(message, &[("duration", duration)]))
+        let applications = texts.text("applications-title");
+        let holds = match rules.tokens.access_ttl.0 {
+            None => texts.parts("consent-holds", &[("page", &*applications)]),
+            Some(ttl) => {
+                let duration = in_words(texts, ttl);
+                let values = [("duration", &*duration), ("page", &*applications)];
+                texts.parts("consent-holds-for", &values)
+            }
+        };
+        let ends_unused = rules.tokens.access_idle.0.map(|idle| {
+            texts.title(
+                "consent-ends-unused",
+                &[("duration", in_words(texts, idle))],
+            )
         });
         let identity_is_new = rules.gives_display_name
             && !earlier.is_empty()
@@ -426,7 +436,8 @@ impl<'a> Asking<'a> {
             description: description.map(|text| Worded { text, lang: None }),
             site: consumer.website.as_deref().and_then(callback::site),
             since: words.date(consumer.created_at),
-            ends: ends.collect(),
+            holds,
+            ends_unused,
             scheme: destination
                 .as_ref()
                 .map_or_else(String::new, |it| format!("{}:", it.scheme)),

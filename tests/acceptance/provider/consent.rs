@@ -188,8 +188,8 @@ fn the_consent_page_shows_the_configured_lifetime_and_facts_about_the_user() {
     has(
         &text,
         &[
-            "It ends by itself after 90 days.",
-            "after 36 hours without use.",
+            "lasts <bdi>90 days</bdi>, or until you end it under <a href=",
+            "It ends earlier after 36 hours without use.",
         ],
     );
 }

@@ -124,8 +124,12 @@ impl InputField {
                 choices([("", "the default")].into_iter().chain(words))
             }
         };
+        let lines = match field.kind {
+            FieldKind::List(_) => "; one a line",
+            _ => "",
+        };
         Self {
-            help: field.help.to_owned(),
+            help: field.help.to_owned() + lines,
             ..Self::new(kind, field.name, field.label, value)
         }
     }

@@ -61,8 +61,9 @@ fn proof(group: &ReasonCount) -> Tag {
     let [verified, secrets, _] = group.proofs;
     let class = match group.newest.consumer {
         None => "",
-        Some(_) if verified + secrets == 0 => "warn",
-        Some(_) => "good",
+        // A signature that is right, or nothing that is: one made with the secrets is still a mistake.
+        Some(_) if verified > 0 && secrets == 0 => "good",
+        Some(_) => "warn",
     };
     Tag::new(reasons::proof(group), class)
 }

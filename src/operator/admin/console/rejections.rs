@@ -166,7 +166,7 @@ impl ConsoleRequest<'_> {
             consumer,
             proof: match one.proof {
                 SenderProof::Verified => Tag::new("signature right", "good"),
-                SenderProof::Secrets => Tag::new("made with its secrets", "good"),
+                SenderProof::Secrets => Tag::new("made with its secrets", "warn"),
                 SenderProof::None => Tag::new("not proved", "warn"),
             },
             token: text(&one.token),

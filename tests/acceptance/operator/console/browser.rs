@@ -189,6 +189,32 @@ fn axe_finds_nothing_in_the_console_in_any_window() {
 }
 
 #[test]
+fn the_menu_of_the_console_is_one_line_on_a_wide_window_and_folded_on_a_phone() {
+    let (_api, proxy) = console("pages.name = 'Example Photos'");
+    let browser = Browser::start();
+    browser.open(&format!("http://{}", proxy.admin()));
+    browser.fill("#token", WRITE);
+    browser.click("button.main");
+    browser.text("nav a[aria-current]");
+    let rows = |selector: &str| {
+        let tops = format!(
+            "return new Set(Array.from(document.querySelectorAll('{selector}'), it => it.offsetTop)).size"
+        );
+        browser.script(&tops)
+    };
+    browser.emulate(1440, false);
+    assert_eq!(rows("header > nav a"), 1);
+    assert_eq!(rows(".tiles li"), 1);
+    browser.emulate(390, false);
+    assert_eq!(rows(".tiles li"), 2);
+    let height = browser.script("return document.querySelector('header').offsetHeight");
+    assert!(height.as_u64().unwrap() <= 120, "{height}");
+    browser.click(".menu summary");
+    browser.click(".menu a[href='/tokens']");
+    browser.text(".menu a[href='/tokens'][aria-current]");
+}
+
+#[test]
 fn the_keyboard_alone_changes_a_consumer_in_the_console_without_javascript() {
     let (_api, proxy) = console("");
     let consumer = proxy.consumer("Shop");
