@@ -1,4 +1,4 @@
-//! The pictures of the README: pages of the running program in a real browser, with a clock that begins at a fixed time.
+//! The pictures of the documents: pages of the running program in a real browser, with a clock that begins at a fixed time.
 //!
 //! `tests/pictures` writes the pictures and, beside them, a digest of the page that each one shows. The test compares the
 //! digests: a page that changed needs a new picture.
@@ -21,9 +21,16 @@ const PICTURES: &str = "docs/pictures";
 const DIGESTS: &str = "docs/pictures/pages.sha256";
 /// The most bytes of a picture.
 const MAX_PICTURE: u64 = 120 << 10;
-/// The seconds since 1970 at which the program starts, as libfaketime reads them: noon in UTC.
+/// Noon in UTC, at which the calls begin. The program starts 50 s before, so that it is ready for a while: with a clock that
+/// jumps by more it would have to record first how far nonces are accepted.
 const START: u64 = 1_790_164_800;
-const START_TEXT: &str = "@2026-09-23 12:00:00";
+const BEFORE_NOON: &str = "@2026-09-23 11:59:10";
+const NOON: &str = "@2026-09-23 12:00:00";
+/// Width and height of the window.
+const WIDE: (u32, u32) = (1180, 660);
+const FORM: (u32, u32) = (1180, 1080);
+const CONSENT: (u32, u32) = (480, 1020);
+const PHONE: (u32, u32) = (390, 844);
 
 const CONFIG: &str = "
 pages.name = 'Example Photos'
@@ -71,15 +78,23 @@ impl Stage {
     fn set() -> Self {
         let api = Upstream::start();
         let begun = now();
-        let builder = Proxy::in_front_of(&api)
+        let builder = Proxy::in_front_of(&api);
+        let clock = builder.directory().join("clock");
+        fs::write(&clock, BEFORE_NOON).unwrap();
+        let builder = builder
             .config(CONFIG)
             .environment("LD_PRELOAD", &faketime().display().to_string())
-            .environment("FAKETIME", START_TEXT)
+            .environment("FAKETIME_TIMESTAMP_FILE", &clock.display().to_string())
+            .environment("FAKETIME_NO_CACHE", "1")
             .environment("FAKETIME_DONT_FAKE_MONOTONIC", "1")
             .environment("NO_FAKE_STAT", "1")
             .environment("TZ", "UTC");
         let proxy = builder.with_console().start();
         proxy.command_with(&["import", "-"], &records()).done();
+        // Atomically: the program may be reading it.
+        let noon = clock.with_extension("new");
+        fs::write(&noon, NOON).unwrap();
+        fs::rename(noon, clock).unwrap();
         let callers = CONSUMERS.map(|(key, _, mistake, calls)| {
             let caller = Caller {
                 consumer: Consumer::new(key, format!("secret of {key}")),
@@ -137,30 +152,53 @@ fn call(caller: &Caller, mistake: Mistake, time: u64) -> Call {
     call.parameter("oauth_timestamp", &time.to_string())
 }
 
-/// Opens each page and shows it.
-fn visit(stage: &Stage, mut show: impl FnMut(&str, &Browser)) {
+/// Opens each page and shows it, in windows of these sizes.
+fn visit(stage: &Stage, mut show: impl FnMut(&str, (u32, u32), &Browser)) {
     let proxy = &stage.proxy;
     let browser = Browser::start();
-    browser.open(&format!("http://{}", proxy.admin()));
+    let console = format!("http://{}", proxy.admin());
+    browser.open(&console);
     browser.fill("#token", WRITE);
     browser.click("button.main");
     browser.text("nav a[aria-current]");
-    show("overview", &browser);
+    show("overview", WIDE, &browser);
+    show("overview-phone", PHONE, &browser);
     browser.click("main a[href*='consumer?key=wall-calendar']");
     browser.text("main h2");
-    show("consumer", &browser);
+    show("consumer", WIDE, &browser);
+    show("consumer-phone", PHONE, &browser);
+    browser.click("nav a[href='/rejections']");
+    browser.text("nav a[href='/rejections'][aria-current]");
+    show("rejections", WIDE, &browser);
+    browser.click("nav a[href='/consumers']");
+    browser.click("main a[href='/consumer/add']");
+    browser.text("fieldset");
+    show("register", FORM, &browser);
 
     // She has not allowed the printer before.
     let grace = proxy.user("grace");
-    let ask = Call::post("/oauth/request_token")
-        .by(&stage.printer)
-        .parameter("oauth_timestamp", &(START + 1).to_string())
-        .parameter("oauth_callback", "https://printer.example/ready");
-    let request = crate::support::legs::token_of(&proxy.served(ask));
-    browser.open(&format!("{}{}", proxy.origin(), authorization(&request)));
+    let ask = |later: u64| {
+        let ask = Call::post("/oauth/request_token")
+            .by(&stage.printer)
+            .parameter("oauth_timestamp", &(START + later).to_string())
+            .parameter("oauth_callback", "https://printer.example/ready");
+        let request = crate::support::legs::token_of(&proxy.served(ask));
+        format!("{}{}", proxy.origin(), authorization(&request))
+    };
+    browser.open(&ask(1));
     browser.log_in(&grace);
     browser.text("button[name=decision]");
-    show("consent", &browser);
+    show("consent", CONSENT, &browser);
+    // She has allowed it one of the two permissions.
+    let earlier = json!({
+        "kind": "token", "token": "earlier-token", "token_secret": "secret of an earlier token", "began": "consent",
+        "consumer": "printer", "user": grace.id, "permissions": ["photos.read"], "issued_at": "2026-05-04T09:12:00Z",
+    });
+    let file = format!("{}\n{earlier}\n", json!({"kind": "export", "version": 1}));
+    proxy.command_with(&["import", "-"], &file).done();
+    browser.open(&ask(2));
+    browser.text(".badge");
+    show("consent-new", CONSENT, &browser);
 }
 
 /// A page without what differs each time: numbers, values of forms and links, lines that repeat. Its styles are complete.
@@ -194,7 +232,7 @@ fn each_picture_shows_the_page_as_it_is() {
     let is_writing = std::env::var_os("COUNTERSIGN_WRITE_PICTURES").is_some();
     let stage = Stage::set();
     let mut digests = BTreeMap::new();
-    visit(&stage, |name, browser| {
+    visit(&stage, |name, (width, height), browser| {
         let page = essence(&browser.source());
         if let Some(directory) = std::env::var_os("COUNTERSIGN_PAGES") {
             fs::write(std::path::Path::new(&directory).join(name), &page).unwrap();
@@ -203,17 +241,13 @@ fn each_picture_shows_the_page_as_it_is() {
         let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         digests.insert(name.to_owned(), digest);
         if is_writing {
-            let is_console = name != "consent";
-            let (width, height) = if is_console { (1180, 660) } else { (480, 900) };
             for (scheme, dark) in [("light", false), ("dark", true)] {
                 browser.emulate_window(width, height, dark);
-                if name == "consumer" {
-                    // Why its calls are rejected, after its facts.
-                    browser.script("document.querySelector('main h2').scrollIntoView()");
-                }
                 let path = format!("{PICTURES}/{name}-{scheme}.png");
                 fs::write(file(&path), browser.screenshot()).unwrap();
             }
+            // The menu is folded on a phone.
+            browser.emulate_window(WIDE.0, WIDE.1, false);
         }
     });
     let text: String = digests
