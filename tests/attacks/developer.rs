@@ -601,6 +601,17 @@ fn a_secret_that_is_replaced_at_once_ends_the_link_and_one_with_a_grace_does_not
 }
 
 #[test]
+fn a_grace_that_is_ended_ends_the_link() {
+    let service = Service::start("");
+    let key = &service.consumer.key;
+    let run = |command: String| service.proxy.run(&command);
+    run(format!("consumer rotate-secret {key} --grace 1h"));
+    service.open(&service.link).has_status(200);
+    run(format!("consumer rotate-secret {key} --end-grace"));
+    refusal(&service.open(&service.link));
+}
+
+#[test]
 fn links_that_are_not_valid_are_limited_for_each_address() {
     let service = Service::start("");
     let path = service.link.split_once("&link=").unwrap().0;

@@ -269,6 +269,16 @@ fn wrong_csv_is_named_with_its_line_and_nothing_is_imported() {
         let hint = format!("did you mean --delimiter '{option}'?");
         assert!(line.contains("f.csv:1: ") && line.contains(&hint), "{line}");
     }
+    // Without a header its first record is taken for one, and its secret is not shown.
+    for row in ["k1,hunter2,Name", "k1;hunter2;Name"] {
+        for options in [&[][..], &["--map", "key=k,secret"]] {
+            fs::write(workspace.path("f.csv"), format!("{row}\n{row}\n")).unwrap();
+            let told = workspace
+                .run(&[&["import", "f.csv", "--csv", "consumer"], options].concat())
+                .failed(1);
+            assert!(!told.contains("hunter2"), "{told}");
+        }
+    }
     // A header alone is a file that was cut, or of an empty table.
     fs::write(workspace.path("f.csv"), "key,name,secret\n").unwrap();
     let empty = workspace.run("import f.csv --csv consumer");

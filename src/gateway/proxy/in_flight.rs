@@ -202,6 +202,17 @@ mod tests {
     }
 
     #[test]
+    fn requests_that_end_after_the_limit_was_lowered_leave_no_places_above_it() {
+        let (places, workers) = workers(2);
+        let served = Vec::from_iter((0..400).map_while(|_| workers[0].take(100_000)));
+        assert!(workers[0].take(64).is_none());
+        drop(served);
+        assert!(places.borrowed.load(Relaxed) <= 64);
+        let served = Vec::from_iter((0..400).map_while(|_| workers[0].take(64)));
+        assert_eq!(served.len(), 64);
+    }
+
+    #[test]
     fn an_idle_worker_returns_its_places_so_that_a_lower_limit_rejects_nothing() {
         let (places, workers) = workers(3);
         for worker in &workers {

@@ -71,24 +71,32 @@ fn keys() -> impl Iterator<Item = (&'static Schema, String, &'static str, String
 fn says_how_to_make_the_file_that_is_not_there() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("config.toml");
-    let error = load(&path, no_environment()).unwrap_err().to_string();
+    let error = load(File::open(&path), &path, no_environment())
+        .unwrap_err()
+        .to_string();
     let expected = format!(
         "{}: no such file; copy config.example.toml there and set upstream.api_url, or name another file with --config or COUNTERSIGN_CONFIG",
         path.display()
     );
     assert_eq!(error, expected);
-    let error = load(directory.path(), no_environment())
-        .unwrap_err()
-        .to_string();
+    let error = load(
+        File::open(directory.path()),
+        directory.path(),
+        no_environment(),
+    )
+    .unwrap_err()
+    .to_string();
     assert!(error.ends_with("; name a readable file"), "{error}");
     fs::write(&path, b"a = 1\nb = \"\xff\"").unwrap();
-    let error = load(&path, no_environment()).unwrap_err().to_string();
+    let error = load(File::open(&path), &path, no_environment())
+        .unwrap_err()
+        .to_string();
     assert!(
         error.ends_with(": not valid UTF-8; save the file as UTF-8"),
         "{error}"
     );
     fs::write(&path, MINIMAL).unwrap();
-    let config = load(&path, no_environment()).unwrap();
+    let config = load(File::open(&path), &path, no_environment()).unwrap();
     let expected = directory.path().join("countersign.db");
     assert_eq!(config.store.url.sqlite_path(), expected);
 }
