@@ -193,7 +193,9 @@ fn used(token: &str, at: u64) -> TokenUse {
     TokenUse {
         token: token.to_owned(),
         last_used_at: later(at),
-        last_used_from: Some(IpAddr::from([192, 0, 2, at as u8])),
+        last_used_from: Some(IpAddr::from(
+            (0x2001_u128 << 112 | u128::from(at)).to_be_bytes(),
+        )),
     }
 }
 
