@@ -201,12 +201,13 @@ impl Store {
                 )
             })
             .collect();
+        // Each token is there once. Grouped, they are read once; otherwise SQLite would read all of them for each.
         // Rows are locked in one order: otherwise two processes could wait for each other.
         let record = |Statements { lock, .. }: &Statements| {
             format!(
                 "WITH used AS (
-                     SELECT value ->> 0 AS token, CAST(value -> 1 ->> 0 AS bigint) AS at, value -> 1 ->> 1 AS address
-                     FROM countersign.json_each($1)
+                     SELECT value ->> 0 AS token, max(CAST(value -> 1 ->> 0 AS bigint)) AS at, max(value -> 1 ->> 1) AS address
+                     FROM countersign.json_each($1) GROUP BY 1
                  ), locked AS (
                      SELECT token FROM countersign.access_tokens WHERE token IN (SELECT token FROM used)
                      ORDER BY token {lock}
