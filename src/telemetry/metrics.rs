@@ -13,7 +13,7 @@ use std::{
 
 use prometheus::{
     Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry, Result, TextEncoder, process_collector::ProcessCollector,
+    Registry, Result, TextEncoder, core::Collector as _, process_collector::ProcessCollector,
 };
 use strum::VariantArray as _;
 
@@ -228,6 +228,13 @@ impl Metrics {
     /// [`Verdict::Observed`].
     pub fn observed(&self, verdict: Verdict) {
         self.observed.with_label_values(&[verdict.as_str()]).inc();
+    }
+
+    /// The requests that `observe` let through and `enforce` would reject.
+    pub fn all_observed(&self) -> u64 {
+        let families = self.observed.collect();
+        let counts = families.iter().flat_map(|family| family.get_metric());
+        counts.map(|one| one.get_counter().get_value() as u64).sum()
     }
 
     /// Counts a deviation that was accepted.

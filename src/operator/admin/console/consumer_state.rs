@@ -22,8 +22,16 @@ impl ConsoleRequest<'_> {
             return Ok(asked.done());
         }
         let tokens = self.live_tokens(&asked.record).await?;
+        let enforces = self.admin.shared.live.load().authorizer.enforces();
+        let calls = match enforces || asked.record.enforce {
+            true => "All its calls get 401 within a second, on every replica.",
+            false => {
+                "Signatures are only observed: its calls to the API still pass, without the headers of an identity. To reject them, let \
+                 “Enforce” be set for it. Its token calls get 401 within a second, on every replica."
+            }
+        };
         let effects = vec![
-            "All its calls get 401 within a second, on every replica.".to_owned(),
+            calls.to_owned(),
             format!("It keeps {tokens} for the time when it is enabled again."),
         ];
         let title = format!("Disable {name}?");

@@ -70,7 +70,7 @@ struct OverviewPage<'a> {
     connections: Number,
     reasons: Vec<Reason>,
     reasons_have_consumers: bool,
-    /// The number of calls that enforcing would reject, where signatures are only observed.
+    /// The number of calls that enforcing would reject, also those of nobody who is registered, where signatures are only observed.
     observed: Option<Number>,
     graces: Vec<Grace>,
     heading: &'static str,
@@ -143,8 +143,7 @@ impl ConsoleRequest<'_> {
         let needed = rejected.iter().filter(|group| !group.is_observed());
         let keys: HashSet<_> = needed.clone().map(|group| &group.newest.consumer).collect();
         let consumers = keys.len();
-        let observed = rejected.iter().filter(|group| group.is_observed());
-        let observed: u64 = observed.map(|group| group.count).sum();
+        let observed = shared.metrics.all_observed();
         let shown = Vec::from_iter(match enforces {
             true => needed.take(SHOWN).cloned().collect(),
             false => rejected.iter().take(SHOWN).cloned().collect::<Vec<_>>(),

@@ -241,3 +241,29 @@ fn each_program_of_the_page_with_a_new_secret_makes_a_signed_call() {
         assert_eq!(api.requests().len(), before + 1, "{id}: {run:?}");
     }
 }
+
+#[test]
+fn disabling_promises_no_rejection_where_signatures_are_only_observed() {
+    let (_api, proxy) = console("signature.enforcement = 'observe'");
+    let (consumer, _, token) = caller(&proxy, "Shop", "");
+    let operator = Operator::with(&proxy, WRITE);
+    let asked = operator.open(&format!("/consumer/disable?key={}", consumer.key));
+    has(
+        &asked.answer.text(),
+        &["Signatures are only observed: its calls to the API still pass"],
+    );
+    operator.confirm(&asked).answer.has_status(200);
+    proxy.passes(Call::get("/x").by(&consumer).with(&token));
+    // It can be enforced for the consumer alone.
+    proxy.run(&format!("consumer update {} --enforce", consumer.key));
+    until("the consumer is rejected", || {
+        proxy
+            .send(Call::get("/x").by(&consumer).with(&token))
+            .status
+            == 401
+    });
+    has(
+        &operator.text(&format!("/consumer?key={}", consumer.key)),
+        &["disabled"],
+    );
+}

@@ -98,16 +98,18 @@ fn two_clicks_lead_to_the_calls_that_enforce_would_reject() {
             .by(&stranger)
             .with(&Token::new("unknown-token-x", "")),
     );
+    // Enforcing would also reject calls of nobody who is registered.
+    proxy.passes(Call::get("/x"));
     let operator = Operator::with(&proxy, READ);
     let overview = operator.open("/");
     has(&overview.answer.text(), &["only observed"]);
-    let page = click(&operator, &overview, "What enforcing would break (1)")
+    let page = click(&operator, &overview, "What enforcing would break (2)")
         .answer
         .text();
     has(
         &page,
         &[
-            "The newest 1 of 1",
+            "The newest 2 of 2",
             "token_rejected",
             "observed",
             "obtain one through the authorization flow",
