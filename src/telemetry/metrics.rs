@@ -231,6 +231,11 @@ impl Metrics {
     }
 
     /// The requests that `observe` let through and `enforce` would reject.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "counts are whole numbers"
+    )]
     pub fn all_observed(&self) -> u64 {
         let families = self.observed.collect();
         let counts = families.iter().flat_map(|family| family.get_metric());
