@@ -398,8 +398,10 @@ impl<'a> Asking<'a> {
             None => texts.parts("consent-holds", &[("page", &*applications)]),
             Some(ttl) => {
                 let duration = in_words(texts, ttl);
-                let values = [("duration", &*duration), ("page", &*applications)];
-                texts.parts("consent-holds-for", &values)
+                texts.parts(
+                    "consent-holds-for",
+                    &[("duration", &*duration), ("page", &*applications)],
+                )
             }
         };
         let ends_unused = rules.tokens.access_idle.0.map(|idle| {
