@@ -90,7 +90,7 @@ CREATE TABLE countersign.access_tokens (
     expires_at bigint,
     last_used_at bigint,
     -- The address of the caller then.
-    last_used_from text,
+    last_used_from text COLLATE "C",
     revoked_at bigint,
     began text COLLATE "C" NOT NULL DEFAULT 'imported',
     -- The response that gave it out had the user's display name.
