@@ -22,7 +22,7 @@ use rustix::{
 /// The system's; [`io::ErrorKind::AlreadyExists`] if anything has that name.
 pub fn create_new(path: &Path) -> io::Result<File> {
     let name = path.file_name().unwrap_or(OsStr::new(""));
-    // Opened once: the owner is that of the directory that gets the file, whatever takes its name meanwhile.
+    // The directory is opened once, so that owner and file belong to the same one, even if its name leads elsewhere in between.
     let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
     let here = directory.unwrap_or(Path::new("."));
     let found = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

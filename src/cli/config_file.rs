@@ -34,8 +34,8 @@ impl ConfigArgs {
             .or_else(|| variable().map(PathBuf::from))
     }
 
-    /// Says on standard error which file is used, if nobody named it and another one could be meant. A command says it before it
-    /// does anything, since the file tells it what to read and whom to send a token.
+    /// Says on standard error which file is used, if nobody named one and the file of the package is there too. A command says it
+    /// before it does anything, because the file tells it what to read and whom to send a token.
     pub(super) fn announce(&self) {
         let is_open = self.named().is_none() && Path::new(HERE).exists();
         if is_open && Path::new(INSTALLED).exists() {
@@ -48,8 +48,8 @@ impl ConfigArgs {
     /// Loads the file and what the environment sets.
     ///
     /// # Errors
-    /// All problems of the configuration; of a file that nobody named also that another account can have written it, since the
-    /// file tells what to read and whom to send a token.
+    /// All problems of the configuration. A file that nobody named, and that another account can have written, is an error too: it
+    /// tells the command what to read and whom to send a token.
     pub fn load(&self) -> Result<Config, ConfigErrors> {
         let path = self.path();
         let opened = File::open(&path);
@@ -75,8 +75,8 @@ const HERE: &str = "config.toml";
 /// The file of the package.
 const INSTALLED: &str = "/etc/countersign/config.toml";
 
-/// The file of the working directory, unless only that of the package is there. A file that is there and cannot be read is an error:
-/// whoever made it meant it.
+/// The file of the working directory, unless only that of the package is there. A file that is there and cannot be read is used,
+/// and its error reported, because somebody put it there to be used.
 fn found<'p>(here: &'p Path, installed: &'p Path) -> &'p Path {
     let is_missing = matches!(here.try_exists(), Ok(false)) && !here.is_symlink();
     match is_missing && installed.exists() {

@@ -2,9 +2,9 @@
 //! is shown, other sites, forms of strangers, guesses, and what the page could tell of others.
 //!
 //! Promise (Console): The link of a developer shows the rejections of one consumer for 24 hours, on every replica and after a restart,
-//! and ends when it is revoked, the consumer is disabled or its secret is replaced without a grace. Every other value gets the same response. The page shows no secret, no
-//! user, no token beyond 8 characters and nothing of other consumers, checks no request of another consumer, and without a proof of the secrets
-//! tells no state of a token. Also in
+//! and ends when it is revoked, the consumer is disabled, its secret is replaced without a grace, or an operator ends the grace. Every
+//! other value gets the same response. The page shows no secret, no user, no token beyond 8 characters and nothing of other consumers,
+//! checks no request of another consumer, and without a proof of the secrets tells no state of a token. Also in
 //! `src/request/rejections/base_strings.rs`, `tests/store_contract/consumers.rs`.
 
 use crate::support::{

@@ -47,14 +47,15 @@ pub(super) fn names(kind: &str) -> Vec<&'static str> {
     others.iter().copied().chain(fields).collect()
 }
 
-/// What `name` may have meant, if a kind of record has no such member; a kind without a record has any.
+/// A hint at the right member, if records of this kind have no member `name`. `None` also for an unknown kind, whose members are
+/// not checked.
 pub(super) fn hint_if_unknown(kind: &str, name: &str) -> Option<String> {
     let known = names(kind);
     let is_unknown = !known.is_empty() && !known.contains(&name);
     is_unknown.then(|| hint(name, known))
 }
 
-/// What an unknown name may have meant: a name that has it as a part, or one with a few typing mistakes; else all names.
+/// A known name that ends with the unknown one, or differs from it by a few typing mistakes; otherwise a list of all names.
 fn hint(unknown: &str, mut known: Vec<&str>) -> String {
     known.retain(|name| !name.ends_with("_base64"));
     known.sort_by_key(|name| damerau_levenshtein(unknown, name));

@@ -1,4 +1,4 @@
-//! What the log, the metrics, the traces and the list of rejections learn of a request that has ended.
+//! Reports a request that has ended to the log, the metrics, the traces and the list of rejections.
 
 use std::{borrow::Cow, time::Duration};
 
