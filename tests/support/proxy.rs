@@ -5,6 +5,7 @@ use std::{
     os::{fd::OwnedFd, unix::process::ExitStatusExt},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
@@ -18,7 +19,7 @@ use super::{
     program::{Ended, Log, ended, listening_address, program, run},
     tls::Certificate,
     until,
-    upstream::Upstream,
+    upstream::{HeldPort, Upstream},
     within,
 };
 
@@ -124,6 +125,8 @@ pub struct Builder {
     descriptors: Option<u32>,
     sockets: Option<[OwnedFd; 2]>,
     roots: Option<String>,
+    /// The port of an API that may end before the proxy.
+    _api_port: Option<Arc<HeldPort>>,
 }
 
 impl Builder {
@@ -142,6 +145,7 @@ impl Builder {
             descriptors: None,
             sockets: None,
             roots: None,
+            _api_port: None,
         };
         builder.set("upstream.api_url", url.into());
         builder.set("store.url", store.display().to_string().into());
@@ -435,7 +439,10 @@ impl Caller {
 impl Proxy {
     /// A proxy in front of this API, to be configured further and started.
     pub fn in_front_of(api: &Upstream) -> Builder {
-        Builder::in_front_of_url(api.url())
+        Builder {
+            _api_port: api.port(),
+            ..Builder::in_front_of_url(api.url())
+        }
     }
 
     /// A proxy in front of this `upstream.api_url`, to be configured further and started.

@@ -3,7 +3,7 @@
 
 use std::{
     fmt, io,
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     os::unix::net::{UnixListener, UnixStream},
     path::PathBuf,
     sync::{
@@ -239,6 +239,8 @@ pub struct Upstream {
     url: String,
     unblock: Box<dyn Fn() + Send + Sync>,
     record: Arc<Record>,
+    /// The port of a TCP listener, which a proxy in front of this API holds too: no listener of a later program gets it by chance.
+    port: Option<Arc<HeldPort>>,
     _directory: Option<TempDir>,
 }
 
@@ -265,9 +267,8 @@ impl Upstream {
         address: SocketAddr,
         answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind(address).unwrap();
         let origin = format!("http://{}", address.ip());
-        Self::accepting(listener, &origin, by_reply(answer), |stream| {
+        Self::accepting(address, &origin, by_reply(answer), |stream| {
             Ok(Box::new(stream))
         })
     }
@@ -278,17 +279,18 @@ impl Upstream {
         handler: impl Fn(&mut Exchange<'_>) -> io::Result<After> + Send + Sync + 'static,
         wrap: impl Fn(TcpStream) -> io::Result<Box<dyn Stream>> + Send + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        Self::accepting(listener, origin, handler, wrap)
+        Self::accepting(ANY_PORT, origin, handler, wrap)
     }
 
     fn accepting(
-        listener: TcpListener,
+        address: SocketAddr,
         origin: &str,
         handler: impl Fn(&mut Exchange<'_>) -> io::Result<After> + Send + Sync + 'static,
         wrap: impl Fn(TcpStream) -> io::Result<Box<dyn Stream>> + Send + 'static,
     ) -> Self {
-        let address = listener.local_addr().unwrap();
+        let port = HeldPort::at(address);
+        let address = port.address();
+        let listener = TcpListener::bind(address).unwrap();
         let wake = move || drop(TcpStream::connect(address));
         let accept = move || {
             let (stream, _) = listener.accept()?;
@@ -296,7 +298,9 @@ impl Upstream {
             wrap(stream)
         };
         let url = format!("{origin}:{}", address.port());
-        Self::run(url, None, Arc::new(handler), Box::new(wake), accept)
+        let mut api = Self::run(url, None, Arc::new(handler), Box::new(wake), accept);
+        api.port = Some(Arc::new(port));
+        api
     }
 
     /// An API behind TLS with this certificate.
@@ -358,6 +362,7 @@ impl Upstream {
             url,
             unblock,
             record,
+            port: None,
             _directory: directory,
         }
     }
@@ -365,6 +370,11 @@ impl Upstream {
     /// The value for `upstream.api_url`.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Its port, to be held beyond the end of this API; `None` on a Unix socket.
+    pub fn port(&self) -> Option<Arc<HeldPort>> {
+        self.port.clone()
     }
 
     /// `host:port` of a TCP upstream.
@@ -479,12 +489,30 @@ fn serve(stream: Box<dyn Stream>, record: &Record, handler: &Handler) -> io::Res
     Ok(())
 }
 
-/// A port where connections are refused: bound until the tests end, without a listener.
+/// Any free port of this machine's own address.
+const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// A port that the system gives to nobody who asks for any free one. A listener may be bound to it; without one, connections are
+/// refused.
+pub struct HeldPort(Socket);
+
+impl HeldPort {
+    fn at(address: SocketAddr) -> Self {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).unwrap();
+        socket.set_reuse_address(true).unwrap();
+        socket.bind(&address.into()).unwrap();
+        Self(socket)
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.0.local_addr().unwrap().as_socket().unwrap()
+    }
+}
+
+/// A port where connections are refused until the tests end.
 pub fn nobody() -> SocketAddr {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    socket.bind(&any.into()).unwrap();
-    let address = socket.local_addr().unwrap().as_socket().unwrap();
-    std::mem::forget(socket);
+    let port = HeldPort::at(ANY_PORT);
+    let address = port.address();
+    std::mem::forget(port);
     address
 }
