@@ -34,10 +34,8 @@ fn fields(record: &Value) -> impl Iterator<Item = (&String, &Value)> {
 
 /// Whether few consumers have a member. `show` prints it; a table for people does not.
 fn is_rare(name: &str) -> bool {
-    const COMMON: [&str; 4] = ["name", "callbacks", "permissions", "dialect"];
-
-    let is_field = CONSUMER_FIELDS.iter().any(|field| field.name == name);
-    is_field && !COMMON.contains(&name)
+    let field = CONSUMER_FIELDS.iter().find(|field| field.name == name);
+    field.is_some_and(|field| !field.is_column)
         || ["has_rsa_public_key", "previous_secret_until"].contains(&name)
 }
 

@@ -29,7 +29,15 @@ pub(super) fn unescaped_login(url: &str) -> Option<&'static str> {
 
 /// Why a text is the address of another engine than SQLite, if it is.
 fn of_other_engine(url: &str) -> Option<&'static str> {
-    const LIBPQ: [&str; 5] = ["host=", "hostaddr=", "user=", "dbname=", "service="];
+    const LIBPQ: [&str; 7] = [
+        "host=",
+        "hostaddr=",
+        "port=",
+        "user=",
+        "password=",
+        "dbname=",
+        "service=",
+    ];
 
     let is_libpq = |word: &str| LIBPQ.iter().any(|key| word.starts_with(key));
     let scheme = url.split_once("://").map(|(scheme, _)| scheme);
@@ -50,8 +58,18 @@ fn of_other_engine(url: &str) -> Option<&'static str> {
         None if url.split_whitespace().any(is_libpq) => {
             "this is a connection string of libpq; write postgres://USER:PASSWORD@HOST/DATABASE and set store.backend = \"postgres\""
         }
+        None if has_login(url) => {
+            "this is the login and the host of a server; write postgres://USER:PASSWORD@HOST/DATABASE and set store.backend = \"postgres\", or write the path of a file with its directory first"
+        }
         None => return None,
     })
+}
+
+/// Whether a text without a scheme begins as `USER:PASSWORD@HOST` does: taken for a path, messages would show the password.
+fn has_login(url: &str) -> bool {
+    let login = url.rsplit_once('@').map_or("", |(login, _)| login);
+    let user = login.split_once(':').map_or("/", |(user, _)| user);
+    !user.contains('/') && user != "sqlite"
 }
 
 /// The place of the store. Does not print.
@@ -186,12 +204,18 @@ mod tests {
         for text in words("sqlite: file:a.db?mode=ro :memory: sqlite::memory: data/") {
             assert!(url(text).sqlite_problem().is_some(), "{text}");
         }
+        for text in words("a@b.db ./u:p@h dir/a:b@c.db sqlite:a@b.db a:b.db") {
+            assert_eq!(url(text).sqlite_problem(), None, "{text}");
+        }
         for (text, fix) in [
             ("postgres://h/db", "set store.backend = \"postgres\""),
             ("mysql://h/db", "store.backend = \"postgres\""),
             ("redis://h", "store.backend = \"postgres\""),
             ("jdbc:postgresql://h/db", "write postgres://"),
             ("host=h user=u dbname=d", "write postgres://"),
+            ("password=p port=5432", "write postgres://"),
+            ("u:p@h", "write postgres://"),
+            ("u:p@s@h/db", "write postgres://"),
             ("sqlite:///a.db", "without sqlite://"),
             ("'a.db'", "quotation mark"),
             ("\"postgres://h/db\"", "quotation mark"),

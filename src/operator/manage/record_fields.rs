@@ -26,6 +26,10 @@ pub struct RecordField {
     pub kind: FieldKind,
     /// Every record has it.
     pub is_needed: bool,
+    /// The form has it at its top; the other fields are about signing, but for the permissions.
+    pub is_asked_first: bool,
+    /// The table of a list on the command line has a column of it also when it is empty; the other fields are shown record by record.
+    pub is_column: bool,
     /// The schema of a text, or of an item of a list, in the OpenAPI document.
     pub schema: &'static str,
     /// The longest text, or item of a list. In the document it counts characters, of which some have several bytes.
@@ -56,6 +60,8 @@ const TEXT: RecordField = RecordField {
     help: "",
     kind: FieldKind::Text,
     is_needed: false,
+    is_asked_first: false,
+    is_column: false,
     schema: "ShownText",
     longest: longest::SHOWN_CHARACTERS,
     check: |text| reason(registration::shown_name(text)),
@@ -68,6 +74,8 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
         label: "Name",
         help: "Its name, which the consent page shows to users",
         is_needed: true,
+        is_asked_first: true,
+        is_column: true,
         ..TEXT
     },
     RecordField {
@@ -78,6 +86,8 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
         schema: "Callback",
         longest: longest::CALLBACK,
         check: |text| reason(callback::check_registration(text).map(|_| text)),
+        is_asked_first: true,
+        is_column: true,
         ..TEXT
     },
     RecordField {
@@ -88,6 +98,7 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
         schema: "Permission",
         longest: longest::NAME,
         check: parsed::<Permission>,
+        is_column: true,
         ..TEXT
     },
     RecordField {
@@ -96,12 +107,14 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
         help: "The base string with which it signs protected calls; without one it follows signature.default_dialect",
         kind: FieldKind::Choice(&["rfc5849", "legacy"]),
         schema: "Dialect",
+        is_column: true,
         ..TEXT
     },
     RecordField {
         name: "description",
         label: "Description",
         help: "Its description on the consent page",
+        is_asked_first: true,
         ..TEXT
     },
     RecordField {
@@ -111,6 +124,7 @@ pub const CONSUMER_FIELDS: &[RecordField] = &[
         schema: "WebPage",
         longest: longest::WEB_PAGE,
         check: |text| reason(web_page(text)),
+        is_asked_first: true,
         ..TEXT
     },
     RecordField {

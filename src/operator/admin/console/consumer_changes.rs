@@ -28,9 +28,6 @@ const GRACES: &[(&str, &str)] = &[
     ("", "none: its calls fail until it has the new secret"),
 ];
 
-/// The fields at the top of the form, in this order. The others are about signing, but for the permissions.
-const FIRST: [&str; 4] = ["name", "description", "website", "callbacks"];
-
 #[derive(Template)]
 #[template(path = "console/consumer-form.html")]
 struct ConsumerForm<'a> {
@@ -208,15 +205,16 @@ impl ConsoleRequest<'_> {
             };
             InputField::for_record(field, value)
         };
-        let named = |name: &str| CONSUMER_FIELDS.iter().find(|field| field.name == name);
-        let signing = CONSUMER_FIELDS
+        let (first, others): (Vec<_>, Vec<_>) = CONSUMER_FIELDS
             .iter()
-            .filter(|field| !FIRST.contains(&field.name) && field.name != "permissions");
-        let mut others = InputField::line("permissions", "Other permissions", "");
-        others.help =
+            .filter(|field| field.name != "permissions")
+            .partition(|field| field.is_asked_first);
+        let inputs = |fields: Vec<_>| fields.into_iter().map(input).collect();
+        let mut undeclared = InputField::line("permissions", "Other permissions", "");
+        undeclared.help =
             "With spaces between them; the configuration has no entry for these".to_owned();
         if self.form.is_some() {
-            self.field("permissions").clone_into(&mut others.value);
+            self.field("permissions").clone_into(&mut undeclared.value);
         }
         let key = consumer.map(|consumer| consumer.key.to_string());
         let page = ConsumerForm {
@@ -232,10 +230,10 @@ impl ConsoleRequest<'_> {
             },
             key,
             new_key: InputField::line("key", "Key (empty: a random one)", self.field("key")),
-            first: FIRST.into_iter().filter_map(named).map(input).collect(),
+            first: inputs(first),
             boxes: self.permission_boxes(consumer),
-            others,
-            signing: signing.map(input).collect(),
+            others: undeclared,
+            signing: inputs(others),
         };
         show(200, &page)
     }

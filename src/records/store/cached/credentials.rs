@@ -116,7 +116,7 @@ pub enum SecretAge {
 }
 
 /// The parts that few consumers have, or few calls need.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Rare {
     callbacks: Box<[String]>,
     pinned: Box<[Pinned]>,
@@ -128,6 +128,11 @@ struct Rare {
 }
 
 impl Rare {
+    /// `None` of a consumer that has none of these parts.
+    fn into_box(self) -> Option<Box<Self>> {
+        (!self.is_as_registered(&Self::default())).then(|| Box::new(self))
+    }
+
     /// Whether both are of the same registration.
     fn is_as_registered(&self, other: &Self) -> bool {
         let Self {
@@ -163,11 +168,6 @@ impl ConsumerCredentials {
     }
 
     pub(super) fn new(consumer: Consumer, permissions: Arc<[Permission]>, stamp: Stamp) -> Self {
-        let is_rare = !consumer.callbacks.is_empty()
-            || !consumer.pinned.is_empty()
-            || consumer.rate.is_some()
-            || consumer.rsa_public_key.is_some()
-            || consumer.previous_secret.is_some();
         let rsa = consumer.rsa_public_key.as_deref().and_then(|pem| {
             // The key was checked when it was registered, so another program has changed it. The secret still works.
             RsaPublicKey::from_pem(pem)
@@ -176,18 +176,17 @@ impl ConsumerCredentials {
                 })
                 .ok()
         });
+        let rare = Rare {
+            callbacks: consumer.callbacks.into(),
+            pinned: consumer.pinned.into(),
+            rate: consumer.rate,
+            rsa_public_key: consumer.rsa_public_key,
+            rsa,
+            previous: consumer.previous_secret,
+            previous_keys: ConsumerKeys::default(),
+        };
         Self {
-            rare: is_rare.then(|| {
-                Box::new(Rare {
-                    callbacks: consumer.callbacks.into(),
-                    pinned: consumer.pinned.into(),
-                    rate: consumer.rate,
-                    rsa_public_key: consumer.rsa_public_key,
-                    rsa,
-                    previous: consumer.previous_secret,
-                    previous_keys: ConsumerKeys::default(),
-                })
-            }),
+            rare: rare.into_box(),
             key: consumer.key,
             secret: consumer.secret,
             permissions,
