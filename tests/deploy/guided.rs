@@ -7,8 +7,8 @@ use std::{fs, path::Path, process::Command};
 
 use super::{file, printed};
 
-/// A repository with `deploy/train`, the crates of this project and one file of ten lines; its directory and its commit.
-fn repository() -> (tempfile::TempDir, String) {
+/// A copy of `deploy/train`, the list of crates, and two files of ten lines each.
+fn project() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
     fs::create_dir_all(root.join("deploy/profile")).unwrap();
@@ -16,17 +16,10 @@ fn repository() -> (tempfile::TempDir, String) {
     for path in ["deploy/train", "Cargo.toml", "Cargo.lock"] {
         fs::copy(file(path), root.join(path)).unwrap();
     }
-    fs::write(root.join("src/lib.rs"), "// A line.\n".repeat(10)).unwrap();
-    let git = |arguments: &[&str]| {
-        let author = ["-c", "user.name=test", "-c", "user.email=test@example.test"];
-        let mut git = Command::new("git");
-        printed(git.args(author).args(arguments).current_dir(root))
-    };
-    git(&["init", "--quiet"]);
-    git(&["add", "."]);
-    git(&["commit", "--quiet", "--message", "first"]);
-    let commit = git(&["rev-parse", "HEAD"]);
-    (directory, commit.trim().to_owned())
+    for name in ["lib.rs", "main.rs"] {
+        fs::write(root.join("src").join(name), "// A line.\n".repeat(10)).unwrap();
+    }
+    directory
 }
 
 fn train(root: &Path, arguments: &[&str]) -> Command {
@@ -36,8 +29,8 @@ fn train(root: &Path, arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn a_profile_is_too_old_once_more_lines_have_changed_than_allowed() {
-    let (directory, commit) = repository();
+fn a_profile_is_too_old_once_the_changed_files_have_more_lines_than_allowed() {
+    let directory = project();
     let root = directory.path();
     let fails = |arguments: &[&str], reason: &str| {
         let output = train(root, arguments).output().unwrap();
@@ -47,21 +40,30 @@ fn a_profile_is_too_old_once_more_lines_have_changed_than_allowed() {
             "{complaint}"
         );
     };
-    let made = root.join("deploy/profile/made-with");
     fails(&["--age"], "deploy/train makes one");
-    fs::write(&made, format!("release: 1\ncommit: {}\n", "0".repeat(40))).unwrap();
-    fails(&["--age"], "fetch the whole history");
-    fs::write(&made, format!("release: 1\ncommit: {commit}\n")).unwrap();
-    assert!(printed(&mut train(root, &["--age"])).starts_with("0 lines"));
-    let changed = "// A line.\n".repeat(8) + "// Another.\n// One more.\n// A third.\n";
-    fs::write(root.join("src/lib.rs"), changed).unwrap();
-    assert!(printed(&mut train(root, &["--age", "5"])).starts_with("5 lines"));
-    fails(&["--age", "4"], "too old");
+    let mut digests = Command::new("sha256sum");
+    let digests = printed(
+        digests
+            .args(["src/lib.rs", "src/main.rs"])
+            .current_dir(root),
+    );
+    fs::write(root.join("deploy/profile/made-of"), digests).unwrap();
+    let age = |most: &str| printed(&mut train(root, &["--age", most]));
+    assert!(age("0").contains(" 0 of 20 lines"));
+    fs::write(root.join("src/lib.rs"), "// Another.\n".repeat(10)).unwrap();
+    assert!(age("50").contains(" 10 of 20 lines"));
+    fails(&["--age", "49"], "too old");
+    fs::write(root.join("src/new.rs"), "// New.\n").unwrap();
+    fails(&["--age"], "too old");
+    // Without a changed file, a removed one is no change.
+    fs::remove_file(root.join("src/new.rs")).unwrap();
+    fs::remove_file(root.join("src/lib.rs")).unwrap();
+    assert!(age("0").contains(" 0 of 10 lines"));
 }
 
 #[test]
 fn a_profile_fits_builds_with_the_same_crates_and_options() {
-    let (directory, _) = repository();
+    let directory = project();
     let root = directory.path();
     let key = || printed(&mut train(root, &["--key"]));
     let first = key();
