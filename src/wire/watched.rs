@@ -14,6 +14,7 @@ use bytes::Bytes;
 use socket2::SockRef;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf},
+    net::TcpStream,
     time::{Instant, timeout},
 };
 
@@ -118,6 +119,22 @@ impl Watch {
         stream.map_or(Unread::End, |stream| stream.borrow().unread_now())
     }
 
+    /// Ready once bytes, an end or an error have arrived on a connection without TLS that is polled no more by others for
+    /// reading. Nothing is read.
+    pub(super) fn poll_unread(&self, context: &mut Context<'_>) -> Poll<Unread> {
+        let stream = self.stream.upgrade();
+        let Some(stream) = stream.as_deref().map(RefCell::borrow) else {
+            return Poll::Ready(Unread::End);
+        };
+        let Some(socket) = stream.tcp() else {
+            return Poll::Pending;
+        };
+        poll_peek(socket, context).map(|peeked| match peeked {
+            Ok(1..) => Unread::Bytes,
+            Ok(0) | Err(_) => Unread::End,
+        })
+    }
+
     /// From now on reading fails after this many bytes; `None`: after any number it does not.
     pub fn limit_reading(&self, bytes: Option<u64>) {
         let limit = bytes.map(|bytes| self.arrived.get() + bytes);
@@ -172,6 +189,11 @@ impl Watch {
     }
 }
 
+/// Looks at the next byte of a socket, as readiness alone may be left over from an earlier read.
+fn poll_peek(socket: &TcpStream, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    socket.poll_peek(context, &mut ReadBuf::new(&mut [0]))
+}
+
 impl WatchedStream {
     /// Watches a stream.
     pub fn new(stream: Stream) -> Self {
@@ -218,6 +240,12 @@ impl WatchedStream {
         Rc::clone(&self.watch)
     }
 
+    /// Whether it is TCP without TLS, so that [`Watch::poll_unread`] sees the end.
+    #[must_use]
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(&*self.stream.borrow(), Stream::Tcp(_))
+    }
+
     /// Whether [`WatchedStream::poll_arrival`] can wait.
     #[must_use]
     pub fn has_socket(&self) -> bool {
@@ -230,11 +258,7 @@ impl WatchedStream {
         let Some(stream) = stream.tcp().filter(|_| self.unread.is_empty()) else {
             return Poll::Ready(());
         };
-        // Readiness alone may be left over from an earlier read.
-        let mut byte = [0];
-        stream
-            .poll_peek(context, &mut ReadBuf::new(&mut byte))
-            .map(drop)
+        poll_peek(stream, context).map(drop)
     }
 
     /// Puts bytes that were read too early in front of the stream.

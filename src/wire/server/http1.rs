@@ -28,7 +28,10 @@ use super::{
 };
 use crate::{
     base::{memory, peer::Peer},
-    wire::watched::{LINGER, Watch, WatchedStream},
+    wire::{
+        stream::Unread,
+        watched::{LINGER, Watch, WatchedStream},
+    },
 };
 
 /// Idle time after which a connection releases its buffers. Callers that send one request after the other keep them; those
@@ -57,8 +60,9 @@ enum State {
     },
     /// A head has begun to arrive.
     Reading { since: Instant },
-    /// A request is being served; its own waits have deadlines of their own.
-    Serving,
+    /// A request is being served; its own waits have deadlines of their own. `is_watched`: the caller's end is looked for
+    /// here, and not by hyper.
+    Serving { is_watched: bool },
     /// hyper has the whole response, and may not have written all of it.
     Served,
 }
@@ -82,6 +86,8 @@ enum End {
     HeadTooSlow,
     /// The caller does not read its response.
     Stalled,
+    /// The caller has ended its half while its request is being served.
+    Gone,
     /// No more requests are taken.
     Left,
     /// It does not end: its buffers are released until more arrives.
@@ -107,7 +113,17 @@ impl<H: Handler> Progress<'_, H> {
         may_park: bool,
     ) -> Poll<End> {
         let state = self.state.0.get();
-        if !matches!(state, State::Serving) && self.watch.blocked_since().is_none() {
+        if matches!(state, State::Serving { is_watched: true })
+            && self.caller.upload() == Upload::Done
+            && let Poll::Ready(arrived) = self.watch.poll_unread(context)
+        {
+            if arrived == Unread::End {
+                return Poll::Ready(End::Gone);
+            }
+            // The next request has begun to arrive: the end comes after it.
+            self.state.0.set(State::Serving { is_watched: false });
+        }
+        if !matches!(state, State::Serving { .. }) && self.watch.blocked_since().is_none() {
             if self.draining_since.is_none() && draining.poll(context).is_ready() {
                 self.draining_since = Some(Instant::now());
             }
@@ -153,7 +169,7 @@ impl<H: Handler> Progress<'_, H> {
             && self.draining_since.is_none()
             && self.watch.is_at_rest();
         let (since, limit, end) = match self.state.0.get() {
-            State::Serving | State::Served => return None,
+            State::Serving { .. } | State::Served => return None,
             State::Reading { since } => (since, limits.head_timeout, End::HeadTooSlow),
             State::Idle {
                 since,
@@ -181,13 +197,16 @@ pub(super) async fn serve<H: Handler>(
     entry: &ConnectionEntry,
 ) {
     let caller = Rc::new(CallerStream::new(peer, handler.limits()));
+    let is_plain = wire.is_plain();
     let state = Rc::new(Shared(Cell::new(State::Idle {
         since,
         arrived: 0,
         is_first: true,
     })));
     let service = |request: Request<Incoming>| {
-        state.0.set(State::Serving);
+        state.0.set(State::Serving {
+            is_watched: is_plain,
+        });
         entry.serves();
         let state = Rc::clone(&state);
         caller.begin(handler.limits(), !request.body().is_end_stream());
@@ -213,7 +232,9 @@ pub(super) async fn serve<H: Handler>(
         state: Rc::clone(&state),
         draining_since: None,
     };
-    let builder = http1_builder(&caller.limits());
+    let mut builder = http1_builder(&caller.limits());
+    // Otherwise hyper tries to read whenever it is polled, and gets a new buffer for that while the head is in use.
+    builder.half_close(is_plain);
     let mut draining = pin!(handler.draining());
     let (end, wire, read_ahead) = loop {
         let may_park = wire.has_socket();
@@ -311,5 +332,6 @@ async fn finish<H: Handler>(
             .await;
         }
         End::Stalled => wire.reset(),
+        End::Gone => {}
     }
 }

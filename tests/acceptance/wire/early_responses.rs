@@ -4,10 +4,10 @@
 
 use std::{
     io::{Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    net::{Shutdown, TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::Command,
-    sync::mpsc,
+    sync::{Mutex, mpsc},
     thread,
     time::Duration,
 };
@@ -214,4 +214,85 @@ fn field_names_keep_their_case_both_ways_where_that_is_configured() {
     for field in ["SOAPAction: a", "x-oDD: 1", "x-ODD: 2"] {
         assert!(seen.contains(&format!("\r\n{field}\r\n")), "{seen}");
     }
+}
+
+/// The connection of a caller, and how it can end.
+fn opened(proxy: &Proxy) -> (Connection, TcpStream) {
+    let stream = TcpStream::connect(proxy.address()).unwrap();
+    (Connection::over(stream.try_clone().unwrap()), stream)
+}
+
+#[test]
+fn a_caller_that_ends_while_its_request_waits_ends_it_at_the_api() {
+    let (tell, told) = mpsc::channel();
+    let api = Upstream::handling(move |exchange| {
+        exchange.whole_body()?;
+        tell.send("waits").unwrap();
+        assert!(exchange.peer_closed());
+        tell.send("is over").unwrap();
+        Ok(After::Close)
+    });
+    // Nothing else ends such a request.
+    let proxy = Proxy::in_front_of(&api)
+        .config(OPEN)
+        .config("upstream.response_timeout = '10m'")
+        .start();
+    let next = || told.recv_timeout(Duration::from_secs(30));
+    for (number, is_reset) in [false, true, false, true].into_iter().enumerate() {
+        let (mut connection, stream) = opened(&proxy);
+        let call = match number {
+            0 | 1 => Call::get("/x"),
+            _ => Call::post("/x").json("{}"),
+        };
+        connection.send(&proxy.wire(&call));
+        assert_eq!(next(), Ok("waits"));
+        if is_reset {
+            SockRef::from(&stream)
+                .set_linger(Some(Duration::ZERO))
+                .unwrap();
+            drop((connection, stream));
+        } else {
+            stream.shutdown(Shutdown::Write).unwrap();
+        }
+        assert_eq!(next(), Ok("is over"), "{number}");
+    }
+    crate::support::until("they are counted", || {
+        proxy.metric("countersign_requests_total{verdict=\"aborted\"}") == 4.0
+    });
+}
+
+#[test]
+fn a_request_that_comes_before_the_response_to_the_last_one_is_served_after_it() {
+    let (tell, told) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel();
+    let goes_on = Mutex::new(goes_on);
+    let api = Upstream::handling(move |exchange| {
+        exchange.whole_body()?;
+        tell.send(exchange.seen.target.clone()).unwrap();
+        goes_on.lock().unwrap().recv().unwrap();
+        exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
+        Ok(After::Keep)
+    });
+    let proxy = Proxy::with(&api, OPEN);
+    let (mut connection, stream) = opened(&proxy);
+    connection.send(&proxy.wire(&Call::get("/1")));
+    for number in 1..=20 {
+        assert_eq!(told.recv().unwrap(), format!("/{number}"));
+        let next = proxy.wire(&Call::get(&format!("/{}", number + 1)));
+        let (begin, rest) = next.split_at(number * next.len() / 20);
+        connection.send(begin);
+        if number % 2 == 0 {
+            connection.send(rest);
+        }
+        go_on.send(()).unwrap();
+        connection.answer("GET").has_status(200);
+        if number % 2 != 0 {
+            connection.send(rest);
+        }
+    }
+    // The last one waits when its caller ends.
+    assert_eq!(told.recv().unwrap(), "/21");
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert!(connection.is_closed());
+    go_on.send(()).unwrap();
 }
