@@ -11,10 +11,14 @@ use http::{HeaderName, HeaderValue, Method, Request, uri::PathAndQuery};
 /// The end of the stand-in, after its method.
 const STAND_IN: &[u8] = b" / HTTP/1.1\r\n\r\n";
 
+/// The least room that a head gets, in bytes; usual heads need no more.
+const FIRST_BYTES: usize = 1024;
+
 /// A connection keeps a buffer of up to this many bytes for its next head.
 const KEPT_BYTES: usize = 2 * 1024;
 
 /// The request that hyper gets in place of one with this method and a [`WrittenHead`].
+#[inline]
 pub fn stand_in<B: Default>(method: &Method) -> Request<B> {
     let mut request = Request::new(B::default());
     *request.method_mut() = method.clone();
@@ -23,7 +27,9 @@ pub fn stand_in<B: Default>(method: &Method) -> Request<B> {
 
 /// The head of a request without a body.
 pub struct WrittenHead {
+    /// The head, and room that is filled next.
     bytes: Vec<u8>,
+    filled: usize,
     method_bytes: usize,
     /// That many bytes are written.
     written: usize,
@@ -31,49 +37,72 @@ pub struct WrittenHead {
 
 impl WrittenHead {
     /// The request line, in the memory of `bytes`.
-    pub fn begin(mut bytes: Vec<u8>, method: &Method, target: &PathAndQuery) -> Self {
+    pub fn begin(bytes: Vec<u8>, method: &Method, target: &PathAndQuery) -> Self {
         let method = method.as_str().as_bytes();
-        bytes.clear();
-        bytes.extend_from_slice(method);
-        bytes.push(b' ');
-        bytes.extend_from_slice(target.path().as_bytes());
-        if let Some(query) = target.query() {
-            bytes.push(b'?');
-            bytes.extend_from_slice(query.as_bytes());
-        }
-        bytes.extend_from_slice(b" HTTP/1.1\r\n");
-        Self {
+        let mut head = Self {
             bytes,
+            filled: 0,
             method_bytes: method.len(),
             written: 0,
+        };
+        head.put(method);
+        head.put(b" ");
+        head.put(target.path().as_bytes());
+        if let Some(query) = target.query() {
+            head.put(b"?");
+            head.put(query.as_bytes());
         }
+        head.put(b" HTTP/1.1\r\n");
+        head
     }
 
     /// Appends a field, its name in Title-Case.
     pub fn push(&mut self, name: &HeaderName, value: &HeaderValue) {
         let (name, value) = (name.as_str().as_bytes(), value.as_bytes());
-        let bytes = &mut self.bytes;
-        bytes.reserve(name.len() + WORD + value.len() + 4);
-        let begin = bytes.len();
-        bytes.extend_from_slice(name);
-        // Whole words, whatever its length.
-        bytes.extend_from_slice(&[0; WORD]);
-        title_case(&mut bytes[begin..]);
-        bytes.truncate(begin + name.len());
-        bytes.extend_from_slice(b": ");
-        bytes.extend_from_slice(value);
-        bytes.extend_from_slice(b"\r\n");
+        let length = name.len() + b": ".len() + value.len() + b"\r\n".len();
+        // Whole words of the name, whatever its length.
+        let room = self.room(length + WORD);
+        room[..name.len()].copy_from_slice(name);
+        title_case(&mut room[..(name.len() / WORD + 1) * WORD]);
+        let (_, room) = room.split_at_mut(name.len());
+        let (separator, room) = room.split_at_mut(b": ".len());
+        separator.copy_from_slice(b": ");
+        let (field_value, room) = room.split_at_mut(value.len());
+        field_value.copy_from_slice(value);
+        room[..b"\r\n".len()].copy_from_slice(b"\r\n");
+        self.filled += length;
     }
 
     /// The whole head.
     pub fn end(mut self) -> Self {
-        self.bytes.extend_from_slice(b"\r\n");
+        self.put(b"\r\n");
         self
+    }
+
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.room(bytes.len())[..bytes.len()].copy_from_slice(bytes);
+        self.filled += bytes.len();
+    }
+
+    /// At least `count` bytes that are not filled. They are initialized once for many heads, so they may have any values.
+    #[inline]
+    fn room(&mut self, count: usize) -> &mut [u8] {
+        if self.bytes.len() < self.filled + count {
+            self.grow(count);
+        }
+        &mut self.bytes[self.filled..]
+    }
+
+    #[cold]
+    fn grow(&mut self, count: usize) {
+        let needed = (self.filled + count).next_power_of_two();
+        self.bytes.resize(needed.max(FIRST_BYTES), 0);
     }
 
     /// Its memory, for the next head.
     pub(super) fn into_memory(self) -> Vec<u8> {
-        let kept = self.bytes.capacity() <= KEPT_BYTES;
+        let kept = self.bytes.len() <= KEPT_BYTES;
         if kept { self.bytes } else { Vec::new() }
     }
 
@@ -84,7 +113,7 @@ impl WrittenHead {
 
     /// The bytes that are not written yet.
     pub(super) fn rest(&self) -> &[u8] {
-        &self.bytes[self.written..]
+        &self.bytes[self.written..self.filled]
     }
 
     /// That many bytes more are written.
@@ -96,7 +125,7 @@ impl WrittenHead {
 /// The bytes that [`title_case`] takes at once.
 const WORD: usize = size_of::<u64>();
 
-/// Writes the first letter, and each after a `-`, in upper case. `name` is ASCII; bytes after its last whole word stay.
+/// Writes the first letter, and each after a `-`, in upper case. `name` is ASCII, with any bytes after it up to a whole word.
 fn title_case(name: &mut [u8]) {
     const ONES: u64 = u64::from_ne_bytes([1; WORD]);
     const HIGH: u64 = ONES << 7;
@@ -107,7 +136,8 @@ fn title_case(name: &mut [u8]) {
         // The highest bit of each byte: the one before it is `-`, and it is a lower-case letter.
         let other_than_dash = (bytes << 8 | before) ^ (ONES * u64::from(b'-'));
         let begins = !((other_than_dash | HIGH) - ONES) & HIGH;
-        let is_lower = |first: u8| bytes + ONES * u64::from(0x80 - first);
+        // A byte that is not ASCII changes only bytes after it.
+        let is_lower = |first: u8| bytes.wrapping_add(ONES * u64::from(0x80 - first));
         let letters = is_lower(b'a') & !is_lower(b'z' + 1) & HIGH;
         *word = (bytes ^ (begins & letters) >> 2).to_le_bytes();
         before = bytes >> (u64::BITS - 8);
