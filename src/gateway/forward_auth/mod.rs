@@ -235,7 +235,7 @@ impl Handler for ForwardAuthHandler {
         {
             body.discard(DISCARD_WITHIN).await;
         }
-        let response = match outcome {
+        let mut response = match outcome {
             Ok((permit, fields)) => {
                 record.permit = Some(permit);
                 record.passed(200);
@@ -256,6 +256,7 @@ impl Handler for ForwardAuthHandler {
                 response.into_response(&asked)
             }
         };
-        Ok(record.respond(response))
+        record.respond(&mut response);
+        Ok(response)
     }
 }

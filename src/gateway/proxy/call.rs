@@ -1,6 +1,6 @@
 //! A permitted call: it is rewritten, sent, and its response goes on as it comes.
 
-use std::rc::Rc;
+use std::{mem, rc::Rc};
 
 use bytes::Bytes;
 use http::{Response, StatusCode, header, request::Parts, response, uri::PathAndQuery};
@@ -143,7 +143,7 @@ impl Worker {
         current: &Current,
         caller: &Rc<CallerStream>,
         parts: &Parts,
-        call: Admitted,
+        call: &mut Admitted,
         url: &PublicUrl,
         record: &mut RequestRecord,
     ) -> Result<Response<ResponseBody>, Failure> {
@@ -165,11 +165,12 @@ impl Worker {
             parts,
             params,
             permit,
-            call: &upstream,
+            call: upstream,
             websocket: handshake.is_some(),
         };
         let kind = permit.kind();
         let now = record.stopwatch.last();
+        let body = mem::take(body);
         let sent = exchange::send(pool, caller, now, &outgoing, body).await;
         let took = record.stopwatch.lap();
         record.upstream = Some(took);
@@ -186,7 +187,14 @@ impl Worker {
         };
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
             let in_flight = record.in_flight.take();
-            let switched = switch(handshake, lease, &response, caller, params, in_flight);
+            let switched = switch(
+                handshake.take(),
+                lease,
+                &response,
+                caller,
+                params,
+                in_flight,
+            );
             cold::boxed(switched).await?;
             api_response::rewrite_switching(&mut response, names, params, &context);
             return Ok(Response::from_parts(response, ResponseBody::none()));

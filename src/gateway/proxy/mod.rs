@@ -191,8 +191,9 @@ impl Worker {
             collected,
         };
         let permitted = decide(live, incoming, record).await?;
-        let admitted = Admitted::new(&live.forward, &head, path, names, permitted, body, record)?;
-        self.forward(current, &caller, parts, admitted, url, record)
+        let mut admitted =
+            Admitted::new(&live.forward, &head, path, names, permitted, body, record)?;
+        self.forward(current, &caller, parts, &mut admitted, url, record)
             .await
     }
 
@@ -327,14 +328,15 @@ impl Handler for Worker {
             Ok(()) => self.pass(&current, &mut parts, body, &mut record).await,
             Err(failure) => Err(failure),
         };
-        let response = match outcome {
+        let mut response = match outcome {
             Ok(response) => response,
             Err(failure) if failure.is_caller_gone() => return Err(Gone),
             Err(failure) => self
                 .respond_to_failure(failure, &parts.headers, None, &mut record)
                 .into_response(&parts.method),
         };
-        Ok(record.respond(response))
+        record.respond(&mut response);
+        Ok(response)
     }
 
     fn rejected(&self, peer: Peer, status: u16, reason: &str) {

@@ -160,12 +160,9 @@ impl RequestRecord {
         };
     }
 
-    /// The response as it is sent. It announces the end of OAuth 1.0a and the rate to its signer, and the
+    /// Makes the response the one that is sent. It announces the end of OAuth 1.0a and the rate to its signer, and the
     /// record ends with its body.
-    pub fn respond(
-        self: Box<Self>,
-        mut response: Response<ResponseBody>,
-    ) -> Response<ResponseBody> {
+    pub fn respond(self: Box<Self>, response: &mut Response<ResponseBody>) {
         if let Some(sunset) = &self.current.live.authorizer.sunset
             && let (Some(signer), true) = self.consumer()
         {
@@ -174,7 +171,7 @@ impl RequestRecord {
         if let Some(quota) = &self.facts.quota {
             quota.announce(response.headers_mut());
         }
-        response.map(|body| body.watched_by(self))
+        response.body_mut().watched_by(self);
     }
 
     /// The launch that it begins, with its operation.

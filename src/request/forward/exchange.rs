@@ -4,7 +4,7 @@ use std::{
     error::Error as _,
     future::poll_fn,
     io,
-    pin::pin,
+    pin::{Pin, pin},
     rc::Rc,
     task::{Context, Poll},
     time::Duration,
@@ -97,13 +97,13 @@ async fn attempt(
                 outgoing.over_http1(body).map_err(internal)?
             };
             http1.watch.limit_reading(Some(MAX_BEFORE_RESPONSE));
-            let sent = http1.sender.try_send_request(request);
+            let sent = pin!(http1.sender.try_send_request(request));
             wait.for_response(sent).await
         }
         Lease::Http2(http2) => {
             let request = outgoing.over_http2(body, pool.is_secure());
             let request = request.map_err(internal)?;
-            let sent = http2.sender.try_send_request(request);
+            let sent = pin!(http2.sender.try_send_request(request));
             wait.for_response(sent).await
         }
     };
@@ -152,8 +152,10 @@ impl<'c> Wait<'c> {
         }
     }
 
-    async fn for_response<T>(&mut self, sent: impl Future<Output = T>) -> Result<T, ForwardError> {
-        let mut sent = pin!(sent);
+    async fn for_response<T>(
+        &mut self,
+        mut sent: Pin<&mut impl Future<Output = T>>,
+    ) -> Result<T, ForwardError> {
         poll_fn(|context| match sent.as_mut().poll(context) {
             Poll::Ready(answered) => Poll::Ready(Ok(answered)),
             Poll::Pending => self.poll(context).map(Err),

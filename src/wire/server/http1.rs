@@ -221,7 +221,8 @@ pub(super) async fn serve<H: Handler>(
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
-            Ok::<_, Gone>(response.map(|body| body.followed_by(state)))
+            response.body_mut().followed_by(state);
+            Ok::<_, Gone>(response)
         }
     };
     let mut progress = Progress {

@@ -126,7 +126,7 @@ impl ServedStream {
     }
 
     /// The response as it may wait: without its body if too much is waiting, since other requests were under way.
-    fn buffer(self: Rc<Self>, response: Response<ResponseBody>) -> Response<ResponseBody> {
+    fn buffer(self: Rc<Self>, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
         let (bytes, buffered) = (
             response.body().unshared_bytes(),
             self.streams.buffered.get(),
@@ -136,7 +136,8 @@ impl ServedStream {
         }
         self.buffered.set(bytes);
         self.streams.buffered.set(buffered + bytes);
-        response.map(|body| body.followed_by(self))
+        response.body_mut().followed_by(self);
+        response
     }
 }
 

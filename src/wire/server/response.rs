@@ -102,15 +102,13 @@ impl ResponseBody {
     }
 
     /// Informs `watcher` of the end.
-    pub fn watched_by(mut self, watcher: Box<dyn BodyWatcher>) -> Self {
+    pub fn watched_by(&mut self, watcher: Box<dyn BodyWatcher>) {
         self.watcher = Some(watcher);
-        self
     }
 
     /// Passes the body on as `follower` allows, which is kept until the connection drops the body.
-    pub(super) fn followed_by(mut self, follower: Rc<dyn Follow>) -> Self {
+    pub(super) fn followed_by(&mut self, follower: Rc<dyn Follow>) {
         self.follower = Some(follower);
-        self
     }
 }
 
