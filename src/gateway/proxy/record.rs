@@ -5,6 +5,7 @@ mod report;
 use std::{borrow::Cow, net::IpAddr, rc::Rc, time::Duration};
 
 use http::{Method, Response, Uri, request::Parts};
+use tokio::time::Instant;
 
 use super::{Current, Worker, in_flight::InFlight};
 use crate::{
@@ -225,7 +226,7 @@ impl RequestRecord {
 }
 
 impl BodyWatcher for RequestRecord {
-    fn finish(mut self: Box<Self>, response: BodyEnd) {
+    fn finish(mut self: Box<Self>, response: BodyEnd) -> Instant {
         match response {
             BodyEnd::Whole => {}
             BodyEnd::Cut => {
@@ -236,6 +237,7 @@ impl BodyWatcher for RequestRecord {
             BodyEnd::CallerGone => self.verdict = Verdict::Aborted,
         }
         self.report();
+        self.stopwatch.last()
     }
 }
 

@@ -63,16 +63,16 @@ enum State {
     /// A request is being served; its own waits have deadlines of their own. `is_watched`: the caller's end is looked for
     /// here, and not by hyper.
     Serving { is_watched: bool },
-    /// hyper has the whole response, and may not have written all of it.
-    Served,
+    /// hyper has the whole response, and may not have written all of it. `since` is set until it turns out that it has not.
+    Served { since: Option<Instant> },
 }
 
 /// The state, which hyper's calls change.
 struct Shared(Cell<State>);
 
 impl Follow for Shared {
-    fn dropped(&self) {
-        self.0.set(State::Served);
+    fn dropped(&self, at: Option<Instant>) {
+        self.0.set(State::Served { since: at });
     }
 }
 
@@ -129,8 +129,8 @@ impl<H: Handler> Progress<'_, H> {
             }
             let arrived = self.watch.arrived();
             match state {
-                State::Served => {
-                    let since = Instant::now();
+                State::Served { since } => {
+                    let since = since.unwrap_or_else(Instant::now);
                     self.entry.idles(since);
                     self.state.0.set(State::Idle {
                         since,
@@ -143,6 +143,8 @@ impl<H: Handler> Progress<'_, H> {
                 } if arrived > before => self.reads(),
                 _ => {}
             }
+        } else if matches!(state, State::Served { .. }) {
+            self.state.0.set(State::Served { since: None });
         }
         match self.deadline(may_park) {
             Some((at, end)) => self.caller.poll_deadline(context, at).map(|()| end),
@@ -169,7 +171,7 @@ impl<H: Handler> Progress<'_, H> {
             && self.draining_since.is_none()
             && self.watch.is_at_rest();
         let (since, limit, end) = match self.state.0.get() {
-            State::Serving { .. } | State::Served => return None,
+            State::Serving { .. } | State::Served { .. } => return None,
             State::Reading { since } => (since, limits.head_timeout, End::HeadTooSlow),
             State::Idle {
                 since,

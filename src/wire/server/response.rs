@@ -10,6 +10,7 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use thiserror::Error;
+use tokio::time::Instant;
 
 use crate::wire::body::Pieces;
 
@@ -54,8 +55,8 @@ pub struct ResponseBody {
 
 /// Gets to know how the body of a response ended.
 pub trait BodyWatcher {
-    /// The connection has taken the body or has dropped it.
-    fn finish(self: Box<Self>, response: BodyEnd);
+    /// The connection has taken the body or has dropped it; returns the time of that.
+    fn finish(self: Box<Self>, response: BodyEnd) -> Instant;
 }
 
 impl ResponseBody {
@@ -119,11 +120,9 @@ impl Drop for ResponseBody {
             Pieces::Empty if self.last.is_empty() => BodyEnd::Whole,
             _ => BodyEnd::CallerGone,
         };
+        let ended = self.watcher.take().map(|watcher| watcher.finish(how));
         if let Some(follower) = &self.follower {
-            follower.dropped();
-        }
-        if let Some(watcher) = self.watcher.take() {
-            watcher.finish(how);
+            follower.dropped(ended);
         }
     }
 }
@@ -183,6 +182,6 @@ pub(super) trait Follow {
     }
     /// The connection was given a piece of this many bytes.
     fn given(&self, _bytes: usize) {}
-    /// The connection has taken the body or has dropped it.
-    fn dropped(&self) {}
+    /// The connection has taken the body or has dropped it, just now; `at` is that time if it is known.
+    fn dropped(&self, _at: Option<Instant>) {}
 }
