@@ -9,7 +9,7 @@ use crate::{
         is_form_content_type, origin::InvalidUrl,
     },
     request::parse::origin::PublicUrl,
-    wire::origin::Origin,
+    wire::origin::{HttpUrl, Origin},
 };
 
 /// Why texts make no request. Nothing of URL and header fields is repeated, which may hold secrets.
@@ -94,15 +94,14 @@ impl<'a> ParsedRequest<'a> {
         Ok(ParsedRequest {
             method,
             uri,
-            url: PublicUrl {
+            url: PublicUrl::from(HttpUrl {
                 origin: Origin {
                     scheme: uri.scheme,
                     host: uri.authority.host.to_owned(),
                     port: uri.authority.port.unwrap_or(uri.scheme.default_port()),
                 },
-                prefix: String::new(),
-                encoded: uri.origin(),
-            },
+                path: String::new(),
+            }),
             headers: headers.collect::<Result<_, _>>()?,
             data,
         })

@@ -57,8 +57,9 @@ impl ReceivedAs {
         params: &ForwardParams,
     ) -> Result<Self, ForwardFault> {
         let (host, port) = (received.authority.host, received.authority.port);
-        let sent = headers.get(header::HOST);
-        let sent = sent.filter(|sent| is_written(&received.authority, sent.as_bytes()));
+        let sent = received
+            .host
+            .filter(|sent| is_written(&received.authority, sent.as_bytes()));
         let forwarded_for = match caller.address() {
             Some(peer) if params.forwarded => Some(forwarded_for(headers, received, caller, peer)?),
             _ => None,

@@ -3,20 +3,23 @@
 //! The received host only selects one of the configured URLs; it is never part of a base string itself.
 
 mod forwarded;
+mod public_url;
 
 use std::{net::IpAddr, sync::Once};
 
-use http::{HeaderMap, HeaderName, Version, header, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, Version, header, request::Parts};
 use ipnet::IpNet;
 
+use self::public_url::is_at;
+pub use self::public_url::{PrefixMode, PublicUrl};
 use super::{ParseRejection, caller_facts::CallerFacts, target::RequestTarget};
 use crate::{
     base::{
-        http_fields::{all, list, single},
+        http_fields::{all, list},
         peer::Peer,
     },
-    oauth::{Authority, EncodedOrigin, Scheme, split_port},
-    wire::origin::{HttpUrl, Origin},
+    oauth::{Authority, Scheme, split_port},
+    wire::origin::Origin,
 };
 
 /// The fields in which a trusted proxy reports what it received; no standard has them.
@@ -25,59 +28,6 @@ pub static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-fo
 pub static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 /// See [`X_FORWARDED_FOR`].
 pub static X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-
-/// A public URL under which consumers sign.
-#[derive(Debug, Clone)]
-pub struct PublicUrl {
-    /// Scheme, host and port.
-    pub origin: Origin,
-    /// The path in front of the API's own, without a slash at its end; mostly empty.
-    pub prefix: String,
-    /// The origin as it is in base strings.
-    pub encoded: EncodedOrigin,
-}
-
-impl From<HttpUrl> for PublicUrl {
-    fn from(HttpUrl { origin, path }: HttpUrl) -> Self {
-        Self {
-            encoded: EncodedOrigin::new(origin.scheme, &origin.host, Some(origin.port)),
-            origin,
-            prefix: path,
-        }
-    }
-}
-
-/// Whether an origin has this host and port.
-fn is_at(origin: &Origin, authority: &Authority<'_>) -> bool {
-    let Origin { scheme, host, port } = origin;
-    // Nearly always it comes in lower case.
-    (authority.host == host || authority.host.eq_ignore_ascii_case(host))
-        && authority.port.unwrap_or(scheme.default_port()) == *port
-}
-
-impl PublicUrl {
-    fn is_at(&self, authority: &Authority<'_>) -> bool {
-        is_at(&self.origin, authority)
-    }
-
-    /// Whether `path` lies below the prefix.
-    fn covers(&self, path: &[u8]) -> bool {
-        path.strip_prefix(self.prefix.as_bytes())
-            .is_some_and(|rest| self.prefix.is_empty() || matches!(rest, [] | [b'/', ..]))
-    }
-}
-
-/// The treatment of the prefix in a public URL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PrefixMode {
-    /// The prefix is in the received path, is signed, and is not forwarded.
-    Strip,
-    /// The prefix is in the received path, is signed, and is forwarded.
-    Keep,
-    /// The proxy in front has removed the prefix: it is added for the signature alone.
-    Restore,
-}
 
 /// The fields in which trusted proxies report the caller. Fields of the other family are not believed: a proxy that
 /// does not know them passes on those of a stranger.
@@ -104,6 +54,8 @@ const INVALID_FORWARDED: ParseRejection =
 pub struct RequestOrigin<'a> {
     /// The host that selects one of the public URLs.
     pub authority: Authority<'a>,
+    /// The Host field, which a trusted proxy's report may have replaced as `authority`.
+    pub host: Option<&'a HeaderValue>,
     /// The caller's connection is under TLS, here or at the trusted proxy.
     pub secure: bool,
     /// The nearest address to the caller that is known, for limits and logs: the right-most one that does not belong to a
@@ -148,14 +100,24 @@ impl Origins {
     /// # Errors
     /// [`ParseRejection::Malformed`]: Host, the authority of the target, or a forwarded field that counts.
     pub fn receive<'a>(
-        &self,
+        &'a self,
         parts: &'a Parts,
         target: &RequestTarget<'a>,
         peer: Peer,
     ) -> Result<RequestOrigin<'a>, ParseRejection> {
-        let host = single(&parts.headers, &header::HOST).map_err(|_| INVALID_HOST)?;
+        let mut hosts = parts.headers.get_all(header::HOST).iter();
+        let sent = hosts.next();
+        if hosts.next().is_some() {
+            return Err(INVALID_HOST);
+        }
         let parse = |text| Authority::parse(text).map_err(|_| INVALID_HOST);
-        let host = host.map(parse).transpose()?;
+        // Nearly always it is that of a public URL.
+        let read = |sent: &'a HeaderValue| {
+            let mut urls = self.public.iter().chain([&self.base]);
+            let known = urls.find_map(|url| url.if_written(sent.as_bytes()));
+            known.map_or_else(|| parse(sent.as_bytes()), Ok)
+        };
+        let host = sent.map(read).transpose()?;
         // RFC 9112 §3.2.2: the target's authority replaces Host; a Host that differs is a second reading.
         let authority = match (target.absolute, host) {
             (None, Some(host)) => host,
@@ -172,6 +134,7 @@ impl Origins {
         };
         let mut received = RequestOrigin {
             authority,
+            host: sent,
             secure: peer.secure,
             nearest_address: peer.address,
             facts: CallerFacts {
@@ -252,6 +215,7 @@ impl Origins {
     ) -> Result<RequestOrigin<'a>, ParseRejection> {
         let mut received = RequestOrigin {
             authority,
+            host: None,
             secure,
             nearest_address: peer.address,
             facts: CallerFacts::default(),

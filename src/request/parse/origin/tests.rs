@@ -4,6 +4,7 @@ use crate::text::words;
 use http::{HeaderValue, Request};
 
 use super::*;
+use crate::wire::origin::HttpUrl;
 
 /// The head in a text of HTTP/1.1.
 fn head(text: &str) -> Parts {
@@ -136,6 +137,7 @@ fn chosen(
     let authority = Authority::parse(host.as_bytes()).expect("a host");
     let received = RequestOrigin {
         authority,
+        host: None,
         secure,
         nearest_address: None,
         facts: CallerFacts::default(),
@@ -144,6 +146,32 @@ fn chosen(
     };
     let url = origins.choose(&received, path.as_bytes())?;
     Some(format!("{}{}", url.origin, url.prefix))
+}
+
+#[test]
+fn the_host_of_a_public_url_is_what_would_be_read() {
+    let urls = words(
+        "https://api.example http://api.example http://api.example:8080/v1 https://api.example:80 https://192.0.2.1:444
+         http://[2001:db8::1] http://[2001:db8::1]:443 https://localhost:8443",
+    );
+    let urls: Vec<PublicUrl> = urls.into_iter().map(public_url).collect();
+    let origins = origins(&urls, PrefixMode::Strip);
+    let ports = ["", ":", ":80", ":443", ":0443", ":444", ":8080", ":8443"];
+    let names = urls.iter().map(|url| url.origin.host.clone());
+    let written = names.flat_map(|name| ports.map(|port| format!("{name}{port}")));
+    let mut known = 0;
+    for host in written.chain(["API.example", "other.example", "auth.example"].map(str::to_owned)) {
+        let head = head(&format!("GET / HTTP/1.1\r\nHost: {host}"));
+        let target = RequestTarget::split(&head.uri).expect("a target");
+        let received = origins.receive(&head, &target, peer("192.0.2.1"));
+        let read = Authority::parse(host.as_bytes()).map_err(|_| INVALID_HOST);
+        assert_eq!(received.map(|received| received.authority), read, "{host}");
+        known += usize::from(
+            urls.iter()
+                .any(|url| url.if_written(host.as_bytes()).is_some()),
+        );
+    }
+    assert!(known >= urls.len());
 }
 
 #[test]
