@@ -64,9 +64,11 @@ impl Timestamp {
         if value.is_empty() || value.starts_with(b"0") {
             return None;
         }
-        let is_number = value.iter().all(u8::is_ascii_digit);
-        let digits = str::from_utf8(value).ok().filter(|_| is_number)?;
-        digits.parse().ok().map(Self)
+        let append = |number: u64, byte: &u8| {
+            let digit = char::from(*byte).to_digit(10)?;
+            number.checked_mul(10)?.checked_add(digit.into())
+        };
+        value.iter().try_fold(0, append).map(Self)
     }
 
     /// The seconds.

@@ -262,11 +262,14 @@ impl Metrics {
     /// Counts a signed request of `consumer`, a key that anyone may have written unless `is_verified`. Only a verified one
     /// begins a series.
     pub fn consumer(&self, consumer: &str, is_verified: bool, is_rejected: bool) {
+        let at = usize::from(is_rejected);
+        if self.consumers.inc(consumer, at) {
+            return;
+        }
         if is_verified {
             // One of the names is that of all others.
             self.consumers.begin(consumer, MAX_CONSUMERS);
         }
-        let at = usize::from(is_rejected);
         let _ = self.consumers.inc(consumer, at) || self.consumers.inc(OTHER_CONSUMERS, at);
     }
 

@@ -176,9 +176,13 @@ impl Parameters {
         };
         self.note(&opened);
         let (value, rest) = Part::until(rest, |byte| byte == b'"');
-        // Recipients read these differently.
-        let is_ambiguous = |byte: &u8| *byte < b' ' || matches!(byte, b'\\' | 0x7f);
-        if !value.is_plain && value.sent.iter().any(is_ambiguous) {
+        // Recipients read these differently. Without a branch: the compiler looks at many bytes at once.
+        let is_ambiguous = |byte: u8| byte < b' ' || byte == b'\\' || byte == 0x7f;
+        let has_ambiguous = |sent: &[u8]| {
+            sent.iter()
+                .fold(false, |any, &byte| any | is_ambiguous(byte))
+        };
+        if !value.is_plain && has_ambiguous(value.sent) {
             return Err("a parameter value has a control character or a backslash in it");
         }
         self.close(opened, value, false)?;
@@ -305,19 +309,27 @@ impl Parameters {
 /// Those that come with nearly every request are found without looking at each byte.
 #[inline]
 fn as_usually_spelt(rest: &[u8]) -> Option<(ProtocolParameter, &[u8])> {
+    use ProtocolParameter as P;
     let suffix = rest.strip_prefix(OAUTH_PREFIX)?;
-    let parameter = match suffix.first_chunk()? {
-        b"co" => ProtocolParameter::ConsumerKey,
-        b"to" => ProtocolParameter::Token,
-        b"si" if suffix.starts_with(b"signature_") => ProtocolParameter::SignatureMethod,
-        b"si" => ProtocolParameter::Signature,
-        b"ti" => ProtocolParameter::Timestamp,
-        b"no" => ProtocolParameter::Nonce,
-        b"ve" => ProtocolParameter::Version,
+    Some(match suffix.first_chunk()? {
+        b"co" => (P::ConsumerKey, after(b"consumer_key=\"", suffix)?),
+        b"to" => (P::Token, after(b"token=\"", suffix)?),
+        b"si" => match after(b"signature=\"", suffix) {
+            Some(rest) => (P::Signature, rest),
+            None => (P::SignatureMethod, after(b"signature_method=\"", suffix)?),
+        },
+        b"ti" => (P::Timestamp, after(b"timestamp=\"", suffix)?),
+        b"no" => (P::Nonce, after(b"nonce=\"", suffix)?),
+        b"ve" => (P::Version, after(b"version=\"", suffix)?),
         _ => return None,
-    };
-    let rest = rest.strip_prefix(parameter.as_str().as_bytes())?;
-    Some((parameter, rest.strip_prefix(b"=\"")?))
+    })
+}
+
+/// What follows a text whose length is known to the compiler, which then compares words.
+#[inline(always)]
+fn after<'r, const N: usize>(begin: &[u8; N], text: &'r [u8]) -> Option<&'r [u8]> {
+    let (begun, rest) = text.split_first_chunk::<N>()?;
+    (begun == begin).then_some(rest)
 }
 
 /// A name or a value as it was sent.

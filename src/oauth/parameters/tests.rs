@@ -168,6 +168,46 @@ fn only_exact_names_are_protocol_parameters() {
 }
 
 #[test]
+fn a_usual_spelling_is_read_as_any_other() {
+    let read = |text: String| {
+        let mut parameters = Parameters::new();
+        let outcome = parameters.read_header(text.as_bytes());
+        let values = ProtocolParameter::ALL.iter().map(|&parameter| {
+            let value = parameters.protocol_value(parameter)?;
+            Some(value.to_vec())
+        });
+        (outcome, pairs(&parameters), Vec::from_iter(values))
+    };
+    for name in ProtocolParameter::ALL.iter().map(|name| name.as_str()) {
+        for written in [
+            name,
+            &name[..name.len() - 1],
+            &format!("{name}x"),
+            &name.to_uppercase(),
+        ] {
+            for rest in [
+                "=\"v\"",
+                "=\"v%20\", a=\"b\"",
+                "=\"\"",
+                "=\"v",
+                "=v",
+                "\"v\"",
+                "=",
+                "",
+            ] {
+                let usual = format!("OAuth {written}{rest}");
+                let escaped = format!(
+                    "OAuth %{:02x}{}{rest}",
+                    written.as_bytes()[0],
+                    &written[1..]
+                );
+                assert_eq!(read(usual.clone()), read(escaped), "{usual}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_broken_pair_is_told_and_does_not_hide_the_others() {
     for raw in [
         "x=%&oauth_token=t&z=1",

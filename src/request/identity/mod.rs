@@ -82,23 +82,19 @@ impl Identity {
         mut put: impl FnMut(&HeaderName, &HeaderValue),
     ) -> Result<(), Fault> {
         let names = &self.names;
-        match (permit.identity(), permit.user()) {
-            (Some(identity), _) => {
-                let identity = identity.ok_or(Fault("a consumer has no field value"))?;
-                if let Some(user) = &identity.user {
-                    put(&names.user, user);
-                }
-                put(&names.consumer, &identity.consumer);
-                put(&names.permissions, &identity.permissions);
+        if let Some(identity) = permit.identity() {
+            let identity = identity.ok_or(Fault("a consumer has no field value"))?;
+            if let Some(user) = &identity.user {
+                put(&names.user, user);
             }
-            (None, Some(user)) => {
-                let user = HeaderValue::from_str(user);
-                put(
-                    &names.user,
-                    &user.map_err(|_| Fault("a user has no field value"))?,
-                );
-            }
-            (None, None) => {}
+            put(&names.consumer, &identity.consumer);
+            put(&names.permissions, &identity.permissions);
+        } else if let Some(user) = permit.user() {
+            let user = HeaderValue::from_str(user);
+            put(
+                &names.user,
+                &user.map_err(|_| Fault("a user has no field value"))?,
+            );
         }
         if let Some(kind) = permit.kind() {
             put(&names.kind, &HeaderValue::from_static(kind.as_str()));
