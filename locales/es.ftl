@@ -63,7 +63,7 @@ consent-deny = Denegar
 consent-password = La aplicación nunca ve su contraseña.
 consent-holds = Lo que permita vale hasta que retire el acceso en { $page }.
 consent-holds-for = Lo que permita vale durante { $duration }, o hasta que retire el acceso en { $page }.
-consent-ends-unused = Termina antes tras { $duration } sin uso.
+consent-ends-unused = Termina antes si no se usa durante { $duration }.
 consent-continue = Continuar
 consent-continue-to = Continuar a { $site }
 

@@ -61,9 +61,9 @@ consent-to-code = Si vous l’autorisez, un code à saisir dans l’application 
 consent-allow = Autoriser
 consent-deny = Refuser
 consent-password = L’application ne voit jamais votre mot de passe.
-consent-holds = Votre autorisation vaut jusqu’à ce que vous la révoquiez sous { $page }.
-consent-holds-for = Votre autorisation vaut pendant { $duration }, ou jusqu’à ce que vous la révoquiez sous { $page }.
-consent-ends-unused = Elle prend fin plus tôt après { $duration } sans utilisation.
+consent-holds = Votre autorisation vaut jusqu’à ce que vous la révoquiez dans { $page }.
+consent-holds-for = Votre autorisation vaut pendant { $duration }, ou jusqu’à ce que vous la révoquiez dans { $page }.
+consent-ends-unused = Elle prend fin plus tôt si elle n’est pas utilisée pendant { $duration }.
 consent-continue = Continuer
 consent-continue-to = Continuer vers { $site }
 

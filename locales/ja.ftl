@@ -41,7 +41,7 @@ consent-deny = 拒否する
 consent-password = アプリケーションにパスワードが渡ることはありません。
 consent-holds = この許可は、{ $page }で連携を解除するまで有効です。
 consent-holds-for = この許可は、{ $duration }が過ぎるか、{ $page }で連携を解除するまで有効です。
-consent-ends-unused = { $duration }使われないと、それより早く終了します。
+consent-ends-unused = { $duration }にわたって使われないと、それより早く終了します。
 consent-continue = 続ける
 consent-continue-to = { $site } に進む
 

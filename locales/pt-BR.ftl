@@ -61,9 +61,9 @@ consent-to-code = Se você permitir, será mostrado um código para digitar no a
 consent-allow = Permitir
 consent-deny = Negar
 consent-password = O aplicativo nunca vê sua senha.
-consent-holds = O que você permitir vale até que remova o acesso em { $page }.
-consent-holds-for = O que você permitir vale por { $duration }, ou até que remova o acesso em { $page }.
-consent-ends-unused = Termina antes após { $duration } sem uso.
+consent-holds = O que você permitir vale até que você remova o acesso em { $page }.
+consent-holds-for = O que você permitir vale por { $duration }, ou até que você remova o acesso em { $page }.
+consent-ends-unused = Termina antes se ficar { $duration } sem uso.
 consent-continue = Continuar
 consent-continue-to = Continuar para { $site }
 

@@ -63,7 +63,7 @@ consent-deny = Recusar
 consent-password = A aplicação nunca vê a sua palavra-passe.
 consent-holds = O que permitir é válido até remover o acesso em { $page }.
 consent-holds-for = O que permitir é válido durante { $duration }, ou até remover o acesso em { $page }.
-consent-ends-unused = Termina antes após { $duration } sem utilização.
+consent-ends-unused = Termina antes se não for utilizado durante { $duration }.
 consent-continue = Continuar
 consent-continue-to = Continuar para { $site }
 
