@@ -1,7 +1,8 @@
 //! Parses a pasted request: a `curl` command line, or HTTP/1.1 as it is on the wire.
 
+mod curl;
+
 use super::request::RequestText;
-use crate::oauth::percent;
 
 /// Reads the request from its text.
 ///
@@ -10,7 +11,7 @@ use crate::oauth::percent;
 pub fn parse(text: &str) -> Result<RequestText, String> {
     let text = text.trim_start();
     match text.strip_prefix("curl") {
-        Some(rest) if rest.starts_with(char::is_whitespace) => curl(rest),
+        Some(rest) if rest.starts_with(char::is_whitespace) => curl::parse(rest),
         _ => http(text),
     }
 }
@@ -80,117 +81,6 @@ pub fn http(text: &str) -> Result<RequestText, String> {
         data: (!body.is_empty()).then(|| body.to_owned()),
         headers,
     })
-}
-
-/// Options that change nothing that is signed.
-const IGNORED: &str = "-s --silent -S --show-error -v --verbose -k --insecure -L --location -i --include -f --fail \
-    -g --globoff --path-as-is --compressed --http1.1 --http2 -#";
-
-/// Options with a value that change nothing that is signed.
-const IGNORED_VALUES: &str = "-A --user-agent -b --cookie -c --cookie-jar -e --referer -m --max-time -o --output -w --write-out \
-    --cacert --cert --connect-timeout --key --resolve --retry";
-
-fn curl(text: &str) -> Result<RequestText, String> {
-    if text.contains(" $'") {
-        return Err("curl: $'…' is not understood here; write '…'".to_owned());
-    }
-    let joined = text.replace("\r\n", "\n").replace("\\\n", " ");
-    let words = shlex::split(&joined).ok_or("curl: a quote is not closed")?;
-    let mut words = words.into_iter();
-    let (mut method, mut url, mut get) = (None, None, false);
-    let (mut headers, mut data, mut multipart) = (Vec::new(), Vec::new(), false);
-    while let Some(word) = words.next() {
-        if IGNORED.split(' ').any(|ignored| ignored == word) {
-            continue;
-        }
-        // `--name=value` and `-Xvalue`.
-        let is_short = word.len() > 2 && word.starts_with('-') && !word.starts_with("--");
-        let (option, attached) = match word.split_once('=') {
-            _ if is_short => word.split_at_checked(2).unwrap_or((&word, "")),
-            Some(parts) if word.starts_with("--") => parts,
-            _ => (&*word, ""),
-        };
-        let mut value = || match attached {
-            "" => words.next().ok_or(format!("curl: {option} has no value")),
-            attached => Ok(attached.to_owned()),
-        };
-        match option {
-            "-X" | "--request" => method = Some(value()?),
-            "-H" | "--header" => headers.push(value()?),
-            "--url" => url = Some(value()?),
-            "-d" | "--data" | "--data-ascii" | "--data-binary" | "--data-urlencode" => {
-                let value = value()?;
-                let encodes = option == "--data-urlencode";
-                let file = if encodes {
-                    value.find(['=', '@'])
-                } else {
-                    Some(0)
-                };
-                if file.is_some_and(|at| value[at..].starts_with('@')) {
-                    return Err(format!("curl: {option} names a file; paste its content"));
-                }
-                data.push(if encodes { urlencoded(&value) } else { value });
-            }
-            "--data-raw" => data.push(value()?),
-            "-F" | "--form" | "--form-string" => {
-                // No parameter of a multipart body is signed.
-                value()?;
-                multipart = true;
-            }
-            "--json" => {
-                data.push(value()?);
-                headers.push("Content-Type: application/json".to_owned());
-            }
-            "-G" | "--get" => get = true,
-            "-I" | "--head" => method = Some("HEAD".to_owned()),
-            _ if IGNORED_VALUES.split(' ').any(|ignored| ignored == option) => drop(value()?),
-            _ if option.starts_with('-') => {
-                return Err(format!(
-                    "curl: {option} is not understood here; leave it out"
-                ));
-            }
-            _ if url.is_none() => url = Some(word),
-            _ => return Err("curl: there are two URLs".to_owned()),
-        }
-    }
-    let mut url = url.ok_or("curl: there is no URL")?;
-    let mut data = (!data.is_empty()).then(|| data.join("&"));
-    if get && let Some(query) = data.take() {
-        url.push(if url.contains('?') { '&' } else { '?' });
-        url += &query;
-    }
-    if !url.contains("://") {
-        url = format!("http://{url}");
-    }
-    let usual = match data.is_some() || multipart {
-        true => "POST",
-        false => "GET",
-    };
-    if multipart {
-        headers.push("Content-Type: multipart/form-data".to_owned());
-    }
-    // `-H 'X-Empty;'` is how a field without a value is sent.
-    for header in &mut headers {
-        if !header.contains(':') && header.ends_with(';') {
-            header.pop();
-            header.push(':');
-        }
-    }
-    Ok(RequestText {
-        method: method.unwrap_or_else(|| usual.to_owned()),
-        url,
-        data,
-        headers,
-    })
-}
-
-/// The text that `--data-urlencode` sends: `content`, `=content` or `name=content`, the content percent-encoded.
-fn urlencoded(value: &str) -> String {
-    match value.split_once('=') {
-        Some(("", content)) => percent::encode(content.as_bytes()),
-        Some((name, content)) => format!("{name}={}", percent::encode(content.as_bytes())),
-        None => percent::encode(value.as_bytes()),
-    }
 }
 
 #[cfg(test)]
