@@ -2,6 +2,7 @@
 //! prove of their sender.
 
 pub mod access_line;
+pub mod after;
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 pub use crate::provider::respond::mistake::{mistake, words};
 use crate::{
     provider::respond,
-    request::rejections::{ReasonCount, RecordedRejection, Rejections, sort},
+    request::rejections::{REPLACED_SECRET, ReasonCount, RecordedRejection, Rejections, sort},
 };
 
 /// Groups rejections, the newest first, by consumer and reason.
@@ -70,6 +71,10 @@ pub fn view(group: &ReasonCount) -> Value {
 pub fn proof(group: &ReasonCount) -> String {
     match &group.newest.consumer {
         None => "names no consumer".to_owned(),
+        // It may have been replaced because others know it.
+        Some(_) if group.newest.diagnosis == Some(REPLACED_SECRET) => {
+            "made with its secret before the last rotation, which others may know".to_owned()
+        }
         Some(_) => proof_of(group.proofs),
     }
 }

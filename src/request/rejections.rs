@@ -6,6 +6,7 @@
 //! the keys of consumers, so at most `MOST_UNPROVED` consumers are kept of which no call proves anything.
 
 mod base_strings;
+mod last_day;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,6 +17,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 pub use self::base_strings::{BaseStrings, MarkedText};
+use self::last_day::LastDay;
 use crate::{
     base::clock::{Clock, UnixTime},
     records::store::feed::RemembersConsumers,
@@ -41,8 +43,8 @@ const MAX_TEXT: usize = 256;
 const TEXTS: usize = 9;
 
 /// The most bytes that one consumer takes.
-pub const MOST_BYTES: usize = (OF_CONSUMER + REASONS)
-    * (size_of::<RecordedRejection>() + TEXTS * MAX_TEXT + 32)
+pub const MOST_BYTES: usize = size_of::<LastDay>()
+    + (OF_CONSUMER + REASONS) * (size_of::<RecordedRejection>() + TEXTS * MAX_TEXT + 32)
     + REASONS * (size_of::<ReasonCount>() + base_strings::MOST_BYTES);
 
 /// What a call proves about its sender.
@@ -63,6 +65,9 @@ pub enum SenderProof {
 
 /// The diagnosis of a wrong signature that was not examined, or not to the end.
 pub const SKIPPED: &str = "skipped";
+
+/// The diagnosis of a signature that is made with the secret before the last rotation, whose grace has ended or never began.
+pub const REPLACED_SECRET: &str = "previous_secret";
 
 /// A call that was rejected or failed, or that enforcing would reject. Serde writes the members of `/v1/rejections`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -118,6 +123,9 @@ pub struct RecordedRejection {
     /// The key of the other rule of the operation that denied the call, if that is the reason.
     #[serde(skip)]
     pub denied_by: Option<&'static str>,
+    /// The calls of the consumer that were accepted before it, in this process.
+    #[serde(skip)]
+    pub accepted_before: u64,
     /// The base strings, if the signature is wrong. Only those of the last call of each reason are kept.
     #[serde(skip)]
     pub base_strings: Option<Box<BaseStrings>>,
@@ -160,6 +168,8 @@ pub struct ReasonCount {
     pub count: u64,
     /// The number of those with each [`SenderProof`], in the order of its variants.
     pub proofs: [u64; 3],
+    /// Between two of them other calls of the consumer were accepted: it makes the mistake in some of its calls.
+    pub is_in_some_calls: bool,
     /// The base strings of the last call that has some.
     pub base_strings: Option<Arc<BaseStrings>>,
 }
@@ -172,6 +182,7 @@ impl ReasonCount {
             first: first.time,
             count: 0,
             proofs: [0; 3],
+            is_in_some_calls: false,
             base_strings: None,
         };
         begun.add(first);
@@ -180,6 +191,7 @@ impl ReasonCount {
 
     /// Adds a later call.
     pub fn add(&mut self, next: &Arc<RecordedRejection>) {
+        self.is_in_some_calls |= next.accepted_before > self.newest.accepted_before;
         self.newest = Arc::clone(next);
         self.count += 1;
         self.proofs[next.proof as usize] += 1;
@@ -197,6 +209,7 @@ impl ReasonCount {
         }
         self.first = self.first.min(other.first);
         self.count += other.count;
+        self.is_in_some_calls |= other.is_in_some_calls;
         for (mine, others) in self.proofs.iter_mut().zip(other.proofs) {
             *mine += others;
         }
@@ -280,6 +293,7 @@ impl Ring {
 struct OfConsumer {
     last: Ring,
     reasons: Vec<ReasonCount>,
+    day: LastDay,
 }
 
 impl OfConsumer {
@@ -288,6 +302,7 @@ impl OfConsumer {
         one: Arc<RecordedRejection>,
         base_strings: Option<Arc<BaseStrings>>,
     ) -> Option<Arc<RecordedRejection>> {
+        self.day.count(one.time);
         match self.reasons.iter_mut().find(|known| known.is_of(&one)) {
             Some(known) => {
                 known.add(&one);
@@ -397,6 +412,14 @@ impl Rejections {
         drop(kept);
         all.sort_unstable_by_key(|one| std::cmp::Reverse(one.number));
         all
+    }
+
+    /// The number of calls of a registered consumer that were rejected in the last 24 hours, counted by the hour, or that enforcing
+    /// would reject.
+    pub fn last_day(&self, consumer: &str) -> u64 {
+        let kept = self.kept.lock();
+        let of = kept.consumers.get(consumer);
+        of.map_or(0, |of| of.day.sum(self.clock.now()))
     }
 
     /// The last calls of a registered consumer, the newest first.

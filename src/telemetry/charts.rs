@@ -5,6 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use parking_lot::Mutex;
 
+use super::consumer_calls::ConsumerCalls;
 use crate::base::clock::UnixTime;
 
 /// The interval at which the counters are to be sampled.
@@ -24,6 +25,8 @@ pub struct RequestCounts {
     pub verdicts: Vec<u64>,
     /// Requests by duration: one number for each bound of the histogram, and one for those above all.
     pub latency: Vec<u64>,
+    /// Requests that observe let through and enforcing would reject.
+    pub would_be_rejected: u64,
 }
 
 impl RequestCounts {
@@ -39,6 +42,9 @@ impl RequestCounts {
         Self {
             verdicts: minus(&self.verdicts, &before.verdicts),
             latency: minus(&self.latency, &before.latency),
+            would_be_rejected: self
+                .would_be_rejected
+                .saturating_sub(before.would_be_rejected),
         }
     }
 
@@ -53,6 +59,7 @@ impl RequestCounts {
                 .zip(counts)
                 .for_each(|(sum, count)| *sum += count);
         }
+        self.would_be_rejected += other.would_be_rejected;
     }
 
     /// All requests.
@@ -83,7 +90,11 @@ pub struct Sample {
 
 /// The samples of a day.
 #[derive(Debug, Default)]
-pub struct Charts(Mutex<Samples>);
+pub struct Charts {
+    samples: Mutex<Samples>,
+    /// The calls of each consumer.
+    pub consumers: ConsumerCalls,
+}
 
 #[derive(Debug, Default)]
 struct Samples {
@@ -97,7 +108,7 @@ struct Samples {
 impl Charts {
     /// Ends a minute, at whose end the counters are `now`. The first call begins the first minute.
     pub fn sample(&self, now: RequestCounts, end: UnixTime) {
-        let mut samples = self.0.lock();
+        let mut samples = self.samples.lock();
         if samples.before.verdicts.is_empty() {
             // No minute has ended: the counting begins.
             samples.before = now;
@@ -115,7 +126,7 @@ impl Charts {
 
     /// The last 60 minutes and the current one, the oldest first.
     pub fn minutes(&self, now: &RequestCounts, end: UnixTime) -> Vec<Sample> {
-        let samples = self.0.lock();
+        let samples = self.samples.lock();
         let counts = now.since(&samples.before);
         let running = Sample { end, counts };
         samples.minutes.iter().cloned().chain([running]).collect()
@@ -123,7 +134,7 @@ impl Charts {
 
     /// The last 96 quarters of an hour, the oldest first; the last one is the current one.
     pub fn quarters(&self, now: &RequestCounts, end: UnixTime) -> Vec<Sample> {
-        let samples = self.0.lock();
+        let samples = self.samples.lock();
         let counts = now.since(&samples.before);
         let mut quarters = samples.quarters.clone();
         drop(samples);
@@ -155,6 +166,7 @@ mod tests {
         RequestCounts {
             verdicts: vec![requests, 0],
             latency: vec![0, requests, 0],
+            would_be_rejected: requests / 2,
         }
     }
 
@@ -189,7 +201,12 @@ mod tests {
         let of = |latency: &[u64], percent| {
             let latency = latency.to_vec();
             let verdicts = Vec::new();
-            RequestCounts { verdicts, latency }.percentile(percent)
+            let counts = RequestCounts {
+                verdicts,
+                latency,
+                ..RequestCounts::default()
+            };
+            counts.percentile(percent)
         };
         assert_eq!(of(&[0, 0], 50), None);
         assert_eq!(of(&[50, 50], 50), Some(0));

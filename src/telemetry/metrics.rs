@@ -19,7 +19,7 @@ use strum::VariantArray as _;
 
 use self::per_thread::{Histogram, NamedCounters, SecondLabel, Series, VerdictCounters};
 pub use self::verdict::{Outcome, Verdict};
-use super::charts::RequestCounts;
+use super::{charts::RequestCounts, consumer_calls::AcceptedCalls};
 
 /// The media type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -57,6 +57,9 @@ impl SecondLabel for Results {
     const VALUES: &'static [&'static str] = &["accepted", "rejected"];
     const SHOWS_ZEROS: bool = true;
 }
+
+/// The place of accepted requests in [`Results`].
+const ACCEPTED: usize = 0;
 
 type ConsumerCounters = NamedCounters<Results>;
 
@@ -315,7 +318,18 @@ impl Metrics {
         RequestCounts {
             verdicts: self.requests.counts().collect(),
             latency: self.request.counts(),
+            would_be_rejected: self.all_observed(),
         }
+    }
+
+    /// The accepted calls of a consumer since the process started; 0 for one that has no series of its own.
+    pub fn accepted_of(&self, consumer: &str) -> u64 {
+        self.consumers.count_of(consumer, ACCEPTED)
+    }
+
+    /// The accepted calls of each consumer that has a series of its own, since the process started.
+    pub fn accepted_calls(&self) -> AcceptedCalls {
+        self.consumers.counts(ACCEPTED)
     }
 
     /// Everything in the Prometheus text format ([`CONTENT_TYPE`]).

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod causes;
 pub mod charts;
 pub mod conditions;
+pub mod consumer_calls;
 pub mod heartbeats;
 pub mod lines;
 pub mod log;

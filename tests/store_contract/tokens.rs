@@ -186,6 +186,22 @@ pub(crate) async fn lists_the_longest_unused_first<B: Backend>() {
     assert_eq!(list("u", "c", Some(7), start, 9).await, "1");
     assert_eq!(list("v", "d", None, start, 9).await, "");
     assert_eq!(list("", "", Some(4), start, 9).await, "");
+    let recent = async |user: &str, consumer: &str, after, limit| {
+        let filter = TokenFilter {
+            user: user.parse().ok(),
+            consumer: consumer.parse().ok(),
+            ..TokenFilter::default()
+        };
+        let tokens = store.recent_access_tokens(&filter, after, limit);
+        let tokens = tokens.await.unwrap().into_iter();
+        tokens.map(|token| token.token).collect::<String>()
+    };
+    assert_eq!(recent("", "", None, 9).await, "4132");
+    assert_eq!(recent("", "", None, 2).await, "41");
+    assert_eq!(recent("", "", Some((later(7), "1")), 9).await, "32");
+    assert_eq!(recent("", "", Some((later(5), "3")), 9).await, "2");
+    assert_eq!(recent("u", "", None, 9).await, "412");
+    assert_eq!(recent("", "d", None, 9).await, "2");
 }
 
 /// A use at a time, by a caller with an address of its own.

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     base::{longest, names::ConsumerKey, random, secret::Secret},
     records::store::{
-        port::{Added, Guard, RecordFilter, Updated},
+        port::{Added, Guard, ListedConsumer, RecordFilter, Updated},
         record::Consumer,
     },
     telemetry::audit::CommandRecord,
@@ -58,15 +58,15 @@ impl Management {
         found.ok_or_else(|| ManageError::ConsumerUnknown(key.clone()))
     }
 
-    /// Finds the names of registered consumers, by their keys.
+    /// Finds the names and states of registered consumers, by their keys.
     ///
     /// # Errors
     /// The store fails.
-    pub async fn consumer_names(
+    pub async fn listed_consumers(
         &self,
         keys: &[&str],
-    ) -> Result<HashMap<String, String>, ManageError> {
-        Ok(self.store.consumer_names(keys).await?)
+    ) -> Result<HashMap<String, ListedConsumer>, ManageError> {
+        Ok(self.store.listed_consumers(keys).await?)
     }
 
     /// Lists consumers by their keys, from after `after`, at most `limit`; with `unused_for` only those that were registered

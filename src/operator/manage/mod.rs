@@ -10,6 +10,7 @@ mod consumers;
 mod developer_links;
 mod error;
 mod input;
+mod pauses;
 mod record_fields;
 pub mod setting;
 pub mod settings;
@@ -30,6 +31,7 @@ pub use self::{
     consumers::{check_secret, patched},
     error::ManageError,
     input::{InvalidInput, distinct_members, members, read},
+    pauses::{LoginPause, PauseKind},
     record_fields::{
         CONSUMER_FIELDS, FieldKind, RecordField, USER_FIELDS, check_items, check_members,
     },

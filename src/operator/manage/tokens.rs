@@ -137,6 +137,25 @@ impl Management {
         Ok(self.store.idle_access_tokens(&filter, after, limit).await?)
     }
 
+    /// Lists access tokens that are not revoked, the one that was last used or issued first, after the one of that time and
+    /// identifier; with `unused_for` as [`Self::live_tokens`].
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn recent_tokens(
+        &self,
+        filter: TokenFilter,
+        unused_for: Option<Duration>,
+        after: Option<(UnixTime, &str)>,
+        limit: u32,
+    ) -> Result<Vec<AccessToken>, ManageError> {
+        let filter = self.narrowed(filter, unused_for);
+        Ok(self
+            .store
+            .recent_access_tokens(&filter, after, limit)
+            .await?)
+    }
+
     /// Counts the access tokens of a filter that are not revoked, up to `limit`; with `unused_for` as [`Self::live_tokens`].
     ///
     /// # Errors

@@ -25,7 +25,7 @@
 //!
 //! # Memory limit
 //!
-//! The table has 16,384 sets of 8 entries, some 5 MiB when full. A key (a keyed hash, so nobody can choose its set)
+//! The table has 16,384 sets of 8 entries, some 7 MiB when full. A key (a keyed hash, so nobody can choose its set)
 //! belongs to one set. In a set that is full of entries that still count, the new one replaces the entry with the fewest
 //! failures, and never one that is in its pause. A stranger who wants to push out nine failures has to fill their set
 //! with as many, and, not knowing which set it is, every set. If all of a set is in its pause, the attempt is rejected for
@@ -35,19 +35,20 @@
 //! This is not a moka cache. With a capacity, moka chooses what it evicts and may refuse the new entry, so a stranger
 //! could end a pause, or guess without being counted. Without one, the memory grows with the strangers' addresses.
 
+mod folded;
+mod pauses;
+
 use std::{
-    borrow::Cow,
-    collections::HashMap,
     hash::{BuildHasher, RandomState},
-    net::IpAddr,
+    net::{IpAddr, Ipv6Addr},
     time::Duration,
 };
 
 use aws_lc_rs::hmac;
 use parking_lot::Mutex;
-use unicode_normalization::UnicodeNormalization;
-use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
+use self::folded::folded;
+pub use self::pauses::{Pause, PausedAccount, PausedAccounts};
 use crate::base::{clock::UnixTime, peer::network, rate::Rate, secret::Secret};
 
 /// Sets of the table.
@@ -91,19 +92,6 @@ impl Attempt {
     }
 }
 
-/// The accounts that are in a pause, each from some addresses.
-#[derive(Debug, Default)]
-pub struct PausedAccounts(HashMap<u64, PausedAccount>);
-
-/// The pauses of one account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PausedAccount {
-    /// The number of addresses from which it is in a pause.
-    pub addresses: u64,
-    /// The end of the last of these pauses.
-    pub until: UnixTime,
-}
-
 impl Throttle {
     /// Counts nothing yet. `limit` has the failures of one account from one address and the time in which they count,
     /// which is the longest pause too. Processes with the same `shared_key` can read each other's reports.
@@ -138,8 +126,8 @@ impl Throttle {
         let folded = folded(account);
         let by_account = self.digest(&format!("{network} {folded}"));
         let whole = self.digest(&folded);
-        let account_key = EntryKey::of(self.key(by_account), self.key(whole));
-        let address_key = EntryKey::of(self.key(by_address), NO_ACCOUNT);
+        let account_key = EntryKey::of(self.key(by_account), self.key(whole), Some(network));
+        let address_key = EntryKey::of(self.key(by_address), NO_ACCOUNT, Some(network));
         let mut table = self.table.lock();
         let failures = table.limit.count.get();
         // Both are checked before either is counted: a rejected attempt is not counted.
@@ -157,28 +145,6 @@ impl Throttle {
                 self.process()
             ),
         })
-    }
-
-    /// The accounts that are in a pause now.
-    pub fn paused(&self, now: UnixTime) -> PausedAccounts {
-        let mut paused: HashMap<u64, PausedAccount> = HashMap::new();
-        let table = self.table.lock();
-        let entries = table.sets.iter().flatten();
-        for entry in entries.filter(|it| it.account != NO_ACCOUNT && it.pause(now).is_some()) {
-            let account = paused.entry(entry.account).or_insert(PausedAccount {
-                addresses: 0,
-                until: entry.paused_until,
-            });
-            account.addresses += 1;
-            account.until = account.until.max(entry.paused_until);
-        }
-        PausedAccounts(paused)
-    }
-
-    /// The pauses of `account`, if it is in one.
-    pub fn pauses_of(&self, account: &str, paused: &PausedAccounts) -> Option<PausedAccount> {
-        let key = self.key(self.digest(&folded(account)));
-        paused.0.get(&key).copied()
     }
 
     /// The report by which all processes forget the failures of `account`, from every address. The failures of the addresses stay:
@@ -221,7 +187,7 @@ impl Throttle {
             (by_account, account, failures),
             (by_address, NO_ACCOUNT, for_address),
         ] {
-            let key = EntryKey::of(self.key(digest), account);
+            let key = EntryKey::of(self.key(digest), account, None);
             table.drop_ended(key.entry, now);
             let _ = table.charge(key, limit, now);
         }
@@ -259,43 +225,6 @@ impl Throttle {
     }
 }
 
-/// A name without what account systems ignore: NFKD without marks, in lower case, without white space and invisible
-/// characters. The usual collations of databases, such as the default of MySQL, take accented letters for the plain ones.
-fn folded(account: &str) -> String {
-    let seen: String = account.nfkd().filter(|one| is_seen(*one)).collect();
-    // Some letters are one only in upper case, such as the two of `\u{df}`.
-    let lower = seen.to_uppercase().to_lowercase();
-    lower.chars().map(without_stroke).collect()
-}
-
-/// Whether a reader sees the character. Of those that Unicode calls default ignorable, all are marks, format characters or
-/// unassigned, except the two fillers of Hangul, which are letters. U+2800 is blank, although Unicode takes it for a symbol.
-fn is_seen(character: char) -> bool {
-    let is_blank = matches!(character, '\u{115f}' | '\u{1160}' | '\u{2800}');
-    let is_mark = character.general_category_group() == GeneralCategoryGroup::Mark;
-    let is_ignorable = matches!(
-        character.general_category(),
-        GeneralCategory::Control | GeneralCategory::Format | GeneralCategory::Unassigned
-    );
-    !(character.is_whitespace() || is_blank || is_mark || is_ignorable)
-}
-
-/// The plain letter in place of one that Unicode does not decompose, although collations take it for the plain one.
-fn without_stroke(letter: char) -> Cow<'static, str> {
-    match letter {
-        '\u{e6}' => "ae".into(),
-        '\u{f0}' | '\u{111}' => "d".into(),
-        '\u{f8}' => "o".into(),
-        '\u{127}' => "h".into(),
-        '\u{131}' => "i".into(),
-        '\u{142}' => "l".into(),
-        '\u{153}' => "oe".into(),
-        '\u{167}' => "t".into(),
-        '\u{3c2}' => "\u{3c3}".into(),
-        letter => letter.to_string().into(),
-    }
-}
-
 /// In place of the account of an entry that counts an address over all accounts.
 const NO_ACCOUNT: u64 = 0;
 
@@ -305,11 +234,17 @@ struct EntryKey {
     entry: u64,
     /// The account from all addresses, or [`NO_ACCOUNT`].
     account: u64,
+    /// The network of the address, if it is known here.
+    network: Option<IpAddr>,
 }
 
 impl EntryKey {
-    const fn of(entry: u64, account: u64) -> Self {
-        Self { entry, account }
+    const fn of(entry: u64, account: u64, network: Option<IpAddr>) -> Self {
+        Self {
+            entry,
+            account,
+            network,
+        }
     }
 }
 
@@ -327,6 +262,8 @@ struct Failures {
     pauses: u32,
     first_failure: UnixTime,
     paused_until: UnixTime,
+    /// The octets of its network as an IPv6 address; zeros: it is not known here.
+    network: [u8; 16],
 }
 
 /// The change by one attempt to one entry.
@@ -407,7 +344,14 @@ impl Table {
                 ..Failures::default()
             });
         }
-        self.entry(key)
+        let entry = self.entry(key)?;
+        if let Some(network) = of.network {
+            entry.network = match network {
+                IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+                IpAddr::V6(address) => address.octets(),
+            };
+        }
+        Some(entry)
     }
 
     fn give_back(&mut self, charge: &Charge, now: UnixTime) {
@@ -432,6 +376,11 @@ impl Table {
 }
 
 impl Failures {
+    fn address(&self) -> Option<IpAddr> {
+        let address = Ipv6Addr::from(self.network);
+        (!address.is_unspecified()).then(|| IpAddr::V6(address).to_canonical())
+    }
+
     fn pause(&self, now: UnixTime) -> Option<Duration> {
         (self.paused_until > now).then(|| Duration::from_secs(self.paused_until.0 - now.0))
     }

@@ -6,7 +6,7 @@ use crate::{
     oauth::diagnosis::TABLE,
     request::{
         policy::{ACCESS_KEY, caller_rules::CALLER_RULES},
-        rejections::{RecordedRejection, SKIPPED},
+        rejections::{REPLACED_SECRET, RecordedRejection, SKIPPED},
     },
     telemetry::metrics::Verdict,
 };
@@ -22,6 +22,9 @@ pub fn words(word: &str) -> String {
 /// The mistake of a rejection in words.
 pub fn mistake(rejection: &RecordedRejection) -> String {
     let reason = rejection.reason;
+    if rejection.diagnosis == Some(REPLACED_SECRET) {
+        return "Signs with a secret that was replaced".to_owned();
+    }
     if rejection.diagnosis.is_some_and(|word| word != reason) {
         return words(rejection.mistake());
     }

@@ -250,6 +250,15 @@ pub struct AuditFilter {
     pub event: Option<String>,
 }
 
+/// A consumer as lists of other things name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedConsumer {
+    /// Its name.
+    pub name: String,
+    /// Whether its calls are accepted.
+    pub enabled: bool,
+}
+
 /// The access tokens that [`Store::access_tokens`](super::Store::access_tokens) lists and
 /// [`Store::revoke_access_tokens`](super::Store::revoke_access_tokens) revokes.
 #[derive(Debug, Clone, Default)]

@@ -83,7 +83,10 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
     every(tasks, REMOVE_EVERY, services, purge, remove_ended);
     every(tasks, SAMPLE_EVERY, services, None, async |services| {
         let counts = services.metrics.counts();
-        services.charts.sample(counts, services.clock.now());
+        let (charts, now) = (&services.charts, services.clock.now());
+        charts.sample(counts, now);
+        let calls = || services.metrics.accepted_calls();
+        charts.consumers.sample(now, calls);
         Ok(())
     });
     every(tasks, TRIM_EVERY, services, None, async |_| {

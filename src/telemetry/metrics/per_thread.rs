@@ -154,6 +154,21 @@ impl<L: SecondLabel> NamedCounters<L> {
         series.inspect(|series| series.inc(at)).is_some()
     }
 
+    /// The count of a name with the second label at this position; 0 if it has no counters.
+    pub(super) fn count_of(&self, name: &str, at: usize) -> u64 {
+        let by_name = self.0.by_name.load();
+        by_name.get(name).map_or(0, |series| series.0.total(at))
+    }
+
+    /// The counts of all names with the second label at this position.
+    pub(super) fn counts(&self, at: usize) -> HashMap<Arc<str>, u64> {
+        let by_name = self.0.by_name.load();
+        let counts = by_name.iter();
+        counts
+            .map(|(name, series)| (Arc::clone(name), series.0.total(at)))
+            .collect()
+    }
+
     /// Gives a name counters unless more than `most` have some.
     pub(super) fn begin(&self, name: &str, most: usize) {
         let is_new =

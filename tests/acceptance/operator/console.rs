@@ -9,6 +9,7 @@
 
 mod browser;
 mod consumers;
+mod needs;
 mod overview;
 mod rejections;
 mod tokens;

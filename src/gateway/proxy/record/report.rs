@@ -36,6 +36,7 @@ impl RequestRecord {
         let reason = observed.map_or(verdict, |failure| respond::verdict(failure).as_str());
         let diagnosis = failure.and_then(diagnosis);
         let (parameters, problem) = failure.map(respond::parameters).unwrap_or_default();
+        let accepted = consumer.map(|key| self.worker.metrics().accepted_of(key));
         self.worker.shared.rejections.add(RecordedRejection {
             number: 0,
             time: UnixTime::default(),
@@ -60,6 +61,7 @@ impl RequestRecord {
                 .and_then(missing_permission)
                 .map(ToString::to_string),
             denied_by: failure.and_then(denied_by),
+            accepted_before: accepted.unwrap_or_default(),
             base_strings: failure.and_then(compared).map(|texts| {
                 // The path of the configuration: that of the call may name a user.
                 let path = match self.served {

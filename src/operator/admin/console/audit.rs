@@ -157,7 +157,12 @@ impl ConsoleRequest<'_> {
         let named = named.map(|(name, id)| {
             let tried = ["method", "path"].map(|name| (name, self.field(name)));
             let href = path(self.path, &[&tried[..], &[(filter, &*id)]].concat());
-            Named { name, id, href }
+            Named {
+                name,
+                id,
+                href,
+                is_disabled: false,
+            }
         });
         let mut named = Vec::from_iter(named.filter(|_| !is_id));
         match named.len() {

@@ -233,7 +233,11 @@ pub(super) fn sample(served: u64, rejected: u64) -> Sample {
     let latency = vec![served, 0, rejected];
     Sample {
         end: crate::base::clock::UnixTime(1_000),
-        counts: crate::telemetry::charts::RequestCounts { verdicts, latency },
+        counts: crate::telemetry::charts::RequestCounts {
+            verdicts,
+            latency,
+            would_be_rejected: 0,
+        },
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     consumers::last_use,
     page::{ConsoleFrame, show},
     parts::{Moment, Tag, field_text, path, time},
-    reasons::Reason,
+    reasons::RejectedConsumer,
     tokens::TokenRow,
 };
 use crate::{
@@ -34,13 +34,15 @@ struct ConsumerPage<'a> {
     acts: String,
     key: &'a str,
     state: Vec<Tag>,
+    /// Signatures are enforced, not only observed.
+    enforces: bool,
     last_call: Option<Moment>,
     /// The method and the dialect of that call.
     last_method: String,
     previous: Option<PreviousSecret>,
     /// The end of the link of its developer.
     link: Option<Moment>,
-    reasons: Vec<Reason>,
+    reasons: Vec<RejectedConsumer>,
     reasons_have_consumers: bool,
     /// The permissions that a call lacked, and which half lacks each.
     missing: Vec<String>,
@@ -90,13 +92,16 @@ impl ConsoleRequest<'_> {
             let permission = newest.missing_permission.as_deref()?;
             Some(missing_half(&consumer, permission, newest.token.as_deref()))
         });
+        let names = self.names_of(&groups).await?;
+        let enforces = self.admin.shared.live.load().authorizer.enforces();
         let previous = consumer.graced_secret(self.now);
         let filter = TokenFilter {
             consumer: Some(consumer.key.clone()),
             ..TokenFilter::default()
         };
-        let settings = settings(&consumer, &view, self.now);
+        let settings = settings(&consumer, &view, self.now, enforces);
         let page = ConsumerPage {
+            enforces: enforces || consumer.enforce,
             frame: self.shell.frame(&*consumer.name),
             is_done: !self.field("done").is_empty(),
             last_act: self
@@ -121,7 +126,7 @@ impl ConsoleRequest<'_> {
                 .await?
                 .map(|until| self.moment(until)),
             missing: missing.collect(),
-            reasons: self.reasons(&groups).await?,
+            reasons: self.reasons(&groups, &names).await?,
             reasons_have_consumers: false,
             started: self.moment(self.admin.shared.rejections.since),
             rejections: path("/rejections", &[("consumer", key)]),
@@ -138,10 +143,10 @@ impl ConsoleRequest<'_> {
         Ok(show(200, &page))
     }
 
-    /// The first tokens of a filter.
+    /// The tokens of a filter that were used last.
     pub(super) async fn some_tokens(&self, filter: TokenFilter) -> Result<Vec<TokenRow>> {
         let manage = &self.backend.manage;
-        let found = manage.live_tokens(filter, None, (UnixTime(0), ""), TOKENS);
+        let found = manage.recent_tokens(filter, None, None, TOKENS);
         self.token_rows(&found.await?).await
     }
 }
@@ -172,10 +177,17 @@ fn settings(
     consumer: &Consumer,
     view: &Map<String, Value>,
     now: UnixTime,
+    enforces: bool,
 ) -> Vec<(&'static str, String)> {
     let members = view::members(consumer);
     let field = |field: &'static RecordField| {
         let value = match (&field.kind, field_text(field, &members)) {
+            (FieldKind::Flag, text) if field.name == "enforce" => match (&*text, enforces) {
+                ("no", true) => "as all: signatures are enforced (the default)".to_owned(),
+                ("no", false) => "as all: signatures are only observed (the default)".to_owned(),
+                (_, true) => "always, as all at present".to_owned(),
+                (_, false) => "always, although others are only observed".to_owned(),
+            },
             (FieldKind::File, text) if text != "none" => "registered".to_owned(),
             (FieldKind::Choice(_), text) if text == "the default" => {
                 match view.get(field.name).and_then(Value::as_str) {

@@ -34,6 +34,8 @@ struct ConsumersPage<'a> {
     has_filter: bool,
     may_write: bool,
     caption: String,
+    /// The name of the column of rejected calls: those that were, or that enforcing would reject.
+    rejected: &'static str,
     consumers: Vec<ConsumerRow>,
     next: Option<OtherPages>,
 }
@@ -43,8 +45,9 @@ struct ConsumerRow {
     state: Vec<Tag>,
     permissions: String,
     last_call: Option<Moment>,
+    /// The calls of the last day in this process, and those of them that were rejected.
+    calls: Number,
     rejected: Number,
-    registered: Moment,
 }
 
 impl ConsoleRequest<'_> {
@@ -71,21 +74,26 @@ impl ConsoleRequest<'_> {
         };
         let next = self.other_pages(&found, |last| last.key.to_string(), link);
         let caption = match &next {
-            None => counted(found.len() as u64, "consumer") + ", by key",
-            Some(_) => "Consumers by key".to_owned(),
+            None => counted(found.len() as u64, "consumer") + ", by key; calls of this process",
+            Some(_) => "Consumers by key; calls of this process".to_owned(),
         };
         let views = manage.views(found).await?;
+        let shared = &self.admin.shared;
+        let counts = shared.metrics.accepted_calls();
+        let charts = &self.admin.control.console.charts;
+        let accepted = charts.consumers.last_day(self.now, counts);
         let row = |(consumer, view): &(Consumer, Map<String, Value>)| {
             let last = last_use(view);
             let key = consumer.key.as_str();
-            let reasons = self.admin.shared.rejections.reasons(Some(key));
+            let accepted = accepted.get(key).copied().unwrap_or_default();
+            let rejected = shared.rejections.last_day(key);
             ConsumerRow {
                 consumer: Named::consumer(key, &consumer.name),
                 state: self.state(consumer),
                 permissions: listed(&consumer.permissions),
                 last_call: last.map(|last| self.moment(last)),
-                rejected: Number(reasons.iter().map(|reason| reason.count).sum()),
-                registered: self.moment(consumer.created_at),
+                calls: Number(accepted + rejected),
+                rejected: Number(rejected),
             }
         };
         let page = ConsumersPage {
@@ -99,6 +107,10 @@ impl ConsoleRequest<'_> {
             has_filter: given.iter().any(|(_, value)| !value.is_empty()),
             may_write: self.may_write(),
             caption,
+            rejected: match shared.live.load().authorizer.enforces() {
+                true => "rejected in 24 h",
+                false => "would be rejected in 24 h",
+            },
             consumers: views.iter().map(row).collect(),
             next,
         };

@@ -9,15 +9,17 @@ use strum::VariantArray as _;
 use super::{
     ConsoleRequest, Result,
     chart::{self, Chart},
+    minute::{Tiles, alarm},
     page::{ConsoleFrame, show},
     parts::{Moment, Named, Number, Tag, counted, path, time},
-    reasons::Reason,
+    reasons::RejectedConsumer,
 };
 use crate::{
     base::clock::{UnixTime, days},
     provider::respond::OwnResponse,
+    request::rejections::ReasonCount,
     telemetry::{
-        charts::{SAMPLE_EVERY, Sample},
+        charts::Sample,
         metrics::{Outcome, Verdict},
     },
 };
@@ -40,12 +42,6 @@ pub struct ShownCertificate {
 /// Consumers in a table of the overview.
 const SHOWN: usize = 10;
 
-/// The share of rejected calls in the last minute from which the overview warns, in percent.
-const ALARM_PERCENT: f64 = 5.0;
-
-/// A share that is twice that of the hour is no reason to warn below this many rejected calls.
-const ALARM_CALLS: u64 = 10;
-
 #[derive(Template)]
 #[template(path = "console/overview.html")]
 struct OverviewPage<'a> {
@@ -64,12 +60,18 @@ struct OverviewPage<'a> {
     /// The number of consumers that need a person.
     consumers: usize,
     consumers_text: String,
+    /// The caption of the table of these consumers.
+    caption: &'static str,
+    /// The number of those that are not shown.
+    more: usize,
     tiles: Tiles,
     in_flight: Number,
     concurrent: Number,
     connections: Number,
-    reasons: Vec<Reason>,
+    reasons: Vec<RejectedConsumer>,
     reasons_have_consumers: bool,
+    /// The number of consumers of which nobody has to do anything any more.
+    settled: usize,
     /// The number of calls that enforcing would reject, also those of nobody who is registered, where signatures are only observed.
     observed: Option<Number>,
     graces: Vec<Grace>,
@@ -81,18 +83,14 @@ struct OverviewPage<'a> {
     certificates: Vec<(String, Moment, Tag)>,
 }
 
-/// The numbers of the last minute, and the fill level of the nonce window.
-struct Tiles {
-    rate: String,
-    requests: Number,
-    share: String,
-    rejected: Number,
-    failed: Number,
-    half: String,
-    most: String,
-    nonce_share: String,
-    nonces: Number,
-    max_nonces: Number,
+/// The consumers whose calls are rejected.
+struct Needs {
+    /// The first of those that need a person.
+    shown: Vec<RejectedConsumer>,
+    /// The number of those that need a person.
+    consumers: usize,
+    /// The number of the others.
+    settled: usize,
 }
 
 /// A previous secret in its grace.
@@ -118,36 +116,12 @@ impl ConsoleRequest<'_> {
         let counts = shared.metrics.counts();
         let minutes = console.charts.minutes(&counts, self.now);
         readiness.check().await;
-        let active = readiness.conditions.active();
-        let stops = active
-            .iter()
-            .any(|(condition, _)| condition.stops_signed_calls());
-        let problems = active.into_iter().map(|(condition, active)| {
-            let (class, what) = match condition.stops_signed_calls() {
-                true => ("bad", "Not ready"),
-                false => ("warn", "Degraded"),
-            };
-            let (name, since) = (condition.as_str(), time(active.since));
-            (
-                class,
-                format!("{what} since {since}: {name}: {}", active.cause),
-            )
-        });
-        let problems = problems.collect();
+        let (is_ready, problems) = self.problems();
         let live = shared.live.load();
         let (enforces, concurrent) = (live.authorizer.enforces(), live.concurrent_requests);
         drop(live);
-        let mut rejected = self.reasons_of_consumers();
-        // Nobody has to do anything about a double click.
-        rejected.retain(|group| group.newest.verdict != Verdict::LaunchRepeated.as_str());
-        let needed = rejected.iter().filter(|group| !group.is_observed());
-        let keys: HashSet<_> = needed.clone().map(|group| &group.newest.consumer).collect();
-        let consumers = keys.len();
+        let needs = self.needs(enforces).await?;
         let observed = shared.metrics.all_observed();
-        let shown = Vec::from_iter(match enforces {
-            true => needed.take(SHOWN).cloned().collect(),
-            false => rejected.iter().take(SHOWN).cloned().collect::<Vec<_>>(),
-        });
         let (span, samples, heading, other) = match self.field("span") == "day" {
             true => {
                 let quarters = console.charts.quarters(&counts, self.now);
@@ -161,7 +135,7 @@ impl ConsoleRequest<'_> {
         let page = OverviewPage {
             frame: self.shell.frame("Overview"),
             is_draining: self.admin.is_announced(),
-            is_ready: !stops,
+            is_ready,
             ready_for: {
                 let since = readiness.conditions.stopped_until();
                 let since = since.unwrap_or(shared.rejections.since);
@@ -173,12 +147,20 @@ impl ConsoleRequest<'_> {
             version: env!("CARGO_PKG_VERSION"),
             problems,
             alarm: alarm(&minutes),
-            consumers,
-            consumers_text: match consumers {
+            consumers: needs.consumers,
+            consumers_text: match needs.consumers {
                 1 => "1 consumer needs a person.".to_owned(),
-                _ => format!("{consumers} consumers need a person."),
+                more => format!("{more} consumers need a person."),
             },
-            tiles: self.tiles(&minutes),
+            caption: match enforces {
+                true => "Consumers whose calls are rejected, in this process",
+                false => "Consumers whose calls are or would be rejected, in this process",
+            },
+            more: needs.consumers.saturating_sub(SHOWN),
+            tiles: {
+                let nonces = readiness.nonces.window().entries();
+                Tiles::new(&minutes, enforces, (nonces, readiness.max_nonces))
+            },
             in_flight: Number(shared.places.in_flight()),
             concurrent: Number(concurrent as u64),
             connections: Number(
@@ -189,8 +171,9 @@ impl ConsoleRequest<'_> {
                     .try_into()
                     .unwrap_or_default(),
             ),
-            reasons: self.reasons(&shown).await?,
+            reasons: needs.shown,
             reasons_have_consumers: true,
+            settled: needs.settled,
             observed: (!enforces || observed > 0).then_some(Number(observed)),
             graces: self.graces().await?,
             heading,
@@ -205,27 +188,46 @@ impl ConsoleRequest<'_> {
         Ok(show(200, &page))
     }
 
-    fn tiles(&self, minutes: &[Sample]) -> Tiles {
-        let readiness = &self.admin.readiness;
-        let minute = MinuteCalls::of(last_minute(minutes));
-        let latency = |percent| {
-            let last = last_minute(minutes);
-            last.map_or_else(|| "–".to_owned(), |last| chart::latency(last, percent))
-        };
-        let (entries, max) = (readiness.nonces.window().entries(), readiness.max_nonces);
-        let percent = entries as f64 * 100.0 / max.max(1) as f64;
-        Tiles {
-            rate: format!("{:.1}", minute.all as f64 / SAMPLE_EVERY.as_secs_f64()),
-            requests: Number(minute.all),
-            share: format!("{:.1} %", minute.percent()),
-            rejected: Number(minute.rejected),
-            failed: Number(minute.failed),
-            half: latency(50),
-            most: latency(95),
-            nonce_share: format!("{percent:.2} %"),
-            nonces: Number(entries),
-            max_nonces: Number(max),
-        }
+    /// Whether signed calls are served, and the class and the text of each condition.
+    fn problems(&self) -> (bool, Vec<(&'static str, String)>) {
+        let active = self.admin.readiness.conditions.active();
+        let stops = active
+            .iter()
+            .any(|(condition, _)| condition.stops_signed_calls());
+        let problems = active.into_iter().map(|(condition, active)| {
+            let (class, what) = match condition.stops_signed_calls() {
+                true => ("bad", "Not ready"),
+                false => ("warn", "Degraded"),
+            };
+            let (name, since) = (condition.as_str(), time(active.since));
+            (
+                class,
+                format!("{what} since {since}: {name}: {}", active.cause),
+            )
+        });
+        (!stops, problems.collect())
+    }
+
+    /// The consumers whose calls are rejected so that a person is needed; where signatures are only observed, also those whose
+    /// calls would be.
+    async fn needs(&self, enforces: bool) -> Result<Needs> {
+        let mut rejected = self.reasons_of_consumers();
+        rejected.retain(|group| {
+            // Nobody has to do anything about a double click.
+            let is_double_click = group.newest.verdict == Verdict::LaunchRepeated.as_str();
+            !(is_double_click || enforces && group.is_observed())
+        });
+        let names = self.names_of(&rejected).await?;
+        let all = distinct_consumers(&rejected).len();
+        rejected.retain(|group| !self.after(group, &names).needs_nobody());
+        let needing = distinct_consumers(&rejected);
+        let shown: HashSet<_> = needing.iter().take(SHOWN).cloned().collect();
+        rejected.retain(|group| shown.contains(&group.newest.consumer));
+        Ok(Needs {
+            shown: self.reasons(&rejected, &names).await?,
+            consumers: needing.len(),
+            settled: all - needing.len(),
+        })
     }
 
     fn certificates(&self) -> Vec<(String, Moment, Tag)> {
@@ -265,50 +267,11 @@ impl ConsoleRequest<'_> {
     }
 }
 
-/// The last whole minute; the current one has only begun.
-fn last_minute(minutes: &[Sample]) -> Option<&Sample> {
-    minutes.iter().rev().nth(1).or_else(|| minutes.last())
-}
-
-/// The calls of some time, by outcome.
-struct MinuteCalls {
-    all: u64,
-    rejected: u64,
-    failed: u64,
-}
-
-impl MinuteCalls {
-    fn of<'s>(samples: impl IntoIterator<Item = &'s Sample>) -> Self {
-        let mut calls = Self {
-            all: 0,
-            rejected: 0,
-            failed: 0,
-        };
-        for sample in samples {
-            calls.all += sample.counts.total();
-            calls.rejected += chart::outcome(sample, Outcome::Rejected);
-            calls.failed += chart::outcome(sample, Outcome::Failed);
-        }
-        calls
-    }
-
-    fn percent(&self) -> f64 {
-        self.rejected as f64 * 100.0 / self.all.max(1) as f64
-    }
-}
-
-/// The warning about the last minute: more than a twentieth of its calls were rejected, or twice the share of the hour.
-fn alarm(minutes: &[Sample]) -> Option<String> {
-    let minute = MinuteCalls::of(last_minute(minutes));
-    let (share, of_hour) = (minute.percent(), MinuteCalls::of(minutes).percent());
-    let is_double = minute.rejected >= ALARM_CALLS && share >= 2.0 * of_hour;
-    (share > ALARM_PERCENT || is_double).then(|| {
-        format!(
-            "{share:.1} % of the last minute’s calls were rejected ({} of {}).",
-            Number(minute.rejected),
-            Number(minute.all)
-        )
-    })
+/// The consumers of these reasons, in the order of their first one.
+fn distinct_consumers(groups: &[ReasonCount]) -> Vec<Option<String>> {
+    let mut seen = HashSet::new();
+    let consumers = groups.iter().map(|group| &group.newest.consumer);
+    consumers.filter(|one| seen.insert(*one)).cloned().collect()
 }
 
 /// A length of time.
@@ -343,31 +306,4 @@ fn verdicts(samples: &[Sample]) -> Vec<VerdictCount> {
         href: path("/rejections", &[("reason", word)]),
     });
     shown.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::operator::admin::console::chart::sample as minute;
-
-    #[test]
-    fn warns_above_a_twentieth_or_twice_the_share_of_the_hour() {
-        let running = || minute(0, 0);
-        assert_eq!(alarm(&[minute(95, 5), running()]), None);
-        let text = "12.7 % of the last minute’s calls were rejected (383 of 3,008).";
-        assert_eq!(
-            alarm(&[minute(2_625, 383), running()]).as_deref(),
-            Some(text)
-        );
-        // 2 % of the hour's calls, and 4 % of the last minute's.
-        let hour = [
-            minute(980, 20),
-            minute(1_980, 20),
-            minute(960, 40),
-            running(),
-        ];
-        assert!(alarm(&hour).is_some());
-        // Few calls are no finding.
-        assert_eq!(alarm(&[minute(10_000, 0), minute(100, 4), running()]), None);
-    }
 }

@@ -11,6 +11,7 @@ use crate::{
     base::clock::UnixTime,
     operator::manage::{FieldKind, RecordField},
     provider::issue::callback::ESCAPED,
+    records::store::port::ListedConsumer,
 };
 
 /// A time as a page shows it at `now`: how long ago, and as a date if that is more than a day. Its title is the whole time.
@@ -18,6 +19,13 @@ use crate::{
 pub(super) struct Moment {
     pub(super) time: UnixTime,
     pub(super) now: UnixTime,
+}
+
+impl Moment {
+    /// The whole time, for those who have no pointer that shows its title.
+    pub(super) fn whole(&self) -> String {
+        time(self.time)
+    }
 }
 
 /// It consists of digits and fixed words.
@@ -92,6 +100,8 @@ pub(super) struct Named {
     pub(super) id: String,
     /// Its page; empty: it has none.
     pub(super) href: String,
+    /// It is a consumer whose calls are rejected because it is disabled.
+    pub(super) is_disabled: bool,
 }
 
 impl Named {
@@ -100,6 +110,7 @@ impl Named {
             name: name.to_owned(),
             id: key.to_owned(),
             href: path("/consumer", &[("key", key)]),
+            is_disabled: false,
         }
     }
 
@@ -109,6 +120,7 @@ impl Named {
             name: key.to_owned(),
             id: key.to_owned(),
             href: String::new(),
+            is_disabled: false,
         }
     }
 
@@ -117,23 +129,32 @@ impl Named {
             name: name.to_owned(),
             id: id.to_owned(),
             href: path("/user", &[("id", id)]),
+            is_disabled: false,
         }
     }
 }
 
-/// The names of some consumers and users. One that is not registered has its key or id as its name.
+/// The names of some consumers and users, and the states of the consumers. One that is not registered has its key or id as its name.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    consumers: HashMap<String, String>,
+    consumers: HashMap<String, ListedConsumer>,
     users: HashMap<String, String>,
 }
 
 impl Names {
     pub(super) fn consumer(&self, key: &str) -> Named {
         match self.consumers.get(key) {
-            Some(name) => Named::consumer(key, name),
+            Some(known) => Named {
+                is_disabled: !known.enabled,
+                ..Named::consumer(key, &known.name)
+            },
             None => Named::unregistered(key),
         }
+    }
+
+    /// Whether a consumer is enabled; `None`: it is not registered.
+    pub(super) fn is_enabled(&self, key: &str) -> Option<bool> {
+        self.consumers.get(key).map(|known| known.enabled)
     }
 
     pub(super) fn user(&self, id: &str) -> Named {
@@ -159,7 +180,7 @@ impl ConsoleRequest<'_> {
         let (mut consumers, mut users) = (consumers, users);
         let manage = &self.backend.manage;
         Ok(Names {
-            consumers: manage.consumer_names(&distinct(&mut consumers)).await?,
+            consumers: manage.listed_consumers(&distinct(&mut consumers)).await?,
             users: manage.user_names(&distinct(&mut users)).await?,
         })
     }

@@ -1,14 +1,31 @@
-//! Why calls are rejected: the mistake in words, the advice for the developer, and what the calls prove.
+//! Why calls are rejected: by consumer, the mistake in words, the advice for the developer, what the calls prove, and what
+//! happened since.
+
+use std::collections::HashMap;
 
 use super::{
     ConsoleRequest, Result,
-    parts::{Moment, Named, Number, Tag, path},
+    parts::{Moment, Named, Names, Number, Tag, path},
 };
-use crate::{operator::reasons, request::rejections::ReasonCount};
+use crate::{
+    operator::reasons::{
+        self,
+        after::{AfterRejection, ConsumerNow},
+    },
+    records::store::port::AuditFilter,
+    request::rejections::{REPLACED_SECRET, ReasonCount},
+    telemetry::metrics::Verdict,
+};
+
+/// The calls of one consumer that were rejected, by reason.
+pub(super) struct RejectedConsumer {
+    /// `None`: the calls name no consumer.
+    pub(super) consumer: Option<Named>,
+    pub(super) reasons: Vec<Reason>,
+}
 
 /// The calls of one consumer that were rejected for one reason, as a row shows them.
 pub(super) struct Reason {
-    pub(super) consumer: Option<Named>,
     /// The mistake in words.
     pub(super) mistake: String,
     /// Its fixed word, and the link to its rejections.
@@ -16,12 +33,18 @@ pub(super) struct Reason {
     pub(super) href: String,
     pub(super) is_observed: bool,
     pub(super) advice: String,
+    /// What happened since the last of them, with the class of its frame.
+    pub(super) later: Option<Tag>,
+    /// The link to the page that enables its consumer again.
+    pub(super) enable: Option<String>,
     pub(super) count: Number,
     pub(super) first: Moment,
     pub(super) last: Moment,
     pub(super) proof: Tag,
     /// The last call is signed with the previous secret.
     pub(super) previous_secret: bool,
+    /// The rotation that replaced the secret with which it signs.
+    pub(super) rotated: Option<Moment>,
 }
 
 impl ConsoleRequest<'_> {
@@ -30,29 +53,88 @@ impl ConsoleRequest<'_> {
         self.admin.shared.rejections.reasons(None)
     }
 
-    /// The rows of these reasons.
-    pub(super) async fn reasons(&self, groups: &[ReasonCount]) -> Result<Vec<Reason>> {
+    /// The names of the consumers of these reasons.
+    pub(super) async fn names_of(&self, groups: &[ReasonCount]) -> Result<Names> {
         let keys = groups.iter().filter_map(|it| it.newest.consumer.as_deref());
-        let names = self.names(keys, std::iter::empty()).await?;
-        let row = |group: &ReasonCount| {
-            let newest = &*group.newest;
-            let (word, consumer) = (newest.mistake(), newest.consumer.as_deref());
-            let parameters = [("consumer", consumer.unwrap_or_default()), ("reason", word)];
-            Reason {
-                consumer: consumer.map(|key| names.consumer(key)),
-                mistake: reasons::mistake(newest),
-                word,
-                href: path("/rejections", &parameters),
-                is_observed: group.is_observed(),
-                advice: reasons::advice(newest),
-                count: Number(group.count),
-                first: self.moment(group.first),
-                last: self.moment(newest.time),
-                proof: proof(group),
-                previous_secret: newest.previous_secret,
-            }
+        self.names(keys, std::iter::empty()).await
+    }
+
+    /// What happened after the last call of a reason.
+    pub(super) fn after(&self, group: &ReasonCount, names: &Names) -> AfterRejection {
+        let key = group.newest.consumer.as_deref();
+        let consumer = ConsumerNow {
+            accepted: key.map_or(0, |key| self.admin.shared.metrics.accepted_of(key)),
+            enabled: key.and_then(|key| names.is_enabled(key)),
+            now: self.now,
         };
-        Ok(groups.iter().map(row).collect())
+        AfterRejection::of(group, consumer)
+    }
+
+    /// The rows of these reasons. Those of one consumer follow each other, in the place of its first one.
+    pub(super) async fn reasons(
+        &self,
+        groups: &[ReasonCount],
+        names: &Names,
+    ) -> Result<Vec<RejectedConsumer>> {
+        let mut places = HashMap::new();
+        let mut rows: Vec<RejectedConsumer> = Vec::new();
+        for group in groups {
+            let consumer = group.newest.consumer.as_deref();
+            let place = *places.entry(consumer).or_insert_with(|| {
+                rows.push(RejectedConsumer {
+                    consumer: consumer.map(|key| names.consumer(key)),
+                    reasons: Vec::new(),
+                });
+                rows.len() - 1
+            });
+            let reason = self.reason(group, names).await?;
+            rows[place].reasons.push(reason);
+        }
+        Ok(rows)
+    }
+
+    async fn reason(&self, group: &ReasonCount, names: &Names) -> Result<Reason> {
+        let newest = &*group.newest;
+        let (word, consumer) = (newest.mistake(), newest.consumer.as_deref());
+        let key = consumer.unwrap_or_default();
+        let after = self.after(group, names);
+        let class = match after {
+            AfterRejection::Open | AfterRejection::SomeAccepted(_) => "warn",
+            AfterRejection::Accepted(_) | AfterRejection::Enabled => "good",
+            AfterRejection::Disabled => "",
+        };
+        let is_disabled = newest.reason == Verdict::ConsumerKeyRefused.as_str()
+            && consumer.and_then(|key| names.is_enabled(key)) == Some(false);
+        Ok(Reason {
+            mistake: reasons::mistake(newest),
+            word,
+            href: path("/rejections", &[("consumer", key), ("reason", word)]),
+            is_observed: group.is_observed(),
+            advice: reasons::advice(newest),
+            later: after.text().map(|text| Tag::new(text, class)),
+            enable: (is_disabled && self.may_write())
+                .then(|| path("/consumer/enable", &[("key", key)])),
+            count: Number(group.count),
+            first: self.moment(group.first),
+            last: self.moment(newest.time),
+            proof: proof(group),
+            previous_secret: newest.previous_secret,
+            rotated: match newest.diagnosis {
+                Some(REPLACED_SECRET) => self.last_rotation(key).await?,
+                _ => None,
+            },
+        })
+    }
+
+    /// The last rotation of the secret of a consumer, if its record is kept.
+    async fn last_rotation(&self, key: &str) -> Result<Option<Moment>> {
+        let filter = AuditFilter {
+            consumer: Some(key.to_owned()),
+            event: Some("consumer_secret_rotated".to_owned()),
+            ..AuditFilter::default()
+        };
+        let found = self.backend.manage.audit_records(&filter, None, 1).await?;
+        Ok(found.first().map(|entry| self.moment(entry.at)))
     }
 }
 

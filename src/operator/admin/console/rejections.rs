@@ -8,7 +8,7 @@ use super::{
     ConsoleRequest, Result,
     page::{ConsoleFrame, InputField, choices, show},
     parts::{Moment, Named, Tag},
-    reasons::Reason,
+    reasons::RejectedConsumer,
 };
 use crate::{
     operator::reasons::grouped,
@@ -35,7 +35,7 @@ struct RejectionsPage<'a> {
     started: Moment,
     fields: [InputField; 4],
     /// Captions and their reasons.
-    tables: [(&'static str, Vec<Reason>); 2],
+    tables: [(&'static str, Vec<RejectedConsumer>); 2],
     reasons_have_consumers: bool,
     newest: String,
     calls: Vec<RejectedCall>,
@@ -141,9 +141,12 @@ impl ConsoleRequest<'_> {
             tables: [
                 (
                     "By registered consumer and reason",
-                    self.reasons(&counted).await?,
+                    self.reasons(&counted, &names).await?,
                 ),
-                ("Other callers, and faults", self.reasons(&others).await?),
+                (
+                    "Other callers, and faults",
+                    self.reasons(&others, &names).await?,
+                ),
             ],
             reasons_have_consumers: true,
             newest: format!("The newest {} of {}", wanted.len().min(SHOWN), wanted.len()),

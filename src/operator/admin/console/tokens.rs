@@ -144,13 +144,12 @@ impl ConsoleRequest<'_> {
         // The list is sorted by last use.
         let cursor = self.session.opened(self.field("cursor"));
         let cursor = cursor.as_deref().and_then(|cursor| cursor.split_once('.'));
-        let (used, token) = cursor.unwrap_or_default();
-        let after = (UnixTime(used.parse().unwrap_or_default()), token);
+        let after = cursor.and_then(|(used, token)| Some((UnixTime(used.parse().ok()?), token)));
         let manage = &self.backend.manage;
         let found = match filter.filter(|_| problem.is_none()) {
             Some(filter) => {
                 manage
-                    .live_tokens(filter, unused_for, after, LISTED)
+                    .recent_tokens(filter, unused_for, after, LISTED)
                     .await?
             }
             None => Vec::new(),

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     base::secret::Secret,
-    operator::manage::{ManageError, USER_FIELDS, new_user},
+    operator::manage::{ManageError, USER_FIELDS, new_user, view},
     provider::respond::OwnResponse,
     records::store::{port::TokenFilter, record::User},
 };
@@ -23,7 +23,7 @@ struct UserForm<'a> {
     csrf: String,
     problem: Option<String>,
     effect: String,
-    /// The user whose password is set.
+    /// The user who is changed; `None`: one is made.
     id: Option<&'a str>,
     fields: Vec<InputField>,
     button: &'static str,
@@ -89,6 +89,54 @@ impl ConsoleRequest<'_> {
             Ok(()) => Ok(Ok(user)),
             Err(error) => Ok(Err(problem(error)?)),
         }
+    }
+
+    /// Changes the fields of a user.
+    pub(super) async fn edit_user(&self) -> Result<OwnResponse> {
+        let user = self.named_user().await?;
+        let state = state_of_user(&user);
+        let mut problem = None;
+        if self.form.is_some() {
+            self.check_form(&state)?;
+            let sent = USER_FIELDS.iter().map(|field| {
+                let value = field.value(self.field(field.name));
+                (field.name.to_owned(), value)
+            });
+            let is_same = |now: &User| state_of_user(now) == state;
+            let (manage, by) = (&self.backend.manage, self.actor());
+            let members = sent.collect();
+            match manage
+                .patch_user(&by, &user.id, Some(&is_same), &members)
+                .await
+            {
+                Ok(_) => {
+                    let parameters = [("id", user.id.as_str()), ("done", "1")];
+                    return Ok(OwnResponse::see_other(path("/user", &parameters)));
+                }
+                Err(error) => problem = Some(self::problem(error)?),
+            }
+        }
+        let members = view::members(&user);
+        let fields = USER_FIELDS.iter().map(|field| {
+            let value = match &self.form {
+                Some(_) => self.field(field.name).to_owned(),
+                None => field.text(&members),
+            };
+            InputField::for_record(field, value)
+        });
+        let page = UserForm {
+            frame: self.shell.frame(format!("Edit {}", user.name)),
+            csrf: self.csrf(&state),
+            problem,
+            effect: "Another login name holds from the next login on. Open sessions and access tokens stay, and so does the id that \
+                     the API gets."
+                .to_owned(),
+            id: Some(user.id.as_str()),
+            fields: fields.collect(),
+            button: "Change",
+            back: path("/user", &[("id", user.id.as_str())]),
+        };
+        Ok(show(200, &page))
     }
 
     /// Sets the password of a user.
@@ -237,7 +285,7 @@ fn passwords() -> [InputField; 2] {
         .map(|(name, label)| InputField::new(InputKind::Password, name, label, ""))
 }
 
-/// The message for a form that makes no account; other errors are returned.
+/// The message for a form that makes or changes no account; other errors are returned.
 fn problem(error: ManageError) -> Result<String> {
     match error {
         ManageError::Invalid(invalid) => Ok(invalid.detail),

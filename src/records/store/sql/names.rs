@@ -1,15 +1,18 @@
-//! The names of many records at once, for lists that show them beside keys and ids.
+//! The names of many records at once, and the states of consumers, for lists that show them beside keys and ids.
 
 use std::collections::HashMap;
 
 use super::{READ, Store};
-use crate::records::store::{Result, seal::Seal, value::Row};
+use crate::records::store::{Result, port::ListedConsumer, seal::Seal, value::Row};
 
 impl Store {
-    /// Finds the names of consumers that are registered here, by their keys.
-    pub async fn consumer_names(&self, keys: &[&str]) -> Result<HashMap<String, String>> {
-        let read = |row: &Row, _: &Seal| Ok((row.get("key")?, row.get("name")?));
-        self.run("consumer_names", READ, async |tx| {
+    /// Finds the names and states of consumers that are registered here, by their keys.
+    pub async fn listed_consumers(&self, keys: &[&str]) -> Result<HashMap<String, ListedConsumer>> {
+        let read = |row: &Row, _: &Seal| {
+            let (name, enabled) = (row.get("name")?, row.get("enabled")?);
+            Ok((row.get("key")?, ListedConsumer { name, enabled }))
+        };
+        self.run("listed_consumers", READ, async |tx| {
             let found = tx.rows_among("countersign.consumers", "key", keys, read);
             Ok(found.await?.into_iter().collect())
         })

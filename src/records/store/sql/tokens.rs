@@ -153,6 +153,28 @@ impl Store {
         .await
     }
 
+    /// Lists access tokens that are not revoked, the one that was last used or issued first, after the one of that time and
+    /// identifier; at most `limit`.
+    pub async fn recent_access_tokens(
+        &self,
+        filter: &TokenFilter,
+        after: Option<(UnixTime, &str)>,
+        limit: u32,
+    ) -> Result<Vec<AccessToken>> {
+        let (at, token) = after.map_or((i64::MAX, ""), |(at, token)| (seconds(at), token));
+        self.run("recent_access_tokens", LIST, async |tx| {
+            let first = vec![at.into(), token.into(), i64::from(limit).into()];
+            let (condition, params) = live_condition(filter, first);
+            let list = format!(
+                "SELECT * FROM countersign.access_tokens
+                 WHERE (coalesce(last_used_at, issued_at), token) < ($1, $2) AND {condition}
+                 ORDER BY coalesce(last_used_at, issued_at) DESC, token DESC LIMIT $3"
+            );
+            tx.rows(&list, &params, rows::access_token).await
+        })
+        .await
+    }
+
     /// Counts the access tokens of a filter that are not revoked, up to `limit`.
     pub async fn count_access_tokens(&self, filter: &TokenFilter, limit: u32) -> Result<u64> {
         self.run("count_access_tokens", LIST, async |tx| {

@@ -69,6 +69,62 @@ fn the_last_use_of_a_token_is_shown_with_the_address_of_its_caller() {
 }
 
 #[test]
+fn the_token_that_was_used_last_is_the_first_of_the_list() {
+    let (_api, proxy) = console("");
+    let (consumer, user, _) = caller(&proxy, "Shop", "");
+    let mut lines = "{\"kind\":\"export\",\"version\":1}\n".to_owned();
+    for number in 100..350 {
+        // All were used in one hour of 2025, one after the other, but for one.
+        let used = match number {
+            217 => "2025-06-01T13:00:00Z".to_owned(),
+            _ => format!(
+                "2025-06-01T12:{:02}:{:02}Z",
+                (number - 100) / 60,
+                (number - 100) % 60
+            ),
+        };
+        lines += &format!(
+            "{{\"kind\":\"token\",\"token\":\"{number}-imported\",\"token_secret\":\"s\",\"consumer\":\"{}\",\"user\":\"{}\",\
+             \"issued_at\":\"2025-05-01T00:00:00Z\",\"last_used_at\":\"{used}\",\"last_used_from\":\"203.0.113.{}\"}}\n",
+            consumer.key,
+            user.id,
+            number - 100
+        );
+    }
+    std::fs::write(proxy.directory().join("tokens"), lines).unwrap();
+    let file = proxy.directory().join("tokens").display().to_string();
+    proxy.command(&["import", &file]).done();
+    let operator = Operator::with(&proxy, READ);
+    let mut page = operator.open(&format!("/tokens?consumer={}", consumer.key));
+    let mut addresses = Vec::new();
+    loop {
+        let text = page.answer.has_status(200).text();
+        let rows = text.split("from <code>203.0.113.").skip(1);
+        addresses.extend(rows.map(|row| row.split('<').next().unwrap().parse::<u32>().unwrap()));
+        if !text.contains(">Next page</a>") {
+            break;
+        }
+        page = click(&operator, &page, "Next page");
+    }
+    let mut expected = Vec::from_iter((0..250).rev());
+    expected.retain(|it| *it != 117);
+    expected.insert(0, 117);
+    assert_eq!(addresses, expected);
+    for at in [
+        format!("/consumer?key={}", consumer.key),
+        format!("/user?id={}", user.id),
+    ] {
+        let text = operator.text(&at);
+        // The one that `caller` issued was not used; it is new.
+        has(
+            &text,
+            &["from <code>203.0.113.117</code>", "2025-06-01 13:00:00 UTC"],
+        );
+        assert!(!text.contains("from <code>203.0.113.100</code>"), "{text}");
+    }
+}
+
+#[test]
 fn no_url_of_the_console_contains_a_whole_token() {
     let (_api, proxy) = console("");
     let (consumer, user, _) = caller(&proxy, "Shop", "");

@@ -1,0 +1,177 @@
+//! The last minute on the overview: its numbers, and the warning that many of its calls were rejected.
+
+use super::{chart, parts::Number};
+use crate::telemetry::{
+    charts::{SAMPLE_EVERY, Sample},
+    metrics::Outcome,
+};
+
+/// The share of rejected calls in the last minute from which the overview warns, in percent.
+const ALARM_PERCENT: f64 = 5.0;
+
+/// A share that is twice that of the hour is no reason to warn below this many rejected calls.
+const ALARM_CALLS: u64 = 10;
+
+/// The numbers of the last minute, and the fill level of the nonce window.
+pub(super) struct Tiles {
+    pub(super) rate: String,
+    pub(super) requests: Number,
+    /// The name of the share: of rejected calls, or of those that enforcing would reject.
+    pub(super) wrong: &'static str,
+    pub(super) share: String,
+    pub(super) counts: String,
+    pub(super) half: String,
+    pub(super) most: String,
+    pub(super) nonce_share: String,
+    pub(super) nonces: Number,
+    pub(super) max_nonces: Number,
+}
+
+impl Tiles {
+    /// The tiles, where signatures are enforced or only observed.
+    pub(super) fn new(
+        minutes: &[Sample],
+        enforces: bool,
+        (nonces, max_nonces): (u64, u64),
+    ) -> Self {
+        let minute = MinuteCalls::of(last_minute(minutes));
+        let latency = |percent| {
+            let last = last_minute(minutes);
+            last.map_or_else(|| "–".to_owned(), |last| chart::latency(last, percent))
+        };
+        let (rejected, observed) = (Number(minute.rejected), Number(minute.would_be_rejected));
+        let failed = Number(minute.failed);
+        let percent = nonces as f64 * 100.0 / max_nonces.max(1) as f64;
+        Self {
+            rate: format!("{:.1}", minute.all as f64 / SAMPLE_EVERY.as_secs_f64()),
+            requests: Number(minute.all),
+            wrong: match (enforces, minute.would_be_rejected) {
+                (true, 0) => "Rejected",
+                (true, _) => "Rejected, or would be",
+                (false, _) => "Would be rejected",
+            },
+            share: format!("{:.1} %", minute.percent()),
+            counts: match (enforces, minute.would_be_rejected) {
+                (true, 0) => format!("{rejected}, and {failed} failed"),
+                (true, _) => format!("{rejected}, {observed} would be, and {failed} failed"),
+                (false, _) => {
+                    format!("{observed}, {rejected} were rejected, and {failed} failed")
+                }
+            },
+            half: latency(50),
+            most: latency(95),
+            nonce_share: format!("{percent:.2} %"),
+            nonces: Number(nonces),
+            max_nonces: Number(max_nonces),
+        }
+    }
+}
+
+/// The last whole minute; the current one has only begun.
+fn last_minute(minutes: &[Sample]) -> Option<&Sample> {
+    minutes.iter().rev().nth(1).or_else(|| minutes.last())
+}
+
+/// The calls of some time, by outcome.
+#[derive(Default)]
+struct MinuteCalls {
+    all: u64,
+    rejected: u64,
+    /// The calls that were only observed, and that enforcing would reject.
+    would_be_rejected: u64,
+    failed: u64,
+}
+
+impl MinuteCalls {
+    fn of<'s>(samples: impl IntoIterator<Item = &'s Sample>) -> Self {
+        let mut calls = Self::default();
+        for sample in samples {
+            calls.all += sample.counts.total();
+            calls.rejected += chart::outcome(sample, Outcome::Rejected);
+            calls.would_be_rejected += sample.counts.would_be_rejected;
+            calls.failed += chart::outcome(sample, Outcome::Failed);
+        }
+        calls
+    }
+
+    const fn wrong(&self) -> u64 {
+        self.rejected + self.would_be_rejected
+    }
+
+    fn percent(&self) -> f64 {
+        self.wrong() as f64 * 100.0 / self.all.max(1) as f64
+    }
+}
+
+/// The warning about the last minute: more than a twentieth of its calls were rejected, or would be, or twice the share of the hour.
+pub(super) fn alarm(minutes: &[Sample]) -> Option<String> {
+    let minute = MinuteCalls::of(last_minute(minutes));
+    let (share, of_hour) = (minute.percent(), MinuteCalls::of(minutes).percent());
+    let is_double = minute.wrong() >= ALARM_CALLS && share >= 2.0 * of_hour;
+    let what = match (minute.rejected, minute.would_be_rejected) {
+        (_, 0) => "were rejected",
+        (0, _) => "would be rejected",
+        _ => "were rejected, or would be",
+    };
+    (share > ALARM_PERCENT || is_double).then(|| {
+        format!(
+            "{share:.1} % of the last minute’s calls {what} ({} of {}).",
+            Number(minute.wrong()),
+            Number(minute.all)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operator::admin::console::chart::sample as minute;
+
+    #[test]
+    fn warns_above_a_twentieth_or_twice_the_share_of_the_hour() {
+        let running = || minute(0, 0);
+        assert_eq!(alarm(&[minute(95, 5), running()]), None);
+        let text = "12.7 % of the last minute’s calls were rejected (383 of 3,008).";
+        assert_eq!(
+            alarm(&[minute(2_625, 383), running()]).as_deref(),
+            Some(text)
+        );
+        // 2 % of the hour's calls, and 4 % of the last minute's.
+        let hour = [
+            minute(980, 20),
+            minute(1_980, 20),
+            minute(960, 40),
+            running(),
+        ];
+        assert!(alarm(&hour).is_some());
+        // Few calls are no finding.
+        assert_eq!(alarm(&[minute(10_000, 0), minute(100, 4), running()]), None);
+    }
+
+    #[test]
+    fn where_signatures_are_only_observed_calls_would_be_rejected() {
+        let observed = |rejected| {
+            let mut observed = minute(90, rejected);
+            observed.counts.would_be_rejected = 30;
+            [observed, minute(0, 0)]
+        };
+        let text = "33.3 % of the last minute’s calls would be rejected (30 of 90).";
+        assert_eq!(alarm(&observed(0)).as_deref(), Some(text));
+        let text = "40.0 % of the last minute’s calls were rejected, or would be (40 of 100).";
+        assert_eq!(alarm(&observed(10)).as_deref(), Some(text));
+        let tiles = Tiles::new(&observed(0), false, (0, 1));
+        assert_eq!(
+            (tiles.wrong, &*tiles.share, &*tiles.counts),
+            (
+                "Would be rejected",
+                "33.3 %",
+                "30, 0 were rejected, and 0 failed"
+            )
+        );
+        let tiles = Tiles::new(&[minute(90, 10), minute(0, 0)], true, (0, 1));
+        assert_eq!(
+            (tiles.wrong, &*tiles.share, &*tiles.counts),
+            ("Rejected", "10.0 %", "10, and 0 failed")
+        );
+    }
+}

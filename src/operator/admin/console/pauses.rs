@@ -1,0 +1,69 @@
+//! Who may not log in at present, after failed logins.
+
+use askama::Template;
+
+use super::{
+    ConsoleRequest, Result,
+    page::{ConsoleFrame, show},
+    parts::{Moment, Named, path},
+};
+use crate::{
+    operator::manage::{LoginPause, PauseKind},
+    provider::respond::OwnResponse,
+};
+
+/// Pauses on the page.
+const SHOWN: usize = 200;
+
+#[derive(Template)]
+#[template(path = "console/pauses.html")]
+struct PausesPage<'a> {
+    frame: ConsoleFrame<'a>,
+    caption: String,
+    pauses: Vec<PauseRow>,
+}
+
+/// A row of the page.
+struct PauseRow {
+    user: Option<Named>,
+    /// Who it is, if it is no user.
+    other: &'static str,
+    address: Option<String>,
+    until: Moment,
+    /// The link that ends the pauses of the user.
+    end: Option<String>,
+}
+
+impl ConsoleRequest<'_> {
+    pub(super) async fn login_pauses(&self) -> Result<OwnResponse> {
+        let (manage, throttle) = (&self.backend.manage, &self.backend.throttle);
+        let pauses = manage.login_pauses(throttle).await?;
+        let row = |pause: &LoginPause| PauseRow {
+            user: pause.user.as_ref().map(|id| {
+                let name = pause.name.as_deref().unwrap_or_default();
+                Named::user(id.as_str(), name)
+            }),
+            other: match pause.kind {
+                PauseKind::Account => "a name that no user has",
+                PauseKind::Address => "every account",
+            },
+            address: pause.address.map(|address| address.to_string()),
+            until: self.moment(pause.until),
+            end: pause
+                .user
+                .as_ref()
+                .filter(|_| self.may_write())
+                .map(|id| path("/user/end-pauses", &[("id", id.as_str())])),
+        };
+        let page = PausesPage {
+            frame: self.shell.frame("Paused logins"),
+            caption: format!(
+                "{} of {} pauses of this process, the last to end first",
+                pauses.len().min(SHOWN),
+                pauses.len()
+            ),
+            pauses: pauses.iter().take(SHOWN).map(row).collect(),
+        };
+        Ok(show(200, &page))
+    }
+}

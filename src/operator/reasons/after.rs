@@ -1,0 +1,152 @@
+//! Whether a person still has to do something about the rejected calls of a consumer.
+
+use std::time::Duration;
+
+use crate::{base::clock::UnixTime, request::rejections::ReasonCount, telemetry::metrics::Verdict};
+
+/// A consumer that makes a mistake in some of its calls makes it no more, if none was rejected for this long.
+const QUIET: Duration = Duration::from_secs(60 * 60);
+
+/// What became of a consumer after its call was rejected.
+#[derive(Debug, Clone, Copy)]
+pub struct ConsumerNow {
+    /// The calls of it that this process has accepted since it started.
+    pub accepted: u64,
+    /// Its state; `None`: it is not registered.
+    pub enabled: Option<bool>,
+    /// The time of the question.
+    pub now: UnixTime,
+}
+
+/// What happened after the last call of a reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AfterRejection {
+    /// Nothing that makes it better.
+    Open,
+    /// Calls are accepted again, or are accepted besides: this many since the last rejected one.
+    SomeAccepted(u64),
+    /// This many calls were accepted since, and none was rejected for this reason.
+    Accepted(u64),
+    /// The consumer was disabled, and is enabled again.
+    Enabled,
+    /// The consumer is disabled, so that no call of it is accepted, however it is signed.
+    Disabled,
+}
+
+impl AfterRejection {
+    /// What became of the calls of a registered consumer that were rejected for one reason.
+    pub fn of(group: &ReasonCount, consumer: ConsumerNow) -> Self {
+        let newest = &group.newest;
+        // Such a call can also lack a pinned value, which is another reason.
+        let was_disabled = newest.reason == Verdict::ConsumerKeyRefused.as_str()
+            && newest.parameters_problem.is_none();
+        match (was_disabled, consumer.enabled) {
+            (true, Some(true)) => return Self::Enabled,
+            (false, Some(false)) => return Self::Disabled,
+            _ => {}
+        }
+        let is_quiet = consumer.now >= newest.time.after(QUIET);
+        match consumer.accepted.saturating_sub(newest.accepted_before) {
+            0 => Self::Open,
+            accepted if group.is_in_some_calls && !is_quiet => Self::SomeAccepted(accepted),
+            accepted => Self::Accepted(accepted),
+        }
+    }
+
+    /// Whether nobody has to do anything.
+    pub const fn needs_nobody(&self) -> bool {
+        !matches!(self, Self::Open | Self::SomeAccepted(_))
+    }
+
+    /// It in words; `None`: nothing happened.
+    pub fn text(&self) -> Option<String> {
+        let calls = |count: &u64| match count {
+            1 => "1 call was".to_owned(),
+            count => format!("{count} calls were"),
+        };
+        Some(match self {
+            Self::Open => return None,
+            Self::SomeAccepted(count) => format!(
+                "It does so in some calls: {} accepted since the last one that was not.",
+                calls(count)
+            ),
+            Self::Accepted(count) => format!("It works again: {} accepted since.", calls(count)),
+            Self::Enabled => "It is enabled again.".to_owned(),
+            Self::Disabled => "It is disabled: each of its calls is rejected for that.".to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::request::rejections::RecordedRejection;
+
+    const NOW: UnixTime = UnixTime(1_790_164_800);
+
+    fn rejected(reason: &'static str, accepted_before: u64) -> Arc<RecordedRejection> {
+        Arc::new(RecordedRejection {
+            time: NOW,
+            reason,
+            accepted_before,
+            ..RecordedRejection::default()
+        })
+    }
+
+    fn outcome(group: &ReasonCount, accepted: u64, enabled: bool, seconds: u64) -> AfterRejection {
+        let later = ConsumerNow {
+            accepted,
+            enabled: Some(enabled),
+            now: NOW.after(Duration::from_secs(seconds)),
+        };
+        AfterRejection::of(group, later)
+    }
+
+    #[test]
+    fn a_later_call_that_is_accepted_ends_it() {
+        let group = ReasonCount::new(&rejected("signature_invalid", 7));
+        assert_eq!(outcome(&group, 7, true, 0), AfterRejection::Open);
+        let ended = outcome(&group, 8, true, 0);
+        assert_eq!(ended, AfterRejection::Accepted(1));
+        assert!(ended.needs_nobody());
+        let text = "It works again: 1 call was accepted since.";
+        assert_eq!(ended.text().as_deref(), Some(text));
+    }
+
+    #[test]
+    fn a_mistake_in_some_calls_only_needs_a_person_until_it_is_quiet_for_an_hour() {
+        let mut group = ReasonCount::new(&rejected("signature_invalid", 7));
+        group.add(&rejected("signature_invalid", 7));
+        assert!(outcome(&group, 8, true, 0).needs_nobody());
+        group.add(&rejected("signature_invalid", 9));
+        let some = outcome(&group, 12, true, 3_599);
+        assert_eq!(some, AfterRejection::SomeAccepted(3));
+        assert!(!some.needs_nobody());
+        assert_eq!(
+            outcome(&group, 12, true, 3_600),
+            AfterRejection::Accepted(3)
+        );
+        assert_eq!(outcome(&group, 9, true, 3_600), AfterRejection::Open);
+    }
+
+    #[test]
+    fn a_consumer_that_is_enabled_again_needs_nobody_and_the_mistakes_of_a_disabled_one_neither() {
+        let disabled = ReasonCount::new(&rejected("consumer_key_refused", 0));
+        assert_eq!(outcome(&disabled, 0, false, 0), AfterRejection::Open);
+        assert_eq!(outcome(&disabled, 0, true, 0), AfterRejection::Enabled);
+        let wrong = ReasonCount::new(&rejected("signature_invalid", 0));
+        assert_eq!(outcome(&wrong, 0, false, 0), AfterRejection::Disabled);
+        assert!(outcome(&wrong, 0, false, 0).needs_nobody());
+        // Such a call lacks a pinned value, and its consumer is enabled.
+        let pinned = Arc::new(RecordedRejection {
+            parameters_problem: Some("pinned".to_owned()),
+            ..(*rejected("consumer_key_refused", 0)).clone()
+        });
+        assert_eq!(
+            outcome(&ReasonCount::new(&pinned), 0, true, 0),
+            AfterRejection::Open
+        );
+    }
+}

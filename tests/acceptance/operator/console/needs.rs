@@ -1,0 +1,193 @@
+//! Which consumers need a person, and which need nobody any more.
+//!
+//! Promise (Console): A consumer leaves the list of those that need a person when a later call of it is accepted, when it is disabled,
+//! or when it is enabled again; a mistake in some calls only stays for an hour. Also in `src/operator/reasons/after.rs`.
+
+use super::*;
+
+/// A call of a consumer whose two secrets are swapped.
+fn swapped(consumer: &Consumer, token: &Token) -> Call {
+    let by = Consumer::new(&consumer.key, &token.secret);
+    Call::get("/x")
+        .by(&by)
+        .with(&Token::new(&token.token, &consumer.secret))
+}
+
+/// Waits until a page has all of these texts, and none of the others.
+#[track_caller]
+fn shows(operator: &Operator<'_>, page: &str, texts: &[&str], others: &[&str]) {
+    let mut text = String::new();
+    let start = std::time::Instant::now();
+    while start.elapsed() < PATIENCE {
+        text = operator.text(page);
+        let is_shown = texts.iter().all(|it| text.contains(it));
+        if is_shown && !others.iter().any(|it| text.contains(it)) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("{page} needs {texts:?} without {others:?}: {text}");
+}
+
+#[test]
+fn a_later_call_that_is_accepted_takes_a_consumer_off_the_overview() {
+    let (_api, proxy) = console("");
+    let (shop, _, token) = caller(&proxy, "Shop", "");
+    let wrong = || proxy.send(swapped(&shop, &token)).has_status(401).status;
+    let right = || proxy.passes(Call::get("/x").by(&shop).with(&token));
+    let row = ">secrets_swapped</a>";
+    let operator = Operator::with(&proxy, READ);
+    wrong();
+    shows(&operator, "/", &[row, "1 consumer needs a person."], &[]);
+    right();
+    shows(
+        &operator,
+        "/",
+        &["1 other consumer needs nobody any more", "Nobody now."],
+        &[row, "needs a person."],
+    );
+    let page = format!("/consumer?key={}", shop.key);
+    let text = "It works again: 1 call was accepted since.";
+    shows(&operator, &page, &[row, text], &[]);
+    // The mistake is in some of its calls: one that is accepted says nothing of the others.
+    wrong();
+    right();
+    let text = "It does so in some calls: 1 call was accepted since the last one that was not.";
+    shows(&operator, "/", &[row, text], &["needs nobody any more"]);
+    let calls = "class=\"number\">4</td>";
+    shows(&operator, "/consumers", &["rejected in 24 h", calls], &[]);
+}
+
+#[test]
+fn a_disabled_consumer_is_marked_and_needs_nobody_once_it_is_enabled_again() {
+    let (_api, proxy) = console("");
+    let (shop, _, token) = caller(&proxy, "Shop", "");
+    proxy.send(swapped(&shop, &token)).has_status(401);
+    let operator = Operator::with(&proxy, WRITE);
+    let (row, tag) = (
+        ">secrets_swapped</a>",
+        "<span class=\"tag bad\">disabled</span>",
+    );
+    shows(&operator, "/", &[row], &[tag]);
+    proxy.run(&format!("consumer disable {}", shop.key));
+    shows(&operator, "/", &["needs nobody any more"], &[row]);
+    let text = "It is disabled: each of its calls is rejected for that.";
+    shows(&operator, "/rejections", &[row, tag, text], &[]);
+    let right = || Call::get("/x").by(&shop).with(&token);
+    until("it is disabled", || proxy.send(right()).status == 401);
+    let text = "Is disabled here, still calls";
+    shows(&operator, "/", &[text, tag, ">Enable it</a>"], &[row]);
+    let reader = Operator::with(&proxy, READ);
+    shows(&reader, "/", &[text], &["/consumer/enable"]);
+    let asked = click(&operator, &operator.open("/"), "Enable it");
+    operator.confirm(&asked).answer.has_status(200);
+    shows(&operator, "/", &["needs nobody any more"], &[text, tag]);
+    let page = format!("/consumer?key={}", shop.key);
+    shows(&operator, &page, &[text, "It is enabled again."], &[]);
+}
+
+#[test]
+fn the_mistakes_of_one_consumer_are_below_its_name_and_count_as_one_consumer() {
+    let (_api, proxy) = console("");
+    let (shop, _, token) = caller(&proxy, "Shop", "");
+    proxy.send(swapped(&shop, &token)).has_status(401);
+    let late = Call::get("/x").by(&shop).with(&token);
+    let late = late.parameter("oauth_timestamp", "1000000000");
+    proxy.send(late).has_status(401);
+    let operator = Operator::with(&proxy, READ);
+    let rows = ["1 consumer needs a person.", "rowspan=\"2\""];
+    shows(&operator, "/", &rows, &[]);
+    let text = operator.text("/");
+    assert_eq!(text.matches(">Shop</a>").count(), 1, "{text}");
+    // Both times are there without a pointer.
+    assert_eq!(text.matches("<details class=\"exact\">").count(), 2);
+}
+
+#[test]
+fn a_consumer_that_signs_with_a_replaced_secret_is_said_to_do_so() {
+    let (_api, proxy) = console("");
+    let (shop, _, token) = caller(&proxy, "Shop", "");
+    let rotated = ["consumer", "rotate-secret", &shop.key, "--json"];
+    let secret = proxy.command(&rotated).done().json()["secret"].clone();
+    let old = || Call::get("/x").by(&shop).with(&token);
+    until("the secret is another one", || {
+        proxy.send(old()).status == 401
+    });
+    let operator = Operator::with(&proxy, READ);
+    let text = "Signs with a secret that was replaced";
+    let proof = "made with its secret before the last rotation, which others may know";
+    let line = "It signs with the secret that the rotation replaced, <time";
+    for page in ["/", &format!("/consumer?key={}", shop.key)] {
+        shows(
+            &operator,
+            page,
+            &[text, proof, line, "issued last"],
+            &["not proved"],
+        );
+    }
+    let summary = Call::get(&format!("/v1/rejections/summary?consumer={}", shop.key));
+    let summary = summary.header("Authorization", &format!("Bearer {READ}"));
+    let summary = Operator::at(&proxy).send(summary).json();
+    assert_eq!(summary["items"][0]["mistake"], text);
+    // Nobody who guesses gets that proof.
+    let stranger = Consumer::new(&shop.key, "guessed");
+    proxy
+        .send(Call::get("/x").by(&stranger).with(&token))
+        .has_status(401);
+    shows(
+        &operator,
+        "/",
+        &["not proved: anybody can send its key"],
+        &[],
+    );
+    let now = Consumer::new(&shop.key, text_of(&secret));
+    proxy.passes(Call::get("/x").by(&now).with(&token));
+    shows(&operator, "/", &["needs nobody any more"], &[text]);
+}
+
+fn text_of(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+#[test]
+fn where_signatures_are_only_observed_the_console_says_that_calls_would_be_rejected() {
+    let (_api, proxy) = console("signature.enforcement = 'observe'");
+    let (shop, _, token) = caller(&proxy, "Shop", "");
+    proxy.passes(swapped(&shop, &token));
+    let operator = Operator::with(&proxy, READ);
+    shows(
+        &operator,
+        "/",
+        &[
+            "signatures only observed",
+            "Would be rejected</span> <strong>100.0 %</strong>",
+            "calls would be rejected (1 of 1).",
+            "Consumers whose calls are or would be rejected",
+            "<span class=\"tag\">would be rejected</span>",
+        ],
+        &["calls were rejected"],
+    );
+    let page = format!("/consumer?key={}", shop.key);
+    shows(
+        &operator,
+        &page,
+        &[
+            "Why its calls would be rejected",
+            "as all: signatures are only observed (the default)",
+        ],
+        &[],
+    );
+    shows(&operator, "/consumers", &["would be rejected in 24 h"], &[]);
+    let (_api, enforcing) = console("");
+    let shop = enforcing.consumer("Shop");
+    let page = format!("/consumer?key={}", shop.key);
+    shows(
+        &Operator::with(&enforcing, READ),
+        &page,
+        &[
+            "Why its calls are rejected",
+            "as all: signatures are enforced (the default)",
+        ],
+        &[],
+    );
+}
