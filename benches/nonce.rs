@@ -1,6 +1,7 @@
 //! The nonce window: the cost of an insertion, the cost of a nonce, and the longest time that anything blocks others.
 //!
-//! Times leave out the time for which the thread waited for a core, so that other load on the machine does not count.
+//! Times leave out the time for which the thread waited for a core, so that other load on the machine does not count. They
+//! count the time for which it waited for a lock or the disk.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 #![expect(clippy::expect_used, reason = "a benchmark that cannot begin ends")]
 
@@ -8,6 +9,7 @@ use std::{
     fs,
     hint::black_box,
     path::Path,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -20,6 +22,10 @@ use divan::Bencher;
 const WINDOW: Duration = Duration::from_secs(300);
 const START: u64 = 1_700_000_000;
 const ENTRIES: u64 = 10_000_000;
+/// The insertions that are timed one by one, all with one timestamp: a second at the rate that the window should bear.
+const TIMED: usize = 5_000_000;
+/// Batches of timed insertions in which the thread waited longer for a core are left out.
+const MOST_WAITED: Duration = Duration::from_micros(100);
 
 /// Opens a window for many entries.
 fn window(path: Option<&Path>) -> LocalWindow {
@@ -82,21 +88,20 @@ impl Order {
     }
 }
 
-/// The kernel scheduler's account of this thread: time spent waiting for a core, and how often it got one.
-fn scheduled() -> (Duration, u64) {
+/// The time that this thread has spent waiting for a core, by the kernel scheduler's account.
+fn waited() -> Duration {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let mut fields = text.split_whitespace().skip(1).map(str::parse);
-    let mut next = || fields.next().and_then(Result::ok).unwrap_or(0);
-    (Duration::from_nanos(next()), next())
+    let field = text.split_whitespace().nth(1).map(str::parse);
+    Duration::from_nanos(field.and_then(Result::ok).unwrap_or(0))
 }
 
 /// The time that `work` takes, less the time that it waited for a core: other processes do not count.
 fn time(work: impl FnOnce()) -> Duration {
-    let (waited, _) = scheduled();
+    let before = waited();
     let began = Instant::now();
     work();
     let elapsed = began.elapsed();
-    elapsed.saturating_sub(scheduled().0 - waited)
+    elapsed.saturating_sub(waited() - before)
 }
 
 fn resident_bytes() -> u64 {
@@ -141,22 +146,38 @@ fn fill(medium: &str, path: Option<&Path>, order: Order) {
         });
     }
 
-    // The time of a single insertion, clock included; batches in which the thread lost its core are left out.
+    // The time of a single insertion, clock included, while another thread drops the old seconds one after the other.
     let now = START + 60 + WINDOW.as_secs() + seconds;
-    let mut times = Vec::new();
-    while times.len() < 2_000_000 {
-        let (_, slices) = scheduled();
-        let batch: Vec<Duration> = (0..1_000)
-            .map(|_| {
+    let mut times = Vec::with_capacity(TIMED);
+    let worst_beside = thread::scope(|scope| {
+        let maintaining = scope.spawn(|| {
+            let mut worst = Duration::ZERO;
+            for second in 0..WINDOW.as_secs() {
+                let since_open = Duration::from_secs(WINDOW.as_secs() + seconds + second);
+                worst = worst.max(time(|| {
+                    let maintained = window.maintain_at(UnixTime(now + second), since_open);
+                    maintained.expect("the disk has room");
+                }));
+                thread::sleep(Duration::from_millis(3));
+            }
+            worst
+        });
+        let mut batch = Vec::with_capacity(1_000);
+        while times.len() < TIMED {
+            let before = waited();
+            batch.extend((0..1_000).map(|_| {
                 let began = Instant::now();
                 requests.insert(&window, now);
                 began.elapsed()
-            })
-            .collect();
-        if scheduled().1 == slices {
-            times.extend(batch);
+            }));
+            if waited() - before < MOST_WAITED {
+                times.append(&mut batch);
+            }
+            batch.clear();
         }
-    }
+        maintaining.join().expect("maintenance ends")
+    });
+    let worst_maintain = worst_maintain.max(worst_beside);
     times.sort_unstable();
     let order = match order {
         Order::Live => "live",

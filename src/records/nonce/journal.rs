@@ -3,6 +3,10 @@
 //!
 //! The state says which files belong to the log. A new file is in it before the first nonce is in the file, and a file
 //! is out of it before it is deleted, so that a process can be killed between any two steps.
+//!
+//! The next file is made before it is needed, and a full one is unmapped, by a thread that no insertion waits for
+//! ([`super::preparer`]). An insertion that fills a file takes the next one, under a lock that is never held during a system
+//! call. If none is prepared, because the disk is full or slow, it makes one.
 
 use std::{
     collections::VecDeque,
@@ -10,28 +14,28 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::Thread,
 };
 
-use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use super::{
     NonceFiles, NonceUse,
+    current::{Current, FEW_RECORDS},
     key::Key,
-    segment::{self, HEAD_RECORDS, RECORD_BYTES, Segment},
+    segment::{self, Segment},
     state::{self, State, WindowOpenError},
 };
 use crate::base::new_file::open_kept;
 
 /// The time for which a file is appended to, in seconds.
 const FILE_SECONDS: u64 = 120;
-/// Records of a file after one that was filled: 1 MiB, which any file system allocates and deletes in a millisecond.
-const RECORDS: usize = (1 << 20) / RECORD_BYTES - HEAD_RECORDS;
-/// Records of any other file, also where one of [`RECORDS`] cannot be made: 64 KiB.
-const FEW_RECORDS: usize = (64 << 10) / RECORD_BYTES - HEAD_RECORDS;
-/// The most files that one call of [`Journal::maintain`] deletes.
-const MAX_DELETED: usize = 4;
+/// The most files that one call of [`Journal::maintain`] deletes: more than are filled in the second between two calls.
+const MAX_DELETED: usize = 32;
 
 /// The state of earlier runs, as an open found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,10 +55,11 @@ pub(super) enum Continuity {
 pub(super) struct Journal {
     path: Option<PathBuf>,
     pub(super) key: Key,
-    /// The file that is appended to; `None` until there is one.
-    current: ArcSwapOption<Segment>,
+    current: Current,
     /// A file could not be made. It is tried again once a second, and not by every request.
     is_stuck: AtomicBool,
+    /// The thread that prepares files, once there is one.
+    preparer: OnceLock<Thread>,
     files: Mutex<Files>,
 }
 
@@ -64,10 +69,10 @@ struct Files {
     file: Option<File>,
     /// The log before the current file.
     sealed: VecDeque<SealedFile>,
+    /// Sealed files that an insertion may still look at: none of them is unmapped by an insertion.
+    mapped: Vec<Arc<Segment>>,
     /// The time when the current file was made, in seconds since the open.
     begun: u64,
-    /// Records in the current file a second ago.
-    seen: usize,
 }
 
 /// A file of the log that is no longer appended to.
@@ -94,14 +99,15 @@ impl Journal {
         let journal = Self {
             path: path.map(Into::into),
             key: state.key,
-            current: ArcSwapOption::empty(),
+            current: Current::new(),
             is_stuck: AtomicBool::new(false),
+            preparer: OnceLock::new(),
             files: Mutex::new(Files {
                 state,
                 file,
                 sealed: VecDeque::new(),
+                mapped: Vec::new(),
                 begun: 0,
-                seen: 0,
             }),
         };
         let continuity = match found {
@@ -165,29 +171,50 @@ impl Journal {
     ) -> Result<(), WindowOpenError> {
         let mut files = self.files.lock();
         // The file before the log may be there still: a killed process may not have deleted it.
-        let mut gone = files.state.logs.clone();
-        gone.start -= 1;
-        if keeps_log {
-            gone.end = gone.start + 1;
+        let all = files.state.logs.start - 1..files.state.logs.end;
+        let mut kept = if keeps_log {
+            all.start + 1..all.end
         } else {
             files.sealed.clear();
+            all.end..all.end
+        };
+        // The last files have no nonces if they were prepared and not used.
+        while files.sealed.pop_back_if(|file| file.highest == 0).is_some() {
+            kept.end -= 1;
         }
         let updated = files.update(|state| {
             state.is_closed = false;
             state.is_damaged &= keeps_log;
-            state.logs.start = gone.end;
+            state.logs = kept.clone();
             change(state);
         });
-        let path = self.path.as_deref().unwrap_or(Path::new(""));
         updated
             .and_then(|()| files.sync())
-            .map_err(state::failed(path, "write"))?;
+            .map_err(state::failed(self.state_path(), "write"))?;
         if self.path.is_some() {
+            let gone = (all.start..kept.start).chain(kept.end..all.end);
             gone.for_each(|number| _ = fs::remove_file(self.log(number)));
         }
         drop(files);
         self.replace_if_due(0);
+        self.prepare();
         Ok(())
+    }
+
+    /// Sets the thread that is woken when the prepared file has been taken.
+    pub(super) fn set_preparer(&self, thread: Thread) {
+        // The window is opened once.
+        let _ = self.preparer.set(thread);
+    }
+
+    /// The path of the state; empty without files.
+    pub(super) fn state_path(&self) -> &Path {
+        self.path.as_deref().unwrap_or(Path::new(""))
+    }
+
+    /// Whether the window has files.
+    pub(super) fn has_files(&self) -> bool {
+        self.path.is_some()
     }
 
     /// Appends a nonce, so that it survives the process; `false` if the disk is full.
@@ -214,22 +241,65 @@ impl Journal {
     /// Replaces the current file, unless another thread has replaced `full` already.
     #[cold]
     fn replace_full(&self, full: Option<&Segment>) {
-        let mut files = self.files.lock();
-        let current = self.current.load();
-        if current.as_ref().map(|segment| segment.number) == full.map(|segment| segment.number) {
-            let begun = files.begun;
-            self.replace(&mut files, begun, RECORDS);
+        if !self.current.replace_full(full) {
+            let mut files = self.files.lock();
+            // Another thread may have made one before this one had the lock.
+            if !self.current.replace_full(full) {
+                let begun = files.begun;
+                self.replace(&mut files, begun);
+            }
+        }
+        if let Some(preparer) = self.preparer.get() {
+            preparer.unpark();
         }
     }
 
-    /// Replaces the current file if it is old or will be full soon; deletes files whose timestamps are all at or below
-    /// `dropped_until`. To be called once a second. `now`: seconds since the open.
+    /// Makes the next file, if there is none and the log is in use, and unmaps the full ones; not for an insertion. A failure
+    /// is not reported: the insertion that needs the file tries again, and reports it.
+    pub(super) fn prepare(&self) {
+        let mut files = self.files.lock();
+        self.seal_retired(&mut files);
+        let is_wanted = files.file.is_some() && !self.current.has_prepared();
+        if !is_wanted || self.is_stuck.load(Ordering::Relaxed) {
+            return;
+        }
+        let records = self.current.next_records();
+        let Ok(segment) = self.create(&mut files, records) else {
+            return;
+        };
+        self.current.prepare(Arc::clone(&segment));
+        drop(files);
+        // It may be in use already.
+        segment.fill_pages();
+    }
+
+    /// Seals the files that were current, and unmaps those that no insertion looks at any more.
+    fn seal_retired(&self, files: &mut Files) {
+        for old in self.current.take_retired() {
+            let (number, highest) = (old.number, old.seal());
+            files.sealed.push_back(SealedFile { number, highest });
+            files.mapped.push(old);
+        }
+        files.mapped.retain(|old| Arc::strong_count(old) > 1);
+    }
+
+    /// Makes a file for this many records, which is the last one of the state when this returns.
+    fn create(&self, files: &mut Files, records: usize) -> io::Result<Arc<Segment>> {
+        let number = files.state.logs.end;
+        let segment = Segment::create(&self.log(number), number, records, self.key)?;
+        files.update(|state| state.logs.end = number + 1)?;
+        Ok(Arc::new(segment))
+    }
+
+    /// Replaces the current file if it is old or full; deletes files whose timestamps are all at or below `dropped_until`. To be
+    /// called once a second. `now`: seconds since the open.
     ///
     /// # Errors
     ///
     /// The system's; the next call tries again.
     pub(super) fn maintain(&self, now: u64, dropped_until: u64) -> io::Result<()> {
         self.replace_if_due(now);
+        self.prepare();
         self.move_front(dropped_until)?;
         for _ in 0..MAX_DELETED {
             let mut files = self.files.lock();
@@ -251,42 +321,32 @@ impl Journal {
 
     fn replace_if_due(&self, now: u64) {
         let mut files = self.files.lock();
-        let current = self.current.load();
-        let (used, capacity) = current.as_ref().map_or((0, 0), |current| current.fill());
-        // At least twice as much as in the last second has to fit.
-        let is_filling = capacity - used <= 2 * (used - files.seen);
+        let (used, capacity) = self.current.fill();
         let is_old = used > 0 && now >= files.begun.saturating_add(FILE_SECONDS);
-        files.seen = used;
-        if is_filling && used > 0 {
-            self.replace(&mut files, now, RECORDS);
-        } else if is_filling || is_old {
-            self.replace(&mut files, now, FEW_RECORDS);
+        if used == capacity || is_old {
+            self.replace(&mut files, now);
         }
     }
 
-    /// Makes a file for this many records, or for fewer, and appends to it from then on. While that fails, a full current
+    /// Appends to the prepared file from then on, or makes one, or one for fewer records. While that fails, a full current
     /// file rejects nonces.
-    fn replace(&self, files: &mut Files, now: u64, records: usize) {
+    fn replace(&self, files: &mut Files, now: u64) {
         if self.path.is_none() {
             return;
         }
-        let number = files.state.logs.end;
-        let path = self.log(number);
-        let segment = Segment::create(&path, number, records, self.key)
-            .or_else(|_| Segment::create(&path, number, FEW_RECORDS, self.key))
-            .and_then(|segment| {
-                files.update(|state| state.logs.end = number + 1)?;
-                Ok(segment)
-            });
+        let path = self.log(files.state.logs.end);
+        let segment = match self.current.take_prepared() {
+            Some(prepared) => Ok(prepared),
+            None => self
+                .create(files, self.current.next_records())
+                .or_else(|_| self.create(files, FEW_RECORDS)),
+        };
         let was_stuck = self.is_stuck.swap(segment.is_err(), Ordering::Relaxed);
         let path = tracing::field::display(path.display());
         match segment {
             Ok(segment) => {
-                if let Some(old) = self.current.swap(Some(segment.into())) {
-                    let (number, highest) = (old.number, old.seal());
-                    files.sealed.push_back(SealedFile { number, highest });
-                }
-                (files.begun, files.seen) = (now, 0);
+                self.current.replace(segment);
+                files.begun = now;
                 if was_stuck {
                     tracing::info!(path, "the nonce window grows again");
                 }
@@ -381,22 +441,28 @@ impl Journal {
     /// write fails. No nonce may be appended from then on, and changes of the state stay in memory.
     pub(super) fn close(&self) -> io::Result<()> {
         let mut files = self.files.lock();
-        let logs = files.state.logs.clone();
+        let unused = self.current.take_prepared().map(|file| file.number);
+        let logs = files.state.logs.start..unused.unwrap_or(files.state.logs.end);
         let synced =
-            logs.map(|number| open_kept(&self.log(number), File::options().read(true))?.sync_all());
+            logs.clone().map(|number| open_kept(&self.log(number), File::options().read(true))?.sync_all());
         let closed = synced.collect::<io::Result<()>>().and_then(|()| {
             files.update(|state| {
+                state.logs = logs.clone();
                 state.is_closed = true;
                 state.version += 1;
             })?;
             files.sync()
         });
         files.file = None;
+        if closed.is_ok() {
+            // The state has it no longer.
+            unused.map(|number| fs::remove_file(self.log(number)));
+        }
         closed
     }
 
     fn log(&self, number: u64) -> PathBuf {
-        log_path(self.path.as_deref().unwrap_or(Path::new("")), number)
+        log_path(self.state_path(), number)
     }
 }
 

@@ -22,6 +22,7 @@ use super::{
     bucket::{Bucket, SHARDS},
     journal::{Continuity, Journal},
     key::MAX_SECOND,
+    preparer::Preparer,
     state::{State, current_boot},
 };
 use crate::base::clock::UnixTime;
@@ -52,8 +53,8 @@ pub struct WindowParams {
 /// The nonces that this process has accepted and must not accept again.
 ///
 /// An insertion is exact and atomic: of any number of racing insertions of one nonce exactly one is
-/// [`Insertion::Fresh`]. It makes no system call, unless the log needs a file that `maintain` has not made ahead of
-/// time.
+/// [`Insertion::Fresh`]. It makes no system call but to wake the thread that makes the files of the log, unless the log needs a
+/// file before that thread has made it.
 ///
 /// # How long a nonce is kept
 ///
@@ -74,12 +75,16 @@ pub struct WindowParams {
 /// Nonces survive any end of the process once [`Opened::start`] has returned, a power loss only after [`Self::close`].
 pub struct LocalWindow {
     not_before: AtomicU64,
+    /// As in the state, to be read without waiting for a write of it.
+    lost_until: AtomicU64,
     closed_until: AtomicU64,
     /// The bucket of each second. No capacity and no time to live: moka evicts nothing.
     buckets: Cache<u64, Arc<Bucket>>,
     /// The bucket used last of each second modulo [`RECENT`]: looking it up in moka would take longer than the insertion.
     recent: Box<[ArcSwapOption<Bucket>]>,
-    journal: Journal,
+    journal: Arc<Journal>,
+    /// `None` without files, and until the window starts. Dropped after the journal.
+    preparer: Option<Preparer>,
     /// The nonces that are held, and those for which shards have taken room.
     reserved: AtomicU64,
     max_entries: u64,
@@ -106,10 +111,12 @@ impl LocalWindow {
         let (journal, mut continuity) = Journal::open(params.path.as_deref(), &boot)?;
         let mut window = Self {
             not_before: AtomicU64::new(CLOSED),
+            lost_until: AtomicU64::new(0),
             closed_until: AtomicU64::new(0),
             buckets: Cache::builder().build(),
             recent: [const { ArcSwapOption::const_empty() }; RECENT].into(),
-            journal,
+            journal: Arc::new(journal),
+            preparer: None,
             reserved: AtomicU64::new(0),
             max_entries: params.max_entries,
             oldest: AtomicU64::new(u64::MAX),
@@ -229,8 +236,7 @@ impl LocalWindow {
         work(&bucket)
     }
 
-    /// Drops seconds that are out of use, and gets room ahead of need. To be called about once a second, from a thread
-    /// that may wait for the file system; insertions do not wait for it. Late calls only make nonces stay longer.
+    /// Drops seconds that are out of use, and their files. To be called about once a second, from a thread that may wait for the file system; insertions do not wait for it. Late calls only make nonces stay longer.
     ///
     /// # Errors
     ///
@@ -300,9 +306,11 @@ impl LocalWindow {
     }
 
     fn raise_not_before(&self) {
-        let not_before = self
+        let (dropped_until, lost_until) = self
             .journal
-            .state(|state| state.dropped_until.max(state.lost_until));
+            .state(|state| (state.dropped_until, state.lost_until));
+        self.lost_until.store(lost_until, Ordering::Relaxed);
+        let not_before = dropped_until.max(lost_until);
         self.not_before.fetch_max(not_before, Ordering::Relaxed);
     }
 
@@ -357,6 +365,9 @@ impl LocalWindow {
             return Ok(());
         }
         let noted = self.journal.update(|state| state.lost_until = until.0);
+        if noted.is_ok() {
+            self.lost_until.store(until.0, Ordering::Relaxed);
+        }
         self.not_before.fetch_max(until.0, Ordering::Relaxed);
         noted
     }
@@ -372,6 +383,7 @@ impl LocalWindow {
             self.journal
                 .update(|state| (state.lost_until, state.closed_until) = (0, 0))?;
             self.closed_until.store(0, Ordering::Relaxed);
+            self.lost_until.store(0, Ordering::Relaxed);
             self.not_before
                 .store(self.dropped_until().0, Ordering::Relaxed);
         }
@@ -380,7 +392,7 @@ impl LocalWindow {
 
     /// Timestamps up to this one may have been accepted with nonces that are not here; 1970 if none may.
     pub fn lost_until(&self) -> UnixTime {
-        UnixTime(self.journal.state(|state| state.lost_until))
+        UnixTime(self.lost_until.load(Ordering::Relaxed))
     }
 
     /// The time until which the caller must not accept any timestamp: then those that a lost run may have accepted have

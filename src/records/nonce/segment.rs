@@ -21,7 +21,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{Advice, MmapOptions, MmapRaw};
 use rustix::{
     fs::{FallocateFlags, fallocate},
     io::Errno,
@@ -38,6 +38,8 @@ pub(super) const HEAD_RECORDS: usize = 4096 / RECORD_BYTES;
 const PLACED: usize = 2;
 /// The index in the head of the count of records that are written.
 const WRITTEN: usize = 3;
+/// Bytes of the pages that are filled in one system call: meanwhile no other thread can map memory.
+const FILLED_AT_ONCE: usize = 256 << 10;
 /// A bit of the count of places, beyond any file's capacity.
 const SEALED: u64 = 1 << 62;
 
@@ -75,6 +77,14 @@ impl Segment {
         // This record reveals a misplaced or cut file.
         segment.write(0, key.seal(number, capacity as u64));
         Ok(segment)
+    }
+
+    /// Has every page in memory, so that an append need not wait for one. Systems before Linux 5.14 do it at the appends.
+    pub(super) fn fill_pages(&self) {
+        for at in (0..self.map.len()).step_by(FILLED_AT_ONCE) {
+            let bytes = FILLED_AT_ONCE.min(self.map.len() - at);
+            let _ = self.map.advise_range(Advice::PopulateWrite, at, bytes);
+        }
     }
 
     /// Appends the record of a nonce with this timestamp; `false` if there is no room.

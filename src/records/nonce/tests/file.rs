@@ -270,7 +270,8 @@ fn damaged_files_and_those_of_the_first_version_are_a_lost_window() {
         assert_eq!(insert(&window, lost.0 + 1, 1), Insertion::Fresh, "{case}");
         drop(window);
         let again = machine.start();
-        assert_eq!((again.entries(), machine.logs().len()), (1, 2), "{case}");
+        // The file with the nonce, the current one and the next one.
+        assert_eq!((again.entries(), machine.logs().len()), (1, 3), "{case}");
     }
 }
 
@@ -289,6 +290,42 @@ fn a_stop_between_two_steps_leaves_no_file_that_counts() {
     assert!(has_all(&window) && first.exists() && !number(0).exists());
     assert_eq!(insert(&window, NOW.0, 5_000), Insertion::Fresh);
     assert_eq!(machine.killed().start().entries(), 5_001);
+}
+
+#[test]
+fn files_that_were_prepared_and_not_used_are_removed_at_a_stop_and_at_a_start() {
+    let mut machine = Machine::new();
+    let window = machine.start();
+    assert_eq!(insert(&window, NOW.0, 1), Insertion::Fresh);
+    assert_eq!(machine.logs().len(), 2);
+    for _ in 0..5 {
+        machine = machine.killed();
+        // The one with the nonce, the current one and the next one.
+        let window = machine.start();
+        assert_eq!((window.entries(), machine.logs().len()), (1, 3));
+        let killed = machine.killed();
+        window.close().unwrap();
+        assert_eq!(machine.logs().len(), 2);
+        machine = killed;
+    }
+}
+
+#[test]
+fn a_file_that_is_filled_is_followed_by_larger_ones_up_to_8_mib() {
+    let machine = Machine::new();
+    let window = machine.start();
+    let mut numbers = 0..;
+    let mut largest = || {
+        let fresh = |number| insert(&window, NOW.0, number) == Insertion::Fresh;
+        assert!(numbers.by_ref().take(100_000).all(fresh));
+        let sizes = machine.logs().into_iter();
+        sizes.map(|path| fs::metadata(path).unwrap().len()).max()
+    };
+    let sizes = [largest(), largest()];
+    assert!(sizes[0] >= Some(1 << 20), "{sizes:?}");
+    assert!(sizes[1] <= Some(8 << 20), "{sizes:?}");
+    let killed = machine.killed().start();
+    assert_eq!(killed.entries(), 200_000);
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod model;
 mod window;
 
 use std::{
-    fs,
+    fs, iter,
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
@@ -89,7 +89,8 @@ impl Machine {
     /// The same machine as it is in the files at this moment, as if the process had been killed.
     fn killed(&self) -> Self {
         let mut copy = Self::new();
-        for path in self.logs().into_iter().chain([self.path()]) {
+        // The state first: a file that is made meanwhile is not in it, as if it had not been made.
+        for path in iter::once(self.path()).chain(self.logs()) {
             let to = copy.directory.path().join(path.file_name().unwrap());
             fs::copy(path, to).unwrap();
         }
