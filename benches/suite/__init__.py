@@ -19,6 +19,7 @@ PARTS = {
     "shared": "shared",
     "stores": "stores",
     "lists": "lists",
+    "upkeep": "upkeep",
 }
 
 

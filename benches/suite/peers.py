@@ -168,7 +168,7 @@ class Countersign(Peer):
 
     def __init__(
         self, directory, core, binary, upstream, *, name="countersign", logged=False, workers=1, tls=None,
-        operations=10, records=None, cached=1_000_000, under=(), store=None, like=None, more="", admin="",
+        operations=10, records=None, cached=1_000_000, under=(), store=None, like=None, more="", admin="", logs="info",
     ):
         super().__init__(name, directory, core)
         self.binary, self.tls = binary, tls is not None
@@ -203,6 +203,7 @@ class Countersign(Peer):
             idle_timeout = "600s"
             [log]
             access = {str(logged).lower()}
+            level = "{logs}"
             [[permission]]
             name = "members.read"
             {more}

@@ -26,7 +26,10 @@ const KEEP_UNDECIDED: Duration = Duration::from_secs(600);
 const FIRST_ROWS: u32 = 250;
 /// The most rows of a transaction.
 const MOST_ROWS: u32 = 5_000;
-/// The time that a transaction should take: others wait for its locks, and none should wait for 50 ms.
+/// The fewest rows of a transaction: with fewer it is the flush of the disk that takes the time, and the removal never ends.
+const LEAST_ROWS: u32 = 25;
+/// The time that a transaction should take from its first statement to the end of its commit: others wait for its locks, and
+/// none should wait for 50 ms.
 const TRANSACTION_TIME: Duration = Duration::from_millis(20);
 
 impl Store {
@@ -116,16 +119,22 @@ impl Store {
     ) -> Result<()> {
         let mut most = FIRST_ROWS;
         loop {
-            let begun = Instant::now();
+            let (mut begun, mut statements) = (Instant::now(), Duration::ZERO);
             let limits = (Isolation::Write, Deadline::Command);
-            let removed = self
-                .run("purge", limits, async |tx| remove(tx, most).await)
-                .await?;
+            let removed = self.run("purge", limits, async |tx| {
+                // Until now it has waited for others.
+                begun = Instant::now();
+                let removed = remove(tx, most).await;
+                statements = begun.elapsed();
+                removed
+            });
+            let removed = removed.await?;
+            let took = begun.elapsed();
+            tracing::debug!(rows = removed, ?statements, ?took, "removed a batch");
             *count += removed;
             if removed < u64::from(most) {
                 return Ok(());
             }
-            let took = begun.elapsed();
             most = next_rows(most, took);
             sleep(took).await;
         }
@@ -136,7 +145,7 @@ impl Store {
 fn next_rows(rows: u32, took: Duration) -> u32 {
     let fitting = TRANSACTION_TIME.as_micros() * u128::from(rows) / took.as_micros().max(1);
     let fitting = u32::try_from(fitting).unwrap_or(u32::MAX);
-    fitting.clamp(1, rows.saturating_mul(2).min(MOST_ROWS))
+    fitting.clamp(LEAST_ROWS, rows.saturating_mul(2).clamp(LEAST_ROWS, MOST_ROWS))
 }
 
 /// Removes at most `most` access tokens whose `column` is before a time; returns how many.
@@ -179,8 +188,12 @@ mod tests {
             (4_000, 1, MOST_ROWS),
             (1_000, 40, 500),
             (1_000, 20, 1_000),
-            (10, 60_000, 1),
-            (1, 1, 2),
+            (2_000, 500, 80),
+            (100, 25, 80),
+            (100, 15, 133),
+            (250, 60_000, LEAST_ROWS),
+            (25, 60, LEAST_ROWS),
+            (25, 1, 50),
             (250, 0, 500),
         ] {
             let took = Duration::from_millis(milliseconds);
