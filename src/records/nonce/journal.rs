@@ -443,8 +443,9 @@ impl Journal {
         let mut files = self.files.lock();
         let unused = self.current.take_prepared().map(|file| file.number);
         let logs = files.state.logs.start..unused.unwrap_or(files.state.logs.end);
-        let synced =
-            logs.clone().map(|number| open_kept(&self.log(number), File::options().read(true))?.sync_all());
+        let synced = logs
+            .clone()
+            .map(|number| open_kept(&self.log(number), File::options().read(true))?.sync_all());
         let closed = synced.collect::<io::Result<()>>().and_then(|()| {
             files.update(|state| {
                 state.logs = logs.clone();

@@ -23,7 +23,7 @@ const KEEP_ENDED: Duration = Duration::from_secs(24 * 3600);
 const KEEP_UNDECIDED: Duration = Duration::from_secs(600);
 
 /// The rows that the first transaction removes; the time that it takes decides how many the next one does.
-const FIRST_ROWS: u32 = 250;
+const FIRST_ROWS: u32 = 100;
 /// The most rows of a transaction.
 const MOST_ROWS: u32 = 5_000;
 /// The fewest rows of a transaction: with fewer it is the flush of the disk that takes the time, and the removal never ends.
@@ -145,7 +145,10 @@ impl Store {
 fn next_rows(rows: u32, took: Duration) -> u32 {
     let fitting = TRANSACTION_TIME.as_micros() * u128::from(rows) / took.as_micros().max(1);
     let fitting = u32::try_from(fitting).unwrap_or(u32::MAX);
-    fitting.clamp(LEAST_ROWS, rows.saturating_mul(2).clamp(LEAST_ROWS, MOST_ROWS))
+    fitting.clamp(
+        LEAST_ROWS,
+        rows.saturating_mul(2).clamp(LEAST_ROWS, MOST_ROWS),
+    )
 }
 
 /// Removes at most `most` access tokens whose `column` is before a time; returns how many.
