@@ -62,6 +62,11 @@ fn a_profile_is_too_old_once_the_changed_files_have_more_lines_than_allowed() {
 }
 
 #[test]
+fn the_profile_of_this_project_is_of_most_of_its_lines() {
+    printed(train(&file(""), &["--age"]).current_dir(file("")));
+}
+
+#[test]
 fn a_profile_fits_builds_with_the_same_crates_and_options() {
     let directory = project();
     let root = directory.path();
