@@ -21,6 +21,7 @@ use self::last_day::LastDay;
 use crate::{
     base::clock::{Clock, UnixTime},
     records::store::feed::RemembersConsumers,
+    telemetry::metrics::Verdict,
 };
 
 /// The last calls that are kept of each registered consumer.
@@ -137,6 +138,11 @@ impl RecordedRejection {
         self.diagnosis.unwrap_or(self.reason)
     }
 
+    /// Its consumer was disabled. Such a verdict without that is of a call that lacks a pinned value.
+    pub fn is_of_disabled(&self) -> bool {
+        self.reason == Verdict::ConsumerKeyRefused.as_str() && self.parameters_problem.is_none()
+    }
+
     /// It went to the API although enforcing would reject it.
     pub fn is_observed(&self) -> bool {
         self.verdict == "observed"
@@ -222,6 +228,7 @@ impl ReasonCount {
             && self.is_observed() == other.is_observed()
             && newest.denied_by == other.denied_by
             && newest.missing_permission == other.missing_permission
+            && newest.is_of_disabled() == other.is_of_disabled()
     }
 
     /// The calls went to the API although enforcing would reject them.

@@ -35,7 +35,7 @@ pub enum PauseKind {
 pub struct LoginPause {
     /// What is paused.
     pub kind: PauseKind,
-    /// The id of the user of the account; `None`: no user has the name that was typed, or the pause is one of an address.
+    /// The id of the user of the account; `None`: none of the first 20,000 users has the name that was typed, or the pause is one of an address.
     pub user: Option<UserId>,
     /// The login name of that user.
     pub name: Option<String>,

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::{base::clock::UnixTime, request::rejections::ReasonCount, telemetry::metrics::Verdict};
+use crate::{base::clock::UnixTime, request::rejections::ReasonCount};
 
-/// A consumer that makes a mistake in some of its calls makes it no more, if none was rejected for this long.
-const QUIET: Duration = Duration::from_secs(60 * 60);
+/// A reason counts no more if no call was rejected for it for this long: a program that runs once a day has run again.
+const QUIET: Duration = Duration::from_secs(26 * 60 * 60);
 
 /// What became of a consumer after its call was rejected.
 #[derive(Debug, Clone, Copy)]
@@ -37,15 +37,14 @@ impl AfterRejection {
     /// What became of the calls of a registered consumer that were rejected for one reason.
     pub fn of(group: &ReasonCount, consumer: ConsumerNow) -> Self {
         let newest = &group.newest;
-        // Such a call can also lack a pinned value, which is another reason.
-        let was_disabled = newest.reason == Verdict::ConsumerKeyRefused.as_str()
-            && newest.parameters_problem.is_none();
-        match (was_disabled, consumer.enabled) {
-            (true, Some(true)) => return Self::Enabled,
-            (false, Some(false)) => return Self::Disabled,
-            _ => {}
-        }
         let is_quiet = consumer.now >= newest.time.after(QUIET);
+        match (newest.is_of_disabled(), consumer.enabled) {
+            (true, Some(true)) => return Self::Enabled,
+            (true, Some(false)) if is_quiet => return Self::Disabled,
+            (true, Some(false)) | (_, None) => return Self::Open,
+            (false, Some(false)) => return Self::Disabled,
+            (false, Some(true)) => {}
+        }
         match consumer.accepted.saturating_sub(newest.accepted_before) {
             0 => Self::Open,
             accepted if group.is_in_some_calls && !is_quiet => Self::SomeAccepted(accepted),
@@ -60,19 +59,23 @@ impl AfterRejection {
 
     /// It in words; `None`: nothing happened.
     pub fn text(&self) -> Option<String> {
-        let calls = |count: &u64| match count {
-            1 => "1 call was".to_owned(),
-            count => format!("{count} calls were"),
+        let accepted = |count: &u64| match count {
+            1 => "1 call was accepted since".to_owned(),
+            count => format!("{count} calls were accepted since"),
         };
         Some(match self {
             Self::Open => return None,
-            Self::SomeAccepted(count) => format!(
-                "It does so in some calls: {} accepted since the last one that was not.",
-                calls(count)
-            ),
-            Self::Accepted(count) => format!("It works again: {} accepted since.", calls(count)),
+            Self::SomeAccepted(count) => {
+                format!(
+                    "It does so in some calls: {} the last one that was not.",
+                    accepted(count)
+                )
+            }
+            Self::Accepted(count) => {
+                format!("{}, and none was rejected for this.", accepted(count))
+            }
             Self::Enabled => "It is enabled again.".to_owned(),
-            Self::Disabled => "It is disabled: each of its calls is rejected for that.".to_owned(),
+            Self::Disabled => "It is disabled.".to_owned(),
         })
     }
 }
@@ -111,30 +114,34 @@ mod tests {
         let ended = outcome(&group, 8, true, 0);
         assert_eq!(ended, AfterRejection::Accepted(1));
         assert!(ended.needs_nobody());
-        let text = "It works again: 1 call was accepted since.";
+        let text = "1 call was accepted since, and none was rejected for this.";
         assert_eq!(ended.text().as_deref(), Some(text));
     }
 
     #[test]
-    fn a_mistake_in_some_calls_only_needs_a_person_until_it_is_quiet_for_an_hour() {
+    fn a_mistake_in_some_calls_only_needs_a_person_until_it_is_quiet_for_26_hours() {
         let mut group = ReasonCount::new(&rejected("signature_invalid", 7));
         group.add(&rejected("signature_invalid", 7));
         assert!(outcome(&group, 8, true, 0).needs_nobody());
         group.add(&rejected("signature_invalid", 9));
-        let some = outcome(&group, 12, true, 3_599);
+        let some = outcome(&group, 12, true, 93_599);
         assert_eq!(some, AfterRejection::SomeAccepted(3));
         assert!(!some.needs_nobody());
         assert_eq!(
-            outcome(&group, 12, true, 3_600),
+            outcome(&group, 12, true, 93_600),
             AfterRejection::Accepted(3)
         );
-        assert_eq!(outcome(&group, 9, true, 3_600), AfterRejection::Open);
+        assert_eq!(outcome(&group, 9, true, 93_600), AfterRejection::Open);
     }
 
     #[test]
     fn a_consumer_that_is_enabled_again_needs_nobody_and_the_mistakes_of_a_disabled_one_neither() {
         let disabled = ReasonCount::new(&rejected("consumer_key_refused", 0));
-        assert_eq!(outcome(&disabled, 0, false, 0), AfterRejection::Open);
+        assert_eq!(outcome(&disabled, 9, false, 0), AfterRejection::Open);
+        assert_eq!(
+            outcome(&disabled, 0, false, 93_600),
+            AfterRejection::Disabled
+        );
         assert_eq!(outcome(&disabled, 0, true, 0), AfterRejection::Enabled);
         let wrong = ReasonCount::new(&rejected("signature_invalid", 0));
         assert_eq!(outcome(&wrong, 0, false, 0), AfterRejection::Disabled);

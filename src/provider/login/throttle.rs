@@ -262,9 +262,12 @@ struct Failures {
     pauses: u32,
     first_failure: UnixTime,
     paused_until: UnixTime,
-    /// The octets of its network as an IPv6 address; zeros: it is not known here.
+    /// The octets of its network as an IPv6 address, or [`UNKNOWN_NETWORK`].
     network: [u8; 16],
 }
+
+/// The network of failures that another process has counted: the octets of an address of many hosts, which is no caller's.
+const UNKNOWN_NETWORK: [u8; 16] = [0xff; 16];
 
 /// The change by one attempt to one entry.
 #[derive(Debug)]
@@ -341,6 +344,7 @@ impl Table {
                 key,
                 account: of.account,
                 first_failure: now,
+                network: UNKNOWN_NETWORK,
                 ..Failures::default()
             });
         }
@@ -377,8 +381,8 @@ impl Table {
 
 impl Failures {
     fn address(&self) -> Option<IpAddr> {
-        let address = Ipv6Addr::from(self.network);
-        (!address.is_unspecified()).then(|| IpAddr::V6(address).to_canonical())
+        let address = IpAddr::V6(Ipv6Addr::from(self.network));
+        (self.network != UNKNOWN_NETWORK).then(|| address.to_canonical())
     }
 
     fn pause(&self, now: UnixTime) -> Option<Duration> {

@@ -454,11 +454,11 @@ impl Journal {
             })?;
             files.sync()
         });
-        files.file = None;
         if closed.is_ok() {
-            // The state has it no longer.
+            // The state has it no longer. Before the lock is released: the next process may make a file of this name.
             unused.map(|number| fs::remove_file(self.log(number)));
         }
+        files.file = None;
         closed
     }
 

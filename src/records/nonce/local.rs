@@ -309,7 +309,8 @@ impl LocalWindow {
         let (dropped_until, lost_until) = self
             .journal
             .state(|state| (state.dropped_until, state.lost_until));
-        self.lost_until.store(lost_until, Ordering::Relaxed);
+        // It may have been raised since the state was read.
+        self.lost_until.fetch_max(lost_until, Ordering::Relaxed);
         let not_before = dropped_until.max(lost_until);
         self.not_before.fetch_max(not_before, Ordering::Relaxed);
     }
@@ -364,9 +365,11 @@ impl LocalWindow {
         if until <= self.lost_until() {
             return Ok(());
         }
-        let noted = self.journal.update(|state| state.lost_until = until.0);
+        let noted = self
+            .journal
+            .update(|state| state.lost_until = state.lost_until.max(until.0));
         if noted.is_ok() {
-            self.lost_until.store(until.0, Ordering::Relaxed);
+            self.lost_until.fetch_max(until.0, Ordering::Relaxed);
         }
         self.not_before.fetch_max(until.0, Ordering::Relaxed);
         noted

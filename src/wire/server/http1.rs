@@ -120,7 +120,8 @@ impl<H: Handler> Progress<'_, H> {
             if arrived == Unread::End {
                 return Poll::Ready(End::Gone);
             }
-            // The next request has begun to arrive: the end comes after it.
+            // The next request has begun to arrive: the end comes after it. One that came together with this request is in hyper's
+            // buffer and not seen here: the caller's end ends both.
             self.state.0.set(State::Serving { is_watched: false });
         }
         if !matches!(state, State::Serving { .. }) && self.watch.blocked_since().is_none() {

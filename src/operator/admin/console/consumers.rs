@@ -34,7 +34,7 @@ struct ConsumersPage<'a> {
     has_filter: bool,
     may_write: bool,
     caption: String,
-    /// The name of the column of rejected calls: those that were, or that enforcing would reject.
+    /// The name of the column of rejected calls: those that were, or that enforcing would reject. With the sign of numbers.
     rejected: &'static str,
     consumers: Vec<ConsumerRow>,
     next: Option<OtherPages>,
@@ -108,8 +108,8 @@ impl ConsoleRequest<'_> {
             may_write: self.may_write(),
             caption,
             rejected: match shared.live.load().authorizer.enforces() {
-                true => "rejected in 24 h",
-                false => "would be rejected in 24 h",
+                true => "#rejected in 24 h",
+                false => "#rejected, or would be, in 24 h",
             },
             consumers: views.iter().map(row).collect(),
             next,

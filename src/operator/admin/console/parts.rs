@@ -26,6 +26,20 @@ impl Moment {
     pub(super) fn whole(&self) -> String {
         time(self.time)
     }
+
+    /// The part of the whole time that the moment does not show itself.
+    pub(super) fn rest(&self) -> String {
+        let whole = self.whole();
+        match whole.split_once(' ') {
+            Some((_, of_day)) if self.is_date() => of_day.to_owned(),
+            _ => whole,
+        }
+    }
+
+    /// Whether it is shown as a date: it is more than a day away.
+    fn is_date(&self) -> bool {
+        self.now.0.abs_diff(self.time.0) >= 86_400
+    }
 }
 
 /// It consists of digits and fixed words.
@@ -44,11 +58,11 @@ impl fmt::Display for Moment {
             _ => ("in ", future, ""),
         };
         match seconds {
+            _ if self.is_date() => f.write_str(text.split(' ').next().unwrap_or_default()),
             0..60 if past == seconds => f.write_str("just now"),
             0..60 => write!(f, "in {seconds} s"),
             60..3_600 => write!(f, "{before}{} min{after}", seconds / 60),
-            3_600..86_400 => write!(f, "{before}{} h{after}", seconds / 3_600),
-            _ => f.write_str(text.split(' ').next().unwrap_or_default()),
+            _ => write!(f, "{before}{} h{after}", seconds / 3_600),
         }?;
         f.write_str("</time>")
     }

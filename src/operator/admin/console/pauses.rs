@@ -44,7 +44,7 @@ impl ConsoleRequest<'_> {
                 Named::user(id.as_str(), name)
             }),
             other: match pause.kind {
-                PauseKind::Account => "a name that no user has",
+                PauseKind::Account => "a name of none of the first 20,000 users",
                 PauseKind::Address => "every account",
             },
             address: pause.address.map(|address| address.to_string()),

@@ -14,7 +14,6 @@ use crate::{
     },
     records::store::port::AuditFilter,
     request::rejections::{REPLACED_SECRET, ReasonCount},
-    telemetry::metrics::Verdict,
 };
 
 /// The calls of one consumer that were rejected, by reason.
@@ -103,7 +102,7 @@ impl ConsoleRequest<'_> {
             AfterRejection::Accepted(_) | AfterRejection::Enabled => "good",
             AfterRejection::Disabled => "",
         };
-        let is_disabled = newest.reason == Verdict::ConsumerKeyRefused.as_str()
+        let is_disabled = newest.is_of_disabled()
             && consumer.and_then(|key| names.is_enabled(key)) == Some(false);
         Ok(Reason {
             mistake: reasons::mistake(newest),

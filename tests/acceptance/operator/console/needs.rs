@@ -1,7 +1,7 @@
 //! Which consumers need a person, and which need nobody any more.
 //!
 //! Promise (Console): A consumer leaves the list of those that need a person when a later call of it is accepted, when it is disabled,
-//! or when it is enabled again; a mistake in some calls only stays for an hour. Also in `src/operator/reasons/after.rs`.
+//! or when it is enabled again; a mistake in some calls only stays until none was rejected for it for 26 hours. Also in `src/operator/reasons/after.rs`.
 
 use super::*;
 
@@ -43,11 +43,14 @@ fn a_later_call_that_is_accepted_takes_a_consumer_off_the_overview() {
     shows(
         &operator,
         "/",
-        &["1 other consumer needs nobody any more", "Nobody now."],
+        &[
+            "1 consumer whose calls were rejected needs nobody any more",
+            "Nobody now.",
+        ],
         &[row, "needs a person."],
     );
     let page = format!("/consumer?key={}", shop.key);
-    let text = "It works again: 1 call was accepted since.";
+    let text = "1 call was accepted since, and none was rejected for this.";
     shows(&operator, &page, &[row, text], &[]);
     // The mistake is in some of its calls: one that is accepted says nothing of the others.
     wrong();
@@ -71,7 +74,7 @@ fn a_disabled_consumer_is_marked_and_needs_nobody_once_it_is_enabled_again() {
     shows(&operator, "/", &[row], &[tag]);
     proxy.run(&format!("consumer disable {}", shop.key));
     shows(&operator, "/", &["needs nobody any more"], &[row]);
-    let text = "It is disabled: each of its calls is rejected for that.";
+    let text = "It is disabled.";
     shows(&operator, "/rejections", &[row, tag, text], &[]);
     let right = || Call::get("/x").by(&shop).with(&token);
     until("it is disabled", || proxy.send(right()).status == 401);
@@ -177,7 +180,12 @@ fn where_signatures_are_only_observed_the_console_says_that_calls_would_be_rejec
         ],
         &[],
     );
-    shows(&operator, "/consumers", &["would be rejected in 24 h"], &[]);
+    shows(
+        &operator,
+        "/consumers",
+        &["rejected, or would be, in 24 h"],
+        &[],
+    );
     let (_api, enforcing) = console("");
     let shop = enforcing.consumer("Shop");
     let page = format!("/consumer?key={}", shop.key);

@@ -181,7 +181,7 @@ fn paused_logins_are_listed_with_their_address_their_end_and_how_to_end_them() {
         &text,
         &[
             "4 of 4 pauses",
-            "a name that no user has",
+            "a name of none of the first 20,000 users",
             "every account",
             "<code>203.0.113.9</code>",
             "<code>2001:db8::</code>",
