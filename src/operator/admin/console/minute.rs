@@ -50,8 +50,12 @@ impl Tiles {
                 (true, _) => "Rejected, or would be",
                 (false, _) => "Would be rejected",
             },
-            share: format!("{:.1} %", minute.percent()),
+            share: match minute.all {
+                0 => "–".to_owned(),
+                _ => format!("{:.1} %", minute.percent()),
+            },
             counts: match (enforces, minute.would_be_rejected) {
+                _ if minute.all == 0 => "no request in the last minute".to_owned(),
                 (true, 0) => format!("{rejected}, and {failed} failed"),
                 (true, _) => format!("{rejected}, {observed} would be, and {failed} failed"),
                 (false, _) => {

@@ -149,7 +149,11 @@ impl ConsoleRequest<'_> {
                 ),
             ],
             reasons_have_consumers: true,
-            newest: format!("The newest {} of {}", wanted.len().min(SHOWN), wanted.len()),
+            newest: format!(
+                "The newest {} of {} that are kept",
+                wanted.len().min(SHOWN),
+                wanted.len()
+            ),
             calls: wanted
                 .iter()
                 .take(SHOWN)

@@ -174,7 +174,8 @@ impl ConsoleRequest<'_> {
                 InputField::choice("unused_for", "Unused for", UNUSED, unused.1),
             ],
             unused: path("/tokens", &[consumer, user, ("unused_for", "90d")]),
-            revoke_all: may_revoke.then(|| path("/tokens/revoke", &filtered)),
+            revoke_all: (may_revoke && !found.is_empty())
+                .then(|| path("/tokens/revoke", &filtered)),
             tokens: self.token_rows(&found).await?,
             tokens_of: "",
             next: self.other_pages(&found, cursor, link),
