@@ -1,4 +1,4 @@
-//! Whether a person still has to do something about the rejected calls of a consumer.
+//! Whether the rejected calls of a consumer still need a person.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl AfterRejection {
         }
     }
 
-    /// Whether nobody has to do anything.
+    /// Whether nothing is left to do for a person.
     pub const fn needs_nobody(&self) -> bool {
         !matches!(self, Self::Open | Self::SomeAccepted(_))
     }

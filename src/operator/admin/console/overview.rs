@@ -70,7 +70,7 @@ struct OverviewPage<'a> {
     connections: Number,
     reasons: Vec<RejectedConsumer>,
     reasons_have_consumers: bool,
-    /// The number of consumers of which nobody has to do anything any more.
+    /// The number of consumers whose calls were rejected and for whom nothing is left to do.
     settled: usize,
     /// The number of calls that enforcing would reject, also those of nobody who is registered, where signatures are only observed.
     observed: Option<Number>,
@@ -213,7 +213,7 @@ impl ConsoleRequest<'_> {
     async fn needs(&self, enforces: bool) -> Result<Needs> {
         let mut rejected = self.reasons_of_consumers();
         rejected.retain(|group| {
-            // Nobody has to do anything about a double click.
+            // A double click is no mistake of a consumer.
             let is_double_click = group.newest.verdict == Verdict::LaunchRepeated.as_str();
             !(is_double_click || enforces && group.is_observed())
         });
