@@ -6,7 +6,7 @@
 //! the keys of consumers, so at most `MOST_UNPROVED` consumers are kept of which no call proves anything.
 
 mod base_strings;
-mod last_day;
+mod observed;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -16,12 +16,15 @@ use std::{
 use parking_lot::Mutex;
 use serde::Serialize;
 
-pub use self::base_strings::{BaseStrings, MarkedText};
-use self::last_day::LastDay;
+use self::observed::ObservedDay;
+pub use self::{
+    base_strings::{BaseStrings, MarkedText},
+    observed::ObservedCalls,
+};
 use crate::{
     base::clock::{Clock, UnixTime},
     records::store::feed::RemembersConsumers,
-    telemetry::metrics::Verdict,
+    telemetry::{last_day::LastDay, metrics::Verdict},
 };
 
 /// The last calls that are kept of each registered consumer.
@@ -95,8 +98,11 @@ pub struct RecordedRejection {
     pub previous_secret: bool,
     /// The first 8 characters of the token that the call names.
     pub token: Option<String>,
-    /// The verdict of the access log: `observed` if the call went to the API although enforcing would reject it.
+    /// The verdict of the access log: of an observed call `observed`, or why it failed then.
     pub verdict: &'static str,
+    /// Enforcing would reject it. It went on to the API, or would have.
+    #[serde(rename = "observed")]
+    pub is_observed: bool,
     /// The known mistake that makes the wrong signature; [`SKIPPED`] if it was not looked for. For an observed call without one, the verdict that enforcing
     /// would give.
     pub diagnosis: Option<&'static str>,
@@ -112,7 +118,7 @@ pub struct RecordedRejection {
     /// The verdict; for an observed call, the one that enforcing would give.
     #[serde(skip)]
     pub reason: &'static str,
-    /// This program or the API is at fault.
+    /// This program or the API is at fault for the reason.
     #[serde(skip)]
     pub is_fault: bool,
     /// The seconds by which the consumer's clock is ahead, if that is the reason.
@@ -143,11 +149,6 @@ impl RecordedRejection {
         self.reason == Verdict::ConsumerKeyRefused.as_str() && self.parameters_problem.is_none()
     }
 
-    /// It went to the API although enforcing would reject it.
-    pub fn is_observed(&self) -> bool {
-        self.verdict == "observed"
-    }
-
     fn texts(&mut self) -> [Option<&mut String>; TEXTS] {
         [
             self.request_id.as_mut(),
@@ -172,6 +173,8 @@ pub struct ReasonCount {
     pub first: UnixTime,
     /// Their number.
     pub count: u64,
+    /// The number of those in the last day.
+    day: LastDay,
     /// The number of those with each [`SenderProof`], in the order of its variants.
     pub proofs: [u64; 3],
     /// Between two of them other calls of the consumer were accepted: it makes the mistake in some of its calls.
@@ -187,6 +190,7 @@ impl ReasonCount {
             newest: Arc::clone(first),
             first: first.time,
             count: 0,
+            day: LastDay::default(),
             proofs: [0; 3],
             is_in_some_calls: false,
             base_strings: None,
@@ -200,7 +204,13 @@ impl ReasonCount {
         self.is_in_some_calls |= next.accepted_before > self.newest.accepted_before;
         self.newest = Arc::clone(next);
         self.count += 1;
+        self.day.add(next.time, 1);
         self.proofs[next.proof as usize] += 1;
+    }
+
+    /// The number of those in the last 24 hours, counted by the hour.
+    pub fn last_day(&self, now: UnixTime) -> u64 {
+        self.day.sum(now)
     }
 
     /// Whether anybody could have sent all of them.
@@ -215,6 +225,7 @@ impl ReasonCount {
         }
         self.first = self.first.min(other.first);
         self.count += other.count;
+        self.day.merge(other.day);
         self.is_in_some_calls |= other.is_in_some_calls;
         for (mine, others) in self.proofs.iter_mut().zip(other.proofs) {
             *mine += others;
@@ -225,7 +236,7 @@ impl ReasonCount {
     pub fn is_of(&self, other: &RecordedRejection) -> bool {
         let newest = &self.newest;
         newest.mistake() == other.mistake()
-            && self.is_observed() == other.is_observed()
+            && newest.is_observed == other.is_observed
             && newest.denied_by == other.denied_by
             && newest.missing_permission == other.missing_permission
             && newest.is_of_disabled() == other.is_of_disabled()
@@ -233,7 +244,7 @@ impl ReasonCount {
 
     /// The calls went to the API although enforcing would reject them.
     pub fn is_observed(&self) -> bool {
-        self.newest.is_observed()
+        self.newest.is_observed
     }
 }
 
@@ -261,7 +272,10 @@ impl Serialize for ReasonCount {
         let members = Members {
             consumer: self.newest.consumer.as_deref(),
             reason: self.newest.mistake(),
-            verdict: self.newest.verdict,
+            verdict: match self.is_observed() {
+                true => Verdict::Observed.as_str(),
+                false => self.newest.verdict,
+            },
             count: self.count,
             first: self.first,
             last: self.newest.time,
@@ -296,23 +310,19 @@ impl Ring {
     }
 }
 
+/// The counts of the calls of one sender.
 #[derive(Debug, Default)]
-struct OfConsumer {
-    last: Ring,
+struct Counts {
     reasons: Vec<ReasonCount>,
     day: LastDay,
 }
 
-impl OfConsumer {
-    fn add(
-        &mut self,
-        one: Arc<RecordedRejection>,
-        base_strings: Option<Arc<BaseStrings>>,
-    ) -> Option<Arc<RecordedRejection>> {
-        self.day.count(one.time);
-        match self.reasons.iter_mut().find(|known| known.is_of(&one)) {
+impl Counts {
+    fn add(&mut self, one: &Arc<RecordedRejection>, base_strings: Option<Arc<BaseStrings>>) {
+        self.day.add(one.time, 1);
+        match self.reasons.iter_mut().find(|known| known.is_of(one)) {
             Some(known) => {
-                known.add(&one);
+                known.add(one);
                 known.base_strings = base_strings.or(known.base_strings.take());
             }
             None => {
@@ -324,12 +334,17 @@ impl OfConsumer {
                 }
                 self.reasons.push(ReasonCount {
                     base_strings,
-                    ..ReasonCount::new(&one)
+                    ..ReasonCount::new(one)
                 });
             }
         }
-        self.last.add(one, OF_CONSUMER)
     }
+}
+
+#[derive(Debug, Default)]
+struct OfConsumer {
+    last: Ring,
+    counts: Counts,
 }
 
 #[derive(Debug, Default)]
@@ -340,7 +355,10 @@ struct Kept {
     /// The consumers whose first call proved nothing, the oldest first.
     unproved: VecDeque<String>,
     others: Ring,
+    /// Those that name no consumer.
+    unsigned: Counts,
     faults: Ring,
+    observed: ObservedDay,
 }
 
 impl Kept {
@@ -352,7 +370,8 @@ impl Kept {
         let oldest = self.unproved.pop_front()?;
         // One whose later call proved something stays.
         let known = self.consumers.get(&oldest)?;
-        let proves_nothing = known.reasons.iter().all(ReasonCount::proves_nothing);
+        let reasons = &known.counts.reasons;
+        let proves_nothing = reasons.iter().all(ReasonCount::proves_nothing);
         proves_nothing.then(|| self.consumers.remove(&oldest))?
     }
 }
@@ -384,13 +403,16 @@ impl Rejections {
             text.shrink_to_fit();
         }
         let base_strings = rejection.base_strings.take().map(Arc::from);
+        let is_fault = rejection.is_fault;
         let consumer = rejection.consumer.clone();
-        let consumer = consumer.filter(|_| rejection.is_registered && !rejection.is_fault);
+        let consumer = consumer.filter(|_| rejection.is_registered && !is_fault);
         let mut kept = self.kept.lock();
         kept.number += 1;
         rejection.number = kept.number;
-        let is_fault = rejection.is_fault;
         let one = Arc::new(rejection);
+        if one.is_observed {
+            kept.observed.add(&one);
+        }
         let mut forgotten = None;
         let oldest = match consumer {
             Some(key) => {
@@ -398,13 +420,17 @@ impl Rejections {
                     forgotten = kept.make_room();
                     kept.unproved.push_back(key.clone());
                 }
-                kept.consumers
-                    .entry(key)
-                    .or_default()
-                    .add(one, base_strings)
+                let of = kept.consumers.entry(key).or_default();
+                of.counts.add(&one, base_strings);
+                of.last.add(one, OF_CONSUMER)
             }
             None if is_fault => kept.faults.add(one, OF_OTHERS),
-            None => kept.others.add(one, OF_OTHERS),
+            None => {
+                if one.consumer.is_none() {
+                    kept.unsigned.add(&one, None);
+                }
+                kept.others.add(one, OF_OTHERS)
+            }
         };
         drop(kept);
         drop((oldest, forgotten));
@@ -426,7 +452,7 @@ impl Rejections {
     pub fn last_day(&self, consumer: &str) -> u64 {
         let kept = self.kept.lock();
         let of = kept.consumers.get(consumer);
-        of.map_or(0, |of| of.day.sum(self.clock.now()))
+        of.map_or(0, |of| of.counts.day.sum(self.clock.now()))
     }
 
     /// The last calls of a registered consumer, the newest first.
@@ -444,16 +470,34 @@ impl Rejections {
             Some(key) => kept
                 .consumers
                 .get(key)
-                .map(|of| of.reasons.clone())
+                .map(|of| of.counts.reasons.clone())
                 .unwrap_or_default(),
             None => {
                 let all = kept.consumers.values();
-                all.flat_map(|of| of.reasons.iter().cloned()).collect()
+                all.flat_map(|of| of.counts.reasons.iter().cloned())
+                    .collect()
             }
         };
         drop(kept);
         sort(&mut reasons);
         reasons
+    }
+
+    /// The reasons for which calls that name no consumer were rejected, the most frequent first.
+    pub fn reasons_of_unsigned(&self) -> Vec<ReasonCount> {
+        let mut reasons = self.kept.lock().unsigned.reasons.clone();
+        sort(&mut reasons);
+        reasons
+    }
+
+    /// The calls of the last 24 hours, counted by the hour, that enforcing would reject.
+    pub fn observed_in_last_day(&self) -> ObservedCalls {
+        let now = self.clock.now();
+        let kept = self.kept.lock();
+        let reasons = kept.consumers.values().map(|of| &of.counts.reasons);
+        let is_observed = |one: &ReasonCount| one.is_observed() && one.last_day(now) > 0;
+        let consumers = reasons.filter(|all| all.iter().any(is_observed)).count();
+        kept.observed.sums(now, consumers)
     }
 }
 

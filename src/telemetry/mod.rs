@@ -6,6 +6,7 @@ pub mod charts;
 pub mod conditions;
 pub mod consumer_calls;
 pub mod heartbeats;
+pub mod last_day;
 pub mod lines;
 pub mod log;
 pub mod metrics;

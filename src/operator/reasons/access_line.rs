@@ -152,13 +152,12 @@ impl Call {
         let is_rejected = match verdict.outcome() {
             Outcome::Rejected => true,
             Outcome::Failed => verdict != Verdict::Aborted,
-            Outcome::Observed => observed.is_some(),
-            Outcome::Served => false,
+            Outcome::Observed | Outcome::Served => false,
         };
-        if !is_rejected {
+        if !is_rejected && observed.is_none() {
             return None;
         }
-        let reason = observed.unwrap_or(verdict).as_str();
+        let reason = observed.unwrap_or(verdict);
         let diagnosis = self.text("diagnosis").and_then(|word| diagnosis(&word));
         let (consumer, unverified) = (self.text("consumer"), self.text("unverified_consumer"));
         let token = self.text("token").or_else(|| self.text("unverified_token"));
@@ -180,13 +179,14 @@ impl Call {
             previous_secret: self.text("secret").as_deref() == Some("previous"),
             token: token.map(|token| token.trim_end_matches('…').to_owned()),
             verdict: verdict.as_str(),
-            diagnosis: diagnosis.or_else(|| observed.map(|_| reason)),
+            diagnosis: diagnosis.or_else(|| observed.map(|_| reason.as_str())),
             parameters: self.text("parameters"),
             parameters_problem: self.text("problem"),
             status: self.number("status").unwrap_or_default(),
             address: self.text("address").or_else(|| self.text("peer")),
-            reason,
-            is_fault: verdict.outcome() == Outcome::Failed,
+            is_observed: observed.is_some(),
+            reason: reason.as_str(),
+            is_fault: reason.outcome() == Outcome::Failed,
             skew_seconds: self.number("skew_seconds"),
             missing_permission: self.text("missing_permission"),
             denied_by: rules.find(|key| Some(*key) == denied_by.as_deref()),
@@ -251,7 +251,7 @@ mod tests {
             "reason=\"signature_invalid\" diagnosis=\"query_unsigned\"",
         )
         .unwrap();
-        assert!(observed.is_observed());
+        assert!(observed.is_observed);
         assert_eq!(observed.mistake(), "query_unsigned");
         assert_eq!(
             of("observed", "reason=\"nonce_used\"").unwrap().mistake(),
@@ -267,6 +267,13 @@ mod tests {
             assert_eq!(of(verdict, "ms=1"), None, "{verdict}");
         }
         assert!(of("bad_gateway", "ms=1").unwrap().is_fault);
+        // The API failed, or the caller went away: enforcing would have rejected it all the same.
+        for verdict in ["bad_gateway", "aborted"] {
+            let failed = of(verdict, "reason=\"nonce_used\"").unwrap();
+            assert!(failed.is_observed && !failed.is_fault, "{verdict}");
+            assert_eq!(failed.mistake(), "nonce_used");
+        }
+        assert!(of("observed", "reason=\"unavailable\"").unwrap().is_fault);
     }
 
     #[test]

@@ -72,6 +72,7 @@ fn counts_each_reason_since_its_first_call_with_what_it_proves() {
     rejections.add(of("shop", Some("secrets_swapped"), SenderProof::Secrets));
     rejections.add(RecordedRejection {
         verdict: "observed",
+        is_observed: true,
         ..of("shop", None, SenderProof::None)
     });
     let found = rejections.reasons(Some("shop"));
@@ -115,14 +116,14 @@ fn a_consumer_takes_no_more_than_its_bytes() {
     let kept = rejections.kept.lock();
     let shop = &kept.consumers["shop"];
     assert_eq!(
-        (shop.last.0.len(), shop.reasons.len()),
+        (shop.last.0.len(), shop.counts.reasons.len()),
         (OF_CONSUMER, REASONS)
     );
     for one in shop
         .last
         .0
         .iter()
-        .chain(shop.reasons.iter().map(|it| &it.newest))
+        .chain(shop.counts.reasons.iter().map(|it| &it.newest))
     {
         let mut one = RecordedRejection::clone(one);
         let longest = one
@@ -152,7 +153,7 @@ fn the_lists_have_the_members_of_the_api_alone() {
     let one = RecordedRejection::default();
     assert_eq!(
         names(serde_json::to_value(&one).unwrap()),
-        "time request_id method operation consumer proof previous_secret token verdict diagnosis parameters problem status address"
+        "time request_id method operation consumer proof previous_secret token verdict observed diagnosis parameters problem status address"
     );
     assert_eq!(
         names(serde_json::to_value(ReasonCount::new(&Arc::new(one))).unwrap()),
@@ -200,4 +201,65 @@ fn strangers_who_send_every_key_take_bounded_memory() {
         !is_kept("key-0") && is_kept("key-11") && is_kept(&format!("key-{}", MOST_UNPROVED + 9))
     );
     assert!(rejections.reasons(None).len() <= MOST_UNPROVED + 2);
+}
+
+#[test]
+fn calls_that_enforcing_would_reject_are_counted_for_a_day_by_who_sent_them() {
+    let clock = Clock::manual(UnixTime(1_790_164_800));
+    let rejections = Rejections::new(clock.clone());
+    let observed = |one: RecordedRejection| RecordedRejection {
+        verdict: "observed",
+        is_observed: true,
+        ..one
+    };
+    let unregistered = |number: usize| RecordedRejection {
+        is_registered: false,
+        ..of(&format!("invented-{number}"), None, SenderProof::None)
+    };
+    // More unsigned calls than are kept.
+    for number in 0..OF_OTHERS + 100 {
+        rejections.add(observed(numbered(number)));
+    }
+    for number in 0..3 {
+        rejections.add(observed(of("shop", None, SenderProof::Secrets)));
+        rejections.add(observed(of("bank", None, SenderProof::Secrets)));
+        rejections.add(observed(unregistered(number)));
+    }
+    // The API failed: enforcing would have rejected it all the same.
+    rejections.add(RecordedRejection {
+        verdict: "bad_gateway",
+        ..observed(of("shop", None, SenderProof::Secrets))
+    });
+    rejections.add(RecordedRejection {
+        is_fault: true,
+        ..observed(of("shop", None, SenderProof::None))
+    });
+    // Those that were rejected are others.
+    rejections.add(of("other", None, SenderProof::Secrets));
+    rejections.add(numbered(0));
+    let found = rejections.observed_in_last_day();
+    let expected = ObservedCalls {
+        all: 1_100 + 9 + 2,
+        consumers: 2,
+        unregistered: 3,
+        unsigned: 1_100,
+        faults: 1,
+    };
+    assert_eq!(found, expected);
+    let unsigned = rejections.reasons_of_unsigned();
+    let unsigned = unsigned.iter().map(|one| (one.is_observed(), one.count));
+    assert_eq!(Vec::from_iter(unsigned), [(true, 1_100), (false, 1)]);
+    let shop = rejections.reasons(Some("shop"));
+    let [one] = &shop[..] else {
+        panic!("{shop:?}");
+    };
+    // The summary of the API says observed whatever the last one met.
+    let shown = serde_json::to_value(one).unwrap();
+    assert_eq!((one.count, &shown["verdict"]), (4, &"observed".into()));
+    clock.advance(Duration::from_secs(25 * 60 * 60));
+    rejections.add(observed(of("shop", None, SenderProof::Secrets)));
+    let found = rejections.observed_in_last_day();
+    assert_eq!((found.all, found.consumers), (1, 1));
+    let shop = &rejections.reasons(Some("shop"))[0];
+    assert_eq!((shop.last_day(clock.now()), shop.count), (1, 5));
 }

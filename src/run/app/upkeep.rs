@@ -85,8 +85,9 @@ pub(super) fn start(services: &Arc<Services>) -> JoinSet<()> {
         let counts = services.metrics.counts();
         let (charts, now) = (&services.charts, services.clock.now());
         charts.sample(counts, now);
-        let calls = || services.metrics.accepted_calls();
-        charts.consumers.sample(now, calls);
+        charts
+            .consumers
+            .last_day(now, services.metrics.accepted_calls());
         Ok(())
     });
     every(tasks, TRIM_EVERY, services, None, async |_| {

@@ -2,13 +2,14 @@
 //!
 //! Promise (Console): Two clicks from the overview lead to: why a consumer gets 401 and the advice for its developer, which
 //! consumer uses a previous secret, which calls `enforce` would reject, and the revocation of unused tokens. Also in
-//! `tests/acceptance/operator/console/rejections.rs`, `tests/acceptance/operator/console/tokens.rs`,
-//! `tests/acceptance/operator/console/users.rs`.
+//! `tests/acceptance/operator/console/enforcing.rs`, `tests/acceptance/operator/console/rejections.rs`,
+//! `tests/acceptance/operator/console/tokens.rs`, `tests/acceptance/operator/console/users.rs`.
 //! Promise (Console): A secret is shown once; no page shows a password of the configuration or an expected signature. Also in
 //! `src/base/settings/value.rs`, `tests/acceptance/operator/console/consumers.rs`.
 
 mod browser;
 mod consumers;
+mod enforcing;
 mod needs;
 mod overview;
 mod rejections;
@@ -28,6 +29,7 @@ use crate::{
         proxy::{Builder, User},
         tls::Certificate,
         until,
+        upstream::nobody,
         visitor::Page,
         within,
     },

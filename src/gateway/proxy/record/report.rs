@@ -33,7 +33,7 @@ impl RequestRecord {
             &self.facts.sender,
         );
         let observed = self.facts.observed.as_deref();
-        let reason = observed.map_or(verdict, |failure| respond::verdict(failure).as_str());
+        let reason = observed.map_or(self.verdict, respond::verdict);
         let diagnosis = failure.and_then(diagnosis);
         let (parameters, problem) = failure.map(respond::parameters).unwrap_or_default();
         let accepted = consumer.map(|key| self.worker.metrics().accepted_of(key));
@@ -49,13 +49,14 @@ impl RequestRecord {
             previous_secret: sender.previous_secret,
             token: token.map(|token| token.trim_end_matches('…').to_owned()),
             verdict,
-            diagnosis: diagnosis.or_else(|| observed.map(|_| reason)),
+            diagnosis: diagnosis.or_else(|| observed.map(|_| reason.as_str())),
             parameters,
             parameters_problem: problem.map(Cow::into_owned),
             status: self.status,
             address: self.address.map(|address| address.to_string()),
-            reason,
-            is_fault: self.verdict.outcome() == Outcome::Failed,
+            is_observed: observed.is_some(),
+            reason: reason.as_str(),
+            is_fault: reason.outcome() == Outcome::Failed,
             skew_seconds: failure.and_then(skew_seconds),
             missing_permission: failure
                 .and_then(missing_permission)
@@ -74,15 +75,21 @@ impl RequestRecord {
         });
     }
 
-    /// Counts it for its consumer, if it is signed and neither a fault nor given up.
+    /// Counts it for its consumer, if it is signed and neither a fault nor given up. What enforcing would reject is rejected,
+    /// even if the API then failed.
     fn count_consumer(&self) {
+        let observed = self.facts.observed.as_deref().map(respond::verdict);
         let is_rejected = match self.verdict {
+            _ if let Some(reason) = observed => match reason.outcome() {
+                Outcome::Rejected => true,
+                _ => return,
+            },
             Verdict::Forwarded
             | Verdict::RequestTokenIssued
             | Verdict::AccessTokenIssued
             | Verdict::AccessTokenRevoked
             | Verdict::TokenExchanged => false,
-            Verdict::Observed => self.facts.observed.is_some(),
+            Verdict::Observed => false,
             // Its user clicked twice: that says nothing about the consumer.
             Verdict::LaunchRepeated => return,
             Verdict::BrownOut => true,

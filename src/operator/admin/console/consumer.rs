@@ -8,7 +8,7 @@ use super::{
     consumers::last_use,
     page::{ConsoleFrame, show},
     parts::{Moment, Tag, field_text, path, time},
-    reasons::RejectedConsumer,
+    reasons::{CountedSince, RejectedConsumer},
     tokens::TokenRow,
 };
 use crate::{
@@ -126,7 +126,7 @@ impl ConsoleRequest<'_> {
                 .await?
                 .map(|until| self.moment(until)),
             missing: missing.collect(),
-            reasons: self.reasons(&groups, &names).await?,
+            reasons: self.reasons(&groups, &names, CountedSince::Start).await?,
             reasons_have_consumers: false,
             started: self.moment(self.admin.shared.rejections.since),
             rejections: path("/rejections", &[("consumer", key)]),

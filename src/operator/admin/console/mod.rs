@@ -16,6 +16,7 @@ mod handover;
 mod invitation;
 mod login;
 mod minute;
+mod observed;
 mod operations;
 mod overview;
 mod page;

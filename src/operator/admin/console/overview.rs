@@ -10,9 +10,10 @@ use super::{
     ConsoleRequest, Result,
     chart::{self, Chart},
     minute::{Tiles, alarm},
+    observed::Breakage,
     page::{ConsoleFrame, show},
     parts::{Moment, Named, Number, Tag, counted, path, time},
-    reasons::RejectedConsumer,
+    reasons::{CountedSince, RejectedConsumer},
 };
 use crate::{
     base::clock::{UnixTime, days},
@@ -72,8 +73,8 @@ struct OverviewPage<'a> {
     reasons_have_consumers: bool,
     /// The number of consumers whose calls were rejected and for whom nothing is left to do.
     settled: usize,
-    /// The number of calls that enforcing would reject, also those of nobody who is registered, where signatures are only observed.
-    observed: Option<Number>,
+    /// What enforcing would break, where signatures are only observed.
+    breakage: Option<Breakage>,
     graces: Vec<Grace>,
     heading: &'static str,
     charts: [Chart; 2],
@@ -121,7 +122,7 @@ impl ConsoleRequest<'_> {
         let (enforces, concurrent) = (live.authorizer.enforces(), live.concurrent_requests);
         drop(live);
         let needs = self.needs(enforces).await?;
-        let observed = shared.metrics.all_observed();
+        let observes = !enforces || shared.metrics.all_observed() > 0;
         let (span, samples, heading, other) = match self.field("span") == "day" {
             true => {
                 let quarters = console.charts.quarters(&counts, self.now);
@@ -174,7 +175,7 @@ impl ConsoleRequest<'_> {
             reasons: needs.shown,
             reasons_have_consumers: true,
             settled: needs.settled,
-            observed: (!enforces || observed > 0).then_some(Number(observed)),
+            breakage: observes.then(|| self.breakage()),
             graces: self.graces().await?,
             heading,
             charts: [
@@ -224,7 +225,7 @@ impl ConsoleRequest<'_> {
         let shown: HashSet<_> = needing.iter().take(SHOWN).cloned().collect();
         rejected.retain(|group| shown.contains(&group.newest.consumer));
         Ok(Needs {
-            shown: self.reasons(&rejected, &names).await?,
+            shown: self.reasons(&rejected, &names, CountedSince::Start).await?,
             consumers: needing.len(),
             settled: all - needing.len(),
         })

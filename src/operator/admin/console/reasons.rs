@@ -13,13 +13,15 @@ use crate::{
         after::{AfterRejection, ConsumerNow},
     },
     records::store::port::AuditFilter,
-    request::rejections::{REPLACED_SECRET, ReasonCount},
+    request::rejections::{REPLACED_SECRET, ReasonCount, RecordedRejection},
 };
 
 /// The calls of one consumer that were rejected, by reason.
 pub(super) struct RejectedConsumer {
     /// `None`: the calls name no consumer.
     pub(super) consumer: Option<Named>,
+    /// The text in its place.
+    pub(super) nobody: &'static str,
     pub(super) reasons: Vec<Reason>,
 }
 
@@ -30,6 +32,7 @@ pub(super) struct Reason {
     /// Its fixed word, and the link to its rejections.
     pub(super) word: &'static str,
     pub(super) href: String,
+    /// The row says that enforcing would reject them.
     pub(super) is_observed: bool,
     pub(super) advice: String,
     /// What happened since the last of them, with the class of its frame.
@@ -44,6 +47,17 @@ pub(super) struct Reason {
     pub(super) previous_secret: bool,
     /// The rotation that replaced the secret with which it signs.
     pub(super) rotated: Option<Moment>,
+    /// The last call, and where it came from, if it names no consumer.
+    pub(super) from: Option<String>,
+}
+
+/// The calls that a row counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum CountedSince {
+    /// All since this process started.
+    Start,
+    /// Those of the last 24 hours, of a table that has no others than observed ones.
+    DayOfObserved,
 }
 
 impl ConsoleRequest<'_> {
@@ -74,6 +88,7 @@ impl ConsoleRequest<'_> {
         &self,
         groups: &[ReasonCount],
         names: &Names,
+        since: CountedSince,
     ) -> Result<Vec<RejectedConsumer>> {
         let mut places = HashMap::new();
         let mut rows: Vec<RejectedConsumer> = Vec::new();
@@ -82,17 +97,26 @@ impl ConsoleRequest<'_> {
             let place = *places.entry(consumer).or_insert_with(|| {
                 rows.push(RejectedConsumer {
                     consumer: consumer.map(|key| names.consumer(key)),
+                    nobody: match group.is_observed() {
+                        true => "unsigned calls",
+                        false => "none is named",
+                    },
                     reasons: Vec::new(),
                 });
                 rows.len() - 1
             });
-            let reason = self.reason(group, names).await?;
+            let reason = self.reason(group, names, since).await?;
             rows[place].reasons.push(reason);
         }
         Ok(rows)
     }
 
-    async fn reason(&self, group: &ReasonCount, names: &Names) -> Result<Reason> {
+    async fn reason(
+        &self,
+        group: &ReasonCount,
+        names: &Names,
+        since: CountedSince,
+    ) -> Result<Reason> {
         let newest = &*group.newest;
         let (word, consumer) = (newest.mistake(), newest.consumer.as_deref());
         let key = consumer.unwrap_or_default();
@@ -108,12 +132,15 @@ impl ConsoleRequest<'_> {
             mistake: reasons::mistake(newest),
             word,
             href: path("/rejections", &[("consumer", key), ("reason", word)]),
-            is_observed: group.is_observed(),
+            is_observed: group.is_observed() && since == CountedSince::Start,
             advice: reasons::advice(newest),
             later: after.text().map(|text| Tag::new(text, class)),
             enable: (is_disabled && self.may_write())
                 .then(|| path("/consumer/enable", &[("key", key)])),
-            count: Number(group.count),
+            count: Number(match since {
+                CountedSince::Start => group.count,
+                CountedSince::DayOfObserved => group.last_day(self.now),
+            }),
             first: self.moment(group.first),
             last: self.moment(newest.time),
             proof: proof(group),
@@ -122,6 +149,11 @@ impl ConsoleRequest<'_> {
                 Some(REPLACED_SECRET) => self.last_rotation(key).await?,
                 _ => None,
             },
+            from: consumer.is_none().then(|| {
+                let address = newest.address.as_deref();
+                let from = address.map(|address| format!(", from {address}"));
+                called(newest) + &from.unwrap_or_default()
+            }),
         })
     }
 
@@ -135,6 +167,13 @@ impl ConsoleRequest<'_> {
         let found = self.backend.manage.audit_records(&filter, None, 1).await?;
         Ok(found.first().map(|entry| self.moment(entry.at)))
     }
+}
+
+/// The method and the operation of a call.
+pub(super) fn called(one: &RecordedRejection) -> String {
+    // The label of an operation has its methods before the path.
+    let target = one.operation.rsplit(' ').next().unwrap_or_default();
+    format!("{} {target}", one.method.as_deref().unwrap_or("–"))
 }
 
 /// What the calls of a group prove about their sender.

@@ -1,19 +1,21 @@
 //! Rejections: their reasons, their times, and each call.
 
-use std::sync::Arc;
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use askama::Template;
 
 use super::{
     ConsoleRequest, Result,
-    page::{ConsoleFrame, InputField, choices, show},
-    parts::{Moment, Named, Tag},
-    reasons::RejectedConsumer,
+    observed::Breakage,
+    page::{ConsoleFrame, InputField, InputKind, choices, show},
+    parts::{Moment, Named, Number, Tag},
+    reasons::{CountedSince, RejectedConsumer, called},
 };
 use crate::{
     operator::reasons::grouped,
     provider::respond::OwnResponse,
-    request::rejections::{ReasonCount, RecordedRejection, SenderProof},
+    request::rejections::{ReasonCount, RecordedRejection, SenderProof, sort},
+    telemetry::metrics::Verdict,
 };
 
 /// Rejections on the page.
@@ -33,12 +35,40 @@ const KINDS: &[(&str, &str)] = &[
 struct RejectionsPage<'a> {
     frame: ConsoleFrame<'a>,
     started: Moment,
+    /// What enforcing would break, if that is the question.
+    answer: Option<Breakage>,
     fields: [InputField; 4],
-    /// Captions and their reasons.
-    tables: [(&'static str, Vec<RejectedConsumer>); 2],
+    /// Captions, what the numbers count, and the reasons.
+    tables: Vec<(String, &'static str, Vec<RejectedConsumer>)>,
     reasons_have_consumers: bool,
     newest: String,
     calls: Vec<RejectedCall>,
+}
+
+/// A table of reasons.
+struct GroupsTable {
+    caption: String,
+    /// The head of the column of numbers.
+    counts: &'static str,
+    groups: Vec<ReasonCount>,
+    since: CountedSince,
+}
+
+impl GroupsTable {
+    /// Reasons with all their calls. The caption says if there are too many for the page.
+    fn new(caption: &str, mut groups: Vec<ReasonCount>) -> Self {
+        let caption = match groups.len() {
+            0..=GROUPS => caption.to_owned(),
+            all => format!("{caption}: the first {GROUPS} of {}", Number(all as u64)),
+        };
+        groups.truncate(GROUPS);
+        Self {
+            caption,
+            counts: "#calls",
+            groups,
+            since: CountedSince::Start,
+        }
+    }
 }
 
 /// A row of the table of calls.
@@ -73,15 +103,20 @@ impl Filter<'_> {
         }
     }
 
+    /// Nothing else is asked than what enforcing would break.
+    fn is_of_all_observed(&self) -> bool {
+        let others = [self.consumer, self.reason, self.id];
+        self.kind == "observed" && others.iter().all(|text| text.is_empty())
+    }
+
     fn has(&self, one: &RecordedRejection, name: Option<&str>) -> bool {
         let has = |text: Option<&str>| {
             text.is_some_and(|text| text.to_lowercase().contains(&self.consumer.to_lowercase()))
         };
-        let is_of = |filter: &str, value: &str| filter.is_empty() || value == filter;
         (self.consumer.is_empty() || has(one.consumer.as_deref()) || has(name))
-            && (is_of(self.reason, one.mistake()) || self.reason == one.reason)
+            && (self.reason.is_empty() || words_of(one).contains(&self.reason))
             && (self.id.is_empty() || one.request_id.as_deref() == Some(self.id))
-            && self.is_of_kind(one.is_observed())
+            && self.is_of_kind(one.is_observed)
     }
 }
 
@@ -93,8 +128,9 @@ impl ConsoleRequest<'_> {
             id: self.field("request_id"),
             kind: self.field("kind"),
         };
-        let all = self.admin.shared.rejections.newest();
-        let of_consumers = self.reasons_of_consumers();
+        let rejections = &self.admin.shared.rejections;
+        let all = rejections.newest();
+        let mut of_consumers = self.reasons_of_consumers();
         let counted = of_consumers.iter().map(|group| &group.newest);
         let named = all.iter().chain(counted).filter(|one| one.is_registered);
         let keys = named.filter_map(|one| one.consumer.as_deref());
@@ -104,30 +140,46 @@ impl ConsoleRequest<'_> {
             let name = named(one).map(|consumer| consumer.name);
             filter.has(one, name.as_deref())
         };
+        let known = all.iter().chain(of_consumers.iter().map(|it| &it.newest));
+        let reasons = reason_words(known, filter.reason);
         let wanted = Vec::from_iter(all.iter().filter(|one| is_wanted(one)));
-        // What a request id names is one call.
-        let counted: Vec<ReasonCount> = match filter.id {
-            "" => of_consumers
-                .iter()
-                .filter(|group| is_wanted(&group.newest))
-                .take(GROUPS)
-                .cloned()
-                .collect(),
-            _ => grouped(wanted.iter().copied().filter(|one| one.is_registered)),
+        let is_of_consumer = |one: &RecordedRejection| one.is_registered && !one.is_fault;
+        let (known, strange): (Vec<_>, Vec<_>) =
+            wanted.iter().copied().partition(|one| is_of_consumer(one));
+        let mut others = grouped(strange.into_iter());
+        match filter.id {
+            "" => {
+                of_consumers.retain(|group| is_wanted(&group.newest));
+                // Those that are neither a consumer's nor a fault are all counted, not only the kept ones.
+                others.retain(|group| group.newest.consumer.is_some() || group.newest.is_fault);
+                let mut unsigned = rejections.reasons_of_unsigned();
+                unsigned.retain(|group| is_wanted(&group.newest));
+                others.extend(unsigned);
+                sort(&mut others);
+            }
+            // What a request id names is one call.
+            _ => of_consumers = grouped(known.into_iter()),
+        }
+        let answers = filter.is_of_all_observed();
+        let tables = match answers {
+            true => self.by_day([of_consumers, others].concat()),
+            false => vec![
+                GroupsTable::new("By registered consumer and reason", of_consumers),
+                GroupsTable::new("Other callers, and faults", others),
+            ],
         };
-        let is_other = |one: &&Arc<RecordedRejection>| !one.is_registered || one.is_fault;
-        let mut others = grouped(wanted.iter().copied().filter(is_other));
-        others.truncate(GROUPS);
-        let mut reasons =
-            Vec::from_iter(all.iter().chain(of_consumers.iter().map(|it| &it.newest)));
-        reasons.sort_unstable_by_key(|one| one.mistake());
-        reasons.dedup_by_key(|one| one.mistake());
-        let reasons = reasons.iter().map(|one| one.mistake());
-        let reasons = reasons.map(|word| (word, word));
-        let reasons = choices([("", "any")].into_iter().chain(reasons));
+        let mut shown = Vec::new();
+        for table in tables.into_iter().filter(|table| !table.groups.is_empty()) {
+            let rows = self.reasons(&table.groups, &names, table.since).await?;
+            shown.push((table.caption, table.counts, rows));
+        }
         let page = RejectionsPage {
-            frame: self.shell.frame("Rejections"),
-            started: self.moment(self.admin.shared.rejections.since),
+            frame: self.shell.frame(match answers {
+                true => "What enforcing would break",
+                false => "Rejections",
+            }),
+            started: self.moment(rejections.since),
+            answer: answers.then(|| self.breakage()),
             fields: [
                 InputField::line("request_id", "Request id", filter.id),
                 InputField::line(
@@ -138,16 +190,7 @@ impl ConsoleRequest<'_> {
                 InputField::new(reasons, "reason", "Why", filter.reason),
                 InputField::choice("kind", "Kind", KINDS, filter.kind),
             ],
-            tables: [
-                (
-                    "By registered consumer and reason",
-                    self.reasons(&counted, &names).await?,
-                ),
-                (
-                    "Other callers, and faults",
-                    self.reasons(&others, &names).await?,
-                ),
-            ],
+            tables: shown,
             reasons_have_consumers: true,
             newest: format!(
                 "The newest {} of {} that are kept",
@@ -163,13 +206,29 @@ impl ConsoleRequest<'_> {
         Ok(show(200, &page))
     }
 
+    /// The observed calls of the last 24 hours, and those reasons that only earlier ones have.
+    fn by_day(&self, groups: Vec<ReasonCount>) -> Vec<GroupsTable> {
+        let (mut of_day, earlier): (Vec<_>, Vec<_>) = groups
+            .into_iter()
+            .partition(|group| group.last_day(self.now) > 0);
+        of_day.sort_by_key(|group| Reverse(group.last_day(self.now)));
+        let mut earlier = GroupsTable::new("Only before that, since this process started", earlier);
+        sort(&mut earlier.groups);
+        vec![
+            GroupsTable {
+                since: CountedSince::DayOfObserved,
+                counts: "#calls in 24 h",
+                ..GroupsTable::new("Calls of the last 24 h that enforcing would reject", of_day)
+            },
+            earlier,
+        ]
+    }
+
     fn rejected_call(&self, one: &RecordedRejection, consumer: Option<Named>) -> RejectedCall {
         let text = |text: &Option<String>| text.as_deref().unwrap_or("–").to_owned();
-        // The label of an operation has its methods before the path.
-        let target = one.operation.rsplit(' ').next().unwrap_or_default();
         RejectedCall {
             time: self.moment(one.time),
-            call: format!("{} {target}", one.method.as_deref().unwrap_or("–")),
+            call: called(one),
             consumer,
             proof: match one.proof {
                 SenderProof::Verified => Tag::new("signature right", "good"),
@@ -185,4 +244,25 @@ impl ConsoleRequest<'_> {
             request_id: text(&one.request_id),
         }
     }
+}
+
+/// The words that find a call: its mistake, and the verdicts under which metrics and charts count it.
+fn words_of(one: &RecordedRejection) -> [&'static str; 3] {
+    [one.mistake(), one.reason, one.verdict]
+}
+
+/// The choice of these words, and of the one that is asked for.
+fn reason_words<'a>(
+    known: impl Iterator<Item = &'a Arc<RecordedRejection>>,
+    asked: &'a str,
+) -> InputKind {
+    let words = known.flat_map(|one| words_of(one));
+    let words = words.filter(|word| *word != Verdict::Observed.as_str());
+    let words: BTreeSet<&str> = words.chain([asked]).collect();
+    let words = words.into_iter().filter(|word| !word.is_empty());
+    choices(
+        [("", "any")]
+            .into_iter()
+            .chain(words.map(|word| (word, word))),
+    )
 }

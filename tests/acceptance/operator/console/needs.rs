@@ -6,7 +6,7 @@
 use super::*;
 
 /// A call of a consumer whose two secrets are swapped.
-fn swapped(consumer: &Consumer, token: &Token) -> Call {
+pub(super) fn swapped(consumer: &Consumer, token: &Token) -> Call {
     let by = Consumer::new(&consumer.key, &token.secret);
     Call::get("/x")
         .by(&by)
@@ -15,7 +15,7 @@ fn swapped(consumer: &Consumer, token: &Token) -> Call {
 
 /// Waits until a page has all of these texts, and none of the others.
 #[track_caller]
-fn shows(operator: &Operator<'_>, page: &str, texts: &[&str], others: &[&str]) {
+pub(super) fn shows(operator: &Operator<'_>, page: &str, texts: &[&str], others: &[&str]) {
     let mut text = String::new();
     let start = std::time::Instant::now();
     while start.elapsed() < PATIENCE {

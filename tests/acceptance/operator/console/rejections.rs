@@ -94,35 +94,6 @@ fn two_clicks_lead_to_why_a_consumer_gets_401_and_what_to_tell_its_developer() {
 }
 
 #[test]
-fn two_clicks_lead_to_the_calls_that_enforce_would_reject() {
-    let (_api, proxy) = console("signature.enforcement = 'observe'");
-    let (consumer, ..) = caller(&proxy, "Shop", "");
-    let stranger = Consumer::new(&consumer.key, "wrong");
-    proxy.passes(
-        Call::get("/x")
-            .by(&stranger)
-            .with(&Token::new("unknown-token-x", "")),
-    );
-    // Enforcing would also reject calls of nobody who is registered.
-    proxy.passes(Call::get("/x"));
-    let operator = Operator::with(&proxy, READ);
-    let overview = operator.open("/");
-    has(&overview.answer.text(), &["only observed"]);
-    let page = click(&operator, &overview, "What enforcing would break (2)")
-        .answer
-        .text();
-    has(
-        &page,
-        &[
-            "The newest 2 of 2",
-            "token_rejected",
-            "observed",
-            "obtain one through the authorization flow",
-        ],
-    );
-}
-
-#[test]
 fn strangers_push_no_rejection_of_a_consumer_out_and_each_says_what_it_proves() {
     let (_api, proxy) = console(OPERATIONS);
     let (consumer, _, token) = caller(&proxy, "Shop", "--permission members.read");
