@@ -149,6 +149,12 @@ impl RecordedRejection {
         self.reason == Verdict::ConsumerKeyRefused.as_str() && self.parameters_problem.is_none()
     }
 
+    /// Its token was rejected because it names none.
+    pub fn lacks_token(&self) -> bool {
+        let is_empty = self.token.as_deref().unwrap_or_default().is_empty();
+        is_empty && self.reason == Verdict::TokenRejected.as_str()
+    }
+
     fn texts(&mut self) -> [Option<&mut String>; TEXTS] {
         [
             self.request_id.as_mut(),
@@ -240,6 +246,7 @@ impl ReasonCount {
             && newest.denied_by == other.denied_by
             && newest.missing_permission == other.missing_permission
             && newest.is_of_disabled() == other.is_of_disabled()
+            && newest.lacks_token() == other.lacks_token()
     }
 
     /// The calls went to the API although enforcing would reject them.

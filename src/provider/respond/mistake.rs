@@ -42,6 +42,8 @@ pub fn mistake(rejection: &RecordedRejection) -> String {
             None => "Signature wrong, mistake unknown",
         },
         "nonce_used" => "Nonce used before",
+        "token_rejected" if rejection.lacks_token() => "No token sent",
+        "token_rejected" => "Token unknown, or not for this call",
         "permission_denied" => match permission {
             Some(permission) => return format!("Permission {permission} is missing"),
             None if rejection.denied_by == Some(ACCESS_KEY) => {
@@ -49,6 +51,9 @@ pub fn mistake(rejection: &RecordedRejection) -> String {
             }
             None => "Operation not permitted",
         },
+        "parameter_absent" if rejection.consumer.is_none() && rejection.parameters.is_none() => {
+            "No OAuth credentials"
+        }
         "parameter_absent" => "Parameter missing",
         "rate_limited" => "Too many requests",
         word => return words(word),
@@ -129,6 +134,20 @@ mod tests {
         };
         assert_eq!(mistake(&rejection), "Clock 742 s behind");
         assert!(advice(&rejection).unwrap().contains("742 s behind"));
+        let mut absent = RecordedRejection {
+            reason: "parameter_absent",
+            ..RecordedRejection::default()
+        };
+        assert_eq!(mistake(&absent), "No OAuth credentials");
+        absent.parameters = Some("oauth_consumer_key".to_owned());
+        assert_eq!(mistake(&absent), "Parameter missing");
+        let mut token = RecordedRejection {
+            reason: "token_rejected",
+            ..RecordedRejection::default()
+        };
+        assert_eq!(mistake(&token), "No token sent");
+        token.token = Some("acc0212b".to_owned());
+        assert_eq!(mistake(&token), "Token unknown, or not for this call");
         rejection.parameters_problem = Some("oauth_timestamp is in milliseconds".to_owned());
         assert!(advice(&rejection).unwrap().contains("in milliseconds"));
         let denied = RecordedRejection {

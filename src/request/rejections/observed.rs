@@ -6,9 +6,9 @@ use crate::{base::clock::UnixTime, telemetry::last_day::LastDay};
 /// Numbers of calls that enforcing would reject.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ObservedCalls {
-    /// All of them.
-    pub all: u64,
-    /// The registered consumers that some of them name.
+    /// Those that name a registered consumer.
+    pub registered: u64,
+    /// The registered consumers that they name.
     pub consumers: usize,
     /// Those that name a key that is not registered.
     pub unregistered: u64,
@@ -18,10 +18,17 @@ pub struct ObservedCalls {
     pub faults: u64,
 }
 
+impl ObservedCalls {
+    /// All of them.
+    pub const fn all(&self) -> u64 {
+        self.registered + self.unregistered + self.unsigned + self.faults
+    }
+}
+
 /// The counts of which [`ObservedCalls`] are the sums.
 #[derive(Debug, Default)]
 pub(super) struct ObservedDay {
-    all: LastDay,
+    registered: LastDay,
     unregistered: LastDay,
     unsigned: LastDay,
     faults: LastDay,
@@ -29,11 +36,10 @@ pub(super) struct ObservedDay {
 
 impl ObservedDay {
     pub(super) fn add(&mut self, one: &RecordedRejection) {
-        self.all.add(one.time, 1);
         let of_sender = match (one.is_fault, &one.consumer) {
             (true, _) => &mut self.faults,
             (false, None) => &mut self.unsigned,
-            (false, Some(_)) if one.is_registered => return,
+            (false, Some(_)) if one.is_registered => &mut self.registered,
             (false, Some(_)) => &mut self.unregistered,
         };
         of_sender.add(one.time, 1);
@@ -41,7 +47,7 @@ impl ObservedDay {
 
     pub(super) fn sums(&self, now: UnixTime, consumers: usize) -> ObservedCalls {
         ObservedCalls {
-            all: self.all.sum(now),
+            registered: self.registered.sum(now),
             consumers,
             unregistered: self.unregistered.sum(now),
             unsigned: self.unsigned.sum(now),

@@ -239,13 +239,14 @@ fn calls_that_enforcing_would_reject_are_counted_for_a_day_by_who_sent_them() {
     rejections.add(numbered(0));
     let found = rejections.observed_in_last_day();
     let expected = ObservedCalls {
-        all: 1_100 + 9 + 2,
+        registered: 6 + 1,
         consumers: 2,
         unregistered: 3,
         unsigned: 1_100,
         faults: 1,
     };
     assert_eq!(found, expected);
+    assert_eq!(found.all(), 1_100 + 9 + 2);
     let unsigned = rejections.reasons_of_unsigned();
     let unsigned = unsigned.iter().map(|one| (one.is_observed(), one.count));
     assert_eq!(Vec::from_iter(unsigned), [(true, 1_100), (false, 1)]);
@@ -259,7 +260,24 @@ fn calls_that_enforcing_would_reject_are_counted_for_a_day_by_who_sent_them() {
     clock.advance(Duration::from_secs(25 * 60 * 60));
     rejections.add(observed(of("shop", None, SenderProof::Secrets)));
     let found = rejections.observed_in_last_day();
-    assert_eq!((found.all, found.consumers), (1, 1));
+    assert_eq!((found.all(), found.consumers), (1, 1));
     let shop = &rejections.reasons(Some("shop"))[0];
     assert_eq!((shop.last_day(clock.now()), shop.count), (1, 5));
+}
+
+#[test]
+fn a_call_without_a_token_has_another_reason_than_one_with_an_unknown_token() {
+    let rejections = Rejections::new(Clock::manual(UnixTime(1_000)));
+    for token in [None, Some(""), Some("acc0212b"), Some("b7c4e0aa")] {
+        rejections.add(RecordedRejection {
+            reason: "token_rejected",
+            token: token.map(str::to_owned),
+            ..of("shop", None, SenderProof::Verified)
+        });
+    }
+    let reasons = rejections.reasons(Some("shop"));
+    let reasons = reasons
+        .iter()
+        .map(|one| (one.newest.lacks_token(), one.count));
+    assert_eq!(Vec::from_iter(reasons), [(false, 2), (true, 2)]);
 }

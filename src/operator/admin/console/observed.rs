@@ -10,7 +10,7 @@ use crate::request::rejections::ObservedCalls;
 pub(super) struct Breakage {
     /// `3 of 120 calls`.
     pub(super) share: String,
-    /// `: 1 consumer, 2 unsigned calls`; empty if there are none.
+    /// `: 1 call of 1 consumer, 2 unsigned calls`; empty if there are none.
     pub(super) senders: String,
     /// The page that lists them.
     pub(super) href: String,
@@ -29,8 +29,12 @@ impl ConsoleRequest<'_> {
 
 impl Breakage {
     fn new(observed: ObservedCalls, requests: u64) -> Self {
+        let of_consumers = match observed.consumers {
+            0 => " of consumers that were removed".to_owned(),
+            consumers => format!(" of {}", counted(consumers as u64, "consumer")),
+        };
         let senders = [
-            (observed.consumers as u64, "consumer", ""),
+            (observed.registered, "call", &*of_consumers),
             (observed.unsigned, "unsigned call", ""),
             (
                 observed.unregistered,
@@ -44,10 +48,14 @@ impl Breakage {
             ),
         ];
         let senders = senders.into_iter().filter(|(count, ..)| *count > 0);
-        let senders =
-            Vec::from_iter(senders.map(|(count, noun, which)| counted(count, noun) + which));
+        let senders = senders.map(|(count, noun, which)| counted(count, noun) + which);
+        let senders = Vec::from_iter(senders);
         Self {
-            share: format!("{} of {}", Number(observed.all), counted(requests, "call")),
+            share: format!(
+                "{} of {}",
+                Number(observed.all()),
+                counted(requests, "call")
+            ),
             senders: match senders.is_empty() {
                 true => String::new(),
                 false => format!(": {}", senders.join(", ")),
@@ -64,7 +72,7 @@ mod tests {
     #[test]
     fn senders_are_named_by_what_they_can_be_told() {
         let observed = ObservedCalls {
-            all: 1_234,
+            registered: 30,
             consumers: 2,
             unsigned: 1_200,
             unregistered: 1,
@@ -74,7 +82,7 @@ mod tests {
         assert_eq!(shown.share, "1,234 of 5,000 calls");
         assert_eq!(
             shown.senders,
-            ": 2 consumers, 1,200 unsigned calls, 1 call with a key that is not registered, 3 calls that could not be \
+            ": 30 calls of 2 consumers, 1,200 unsigned calls, 1 call with a key that is not registered, 3 calls that could not be \
              verified, because of a fault of this side"
         );
         let shown = Breakage::new(ObservedCalls::default(), 1);

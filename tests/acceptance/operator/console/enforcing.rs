@@ -30,7 +30,7 @@ fn one_click_leads_from_the_overview_to_the_senders_whose_calls_enforcing_would_
         &[
             "signatures only observed",
             &format!(
-                "{link}</a> by enforcing: 1 consumer, 3 unsigned calls, 1 call with a key that is not registered."
+                "{link}</a> by enforcing: 2 calls of 1 consumer, 3 unsigned calls, 1 call with a key that is not registered."
             ),
         ],
         &[],
@@ -40,11 +40,11 @@ fn one_click_leads_from_the_overview_to_the_senders_whose_calls_enforcing_would_
     // The answer, then its rows, and only then the form.
     let parts = [
         "What enforcing would break</h1>",
-        "Enforcing would reject 6 of 7 calls of the last 24 h</strong>: 1 consumer, 3 unsigned calls, 1 call with a key that",
+        "Enforcing would reject 6 of 7 calls of the last 24 h</strong>: 2 calls of 1 consumer, 3 unsigned calls, 1 call with a key that",
         "<th role=\"columnheader\" scope=\"col\" class=\"number\">calls in 24 h</th>",
         ">unsigned calls</span>",
-        "<strong>Parameter missing</strong>",
-        "send oauth_consumer_key",
+        "<strong>No OAuth credentials</strong>",
+        "this needs a request signed with OAuth 1.0a",
         ", from 127.0.0.1</bdi>",
         "class=\"number\">3</td>",
         ">Shop</a>",
@@ -99,7 +99,7 @@ fn an_observed_call_that_the_api_then_failed_is_one_that_enforcing_would_reject_
             "/",
             &[
                 &*format!(
-                    "{share} would be rejected</a> by enforcing: 1 consumer, 1 unsigned call."
+                    "{share} would be rejected</a> by enforcing: 1 call of 1 consumer, 1 unsigned call."
                 ),
                 row,
             ][..],

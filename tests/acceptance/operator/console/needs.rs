@@ -84,6 +84,8 @@ fn a_disabled_consumer_is_marked_and_needs_nobody_once_it_is_enabled_again() {
     shows(&reader, "/", &[text], &["/consumer/enable"]);
     let asked = click(&operator, &operator.open("/"), "Enable it");
     operator.confirm(&asked).answer.has_status(200);
+    // The first mistake needs a person until a call is accepted.
+    until("it is enabled", || proxy.send(right()).status == 200);
     shows(&operator, "/", &["needs nobody any more"], &[text, tag]);
     let page = format!("/consumer?key={}", shop.key);
     shows(&operator, &page, &[text, "It is enabled again."], &[]);
