@@ -20,6 +20,9 @@ use crate::{
     telemetry::audit::CommandRecord,
 };
 
+/// The event of a rotation in the audit records.
+pub const SECRET_ROTATED: &str = "consumer_secret_rotated";
+
 /// The time by which the grace of a secret that gets none has ended already.
 const ENDED_BEFORE: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -198,7 +201,7 @@ impl Management {
                 false => Err(ManageError::EmptySecret),
             }
         };
-        self.change_consumer(by, key, Some("consumer_secret_rotated"), guard, &rotate)
+        self.change_consumer(by, key, Some(SECRET_ROTATED), guard, &rotate)
             .await
     }
 

@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 
 pub use self::{
     audit::{Tool, actor},
-    consumers::{check_secret, patched},
+    consumers::{SECRET_ROTATED, check_secret, patched},
     error::ManageError,
     input::{InvalidInput, distinct_members, members, read},
     pauses::{LoginPause, PauseKind},

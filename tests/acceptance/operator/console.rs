@@ -467,8 +467,23 @@ fn a_search_leads_to_the_page_of_its_only_hit() {
     has(&both, &[&consumer.key, &other.key]);
     has(
         &search("nothing <b>").answer.text(),
-        &["“<bdi>nothing &#60;b&#62;</bdi>”"],
+        &[
+            "“<bdi>nothing &#60;b&#62;</bdi>”",
+            "<a href=\"/rejections\">",
+            "<a href=\"/audit\">",
+        ],
     );
+    // What is not registered leads to the calls that name it, or to what was done to it.
+    proxy
+        .send(Call::get("/x").by(&Consumer::new("mistyped", "x")))
+        .has_status(401);
+    until("the call is kept", || {
+        search("mistyped").target == "/rejections?consumer=mistyped"
+    });
+    proxy.run(&format!("consumer remove {} --yes", other.key));
+    until("the record is kept", || {
+        search(&other.key).target == format!("/audit?consumer={}", other.key)
+    });
     // A whole token is found as well, and no address has it.
     assert!(!search(&token.token).target.contains(&token.token));
 }
@@ -483,7 +498,17 @@ fn the_console_says_who_disabled_a_consumer_and_what_else_operators_did() {
     let page = operator.text(&format!("/consumer?key={}", consumer.key));
     has(
         &page,
-        &["Last act: Consumer disabled, by <bdi>the write token (console)</bdi>"],
+        &[
+            "aria-label=\"Last acts\"><li>Consumer disabled, by <bdi>the write token (console)</bdi>",
+        ],
+    );
+    // An act that follows does not hide it.
+    let (_, last) = page.split_once("\"Last acts\"").unwrap();
+    let acts = last.split("</ul>").next().unwrap().split("<li>").skip(2);
+    let acts = acts.map(|act| act.split(['<', ',']).next().unwrap().to_owned());
+    assert_eq!(
+        Vec::from_iter(acts),
+        ["Access token issued", "Consumer registered", ""]
     );
     let reader = Operator::with(&proxy, READ);
     let rows = |query: &str| {

@@ -172,13 +172,17 @@ impl ConsoleRequest<'_> {
         }
     }
 
-    /// What was last done to a record: the act, the actor and the time.
-    pub(super) async fn last_act(
+    /// What was last done to a record, the newest first: the acts, the actors and the times.
+    pub(super) async fn last_acts(
         &self,
         filter: AuditFilter,
-    ) -> Result<Option<(String, String, Moment)>> {
-        let found = self.backend.manage.audit_records(&filter, None, 1).await?;
-        Ok(found.into_iter().next().map(
+    ) -> Result<Vec<(String, String, Moment)>> {
+        /// The acts that are shown.
+        const MOST: u32 = 3;
+
+        let manage = &self.backend.manage;
+        let found = manage.audit_records(&filter, None, MOST).await?;
+        let shown = found.into_iter().map(
             |AuditEntry {
                  at, record: act, ..
              }| {
@@ -195,6 +199,7 @@ impl ConsoleRequest<'_> {
                 };
                 (what, who, self.moment(at))
             },
-        ))
+        );
+        Ok(shown.collect())
     }
 }

@@ -29,7 +29,7 @@ const TOKENS: u32 = 20;
 struct ConsumerPage<'a> {
     frame: ConsoleFrame<'a>,
     is_done: bool,
-    last_act: Option<(String, String, Moment)>,
+    last_acts: Vec<(String, String, Moment)>,
     /// The link to all acts about it.
     acts: String,
     key: &'a str,
@@ -104,8 +104,8 @@ impl ConsoleRequest<'_> {
             enforces: enforces || consumer.enforce,
             frame: self.shell.frame(&*consumer.name),
             is_done: !self.field("done").is_empty(),
-            last_act: self
-                .last_act(AuditFilter {
+            last_acts: self
+                .last_acts(AuditFilter {
                     consumer: Some(consumer.key.to_string()),
                     ..AuditFilter::default()
                 })

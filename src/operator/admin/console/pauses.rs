@@ -5,15 +5,12 @@ use askama::Template;
 use super::{
     ConsoleRequest, Result,
     page::{ConsoleFrame, show},
-    parts::{Moment, Named, path},
+    parts::{Moment, Named, OtherPages, counted, numbered_page, path},
 };
 use crate::{
     operator::manage::{LoginPause, PauseKind},
     provider::respond::OwnResponse,
 };
-
-/// Pauses on the page.
-const SHOWN: usize = 200;
 
 #[derive(Template)]
 #[template(path = "console/pauses.html")]
@@ -21,6 +18,7 @@ struct PausesPage<'a> {
     frame: ConsoleFrame<'a>,
     caption: String,
     pauses: Vec<PauseRow>,
+    next: Option<OtherPages>,
 }
 
 /// A row of the page.
@@ -55,14 +53,18 @@ impl ConsoleRequest<'_> {
                 .filter(|_| self.may_write())
                 .map(|id| path("/user/end-pauses", &[("id", id.as_str())])),
         };
+        let before = self.field("cursor").parse().unwrap_or_default();
+        let (range, next) = numbered_page(pauses.len(), before, "/users/pauses");
+        let all = counted(pauses.len() as u64, "pause");
+        let shown = match &next {
+            None => all,
+            Some(_) => format!("{} to {} of {all}", range.start + 1, range.end),
+        };
         let page = PausesPage {
             frame: self.shell.frame("Paused logins"),
-            caption: format!(
-                "{} of {} pauses of this process, the last to end first",
-                pauses.len().min(SHOWN),
-                pauses.len()
-            ),
-            pauses: pauses.iter().take(SHOWN).map(row).collect(),
+            caption: format!("{shown} of this process, the last to end first"),
+            pauses: pauses[range].iter().map(row).collect(),
+            next,
         };
         Ok(show(200, &page))
     }

@@ -8,9 +8,12 @@ use super::{
     parts::{Moment, Named, Names, Number, Tag, path},
 };
 use crate::{
-    operator::reasons::{
-        self,
-        after::{AfterRejection, ConsumerNow},
+    operator::{
+        manage::SECRET_ROTATED,
+        reasons::{
+            self,
+            after::{AfterRejection, ConsumerNow},
+        },
     },
     records::store::port::AuditFilter,
     request::rejections::{REPLACED_SECRET, ReasonCount, RecordedRejection},
@@ -161,7 +164,7 @@ impl ConsoleRequest<'_> {
     async fn last_rotation(&self, key: &str) -> Result<Option<Moment>> {
         let filter = AuditFilter {
             consumer: Some(key.to_owned()),
-            event: Some("consumer_secret_rotated".to_owned()),
+            event: Some(SECRET_ROTATED.to_owned()),
             ..AuditFilter::default()
         };
         let found = self.backend.manage.audit_records(&filter, None, 1).await?;

@@ -8,7 +8,8 @@ use super::{
     parts::path,
 };
 use crate::{
-    provider::respond::OwnResponse, records::store::port::RecordFilter,
+    provider::respond::OwnResponse,
+    records::store::port::{AuditFilter, RecordFilter},
     telemetry::redact::SHOWN_TOKEN_CHARS,
 };
 
@@ -25,7 +26,7 @@ struct SearchPage<'a> {
 
 struct Hit {
     kind: &'static str,
-    /// The key or the id.
+    /// The key or the id of a record that is there.
     id: String,
     text: String,
     href: String,
@@ -92,8 +93,9 @@ impl ConsoleRequest<'_> {
                 href: path("/tokens", &[("consumer", key), ("user", id)]),
             });
         }
-        let mut rejections = self.admin.shared.rejections.newest().into_iter();
-        if rejections.any(|one| one.request_id.as_deref() == Some(q)) {
+        let rejections = self.admin.shared.rejections.newest();
+        let mut calls = rejections.iter();
+        if calls.any(|one| one.request_id.as_deref() == Some(q)) {
             hits.push(Hit {
                 kind: "rejection",
                 id: q.to_owned(),
@@ -101,11 +103,41 @@ impl ConsoleRequest<'_> {
                 href: path("/rejections", &[("request_id", q)]),
             });
         }
+        // What is not registered may have been removed, or its callers have a wrong key.
+        if !hits.iter().any(|hit| hit.id == q) {
+            let mut calls = rejections.iter();
+            if calls.any(|one| one.consumer.as_deref() == Some(q)) {
+                let href = path("/rejections", &[("consumer", q)]);
+                hits.push(Hit::elsewhere("rejected calls that name this key", q, href));
+            }
+            for filter in ["consumer", "user"] {
+                let named = |name: &str| (filter == name).then(|| q.to_owned());
+                let acts = AuditFilter {
+                    consumer: named("consumer"),
+                    user: named("user"),
+                    ..AuditFilter::default()
+                };
+                if !manage.audit_records(&acts, None, 1).await?.is_empty() {
+                    let href = path("/audit", &[(filter, q)]);
+                    hits.push(Hit::elsewhere("acts on a record that was removed", q, href));
+                }
+            }
+        }
         Ok(hits)
     }
 }
 
 impl Hit {
+    /// Pages that tell of something that is not there any more, or never was.
+    fn elsewhere(kind: &'static str, text: &str, href: String) -> Self {
+        Self {
+            kind,
+            id: String::new(),
+            text: text.to_owned(),
+            href,
+        }
+    }
+
     fn new(kind: &'static str, id: &str, name: &str, page: &str, parameter: &str) -> Self {
         Self {
             kind,

@@ -46,7 +46,7 @@ struct UserRow {
 struct UserPage<'a> {
     frame: ConsoleFrame<'a>,
     is_done: bool,
-    last_act: Option<(String, String, Moment)>,
+    last_acts: Vec<(String, String, Moment)>,
     /// The link to all acts about it.
     acts: String,
     id: &'a str,
@@ -150,8 +150,8 @@ impl ConsoleRequest<'_> {
         let page = UserPage {
             frame: self.shell.frame(&*user.name),
             is_done: !self.field("done").is_empty(),
-            last_act: self
-                .last_act(AuditFilter {
+            last_acts: self
+                .last_acts(AuditFilter {
                     user: Some(user.id.to_string()),
                     ..AuditFilter::default()
                 })

@@ -180,7 +180,7 @@ fn paused_logins_are_listed_with_their_address_their_end_and_how_to_end_them() {
     has(
         &text,
         &[
-            "4 of 4 pauses",
+            "4 pauses of this process",
             "a name of none of the first 20,000 users",
             "every account",
             "<code>203.0.113.9</code>",
@@ -197,6 +197,9 @@ fn paused_logins_are_listed_with_their_address_their_end_and_how_to_end_them() {
     let asked = click(&operator, &page, "End the pauses");
     has(&asked.answer.text(), &["End the pauses of ada?"]);
     operator.confirm(&asked).answer.has_status(200);
-    has(&operator.text("/users/pauses"), &["2 of 2 pauses"]);
+    has(
+        &operator.text("/users/pauses"),
+        &["2 pauses of this process"],
+    );
     assert!(!operator.text("/users/pauses").contains(&ada.id));
 }
