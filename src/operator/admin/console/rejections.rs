@@ -208,19 +208,23 @@ impl ConsoleRequest<'_> {
 
     /// The observed calls of the last 24 hours, and those reasons that only earlier ones have.
     fn by_day(&self, groups: Vec<ReasonCount>) -> Vec<GroupsTable> {
-        let (mut of_day, earlier): (Vec<_>, Vec<_>) = groups
+        let (mut of_day, mut earlier): (Vec<_>, Vec<_>) = groups
             .into_iter()
             .partition(|group| group.last_day(self.now) > 0);
-        of_day.sort_by_key(|group| Reverse(group.last_day(self.now)));
-        let mut earlier = GroupsTable::new("Only before that, since this process started", earlier);
-        sort(&mut earlier.groups);
+        // Keys that callers make up do not push consumers off the page.
+        let is_strange = |one: &RecordedRejection| one.consumer.is_some() && !one.is_registered;
+        of_day.sort_by_key(|group| {
+            let calls = group.last_day(self.now);
+            (is_strange(&group.newest), Reverse(calls))
+        });
+        sort(&mut earlier);
         vec![
             GroupsTable {
                 since: CountedSince::DayOfObserved,
                 counts: "#calls in 24 h",
                 ..GroupsTable::new("Calls of the last 24 h that enforcing would reject", of_day)
             },
-            earlier,
+            GroupsTable::new("Only before that, since this process started", earlier),
         ]
     }
 

@@ -21,16 +21,19 @@ fn one_click_leads_from_the_overview_to_the_senders_whose_calls_enforcing_would_
     proxy.passes(Call::get("/x"));
     proxy.passes(Call::get("/x"));
     proxy.passes(Call::get("/x"));
-    proxy.passes(Call::get("/x").by(&Consumer::new("invented", "wrong")));
+    // Keys that are made up come after consumers, however many calls name them.
+    for _ in 0..3 {
+        proxy.passes(Call::get("/x").by(&Consumer::new("invented", "wrong")));
+    }
     let operator = Operator::with(&proxy, READ);
-    let link = "6 of 7 calls would be rejected";
+    let link = "8 of 9 calls would be rejected";
     shows(
         &operator,
         "/",
         &[
             "signatures only observed",
             &format!(
-                "{link}</a> by enforcing: 2 calls of 1 consumer, 3 unsigned calls, 1 call with a key that is not registered."
+                "{link}</a> by enforcing: 2 calls of 1 consumer, 3 unsigned calls, 3 calls with a key that is not registered."
             ),
         ],
         &[],
@@ -40,7 +43,7 @@ fn one_click_leads_from_the_overview_to_the_senders_whose_calls_enforcing_would_
     // The answer, then its rows, and only then the form.
     let parts = [
         "What enforcing would break</h1>",
-        "Enforcing would reject 6 of 7 calls of the last 24 h</strong>: 2 calls of 1 consumer, 3 unsigned calls, 1 call with a key that",
+        "Enforcing would reject 8 of 9 calls of the last 24 h</strong>: 2 calls of 1 consumer, 3 unsigned calls, 3 calls with a key that",
         "<th role=\"columnheader\" scope=\"col\" class=\"number\">calls in 24 h</th>",
         ">unsigned calls</span>",
         "<strong>No OAuth credentials</strong>",
@@ -52,8 +55,9 @@ fn one_click_leads_from_the_overview_to_the_senders_whose_calls_enforcing_would_
         "put the consumer secret before the",
         "class=\"number\">2</td>",
         "<bdi>invented</bdi>",
+        "class=\"number\">3</td>",
         "<form class=\"fields\"",
-        "The newest 6 of 6",
+        "The newest 8 of 8",
     ];
     let mut rest = main;
     for part in parts {
