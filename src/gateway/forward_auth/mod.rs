@@ -6,7 +6,7 @@
 mod body;
 mod description;
 
-use std::{cell::RefCell, pin::pin, rc::Rc, time::Duration};
+use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use http::{HeaderMap, HeaderValue, Request, Response, header, request::Parts};
 use http_body::Body as _;
@@ -106,15 +106,14 @@ async fn permit_described(
             if let CallBody::Shown(body) = &mut body
                 && is_form(&parts.headers)?
             {
-                let reading = pin!(body.read_whole());
-                let form = record.worker.deciding(reading).await??;
+                let form = record.worker.deciding(body.read_whole()).await??;
                 collected.hold_form(form, &limits)?;
             }
             let form = collected.held.as_deref().unwrap_or_default();
             let parameters = &collected.parameters;
             match live.route.token_call(None, &head, form, parameters)? {
                 Some(_) => return Err(route::RouteRejection::NotForApi.into()),
-                None => (call, Some(collected)),
+                None => (call, Some(Box::new(collected))),
             }
         }
         _ => return Err(route::RouteRejection::NotForApi.into()),

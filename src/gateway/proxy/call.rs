@@ -138,7 +138,7 @@ fn body_of(collected: Collected, body: RequestBody, rewriting: Rewriting) -> Ups
 
 impl Worker {
     /// Sends a permitted call to the API.
-    pub(super) async fn forward(
+    pub(super) fn forward(
         &self,
         current: &Current,
         caller: &Rc<CallerStream>,
@@ -146,64 +146,66 @@ impl Worker {
         call: &mut Admitted,
         url: &PublicUrl,
         record: &mut RequestRecord,
-    ) -> Result<Response<ResponseBody>, Failure> {
-        let (live, pool) = (&current.live, current.pool.as_ref());
-        let (params, pool) = (
-            &live.forward,
-            pool.ok_or(route::RouteRejection::NotFound(None))?,
-        );
-        let Admitted {
-            upstream,
-            handshake,
-            body,
-        } = call;
-        record.dropped_upgrade =
-            handshake.is_none() && upstream.names.present.has(&parts.headers, &header::UPGRADE);
-        let unpermitted = || ForwardFault::Internal("a call without a permit");
-        let permit = record.permit.as_ref().ok_or_else(unpermitted)?;
-        let outgoing = Outgoing {
-            parts,
-            params,
-            permit,
-            call: upstream,
-            websocket: handshake.is_some(),
-        };
-        let kind = permit.kind();
-        let now = record.stopwatch.last();
-        let body = mem::take(body);
-        let sent = exchange::send(pool, caller, now, &outgoing, body).await;
-        let took = record.stopwatch.lap();
-        record.upstream = Some(took);
-        let (answered, lease) = sent?;
-        self.metrics().upstream.observe(took.as_secs_f64());
-        let (mut response, incoming) = answered.into_parts();
-        let names = NameFilter::new(&response.headers);
-        api_response::check_framing(&response, names)?;
-        record.passed(response.status.as_u16());
-        let context = ResponseContext {
-            url,
-            origins: &live.origins,
-            by_user: kind == Some(CallerKind::User),
-        };
-        if response.status == StatusCode::SWITCHING_PROTOCOLS {
-            let in_flight = record.in_flight.take();
-            let switched = switch(
-                handshake.take(),
-                lease,
-                &response,
-                caller,
-                params,
-                in_flight,
+    ) -> impl Future<Output = Result<Response<ResponseBody>, Failure>> {
+        async move {
+            let (live, pool) = (&current.live, current.pool.as_ref());
+            let (params, pool) = (
+                &live.forward,
+                pool.ok_or(route::RouteRejection::NotFound(None))?,
             );
-            cold::boxed(switched).await?;
-            api_response::rewrite_switching(&mut response, names, params, &context);
-            return Ok(Response::from_parts(response, ResponseBody::none()));
+            let Admitted {
+                upstream,
+                handshake,
+                body,
+            } = call;
+            record.dropped_upgrade =
+                handshake.is_none() && upstream.names.present.has(&parts.headers, &header::UPGRADE);
+            let unpermitted = || ForwardFault::Internal("a call without a permit");
+            let permit = record.permit.as_ref().ok_or_else(unpermitted)?;
+            let outgoing = Outgoing {
+                parts,
+                params,
+                permit,
+                call: upstream,
+                websocket: handshake.is_some(),
+            };
+            let kind = permit.kind();
+            let now = record.stopwatch.last();
+            let body = mem::take(body);
+            let sent = exchange::send(pool, caller, now, &outgoing, body).await;
+            let took = record.stopwatch.lap();
+            record.upstream = Some(took);
+            let (answered, lease) = sent?;
+            self.metrics().upstream.observe(took.as_secs_f64());
+            let (mut response, incoming) = answered.into_parts();
+            let names = NameFilter::new(&response.headers);
+            api_response::check_framing(&response, names)?;
+            record.passed(response.status.as_u16());
+            let context = ResponseContext {
+                url,
+                origins: &live.origins,
+                by_user: kind == Some(CallerKind::User),
+            };
+            if response.status == StatusCode::SWITCHING_PROTOCOLS {
+                let in_flight = record.in_flight.take();
+                let switched = switch(
+                    handshake.take(),
+                    lease,
+                    &response,
+                    caller,
+                    params,
+                    in_flight,
+                );
+                cold::boxed(switched).await?;
+                api_response::rewrite_switching(&mut response, names, params, &context);
+                return Ok(Response::from_parts(response, ResponseBody::none()));
+            }
+            api_response::rewrite(&mut response, names, params, &context);
+            let method = &parts.method;
+            Ok(download::with_body(
+                response, method, incoming, lease, pool, caller,
+            ))
         }
-        api_response::rewrite(&mut response, names, params, &context);
-        let method = &parts.method;
-        Ok(download::with_body(
-            response, method, incoming, lease, pool, caller,
-        ))
     }
 }
 

@@ -11,7 +11,6 @@ use super::{
     record::{RequestRecord, Served},
 };
 use crate::{
-    base::cold,
     gateway::{authorize::Subject, launch::Launch},
     oauth::LocationRule,
     provider::respond::{Failure, facts::Facts},
@@ -66,7 +65,7 @@ pub struct IncomingCall<'a> {
     /// Its body.
     pub body: CallBody<'a>,
     /// Its parameters, where they were needed to find that it is for the API.
-    pub collected: Option<Collected>,
+    pub collected: Option<Box<Collected>>,
 }
 
 /// The body of a call.
@@ -122,123 +121,142 @@ impl CallBody<'_> {
 ///
 /// # Errors
 /// Why it is not permitted.
-pub async fn decide(
+///
+/// All that the decision looks at is in one box, whose memory the decision before it has just used. In the future of the
+/// connection it would be where the processor's caches have it no more.
+pub fn decide(
     live: &Live,
     incoming: IncomingCall<'_>,
     record: &mut RequestRecord,
-) -> Result<Permitted, Failure> {
+) -> Pin<Box<impl Future<Output = Result<Permitted, Failure>>>> {
+    Box::pin(deciding(live, incoming, record))
+}
+
+/// As [`decide`], in a future that has its arguments once.
+fn deciding(
+    live: &Live,
+    incoming: IncomingCall<'_>,
+    record: &mut RequestRecord,
+) -> impl Future<Output = Result<Permitted, Failure>> {
     let IncomingCall {
-        head, call, names, ..
-    } = incoming;
-    let (authorizer, parts, mut body) = (&live.authorizer, head.parts, incoming.body);
-    check_path(live, &call, &body)?;
-    let method = parts.method.as_str().as_bytes();
-    let found = authorizer.operations.find(call.path, method)?;
-    record.served = Served::by(&found);
-    record.launch = Launch::begun_by(parts, &found);
-    let handshake = match found.operation() {
-        Some(operation) if operation.websocket => body.handshake(parts)?,
-        _ => None,
-    };
-    let judged = JudgedCall {
-        operations: &authorizer.operations,
-        found: &found,
-        caller: head.received.facts,
-    };
-    let caller = incoming.caller;
-    let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
-    let mut collected = match incoming.collected {
-        Some(collected) => collected,
-        None => Collected::of_head(&parts.headers, &head.target, memory, &limits)?,
-    };
-    if let Some(body) = body.readable()
-        && let covered = CoveredBody::of(live, head, &collected, body)
-        && !matches!(covered, Ok(None))
-    {
-        let facts = &mut record.facts;
-        let reading = covered_body(live, covered, &judged, &mut collected, body, facts);
-        record.worker.deciding(cold::boxed(reading)).await??;
-    }
-    if let Some(launch) = &mut record.launch {
-        launch.read_locale(&collected);
-    }
-    if collected.held.is_some() {
-        // The time until now was spent on the body.
-        record.stopwatch.lap();
-    }
-    let signed_path = call.signed_path(head.target.path);
-    let subject = Subject {
         head,
-        judged,
-        url: call.url,
-        path: Cow::Borrowed(&signed_path),
-        collected: &collected,
-        has_body: body.is_present(parts),
-        is_described: !matches!(body, CallBody::Received(_)),
-        unseen: match body {
-            CallBody::Unseen(unseen) => Some(unseen),
-            CallBody::Received(_) | CallBody::Shown(_) => None,
-        },
-    };
-    // A caller that waits for `100 Continue` is not asked for a body that would be dropped.
-    let is_readable = subject.has_body && !names.present.has(&parts.headers, &header::EXPECT);
-    let mut unsigned = body.readable().map(|body| BodyForAdvice {
-        body,
-        headers: &parts.headers,
-        held: None,
-    });
-    let unread = unsigned.as_mut().filter(|_| is_readable);
-    let unread = unread.map(|unread| unread as &mut dyn UnreadBody);
-    let permitted = match authorizer.signed_request(&subject) {
-        Ok(Some(request)) => {
-            let (verifier, rules) = (&authorizer.verifier, &authorizer.verify);
-            let verified = match verifier.verify(rules, Purpose::Api, &request, unread) {
-                Verification::Ended(verified) => verified,
-                Verification::Waits(rest) => record.worker.deciding(rest).await?,
-            };
-            record.facts.verify = Some(record.stopwatch.lap());
-            authorizer.permit_signed(&subject, verified, &mut record.facts)
-        }
-        Ok(None) => {
-            let unsigned = cold::boxed(authorizer.permit_unsigned(&subject));
-            record.worker.deciding(unsigned).await?
-        }
-        Err(failure) => Err(failure),
-    };
-    let permitted = match permitted {
-        Ok(permit) if authorizer.is_enforced(&found) => Ok(permit),
-        other => {
-            let settling = authorizer.reject_or_observe(other, &subject, &mut record.facts);
-            record.worker.deciding(cold::boxed(settling)).await?
-        }
-    };
-    if record.facts.verify.is_none() {
-        // The time until now is not the API's.
-        record.stopwatch.lap();
-    }
-    if let (Some(launch), Some(operation)) = (&mut record.launch, found.operation())
-        && record.facts.sender.is_verified()
-        && let Err(failure) = &permitted
-    {
-        launch.read_return_url(&collected, operation, failure);
-    }
-    // In observe mode the call goes on to the API: with its whole body, or not at all.
-    if let Some(held) = unsigned.and_then(|unsigned| unsigned.held) {
-        collected.held = Some(held?);
-    }
-    let permit = permitted?;
-    let asserted = AssertedCall {
-        method: &parts.method,
-        origin: &call.url.origin,
-        path: &signed_path,
-    };
-    let assertion = live.forward.identity.assertion(&permit, &asserted)?;
-    Ok(Permitted {
-        permit,
-        assertion,
-        handshake,
+        call,
+        names,
+        caller,
+        mut body,
         collected,
-    })
+    } = incoming;
+    async move {
+        let (authorizer, parts) = (&live.authorizer, head.parts);
+        check_path(live, &call, &body)?;
+        let method = parts.method.as_str().as_bytes();
+        let found = authorizer.operations.find(call.path, method)?;
+        record.served = Served::by(&found);
+        record.launch = Launch::begun_by(parts, &found);
+        let handshake = match found.operation() {
+            Some(operation) if operation.websocket => body.handshake(parts)?,
+            _ => None,
+        };
+        let judged = JudgedCall {
+            operations: &authorizer.operations,
+            found: &found,
+            caller: head.received.facts,
+        };
+        let (memory, limits) = (caller.reserve(&API_FORMS), caller.limits());
+        let mut collected = match collected {
+            Some(collected) => *collected,
+            None => Collected::of_head(&parts.headers, &head.target, memory, &limits)?,
+        };
+        if let Some(body) = body.readable()
+            && let covered = CoveredBody::of(live, head, &collected, body)
+            && !matches!(covered, Ok(None))
+        {
+            let facts = &mut record.facts;
+            let reading = covered_body(live, covered, &judged, &mut collected, body, facts);
+            record.worker.deciding(reading).await??;
+        }
+        if let Some(launch) = &mut record.launch {
+            launch.read_locale(&collected);
+        }
+        if collected.held.is_some() {
+            // The time until now was spent on the body.
+            record.stopwatch.lap();
+        }
+        let signed_path = call.signed_path(head.target.path);
+        let subject = Subject {
+            head,
+            judged,
+            url: call.url,
+            path: Cow::Borrowed(&signed_path),
+            collected: &collected,
+            has_body: body.is_present(parts),
+            is_described: !matches!(body, CallBody::Received(_)),
+            unseen: match body {
+                CallBody::Unseen(unseen) => Some(unseen),
+                CallBody::Received(_) | CallBody::Shown(_) => None,
+            },
+        };
+        // A caller that waits for `100 Continue` is not asked for a body that would be dropped.
+        let is_readable = subject.has_body && !names.present.has(&parts.headers, &header::EXPECT);
+        let mut unsigned = body.readable().map(|body| BodyForAdvice {
+            body,
+            headers: &parts.headers,
+            held: None,
+        });
+        let unread = unsigned.as_mut().filter(|_| is_readable);
+        let unread = unread.map(|unread| unread as &mut dyn UnreadBody);
+        let signed = authorizer.signed_request(&subject);
+        let permitted = match signed {
+            Ok(Some(ref request)) => {
+                let (verifier, rules) = (&authorizer.verifier, &authorizer.verify);
+                let verified = match verifier.verify(rules, Purpose::Api, request, unread) {
+                    Verification::Ended(verified) => verified,
+                    Verification::Waits(rest) => record.worker.deciding(rest).await?,
+                };
+                record.facts.verify = Some(record.stopwatch.lap());
+                authorizer.permit_signed(&subject, verified, &mut record.facts)
+            }
+            Ok(None) => {
+                let deciding = authorizer.permit_unsigned(&subject);
+                record.worker.deciding(deciding).await?
+            }
+            Err(failure) => Err(failure),
+        };
+        let permitted = match permitted {
+            Ok(permit) if authorizer.is_enforced(&found) => Ok(permit),
+            other => {
+                let settling = authorizer.reject_or_observe(other, &subject, &mut record.facts);
+                record.worker.deciding(settling).await?
+            }
+        };
+        if record.facts.verify.is_none() {
+            // The time until now is not the API's.
+            record.stopwatch.lap();
+        }
+        if let (Some(launch), Some(operation)) = (&mut record.launch, found.operation())
+            && record.facts.sender.is_verified()
+            && let Err(failure) = &permitted
+        {
+            launch.read_return_url(&collected, operation, failure);
+        }
+        // In observe mode the call goes on to the API: with its whole body, or not at all.
+        if let Some(held) = unsigned.and_then(|unsigned| unsigned.held) {
+            collected.held = Some(held?);
+        }
+        let permit = permitted?;
+        let asserted = AssertedCall {
+            method: &parts.method,
+            origin: &call.url.origin,
+            path: &signed_path,
+        };
+        let assertion = live.forward.identity.assertion(&permit, &asserted)?;
+        Ok(Permitted {
+            permit,
+            assertion,
+            handshake,
+            collected,
+        })
+    }
 }
 
 /// Checks that the path stays below what is public, and that it keeps the conventions.

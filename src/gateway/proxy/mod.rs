@@ -1,4 +1,4 @@
-//! The steps of a request: `Worker::pass` calls `routed`, `decide` and `Worker::forward`, in this order.
+//! The steps of a request: `Worker::answer` calls `Worker::admit`, which calls `routed` and `decide`, and then `Worker::forward`.
 
 mod call;
 mod current;
@@ -31,7 +31,7 @@ use crate::{
         parse::{
             self,
             head::{self, FieldNames, Head},
-            origin::RequestOrigin,
+            origin::{PublicUrl, RequestOrigin},
         },
         rejections::RecordedRejection,
         route::{self, ApiCall, Route},
@@ -107,25 +107,28 @@ impl Worker {
     ///
     /// # Errors
     /// [`Failure::Ending`].
-    pub async fn deciding<T>(
-        &self,
-        mut decision: impl Future<Output = T> + Unpin,
-    ) -> Result<T, Failure> {
-        let _undecided = Undecided::begin(&self.undecided);
-        // Made when it is first polled: most decisions never wait.
-        let mut handed_over = pin!(async {
-            let mut phase = self.shared.phase.clone();
-            // An error means that the process is gone.
-            let _ = phase.wait_for(|phase| *phase >= Phase::HandedOver).await;
-        });
-        poll_fn(|context| match Pin::new(&mut decision).poll(context) {
-            Poll::Pending => handed_over
-                .as_mut()
-                .poll(context)
-                .map(|()| Err(Failure::Ending)),
-            Poll::Ready(decided) => Poll::Ready(Ok(decided)),
+    pub fn deciding<'w, T: 'w>(
+        &'w self,
+        decision: impl Future<Output = T> + 'w,
+    ) -> Pin<Box<dyn Future<Output = Result<T, Failure>> + 'w>> {
+        // Most decisions never wait.
+        cold::boxed(async move {
+            let _undecided = Undecided::begin(&self.undecided);
+            let mut decision = pin!(decision);
+            let mut handed_over = pin!(async {
+                let mut phase = self.shared.phase.clone();
+                // An error means that the process is gone.
+                let _ = phase.wait_for(|phase| *phase >= Phase::HandedOver).await;
+            });
+            poll_fn(|context| match decision.as_mut().poll(context) {
+                Poll::Pending => handed_over
+                    .as_mut()
+                    .poll(context)
+                    .map(|()| Err(Failure::Ending)),
+                Poll::Ready(decided) => Poll::Ready(Ok(decided)),
+            })
+            .await
         })
-        .await
     }
 
     /// The live configuration.
@@ -138,14 +141,14 @@ impl Worker {
         Rc::clone(&current.1)
     }
 
-    /// Passes a request through the steps, in their order.
-    async fn pass(
+    /// Takes a request through the steps up to the decision, in their order. What does not go to the API is answered.
+    async fn admit<'c>(
         &self,
-        current: &Current,
+        current: &'c Current,
         parts: &mut Parts,
         mut body: RequestBody,
         record: &mut RequestRecord,
-    ) -> Result<Response<ResponseBody>, Failure> {
+    ) -> Result<Passed<'c>, Failure> {
         let live = &*current.live;
         let caller = Rc::clone(body.caller());
         let body_bytes = body.size_hint().lower();
@@ -153,7 +156,7 @@ impl Worker {
             true if parts.uri == "*" => {
                 head::check(parts, body_bytes, &live.limits)?;
                 live.origins.receive(parts, &ASTERISK, caller.peer)?;
-                return Ok(options(&parts.method, record));
+                return Ok(Passed::answered(options(&parts.method, record)));
             }
             true => head::is_last_hop(&mut parts.headers)?,
             false => false,
@@ -162,23 +165,24 @@ impl Worker {
         let (names, head, target) = routed(live, parts, body_bytes, &caller, record, receive)?;
         let (call, collected) = match target {
             Route::Api(_) | Route::TokenOrApi(_) if is_last => {
-                return Ok(options(&parts.method, record));
+                return Ok(Passed::answered(options(&parts.method, record)));
             }
             Route::Api(call) if current.pool.is_some() => (call, None),
             Route::TokenOrApi(call) if current.pool.is_some() => {
                 let responding = self.respond_or_collect(live, &head, &call, &mut body, record);
                 match cold::boxed(responding).await? {
-                    Ok(response) => return Ok(response),
-                    Err(collected) => (call, Some(collected)),
+                    Ok(response) => return Ok(Passed::answered(response)),
+                    Err(collected) => (call, Some(Box::new(collected))),
                 }
             }
-            // Without an API, all that comes to this path is a token call.
-            Route::TokenOrApi(_) => {
-                let token = Route::Token(None);
-                return cold::boxed(self.respond_itself(live, token, &head, body, record)).await;
-            }
             other => {
-                return cold::boxed(self.respond_itself(live, other, &head, body, record)).await;
+                let target = match other {
+                    // Without an API, all that comes to this path is a token call.
+                    Route::TokenOrApi(_) => Route::Token(None),
+                    other => other,
+                };
+                let responding = self.respond_itself(live, target, &head, body, record);
+                return cold::boxed(responding).await.map(Passed::answered);
             }
         };
         let ApiCall { url, path, .. } = call;
@@ -191,10 +195,8 @@ impl Worker {
             collected,
         };
         let permitted = decide(live, incoming, record).await?;
-        let mut admitted =
-            Admitted::new(&live.forward, &head, path, names, permitted, body, record)?;
-        self.forward(current, &caller, parts, &mut admitted, url, record)
-            .await
+        let admitted = Admitted::new(&live.forward, &head, path, names, permitted, body, record)?;
+        Ok(Passed::Admitted(Box::new(admitted), url))
     }
 
     /// Begins the record of a request that came from `peer`, which may be a trusted proxy.
@@ -228,6 +230,20 @@ impl Worker {
 
     fn metrics(&self) -> &Metrics {
         &self.shared.metrics
+    }
+}
+
+/// A request that no step has rejected.
+enum Passed<'c> {
+    /// It does not go to the API: this is the response.
+    Answered(Box<Response<ResponseBody>>),
+    /// It goes to the API, below this public URL.
+    Admitted(Box<Admitted>, &'c PublicUrl),
+}
+
+impl Passed<'_> {
+    fn answered(response: Response<ResponseBody>) -> Self {
+        Self::Answered(Box::new(response))
     }
 }
 
@@ -315,28 +331,40 @@ impl Handler for Worker {
         self.metrics().connections_refused.inc();
     }
 
-    async fn answer(
+    fn answer(
         self: Rc<Self>,
         request: Request<RequestBody>,
-    ) -> Result<Response<ResponseBody>, Gone> {
+    ) -> impl Future<Output = Result<Response<ResponseBody>, Gone>> {
         let current = self.current();
         let (mut parts, body) = request.into_parts();
         let peer = body.caller().peer;
         let (is_trusted, peer) = (current.live.origins.trusts(peer), peer.address);
         let (mut record, admitted) = self.begin(&current, &parts, peer, is_trusted);
-        let outcome = match admitted {
-            Ok(()) => self.pass(&current, &mut parts, body, &mut record).await,
-            Err(failure) => Err(failure),
-        };
-        let mut response = match outcome {
-            Ok(response) => response,
-            Err(failure) if failure.is_caller_gone() => return Err(Gone),
-            Err(failure) => self
-                .respond_to_failure(failure, &parts.headers, None, &mut record)
-                .into_response(&parts.method),
-        };
-        record.respond(&mut response);
-        Ok(response)
+        let (caller, refused) = (Rc::clone(body.caller()), admitted.err().map(Box::new));
+        // Not an async function, whose future would have the request twice.
+        async move {
+            let passed = match refused {
+                None => self.admit(&current, &mut parts, body, &mut record).await,
+                Some(failure) => Err(*failure),
+            };
+            let outcome = match passed {
+                Ok(Passed::Admitted(mut call, url)) => {
+                    self.forward(&current, &caller, &parts, &mut call, url, &mut record)
+                        .await
+                }
+                Ok(Passed::Answered(response)) => Ok(*response),
+                Err(failure) => Err(failure),
+            };
+            let mut response = match outcome {
+                Ok(response) => response,
+                Err(failure) if failure.is_caller_gone() => return Err(Gone),
+                Err(failure) => self
+                    .respond_to_failure(failure, &parts.headers, None, &mut record)
+                    .into_response(&parts.method),
+            };
+            record.respond(&mut response);
+            Ok(response)
+        }
     }
 
     fn rejected(&self, peer: Peer, status: u16, reason: &str) {

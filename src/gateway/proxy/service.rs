@@ -1,7 +1,5 @@
 //! The responses to requests that do not go to the API: token calls, pages, OPTIONS, and the public keys.
 
-use std::pin::pin;
-
 use http::{Method, Response, header};
 
 use super::{Live, RequestRecord, Served, Worker};
@@ -37,10 +35,8 @@ impl Worker {
         let found = live.authorizer.operations.find(call.path, method);
         // A call to the API that is only observed goes on, whatever its head has.
         let is_enforced = found.map_or(true, |found| live.authorizer.is_enforced(&found));
-        let responded = {
-            let responding = pin!(token(live, None, head, (body, is_enforced), record));
-            self.deciding(responding).await??
-        };
+        let responding = token(live, None, head, (body, is_enforced), record);
+        let responded = self.deciding(responding).await??;
         Ok(match responded {
             TokenOutcome::Responded(response) => {
                 Ok(own_response(response, &head.parts.method, record))
@@ -71,10 +67,8 @@ impl Worker {
             }
             Route::Token(named) => {
                 let mut body = body;
-                let responded = {
-                    let responding = pin!(token(live, named, head, (&mut body, true), record));
-                    self.deciding(responding).await??
-                };
+                let responding = token(live, named, head, (&mut body, true), record);
+                let responded = self.deciding(responding).await??;
                 match responded {
                     TokenOutcome::Responded(response) => {
                         Ok(own_response(response, &parts.method, record))
@@ -88,7 +82,7 @@ impl Worker {
                 Ok(own_response(set, &parts.method, record))
             }
             Route::Page(page) => {
-                let responding = pin!(self::page(live, page, head, body, record));
+                let responding = self::page(live, page, head, body, record);
                 self.deciding(responding).await?
             }
             Route::Api(_) | Route::TokenOrApi(_) => {

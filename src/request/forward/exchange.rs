@@ -7,7 +7,6 @@ use std::{
     pin::{Pin, pin},
     rc::Rc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use http::{Request, Response, Version};
@@ -16,7 +15,7 @@ use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::time::Instant;
 
 use super::{
-    ForwardError, ForwardFault,
+    ForwardError, ForwardFault, ForwardParams,
     pool::{Lease, Pool, UpstreamBody},
     request::Outgoing,
 };
@@ -49,28 +48,30 @@ enum NoResponse {
 /// # Errors
 /// [`ForwardFault::Unreachable`], [`ForwardFault::ApiTooSlow`], [`ForwardFault::BrokenResponse`], [`ForwardFault::Internal`] and
 /// each [`BodyRejection`].
-pub async fn send(
+pub fn send(
     pool: &Rc<Pool>,
     caller: &CallerStream,
     now: Instant,
     outgoing: &Outgoing<'_>,
     mut body: UpstreamBody,
-) -> Result<(Response<Incoming>, Lease), ForwardError> {
-    let (upgrade, response_timeout) = (outgoing.websocket, outgoing.params.response_timeout);
-    if let Some(lease) = pool.reuse(upgrade, now) {
-        let wait = Wait::new(&lease, caller, response_timeout, now);
-        match attempt(pool, lease, wait, outgoing, body).await {
-            Ok(answered) => return Ok(answered),
-            Err(NoResponse::Failed(failure)) => return Err(failure),
-            Err(NoResponse::Unwritten(given_back)) => body = *given_back,
+) -> impl Future<Output = Result<(Response<Incoming>, Lease), ForwardError>> {
+    // Not an async function, whose future would have each argument twice.
+    async move {
+        if let Some(lease) = pool.reuse(outgoing.websocket, now) {
+            let wait = Wait::new(&lease, caller, outgoing.params, now);
+            match attempt(pool, lease, wait, outgoing, body).await {
+                Ok(answered) => return Ok(answered),
+                Err(NoResponse::Failed(failure)) => return Err(failure),
+                Err(NoResponse::Unwritten(given_back)) => body = *given_back,
+            }
         }
-    }
-    let lease = cold::boxed(pool.connect(upgrade)).await?;
-    let wait = Wait::new(&lease, caller, response_timeout, Instant::now());
-    match cold::boxed(attempt(pool, lease, wait, outgoing, body)).await {
-        Ok(answered) => Ok(answered),
-        Err(NoResponse::Failed(failure)) => Err(failure),
-        Err(NoResponse::Unwritten(_)) => Err(unanswered().into()),
+        let lease = cold::boxed(pool.connect(outgoing.websocket)).await?;
+        let wait = Wait::new(&lease, caller, outgoing.params, Instant::now());
+        match cold::boxed(attempt(pool, lease, wait, outgoing, body)).await {
+            Ok(answered) => Ok(answered),
+            Err(NoResponse::Failed(failure)) => Err(failure),
+            Err(NoResponse::Unwritten(_)) => Err(unanswered().into()),
+        }
     }
 }
 
@@ -78,52 +79,54 @@ fn unanswered() -> ForwardFault {
     ForwardFault::BrokenResponse("the connection ended before a response".into())
 }
 
-async fn attempt(
+fn attempt(
     pool: &Pool,
     mut lease: Lease,
     mut wait: Wait<'_>,
     outgoing: &Outgoing<'_>,
     body: UpstreamBody,
-) -> Result<(Response<Incoming>, Lease), NoResponse> {
-    let internal = |fault: ForwardFault| NoResponse::Failed(fault.into());
-    let answered = match &mut lease {
-        Lease::Http1(http1) => {
-            let request = if body.is_end_stream() && !outgoing.websocket && !pool.keeps_case() {
-                let head = outgoing.written_head(http1.watch.head_memory());
-                let waiting = http1.watch.write_head(head.map_err(internal)?);
-                waiting.map_err(|_| internal(unanswered()))?;
-                stand_in(&outgoing.parts.method)
-            } else {
-                outgoing.over_http1(body).map_err(internal)?
-            };
-            http1.watch.limit_reading(Some(MAX_BEFORE_RESPONSE));
-            let sent = pin!(http1.sender.try_send_request(request));
-            wait.for_response(sent).await
-        }
-        Lease::Http2(http2) => {
-            let request = outgoing.over_http2(body, pool.is_secure());
-            let request = request.map_err(internal)?;
-            let sent = pin!(http2.sender.try_send_request(request));
-            wait.for_response(sent).await
-        }
-    };
-    match answered {
-        Ok(Ok(response)) => {
-            if let Lease::Http1(http1) = &mut lease {
-                http1.watch.limit_reading(None);
-                http1.outdated = response.version() != Version::HTTP_11;
+) -> impl Future<Output = Result<(Response<Incoming>, Lease), NoResponse>> {
+    async move {
+        let internal = |fault: ForwardFault| NoResponse::Failed(fault.into());
+        let answered = match &mut lease {
+            Lease::Http1(http1) => {
+                let request = if body.is_end_stream() && !outgoing.websocket && !pool.keeps_case() {
+                    let head = outgoing.written_head(http1.watch.head_memory());
+                    let waiting = http1.watch.write_head(head.map_err(internal)?);
+                    waiting.map_err(|_| internal(unanswered()))?;
+                    stand_in(&outgoing.parts.method)
+                } else {
+                    outgoing.over_http1(body).map_err(internal)?
+                };
+                http1.watch.limit_reading(Some(MAX_BEFORE_RESPONSE));
+                let sent = pin!(http1.sender.try_send_request(request));
+                wait.for_response(sent).await
             }
-            Ok((response, lease))
-        }
-        Ok(Err(error)) => Err(wait.explain(&lease, error)),
-        Err(failure) => {
-            // The connection may be dead: other requests would wait as long on it.
-            if let Lease::Http2(http2) = &lease
-                && http2.watch.arrived() == wait.arrived_before
-            {
-                pool.forget(http2);
+            Lease::Http2(http2) => {
+                let request = outgoing.over_http2(body, pool.is_secure());
+                let request = request.map_err(internal)?;
+                let sent = pin!(http2.sender.try_send_request(request));
+                wait.for_response(sent).await
             }
-            Err(NoResponse::Failed(failure))
+        };
+        match answered {
+            Ok(Ok(response)) => {
+                if let Lease::Http1(http1) = &mut lease {
+                    http1.watch.limit_reading(None);
+                    http1.outdated = response.version() != Version::HTTP_11;
+                }
+                Ok((response, lease))
+            }
+            Ok(Err(error)) => Err(wait.explain(&lease, error)),
+            Err(failure) => {
+                // The connection may be dead: other requests would wait as long on it.
+                if let Lease::Http2(http2) = &lease
+                    && http2.watch.arrived() == wait.arrived_before
+                {
+                    pool.forget(http2);
+                }
+                Err(NoResponse::Failed(failure))
+            }
         }
     }
 }
@@ -131,7 +134,7 @@ async fn attempt(
 /// The deadlines of an exchange before the head of the response.
 struct Wait<'c> {
     caller: &'c CallerStream,
-    response_timeout: Duration,
+    params: &'c ForwardParams,
     /// The number of bytes that had arrived on the connection before.
     arrived_before: u64,
     sent_at: Option<Instant>,
@@ -141,12 +144,12 @@ impl<'c> Wait<'c> {
     fn new(
         lease: &Lease,
         caller: &'c CallerStream,
-        response_timeout: Duration,
+        params: &'c ForwardParams,
         now: Instant,
     ) -> Self {
         Self {
             caller,
-            response_timeout,
+            params,
             arrived_before: arrived(lease),
             sent_at: (caller.upload() == Upload::Done).then_some(now),
         }
@@ -174,7 +177,7 @@ impl<'c> Wait<'c> {
             Upload::Taken(since) => (since + body_timeout, || ForwardFault::ApiTooSlow.into()),
             Upload::Done | Upload::Failed(_) => {
                 let sent_at = *self.sent_at.get_or_insert_with(Instant::now);
-                (sent_at + self.response_timeout, || {
+                (sent_at + self.params.response_timeout, || {
                     ForwardFault::ApiTooSlow.into()
                 })
             }

@@ -191,7 +191,7 @@ pub enum Lease {
     /// The whole connection.
     Http1(Box<Http1>),
     /// A place on it.
-    Http2(Http2),
+    Http2(Box<Http2>),
 }
 
 /// One worker's connections to the API.
@@ -264,7 +264,7 @@ impl Pool {
     fn reuse_http2(&self, now: Instant) -> Option<Lease> {
         let mut http2 = self.http2.borrow_mut();
         http2.take_if(|http2| http2.is_over(now) || http2.is_ending());
-        http2.clone().map(Lease::Http2)
+        http2.clone().map(|http2| Lease::Http2(Box::new(http2)))
     }
 
     /// Opens a connection of the kind that [`Pool::reuse`] finds.
@@ -359,7 +359,7 @@ impl Pool {
                 used_at: Rc::new(Cell::new(Instant::now())),
             };
             *self.http2.borrow_mut() = Some(http2.clone());
-            return Ok(Lease::Http2(http2));
+            return Ok(Lease::Http2(Box::new(http2)));
         }
         wire.ignore_write_errors(true);
         let (sender, mut connection) = http1::Builder::new()

@@ -216,9 +216,10 @@ pub(super) async fn serve<H: Handler>(
         let caller = Rc::clone(&caller);
         let request = request.map(|incoming| RequestBody::new(incoming, Rc::clone(&caller)));
         let handler = Rc::clone(&handler);
-        // hyper keeps it in a box of the connection.
+        // In a box of its own, since hyper copies the future into one of the connection, which the processor's caches have no more.
+        let answering = Box::pin(Rc::clone(&handler).answer(request));
         async move {
-            let mut response = Rc::clone(&handler).answer(request).await?;
+            let mut response = answering.await?;
             // A body that was not read must not be taken for a request.
             if handler.is_draining() || caller.upload() != Upload::Done {
                 let close = HeaderValue::from_static("close");
