@@ -1,6 +1,6 @@
 //! A permitted call: it is rewritten, sent, and its response goes on as it comes.
 
-use std::{mem, rc::Rc};
+use std::rc::Rc;
 
 use bytes::Bytes;
 use http::{Response, StatusCode, header, request::Parts, response, uri::PathAndQuery};
@@ -138,6 +138,10 @@ fn body_of(collected: Collected, body: RequestBody, rewriting: Rewriting) -> Ups
 
 impl Worker {
     /// Sends a permitted call to the API.
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async function has its arguments twice"
+    )]
     pub(super) fn forward(
         &self,
         current: &Current,
@@ -148,31 +152,25 @@ impl Worker {
         record: &mut RequestRecord,
     ) -> impl Future<Output = Result<Response<ResponseBody>, Failure>> {
         async move {
-            let (live, pool) = (&current.live, current.pool.as_ref());
-            let (params, pool) = (
-                &live.forward,
-                pool.ok_or(route::RouteRejection::NotFound(None))?,
-            );
-            let Admitted {
-                upstream,
-                handshake,
-                body,
-            } = call;
-            record.dropped_upgrade =
-                handshake.is_none() && upstream.names.present.has(&parts.headers, &header::UPGRADE);
+            let pool = current.pool.as_ref();
+            let pool = pool.ok_or(route::RouteRejection::NotFound(None))?;
+            let is_handshake = call.handshake.is_some();
+            let present = call.upstream.names.present;
+            record.dropped_upgrade = !is_handshake && present.has(&parts.headers, &header::UPGRADE);
             let unpermitted = || ForwardFault::Internal("a call without a permit");
             let permit = record.permit.as_ref().ok_or_else(unpermitted)?;
             let outgoing = Outgoing {
                 parts,
-                params,
+                params: &current.live.forward,
                 permit,
-                call: upstream,
-                websocket: handshake.is_some(),
+                call: &call.upstream,
+                websocket: is_handshake,
             };
-            let kind = permit.kind();
             let now = record.stopwatch.last();
-            let body = mem::take(body);
-            let sent = exchange::send(pool, caller, now, &outgoing, body).await;
+            let sent = exchange::send(pool, caller, now, &outgoing, &mut call.body).await;
+            let by_user = permit.kind() == Some(CallerKind::User);
+            let live = &current.live;
+            let params = &live.forward;
             let took = record.stopwatch.lap();
             record.upstream = Some(took);
             let (answered, lease) = sent?;
@@ -184,12 +182,12 @@ impl Worker {
             let context = ResponseContext {
                 url,
                 origins: &live.origins,
-                by_user: kind == Some(CallerKind::User),
+                by_user,
             };
             if response.status == StatusCode::SWITCHING_PROTOCOLS {
                 let in_flight = record.in_flight.take();
                 let switched = switch(
-                    handshake.take(),
+                    call.handshake.take(),
                     lease,
                     &response,
                     caller,

@@ -133,7 +133,7 @@ pub fn decide(
 }
 
 /// As [`decide`], in a future that has its arguments once.
-fn deciding(
+pub(super) fn deciding(
     live: &Live,
     incoming: IncomingCall<'_>,
     record: &mut RequestRecord,

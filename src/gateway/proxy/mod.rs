@@ -394,3 +394,21 @@ impl Handler for Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Handler, Worker, decision::deciding};
+
+    /// The allocator of glibc gives out memory of up to this many bytes again at once, last freed first.
+    const LAST_FREED_FIRST: usize = 1032;
+
+    fn size<A, B, C, F>(_: impl Fn(A, B, C) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn the_futures_of_a_call_are_in_memory_that_the_one_before_has_just_used() {
+        assert!(size(|worker, request, ()| Worker::answer(worker, request)) <= LAST_FREED_FIRST);
+        assert!(size(deciding) <= LAST_FREED_FIRST);
+    }
+}

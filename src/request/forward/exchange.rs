@@ -3,7 +3,7 @@
 use std::{
     error::Error as _,
     future::poll_fn,
-    io,
+    io, mem,
     pin::{Pin, pin},
     rc::Rc,
     task::{Context, Poll},
@@ -37,8 +37,8 @@ const MAX_BEFORE_RESPONSE: u64 = 256 * 1024;
 
 /// Why an attempt has no response.
 enum NoResponse {
-    /// hyper has written nothing of the request and gives its body back.
-    Unwritten(Box<UpstreamBody>),
+    /// hyper has written nothing of the request and has given its body back.
+    Unwritten,
     Failed(ForwardError),
 }
 
@@ -48,21 +48,24 @@ enum NoResponse {
 /// # Errors
 /// [`ForwardFault::Unreachable`], [`ForwardFault::ApiTooSlow`], [`ForwardFault::BrokenResponse`], [`ForwardFault::Internal`] and
 /// each [`BodyRejection`].
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async function has its arguments twice"
+)]
 pub fn send(
     pool: &Rc<Pool>,
     caller: &CallerStream,
     now: Instant,
     outgoing: &Outgoing<'_>,
-    mut body: UpstreamBody,
+    body: &mut UpstreamBody,
 ) -> impl Future<Output = Result<(Response<Incoming>, Lease), ForwardError>> {
-    // Not an async function, whose future would have each argument twice.
     async move {
         if let Some(lease) = pool.reuse(outgoing.websocket, now) {
             let wait = Wait::new(&lease, caller, outgoing.params, now);
             match attempt(pool, lease, wait, outgoing, body).await {
                 Ok(answered) => return Ok(answered),
                 Err(NoResponse::Failed(failure)) => return Err(failure),
-                Err(NoResponse::Unwritten(given_back)) => body = *given_back,
+                Err(NoResponse::Unwritten) => {}
             }
         }
         let lease = cold::boxed(pool.connect(outgoing.websocket)).await?;
@@ -70,7 +73,7 @@ pub fn send(
         match cold::boxed(attempt(pool, lease, wait, outgoing, body)).await {
             Ok(answered) => Ok(answered),
             Err(NoResponse::Failed(failure)) => Err(failure),
-            Err(NoResponse::Unwritten(_)) => Err(unanswered().into()),
+            Err(NoResponse::Unwritten) => Err(unanswered().into()),
         }
     }
 }
@@ -79,12 +82,16 @@ fn unanswered() -> ForwardFault {
     ForwardFault::BrokenResponse("the connection ended before a response".into())
 }
 
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async function has its arguments twice"
+)]
 fn attempt(
     pool: &Pool,
     mut lease: Lease,
     mut wait: Wait<'_>,
     outgoing: &Outgoing<'_>,
-    body: UpstreamBody,
+    body: &mut UpstreamBody,
 ) -> impl Future<Output = Result<(Response<Incoming>, Lease), NoResponse>> {
     async move {
         let internal = |fault: ForwardFault| NoResponse::Failed(fault.into());
@@ -96,14 +103,14 @@ fn attempt(
                     waiting.map_err(|_| internal(unanswered()))?;
                     stand_in(&outgoing.parts.method)
                 } else {
-                    outgoing.over_http1(body).map_err(internal)?
+                    outgoing.over_http1(mem::take(body)).map_err(internal)?
                 };
                 http1.watch.limit_reading(Some(MAX_BEFORE_RESPONSE));
                 let sent = pin!(http1.sender.try_send_request(request));
                 wait.for_response(sent).await
             }
             Lease::Http2(http2) => {
-                let request = outgoing.over_http2(body, pool.is_secure());
+                let request = outgoing.over_http2(mem::take(body), pool.is_secure());
                 let request = request.map_err(internal)?;
                 let sent = pin!(http2.sender.try_send_request(request));
                 wait.for_response(sent).await
@@ -117,7 +124,7 @@ fn attempt(
                 }
                 Ok((response, lease))
             }
-            Ok(Err(error)) => Err(wait.explain(&lease, error)),
+            Ok(Err(error)) => Err(wait.explain(&lease, error, body)),
             Err(failure) => {
                 // The connection may be dead: other requests would wait as long on it.
                 if let Lease::Http2(http2) = &lease
@@ -186,12 +193,18 @@ impl<'c> Wait<'c> {
     }
 
     /// Finds out why there is no response.
-    fn explain(&self, lease: &Lease, mut error: TrySendError<Request<UpstreamBody>>) -> NoResponse {
+    fn explain(
+        &self,
+        lease: &Lease,
+        mut error: TrySendError<Request<UpstreamBody>>,
+        body: &mut UpstreamBody,
+    ) -> NoResponse {
         if let Upload::Failed(error) = self.caller.upload() {
             return NoResponse::Failed(error.into());
         }
         if let Some(request) = error.take_message() {
-            return NoResponse::Unwritten(Box::new(request.into_body()));
+            *body = request.into_body();
+            return NoResponse::Unwritten;
         }
         let error = error.into_error();
         // In TLS 1.3 an API rejects our certificate after the handshake has ended for us.
