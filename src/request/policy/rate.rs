@@ -1,19 +1,22 @@
 //! A limit on the requests of one consumer, as a token bucket (GCRA) of one number.
 
 use std::{
-    array,
-    collections::HashMap,
     hash::{BuildHasher, RandomState},
+    num::NonZeroU32,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use parking_lot::Mutex;
 
 use super::PolicyRejection;
 use crate::{
-    base::{names::ConsumerKey, rate::Rate, settings::section},
+    base::{
+        hashed::{Sharded, make_room},
+        names::ConsumerKey,
+        rate::Rate,
+        settings::section,
+    },
     records::store::cached::ConsumerCredentials,
 };
 
@@ -31,29 +34,25 @@ static RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 /// See [`RATE_LIMIT`].
 static RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// The parts of the table of buckets: workers rarely wait for each other.
-const SHARDS: usize = 64;
-
 /// Counts requests by consumer. Only verified requests are counted, so no caller can use up another consumer's rate.
 #[derive(Debug, Clone)]
 pub struct ConsumerRates {
     /// The rate of a consumer that has none of its own.
     default: Option<Rate>,
     started: Instant,
-    /// A million consumers have a million buckets, which take 60 bytes each here.
-    buckets: Arc<[Shard; SHARDS]>,
+    /// By the hash of the consumer's key, keyed at random, so that nobody can choose keys of one hash. A million consumers have a million
+    /// buckets, which take 50 bytes each here.
+    buckets: Arc<Sharded<Bucket>>,
     hasher: RandomState,
 }
-
-/// The buckets of some consumers.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Shard(Mutex<HashMap<ConsumerKey, Bucket>>);
 
 /// The requests of one consumer.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
-    rate: Rate,
+    /// The period of the rate by which they are counted, in nanoseconds.
+    period: u64,
+    /// The requests of that rate.
+    count: NonZeroU32,
     /// The time when the bucket would be empty again, in nanoseconds since the start.
     empty_at: u64,
 }
@@ -74,7 +73,7 @@ impl ConsumerRates {
         Self {
             default,
             started: Instant::now(),
-            buckets: Arc::new(array::from_fn(|_| Shard::default())),
+            buckets: Arc::default(),
             hasher: RandomState::new(),
         }
     }
@@ -123,21 +122,24 @@ impl ConsumerRates {
         let period = nanoseconds(rate.period);
         let cost = (period / u64::from(rate.count.get())).max(1);
         let now = nanoseconds(now);
-        #[expect(clippy::cast_possible_truncation, reason = "less than SHARDS")]
-        let shard = (self.hasher.hash_one(consumer) % SHARDS as u64) as usize;
-        let mut buckets = self.buckets[shard].0.lock();
-        let known = buckets.get(consumer).filter(|known| known.rate == rate);
+        let count = rate.count;
+        let hash = self.hasher.hash_one(consumer);
+        let mut buckets = self.buckets.lock(hash);
+        let known = buckets.get(&hash);
+        let known = known.filter(|known| (known.period, known.count) == (period, count));
         let before = known.map_or(0, |known| known.empty_at);
         let next = before.max(now) + cost;
         let is_allowed = next <= now + period;
         let empty_at = if is_allowed { next } else { before };
         if is_allowed {
-            make_room(&mut buckets, now);
-            let bucket = Bucket { rate, empty_at };
-            match buckets.get_mut(consumer) {
-                Some(known) => *known = bucket,
-                None => _ = buckets.insert(consumer.clone(), bucket),
-            }
+            // Buckets of consumers that have their full rate again change nothing for them.
+            make_room(&mut buckets, |bucket| bucket.empty_at > now);
+            let bucket = Bucket {
+                period,
+                count,
+                empty_at,
+            };
+            buckets.insert(hash, bucket);
         }
         drop(buckets);
         let full_in = empty_at.saturating_sub(now);
@@ -151,15 +153,6 @@ impl ConsumerRates {
             false => Err(Duration::from_nanos(next - (now + period))),
         };
         (quota, counted)
-    }
-}
-
-/// Drops the buckets of consumers that have their full rate again, which changes nothing for them, before the table grows. At
-/// least half of the room is free then, so that most requests cost nothing for this.
-fn make_room(buckets: &mut HashMap<ConsumerKey, Bucket>, now: u64) {
-    if buckets.len() == buckets.capacity() {
-        buckets.retain(|_, bucket| bucket.empty_at > now);
-        buckets.reserve(buckets.len().max(4));
     }
 }
 
@@ -267,8 +260,7 @@ mod tests {
                 assert_eq!(counted, Ok(()));
             }
         }
-        let shards = rates.buckets.iter().map(|shard| shard.0.lock());
-        let kept: usize = shards.map(|buckets| buckets.len()).sum();
+        let kept: usize = rates.buckets.parts().map(|buckets| buckets.len()).sum();
         assert!((10_000..40_000).contains(&kept), "{kept}");
     }
 
