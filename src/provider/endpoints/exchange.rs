@@ -36,7 +36,7 @@ pub(super) fn respond(endpoints: &Endpoints, verified: &Verified) -> Result<OwnR
     };
     let now = endpoints.clock.now();
     let end = end(now, exchange.ttl, access.expires_at()).ok_or(VerifyRejection::TokenExpired)?;
-    let scope: Vec<_> = access.granted().map(Permission::as_str).collect();
+    let scope: Vec<_> = access.granted.iter().map(Permission::as_str).collect();
     let scope = scope.join(" ");
     let (consumer, id) = (&access.consumer.key, random::identifier()?);
     let jwt = exchange.signer.sign(&Claims {

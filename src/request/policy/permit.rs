@@ -207,7 +207,7 @@ impl Permit {
     }
 
     /// The values of the identity headers of a signed call; `Some(None)` if they are not valid in a field.
-    pub fn identity(&self) -> Option<Option<&FieldValues>> {
+    pub fn identity(&self) -> Option<Option<FieldValues<'_>>> {
         match &self.bearer {
             Bearer::Consumer(access) => Some(access.field_values()),
             Bearer::Application(consumer) => Some(consumer.field_values()),
@@ -242,7 +242,7 @@ impl Bearer {
     /// Whether it has a permission. Only consumers need any: the others need nothing but the operation's `access`.
     fn has(&self, permission: &Permission) -> bool {
         match self {
-            Self::Consumer(access) => access.granted().any(|granted| granted == permission),
+            Self::Consumer(access) => access.granted.contains(permission),
             Self::Application(consumer) => consumer.permissions.contains(permission),
             Self::User(_) | Self::Anonymous | Self::Observed => true,
         }

@@ -1,7 +1,7 @@
 //! Consumers and access tokens, ready to verify.
 //!
 //! There may be a million of each, so they hold only the fields that verification needs: with the overhead of the
-//! cache and all else that their use leaves in memory, a consumer and a token together stay below 1,700 bytes.
+//! cache and all else that their use leaves in memory, a consumer and a token together stay below 1,300 bytes.
 
 use std::{
     net::IpAddr,
@@ -15,30 +15,26 @@ use http::HeaderValue;
 
 use super::{
     last_use::LastUse,
+    permissions::{PermissionList, granted},
     records::{CacheEntry, Stamp},
 };
 use crate::{
-    base::{
-        clock::UnixTime,
-        names::{ConsumerKey, Permission},
-        rate::Rate,
-        secret::Secret,
-    },
+    base::{clock::UnixTime, names::ConsumerKey, rate::Rate, secret::Secret},
     oauth::{DeviationSet, Key, KeyStates, Pinned, RsaPublicKey, SignatureMethod},
     records::store::record::{AccessToken, BodyHash, Consumer, ConsumerUse, Dialect, TokenUse},
 };
 
-/// The values of the identity headers of a call, which every request clones.
-#[derive(Debug)]
-pub struct FieldValues {
+/// The values of the identity headers of a call, which requests clone.
+#[derive(Debug, Clone, Copy)]
+pub struct FieldValues<'a> {
     /// The user's id.
-    pub user: Option<HeaderValue>,
+    pub user: Option<&'a HeaderValue>,
     /// The consumer key.
-    pub consumer: HeaderValue,
+    pub consumer: &'a HeaderValue,
     /// The permissions, separated by spaces.
-    pub permissions: HeaderValue,
+    pub permissions: &'a HeaderValue,
     /// The last assertion about the caller, if one assertion serves several calls.
-    pub assertion: ArcSwapOption<CachedAssertion>,
+    pub assertion: &'a ArcSwapOption<CachedAssertion>,
 }
 
 /// A signed assertion that serves several calls.
@@ -52,28 +48,23 @@ pub struct CachedAssertion {
     pub usable: Range<UnixTime>,
 }
 
-impl FieldValues {
-    fn new<'p>(
-        user: Option<&str>,
-        consumer: &ConsumerKey,
-        permissions: impl Iterator<Item = &'p Permission>,
-    ) -> Option<Box<Self>> {
-        let permissions: Vec<&str> = permissions.map(Permission::as_str).collect();
-        let parts = [
-            user.unwrap_or_default(),
-            consumer.as_str(),
-            &permissions.join(" "),
-        ];
-        // One piece of memory and one count of its users for all three.
-        let mut rest = Bytes::from(parts.concat());
-        let [user_value, consumer, permissions] =
-            parts.map(|part| HeaderValue::from_maybe_shared(rest.split_to(part.len())));
-        Some(Box::new(Self {
-            user: user.map(|_| user_value).transpose().ok()?,
-            consumer: consumer.ok()?,
-            permissions: permissions.ok()?,
-            assertion: ArcSwapOption::empty(),
-        }))
+/// The values of the fields that name a token's user and consumer.
+#[derive(Debug)]
+struct CallerNames {
+    user: HeaderValue,
+    consumer: HeaderValue,
+}
+
+impl CallerNames {
+    /// `None` if they are not valid in a field.
+    fn new(user: &str, consumer: &ConsumerKey) -> Option<Self> {
+        // One piece of memory and one count of its users for both.
+        let mut rest = Bytes::from([user, consumer.as_str()].concat());
+        let mut next = |length| HeaderValue::from_maybe_shared(rest.split_to(length)).ok();
+        Some(Self {
+            user: next(user.len())?,
+            consumer: next(consumer.as_str().len())?,
+        })
     }
 }
 
@@ -85,7 +76,7 @@ pub struct ConsumerCredentials {
     /// [`Consumer::secret`]
     pub secret: Secret,
     /// [`Consumer::permissions`]
-    pub permissions: Arc<[Permission]>,
+    pub permissions: Arc<PermissionList>,
     /// [`Consumer::dialect`]
     pub dialect: Option<Dialect>,
     /// [`Consumer::accept`]
@@ -98,11 +89,10 @@ pub struct ConsumerCredentials {
     pub enabled: bool,
     /// [`Consumer::rsa_only`]
     pub rsa_only: bool,
-    // Most calls bring a token, whose keys are used instead.
-    keys: OnceLock<Box<ConsumerKeys>>,
-    field_values: OnceLock<Option<Box<FieldValues>>>,
+    // Most calls bring a token, which has its own.
+    without_token: OnceLock<Box<WithoutToken>>,
     rare: Option<Box<Rare>>,
-    last_use: LastUse,
+    last_use: LastUse<()>,
     stamp: Stamp,
 }
 
@@ -153,6 +143,15 @@ impl Rare {
     }
 }
 
+/// The parts that calls without a token need.
+#[derive(Debug)]
+struct WithoutToken {
+    keys: ConsumerKeys,
+    /// The key as the value of a field, if it is valid there.
+    name: Option<HeaderValue>,
+    assertion: ArcSwapOption<CachedAssertion>,
+}
+
 /// The keys of one secret for calls without a token.
 #[derive(Debug, Default)]
 struct ConsumerKeys {
@@ -163,11 +162,11 @@ struct ConsumerKeys {
 impl ConsumerCredentials {
     /// Those of a record, in no cache.
     pub fn outside_cache(consumer: Consumer) -> Self {
-        let permissions = (&*consumer.permissions).into();
-        Self::new(consumer, permissions, Stamp::outside())
+        let permissions = PermissionList::new(&consumer.permissions);
+        Self::new(consumer, permissions.into(), Stamp::outside())
     }
 
-    pub(super) fn new(consumer: Consumer, permissions: Arc<[Permission]>, stamp: Stamp) -> Self {
+    pub(super) fn new(consumer: Consumer, permissions: Arc<PermissionList>, stamp: Stamp) -> Self {
         let rsa = consumer.rsa_public_key.as_deref().and_then(|pem| {
             // The key was checked when it was registered, so another program has changed it. The secret still works.
             RsaPublicKey::from_pem(pem)
@@ -196,17 +195,31 @@ impl ConsumerCredentials {
             enforce: consumer.enforce,
             enabled: consumer.enabled,
             rsa_only: consumer.rsa_only,
-            keys: OnceLock::new(),
-            field_values: OnceLock::new(),
+            without_token: OnceLock::new(),
             last_use: LastUse::default(),
             stamp,
         }
     }
 
     /// The values of the identity headers of a call without a token; `None` if they are not valid in a field.
-    pub fn field_values(&self) -> Option<&FieldValues> {
-        let make = || FieldValues::new(None, &self.key, self.permissions.iter());
-        self.field_values.get_or_init(make).as_deref()
+    pub fn field_values(&self) -> Option<FieldValues<'_>> {
+        let own = self.without_token();
+        Some(FieldValues {
+            user: None,
+            consumer: own.name.as_ref()?,
+            permissions: self.permissions.value()?,
+            assertion: &own.assertion,
+        })
+    }
+
+    fn without_token(&self) -> &WithoutToken {
+        self.without_token.get_or_init(|| {
+            Box::new(WithoutToken {
+                keys: ConsumerKeys::default(),
+                name: HeaderValue::from_str(self.key.as_str()).ok(),
+                assertion: ArcSwapOption::empty(),
+            })
+        })
     }
 
     /// The registered callbacks.
@@ -258,12 +271,12 @@ impl ConsumerCredentials {
     /// Notes a use; `true` if it has to be put on the list of those to write.
     pub(super) fn touch(&self, now: UnixTime, method: SignatureMethod, dialect: Dialect) -> bool {
         self.last_use
-            .note(now, (method as u8) << 1 | dialect as u8, None)
+            .note(now, (method as u8) << 1 | dialect as u8, ())
     }
 
     /// Takes the use for writing.
     pub(super) fn take_use(&self) -> Option<ConsumerUse> {
-        let (last_used_at, how, _) = self.last_use.take()?;
+        let (last_used_at, how, ()) = self.last_use.take()?;
         let method = SignatureMethod::ALL.get(usize::from(how >> 1))?;
         Some(ConsumerUse {
             consumer: self.key.clone(),
@@ -277,7 +290,7 @@ impl ConsumerCredentials {
     }
 
     fn states(&self) -> impl Iterator<Item = &ConsumerKeys> {
-        let current = &**self.keys.get_or_init(Box::default);
+        let current = &self.without_token().keys;
         std::iter::once(current).chain(self.rare.as_ref().map(|rare| &rare.previous_keys))
     }
 }
@@ -291,8 +304,8 @@ impl CacheEntry for ConsumerCredentials {
         &self.stamp
     }
 
-    fn last_use(&self) -> &LastUse {
-        &self.last_use
+    fn put_use_back(&self) -> bool {
+        self.last_use.put_back()
     }
 
     fn inherit_from(&self, old: &Self) -> bool {
@@ -308,14 +321,13 @@ impl CacheEntry for ConsumerCredentials {
             enabled,
             rsa_only,
             rare,
-            keys: _,
-            field_values: _,
+            without_token: _,
             last_use: _,
             stamp: _,
         } = self;
         *key == old.key
             && *secret == old.secret
-            && *permissions == old.permissions
+            && ***permissions == **old.permissions
             && *dialect == old.dialect
             && *accept == old.accept
             && *needs_body_hash == old.needs_body_hash
@@ -334,8 +346,8 @@ impl CacheEntry for ConsumerCredentials {
 pub struct AccessCredentials {
     /// The consumer that it belongs to.
     pub consumer: Arc<ConsumerCredentials>,
-    /// [`AccessToken::permissions`]
-    pub permissions: Arc<[Permission]>,
+    /// The permissions of a call with this token: those that the consumer still has.
+    pub granted: Arc<PermissionList>,
     /// [`AccessToken::issued_at`]
     pub issued_at: UnixTime,
     // The secret, the token and the user's id, in one piece of memory.
@@ -345,10 +357,11 @@ pub struct AccessCredentials {
     /// The end of time for one that never expires.
     expires_at: UnixTime,
     states: KeyStates,
-    field_values: OnceLock<Option<Box<FieldValues>>>,
+    names: OnceLock<Option<CallerNames>>,
+    assertion: ArcSwapOption<CachedAssertion>,
     /// The states under the consumer's previous secret.
     previous_states: OnceLock<Box<KeyStates>>,
-    last_use: LastUse,
+    last_use: LastUse<Option<IpAddr>>,
     stamp: Stamp,
     /// It was revoked.
     pub is_revoked: bool,
@@ -359,13 +372,13 @@ const NEVER: UnixTime = UnixTime(u64::MAX);
 impl AccessCredentials {
     /// Those of a record, in no cache.
     pub fn outside_cache(token: &AccessToken, consumer: Arc<ConsumerCredentials>) -> Self {
-        let permissions = (&*token.permissions).into();
-        Self::new(token, permissions, consumer, Stamp::outside())
+        let granted = PermissionList::new(&granted(&token.permissions, &consumer.permissions));
+        Self::new(token, granted.into(), consumer, Stamp::outside())
     }
 
     pub(super) fn new(
         token: &AccessToken,
-        permissions: Arc<[Permission]>,
+        granted: Arc<PermissionList>,
         consumer: Arc<ConsumerCredentials>,
         stamp: Stamp,
     ) -> Self {
@@ -382,12 +395,13 @@ impl AccessCredentials {
             user_at: end(&parts[..2]),
             text: Secret::from(parts.concat()),
             consumer,
-            permissions,
+            granted,
             issued_at: token.issued_at,
             expires_at: token.expires_at.unwrap_or(NEVER),
             is_revoked: token.revoked_at.is_some(),
             states: KeyStates::default(),
-            field_values: OnceLock::new(),
+            names: OnceLock::new(),
+            assertion: ArcSwapOption::empty(),
             previous_states: OnceLock::new(),
             last_use: LastUse::written(token.last_used_at, token.last_used_from),
             stamp,
@@ -415,18 +429,16 @@ impl AccessCredentials {
         self.part(0, Some(self.token_at))
     }
 
-    /// The permissions of a call with this token: those that the consumer still has.
-    pub fn granted(&self) -> impl Iterator<Item = &Permission> {
-        let held = &self.consumer.permissions;
-        self.permissions
-            .iter()
-            .filter(|permission| held.contains(permission))
-    }
-
     /// The values of the identity headers of a call with this token; `None` if they are not valid in a field.
-    pub fn field_values(&self) -> Option<&FieldValues> {
-        let make = || FieldValues::new(Some(self.user()), &self.consumer.key, self.granted());
-        self.field_values.get_or_init(make).as_deref()
+    pub fn field_values(&self) -> Option<FieldValues<'_>> {
+        let make = || CallerNames::new(self.user(), &self.consumer.key);
+        let names = self.names.get_or_init(make).as_ref()?;
+        Some(FieldValues {
+            user: Some(&names.user),
+            consumer: &names.consumer,
+            permissions: self.granted.value()?,
+            assertion: &self.assertion,
+        })
     }
 
     /// The time from which it is expired; `None`: never.
@@ -481,8 +493,8 @@ impl CacheEntry for AccessCredentials {
         &self.stamp
     }
 
-    fn last_use(&self) -> &LastUse {
-        &self.last_use
+    fn put_use_back(&self) -> bool {
+        self.last_use.put_back()
     }
 
     fn inherit_from(&self, old: &Self) -> bool {
@@ -493,7 +505,7 @@ impl CacheEntry for AccessCredentials {
         Arc::ptr_eq(&self.consumer, &old.consumer)
             && self.text == old.text
             && (self.token_at, self.user_at) == (old.token_at, old.user_at)
-            && self.permissions == old.permissions
+            && **self.granted == **old.granted
             && (self.issued_at, self.expires_at, self.is_revoked)
                 == (old.issued_at, old.expires_at, old.is_revoked)
     }

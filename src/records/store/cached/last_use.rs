@@ -1,28 +1,25 @@
 //! Last uses of consumers and tokens, until they are written to the store.
 
-use std::{
-    net::IpAddr,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
 use crate::base::clock::UnixTime;
 
-/// The last use of a consumer or a token, written with others in batches.
+/// The last use of a consumer or a token, written with others in batches; `F` is what is kept of the caller.
 #[derive(Debug, Default)]
-pub(super) struct LastUse {
+pub(super) struct LastUse<F> {
     /// The seconds since 1970, with the kind of use in the lowest byte; 0: no use.
     packed: AtomicU64,
-    /// The address of the caller. The use changes only while this is locked, so that both are of one call.
-    from: Mutex<Option<IpAddr>>,
+    /// The caller. The use changes only while this is locked, so that both are of one call.
+    from: Mutex<F>,
     /// It has not been taken for writing yet.
     is_unwritten: AtomicBool,
 }
 
-impl LastUse {
+impl<F: Copy> LastUse<F> {
     /// A use that the store knows, if there was one.
-    pub(super) fn written(at: Option<UnixTime>, from: Option<IpAddr>) -> Self {
+    pub(super) fn written(at: Option<UnixTime>, from: F) -> Self {
         Self {
             packed: AtomicU64::new(at.map_or(0, |at| at.0 << 8)),
             from: Mutex::new(from),
@@ -36,12 +33,12 @@ impl LastUse {
         self.set_if_later(packed, from);
     }
 
-    fn both(&self) -> (u64, Option<IpAddr>) {
+    fn both(&self) -> (u64, F) {
         let from = self.from.lock();
         (self.packed.load(Ordering::SeqCst), *from)
     }
 
-    fn set_if_later(&self, packed: u64, from: Option<IpAddr>) {
+    fn set_if_later(&self, packed: u64, from: F) {
         let mut last_from = self.from.lock();
         if self.packed.fetch_max(packed, Ordering::SeqCst) < packed {
             *last_from = from;
@@ -49,7 +46,7 @@ impl LastUse {
     }
 
     /// Notes a use; `true` if it has to be put on the list of those to write. Only the first use in a second counts.
-    pub(super) fn note(&self, now: UnixTime, how: u8, from: Option<IpAddr>) -> bool {
+    pub(super) fn note(&self, now: UnixTime, how: u8, from: F) -> bool {
         // The first call that noted this second has put it on the list, or is about to.
         if self.packed.load(Ordering::SeqCst) >> 8 >= now.0 {
             return false;
@@ -60,13 +57,13 @@ impl LastUse {
     }
 
     /// Takes the use for writing. Clears the flag before it reads the time: a use in between is put on the list again.
-    pub(super) fn take(&self) -> Option<(UnixTime, u8, Option<IpAddr>)> {
+    pub(super) fn take(&self) -> Option<(UnixTime, u8, F)> {
         self.is_unwritten.store(false, Ordering::SeqCst);
         self.get()
     }
 
     /// The time, the kind and the address of the last use.
-    pub(super) fn get(&self) -> Option<(UnixTime, u8, Option<IpAddr>)> {
+    pub(super) fn get(&self) -> Option<(UnixTime, u8, F)> {
         let (packed, from) = self.both();
         let [how, ..] = packed.to_le_bytes();
         (packed > 0).then_some((UnixTime(packed >> 8), how, from))

@@ -5,6 +5,8 @@
 //! [`Announced`] counts announcements of changes. A read remembers the count from before it. Announcing a change raises
 //! the count and then removes the entry. So an entry in moka is current if the count is still that of its read. Once
 //! that is confirmed, the entry stays current while it is in moka, because a later announcement removes it.
+//!
+//! An entry that tokens hold need not be in moka. It is in the [`Index`] then, for which the same is true.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -17,7 +19,10 @@ use std::{
 
 use moka::{future, policy::EvictionPolicy, sync};
 
-use super::{CacheSettings, last_use::LastUse};
+use super::{
+    CacheSettings,
+    index::{Index, Indexed},
+};
 use crate::{
     base::{clock::UnixTime, hashed::Hashed},
     records::store::{Result, StoreError, port::Source},
@@ -100,6 +105,8 @@ pub(super) struct Stamp {
     is_confirmed: AtomicBool,
     /// The record is not in the store, so that the feed says nothing about it.
     is_external: bool,
+    /// The entry is in an [`Index`].
+    is_indexed: AtomicBool,
     /// The beginning of the read, or of the last one that found the same, in seconds since 1970.
     read_at: AtomicU32,
     /// The time when the store last failed to tell whether it is still so.
@@ -112,6 +119,7 @@ impl Stamp {
             generation,
             is_confirmed: AtomicBool::new(false),
             is_external: false,
+            is_indexed: AtomicBool::new(false),
             read_at: AtomicU32::new(in_32_bits(read_at)),
             failed_at: AtomicU32::new(0),
         }
@@ -148,11 +156,17 @@ pub(super) trait CacheEntry: Send + Sync + 'static {
     fn key(&self) -> &[u8];
     /// The read that it is from.
     fn stamp(&self) -> &Stamp;
-    /// Its last use.
-    fn last_use(&self) -> &LastUse;
+    /// Notes that its last use has not been written; `true` if it has to be put on the list again.
+    fn put_use_back(&self) -> bool;
     /// Takes over the state that `old`, the former entry of the same key, has gathered since; `true` if both are
     /// otherwise the same, so that `old` may stay.
     fn inherit_from(&self, old: &Self) -> bool;
+}
+
+impl<V: CacheEntry> Indexed for V {
+    fn set_indexed(&self, is_indexed: bool) {
+        self.stamp().is_indexed.store(is_indexed, SeqCst);
+    }
 }
 
 /// The outcome of a read. It is used again only if the record is unknown, for `negative_ttl`.
@@ -163,8 +177,10 @@ struct Outcome<V> {
 
 /// The cache of one kind of record.
 pub(super) struct RecordCache<V: CacheEntry> {
-    /// The entries by the hash of the key, which takes less memory than the key.
-    known: sync::Cache<u64, Arc<V>, Hashed>,
+    /// The entries that calls name, by the hash of the key, which takes less memory than the key.
+    held: sync::Cache<u64, Arc<V>, Hashed>,
+    /// All entries, if entries of another cache hold some of them.
+    index: Option<Index<V>>,
     /// The reads under way, one for all who wait for the same record, and the keys that are unknown.
     reads: future::Cache<Arc<[u8]>, Arc<Outcome<V>>>,
     // Keyed at random, so that nobody can choose keys of one hash.
@@ -175,12 +191,17 @@ pub(super) struct RecordCache<V: CacheEntry> {
 }
 
 impl<V: CacheEntry> RecordCache<V> {
-    pub(super) fn new(settings: &CacheSettings, announced: Arc<Announced>) -> Self {
+    pub(super) fn new(
+        settings: &CacheSettings,
+        announced: Arc<Announced>,
+        index: Option<Index<V>>,
+    ) -> Self {
         let stale_if_error = settings.stale_if_error.max(SHORTEST_STALE);
         // An entry is read again after `ttl`; it is used until then and while the store fails.
         let keep = settings.ttl.saturating_add(stale_if_error);
         Self {
-            known: sync::Cache::builder()
+            index,
+            held: sync::Cache::builder()
                 .max_capacity(settings.max_entries)
                 .time_to_idle(keep.min(LONGEST_TTL))
                 // Strangers insert nothing here, so the frequencies that other policies count are not needed.
@@ -206,17 +227,47 @@ impl<V: CacheEntry> RecordCache<V> {
     }
 
     fn known(&self, key: &[u8]) -> Option<Arc<V>> {
-        let found = self.known.get(&self.hasher.hash_one(key));
-        found.filter(|entry| entry.key() == key && self.announced.is_current(entry.stamp()))
+        let hash = self.hasher.hash_one(key);
+        let found = match &self.index {
+            Some(index) => index.get(hash),
+            None => self.held.get(&hash),
+        };
+        found.filter(|entry| entry.key() == key && self.is_current(entry))
     }
 
-    /// The entry under `key` that may be used without asking the store. Not counted.
+    fn is_current(&self, entry: &V) -> bool {
+        let stamp = entry.stamp();
+        let is_here = self.index.is_none() || stamp.is_indexed.load(SeqCst);
+        is_here && self.announced.is_current(stamp)
+    }
+
+    /// Whether an entry that was found in this cache may be used without asking the store.
+    pub(super) fn is_fresh(&self, entry: &V, now: UnixTime) -> bool {
+        let stamp = entry.stamp();
+        self.is_current(entry)
+            && is_within(&stamp.read_at, self.settings.ttl, now)
+            && (stamp.is_external || self.is_within_stale_limit(entry, now))
+    }
+
+    /// The entry under `key` that may be used without asking the store, whatever holds it. Not counted.
     pub(super) fn fresh(&self, key: &[u8], now: UnixTime) -> Option<Arc<V>> {
-        self.known(key).filter(|entry| {
-            let stamp = entry.stamp();
-            is_within(&stamp.read_at, self.settings.ttl, now)
-                && (stamp.is_external || self.is_within_stale_limit(entry, now))
-        })
+        self.known(key).filter(|entry| self.is_fresh(entry, now))
+    }
+
+    /// As [`Self::fresh`], for a call that names it: the entry stays in this cache.
+    pub(super) fn fresh_and_held(&self, key: &[u8], now: UnixTime) -> Option<Arc<V>> {
+        let held = self.held.get(&self.hasher.hash_one(key));
+        let held = held.filter(|entry| entry.key() == key && self.is_fresh(entry, now));
+        if held.is_some() || self.index.is_none() {
+            return held;
+        }
+        self.fresh(key, now).inspect(|entry| self.hold(entry))
+    }
+
+    /// Keeps an entry in this cache that only others may hold.
+    pub(super) fn hold(&self, entry: &Arc<V>) {
+        let hash = self.hasher.hash_one(entry.key());
+        self.held.insert(hash, Arc::clone(entry));
     }
 
     /// Whether less than `stale_if_error` has passed since the store was last known to answer, for this record or with the
@@ -227,11 +278,9 @@ impl<V: CacheEntry> RecordCache<V> {
             || is_within(&stamp.read_at, span, now)
     }
 
-    /// Whether this very entry is cached and may be used while the store fails.
-    pub(super) fn may_serve_stale(&self, entry: &Arc<V>, now: UnixTime) -> bool {
-        self.known(entry.key())
-            .is_some_and(|known| Arc::ptr_eq(&known, entry))
-            && self.is_within_stale_limit(entry, now)
+    /// Whether an entry of this cache, which has an index, may be used while the store fails.
+    pub(super) fn may_serve_stale(&self, entry: &V, now: UnixTime) -> bool {
+        self.is_current(entry) && self.is_within_stale_limit(entry, now)
     }
 
     /// Finds a record that [`Self::fresh`] did not find: it is remembered as unknown, or read with `read`.
@@ -272,7 +321,7 @@ impl<V: CacheEntry> RecordCache<V> {
                 let found = match read(stamp).await {
                     Ok(Some(new)) => Some(self.keep(new, old, now)),
                     Ok(None) => {
-                        self.known.invalidate(&self.hasher.hash_one(key));
+                        self.drop_entry(key);
                         None
                     }
                     Err(error) => match old.filter(|old| may_serve_stale(old)) {
@@ -292,7 +341,7 @@ impl<V: CacheEntry> RecordCache<V> {
                 shared(error)
             })?;
             let is_current = self.announced.is_unchanged_since(&outcome.stamp);
-            // A record that was found is in `known`. An outcome that is not current may be older than a change before this call.
+            // A record that was found is in the cache. An outcome that is not current may be older than a change before this call.
             if !is_current || outcome.found.is_some() {
                 self.reads.invalidate(key).await;
             }
@@ -317,28 +366,54 @@ impl<V: CacheEntry> RecordCache<V> {
             return old;
         }
         let entry = Arc::new(new);
-        let hash = self.hasher.hash_one(entry.key());
-        self.known.insert(hash, Arc::clone(&entry));
-        // Confirmed now that it is in moka, unless a change was announced meanwhile.
-        self.announced.is_current(entry.stamp());
+        match &self.index {
+            Some(index) => index.insert(self.hasher.hash_one(entry.key()), &entry),
+            None => self.hold(&entry),
+        }
+        // Confirmed now that it is there, unless a change was announced meanwhile.
+        self.is_current(&entry);
         entry
     }
 
     /// Removes `key`, whose change has been announced.
     pub(super) async fn remove(&self, key: &[u8]) {
-        self.known.invalidate(&self.hasher.hash_one(key));
+        self.drop_entry(key);
         self.reads.invalidate(key).await;
+    }
+
+    fn drop_entry(&self, key: &[u8]) {
+        let hash = self.hasher.hash_one(key);
+        if let Some(index) = &self.index {
+            index.remove(hash);
+        }
+        self.held.invalidate(&hash);
+    }
+
+    /// Drops some entries of the index that nothing holds any more.
+    pub(super) fn sweep(&self) {
+        if let Some(index) = &self.index {
+            index.sweep();
+        }
     }
 
     /// Drops an entry as if it had been evicted.
     #[cfg(test)]
     pub(super) fn evict(&self, key: &[u8]) {
-        self.known.invalidate(&self.hasher.hash_one(key));
+        self.held.invalidate(&self.hasher.hash_one(key));
+    }
+
+    /// The number of entries in the index, some of which nothing holds any more.
+    #[cfg(test)]
+    pub(super) fn indexed(&self) -> usize {
+        self.index.as_ref().map_or(0, Index::len)
     }
 
     /// Removes everything.
     pub(super) fn clear(&self) {
-        self.known.invalidate_all();
+        if let Some(index) = &self.index {
+            index.clear();
+        }
+        self.held.invalidate_all();
         self.reads.invalidate_all();
     }
 }

@@ -105,13 +105,12 @@ async fn rejections_of_a_removed_consumer_are_forgotten() {
 }
 
 #[tokio::test]
-async fn a_change_reaches_tokens_of_a_consumer_that_is_in_the_cache_no_more() {
+async fn a_change_reaches_tokens_of_a_consumer_that_is_evicted() {
     let setup = setup();
     setup.follow().await;
     setup.access().await;
-    // As if it had been pushed out, and read again for another token.
-    setup.cached.consumers.evict(b"c");
     setup.cached.consumer(b"c").await.unwrap();
+    setup.cached.consumers.evict(b"c");
     setup
         .store
         .change_consumer("c", |consumer| consumer.enabled = false);

@@ -4,6 +4,7 @@
 
 mod changes;
 mod expiry;
+mod held_by_tokens;
 mod loading;
 mod uses;
 
