@@ -255,7 +255,8 @@ impl Journal {
     }
 
     /// Makes the next file, if there is none and the log is in use, and unmaps the full ones; not for an insertion. A failure
-    /// is not reported: the insertion that needs the file tries again, and reports it.
+    /// is not reported: the insertion that needs the file tries again, and reports it. A file whose pages cannot be filled stays in
+    /// its place in the log, and takes no nonce.
     pub(super) fn prepare(&self) {
         let mut files = self.files.lock();
         self.seal_retired(&mut files);
@@ -270,7 +271,7 @@ impl Journal {
         self.current.prepare(Arc::clone(&segment));
         drop(files);
         // It may be in use already.
-        segment.fill_pages();
+        let _ = segment.fill_pages();
     }
 
     /// Seals the files that were current, and unmaps those that no insertion looks at any more.
@@ -335,17 +336,17 @@ impl Journal {
             return;
         }
         let path = self.log(files.state.logs.end);
-        let segment = match self.current.take_prepared() {
-            Some(prepared) => Ok(prepared),
-            None => self
-                .create(files, self.current.next_records())
-                .or_else(|_| self.create(files, FEW_RECORDS)),
+        let replaced = match self.current.take_prepared() {
+            Some(prepared) => {
+                self.current.replace(prepared);
+                Ok(())
+            }
+            None => self.make_current(files),
         };
-        let was_stuck = self.is_stuck.swap(segment.is_err(), Ordering::Relaxed);
+        let was_stuck = self.is_stuck.swap(replaced.is_err(), Ordering::Relaxed);
         let path = tracing::field::display(path.display());
-        match segment {
-            Ok(segment) => {
-                self.current.replace(segment);
+        match replaced {
+            Ok(()) => {
                 files.begun = now;
                 if was_stuck {
                     tracing::info!(path, "the nonce window grows again");
@@ -361,6 +362,21 @@ impl Journal {
             }
             Err(_) => {}
         }
+    }
+
+    /// Makes a file and appends to it from then on. One whose pages cannot be filled takes its place too, since files leave in
+    /// their order, and takes no nonce.
+    fn make_current(&self, files: &mut Files) -> io::Result<()> {
+        let records = match self.is_stuck.load(Ordering::Relaxed) {
+            true => FEW_RECORDS,
+            false => self.current.next_records(),
+        };
+        let made = self
+            .create(files, records)
+            .or_else(|_| self.create(files, FEW_RECORDS))?;
+        let filled = made.fill_pages();
+        self.current.replace(made);
+        filled
     }
 
     /// Files leave in their order. If the first one has nonces of a clock that was ahead, and a later one could leave,

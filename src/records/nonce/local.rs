@@ -75,7 +75,8 @@ pub struct WindowParams {
 /// Nonces survive any end of the process once [`Opened::start`] has returned, a power loss only after [`Self::close`].
 pub struct LocalWindow {
     not_before: AtomicU64,
-    /// As in the state, to be read without waiting for a write of it.
+    /// These three as in the state, to be read without waiting for a write of it.
+    dropped_until: AtomicU64,
     lost_until: AtomicU64,
     closed_until: AtomicU64,
     /// The bucket of each second. No capacity and no time to live: moka evicts nothing.
@@ -111,6 +112,7 @@ impl LocalWindow {
         let (journal, mut continuity) = Journal::open(params.path.as_deref(), &boot)?;
         let mut window = Self {
             not_before: AtomicU64::new(CLOSED),
+            dropped_until: AtomicU64::new(0),
             lost_until: AtomicU64::new(0),
             closed_until: AtomicU64::new(0),
             buckets: Cache::builder().build(),
@@ -265,7 +267,7 @@ impl LocalWindow {
                 self.reserved.fetch_sub(unused, Ordering::Relaxed);
             }
         }
-        let dropped_until = self.journal.state(|state| state.dropped_until);
+        let dropped_until = self.dropped_until().0;
         let is_out_of_use = |bucket: &Bucket| {
             let idle_since = bucket.idle_since.load(Ordering::Relaxed);
             // Whole seconds hide up to one.
@@ -309,7 +311,9 @@ impl LocalWindow {
         let (dropped_until, lost_until) = self
             .journal
             .state(|state| (state.dropped_until, state.lost_until));
-        // It may have been raised since the state was read.
+        // They may have been raised since the state was read.
+        self.dropped_until
+            .fetch_max(dropped_until, Ordering::Relaxed);
         self.lost_until.fetch_max(lost_until, Ordering::Relaxed);
         let not_before = dropped_until.max(lost_until);
         self.not_before.fetch_max(not_before, Ordering::Relaxed);
@@ -407,7 +411,7 @@ impl LocalWindow {
     /// Timestamps up to this one have left the window for good; 1970 if none has. If it is ahead of the clock, the clock
     /// was wrong for longer than a window and is right again, or the other way round.
     pub fn dropped_until(&self) -> UnixTime {
-        UnixTime(self.journal.state(|state| state.dropped_until))
+        UnixTime(self.dropped_until.load(Ordering::Relaxed))
     }
 
     /// The time until the oldest nonces leave, at least a second.

@@ -1,8 +1,8 @@
 //! One file of the log: records in memory that is a file, so that they survive the process and an append makes no system
 //! call.
 //!
-//! All of the file is allocated on the disk when it is made: a full disk is an error of [`Segment::create`], and never a
-//! SIGBUS in the middle of a request.
+//! All of the file is allocated on the disk when it is made, and its pages are filled before it is needed: a full disk is an
+//! error of [`Segment::create`] or [`Segment::fill_pages`], and not a SIGBUS in the middle of a request.
 //!
 //! The first page is the head: a record of the file's number and capacity, then two counts of records, those that have
 //! their place and those that are written. The counts show a start any page that the file system has lost, even the
@@ -43,6 +43,11 @@ const FILLED_AT_ONCE: usize = 256 << 10;
 /// A bit of the count of places, beyond any file's capacity.
 const SEALED: u64 = 1 << 62;
 
+/// The system has no room for pages, in the process of a test.
+#[cfg(test)]
+pub(super) static HAS_NO_PAGES: std::sync::atomic::AtomicBool =
+    std::sync::atomic::AtomicBool::new(false);
+
 /// A file that records are appended to.
 pub(super) struct Segment {
     /// Its place in the log.
@@ -80,11 +85,28 @@ impl Segment {
     }
 
     /// Has every page in memory, so that an append need not wait for one. Systems before Linux 5.14 do it at the appends.
-    pub(super) fn fill_pages(&self) {
+    ///
+    /// # Errors
+    ///
+    /// The system has no room for a page, although it allocated the file. An append to that page would end the process, so the
+    /// file is sealed.
+    pub(super) fn fill_pages(&self) -> io::Result<()> {
+        self.populate().inspect_err(|_| _ = self.seal())
+    }
+
+    fn populate(&self) -> io::Result<()> {
+        #[cfg(test)]
+        if HAS_NO_PAGES.load(Ordering::Relaxed) {
+            return Err(Errno::FAULT.into());
+        }
         for at in (0..self.map.len()).step_by(FILLED_AT_ONCE) {
             let bytes = FILLED_AT_ONCE.min(self.map.len() - at);
-            let _ = self.map.advise_range(Advice::PopulateWrite, at, bytes);
+            match self.map.advise_range(Advice::PopulateWrite, at, bytes) {
+                Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => break,
+                filled => filled?,
+            }
         }
+        Ok(())
     }
 
     /// Appends the record of a nonce with this timestamp; `false` if there is no room.
@@ -333,6 +355,20 @@ mod tests {
         assert!(!segment.append(3, KEY.seal(3, 1)));
         assert_eq!(segment.fill(), (2, 2));
         assert_eq!(records(&path).unwrap(), [(1, 1), (2, 1)]);
+    }
+
+    #[test]
+    fn a_file_without_its_pages_is_an_error_and_takes_no_nonce() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let segment = Segment::create(&path, 1, 10_000, KEY).unwrap();
+        segment.fill_pages().unwrap();
+        // As a disk without room for a page: an access to it would be a SIGBUS.
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(4096).unwrap();
+        let error = segment.fill_pages().unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(Errno::FAULT.raw_os_error()));
+        assert!(!segment.append(1, KEY.seal(1, 1)));
     }
 
     #[test]

@@ -4,13 +4,16 @@ use std::{
     env,
     io::{Read, Write},
     process::{Command, Stdio},
-    sync::mpsc,
+    sync::{atomic::Ordering, mpsc},
     thread,
 };
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::{super::current::FEW_RECORDS, *};
+use super::{
+    super::{current::FEW_RECORDS, segment::HAS_NO_PAGES},
+    *,
+};
 
 /// The variable that gives a child process its file.
 const CHILD_PATH: &str = "COUNTERSIGN_NONCE_TEST_CHILD";
@@ -150,8 +153,55 @@ fn child_that_fills_its_disk() {
     }
 }
 
+/// The process that [`a_file_without_room_for_its_pages_takes_no_nonce`] starts; does nothing in an ordinary run.
+#[test]
+fn child_that_gets_no_pages() {
+    let Ok(path) = env::var(CHILD_PATH) else {
+        return;
+    };
+    let params = WindowParams {
+        path: Some(path.into()),
+        window: WINDOW,
+        max_entries: 10_000_000,
+    };
+    let start = || {
+        let opened = LocalWindow::open(&params).unwrap();
+        opened.start(NOW, None, OnLost::Refuse).unwrap()
+    };
+    let window = start();
+    // The file that is there and the prepared one have their pages.
+    HAS_NO_PAGES.store(true, Ordering::Relaxed);
+    let room = 2 * FEW_RECORDS as u64;
+    for number in 0..room {
+        assert_eq!(insert(&window, NOW.0, number), Insertion::Fresh);
+    }
+    for second in 0..3 {
+        assert_eq!(insert(&window, NOW.0, room + second), Insertion::Full);
+        maintain(&window, NOW.0 + second, second);
+    }
+    HAS_NO_PAGES.store(false, Ordering::Relaxed);
+    maintain(&window, NOW.0 + 3, 3);
+    for number in room..2 * room {
+        assert_eq!(insert(&window, NOW.0, number), Insertion::Fresh);
+    }
+    drop(window);
+    let window = start();
+    for number in 0..2 * room {
+        assert_eq!(insert(&window, NOW.0, number), Insertion::Used);
+    }
+}
+
+#[test]
+fn a_file_without_room_for_its_pages_takes_no_nonce() {
+    run_child("child_that_gets_no_pages");
+}
+
 #[test]
 fn a_full_disk_refuses_and_recovers() {
+    run_child("child_that_fills_its_disk");
+}
+
+fn run_child(name: &str) {
     let machine = Machine::new();
     // The shell ignores the signal of a file that grows too large, and a program that it starts does as well: it gets an
     // error, as it does from a full disk.
@@ -160,7 +210,7 @@ fn a_full_disk_refuses_and_recovers() {
         .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
         .arg(env::current_exe().unwrap())
         .args(["--exact", "--test-threads=1"])
-        .arg(test_named("child_that_fills_its_disk"))
+        .arg(test_named(name))
         .env(CHILD_PATH, machine.path())
         .stdin(Stdio::null());
     let output = command.output().unwrap();
