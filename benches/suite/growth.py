@@ -1,6 +1,7 @@
 """Target 9: the cost of a request as operations, consumers, query parameters, bodies, connections, replicas and rejections grow."""
 
 import json
+import time
 
 from . import machine, peers, plot, replicas, steps
 from .fit import FLAT, fit
@@ -13,16 +14,29 @@ KEPT_REJECTIONS = 20
 
 def run(suite):
     report = Report("growth", "Cost as work grows")
-    for grow in (operations, consumers, parameters, bodies, connections, rejections, replicas.grow):
-        with suite.started(f"growth-{grow.__name__}") as started:
+    took = []
+    for name in suite.options.sizes or SIZES:
+        began = time.monotonic()
+        with suite.started(f"growth-{name}") as started:
             api = started.add(peers.api(started.directory / "api", suite.options.load_core))
-            grow(suite, report, started, api)
+            SIZES[name](suite, report, started, api)
+        took.append([name, f"{(time.monotonic() - began) / 60:.1f}"])
+        machine.say(f"{name}: {took[-1][1]} minutes")
+    report.table("Time of the measurement", ["", "minutes"], took)
     report.note(
         "Instructions are those of the worker's thread in user space, stepped one by one, with 16 connections unless a table says otherwise. CPU times are "
         "medians over interleaved rounds; the ratio is to nginx that forwards as much unsigned, in the same round. The last column compares "
-        "the instructions of each size with the first one, or the ratios where no instructions can be counted. The fit is the line or the logarithm that leaves the smaller error."
+        "the instructions of each size with the first one, or the ratios where those of a size are not counted. The fit is the line or the logarithm that leaves the smaller error."
     )
     return report
+
+
+def stepped(suite, peer, **flags):
+    """Instructions of a request: of fewer requests than the part `instructions` steps through, which leaves the count exact to some per cent."""
+    began = time.monotonic()
+    found = steps.per_request(suite, peer, requests=8 if suite.options.quick else 16, **flags)
+    machine.say(f"{peer.name}: {'not counted' if found is None else f'{found:,.0f} instructions'} in {time.monotonic() - began:.0f} s")
+    return found
 
 
 def start(suite, started, api, name, **rest):
@@ -52,8 +66,8 @@ class Point:
         self.size, self.instructions = size, instructions
         self.cpu, self.ratio = rounds.median(name, "cpu_us"), rounds.ratio(name, "nginx")
 
-    def cost(self):
-        return self.instructions or self.ratio
+    def cost(self, counted):
+        return self.instructions if counted else self.ratio
 
 
 def add(report, suite, key, title, label, points, *, base=0):
@@ -61,21 +75,19 @@ def add(report, suite, key, title, label, points, *, base=0):
     first = points[base]
     compared = points[base:]
     counted = all(point.instructions for point in points)
-    if not counted:
-        for point in points:
-            point.instructions = None
-    found = fit([(point.size, point.cost() / first.cost()) for point in compared])
+    relative = [(point.size, point.cost(counted) / first.cost(counted)) for point in points]
+    found = fit(relative[base:])
     report.table(
         f"{title}: {found.text(label)}.", [label, "instructions", "µs CPU/request", "to nginx", f"to {first.size:,}"],
         [
             [
-                f"{point.size:,}", f"{point.instructions:,.0f}" if counted else "not counted", f"{point.cpu:.2f}", f"{point.ratio:.2f}",
-                f"{point.cost() / first.cost():.3f}",
+                f"{point.size:,}", f"{point.instructions:,.0f}" if point.instructions else "not counted", f"{point.cpu:.2f}", f"{point.ratio:.2f}",
+                f"{cost:.3f}",
             ]
-            for point in points
+            for point, (_, cost) in zip(points, relative)
         ],
     )
-    worst = max(point.cost() for point in compared) / first.cost()
+    worst = max(cost for _, cost in relative[base:])
     report.target(
         9, f"{title.lower()}, {first.size:,} to {points[-1].size:,}: dearest to the first (flat is 1; up to {FLAT:.2f} counts as flat)", worst, FLAT
     )
@@ -97,7 +109,7 @@ def operations(suite, report, started, api):
         "operations", [nginx, *ours], rounds_of(suite), lambda peer: suite.load.drive(peer, requests(suite), connections=64)
     )
     add(report, suite, "operations", "Operations", "operations", [
-        Point(size, rounds, peer.name, steps.per_request(suite, peer)) for size, peer in zip(sizes, ours)
+        Point(size, rounds, peer.name, stepped(suite, peer)) for size, peer in zip(sizes, ours)
     ])
 
 
@@ -128,7 +140,7 @@ def consumers(suite, report, started, api):
 
     rounds = interleave("consumers", [nginx, *ours], rounds_of(suite), drive)
     add(report, suite, "consumers", "Cached consumers", "consumers in the cache, each with a token", [
-        Point(size, rounds, peer.name, steps.per_request(suite, peer)) for size, peer in zip(sizes, ours)
+        Point(size, rounds, peer.name, stepped(suite, peer)) for size, peer in zip(sizes, ours)
     ])
     resident = [(size, machine.resident_bytes(peer.pids()), peer.idle) for size, peer in zip(sizes, ours)]
     report.table(
@@ -175,7 +187,7 @@ def parameters(suite, report, started, api):
             f"{size} query parameters", [nginx, ours], rounds_of(suite),
             lambda peer: suite.load.drive(peer, requests(suite), connections=64, query=size),
         )
-        points.append(Point(size, rounds, "countersign", steps.per_request(suite, ours, query=size)))
+        points.append(Point(size, rounds, "countersign", stepped(suite, ours, query=size)))
     add(report, suite, "query-parameters", "Query parameters", "query parameters of 16 bytes", points)
     report.note("More query parameters make a longer base string: about 30 bytes of HMAC, and a place in the sorted order, for each.")
 
@@ -222,7 +234,8 @@ def connections(suite, report, started, api):
             f"{size} connections", [nginx, ours], rounds_of(suite),
             lambda peer: suite.load.drive(peer, amount, connections=size, in_flight=64),
         )
-        points.append(Point(size, rounds, "countersign", steps.per_request(suite, ours, connections=size, in_flight=16)))
+        # No instructions: while one steps, all connections are idle for long, and each of them releases its buffers.
+        points.append(Point(size, rounds, "countersign", None))
     add(
         report, suite, "connections", "Connections", "kept connections, at most 64 requests at once", points, base=sizes.index(64),
     )
@@ -248,6 +261,16 @@ def rejections(suite, report, started, api):
             f"rejected calls of {size} consumers", [nginx, ours], rounds_of(suite),
             lambda peer: suite.load.drive(peer, requests(suite), connections=64, rejected=peer is ours),
         )
-        points.append(Point(size, rounds, "countersign", steps.per_request(suite, ours, rejected=True)))
+        # No instructions: only some rejected calls of a second are compared with the usual mistakes, and all if they come as slowly as they are stepped through.
+        points.append(Point(size, rounds, "countersign", None))
     add(report, suite, "rejections", "Rejected requests", f"consumers with {KEPT_REJECTIONS} rejected calls each", points)
-    report.note("A rejected request has a wrong token secret: its signature is compared with that of every usual mistake. nginx forwards the same request.")
+    report.note(
+        "A rejected request has a wrong token secret: the signatures of some in a second are compared with that of every usual mistake. nginx forwards the same request."
+    )
+
+
+# The sizes that grow, by name.
+SIZES = {
+    "operations": operations, "consumers": consumers, "parameters": parameters, "bodies": bodies, "connections": connections,
+    "rejections": rejections, "replicas": replicas.grow,
+}

@@ -17,7 +17,7 @@ WALL = 0x40000000
 LONGEST = 60
 
 
-def per_request(suite, peer, **flags):
+def per_request(suite, peer, requests=64, **flags):
     """Instructions of one request on kept connections; None where stepping is not possible or takes too long. `flags` are those of the load generator."""
     # Several requests wait whenever the thread looks for events, as under callgrind.
     flags = {"connections": 16, **flags}
@@ -29,8 +29,8 @@ def per_request(suite, peer, **flags):
     task = worker(peer, lambda: suite.load.drive(peer, max(2000, flags["connections"]), **flags))
     try:
         # The median of three leaves out a timer that fired.
-        counts = [count(suite, peer, task, 64, flags) for _ in range(1 if suite.options.quick else 3)]
-        return None if None in counts else statistics.median(counts) / 64
+        counts = [count(suite, peer, task, requests, flags) for _ in range(1 if suite.options.quick else 3)]
+        return None if None in counts else statistics.median(counts) / requests
     except PermissionError:
         return None
     finally:
@@ -76,15 +76,20 @@ def count(suite, peer, task, requests, flags):
         is_whole = over.is_set()
         ptrace(DETACH, task, None, None)
         sender.join()
-    return steps if is_whole else None
+    return steps if is_whole and steps else None
 
 
 def worker(peer, work):
-    """The thread that `work` kept busy."""
+    """The thread that `work` kept busy; of countersign a worker, since a thread of the store may be busier."""
     before = busy(peer)
     work()
     after = busy(peer)
-    return max(after, key=lambda task: after[task] - before.get(task, 0))
+    workers = [task for task in after if name_of(peer, task).startswith("worker-")]
+    return max(workers or after, key=lambda task: after[task] - before.get(task, 0))
+
+
+def name_of(peer, task):
+    return Path(f"/proc/{peer.pids()[0]}/task/{task}/comm").read_text()
 
 
 def busy(peer):
