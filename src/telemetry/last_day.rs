@@ -22,8 +22,12 @@ impl LastDay {
         if calls == 0 {
             return;
         }
-        // A clock that was set back counts into the hour that is the last one.
-        let hour = self.hour.max(now.0 / HOUR);
+        let now = now.0 / HOUR;
+        if self.hour > now + 1 {
+            // The clock was ahead: what was counted then is of no day.
+            *self = Self::default();
+        }
+        let hour = self.hour.max(now);
         for passed in (self.hour + 1..=hour).rev().take(HOURS) {
             *self.place(passed) = 0;
         }
@@ -45,9 +49,9 @@ impl LastDay {
 
     /// The calls of the last 24 hours, and of the part of an hour before them.
     pub fn sum(&self, now: UnixTime) -> u64 {
-        let kept = self
-            .hours()
-            .filter(|hour| hour + HOURS as u64 > now.0 / HOUR);
+        let now = now.0 / HOUR;
+        let day = now.saturating_sub(HOURS as u64 - 1)..=now + 1;
+        let kept = self.hours().filter(|hour| day.contains(hour));
         kept.map(|hour| self.count(hour)).sum()
     }
 
@@ -120,9 +124,12 @@ mod tests {
         assert_eq!(day.sum(at(99 + 25)), 0);
         day.add(at(1_000), 1);
         assert_eq!(day.sum(at(1_000)), 1);
-        // The clock is set back.
+        // The clock is set back, by less than an hour and by many.
+        day.add(at(999), 1);
+        assert_eq!(day.sum(at(999)), 2);
+        assert_eq!(day.sum(at(10)), 0);
         day.add(at(10), 1);
-        assert_eq!(day.sum(at(10)), 2);
+        assert_eq!(day.sum(at(10)), 1);
     }
 
     #[test]

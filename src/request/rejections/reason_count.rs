@@ -64,6 +64,12 @@ impl ReasonCount {
         self.proofs[SenderProof::None as usize] == self.count
     }
 
+    /// The least is dropped first. What enforcing would break is for the operator to see, whatever strangers make up meanwhile.
+    fn rank(&self, now: UnixTime) -> (bool, bool, u64) {
+        let would_break = self.is_observed() && self.last_day(now) > 0;
+        (!self.proves_nothing(), would_break, self.newest.number)
+    }
+
     /// Adds calls of the same reason, which may be earlier.
     pub fn merge(&mut self, other: Self) {
         if other.newest.number > self.newest.number {
@@ -157,9 +163,8 @@ impl Counts {
                 known.base_strings = base_strings.or(known.base_strings.take());
             }
             None => {
-                let by_age = self.reasons.iter().enumerate();
-                let oldest =
-                    by_age.min_by_key(|(_, known)| (!known.proves_nothing(), known.newest.number));
+                let known = self.reasons.iter().enumerate();
+                let oldest = known.min_by_key(|(_, known)| known.rank(one.time));
                 if let (REASONS, Some((oldest, _))) = (self.reasons.len(), oldest) {
                     self.reasons.swap_remove(oldest);
                 }

@@ -187,6 +187,41 @@ fn a_call_that_proves_nothing_replaces_only_its_like() {
 }
 
 #[test]
+fn whatever_strangers_make_up_does_not_push_out_what_enforcing_would_break() {
+    let clock = Clock::manual(UnixTime(1_000));
+    let rejections = Rejections::new(clock.clone());
+    let nightly = || RecordedRejection {
+        reason: "parameter_absent",
+        is_observed: true,
+        ..RecordedRejection::default()
+    };
+    let made_up = || {
+        for reason in 0..3 * REASONS {
+            let reason = String::leak(format!("made up {reason}"));
+            rejections.add(RecordedRejection {
+                reason,
+                ..RecordedRejection::default()
+            });
+        }
+    };
+    let kept = || {
+        let all = rejections.reasons_of_unsigned();
+        let nightly = all.into_iter().find(ReasonCount::is_observed);
+        nightly.map(|nightly| nightly.count)
+    };
+    for count in 1..=3 {
+        rejections.add(nightly());
+        made_up();
+        assert_eq!(kept(), Some(count));
+        clock.advance(Duration::from_secs(23 * 60 * 60));
+    }
+    // It has not come for more than a day.
+    clock.advance(Duration::from_secs(2 * 60 * 60));
+    made_up();
+    assert_eq!(kept(), None);
+}
+
+#[test]
 fn strangers_who_send_every_key_take_bounded_memory() {
     let rejections = Rejections::new(Clock::manual(UnixTime(1_000)));
     rejections.add(of("late", None, SenderProof::None));

@@ -264,10 +264,14 @@ impl<V: CacheEntry> RecordCache<V> {
         self.fresh(key, now).inspect(|entry| self.hold(entry))
     }
 
-    /// Keeps an entry in this cache that only others may hold.
+    /// Keeps an entry in this cache that only others may hold, unless it was replaced meanwhile.
     pub(super) fn hold(&self, entry: &Arc<V>) {
         let hash = self.hasher.hash_one(entry.key());
         self.held.insert(hash, Arc::clone(entry));
+        // A change that is announced from now on removes it.
+        if !self.is_current(entry) {
+            self.held.invalidate(&hash);
+        }
     }
 
     /// Whether less than `stale_if_error` has passed since the store was last known to answer, for this record or with the
