@@ -59,20 +59,14 @@ impl AfterRejection {
 
     /// It in words; `None`: nothing happened.
     pub fn text(&self) -> Option<String> {
-        let accepted = |count: &u64| match count {
-            1 => "1 call was accepted since".to_owned(),
-            count => format!("{count} calls were accepted since"),
-        };
         Some(match self {
             Self::Open => return None,
             Self::SomeAccepted(count) => {
-                format!(
-                    "It does so in some calls: {} the last one that was not.",
-                    accepted(count)
-                )
+                format!("Some of its calls are right: {count} since the last wrong one.")
             }
+            Self::Accepted(1) => "1 call was right since, and none had this mistake.".to_owned(),
             Self::Accepted(count) => {
-                format!("{}, and none was rejected for this.", accepted(count))
+                format!("{count} calls were right since, and none had this mistake.")
             }
             Self::Enabled => "It is enabled again.".to_owned(),
             Self::Disabled => "It is disabled.".to_owned(),
@@ -114,7 +108,7 @@ mod tests {
         let ended = outcome(&group, 8, true, 0);
         assert_eq!(ended, AfterRejection::Accepted(1));
         assert!(ended.needs_nobody());
-        let text = "1 call was accepted since, and none was rejected for this.";
+        let text = "1 call was right since, and none had this mistake.";
         assert_eq!(ended.text().as_deref(), Some(text));
     }
 
@@ -127,6 +121,8 @@ mod tests {
         let some = outcome(&group, 12, true, 93_599);
         assert_eq!(some, AfterRejection::SomeAccepted(3));
         assert!(!some.needs_nobody());
+        let text = "Some of its calls are right: 3 since the last wrong one.";
+        assert_eq!(some.text().as_deref(), Some(text));
         assert_eq!(
             outcome(&group, 12, true, 93_600),
             AfterRejection::Accepted(3)

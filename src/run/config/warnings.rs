@@ -169,8 +169,8 @@ fn signature(config: &Config, found: &mut Findings) {
             "anybody who sees a signed request can add a query to it; set the dialect of the consumers that need it \
              instead";
         ["signature.enforcement"] if signature.enforcement == Enforcement::Observe =>
-            "protected calls are let through whatever their signature; set \"enforce\" when the log shows no \
-             failures of honest consumers";
+            "protected calls are let through whatever their signature; set \"enforce\" when the console's page \
+             \"What enforcing would break\", or the log, shows no failures of honest consumers";
         ["signature.advice"] if signature.advice == Advice::Full =>
             "responses repeat the base string to every caller; set \"hint\" when consumers have found their mistakes";
     }

@@ -36,6 +36,9 @@ struct ConsumersPage<'a> {
     caption: String,
     /// The name of the column of rejected calls: those that were, or that enforcing would reject. With the sign of numbers.
     rejected: &'static str,
+    /// Whether previous secrets still verify.
+    graces: String,
+    has_graces: bool,
     consumers: Vec<ConsumerRow>,
     next: Option<OtherPages>,
 }
@@ -74,9 +77,10 @@ impl ConsoleRequest<'_> {
         };
         let next = self.other_pages(&found, |last| last.key.to_string(), link);
         let caption = match &next {
-            None => counted(found.len() as u64, "consumer") + ", by key; calls of this process",
-            Some(_) => "Consumers by key; calls of this process".to_owned(),
+            None => counted(found.len() as u64, "consumer") + ", by key",
+            Some(_) => "Consumers by key".to_owned(),
         };
+        let in_grace = manage.consumers_in_grace(LISTED).await?.len();
         let views = manage.views(found).await?;
         let shared = &self.admin.shared;
         let counts = shared.metrics.accepted_calls();
@@ -108,9 +112,15 @@ impl ConsoleRequest<'_> {
             may_write: self.may_write(),
             caption,
             rejected: match shared.live.load().authorizer.enforces() {
-                true => "#rejected in 24 h",
-                false => "#rejected, or would be, in 24 h",
+                true => "#rejected in 24 h (this process)",
+                false => "#rejected, or would be, in 24 h (this process)",
             },
+            graces: match in_grace {
+                0 => "No previous secret is in its grace, so no old secret verifies.".to_owned(),
+                1 => "1 previous secret is in its grace".to_owned(),
+                more => format!("{more} previous secrets are in their grace"),
+            },
+            has_graces: in_grace > 0,
             consumers: views.iter().map(row).collect(),
             next,
         };

@@ -57,9 +57,9 @@ impl Tiles {
             counts: match (enforces, minute.would_be_rejected) {
                 _ if minute.all == 0 => "no request in the last minute".to_owned(),
                 (true, 0) => format!("{rejected}, and {failed} failed"),
-                (true, _) => format!("{rejected}, {observed} would be, and {failed} failed"),
+                (true, _) => format!("{rejected}; {observed} would be, {failed} failed"),
                 (false, _) => {
-                    format!("{observed}, {rejected} were rejected, and {failed} failed")
+                    format!("{observed}; {rejected} were rejected, {failed} failed")
                 }
             },
             half: latency(50),
@@ -169,7 +169,7 @@ mod tests {
             (
                 "Would be rejected",
                 "33.3 %",
-                "30, 0 were rejected, and 0 failed"
+                "30; 0 were rejected, 0 failed"
             )
         );
         let tiles = Tiles::new(&[minute(90, 10), minute(0, 0)], true, (0, 1));

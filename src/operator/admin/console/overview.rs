@@ -10,7 +10,7 @@ use super::{
     ConsoleRequest, Result,
     chart::{self, Chart},
     minute::{Tiles, alarm},
-    observed::Breakage,
+    observed::{Breakage, Period, is_of_consumer, reasons_of_others},
     page::{ConsoleFrame, show},
     parts::{Moment, Named, Number, Tag, counted, path, time},
     reasons::{CountedSince, RejectedConsumer},
@@ -40,7 +40,7 @@ pub struct ShownCertificate {
     pub problem: Option<String>,
 }
 
-/// Consumers in a table of the overview.
+/// Consumers, or other senders, in a table of the overview.
 const SHOWN: usize = 10;
 
 #[derive(Template)]
@@ -61,20 +61,21 @@ struct OverviewPage<'a> {
     /// The number of consumers that need a person.
     consumers: usize,
     consumers_text: String,
-    /// The caption of the table of these consumers.
-    caption: &'static str,
     /// The number of those that are not shown.
     more: usize,
     tiles: Tiles,
     in_flight: Number,
     concurrent: Number,
     connections: Number,
-    reasons: Vec<RejectedConsumer>,
+    /// Captions, what the numbers count, and the reasons.
+    tables: Vec<(&'static str, &'static str, Vec<RejectedConsumer>)>,
     reasons_have_consumers: bool,
     /// The number of consumers whose calls were rejected and for whom nothing is left to do.
     settled: usize,
     /// What enforcing would break, where signatures are only observed.
     breakage: Option<Breakage>,
+    /// The calls of it that are in no row.
+    hidden_calls: Option<String>,
     graces: Vec<Grace>,
     heading: &'static str,
     charts: [Chart; 2],
@@ -86,11 +87,17 @@ struct OverviewPage<'a> {
 
 /// The consumers whose calls are rejected.
 struct Needs {
-    /// The first of those that need a person.
+    /// Where signatures are only observed, the first senders of the calls of the last 24 hours that enforcing would reject.
+    observed: Vec<RejectedConsumer>,
+    /// The number of such calls of other senders.
+    hidden_calls: u64,
+    /// The first of the other consumers that need a person.
     shown: Vec<RejectedConsumer>,
-    /// The number of those that need a person.
+    /// The number of those that are not shown.
+    more: usize,
+    /// The number of all consumers that need a person.
     consumers: usize,
-    /// The number of the others.
+    /// The number of those that need none, and are not shown.
     settled: usize,
 }
 
@@ -122,6 +129,7 @@ impl ConsoleRequest<'_> {
         let (enforces, concurrent) = (live.authorizer.enforces(), live.concurrent_requests);
         drop(live);
         let needs = self.needs(enforces).await?;
+        let hidden_calls = (needs.hidden_calls > 0).then(|| counted(needs.hidden_calls, "call"));
         let observes = !enforces || shared.metrics.all_observed() > 0;
         let (span, samples, heading, other) = match self.field("span") == "day" {
             true => {
@@ -153,11 +161,7 @@ impl ConsoleRequest<'_> {
                 1 => "1 consumer needs a person.".to_owned(),
                 more => format!("{more} consumers need a person."),
             },
-            caption: match enforces {
-                true => "Consumers whose calls are rejected, in this process",
-                false => "Consumers whose calls are or would be rejected, in this process",
-            },
-            more: needs.consumers.saturating_sub(SHOWN),
+            more: needs.more,
             tiles: {
                 let nonces = readiness.nonces.window().entries();
                 Tiles::new(&minutes, enforces, (nonces, readiness.max_nonces))
@@ -172,10 +176,11 @@ impl ConsoleRequest<'_> {
                     .try_into()
                     .unwrap_or_default(),
             ),
-            reasons: needs.shown,
             reasons_have_consumers: true,
             settled: needs.settled,
+            tables: needs.tables(enforces, self.period()),
             breakage: observes.then(|| self.breakage()),
+            hidden_calls,
             graces: self.graces().await?,
             heading,
             charts: [
@@ -209,8 +214,8 @@ impl ConsoleRequest<'_> {
         (!stops, problems.collect())
     }
 
-    /// The consumers whose calls are rejected so that a person is needed; where signatures are only observed, also those whose
-    /// calls would be.
+    /// The consumers whose calls are rejected so that a person is needed; where signatures are only observed, also the senders of
+    /// the calls that would be.
     async fn needs(&self, enforces: bool) -> Result<Needs> {
         let mut rejected = self.reasons_of_consumers();
         rejected.retain(|group| {
@@ -219,15 +224,34 @@ impl ConsoleRequest<'_> {
             !(is_double_click || enforces && group.is_observed())
         });
         let names = self.names_of(&rejected).await?;
-        let all = distinct_consumers(&rejected).len();
-        rejected.retain(|group| !self.after(group, &names).needs_nobody());
-        let needing = distinct_consumers(&rejected);
-        let shown: HashSet<_> = needing.iter().take(SHOWN).cloned().collect();
-        rejected.retain(|group| shown.contains(&group.newest.consumer));
+        let needs_nobody = |group: &ReasonCount| self.after(group, &names).needs_nobody();
+        let needing = rejected.iter().filter(|group| !needs_nobody(group));
+        let consumers = senders(needing).len();
+        let is_observed = |group: &ReasonCount| !enforces && self.is_observed_in_day(group);
+        let (mut observed, mut rejected): (Vec<_>, Vec<_>) =
+            rejected.into_iter().partition(|group| is_observed(group));
+        if !enforces {
+            let rejections = &self.admin.shared.rejections;
+            let newest = rejections.newest();
+            let strange = newest.iter().filter(|one| !is_of_consumer(one));
+            let others = reasons_of_others(strange, rejections.reasons_of_unsigned());
+            observed.extend(others.into_iter().filter(is_observed));
+            self.sort_by_day(&mut observed, &names);
+        }
+        let hidden = beyond_shown(&mut observed);
+        let all = senders(&rejected).len();
+        rejected.retain(|group| !needs_nobody(group));
+        let others = senders(&rejected).len();
+        beyond_shown(&mut rejected);
         Ok(Needs {
+            observed: self
+                .reasons(&observed, &names, CountedSince::DayOfObserved)
+                .await?,
+            hidden_calls: hidden.iter().map(|group| group.last_day(self.now)).sum(),
             shown: self.reasons(&rejected, &names, CountedSince::Start).await?,
-            consumers: needing.len(),
-            settled: all - needing.len(),
+            more: others.saturating_sub(SHOWN),
+            consumers,
+            settled: all - others,
         })
     }
 
@@ -268,11 +292,45 @@ impl ConsoleRequest<'_> {
     }
 }
 
-/// The consumers of these reasons, in the order of their first one.
-fn distinct_consumers(groups: &[ReasonCount]) -> Vec<Option<String>> {
+impl Needs {
+    /// The tables of the overview: a caption, the head of the column of numbers, and the reasons.
+    fn tables(
+        self,
+        enforces: bool,
+        period: Period,
+    ) -> Vec<(&'static str, &'static str, Vec<RejectedConsumer>)> {
+        let rejected = match enforces {
+            true => "Consumers whose calls are rejected, in this process",
+            false => {
+                "Consumers whose calls are rejected now, or would have been more than 24 h ago, in this process"
+            }
+        };
+        let mut tables = vec![
+            (
+                "Who sent them, and what to tell them",
+                period.calls(),
+                self.observed,
+            ),
+            (rejected, "#calls", self.shown),
+        ];
+        tables.retain(|(.., rows)| !rows.is_empty());
+        tables
+    }
+}
+
+/// The consumers of these reasons, in the order of their first one; `None`: the calls that name none.
+fn senders<'g>(groups: impl IntoIterator<Item = &'g ReasonCount>) -> Vec<Option<String>> {
     let mut seen = HashSet::new();
-    let consumers = groups.iter().map(|group| &group.newest.consumer);
+    let consumers = groups.into_iter().map(|group| &group.newest.consumer);
     consumers.filter(|one| seen.insert(*one)).cloned().collect()
+}
+
+/// Removes the reasons of all but the first senders, and returns them.
+fn beyond_shown(groups: &mut Vec<ReasonCount>) -> Vec<ReasonCount> {
+    let shown: HashSet<_> = senders(&*groups).into_iter().take(SHOWN).collect();
+    groups
+        .extract_if(.., |group| !shown.contains(&group.newest.consumer))
+        .collect()
 }
 
 /// A length of time.

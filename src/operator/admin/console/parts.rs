@@ -37,7 +37,7 @@ impl Moment {
     }
 
     /// Whether it is shown as a date: it is more than a day away.
-    fn is_date(&self) -> bool {
+    pub(super) fn is_date(&self) -> bool {
         self.now.0.abs_diff(self.time.0) >= 86_400
     }
 }

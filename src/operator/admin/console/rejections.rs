@@ -1,14 +1,14 @@
 //! Rejections: their reasons, their times, and each call.
 
-use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use askama::Template;
 
 use super::{
     ConsoleRequest, Result,
-    observed::Breakage,
+    observed::{Breakage, is_of_consumer, reasons_of_others},
     page::{ConsoleFrame, InputField, InputKind, choices, show},
-    parts::{Moment, Named, Number, Tag},
+    parts::{Moment, Named, Names, Number, Tag},
     reasons::{CountedSince, RejectedConsumer, called},
 };
 use crate::{
@@ -143,26 +143,26 @@ impl ConsoleRequest<'_> {
         let known = all.iter().chain(of_consumers.iter().map(|it| &it.newest));
         let reasons = reason_words(known, filter.reason);
         let wanted = Vec::from_iter(all.iter().filter(|one| is_wanted(one)));
-        let is_of_consumer = |one: &RecordedRejection| one.is_registered && !one.is_fault;
         let (known, strange): (Vec<_>, Vec<_>) =
             wanted.iter().copied().partition(|one| is_of_consumer(one));
-        let mut others = grouped(strange.into_iter());
-        match filter.id {
+        let others = match filter.id {
             "" => {
                 of_consumers.retain(|group| is_wanted(&group.newest));
-                // Those that are neither a consumer's nor a fault are all counted, not only the kept ones.
-                others.retain(|group| group.newest.consumer.is_some() || group.newest.is_fault);
                 let mut unsigned = rejections.reasons_of_unsigned();
                 unsigned.retain(|group| is_wanted(&group.newest));
-                others.extend(unsigned);
+                let mut others = reasons_of_others(strange.into_iter(), unsigned);
                 sort(&mut others);
+                others
             }
             // What a request id names is one call.
-            _ => of_consumers = grouped(known.into_iter()),
-        }
+            _ => {
+                of_consumers = grouped(known.into_iter());
+                grouped(strange.into_iter())
+            }
+        };
         let answers = filter.is_of_all_observed();
         let tables = match answers {
-            true => self.by_day([of_consumers, others].concat()),
+            true => self.by_day([of_consumers, others].concat(), &names),
             false => vec![
                 GroupsTable::new("By registered consumer and reason", of_consumers),
                 GroupsTable::new("Other callers, and faults", others),
@@ -207,22 +207,22 @@ impl ConsoleRequest<'_> {
     }
 
     /// The observed calls of the last 24 hours, and those reasons that only earlier ones have.
-    fn by_day(&self, groups: Vec<ReasonCount>) -> Vec<GroupsTable> {
+    fn by_day(&self, groups: Vec<ReasonCount>, names: &Names) -> Vec<GroupsTable> {
         let (mut of_day, mut earlier): (Vec<_>, Vec<_>) = groups
             .into_iter()
-            .partition(|group| group.last_day(self.now) > 0);
-        // Keys that callers make up do not push consumers off the page.
-        let is_strange = |one: &RecordedRejection| one.consumer.is_some() && !one.is_registered;
-        of_day.sort_by_key(|group| {
-            let calls = group.last_day(self.now);
-            (is_strange(&group.newest), Reverse(calls))
-        });
+            .partition(|group| self.is_observed_in_day(group));
+        self.sort_by_day(&mut of_day, names);
         sort(&mut earlier);
+        let period = self.period();
+        let caption = match period.is_since_start() {
+            true => "Calls that enforcing would reject",
+            false => "Calls of the last 24 h that enforcing would reject",
+        };
         vec![
             GroupsTable {
                 since: CountedSince::DayOfObserved,
-                counts: "#calls in 24 h",
-                ..GroupsTable::new("Calls of the last 24 h that enforcing would reject", of_day)
+                counts: period.calls(),
+                ..GroupsTable::new(caption, of_day)
             },
             GroupsTable::new("Only before that, since this process started", earlier),
         ]

@@ -1,8 +1,8 @@
 //! What enforcing would break, where signatures are only observed.
 //!
-//! Promise (Console): Where signatures are only observed, the overview says how many calls of the last 24 hours enforcing would reject,
-//! of how many consumers, and how many of them are unsigned; one click leads to the answer and to each sender with its mistake. A call
-//! counts also if the API then failed.
+//! Promise (Console): Where signatures are only observed, the overview says how many requests of the last 24 hours enforcing would
+//! reject, and has a row for each sender with its mistake, the advice and the number of calls: for consumers, for keys that are not
+//! registered, and for unsigned calls. A call counts also if the API then failed.
 
 use super::{
     needs::{shows, swapped},
@@ -12,7 +12,8 @@ use super::{
 const OBSERVE: &str = "signature.enforcement = 'observe'";
 
 #[test]
-fn one_click_leads_from_the_overview_to_the_senders_whose_calls_enforcing_would_reject() {
+fn the_overview_has_a_row_for_each_sender_whose_calls_enforcing_would_reject_and_one_click_leads_to_the_calls()
+ {
     let (_api, proxy) = console(OBSERVE);
     let (shop, _, token) = caller(&proxy, "Shop", "");
     proxy.passes(swapped(&shop, &token));
@@ -26,25 +27,44 @@ fn one_click_leads_from_the_overview_to_the_senders_whose_calls_enforcing_would_
         proxy.passes(Call::get("/x").by(&Consumer::new("invented", "wrong")));
     }
     let operator = Operator::with(&proxy, READ);
-    let link = "8 of 9 calls would be rejected";
+    let link = "8 of 9 requests";
     shows(
         &operator,
         "/",
         &[
             "signatures only observed",
-            &format!(
-                "{link}</a> by enforcing: 2 calls of 1 consumer, 3 unsigned calls, 3 calls with a key that is not registered."
-            ),
+            &format!("{link}</a></strong> since this process started <time"),
         ],
-        &[],
+        &["class=\"note warn\"", "2 calls of 1 consumer"],
+    );
+    let page = operator.text("/");
+    let needs = page.split("Needs a person</h2>").nth(1).unwrap();
+    let needs = needs.split("</table>").next().unwrap();
+    let counts = numbers(needs);
+    assert_eq!(counts, [3, 2, 3], "they are those 8 calls: {page}");
+    follow_each_other(
+        needs,
+        &[
+            "<strong>Enforcing would reject <a",
+            ">unsigned calls</span>",
+            "<strong>No OAuth credentials</strong>",
+            "this needs a request signed with OAuth 1.0a",
+            ">Shop</a>",
+            "<strong>Secrets swapped</strong>",
+            "put the consumer secret before the",
+            ">1 call was right since, and none had this mistake.</span>",
+            "<bdi>invented</bdi>",
+            "<strong>Consumer key unknown</strong>",
+        ],
     );
     let page = click(&operator, &operator.open("/"), link).answer.text();
     let main = page.split("<main").nth(1).unwrap();
     // The answer, then its rows, and only then the form.
     let parts = [
         "What enforcing would break</h1>",
-        "Enforcing would reject 8 of 9 calls of the last 24 h</strong>: 2 calls of 1 consumer, 3 unsigned calls, 3 calls with a key that",
-        "<th role=\"columnheader\" scope=\"col\" class=\"number\">calls in 24 h</th>",
+        "Enforcing would reject 8 of 9 requests</strong> since this process started <time",
+        ": 2 calls of 1 consumer, 3 unsigned calls, 3 calls with a key that",
+        "<th role=\"columnheader\" scope=\"col\" class=\"number\">calls</th>",
         ">unsigned calls</span>",
         "<strong>No OAuth credentials</strong>",
         "this needs a request signed with OAuth 1.0a",
@@ -59,13 +79,7 @@ fn one_click_leads_from_the_overview_to_the_senders_whose_calls_enforcing_would_
         "<form class=\"fields\"",
         "The newest 8 of 8",
     ];
-    let mut rest = main;
-    for part in parts {
-        let (_, after) = rest
-            .split_once(part)
-            .unwrap_or_else(|| panic!("{part:?} comes next on {page}"));
-        rest = after;
-    }
+    follow_each_other(main, &parts);
     assert!(
         !main.contains(">would be rejected</span>"),
         "in no row of the page of such rows: {page}"
@@ -81,6 +95,55 @@ fn one_click_leads_from_the_overview_to_the_senders_whose_calls_enforcing_would_
         ],
         &["Enforcing would reject"],
     );
+    shows(
+        &operator,
+        "/configuration",
+        &["What enforcing would break"],
+        &[],
+    );
+}
+
+/// The numbers in the cells of a table.
+fn numbers(html: &str) -> Vec<u64> {
+    let cells = html.split("<td role=\"cell\" data-label=\"calls\" class=\"number\">");
+    let cells = cells.skip(1).map(|cell| cell.split('<').next().unwrap());
+    cells.map(|number| number.parse().unwrap()).collect()
+}
+
+/// A text has these parts in this order.
+#[track_caller]
+fn follow_each_other(text: &str, parts: &[&str]) {
+    let mut rest = text;
+    for part in parts {
+        let (_, after) = rest
+            .split_once(part)
+            .unwrap_or_else(|| panic!("{part:?} comes next in {text}"));
+        rest = after;
+    }
+}
+
+#[test]
+fn above_ten_senders_the_overview_counts_the_calls_of_the_others_and_leads_to_them() {
+    let (_api, proxy) = console(OBSERVE);
+    let (shop, _, token) = caller(&proxy, "Shop", "");
+    proxy.passes(swapped(&shop, &token));
+    for n in 0..12 {
+        proxy.passes(Call::get("/x").by(&Consumer::new(&format!("invented{n}"), "wrong")));
+    }
+    let operator = Operator::with(&proxy, READ);
+    shows(
+        &operator,
+        "/",
+        &[
+            "13 of 13 requests</a>",
+            ": 1 call of 1 consumer, 12 calls with a key that is not registered.",
+            "<p class=\"soft small\">3 calls of other senders: <a href=\"/rejections?kind=observed\">",
+            ">Shop</a>",
+        ],
+        &[],
+    );
+    let counts = numbers(&operator.text("/"));
+    assert_eq!(counts, [1; 10]);
 }
 
 #[test]
@@ -96,23 +159,22 @@ fn an_observed_call_that_the_api_then_failed_is_one_that_enforcing_would_reject_
         proxy.send(call).has_status(502);
     }
     let operator = Operator::with(&proxy, READ);
-    let share = "2 of 3 calls";
+    let share = "2 of 3 requests";
     let row = "<strong>Secrets swapped</strong>";
     for (page, texts, others) in [
         (
             "/",
             &[
-                &*format!(
-                    "{share} would be rejected</a> by enforcing: 1 call of 1 consumer, 1 unsigned call."
-                ),
+                &*format!("{share}</a></strong> since this process started"),
                 row,
+                "unsigned calls",
             ][..],
             &[][..],
         ),
         (
             "/rejections?kind=observed",
             &[
-                &format!("Enforcing would reject {share} of the last 24 h"),
+                &format!("Enforcing would reject {share}</strong>"),
                 row,
                 "unsigned calls",
                 "The newest 2 of 2",
@@ -197,6 +259,6 @@ fn where_signatures_are_enforced_the_overview_asks_nobody_to_enforce() {
         &Operator::with(&proxy, READ),
         "/",
         &["signatures enforced", "1 rejected"],
-        &["by enforcing", "kind=observed"],
+        &["Enforcing would", "kind=observed"],
     );
 }

@@ -50,15 +50,20 @@ fn a_later_call_that_is_accepted_takes_a_consumer_off_the_overview() {
         &[row, "needs a person."],
     );
     let page = format!("/consumer?key={}", shop.key);
-    let text = "1 call was accepted since, and none was rejected for this.";
+    let text = "1 call was right since, and none had this mistake.";
     shows(&operator, &page, &[row, text], &[]);
     // The mistake is in some of its calls: one that is accepted says nothing of the others.
     wrong();
     right();
-    let text = "It does so in some calls: 1 call was accepted since the last one that was not.";
+    let text = "Some of its calls are right: 1 since the last wrong one.";
     shows(&operator, "/", &[row, text], &["needs nobody any more"]);
     let calls = "class=\"number\">4</td>";
-    shows(&operator, "/consumers", &["rejected in 24 h", calls], &[]);
+    shows(
+        &operator,
+        "/consumers",
+        &["rejected in 24 h (this process)", calls],
+        &[],
+    );
 }
 
 #[test]
@@ -166,12 +171,13 @@ fn where_signatures_are_only_observed_the_console_says_that_calls_would_be_rejec
         &[
             "signatures only observed",
             "Would be rejected</span> <strong>100.0 %</strong>",
-            "calls would be rejected (1 of 1).",
-            "Consumers whose calls are or would be rejected",
-            "<span class=\"tag\">would be rejected</span>",
+            "<span>1; 0 were rejected, 0 failed</span>",
+            "Who sent them, and what to tell them</caption>",
         ],
-        &["calls were rejected"],
+        &["calls were rejected", "a person."],
     );
+    let unverified = "<td role=\"cell\" data-label=\"last verified call\"><div>none is known";
+    shows(&operator, "/tokens", &[unverified], &["last used"]);
     let page = format!("/consumer?key={}", shop.key);
     shows(
         &operator,
@@ -185,7 +191,10 @@ fn where_signatures_are_only_observed_the_console_says_that_calls_would_be_rejec
     shows(
         &operator,
         "/consumers",
-        &["rejected, or would be, in 24 h"],
+        &[
+            ">calls in 24 h (this process)</th>",
+            "rejected, or would be, in 24 h (this process)",
+        ],
         &[],
     );
     let (_api, enforcing) = console("");

@@ -57,11 +57,20 @@ fn the_overview_names_who_uses_a_secret_in_its_grace() {
     let (_api, proxy) = console("");
     let (old, _, token) = caller(&proxy, "Shop", "");
     let silent = proxy.consumer("Silent");
+    let none = "No previous secret is in its grace, so no old secret verifies.";
+    has(
+        &Operator::with(&proxy, READ).text("/consumers"),
+        &[none, ">Silent</a>"],
+    );
     for key in [&old.key, &silent.key] {
         proxy.run(&format!("consumer rotate-secret {key} --grace 1h"));
     }
     proxy.passes(Call::get("/x").by(&old).with(&token));
     let operator = Operator::with(&proxy, WRITE);
+    has(
+        &operator.text("/consumers"),
+        &["2 previous secrets are in their grace: <a href=\"/\">the overview</a> says"],
+    );
     let overview = operator.text("/");
     let row = |key: &str| {
         let rows = overview.split("<tr ");
