@@ -128,7 +128,7 @@ fn above_ten_senders_the_overview_counts_the_calls_of_the_others_and_leads_to_th
     let (shop, _, token) = caller(&proxy, "Shop", "");
     proxy.passes(swapped(&shop, &token));
     for n in 0..12 {
-        proxy.passes(Call::get("/x").by(&Consumer::new(&format!("invented{n}"), "wrong")));
+        proxy.passes(Call::get("/x").by(&Consumer::new(format!("invented{n}"), "wrong")));
     }
     let operator = Operator::with(&proxy, READ);
     shows(
