@@ -71,6 +71,15 @@ impl Current {
         self.queue.lock().prepared.is_some()
     }
 
+    /// Whether there is a prepared file that may turn out to have no room for its pages.
+    pub(super) fn has_unfilled(&self) -> bool {
+        let queue = self.queue.lock();
+        queue
+            .prepared
+            .as_ref()
+            .is_some_and(|next| !next.is_filled())
+    }
+
     /// Keeps a file until it is needed.
     pub(super) fn prepare(&self, next: Arc<Segment>) {
         self.queue.lock().prepared = Some(next);
@@ -79,6 +88,12 @@ impl Current {
     /// Takes the prepared file, without appending to it.
     pub(super) fn take_prepared(&self) -> Option<Arc<Segment>> {
         self.queue.lock().prepared.take()
+    }
+
+    /// Takes this file, unless it is in use already. Returns whether it was there.
+    pub(super) fn take_back(&self, file: &Arc<Segment>) -> bool {
+        let prepared = &mut self.queue.lock().prepared;
+        prepared.take_if(|next| Arc::ptr_eq(next, file)).is_some()
     }
 
     /// Appends to the prepared file from now on, if `full` is still the current one. Returns whether it has been replaced, by
@@ -105,7 +120,7 @@ impl Current {
     fn swap(&self, queue: &mut Queue, next: Arc<Segment>) {
         let now = Instant::now();
         if let Some(old) = self.file.swap(Some(next)) {
-            queue.next_bytes = next_bytes(old.fill().0, now - queue.begun);
+            queue.next_bytes = next_bytes(old.written(), now - queue.begun);
             queue.retired.push(old);
         }
         queue.begun = now;
@@ -135,7 +150,7 @@ fn next_bytes(filled: usize, took: Duration) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::key::Key, *};
 
     #[test]
     fn a_file_has_room_for_ten_seconds_at_the_rate_of_the_one_before() {
@@ -158,5 +173,18 @@ mod tests {
             let next = next_bytes(filled, Duration::from_millis(milliseconds));
             assert_eq!(next, bytes, "{filled} in {milliseconds} ms");
         }
+    }
+
+    #[test]
+    fn a_sealed_file_counts_with_the_records_that_it_took() {
+        let directory = tempfile::tempdir().unwrap();
+        let current = Current::new();
+        for number in 1..=2 {
+            let path = directory.path().join(number.to_string());
+            let file = Segment::create(&path, number, 100_000, Key([1, 2])).unwrap();
+            file.seal();
+            current.replace(Arc::new(file));
+        }
+        assert_eq!(current.next_records(), FEW_RECORDS);
     }
 }

@@ -255,8 +255,8 @@ impl Journal {
     }
 
     /// Makes the next file, if there is none and the log is in use, and unmaps the full ones; not for an insertion. A failure
-    /// is not reported: the insertion that needs the file tries again, and reports it. A file whose pages cannot be filled stays in
-    /// its place in the log, and takes no nonce.
+    /// is not reported: the insertion that needs the file tries again, and reports it. A file whose pages cannot be filled is
+    /// deleted, unless it is in use already: then it keeps its place in the log, and takes no further nonce.
     pub(super) fn prepare(&self) {
         let mut files = self.files.lock();
         self.seal_retired(&mut files);
@@ -265,13 +265,27 @@ impl Journal {
             return;
         }
         let records = self.current.next_records();
-        let Ok(segment) = self.create(&mut files, records) else {
+        let created = self.create(&files, records);
+        let Ok(segment) = created.and_then(|segment| files.add(segment)) else {
             return;
         };
         self.current.prepare(Arc::clone(&segment));
         drop(files);
-        // It may be in use already.
-        let _ = segment.fill_pages();
+        if segment.fill_pages().is_ok() {
+            return;
+        }
+        let mut files = self.files.lock();
+        if !self.current.take_back(&segment) {
+            return;
+        }
+        // It is the last file: none is made while there is a prepared one.
+        let number = segment.number;
+        match files.update(|state| state.logs.end = number) {
+            // `create` replaces a file that cannot be deleted.
+            Ok(()) => _ = fs::remove_file(self.log(number)),
+            // The log has it still, so it takes its place when the current file is full.
+            Err(_) => self.current.prepare(segment),
+        }
     }
 
     /// Seals the files that were current, and unmaps those that no insertion looks at any more.
@@ -284,12 +298,10 @@ impl Journal {
         files.mapped.retain(|old| Arc::strong_count(old) > 1);
     }
 
-    /// Makes a file for this many records, which is the last one of the state when this returns.
-    fn create(&self, files: &mut Files, records: usize) -> io::Result<Arc<Segment>> {
+    /// Makes the file that follows the log, for this many records. [`Files::add`] makes it a part of the log.
+    fn create(&self, files: &Files, records: usize) -> io::Result<Segment> {
         let number = files.state.logs.end;
-        let segment = Segment::create(&self.log(number), number, records, self.key)?;
-        files.update(|state| state.logs.end = number + 1)?;
-        Ok(Arc::new(segment))
+        Segment::create(&self.log(number), number, records, self.key)
     }
 
     /// Replaces the current file if it is old or full; deletes files whose timestamps are all at or below `dropped_until`. To be
@@ -324,7 +336,8 @@ impl Journal {
         let mut files = self.files.lock();
         let (used, capacity) = self.current.fill();
         let is_old = used > 0 && now >= files.begun.saturating_add(FILE_SECONDS);
-        if used == capacity || is_old {
+        // A file with room is not given up for one that may turn out to have none.
+        if used == capacity || is_old && !self.current.has_unfilled() {
             self.replace(&mut files, now);
         }
     }
@@ -364,19 +377,25 @@ impl Journal {
         }
     }
 
-    /// Makes a file and appends to it from then on. One whose pages cannot be filled takes its place too, since files leave in
-    /// their order, and takes no nonce.
+    /// Makes a file and appends to it from then on. One whose pages cannot be filled is deleted, and the current one
+    /// stays.
     fn make_current(&self, files: &mut Files) -> io::Result<()> {
         let records = match self.is_stuck.load(Ordering::Relaxed) {
             true => FEW_RECORDS,
             false => self.current.next_records(),
         };
         let made = self
-            .create(files, records)
-            .or_else(|_| self.create(files, FEW_RECORDS))?;
+            .create_filled(files, records)
+            .or_else(|_| self.create_filled(files, FEW_RECORDS))?;
+        self.current.replace(files.add(made)?);
+        Ok(())
+    }
+
+    fn create_filled(&self, files: &Files, records: usize) -> io::Result<Segment> {
+        let made = self.create(files, records)?;
         let filled = made.fill_pages();
-        self.current.replace(made);
-        filled
+        filled.inspect_err(|_| _ = fs::remove_file(self.log(made.number)))?;
+        Ok(made)
     }
 
     /// Files leave in their order. If the first one has nonces of a clock that was ahead, and a later one could leave,
@@ -385,8 +404,12 @@ impl Journal {
     fn move_front(&self, dropped_until: u64) -> io::Result<()> {
         let files = self.files.lock();
         let can_leave = |file: &SealedFile| file.highest <= dropped_until;
+        // One without nonces can wait, and is not worth a move.
+        let could_leave = |file: &SealedFile| file.highest > 0 && can_leave(file);
         let number = match files.sealed.front() {
-            Some(front) if !can_leave(front) && files.sealed.iter().any(can_leave) => front.number,
+            Some(front) if !can_leave(front) && files.sealed.iter().any(could_leave) => {
+                front.number
+            }
             _ => return Ok(()),
         };
         drop(files);
@@ -492,6 +515,12 @@ impl Files {
         }
         self.state = state;
         Ok(())
+    }
+
+    /// Makes this file, which follows the log, its last one.
+    fn add(&mut self, file: Segment) -> io::Result<Arc<Segment>> {
+        self.update(|state| state.logs.end = file.number + 1)?;
+        Ok(Arc::new(file))
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -18,7 +18,7 @@ use std::{
     os::unix::fs::FileExt,
     path::Path,
     slice,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use memmap2::{Advice, MmapOptions, MmapRaw};
@@ -43,10 +43,10 @@ const FILLED_AT_ONCE: usize = 256 << 10;
 /// A bit of the count of places, beyond any file's capacity.
 const SEALED: u64 = 1 << 62;
 
-/// The system has no room for pages, in the process of a test.
+/// In the process of a test: the system fills no page from this byte of a file on, with this error.
 #[cfg(test)]
-pub(super) static HAS_NO_PAGES: std::sync::atomic::AtomicBool =
-    std::sync::atomic::AtomicBool::new(false);
+pub(super) static UNFILLED: parking_lot::Mutex<Option<(usize, Errno)>> =
+    parking_lot::Mutex::new(None);
 
 /// A file that records are appended to.
 pub(super) struct Segment {
@@ -55,6 +55,8 @@ pub(super) struct Segment {
     map: MmapRaw,
     /// The highest timestamp that was appended.
     highest: AtomicU64,
+    /// [`Self::fill_pages`] has succeeded.
+    is_filled: AtomicBool,
 }
 
 impl Segment {
@@ -73,40 +75,35 @@ impl Segment {
         let file = create_new(path)?;
         let map = allocate(&file, bytes as u64)
             .and_then(|()| MmapOptions::new().len(bytes).map_raw(&file))
+            // The head has its page at once: `seal` writes to it after any failure.
+            .and_then(|map| populate(&map, HEAD_RECORDS * RECORD_BYTES).map(|()| map))
             .inspect_err(|_| _ = fs::remove_file(path))?;
         let segment = Self {
             number,
             map,
             highest: AtomicU64::new(0),
+            is_filled: AtomicBool::new(false),
         };
         // This record reveals a misplaced or cut file.
         segment.write(0, key.seal(number, capacity as u64));
         Ok(segment)
     }
 
-    /// Has every page in memory, so that an append need not wait for one. Systems before Linux 5.14 do it at the appends.
+    /// Has every page in memory, so that an append need not wait for one. Where the system does not do that, the appends do.
     ///
     /// # Errors
     ///
     /// The system has no room for a page, although it allocated the file. An append to that page would end the process, so the
     /// file is sealed.
     pub(super) fn fill_pages(&self) -> io::Result<()> {
-        self.populate().inspect_err(|_| _ = self.seal())
+        populate(&self.map, self.map.len()).inspect_err(|_| _ = self.seal())?;
+        self.is_filled.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
-    fn populate(&self) -> io::Result<()> {
-        #[cfg(test)]
-        if HAS_NO_PAGES.load(Ordering::Relaxed) {
-            return Err(Errno::FAULT.into());
-        }
-        for at in (0..self.map.len()).step_by(FILLED_AT_ONCE) {
-            let bytes = FILLED_AT_ONCE.min(self.map.len() - at);
-            match self.map.advise_range(Advice::PopulateWrite, at, bytes) {
-                Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => break,
-                filled => filled?,
-            }
-        }
-        Ok(())
+    /// Whether every page was filled, as far as the system does that.
+    pub(super) fn is_filled(&self) -> bool {
+        self.is_filled.load(Ordering::Relaxed)
     }
 
     /// Appends the record of a nonce with this timestamp; `false` if there is no room.
@@ -148,7 +145,7 @@ impl Segment {
         unsafe { slice::from_raw_parts(self.map.as_mut_ptr().cast(), length) }
     }
 
-    /// The number of records that were appended, and the capacity.
+    /// The number of records that have their place, and the capacity; a sealed file has no place.
     pub(super) fn fill(&self) -> (usize, usize) {
         let capacity = self.map.len() / RECORD_BYTES - HEAD_RECORDS;
         let placed = self.words()[PLACED].load(Ordering::Relaxed);
@@ -156,6 +153,12 @@ impl Segment {
             usize::try_from(placed).map_or(capacity, |placed| placed.min(capacity)),
             capacity,
         )
+    }
+
+    /// The number of records that were appended.
+    pub(super) fn written(&self) -> usize {
+        let written = self.words()[WRITTEN].load(Ordering::Relaxed);
+        usize::try_from(written).unwrap_or(usize::MAX)
     }
 
     /// Rejects further records, and returns the highest timestamp of those that were appended.
@@ -212,6 +215,39 @@ pub(super) fn replay(
         return Err(damaged());
     }
     Ok(())
+}
+
+/// Has the pages of the first bytes in memory, if the system does that.
+///
+/// # Errors
+///
+/// An access to one of these pages would be a SIGBUS.
+fn populate(map: &MmapRaw, bytes: usize) -> io::Result<()> {
+    for at in (0..bytes).step_by(FILLED_AT_ONCE) {
+        match populate_range(map, at, FILLED_AT_ONCE.min(bytes - at)) {
+            Ok(()) => {}
+            Err(error) if Errno::from_io_error(&error).is_some_and(is_sigbus) => return Err(error),
+            Err(_) => break,
+        }
+    }
+    Ok(())
+}
+
+/// Whether an access to a page that was not filled with this error would be a SIGBUS. The system reports that by two errors.
+/// All others say nothing about the disk, and the appends fill the pages: EINVAL is Linux before 5.14; EPERM, ENOSYS or
+/// any other number is what a sandbox answers; with ENOMEM there is no memory at the moment, and an access waits for it.
+fn is_sigbus(errno: Errno) -> bool {
+    matches!(errno, Errno::FAULT | Errno::HWPOISON)
+}
+
+fn populate_range(map: &MmapRaw, at: usize, bytes: usize) -> io::Result<()> {
+    #[cfg(test)]
+    if let Some((from, errno)) = *UNFILLED.lock()
+        && at + bytes > from
+    {
+        return Err(errno.into());
+    }
+    map.advise_range(Advice::PopulateWrite, at, bytes)
 }
 
 /// Gives the file this many bytes of zeros that have room on the disk.
@@ -348,6 +384,7 @@ mod tests {
         assert!(segment.append(5, KEY.seal(5, 1)));
         assert_eq!(segment.fill(), (1, 2));
         assert_eq!(segment.seal(), 5);
+        assert_eq!((segment.written(), segment.fill()), (1, (2, 2)));
         assert!(!segment.append(6, KEY.seal(6, 1)));
         assert_eq!(records(&path).unwrap(), [(5, 1)]);
         let segment = Segment::create(&path, 7, 2, KEY).unwrap();
@@ -363,6 +400,7 @@ mod tests {
         let path = directory.path().join("log");
         let segment = Segment::create(&path, 1, 10_000, KEY).unwrap();
         segment.fill_pages().unwrap();
+        assert!(segment.is_filled());
         // As a disk without room for a page: an access to it would be a SIGBUS.
         let file = File::options().write(true).open(&path).unwrap();
         file.set_len(4096).unwrap();

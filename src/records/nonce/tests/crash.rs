@@ -4,14 +4,17 @@ use std::{
     env,
     io::{Read, Write},
     process::{Command, Stdio},
-    sync::{atomic::Ordering, mpsc},
+    sync::mpsc,
     thread,
 };
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::{
+    io::Errno,
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+};
 
 use super::{
-    super::{current::FEW_RECORDS, segment::HAS_NO_PAGES},
+    super::{current::FEW_RECORDS, segment::UNFILLED},
     *,
 };
 
@@ -153,47 +156,152 @@ fn child_that_fills_its_disk() {
     }
 }
 
-/// The process that [`a_file_without_room_for_its_pages_takes_no_nonce`] starts; does nothing in an ordinary run.
-#[test]
-fn child_that_gets_no_pages() {
-    let Ok(path) = env::var(CHILD_PATH) else {
-        return;
-    };
-    let params = WindowParams {
-        path: Some(path.into()),
-        window: WINDOW,
-        max_entries: 10_000_000,
-    };
-    let start = || {
-        let opened = LocalWindow::open(&params).unwrap();
-        opened.start(NOW, None, OnLost::Refuse).unwrap()
-    };
-    let window = start();
-    // The file that is there and the prepared one have their pages.
-    HAS_NO_PAGES.store(true, Ordering::Relaxed);
-    let room = 2 * FEW_RECORDS as u64;
-    for number in 0..room {
-        assert_eq!(insert(&window, NOW.0, number), Insertion::Fresh);
+/// The machine of a child process that was started for its test; `None` in an ordinary run.
+fn child_machine() -> Option<Machine> {
+    let path = PathBuf::from(env::var_os(CHILD_PATH)?);
+    let mut machine = Machine::new();
+    machine.directory = tempfile::tempdir_in(path.parent().unwrap()).unwrap();
+    machine.params.path = Some(machine.directory.path().join("window.nonces"));
+    Some(machine)
+}
+
+/// Inserts new nonces, and returns the number of the next one.
+fn insert_fresh(window: &LocalWindow, from: u64, count: usize) -> u64 {
+    let to = from + count as u64;
+    for number in from..to {
+        assert_eq!(insert(window, NOW.0, number), Insertion::Fresh, "{number}");
     }
-    for second in 0..3 {
-        assert_eq!(insert(&window, NOW.0, room + second), Insertion::Full);
-        maintain(&window, NOW.0 + second, second);
+    to
+}
+
+/// Waits until the log has this many files: the thread that prepares them may be at work.
+fn wait_for_logs(machine: &Machine, count: usize) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while machine.logs().len() != count {
+        assert!(Instant::now() < deadline, "{:?}", machine.logs());
+        thread::yield_now();
     }
-    HAS_NO_PAGES.store(false, Ordering::Relaxed);
-    maintain(&window, NOW.0 + 3, 3);
-    for number in room..2 * room {
-        assert_eq!(insert(&window, NOW.0, number), Insertion::Fresh);
-    }
+}
+
+/// All nonces below this number survive a restart.
+fn assert_kept(machine: &Machine, window: LocalWindow, numbers: u64) {
     drop(window);
-    let window = start();
-    for number in 0..2 * room {
+    let window = machine.start();
+    assert_eq!(window.entries(), numbers);
+    for number in 0..numbers {
         assert_eq!(insert(&window, NOW.0, number), Insertion::Used);
     }
 }
 
+/// The process that [`files_without_room_for_their_pages_are_deleted_and_the_current_one_takes_nonces`] starts; does nothing
+/// in an ordinary run.
 #[test]
-fn a_file_without_room_for_its_pages_takes_no_nonce() {
+fn child_that_gets_no_pages() {
+    // All of the file but its head, and the head.
+    for unfilled in [
+        (4096, Errno::FAULT),
+        (0, Errno::FAULT),
+        (0, Errno::HWPOISON),
+    ] {
+        let Some(machine) = child_machine() else {
+            return;
+        };
+        let window = machine.start();
+        // The file that is there and the prepared one have their pages.
+        wait_for_logs(&machine, 2);
+        *UNFILLED.lock() = Some(unfilled);
+        let half = FEW_RECORDS / 2;
+        let mut next = insert_fresh(&window, 0, 2 * FEW_RECORDS - half);
+        // The current file is old, and has room.
+        for second in 200..205 {
+            maintain(&window, NOW.0, second);
+            next = insert_fresh(&window, next, half / 10);
+        }
+        next = insert_fresh(&window, next, half - half / 10 * 5);
+        for second in 205..210 {
+            assert_eq!(insert(&window, NOW.0, next), Insertion::Full);
+            maintain(&window, NOW.0, second);
+        }
+        wait_for_logs(&machine, 2);
+        let killed = machine.killed();
+        assert_kept(&killed, killed.start(), next);
+        *UNFILLED.lock() = None;
+        maintain(&window, NOW.0, 210);
+        next = insert_fresh(&window, next, 2 * FEW_RECORDS);
+        assert_kept(&machine, window, next);
+    }
+}
+
+/// The process that [`a_window_begins_once_there_is_room_for_pages`] starts; does nothing in an ordinary run.
+#[test]
+fn child_that_starts_without_pages() {
+    let Some(machine) = child_machine() else {
+        return;
+    };
+    *UNFILLED.lock() = Some((4096, Errno::FAULT));
+    let window = machine.start();
+    for second in 0..5 {
+        maintain(&window, NOW.0, second);
+        assert_eq!(insert(&window, NOW.0, 1), Insertion::Full);
+        assert_eq!(machine.logs(), Vec::<PathBuf>::new());
+    }
+    *UNFILLED.lock() = None;
+    maintain(&window, NOW.0, 5);
+    let next = insert_fresh(&window, 0, 2 * FEW_RECORDS);
+    assert_kept(&machine, window, next);
+}
+
+/// The process that [`a_small_file_is_made_if_there_is_no_room_for_the_pages_of_a_large_one`] starts; does nothing in an
+/// ordinary run.
+#[test]
+fn child_that_gets_few_pages() {
+    let Some(machine) = child_machine() else {
+        return;
+    };
+    *UNFILLED.lock() = Some((100 << 10, Errno::FAULT));
+    let window = machine.start();
+    let next = insert_fresh(&window, 0, 20 * FEW_RECORDS);
+    assert_kept(&machine, window, next);
+}
+
+/// The process that [`a_system_that_fills_no_pages_leaves_them_to_the_appends`] starts; does nothing in an ordinary run.
+#[test]
+fn child_in_a_sandbox() {
+    for errno in [
+        Errno::INVAL,
+        Errno::PERM,
+        Errno::NOSYS,
+        Errno::ACCESS,
+        Errno::NOMEM,
+    ] {
+        let Some(machine) = child_machine() else {
+            return;
+        };
+        *UNFILLED.lock() = Some((0, errno));
+        let window = machine.start();
+        let next = insert_fresh(&window, 0, 5 * FEW_RECORDS);
+        assert_kept(&machine, window, next);
+    }
+}
+
+#[test]
+fn files_without_room_for_their_pages_are_deleted_and_the_current_one_takes_nonces() {
     run_child("child_that_gets_no_pages");
+}
+
+#[test]
+fn a_window_begins_once_there_is_room_for_pages() {
+    run_child("child_that_starts_without_pages");
+}
+
+#[test]
+fn a_small_file_is_made_if_there_is_no_room_for_the_pages_of_a_large_one() {
+    run_child("child_that_gets_few_pages");
+}
+
+#[test]
+fn a_system_that_fills_no_pages_leaves_them_to_the_appends() {
+    run_child("child_in_a_sandbox");
 }
 
 #[test]

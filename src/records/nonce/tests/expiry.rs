@@ -1,6 +1,9 @@
 //! Expiry: nothing early, nothing for ever, and clocks that jump.
 
-use super::*;
+use super::{
+    super::{segment::Segment, state},
+    *,
+};
 
 /// Expires once a second, the wall clock and the steady clock together.
 fn run(window: &LocalWindow, from: u64, seconds: u64) {
@@ -247,6 +250,34 @@ fn nonces_of_a_wrong_clock_keep_no_file_but_their_own() {
         }
     }
     assert_eq!(insert(&window, far, 1), Insertion::Used);
+}
+
+#[test]
+fn a_file_without_nonces_waits_for_the_one_before_it() {
+    let machine = Machine::new();
+    let window = machine.start();
+    assert_eq!(insert(&window, NOW.0, 1), Insertion::Fresh);
+    drop(window);
+    // Two more files, the first of which was sealed before it took a nonce.
+    let file = state::open(&machine.path()).unwrap();
+    let mut state = state::read(&machine.path()).unwrap().unwrap().unwrap();
+    assert_eq!(state.logs, 1..2);
+    state.logs = 1..4;
+    for number in 2..4 {
+        let path = format!("{}.{number}.log", machine.path().display());
+        let log = Segment::create(path.as_ref(), number, 10, state.key).unwrap();
+        assert!(number == 2 || log.append(NOW.0, state.key.seal(NOW.0, number)));
+    }
+    state.write(&file).unwrap();
+    drop(file);
+    let window = machine.start();
+    let logs = machine.logs();
+    // These three, the current one and the next one.
+    assert_eq!((window.entries(), logs.len()), (2, 5));
+    run(&window, 0, 300);
+    assert_eq!(machine.logs(), logs);
+    run(&window, 300, 2);
+    assert_eq!((window.entries(), machine.logs().len()), (0, 2));
 }
 
 #[test]
