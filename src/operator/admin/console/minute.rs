@@ -41,26 +41,30 @@ impl Tiles {
         };
         let (rejected, observed) = (Number(minute.rejected), Number(minute.would_be_rejected));
         let failed = Number(minute.failed);
+        let (wrong, counts) = match (minute.rejected, minute.would_be_rejected) {
+            (0, _) if !enforces => (
+                "Would be rejected",
+                format!("{observed}; 0 were rejected, {failed} failed"),
+            ),
+            // Some are rejected in any case, such as those for no URL of this service.
+            (_, 0) => ("Rejected", format!("{rejected}, and {failed} failed")),
+            (_, _) => (
+                "Rejected, or would be",
+                format!("{rejected}; {observed} would be, {failed} failed"),
+            ),
+        };
         let percent = nonces as f64 * 100.0 / max_nonces.max(1) as f64;
         Self {
             rate: format!("{:.1}", minute.all as f64 / SAMPLE_EVERY.as_secs_f64()),
             requests: Number(minute.all),
-            wrong: match (enforces, minute.would_be_rejected) {
-                (true, 0) => "Rejected",
-                (true, _) => "Rejected, or would be",
-                (false, _) => "Would be rejected",
-            },
+            wrong,
             share: match minute.all {
                 0 => "–".to_owned(),
                 _ => format!("{:.1} %", minute.percent()),
             },
-            counts: match (enforces, minute.would_be_rejected) {
-                _ if minute.all == 0 => "no request in the last minute".to_owned(),
-                (true, 0) => format!("{rejected}, and {failed} failed"),
-                (true, _) => format!("{rejected}; {observed} would be, {failed} failed"),
-                (false, _) => {
-                    format!("{observed}; {rejected} were rejected, {failed} failed")
-                }
+            counts: match minute.all {
+                0 => "no request in the last minute".to_owned(),
+                _ => counts,
             },
             half: latency(50),
             most: latency(95),
@@ -172,6 +176,17 @@ mod tests {
                 "30; 0 were rejected, 0 failed"
             )
         );
+        let tiles = Tiles::new(&observed(10), false, (0, 1));
+        assert_eq!(
+            (tiles.wrong, &*tiles.share, &*tiles.counts),
+            (
+                "Rejected, or would be",
+                "40.0 %",
+                "10; 30 would be, 0 failed"
+            )
+        );
+        let tiles = Tiles::new(&[minute(90, 10), minute(0, 0)], false, (0, 1));
+        assert_eq!(tiles.wrong, "Rejected");
         let tiles = Tiles::new(&[minute(90, 10), minute(0, 0)], true, (0, 1));
         assert_eq!(
             (tiles.wrong, &*tiles.share, &*tiles.counts),
