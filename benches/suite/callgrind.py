@@ -11,6 +11,8 @@ class Profile:
 
     def __init__(self):
         self.own, self.calls = Counter(), Counter()
+        # All events by callgrind's names: instructions, and with `--cache-sim=yes` the misses of the simulated caches.
+        self.events = Counter()
 
     def total(self):
         return sum(self.own.values())
@@ -25,7 +27,7 @@ def read(file):
     names = {"ob": {}, "fl": {}, "fn": {}}
     here = {"ob": "?", "fn": "?"}
     there, is_call = {}, False
-    address = 0
+    address, events = 0, ["Ir"]
     for line in file.read_text(errors="replace").splitlines():
         match = NAME.match(line)
         if match:
@@ -37,6 +39,8 @@ def read(file):
                 here[kind] = known[number]
             elif kind in ("cob", "cfn"):
                 there[kind[1:]] = known[number]
+        elif line.startswith("events: "):
+            events = line.split()[1:]
         elif line.startswith("calls="):
             is_call = True
         elif line[:1] in ("0", "+", "-", "*") and " " in line:
@@ -48,6 +52,8 @@ def read(file):
                 there, is_call = {}, False
             else:
                 profile.own[key] += int(fields[2])
+                for event, count in zip(events, fields[2:]):
+                    profile.events[event] += int(count)
     return profile
 
 
@@ -62,7 +68,7 @@ def place(text, last):
 def difference(large, small, requests):
     """The cost of one request: a long run less a short one, divided by the difference in requests."""
     profile = Profile()
-    for name in ("own", "calls"):
+    for name in ("own", "calls", "events"):
         many, few, out = getattr(large, name), getattr(small, name), getattr(profile, name)
         for key in many.keys() | few.keys():
             out[key] = (many[key] - few[key]) / requests

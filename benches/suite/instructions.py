@@ -4,7 +4,7 @@ Two ways of counting. Callgrind runs the program on an emulated processor and kn
 separates the stages; but that processor has no SHA instructions, so HMAC is counted as the portable code. Single steps
 of the worker's thread (`ptrace`) count what the real processor runs, and show no callers. Both count the difference
 between a short and a long run, so that starting, connecting and closing cancel out. Callgrind also shows the code that
-a request runs through: its 64-byte lines compete for the processor's caches.
+a request runs through, whose 64-byte lines compete for the processor's caches, and simulates such caches.
 """
 
 import subprocess
@@ -13,6 +13,12 @@ import time
 
 from . import callgrind, machine, peers, stages, steps
 from .report import Report
+
+# The requests of so many connections are under way, whose memory does not fit into a cache together.
+CONNECTIONS = 64
+
+# 32 KiB each for code and for data, and 512 KiB for both in the second level. The kernel's part is not simulated.
+CACHES = ("--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=524288,8,64")
 
 
 def run(suite):
@@ -30,7 +36,7 @@ def run(suite):
     for name in ("countersign", "nginx"):
         machine.say(f"callgrind: {name}")
         profile = under_callgrind(suite, name)
-        found[name] |= {"callgrind": profile.total(), "lines": profile.lines()}
+        found[name] |= {"callgrind": profile.total(), "lines": profile.lines(), "misses": misses(profile.events)}
         if name == "countersign":
             staged = stages.split(profile, suite.binary)
     rows = [
@@ -39,10 +45,14 @@ def run(suite):
             f"{one['callgrind']:,.0f}",
             f"{one['steps']:,.0f}" if one["steps"] else "not allowed here",
             f"{one['lines']:,} ({one['lines'] / 16:.0f} KiB)",
+            " / ".join(f"{one['misses'][level]:,.0f}" for level in ("code", "data", "second")),
         ]
         for name, one in found.items()
     ]
-    columns = ["proxy", "callgrind (no SHA instructions)", "single steps on this processor", "64-byte lines of code"]
+    columns = [
+        "proxy", "callgrind (no SHA instructions)", "single steps on this processor", "64-byte lines of code",
+        "simulated misses of the caches: code / data / data that the second level misses too",
+    ]
     report.table("", columns, rows)
     total = sum(staged.values())
     report.table(
@@ -63,7 +73,7 @@ def under_callgrind(suite, name, more=""):
         directory = started.directory
         out = directory / "callgrind.out"
         under = [
-            "valgrind", "--tool=callgrind", "--dump-instr=yes", "--quiet", f"--callgrind-out-file={out}.%p",
+            "valgrind", "--tool=callgrind", "--dump-instr=yes", "--quiet", f"--callgrind-out-file={out}.%p", *CACHES,
         ]
         api = started.add(peers.api(directory / "api", options.load_core))
         ours = started.add(
@@ -80,10 +90,10 @@ def under_callgrind(suite, name, more=""):
         pid = peer.pids()[0]
         counts = [0, short, 4 * short]
         dump(pid)
-        suite.load.drive(peer, short, connections=16)
+        suite.load.drive(peer, short, connections=CONNECTIONS)
         for requests in counts[1:]:
             dump(pid)
-            suite.load.drive(peer, requests, connections=16)
+            suite.load.drive(peer, requests, connections=CONNECTIONS)
         dump(pid)
         files = sorted(directory.glob("callgrind.out.*"), key=lambda file: file.stat().st_mtime_ns)
         files = [file for file in files if file.name.startswith(f"callgrind.out.{pid}.")]
@@ -92,6 +102,11 @@ def under_callgrind(suite, name, more=""):
             sys.exit(f"callgrind left {len(files)} dumps")
         small, large = (callgrind.read(file) for file in files[2:4])
     return callgrind.difference(large, small, 3 * short)
+
+
+def misses(events):
+    """The misses of the simulated caches."""
+    return {"code": events["I1mr"], "data": events["D1mr"] + events["D1mw"], "second": events["DLmr"] + events["DLmw"]}
 
 
 def dump(pid):
