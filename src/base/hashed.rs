@@ -27,7 +27,7 @@ impl Hasher for IdentityHasher {
     }
 }
 
-/// A map by keyed hashes of 64 bits. Two keys of one hash are not told apart here.
+/// A map by keyed hashes of 64 bits. Two keys with the same hash have the same entry.
 pub type HashedMap<V> = HashMap<u64, V, Hashed>;
 
 /// The parts of a [`Sharded`] map.

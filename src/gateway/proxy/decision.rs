@@ -123,7 +123,7 @@ impl CallBody<'_> {
 /// Why it is not permitted.
 ///
 /// All that the decision looks at is in one box, whose memory the decision before it has just used. In the future of the
-/// connection it would be where the processor's caches have it no more.
+/// connection it would be in memory that has left the processor's caches since the last request.
 pub fn decide(
     live: &Live,
     incoming: IncomingCall<'_>,

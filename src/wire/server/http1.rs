@@ -216,7 +216,7 @@ pub(super) async fn serve<H: Handler>(
         let caller = Rc::clone(&caller);
         let request = request.map(|incoming| RequestBody::new(incoming, Rc::clone(&caller)));
         let handler = Rc::clone(&handler);
-        // In a box of its own, since hyper copies the future into one of the connection, which the processor's caches have no more.
+        // In a box of its own: hyper copies the future into a box of the connection, whose memory has left the processor's caches.
         let answering = Box::pin(Rc::clone(&handler).answer(request));
         async move {
             let mut response = answering.await?;

@@ -172,7 +172,7 @@ impl ConsoleRequest<'_> {
         }
     }
 
-    /// What was last done to a record, the newest first: the acts, the actors and the times.
+    /// The last acts on a record, with actors and times, the newest first.
     pub(super) async fn last_acts(
         &self,
         filter: AuditFilter,

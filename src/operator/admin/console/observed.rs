@@ -24,7 +24,7 @@ pub(super) struct Breakage {
     pub(super) period: Period,
 }
 
-/// The time of which calls are counted: the last 24 hours, or since this start of the process, which is not that long ago.
+/// The time of which calls are counted: the last 24 hours, or the time since the process started, if that is shorter.
 #[derive(Clone, Copy)]
 pub(super) struct Period(Option<Moment>);
 
@@ -80,7 +80,7 @@ impl ConsoleRequest<'_> {
         group.is_observed() && group.last_day(self.now) > 0
     }
 
-    /// Sorts reasons by their calls of the last 24 hours. Those that need nobody any more come after the others, and keys that
+    /// Sorts reasons by their calls of the last 24 hours. Those that no longer need a person come after the others. Keys that
     /// callers make up come last, so that they push no consumer off the page.
     pub(super) fn sort_by_day(&self, groups: &mut [ReasonCount], names: &Names) {
         let is_strange = |one: &RecordedRejection| one.consumer.is_some() && !one.is_registered;

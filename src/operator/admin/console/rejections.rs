@@ -35,7 +35,7 @@ const KINDS: &[(&str, &str)] = &[
 struct RejectionsPage<'a> {
     frame: ConsoleFrame<'a>,
     started: Moment,
-    /// What enforcing would break, if that is the question.
+    /// What enforcing would break; only for the page of all observed calls.
     answer: Option<Breakage>,
     fields: [InputField; 4],
     /// Captions, what the numbers count, and the reasons.
@@ -154,7 +154,7 @@ impl ConsoleRequest<'_> {
                 sort(&mut others);
                 others
             }
-            // What a request id names is one call.
+            // A filter by request id leaves one call.
             _ => {
                 of_consumers = grouped(known.into_iter());
                 grouped(strange.into_iter())

@@ -103,7 +103,7 @@ impl ConsoleRequest<'_> {
                 href: path("/rejections", &[("request_id", q)]),
             });
         }
-        // What is not registered may have been removed, or its callers have a wrong key.
+        // A key that is not registered may be that of a removed consumer, or a wrong one that callers send.
         if !hits.iter().any(|hit| hit.id == q) {
             let mut calls = rejections.iter();
             if calls.any(|one| one.consumer.as_deref() == Some(q)) {
